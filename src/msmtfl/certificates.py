@@ -1,0 +1,239 @@
+"""Certificates: how far a W is from optimal, and whether it is the only one. Nothing here is shared with the solvers.
+
+For one task in sums over rows (see designs.py), with weights a_j in [0, inf]:
+
+    primal  P(w) = 1/2 |y - Xw|^2 + sum_j a_j |w_j|
+    dual    D(r) = y'r - 1/2 |r|^2      for |x_j'r| <= a_j   (x_j'r = 0 where a_j = 0)
+
+The residual is projected on the orthogonal complement of the un-penalised columns, then shrunk until it is
+feasible. The relative duality gap of a stage is sum_i (P_i - D_i) / n_i over sum_i |y_i|^2 / (2 n_i): the
+difference between primal and dual of the stage's objective over the loss at W = 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.linalg import LinAlgError, cholesky
+
+from .designs import Design, Floats, Ints
+from .penalties import Penalty
+
+EQUICORRELATION = 1e-7  # |gradient| within this share of its bound counts as at the bound
+RANK = 1e-9  # unit-length columns with a singular value below this count as dependent
+CRITICAL = 1e-8  # critical-point residual (a correlation) below which W counts as a critical point
+GAP = 1e-10  # the relative gap that an exact solve stays below on well-posed data
+
+
+@dataclass(frozen=True)
+class TaskCertificate:
+    """Of one task in one stage: gap P - D, |y|^2 / 2 (its unit), optimality violation, uniqueness."""
+
+    gap: float
+    unit: float
+    kkt: float
+    unique: bool
+    dependent: Ints = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+
+    @property
+    def relative_gap(self) -> float:
+        return self.gap / self.unit if self.unit > 0 else float(self.gap > 0)
+
+
+def certify(design: Design, w: Floats, a: Floats, positive: bool = False) -> TaskCertificate:
+    """Gap, optimality and uniqueness of w for one task's weighted lasso."""
+    g = design.gradient(w)
+    unique, dependent = uniqueness(design, w, a, g, positive)
+    return TaskCertificate(
+        duality_gap(design, w, a, g, positive), 0.5 * design.yy, violation(design, w, a, g, positive), unique, dependent
+    )
+
+
+def duality_gap(design: Design, w: Floats, a: Floats, g: Floats, positive: bool = False) -> float:
+    """P(w) - D(r) for the best multiple r of the projected residual; inf if no feasible one was found."""
+    used = w != 0.0
+    if np.isinf(a[used]).any() or (positive and (w < 0).any()):
+        return float("inf")
+    loss = design.loss(w)
+    primal = 0.5 * loss + float(a[used] @ np.abs(w[used]))
+    length = np.sqrt(design.squares * design.yy)
+    free = np.flatnonzero((a == 0.0) & (length > 0)) if not positive else np.empty(0, dtype=np.intp)
+    if free.size and np.any(np.abs(g[free]) > 1e-15 * length[free]):
+        w, g = _project(design, w, g, free)
+        loss = design.loss(w)
+        if np.any(np.abs(g[free]) > 1e-11 * length[free]):
+            return float("inf")
+    # largest feasible multiple of the residual
+    size = g if positive else np.abs(g)
+    bound = (np.isfinite(a)) & (size > 0) & (length > 0)
+    bound[free] = False
+    with np.errstate(divide="ignore", over="ignore"):
+        most = float(np.min(a[bound] / size[bound], initial=np.inf))
+    if most == 0.0 and positive:  # zero weights of a sign-constrained model: rounding must not void the bound
+        if np.any((a == 0.0) & (g > 1e-12 * length)):
+            return max(primal, 0.0)
+        most = float(np.min((a[bound] + 1e-12 * length[bound]) / size[bound], initial=np.inf))
+    fit = loss + float(w @ np.where(w != 0.0, g, 0.0))  # y'r = |r|^2 + w'X'r
+    scale = min(fit / loss, most) if loss > 0 else 0.0
+    dual = scale * fit - 0.5 * scale**2 * loss
+    return max(primal - dual, 0.0)
+
+
+def _project(design: Design, w: Floats, g: Floats, free: Ints) -> tuple[Floats, Floats]:
+    """Move the un-penalised entries so that the residual is orthogonal to their columns."""
+    length = np.sqrt(design.squares[free])
+    X = design.columns(free)
+    w = w.copy()
+    for _ in range(2):
+        if X is None:
+            G = design.gram_rows(free)[:, free] / np.outer(length, length)
+            step = np.linalg.lstsq(G, g[free] / length, rcond=1e-12)[0]
+        else:
+            left, values, right = np.linalg.svd(X / length, full_matrices=False)
+            kept = values > 1e-12 * values[0]
+            step = right[kept].T @ ((right[kept] @ (g[free] / length)) / values[kept] ** 2)
+        w[free] += step / length
+        g = design.gradient(w)
+        if np.all(np.abs(g[free]) <= 1e-15 * length * np.sqrt(design.yy)):
+            break
+    return w, g
+
+
+def violation(design: Design, w: Floats, a: Floats, g: Floats, positive: bool = False) -> float:
+    """Largest violation of the optimality conditions, as a correlation between a column and y (0 to 1).
+
+    g_j = a_j sign(w_j) where w_j != 0, |g_j| <= a_j elsewhere (g_j <= a_j if positive).
+    """
+    length = np.sqrt(design.squares * design.yy)
+    live = (length > 0) & np.isfinite(a)
+    if not live.any():
+        return 0.0
+    g, w, a, length = g[live], w[live], a[live], length[live]
+    outside = np.maximum((g if positive else np.abs(g)) - a, 0.0)
+    return float(np.max(np.where(w != 0.0, np.abs(g - a * np.sign(w)), outside) / length))
+
+
+def uniqueness(design: Design, w: Floats, a: Floats, g: Floats, positive: bool = False) -> tuple[bool, Ints]:
+    """Whether w is certainly the only minimiser; otherwise the features of a direction that may be free.
+
+    The minimiser is unique if the columns whose gradient is at its bound (within EQUICORRELATION, a share of
+    the bound) are linearly independent. Independence is shown by a Cholesky factor of their correlation
+    matrix less a margin for rounding, or else by singular values above RANK.
+    """
+    length = np.sqrt(design.squares)
+    slack = EQUICORRELATION * a + 1e-12 * length * np.sqrt(design.yy)
+    with np.errstate(invalid="ignore"):
+        at_bound = (g if positive else np.abs(g)) >= a - slack
+    E = np.flatnonzero((at_bound & (length > 0) & np.isfinite(a)) | (w != 0.0))
+    if E.size == 0:
+        return True, E
+    X = design.columns(E)
+    if X is None:
+        G = design.gram_rows(E)[:, E] / np.outer(length[E], length[E])
+    else:
+        X = X / length[E]
+        G = X.T @ X
+    margin = 1e-14 * E.size**2 + 1e-12
+    try:
+        if E.size <= design.order:
+            cholesky(G - margin * np.eye(E.size))
+            return True, E[:0]
+    except LinAlgError:
+        pass
+    if X is None:
+        values, vectors = np.linalg.eigh(G)
+        null = vectors[:, values <= margin]
+    else:
+        _, values, right = np.linalg.svd(X, full_matrices=True)
+        null = right[int((values > RANK * values[0]).sum()) :].T
+    if null.shape[1] == 0:
+        return True, E[:0]
+    return False, E[np.abs(null).max(axis=1) > 1e-6]
+
+
+# ------------------------------------------------------------------ of a whole W
+
+
+def loss_of(designs: Sequence[Design], W: Floats) -> float:
+    """l(W) = sum_i 1/(m n_i) |X_i w_i - y_i|^2; W is (m, d)."""
+    return sum(design.loss(w) / design.n for design, w in zip(designs, W, strict=True)) / len(designs)
+
+
+def relative_gap(designs: Sequence[Design], certificates: Sequence[TaskCertificate]) -> float:
+    """(primal - dual) / (loss at W = 0), over all tasks."""
+    gap = sum(c.gap / design.n for design, c in zip(designs, certificates, strict=True))
+    unit = sum(c.unit / design.n for design, c in zip(designs, certificates, strict=True))
+    return float(gap / unit) if unit > 0 else float(gap > 0)
+
+
+def block_value(loss: float, row_norms: Floats, v: Floats, lam: float, theta: float) -> float:
+    """The paper's block-descent function f(W, v) = l(W) + lam v'h(W) - lam g*(v), g*(v) = -theta sum_j (1 - v_j).
+
+    At v = (stage weights made of W) / lam it equals objective (1); it never rises over the stages.
+    """
+    capped = 0.0 if np.isinf(theta) else theta * float((1.0 - v).sum())
+    return loss + lam * (float(v @ row_norms) + capped)
+
+
+def critical_residual(
+    designs: Sequence[Design], W: Floats, penalty: Penalty, positive: bool = False
+) -> float:
+    """How far W (m, d) is from a critical point of the non-convex objective: the largest violation of the optimality
+    conditions of the lasso that majorises the objective at W itself, as a correlation."""
+    m = len(designs)
+    weights = penalty.weights(W.T).T
+    return max(
+        violation(design, w, 0.5 * m * design.n * a, design.gradient(w), positive)
+        for design, w, a in zip(designs, W, weights, strict=True)
+    )
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is proven about a fit. Printing it says so in words.
+
+    Attributes
+    ----------
+    dual_gap : relative duality gap of the last stage
+    kkt : largest violation of its optimality conditions, as a correlation (0 to 1)
+    critical : the same for the non-convex objective (1) itself
+    unique : whether every stage's solution is certainly the only one
+    monotone : whether the objective never rose over the stages
+    ambiguous : {task: feature names} of the last stage where uniqueness could not be certified
+    tol : the gap that the fit was asked to reach
+    """
+
+    dual_gap: float
+    kkt: float
+    critical: float
+    unique: bool
+    monotone: bool
+    ambiguous: dict[Any, list[str]]
+    tol: float
+
+    @property
+    def optimal(self) -> bool:
+        """Whether the last stage is solved to the tolerance asked for."""
+        return self.dual_gap <= self.tol
+
+    def __str__(self) -> str:
+        lines = [
+            f"{'solved' if self.optimal else 'NOT solved'}: relative duality gap {self.dual_gap:.1e} (tolerance "
+            f"{self.tol:.0e}), optimality violation {self.kkt:.1e}",
+            f"{'critical point' if self.critical <= CRITICAL else 'not a critical point'} of the non-convex objective: "
+            f"residual {self.critical:.1e}",
+            "objective never rose over the stages" if self.monotone else "the objective rose in a stage",
+        ]
+        if self.unique:
+            lines.append("unique: the solution of every stage is the only one")
+        else:
+            lines.append("uniqueness not certified" + (":" if self.ambiguous else " in an earlier stage"))
+            for task, names in list(self.ambiguous.items())[:5]:
+                shown = ", ".join(names[:6]) + (f", ... ({len(names)} features)" if len(names) > 6 else "")
+                lines.append(f"  task {task!r}: {shown} can be exchanged without changing the fit")
+            if len(self.ambiguous) > 5:
+                lines.append(f"  and {len(self.ambiguous) - 5} more tasks")
+        return "\n".join(lines)

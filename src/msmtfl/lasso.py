@@ -1,0 +1,377 @@
+"""The weighted lassos of all tasks: exact, warm, canonical.
+
+    task i:  min_w  1/2 |y - Xw|^2 + sum_j a_j |w_j|,   a_j in [0, inf]
+
+(in sums over rows; a stage of Algorithm 1 has a = m n_i / 2 times its weights). The compiled kernel works
+on the full Gram matrix of a task, or on the Gram rows of the features that matter, fetched on demand. Two
+rare cases are settled here in numpy: a minimiser that is not unique (`nearest`), and a support so
+ill-conditioned that the Gram form loses the answer (`polish`, on X itself).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from joblib import Parallel, delayed
+from scipy.linalg import cho_factor, cho_solve, qr, solve_triangular
+from scipy.optimize import nnls
+
+from . import _kernel
+from .designs import Design, Floats, Ints
+
+OVERRUN, SET_ASIDE, TIED, WEAK = (_kernel.BITS[name] for name in ("OVERRUN", "SET_ASIDE", "TIED", "WEAK"))
+
+FULL_GRAM_BELOW = 400  # with fewer features the whole Gram matrix is cheaper than deciding what to fetch
+FULL_GRAM_AT_MOST = 4000  # with more features it is never formed (128 MB per task at 4000)
+SWITCH_SHARE = 1 / 16  # a task that has fetched this share of its Gram rows gets the rest at once
+TIE = 1e-9  # |gradient| this close to its bound, relatively, counts as at the bound
+
+
+class FullGram:
+    """A task whose whole Gram matrix is at hand."""
+
+    def __init__(self, design: Design, positive: bool):
+        root = np.sqrt(design.squares)
+        self.state = _kernel.ActiveSet(
+            design.gram(), np.ascontiguousarray(design.c), root, design.d, design.order, _scale(design, root), positive
+        )
+
+
+class SomeGram:
+    """A task with Gram rows on demand: solve on the known features, check all, fetch the violators."""
+
+    def __init__(self, design: Design, positive: bool):
+        self.design, self.positive = design, positive
+        self.root = np.sqrt(design.squares)
+        self.scale = _scale(design, self.root)
+        self.slot = np.full(design.d, -1, dtype=np.intc)  # feature -> slot
+        self.features = np.empty(0, dtype=np.intp)  # slot -> feature
+        self.rows = np.empty((0, design.d))
+        self.known = np.empty((0, 0))
+        self.state: _kernel.ActiveSet | None = None
+        self.g = design.c.copy()
+
+    def solve(self, a: Floats, max_iter: int) -> tuple[Floats, int, int]:
+        """(w, status bits, rounds)"""
+        rounds = status = found = 0
+        free = np.flatnonzero((a == 0.0) & (self.slot < 0) & (self.root > 0))
+        if free.size:
+            self._fetch(free)
+        if self.state is None:
+            self.g = self.design.c.copy()
+            over = ((self.g if self.positive else np.abs(self.g)) - a) > 0
+            found = SET_ASIDE if over.any() else 0
+        while True:
+            if self.state is not None:
+                status = self.state.solve(a[self.features], max_iter)
+                rounds += self.state.n_rounds
+                found = self.state.outside(self.rows, self.design.c, a, self.root, self.slot, self.g)
+            if not found & SET_ASIDE:
+                break
+            if status & OVERRUN:
+                break
+            self._fetch(self._wanted(a))
+        w = np.zeros(self.design.d)
+        if self.state is not None:
+            slots, values = self.state.support()
+            w[self.features[slots]] = values
+        return w, status | (found & TIED), max(rounds, 1)
+
+    def _wanted(self, a: Floats) -> Ints:
+        """The worst violators, and those next to violating, so that few fetches serve many weights."""
+        size = np.abs(self.g) if not self.positive else self.g
+        with np.errstate(divide="ignore", invalid="ignore"):
+            over = np.where((self.slot < 0) & (self.root > 0) & np.isfinite(a), (size - a) / self.root, -np.inf)
+        violating = int((over > 0).sum())
+        have = len(self.features)
+        most = max(8, have // 4)
+        count = min(violating, most)
+        count = max(4 * -(-count // 4), min(max(have // 4, 16), 32))
+        count = min(count, int(np.isfinite(over).sum()))
+        return np.sort(np.argpartition(-over, count - 1)[:count])
+
+    def _fetch(self, wanted: Ints) -> None:
+        design, have = self.design, len(self.features)
+        size = have + len(wanted)
+        if size > len(self.rows):
+            capacity = min(max(2 * size, 64), design.d)
+            rows, known = np.empty((capacity, design.d)), np.zeros((capacity, capacity))
+            rows[:have], known[:have, :have] = self.rows[:have], self.known[:have, :have]
+            self.rows, self.known = rows, known
+        self.rows[have:size] = design.gram_rows(wanted)
+        self.slot[wanted] = np.arange(have, size, dtype=np.intc)
+        self.features = np.concatenate([self.features, wanted])
+        block = self.rows[have:size][:, self.features]
+        self.known[have:size, :size] = block
+        self.known[:size, have:size] = block.T
+        capacity = len(self.known)
+        c, root = np.zeros(capacity), np.zeros(capacity)
+        c[:size], root[:size] = design.c[self.features], self.root[self.features]
+        if self.state is None:
+            self.state = _kernel.ActiveSet(self.known, c, root, size, design.order, self.scale, self.positive)
+        else:
+            self.state.grow(self.known, c, root, size)
+
+
+def _scale(design: Design, root: Floats) -> float:
+    """max_j |c_j| / |x_j|: the largest correlation, the unit of the kernel's tolerances."""
+    used = root > 0
+    return float(np.max(np.abs(design.c[used]) / root[used], initial=0.0))
+
+
+class Lassos:
+    """The weighted lassos of all tasks, each with its warm state.
+
+    Parameters
+    ----------
+    designs : one Design per task
+    positive : require w >= 0
+    units : (m, d) scale in which the distance between solutions is measured (1, or the standard deviations)
+    reuse : the Gram matrices will serve many solves, so form them at once
+    n_jobs : threads over tasks; the answer does not depend on it
+    """
+
+    def __init__(
+        self, designs: Sequence[Design], *, positive: bool = False, units: Floats | None = None, reuse: bool = False,
+        n_jobs: int | None = None,
+    ):
+        self.designs = list(designs)
+        self.positive, self.units, self.n_jobs = positive, units, n_jobs
+        self.m, self.d = len(self.designs), self.designs[0].d
+        self.whole = [_wants_full(design, reuse) for design in self.designs]
+        self.tasks: list[FullGram | SomeGram] = self._each(
+            lambda i: (FullGram if self.whole[i] else SomeGram)(self.designs[i], positive)
+        )
+
+    def _each(self, call, items=None) -> list:
+        """call(i) for every task, on threads if asked to."""
+        items = range(self.m) if items is None else items
+        if self.n_jobs in (None, 1) or len(items) < 2:
+            return [call(i) for i in items]
+        return Parallel(n_jobs=self.n_jobs, backend="threading")(delayed(call)(i) for i in items)
+
+    def solve(self, A: Floats, reference: Floats | None = None, max_iter: int = 0) -> tuple[Floats, np.ndarray]:
+        """Solve every task for its row of the weights A (m, d).
+
+        Returns W (m, d) and the rounds used (m,). Where a task's minimiser is not unique, W is the one
+        nearest `reference` (m, d), by default nearest 0.
+        """
+        A = np.ascontiguousarray(A)
+        W, status, rounds = np.zeros((self.m, self.d)), np.zeros(self.m, np.intc), np.ones(self.m, np.intc)
+        full = [i for i in range(self.m) if self.whole[i]]
+        some = [i for i in range(self.m) if not self.whole[i]]
+        if full:
+            self._solve_full(full, A, W, status, rounds, max_iter)
+        for i, answer in zip(some, self._each(lambda i: self.tasks[i].solve(A[i], max_iter), some), strict=True):
+            W[i], status[i], rounds[i] = answer
+            self._reconsider(i)
+        for i in np.flatnonzero(status):
+            design, a = self.designs[i], A[i]
+            if status[i] & (WEAK | SET_ASIDE) and not (status[i] & OVERRUN):
+                W[i] = polish(design, W[i], a, self.positive)
+            if status[i] & TIED:
+                unit = np.ones(self.d) if self.units is None else self.units[i]
+                aim = np.zeros(self.d) if reference is None else reference[i]
+                W[i] = nearest(design, W[i], a, aim, unit, self.positive)
+        return W, rounds
+
+    def warm(self, W: Floats) -> None:
+        """Start the next solve from W (m, d) instead of from the last solution."""
+        for task, w in zip(self.tasks, W, strict=True):
+            features = np.flatnonzero(w)
+            if isinstance(task, SomeGram):
+                if features.size:
+                    task._fetch(features[task.slot[features] < 0])
+                features, w = task.slot[features], w[features]
+            else:
+                w = w[features]
+            if task.state is not None:
+                task.state.begin(features.astype(np.intc), w)
+
+    def _solve_full(
+        self, full: list[int], A: Floats, W: Floats, status: np.ndarray, rounds: np.ndarray, max_iter: int
+    ) -> None:
+        def run(part: list[int]) -> None:
+            states = [self.tasks[i].state for i in part]
+            if len(part) == self.m:
+                _kernel.solve_all(states, A, W, status, rounds, max_iter)
+                return
+            w, s, r = np.zeros((len(part), self.d)), np.zeros(len(part), np.intc), np.zeros(len(part), np.intc)
+            _kernel.solve_all(states, A[part], w, s, r, max_iter)
+            W[part], status[part], rounds[part] = w, s, r
+
+        if self.n_jobs in (None, 1):
+            run(full)
+        else:
+            self._each(lambda i: run([i]), full)
+
+    def _reconsider(self, i: int) -> None:
+        """Give a task that has fetched much of its Gram matrix the rest at once."""
+        task = self.tasks[i]
+        if isinstance(task, SomeGram) and self.d <= FULL_GRAM_AT_MOST and len(task.features) > SWITCH_SHARE * self.d:
+            self.tasks[i] = FullGram(self.designs[i], self.positive)
+            self.whole[i] = True
+
+
+def _wants_full(design: Design, reuse: bool) -> bool:
+    if design.d <= FULL_GRAM_BELOW or design.order >= design.d:
+        return True
+    return reuse and design.d <= FULL_GRAM_AT_MOST
+
+
+# ------------------------------------------------------------------ minimisers that are not unique
+
+
+def nearest(design: Design, w: Floats, a: Floats, aim: Floats, unit: Floats, positive: bool) -> Floats:
+    """The minimiser nearest to `aim` (in the metric |unit * (w - aim)|), given one minimiser w.
+
+    All minimisers have the same fit and the same signs: they are w + (null space of X_E) with s_j w_j >= 0
+    for the penalised j, where E holds the features whose gradient is at its bound. The nearest one is the
+    projection of `aim` on that polyhedron: unique, hence independent of how w was found.
+    """
+    g = design.gradient(w)
+    slack = TIE * a + 1e-12 * np.sqrt(design.squares * design.yy)
+    at_bound = ((g if positive else np.abs(g)) >= a - slack) & (design.squares > 0) & np.isfinite(a)
+    E = np.flatnonzero(at_bound | (w != 0.0))
+    N = _null_space(design, E, w, unit)
+    if N.shape[1] == 0:
+        return w
+    v, goal = unit[E] * w[E], unit[E] * aim[E]
+    move = N.T @ (goal - v)
+    best = v + N @ move
+    bound = np.flatnonzero((a[E] > 0) | positive)
+    sign = np.ones(len(E)) if positive else np.sign(g[E])
+    size = max(float(np.abs(v).max()), float(np.abs(goal).max()), np.finfo(float).tiny)
+    if bound.size and (sign[bound] * best[bound]).min() < -1e-14 * size:
+        best = v + N @ (move + _least_shift(sign[bound, None] * N[bound], -sign[bound] * best[bound] / size) * size)
+    best[bound] = np.where(sign[bound] * best[bound] > 1e-13 * size, best[bound], 0.0)
+    out = np.zeros_like(w)
+    out[E] = best / unit[E]
+    return out
+
+
+def _least_shift(G: Floats, h: Floats) -> Floats:
+    """min |x| subject to Gx >= h, by non-negative least squares (Lawson and Hanson, chapter 23)."""
+    E = np.vstack([G.T, h[None]])
+    f = np.zeros(len(E))
+    f[-1] = 1.0
+    try:
+        u, _ = nnls(E, f, maxiter=30 * E.shape[1] + 100)
+    except RuntimeError:
+        return np.zeros(G.shape[1])
+    r = E @ u - f
+    return -r[:-1] / r[-1] if r[-1] != 0.0 else np.zeros(G.shape[1])
+
+
+def _null_space(design: Design, E: Ints, w: Floats, unit: Floats) -> Floats:
+    """An orthonormal basis (|E|, q) of {unit * v : X_E v = 0}.
+
+    From the Gram matrix by elimination: the support is independent, every other feature of E that depends on
+    the independent ones before it gives one null direction. If the directions are not null to 1e-9 on X, from
+    the singular value decomposition of X_E.
+    """
+    length = np.sqrt(design.squares[E])
+    G = design.gram_rows(E)[:, E] / np.outer(length, length)
+    basis, others = list(np.flatnonzero(w[E])), list(np.flatnonzero(w[E] == 0.0))
+    directions = []
+    X = design.columns(E)
+    try:
+        factor = cho_factor(G[np.ix_(basis, basis)]) if basis else None
+        for t in others:
+            x = cho_solve(factor, G[basis, t]) if factor is not None else np.zeros(0)
+            if G[t, t] - G[basis, t] @ x > 1e-10:
+                basis.append(t)
+                factor = cho_factor(G[np.ix_(basis, basis)])
+            else:
+                v = np.zeros(len(E))
+                v[basis], v[t] = -x, 1.0
+                directions.append(v)
+        N = np.array(directions).T.reshape(len(E), -1)
+        sound = X is None or not N.size or np.abs((X / length) @ N).max() <= 1e-9 * np.abs(N).max()
+    except np.linalg.LinAlgError:
+        sound = False
+    if not sound:
+        if X is None:
+            values, vectors = np.linalg.eigh(G)
+            N = vectors[:, values <= 1e-12 * len(E)]
+        else:
+            _, values, right = np.linalg.svd(X / length, full_matrices=True)
+            rank = int((values > 1e-10 * values[0]).sum())
+            N = right[rank:].T
+    if N.shape[1] == 0:
+        return N
+    return np.linalg.qr(N * (unit[E] / length)[:, None])[0]
+
+
+# ------------------------------------------------------------------ ill-conditioned supports
+
+
+def polish(design: Design, w: Floats, a: Floats, positive: bool) -> Floats:
+    """Improve a minimiser on X itself where the Gram form (which squares the condition) has lost digits.
+
+    A plain primal active-set method with a QR factor of X on the support, for the few steps that are left:
+    solve on the support, line search to the first sign change, add the worst violator. Returns w unchanged
+    when X is not at hand or nothing can be gained.
+    """
+    y = design.target
+    if y is None:
+        return w
+    length = np.sqrt(design.squares)
+    fixed = (a == 0.0) & (not positive)
+    support = list(np.flatnonzero((w != 0.0) & (length > 0)))
+    if not positive:
+        support += [j for j in np.flatnonzero(fixed & (length > 0)) if w[j] == 0.0]
+    sign = np.where(fixed, 0.0, np.sign(w))
+    best, best_value = w, _objective(design, w, a)
+    w = w.copy()
+    barred: set[int] = set()
+    for _ in range(50 + 2 * len(support)):
+        X = design.columns(np.array(support, dtype=np.intp))
+        assert X is not None
+        Q, R, order = qr(X / length[support], mode="economic", pivoting=True)
+        pivots = np.abs(np.diag(R))
+        rank = int((pivots > 1e-13 * pivots[0]).sum()) if pivots.size else 0
+        if rank < len(support):  # keep an independent part; what it spans loses nothing
+            keep = sorted(order[:rank])
+            out = [support[t] for t in range(len(support)) if t not in set(keep)]
+            if any(w[j] != 0.0 and not fixed[j] for j in out):
+                break
+            barred.update(out)
+            w[out] = 0.0
+            support = [support[t] for t in keep]
+            continue
+        b = (a[support] * sign[support] / length[support])[order]
+        z = np.empty(len(support))
+        z[order] = solve_triangular(R, Q.T @ y - solve_triangular(R, b, trans="T")) if support else 0.0
+        z /= length[support]
+        now = w[support]
+        wrong = np.flatnonzero((sign[support] != 0) & (z * sign[support] <= 0))
+        if wrong.size:
+            steps = np.where(now[wrong] == z[wrong], 0.0, now[wrong] / (now[wrong] - z[wrong]))
+            first = int(np.argmin(steps))
+            w[support] = now + steps[first] * (z - now)
+            gone = support.pop(int(wrong[first]))
+            w[gone] = 0.0
+            barred.add(gone)
+            continue
+        w[support] = z
+        value = _objective(design, w, a)
+        if value <= best_value + 1e-14 * design.yy:
+            best, best_value = w.copy(), value
+        g = design.gradient(w)
+        over = ((g if positive else np.abs(g)) - a)
+        over = np.where((length > 0) & (over > 1e-11 * a), over / np.where(length > 0, length, 1.0), 0.0)
+        over[support] = 0.0
+        over[list(barred)] = 0.0
+        j = int(np.argmax(over))
+        if over[j] <= 1e-14 * np.sqrt(design.yy):
+            break
+        support.append(j)
+        sign[j] = 0.0 if fixed[j] else np.sign(g[j])
+    return best
+
+
+def _objective(design: Design, w: Floats, a: Floats) -> float:
+    used = w != 0.0
+    return 0.5 * design.loss(w) + float(a[used] @ np.abs(w[used]))

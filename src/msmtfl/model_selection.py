@@ -1,0 +1,117 @@
+"""Splitting multi-task data: every task in every training fold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import StratifiedGroupKFold
+from sklearn.utils import check_random_state
+
+from .tasks import _column_position, _factorise, _split_off, names_of
+
+
+class TaskKFold:
+    """K folds stratified by task, so that every task is in every training fold.
+
+    A plain KFold on a table sorted by task leaves whole tasks out, and a model cannot predict a task that it has
+    never seen. Use it as `cv=` of GridSearchCV, cross_val_predict and the like.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+    task_column : str or int, optional
+        The column of X that says the task. Without it and without `task`, all rows are one task.
+    task : array-like of shape (n_rows,), optional
+        Labels, one per row of the X that will be split, instead of a column.
+    shuffle : bool, default=True
+        Shuffle the rows of a task before dealing them out; without it each fold takes every k-th row.
+    random_state : int, RandomState or None, default=None
+
+    Notes
+    -----
+    With `groups` (e.g. patients or speakers) given to `split`, rows of one group stay together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import TaskKFold
+    >>> task = np.repeat(["a", "b"], [6, 4])
+    >>> for train, test in TaskKFold(2, task=task, random_state=0).split(np.zeros((10, 1))):
+    ...     print(sorted(task[test].tolist()))
+    ['a', 'a', 'a', 'b', 'b']
+    ['a', 'a', 'a', 'b', 'b']
+    """
+
+    def __init__(
+        self, n_splits: int = 5, *, task_column: str | int | None = None, task: Any = None, shuffle: bool = True,
+        random_state: Any = None,
+    ):
+        if not isinstance(n_splits, (int, np.integer)) or n_splits < 2:
+            raise ValueError(f"n_splits must be an integer of at least 2, got {n_splits!r}.")
+        self.n_splits = n_splits
+        self.task_column = task_column
+        self.task = task
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def __repr__(self) -> str:
+        return f"TaskKFold(n_splits={self.n_splits}, shuffle={self.shuffle}, random_state={self.random_state})"
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        return self.n_splits
+
+    def _codes(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        rows = X.shape[0] if hasattr(X, "shape") else len(X)
+        if self.task_column is not None:
+            return _factorise(_split_off(X, _column_position(X, self.task_column))[1], rows)
+        if self.task is not None:
+            return _factorise(self.task, rows)
+        return np.zeros(1, dtype=int), np.zeros(rows, dtype=np.intp)
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield (train, test) row indices."""
+        labels, codes = self._codes(X)
+        fold = self._deal(labels, codes) if groups is None else self._deal_groups(labels, codes, np.asarray(groups))
+        for k in range(self.n_splits):
+            yield np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+
+    def _deal(self, labels: np.ndarray, codes: np.ndarray) -> np.ndarray:
+        counts = np.bincount(codes, minlength=len(labels))
+        if counts.min() < self.n_splits:
+            i = int(np.argmin(counts))
+            raise ValueError(
+                f"task {labels.tolist()[i]!r} has {counts[i]} row(s), fewer than n_splits={self.n_splits} folds. Use at "
+                "most as many folds as the smallest task has rows, or leave that task out."
+            )
+        random = check_random_state(self.random_state)
+        fold = np.empty(len(codes), dtype=np.intp)
+        start = 0
+        for i in range(len(labels)):
+            rows = np.flatnonzero(codes == i)
+            if self.shuffle:
+                rows = random.permutation(rows)
+            fold[rows] = (start + np.arange(len(rows))) % self.n_splits  # go on where the last task ended: even folds
+            start += len(rows)
+        return fold
+
+    def _deal_groups(self, labels: np.ndarray, codes: np.ndarray, groups: np.ndarray) -> np.ndarray:
+        if len(groups) != len(codes):
+            raise ValueError(f"groups has {len(groups)} entries but X has {len(codes)} rows.")
+        n_groups = len(np.unique(groups))
+        if n_groups < self.n_splits:
+            raise ValueError(f"{n_groups} group(s) cannot be split into n_splits={self.n_splits} folds.")
+        splitter = StratifiedGroupKFold(
+            self.n_splits, shuffle=self.shuffle, random_state=self.random_state if self.shuffle else None
+        )
+        fold = np.empty(len(codes), dtype=np.intp)
+        for k, (_, test) in enumerate(splitter.split(np.zeros(len(codes)), codes, groups)):
+            fold[test] = k
+            lost = np.setdiff1d(np.arange(len(labels)), codes[np.setdiff1d(np.arange(len(codes)), test)])
+            if lost.size:
+                raise ValueError(
+                    f"keeping groups together leaves task(s) {names_of(labels[lost])} out of a training fold: all their "
+                    "rows belong to the groups of one fold. Use fewer folds, or leave these tasks out."
+                )
+        return fold

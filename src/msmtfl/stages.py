@@ -1,0 +1,136 @@
+"""Algorithm 1: multi-stage multi-task feature learning.
+
+    (1)  min_W  F(W) = sum_i 1/(m n_i) |X_i w_i - y_i|^2 + penalty(W)
+
+Each stage minimises the loss plus a weighted l1 norm that majorises the penalty at the last W; tasks meet
+only in the weights. The loop does not know which penalty it serves. W is (m, d) here, one row per task.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .certificates import GAP, TaskCertificate, certify, loss_of, relative_gap
+from .designs import Design, Floats, Ints
+from .lasso import Lassos, polish
+from .penalties import Penalty
+
+REPEATS = "converged: the set of capped rows repeats, so W is a critical point"
+CYCLES = "stopped: the sets of capped rows run in a cycle"
+LIMIT = "stopped: max_stages={} reached before the set of capped rows repeated"
+ASKED = "stopped: a callback asked to"
+ONE_STAGE = "one stage: the lasso"
+UNSOLVED = "stopped: stage {} is not solved to tol (relative duality gap {:.1e} > {:.0e})"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage: its weighted lasso's solution and what is proven about it.
+
+    `coef` is (m, d) in the data's units; `objective` is (1) at it; `free_rows` are the rows that this stage left
+    un-penalised; `dual_gap` is relative; `kkt` is the largest violation of its optimality conditions, as a
+    correlation; `unique` says whether its minimiser is certainly the only one.
+    """
+
+    stage: int
+    coef: Floats
+    objective: float
+    free_rows: Ints
+    dual_gap: float
+    kkt: float
+    unique: bool
+    n_iter: int
+    seconds: float
+    certificates: tuple[TaskCertificate, ...] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Stages of one run of Algorithm 1 and why it stopped."""
+
+    stages: tuple[Stage, ...]
+    converged: bool
+    reason: str
+
+
+class Listener:
+    """Hears how far a run is; this one says nothing. `end_stage` may ask to stop by returning True."""
+
+    def begin_stage(self) -> None: ...
+
+    def task_done(self) -> None: ...
+
+    def end_stage(self) -> bool:
+        return False
+
+    def end(self) -> None: ...
+
+
+def run_stages(
+    designs: Sequence[Design], penalty: Penalty, lassos: Lassos, *, max_stages: int = 10, tol: float = 1e-8,
+    max_iter: int = 0, start: Floats | None = None, listener: Listener | None = None,
+) -> Solution:
+    """Algorithm 1 from `start` (m, d), by default from 0: then stage 1 is the lasso.
+
+    Stops when the weights repeat (converged), when they cycle, after `max_stages`, when a stage could not be solved
+    to `tol`, or when the listener asks to.
+    """
+    m, d = len(designs), designs[0].d
+    listener = listener or Listener()
+    scale = 0.5 * m * np.array([[design.n] for design in designs])  # from (1) to a task's own sums
+    W = np.zeros((m, d)) if start is None else start
+    weights = penalty.weights(W.T)
+    seen: list[Floats] = []
+    stages: list[Stage] = []
+    reason = ""
+    while not reason:
+        # solve the stage's m independent weighted lassos
+        listener.begin_stage()
+        began = time.perf_counter()
+        A = scale * weights.T
+        W, rounds = lassos.solve(A, reference=W, max_iter=max_iter)
+        W, proofs = _certified(designs, W, A, lassos.positive, listener)
+        stages.append(
+            Stage(
+                len(stages) + 1, W, loss_of(designs, W) + penalty.value(W.T), penalty.free_rows(weights),
+                relative_gap(designs, proofs), max(p.kkt for p in proofs), all(p.unique for p in proofs),
+                int(rounds.max()), time.perf_counter() - began, tuple(proofs),
+            )
+        )
+        asked = listener.end_stage()
+        # re-weight; equal weights would give the same stage again
+        seen.append(weights)
+        weights = penalty.weights(W.T)
+        if stages[-1].dual_gap > tol:
+            reason = UNSOLVED.format(len(stages), stages[-1].dual_gap, tol)
+        elif np.array_equal(weights, seen[-1]):
+            reason = REPEATS
+        elif any(np.array_equal(weights, old) for old in seen):
+            reason = CYCLES
+        elif len(stages) == max_stages:
+            reason = ONE_STAGE if max_stages == 1 else LIMIT.format(max_stages)
+        elif asked:
+            reason = ASKED
+    listener.end()
+    return Solution(tuple(stages), reason == REPEATS, reason)
+
+
+def _certified(
+    designs: Sequence[Design], W: Floats, A: Floats, positive: bool, listener: Listener
+) -> tuple[Floats, list[TaskCertificate]]:
+    """Certificates of all tasks; a task above GAP is polished on X first."""
+    proofs = []
+    for i, design in enumerate(designs):
+        proof = certify(design, W[i], A[i], positive)
+        if proof.relative_gap > GAP:
+            better = polish(design, W[i], A[i], positive)
+            again = certify(design, better, A[i], positive)
+            if again.gap < proof.gap:
+                W[i], proof = better, again
+        proofs.append(proof)
+        listener.task_done()
+    return W, proofs
