@@ -5,7 +5,7 @@ For one task in sums over rows (see designs.py), with weights a_j in [0, inf]:
     primal  P(w) = 1/2 |y - Xw|^2 + sum_j a_j |w_j|
     dual    D(r) = y'r - 1/2 |r|^2      for |x_j'r| <= a_j   (x_j'r = 0 where a_j = 0)
 
-The residual is projected on the orthogonal complement of the un-penalised columns, then shrunk until it is
+The residual is projected on the orthogonal complement of the un-penalised columns, then scaled until it is
 feasible. The relative duality gap of a stage is sum_i (P_i - D_i) / n_i over sum_i |y_i|^2 / (2 n_i): the
 difference between primal and dual of the stage's objective over the loss at W = 0.
 """
@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from numpy.linalg import LinAlgError, cholesky
+from scipy.linalg import qr
 
 from .designs import Design, Floats, Ints
 from .penalties import Penalty
@@ -25,6 +26,7 @@ from .penalties import Penalty
 EQUICORRELATION = 1e-7  # |gradient| within this share of its bound counts as at the bound
 RANK = 1e-9  # unit-length columns with a singular value below this count as dependent
 CRITICAL = 1e-8  # critical-point residual (a correlation) below which W counts as a critical point
+EPS = 2.0**-54  # half of the unit roundoff: errors of a sum do not all add up
 GAP = 1e-10  # the relative gap that an exact solve stays below on well-posed data
 
 
@@ -53,53 +55,66 @@ def certify(design: Design, w: Floats, a: Floats, positive: bool = False) -> Tas
 
 
 def duality_gap(design: Design, w: Floats, a: Floats, g: Floats, positive: bool = False) -> float:
-    """P(w) - D(r) for the best multiple r of the projected residual; inf if no feasible one was found."""
+    """P(w) - D(r) for a feasible multiple r of the projected residual, plus what rounding may hide of it.
+
+    The residual is known to about eps (|y| + sum_j |x_j w_j|), and its projection to eps over the smallest pivot of
+    the un-penalised columns: with huge coefficients or nearly dependent columns no gap below that can be claimed.
+    inf where w breaks a constraint.
+    """
     used = w != 0.0
     if np.isinf(a[used]).any() or (positive and (w < 0).any()):
         return float("inf")
-    loss = design.loss(w)
-    primal = 0.5 * loss + float(a[used] @ np.abs(w[used]))
+    primal = 0.5 * design.loss(w) + float(a[used] @ np.abs(w[used]))
     length = np.sqrt(design.squares * design.yy)
-    free = np.flatnonzero((a == 0.0) & (length > 0)) if not positive else np.empty(0, dtype=np.intp)
-    if free.size and np.any(np.abs(g[free]) > 1e-15 * length[free]):
-        w, g = _project(design, w, g, free)
-        loss = design.loss(w)
-        if np.any(np.abs(g[free]) > 1e-11 * length[free]):
-            return float("inf")
-    # largest feasible multiple of the residual
+    free = (a == 0.0) & (length > 0) & (not positive)
+    loss, fit, g, pivot = _dual_point(design, w, g, np.flatnonzero(free))
     size = g if positive else np.abs(g)
-    bound = (np.isfinite(a)) & (size > 0) & (length > 0)
-    bound[free] = False
-    with np.errstate(divide="ignore", over="ignore"):
-        most = float(np.min(a[bound] / size[bound], initial=np.inf))
-    if most == 0.0 and positive:  # zero weights of a sign-constrained model: rounding must not void the bound
-        if np.any((a == 0.0) & (g > 1e-12 * length)):
-            return max(primal, 0.0)
-        most = float(np.min((a[bound] + 1e-12 * length[bound]) / size[bound], initial=np.inf))
-    fit = loss + float(w @ np.where(w != 0.0, g, 0.0))  # y'r = |r|^2 + w'X'r
-    scale = min(fit / loss, most) if loss > 0 else 0.0
-    dual = scale * fit - 0.5 * scale**2 * loss
-    return max(primal - dual, 0.0)
+    bound = np.isfinite(a) & ~free & (size > 0) & (length > 0)
+    limit = a + 1e-14 * length * (a == 0.0)  # a weight of 0 with w >= 0 leaves no room but rounding
+    with np.errstate(over="ignore"):
+        most = float(np.min(limit[bound] / size[bound], initial=np.inf))
+    scale = min(1.0, most)
+    blur = EPS * (np.sqrt(design.yy) + float(np.sqrt(design.squares[used]) @ np.abs(w[used])))
+    tight = bound & (size > 0.9 * a)
+    hidden = blur / pivot * np.sqrt(loss)
+    if tight.any() and not positive:
+        hidden += blur * fit * float(np.max(np.sqrt(design.squares[tight]) / a[tight]))
+    return abs(primal - scale * fit + 0.5 * scale**2 * loss) + abs(hidden)
 
 
-def _project(design: Design, w: Floats, g: Floats, free: Ints) -> tuple[Floats, Floats]:
-    """Move the un-penalised entries so that the residual is orthogonal to their columns."""
-    length = np.sqrt(design.squares[free])
-    X = design.columns(free)
-    w = w.copy()
-    for _ in range(2):
-        if X is None:
-            G = design.gram_rows(free)[:, free] / np.outer(length, length)
-            step = np.linalg.lstsq(G, g[free] / length, rcond=1e-12)[0]
-        else:
-            left, values, right = np.linalg.svd(X / length, full_matrices=False)
-            kept = values > 1e-12 * values[0]
-            step = right[kept].T @ ((right[kept] @ (g[free] / length)) / values[kept] ** 2)
-        w[free] += step / length
-        g = design.gradient(w)
-        if np.all(np.abs(g[free]) <= 1e-15 * length * np.sqrt(design.yy)):
-            break
-    return w, g
+def _dual_point(design: Design, w: Floats, g: Floats, free: Ints) -> tuple[float, float, Floats, float]:
+    """(|r|^2, y'r, X'r) of the residual r made orthogonal to the un-penalised columns, and their smallest pivot."""
+    pivot = 1.0
+    r, y = design.residual(w), design.target
+    if r is None or y is None:
+        return _dual_point_from_statistics(design, w, g, free)
+    if free.size:
+        X = design.columns(free)
+        assert X is not None
+        Q, R, _ = qr(X / np.linalg.norm(X, axis=0), mode="economic", pivoting=True)
+        pivots = np.abs(np.diag(R))
+        independent = pivots > 1e-11 * pivots[0]
+        Q, pivot = Q[:, independent], float(pivots[independent].min())
+        for _ in range(2):
+            r = r - Q @ (Q.T @ r)
+        g = design.correlate(r)
+    return float(r @ r), float(y @ r), g, pivot
+
+
+def _dual_point_from_statistics(design: Design, w: Floats, g: Floats, free: Ints) -> tuple[float, float, Floats, float]:
+    """The same without rows: r = y - Xv for the v that minimises over the un-penalised entries."""
+    v = w.copy()
+    pivot = 1.0
+    if free.size:
+        length = np.sqrt(design.squares[free])
+        G = design.gram_rows(free)[:, free] / np.outer(length, length)
+        step, _, _, values = np.linalg.lstsq(G, g[free] / length, rcond=1e-12)
+        v[free] += step / length
+        pivot = float(values[values > 1e-12 * values[0]].min())
+        g = design.gradient(v)
+        g[free] = 0.0
+    loss = design.loss(v)
+    return loss, loss + float(v @ g), g, pivot
 
 
 def violation(design: Design, w: Floats, a: Floats, g: Floats, positive: bool = False) -> float:

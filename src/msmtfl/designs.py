@@ -58,6 +58,12 @@ class Design(Protocol):
     def gradient(self, w: Floats) -> Floats:
         """X'(y - Xw), shape (d,)"""
 
+    def residual(self, w: Floats) -> Floats | None:
+        """y - Xw, shape (rows,); None if only statistics are at hand."""
+
+    def correlate(self, v: Floats) -> Floats:
+        """X'v for a vector v over rows, shape (d,); only where rows are at hand."""
+
     def columns(self, features: Ints) -> Floats | None:
         """X restricted to some columns, shape (rows, len(features)); None if only statistics are at hand."""
 
@@ -171,13 +177,17 @@ class DenseTask:
         self.gram = rows.gram
         self.gram_rows = rows.gram_rows
         self.columns = rows.columns
+        self.correlate = rows.correlate
+
+    def residual(self, w: Floats) -> Floats:
+        return self.target - self.rows.apply(w)
 
     def loss(self, w: Floats) -> float:
-        r = self.target - self.rows.apply(w)
+        r = self.residual(w)
         return float(r @ r)
 
     def gradient(self, w: Floats) -> Floats:
-        return self.rows.correlate(self.target - self.rows.apply(w))
+        return self.correlate(self.residual(w))
 
     def intercept(self, w: Floats) -> float:
         """The intercept that belongs to w in the data's own units"""

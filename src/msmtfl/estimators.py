@@ -21,7 +21,7 @@ from .lasso import Lassos
 from .monitor import CallbackSupport, Monitor, one_blas_thread, with_callbacks
 from .penalties import CappedRows
 from .stages import ONE_STAGE, Solution, run_stages
-from .tasks import TaskData, _column_position, match_labels, names_of, read_features, read_training
+from .tasks import TaskData, _column_position, check_form, match_labels, names_of, read_features, read_training
 
 LAM_SHARE = 0.1  # lam=None is this share of lam_max
 
@@ -48,6 +48,7 @@ class _MultiTaskLinear(CallbackSupport, RegressorMixin, BaseEstimator):
     # ------------------------------------------------------------------ reading
 
     def _read(self, X: Any, y: Any, task: Any, sample_weight: Any) -> TaskData:
+        check_form(X)
         validate_data(self, X, skip_check_array=True)
         data = read_training(X, y, task=task, task_column=self.task_column, sample_weight=sample_weight)
         self._form = data.form
@@ -157,6 +158,7 @@ class _MultiTaskLinear(CallbackSupport, RegressorMixin, BaseEstimator):
         (n,) predictions in the order of the rows; (n, m) if fit was given a 2-D y and `task` is None.
         """
         check_is_fitted(self, "coef_")
+        check_form(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         values, task, names = read_features(X, task, self.task_column)
         if values.shape[1] != len(self.features_):

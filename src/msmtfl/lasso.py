@@ -25,6 +25,7 @@ OVERRUN, SET_ASIDE, TIED, WEAK = (_kernel.BITS[name] for name in ("OVERRUN", "SE
 FULL_GRAM_BELOW = 400  # with fewer features the whole Gram matrix is cheaper than deciding what to fetch
 FULL_GRAM_AT_MOST = 4000  # with more features it is never formed (128 MB per task at 4000)
 SWITCH_SHARE = 1 / 16  # a task that has fetched this share of its Gram rows gets the rest at once
+WIDE = 1e4
 TIE = 1e-9  # |gradient| this close to its bound, relatively, counts as at the bound
 
 
@@ -224,20 +225,26 @@ def _wants_full(design: Design, reuse: bool) -> bool:
 
 
 def nearest(design: Design, w: Floats, a: Floats, aim: Floats, unit: Floats, positive: bool) -> Floats:
-    """The minimiser nearest to `aim` (in the metric |unit * (w - aim)|), given one minimiser w.
+    """The minimiser nearest to `aim` (in the norm |unit * (w - aim)|), given one minimiser w.
 
     All minimisers have the same fit and the same signs: they are w + (null space of X_E) with s_j w_j >= 0
     for the penalised j, where E holds the features whose gradient is at its bound. The nearest one is the
-    projection of `aim` on that polyhedron: unique, hence independent of how w was found.
+    projection of `aim` on that polyhedron: unique, hence independent of how w was found. (Columns whose lengths
+    differ by more than WIDE are weighted as if they differed by that much: beyond it rounding would decide.)
     """
     g = design.gradient(w)
-    slack = TIE * a + 1e-12 * np.sqrt(design.squares * design.yy)
-    at_bound = ((g if positive else np.abs(g)) >= a - slack) & (design.squares > 0) & np.isfinite(a)
+    finite = np.where(np.isfinite(a), a, 0.0)
+    slack = TIE * finite + 1e-12 * np.sqrt(design.squares * design.yy)
+    at_bound = ((g if positive else np.abs(g)) >= finite - slack) & (design.squares > 0) & np.isfinite(a)
     E = np.flatnonzero(at_bound | (w != 0.0))
-    N = _null_space(design, E, w, unit)
+    length = np.sqrt(design.squares[E])
+    N = _null_space(design, E, w)
     if N.shape[1] == 0:
         return w
-    v, goal = unit[E] * w[E], unit[E] * aim[E]
+    norm = unit[E] / length
+    norm = np.maximum(norm / norm.max(), 1.0 / WIDE) * length  # in units of the coefficients again
+    N = np.linalg.qr(N * (norm / length)[:, None])[0]
+    v, goal = norm * w[E], norm * aim[E]
     move = N.T @ (goal - v)
     best = v + N @ move
     bound = np.flatnonzero((a[E] > 0) | positive)
@@ -247,7 +254,7 @@ def nearest(design: Design, w: Floats, a: Floats, aim: Floats, unit: Floats, pos
         best = v + N @ (move + _least_shift(sign[bound, None] * N[bound], -sign[bound] * best[bound] / size) * size)
     best[bound] = np.where(sign[bound] * best[bound] > 1e-13 * size, best[bound], 0.0)
     out = np.zeros_like(w)
-    out[E] = best / unit[E]
+    out[E] = best / norm
     return out
 
 
@@ -264,8 +271,8 @@ def _least_shift(G: Floats, h: Floats) -> Floats:
     return -r[:-1] / r[-1] if r[-1] != 0.0 else np.zeros(G.shape[1])
 
 
-def _null_space(design: Design, E: Ints, w: Floats, unit: Floats) -> Floats:
-    """An orthonormal basis (|E|, q) of {unit * v : X_E v = 0}.
+def _null_space(design: Design, E: Ints, w: Floats) -> Floats:
+    """A basis (|E|, q) of {|x_j| v_j : X_E v = 0}, i.e. for columns of unit length.
 
     From the Gram matrix by elimination: the support is independent, every other feature of E that depends on
     the independent ones before it gives one null direction. If the directions are not null to 1e-9 on X, from
@@ -299,9 +306,7 @@ def _null_space(design: Design, E: Ints, w: Floats, unit: Floats) -> Floats:
             _, values, right = np.linalg.svd(X / length, full_matrices=True)
             rank = int((values > 1e-10 * values[0]).sum())
             N = right[rank:].T
-    if N.shape[1] == 0:
-        return N
-    return np.linalg.qr(N * (unit[E] / length)[:, None])[0]
+    return N
 
 
 # ------------------------------------------------------------------ ill-conditioned supports

@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_array
 from .designs import DenseRows, DenseTask, Floats, Ints
 
 MANY = 8  # how many names an error message lists before it stops
-NO_WEIGHT = "task {!r} has no rows with a positive sample weight. Leave the task out."
+NO_WEIGHT = "all sample weights of task {!r} are zero. Leave the task out, or give a row a positive weight."
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def _is_table(X: Any) -> bool:
 def _column_position(X: Any, task_column: str | int) -> int:
     """Where the task column stands."""
     if isinstance(task_column, (int, np.integer)) and not isinstance(task_column, bool):
-        width = np.shape(X)[1] if np.ndim(X) == 2 or _is_table(X) else 0
+        width = X.shape[1] if hasattr(X, "shape") else np.asarray(X).shape[1]
         if not -width <= task_column < width:
             raise ValueError(f"task_column={task_column} is out of range: X has {width} columns.")
         return int(task_column) % width
@@ -119,15 +119,6 @@ def _column_position(X: Any, task_column: str | int) -> int:
     raise ValueError(f"task_column={task_column!r} is not a column of X. Columns: {names_of(columns)}. {hint}")
 
 
-def _check_unique_names(X: Any) -> None:
-    if _is_table(X):
-        seen: set[Any] = set()
-        for name in X.columns:
-            if name in seen:
-                raise ValueError(f"column name {name!r} occurs more than once in X. Give every column its own name.")
-            seen.add(name)
-
-
 def _split_off(X: Any, position: int) -> tuple[Any, Any]:
     """(features, task labels) of a table or array with a task column."""
     if not _is_table(X):
@@ -140,19 +131,8 @@ def _split_off(X: Any, position: int) -> tuple[Any, Any]:
     return X.select([columns[i] for i in others]), X[columns[position]]
 
 
-def _feature_names(X: Any, d: int) -> np.ndarray:
-    if _is_table(X):
-        return np.array([str(c) for c in X.columns], dtype=object)
-    return np.array([f"x{j}" for j in range(d)], dtype=object)
-
-
 def _as_floats(X: Any, names: np.ndarray | None = None, what: str = "X") -> Floats:
     """A 2-D float64 array; a value that is no number is named by its row and column."""
-    if isinstance(X, (list, tuple)) and len(X) and all(np.ndim(part) == 2 for part in X[:2]):
-        raise TypeError(
-            f"{what} is a list of {len(X)} arrays. Stack per-task arrays first: X, y, task = stack_tasks(Xs, ys), "
-            "then fit(X, y, task=task)."
-        )
     if _is_table(X) and not hasattr(X, "iloc") and hasattr(X, "to_numpy"):
         X = X.to_numpy()  # polars
     try:
@@ -166,8 +146,8 @@ def _as_floats(X: Any, names: np.ndarray | None = None, what: str = "X") -> Floa
             raise
         row, column, value = place
         name = column if names is None else names[column]
-        raise ValueError(
-            f"could not convert {what} to numbers: column {name!r}, row {row} holds {value!r}. Encode text columns "
+        raise type(error)(
+            f"{error}. Column {name!r} of {what}, row {row} holds {value!r}, which is not a number: encode text columns "
             "(e.g. one-hot), or name the column of task labels with task_column=."
         ) from error
     if out.dtype != np.float64:
@@ -321,18 +301,35 @@ def _target(y: Any, rows: int) -> tuple[Floats, np.ndarray | None]:
 
 def read_features(X: Any, task: Any, task_column: str | int | None) -> tuple[Floats, Any, np.ndarray]:
     """(feature values, task labels or None, feature names) of any accepted X."""
-    _check_unique_names(X)
     if task_column is not None:
         if task is not None:
             raise ValueError("pass either task_column= (a column of X) or task= (labels beside X), not both.")
-        if not _is_table(X) and np.ndim(X) != 2:
-            raise ValueError(
-                f"Expected 2D array, got {np.ndim(X)}D array instead: X needs rows and columns. Reshape your data."
-            )
         X, task = _split_off(X, _column_position(X, task_column))
-    names = _feature_names(X, np.shape(X)[1] if np.ndim(X) == 2 or _is_table(X) else 0)
-    values = _as_floats(X, names if len(names) else None)
+    names = np.array([str(c) for c in X.columns], dtype=object) if _is_table(X) else None
+    values = _as_floats(X, names)
+    if names is None:
+        names = np.array([f"x{j}" for j in range(values.shape[1])], dtype=object)
     return values, task, names
+
+
+def check_form(X: Any) -> None:
+    """Refuse what has no rows and columns, lists of arrays, and tables with a name twice."""
+    if isinstance(X, (list, tuple)) and len(X) and all(len(getattr(part, "shape", ())) == 2 for part in X[:2]):
+        raise TypeError(
+            f"X is a list of {len(X)} arrays. Stack per-task arrays first: X, y, task = stack_tasks(Xs, ys), "
+            "then fit(X, y, task=task)."
+        )
+    dimensions = len(X.shape) if hasattr(X, "shape") else np.asarray(X).ndim
+    if dimensions != 2:
+        raise ValueError(
+            f"Expected 2D array, got {dimensions}D array instead: X needs rows (samples) and columns (features). "
+            "Reshape your data with X.reshape(-1, 1) if it is a single feature."
+        )
+    if _is_table(X):
+        names = list(X.columns)
+        twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
+        if twice is not None:
+            raise ValueError(f"column name {twice!r} occurs more than once in X. Give every column its own name.")
 
 
 def read_training(
