@@ -105,7 +105,6 @@ def run(seed: int, solves: int) -> tuple[Counter, float, list[str]]:
         root = np.sqrt(design.squares)
         lassos = Lassos([design])
         if rng.random() < 0.5:
-            lassos.whole[0] = False
             lassos.tasks[0] = SomeGram(design, False)
         aim = np.zeros(d)
         for turn in range(REWEIGHTINGS):

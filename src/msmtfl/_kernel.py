@@ -14,7 +14,8 @@ This file is plain Python: `cython` types make it C. Uncompiled it runs as it st
 importable), which is how the tests look inside it.
 
 Index spaces: a *slot* j < K is a feature whose Gram row is known; a *position* t < k is a place in
-the factor. `act` maps positions to slots, `pos` slots to positions (-1: not in the support).
+the factor. `act` maps positions to slots, `pos` slots to positions (-1: not in the support). With the
+full Gram matrix slots are features; with rows on demand `feature` and `slot` translate.
 """
 
 import cython
@@ -25,17 +26,20 @@ if not cython.compiled:
 
 PIVOT = cython.declare(cython.double, 1e-12)  # a column with less of its square left is dependent
 KKT = cython.declare(cython.double, 1e-11)  # relative excess over a_j that counts as a violation
-SHORT = cython.declare(cython.Py_ssize_t, 24)  # below this length a plain loop beats a BLAS call
+SHORT = cython.declare(cython.Py_ssize_t, 8)  # below this length a plain loop beats a call
 SMALL = cython.declare(cython.Py_ssize_t, 40)  # below this order plain substitution beats dtrsv
 TILE = cython.declare(cython.Py_ssize_t, 2048)  # entries of a long gradient that stay in the first cache
+TIES = cython.declare(cython.Py_ssize_t, 8)  # with more features at their bound the projection is left to Python
+WIDE = cython.declare(cython.double, 1e4)  # likewise where column lengths differ by more than this
 HUGE = cython.declare(cython.double, 1e300)  # a weight above this excludes the feature
 
 # What a solve may report besides success (bits).
 OVERRUN = cython.declare(cython.int, 1)  # ran out of rounds: the point returned is feasible but not optimal
 SET_ASIDE = cython.declare(cython.int, 2)  # a dependent feature violates optimality and could not be exchanged
 TIED = cython.declare(cython.int, 4)  # a feature outside the support is exactly at its bound: the minimiser may not be unique
+MISSING = cython.declare(cython.int, 16)  # a feature without a Gram row is needed: fetch it and solve again
 WEAK = cython.declare(cython.int, 8)  # the factor has a tiny pivot: the Gram form has lost about half of the digits
-BITS = {"OVERRUN": OVERRUN, "SET_ASIDE": SET_ASIDE, "TIED": TIED, "WEAK": WEAK}
+BITS = {"OVERRUN": OVERRUN, "SET_ASIDE": SET_ASIDE, "TIED": TIED, "WEAK": WEAK, "MISSING": MISSING}
 
 
 # ------------------------------------------------------------------ vector operations on flat arrays
@@ -46,19 +50,17 @@ BITS = {"OVERRUN": OVERRUN, "SET_ASIDE": SET_ASIDE, "TIED": TIED, "WEAK": WEAK}
 @cython.nogil
 @cython.exceptval(check=False)
 def _axpy(
-    n: cython.int, alpha: cython.double, x: cython.double[::1], i: cython.Py_ssize_t,
+    n: cython.Py_ssize_t, alpha: cython.double, x: cython.double[::1], i: cython.Py_ssize_t,
     y: cython.double[::1], j: cython.Py_ssize_t,
 ) -> cython.void:
     """y[j:j+n] += alpha * x[i:i+n]"""
     t: cython.Py_ssize_t
-    one: cython.int = 1
     if cython.compiled:
         if n < SHORT:
             for t in range(n):
                 y[j + t] += alpha * x[i + t]
         else:
-            daxpy(cython.address(n), cython.address(alpha), cython.address(x[i]), cython.address(one),
-                  cython.address(y[j]), cython.address(one))
+            vec_axpy(n, alpha, cython.address(x[i]), cython.address(y[j]))
     else:
         y[j : j + n] += alpha * x[i : i + n]
 
@@ -68,21 +70,19 @@ def _axpy(
 @cython.nogil
 @cython.exceptval(check=False)
 def _dot(
-    n: cython.int, x: cython.double[::1], i: cython.Py_ssize_t, y: cython.double[::1], j: cython.Py_ssize_t
+    n: cython.Py_ssize_t, x: cython.double[::1], i: cython.Py_ssize_t, y: cython.double[::1], j: cython.Py_ssize_t
 ) -> cython.double:
     """x[i:i+n]' y[j:j+n]"""
     t: cython.Py_ssize_t
-    one: cython.int = 1
     total: cython.double = 0.0
     if cython.compiled:
         if n < SHORT:
             for t in range(n):
                 total += x[i + t] * y[j + t]
         else:
-            total = ddot(cython.address(n), cython.address(x[i]), cython.address(one),
-                         cython.address(y[j]), cython.address(one))
+            total = vec_dot(n, cython.address(x[i]), cython.address(y[j]))
     else:
-        total = np.dot(x[i : i + n], y[j : j + n])
+        total = float(np.dot(x[i : i + n], y[j : j + n]))
     return total
 
 
@@ -91,26 +91,40 @@ def _dot(
 @cython.nogil
 @cython.exceptval(check=False)
 def _rotate(
-    n: cython.int, x: cython.double[::1], i: cython.Py_ssize_t, y: cython.double[::1], j: cython.Py_ssize_t,
+    n: cython.Py_ssize_t, x: cython.double[::1], i: cython.Py_ssize_t, y: cython.double[::1], j: cython.Py_ssize_t,
     cs: cython.double, sn: cython.double,
 ) -> cython.void:
     """(x, y) <- (cs x + sn y, cs y - sn x) over n entries from x[i] and y[j]"""
-    t: cython.Py_ssize_t
-    one: cython.int = 1
-    old: cython.double
     if cython.compiled:
-        if n < SHORT:
-            for t in range(n):
-                old = x[i + t]
-                x[i + t] = cs * old + sn * y[j + t]
-                y[j + t] = cs * y[j + t] - sn * old
-        else:
-            drot(cython.address(n), cython.address(x[i]), cython.address(one), cython.address(y[j]),
-                 cython.address(one), cython.address(cs), cython.address(sn))
+        vec_rotate(n, cython.address(x[i]), cython.address(y[j]), cs, sn)
     else:
         kept = x[i : i + n].copy()
         x[i : i + n] = cs * kept + sn * y[j : j + n]
         y[j : j + n] = cs * y[j : j + n] - sn * kept
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _subtract_rows(
+    n: cython.Py_ssize_t, count: cython.Py_ssize_t, weight: cython.double[::1], row: cython.int[::1],
+    Q: cython.double[::1], width: cython.Py_ssize_t, low: cython.Py_ssize_t, g: cython.double[::1],
+) -> cython.void:
+    """g[low:low+n] -= sum_t weight[t] Q[row[t], low:low+n] over t < count"""
+    t: cython.Py_ssize_t = 0
+    if cython.compiled:
+        while t + 4 <= count:
+            vec_axpy4(
+                n, -weight[t], -weight[t + 1], -weight[t + 2], -weight[t + 3],
+                cython.address(Q[row[t] * width + low]), cython.address(Q[row[t + 1] * width + low]),
+                cython.address(Q[row[t + 2] * width + low]), cython.address(Q[row[t + 3] * width + low]),
+                cython.address(g[low]),
+            )
+            t += 4
+    while t < count:
+        _axpy(n, -weight[t], Q, row[t] * width + low, g, low)
+        t += 1
 
 
 @cython.cfunc
@@ -144,6 +158,7 @@ class ActiveSet:
     k: cython.Py_ssize_t  # support size
     ldq: cython.Py_ssize_t
     ld: cython.Py_ssize_t
+    order: cython.Py_ssize_t
     positive: cython.bint
     scale: cython.double
     atol: cython.double
@@ -155,6 +170,17 @@ class ActiveSet:
     restart: cython.bint
     fresh: cython.Py_ssize_t  # positions from here on were added in this round
     k_saved: cython.Py_ssize_t
+    lazy: cython.bint  # Gram rows on demand: the arrays by feature below are in use
+    d: cython.Py_ssize_t
+    rows: cython.double[::1]
+    all_c: cython.double[::1]
+    all_root: cython.double[::1]
+    all_g: cython.double[::1]
+    slot: cython.int[::1]
+    feature: cython.int[::1]
+    N: cython.double[::1]  # null directions, by tie and position
+    H: cython.double[::1]
+    tie: cython.int[::1]
     Q: cython.double[::1]
     c: cython.double[::1]
     root: cython.double[::1]
@@ -196,12 +222,29 @@ class ActiveSet:
         self.pos = np.full(capacity, -1, dtype=np.intc)
         marks = np.zeros((2, capacity), dtype=np.intc)
         self.flag, self.wait = marks[0], marks[1]
-        self.U = np.empty(self.ld * self.ld)
-        places = np.zeros((6, self.ld))
+        self.order = order
+        self.lazy = False
+        self.d = size
+        self.H = np.zeros(4 * TIES * (2 * TIES + 1))
+        self.tie = np.zeros(TIES, dtype=np.intc)
+        self._make_room(self.ld)
+
+    def _make_room(self, ld: cython.Py_ssize_t):
+        """Arrays by position for supports up to ld, keeping the present support and factor"""
+        k = int(self.k)
+        U = np.empty(ld * ld)
+        places = np.zeros((6, ld))
+        ints = np.zeros((3, ld), dtype=np.intc)
+        if k:
+            U.reshape(ld, ld)[:k, :k] = np.asarray(self.U).reshape(self.ld, self.ld)[:k, :k]
+            places[0, :k] = self.w[:k]
+            ints[0, :k] = self.act[:k]
+        self.ld = ld
+        self.U = U
         self.w, self.z, self.b, self.x = places[0], places[1], places[2], places[3]
         self.w_saved, self.s_saved = places[4], places[5]
-        ints = np.zeros((3, self.ld), dtype=np.intc)
         self.act, self.act_saved, self.mark = ints[0], ints[1], ints[2]
+        self.N = np.zeros(TIES * (ld + TIES))
 
     # -------------------------------------------------------------- the Cholesky factor, Q_AA = U'U
 
@@ -514,10 +557,9 @@ class ActiveSet:
         size: cython.double = 0.0
         for j in range(self.K):
             self.g[j] = self.c[j]
+        _subtract_rows(self.K, self.k, self.w, self.act, self.Q, self.ldq, 0, self.g)
         for t in range(self.k):
-            j = self.act[t]
-            _axpy(self.K, -self.w[t], self.Q, j * self.ldq, self.g, 0)
-            size += self.root[j] * fabs(self.w[t])
+            size += self.root[self.act[t]] * fabs(self.w[t])
         self.atol = max(1e-14 * self.scale, 4e-16 * size)
 
     @cython.cfunc
@@ -823,17 +865,6 @@ class ActiveSet:
 
     # -------------------------------------------------------------- what Python calls
 
-    def solve(self, a: cython.double[::1], max_rounds: cython.Py_ssize_t = 0) -> int:
-        """Solve for the weights a (size,), starting from the last solution; returns the status bits"""
-        status: cython.int
-        j: cython.Py_ssize_t
-        self._limit(max_rounds)
-        with cython.nogil:
-            for j in range(self.K):
-                self.a[j] = a[j]
-            status = self._solve()
-        return status
-
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
@@ -851,7 +882,14 @@ class ActiveSet:
             if self.root[slots[t]] > 0.0 and self._add(slots[t], 1.0 if values[t] > 0.0 else -1.0):
                 self.w[self.k - 1] = values[t]
 
-    def grow(self, Q, c, root, size: cython.Py_ssize_t):
+    def attach(self, rows, slot, c, root, g):
+        """Work with Gram rows on demand: arrays by feature, slot -1 where the row is not known"""
+        self.lazy = True
+        self.d = c.shape[0]
+        self.slot, self.all_c, self.all_root, self.all_g = slot, c, root, g
+        self.rows = rows.reshape(-1)
+
+    def grow(self, Q, c, root, rows, feature, size: cython.Py_ssize_t):
         """Go on with `size` slots in the (possibly larger) arrays given; earlier slots are unchanged"""
         capacity = Q.shape[0]
         if capacity != self.ldq:
@@ -863,10 +901,13 @@ class ActiveSet:
             marks = np.zeros((2, capacity), dtype=np.intc)
             self.a, self.g, self.s, self.value = slots[0], slots[1], slots[2], slots[3]
             self.pos, self.flag, self.wait = pos, marks[0], marks[1]
+            self._make_room(max(min(self.order, capacity), 1))
         self.ldq = capacity
         self.Q = Q.reshape(-1)
+        self.rows = rows.reshape(-1)
         self.c = c
         self.root = root
+        self.feature = feature
         self.K = size
 
     def support(self):
@@ -882,51 +923,258 @@ class ActiveSet:
     def size(self):
         return self.K
 
-    def outside(
-        self, G: cython.double[:, ::1], c: cython.double[::1], a: cython.double[::1], root: cython.double[::1],
-        slot: cython.int[::1], g: cython.double[::1],
-    ) -> int:
-        """g <- c - Gw for all features, from the slots' Gram rows G (slots, features).
+    # -------------------------------------------------------------- Gram rows on demand
 
-        Returns 2 when a feature without a slot violates optimality, else TIED when one is exactly at
-        its bound, else 0.
-        """
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def _load(self, A: cython.double[:, ::1], i: cython.Py_ssize_t) -> cython.bint:
+        """Take the weights A[i]; False if a free feature has no Gram row yet"""
+        j: cython.Py_ssize_t
+        if not self.lazy:
+            for j in range(self.K):
+                self.a[j] = A[i, j]
+            return True
+        for j in range(self.K):
+            self.a[j] = A[i, self.feature[j]]
+        if not self.positive:
+            for j in range(self.d):
+                if A[i, j] == 0.0 and self.slot[j] < 0 and self.all_root[j] > 0.0:
+                    return False
+        return True
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def _outside(self, A: cython.double[:, ::1], i: cython.Py_ssize_t) -> cython.int:
+        """all_g <- c - X'Xw for all features; MISSING if one without a row violates, TIED if one is at its bound"""
         t: cython.Py_ssize_t
         j: cython.Py_ssize_t
         low: cython.Py_ssize_t = 0
         n: cython.Py_ssize_t
-        d: cython.Py_ssize_t = c.shape[0]
-        width: cython.Py_ssize_t = G.shape[1]
         over: cython.double
         found: cython.int = 0
-        flat: cython.double[::1] = _flat(G)
-        with cython.nogil:
-            for j in range(d):
-                g[j] = c[j]
-            while low < d:
-                n = min(TILE, d - low)
-                for t in range(self.k):
-                    _axpy(n, -self.w[t], flat, self.act[t] * width + low, g, low)
-                low += n
-            for j in range(d):
-                if slot[j] < 0:
-                    over = (g[j] if self.positive else fabs(g[j])) - a[j]
-                    if over > -1e-10 * a[j] - 10.0 * self.atol * root[j] and root[j] > 0.0:
-                        found |= TIED
-                        if over > KKT * a[j] + self.atol * root[j]:
-                            found |= SET_ASIDE
+        for j in range(self.d):
+            self.all_g[j] = self.all_c[j]
+        while low < self.d:
+            n = min(TILE, self.d - low)
+            _subtract_rows(n, self.k, self.w, self.act, self.rows, self.d, low, self.all_g)
+            low += n
+        for j in range(self.d):
+            if self.slot[j] < 0:
+                over = (self.all_g[j] if self.positive else fabs(self.all_g[j])) - A[i, j]
+                if over > -1e-10 * A[i, j] - 10.0 * self.atol * self.all_root[j] and self.all_root[j] > 0.0:
+                    found |= TIED
+                    if over > KKT * A[i, j] + self.atol * self.all_root[j]:
+                        found |= MISSING
         return found
 
+    # -------------------------------------------------------------- the minimiser nearest to a point
 
-def _flat(G):
-    return np.asarray(G).reshape(-1)
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def _ties(self) -> cython.Py_ssize_t:
+        """Null directions of the features at their bound, one row of N each; -1 where this is not clear-cut"""
+        j: cython.Py_ssize_t
+        t: cython.Py_ssize_t
+        q: cython.Py_ssize_t = 0
+        independent: cython.Py_ssize_t = 0
+        width: cython.Py_ssize_t = self.ld + TIES
+        for t in range(self.k):
+            if self.U[t * self.ld + t] < 1e-3 * self.root[self.act[t]]:
+                return -1
+        for j in range(self.K):
+            if self.pos[j] >= 0 or self.root[j] == 0.0 or self.a[j] > HUGE:
+                continue
+            if self._excess(j) > -1e-10 * self.a[j] - 10.0 * self.atol * self.root[j]:
+                if q == TIES or independent:
+                    return -1
+                if self._project(j) > 1e-10 * self.root[j] * self.root[j]:
+                    independent = 1  # alone it is no tie, but with others it may be part of one
+                    continue
+                self._backward(self.x)
+                for t in range(self.k):
+                    self.N[q * width + t] = -self.x[t]
+                for t in range(TIES):
+                    self.N[q * width + self.k + t] = 1.0 if t == q else 0.0
+                self.tie[q] = j
+                q += 1
+        return -1 if independent and q else q
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def _eliminate(self, n: cython.Py_ssize_t) -> cython.bint:
+        """Solve the n x n system in H (rows of n + 1, right-hand side last) in place; False if singular"""
+        width: cython.Py_ssize_t = n + 1
+        i: cython.Py_ssize_t
+        j: cython.Py_ssize_t
+        p: cython.Py_ssize_t
+        r: cython.Py_ssize_t
+        f: cython.double
+        for p in range(n):
+            r = p
+            for i in range(p + 1, n):
+                if fabs(self.H[i * width + p]) > fabs(self.H[r * width + p]):
+                    r = i
+            if fabs(self.H[r * width + p]) < 1e-9:
+                return False
+            if r != p:
+                for j in range(width):
+                    f = self.H[p * width + j]
+                    self.H[p * width + j] = self.H[r * width + j]
+                    self.H[r * width + j] = f
+            for i in range(n):
+                if i != p:
+                    f = self.H[i * width + p] / self.H[p * width + p]
+                    if f != 0.0:
+                        for j in range(p, width):
+                            self.H[i * width + j] -= f * self.H[p * width + j]
+        for p in range(n):
+            self.H[p * width + n] /= self.H[p * width + p]
+        return True
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def _nearest(
+        self, aim: cython.double[:, ::1], unit: cython.double[:, ::1], i: cython.Py_ssize_t, W: cython.double[:, ::1]
+    ) -> cython.bint:
+        """W[i] <- the minimiser nearest to aim[i], |unit * (w - aim)| least; False: left to Python.
+
+        With null directions N of the q ties it is w + N't: least squares in t under s_p (w + N't)_p >= 0 for the
+        penalised entries p, by a primal active-set method in the few dimensions of t.
+        """
+        q: cython.Py_ssize_t = self._ties()
+        width: cython.Py_ssize_t = self.ld + TIES
+        n: cython.Py_ssize_t = self.k + q
+        p: cython.Py_ssize_t
+        r: cython.Py_ssize_t
+        t: cython.Py_ssize_t
+        j: cython.Py_ssize_t
+        held: cython.Py_ssize_t = 0
+        turn: cython.Py_ssize_t
+        block: cython.Py_ssize_t
+        f: cython.double
+        step: cython.double
+        reach: cython.double
+        size: cython.double = 0.0
+        small: cython.double
+        large: cython.double = 0.0
+        if q <= 0:
+            return q == 0
+        if n > self.ld:  # scratch by position does not reach
+            return False
+        # z: the entries, b: their signs (0: unconstrained), x: metric, largest 1; w_saved: held places; s_saved: move
+        small = HUGE
+        for p in range(n):
+            j = self.act[p] if p < self.k else self.tie[p - self.k]
+            self.z[p] = self.w[p] if p < self.k else 0.0
+            self.b[p] = self.s[j] if p < self.k else self._sign(j)
+            self.x[p] = unit[i, j]
+            f = unit[i, j] / self.root[j]
+            small = min(small, f)
+            large = max(large, f)
+            size = max(size, self.x[p] * max(fabs(self.z[p]), fabs(aim[i, j])))
+        if small * WIDE < large:
+            return False
+        if size == 0.0:
+            size = 1.0
+        # row lengths of N in the metric, to make the small system well scaled
+        for t in range(q):
+            f = 0.0
+            for p in range(n):
+                f += (self.x[p] * self.N[t * width + p]) ** 2
+            f = 1.0 / sqrt(f)
+            for p in range(n):
+                self.N[t * width + p] *= f
+        for p in range(n):
+            self.mark[p] = 0
+        for turn in range(20 * (n + 1)):
+            # minimise over t with the held entries kept at their value: a KKT system of order q + held
+            t = q + held
+            for p in range(t * (t + 1)):
+                self.H[p] = 0.0
+            for t in range(q):
+                for r in range(q):
+                    f = 0.0
+                    for p in range(n):
+                        f += self.x[p] * self.x[p] * self.N[t * width + p] * self.N[r * width + p]
+                    self.H[t * (q + held + 1) + r] = f
+                f = 0.0
+                for p in range(n):
+                    j = self.act[p] if p < self.k else self.tie[p - self.k]
+                    f += self.x[p] * self.x[p] * self.N[t * width + p] * (aim[i, j] - self.z[p])
+                self.H[t * (q + held + 1) + q + held] = f
+            r = q
+            for p in range(n):
+                if self.mark[p]:
+                    self.act_saved[r - q] = p
+                    for t in range(q):
+                        self.H[t * (q + held + 1) + r] = -self.x[p] * self.N[t * width + p] * self.b[p]
+                        self.H[r * (q + held + 1) + t] = self.x[p] * self.N[t * width + p] * self.b[p]
+                    r += 1
+            if not self._eliminate(q + held):
+                return False
+            reach = 0.0
+            for p in range(n):
+                f = 0.0
+                for t in range(q):
+                    f += self.H[t * (q + held + 1) + q + held] * self.N[t * width + p]
+                self.s_saved[p] = 0.0 if self.mark[p] else f
+                reach = max(reach, self.x[p] * fabs(self.s_saved[p]))
+            if reach <= 1e-14 * size:
+                # at the minimum over this face: let go of an entry whose multiplier is negative
+                block = -1
+                f = -1e-12 * size
+                for r in range(held):
+                    if self.H[(q + r) * (q + held + 1) + q + held] < f:
+                        f = self.H[(q + r) * (q + held + 1) + q + held]
+                        block = r
+                if block < 0:
+                    break
+                self.mark[self.act_saved[block]] = 0
+                held -= 1
+                continue
+            step = 1.0
+            block = -1
+            for p in range(n):
+                if self.b[p] * self.s_saved[p] < 0.0 and not self.mark[p]:
+                    f = -self.z[p] / self.s_saved[p]
+                    if f < step:
+                        step = max(f, 0.0)
+                        block = p
+            for p in range(n):
+                self.z[p] += step * self.s_saved[p]
+            if block >= 0:
+                if held == min(q, TIES):
+                    return False
+                self.z[block] = 0.0
+                self.mark[block] = 1
+                held += 1
+        else:
+            for p in range(n):
+                self.mark[p] = 0
+            return False
+        for p in range(n):
+            self.mark[p] = 0
+            j = self.act[p] if p < self.k else self.tie[p - self.k]
+            if self.b[p] != 0.0 and self.b[p] * self.x[p] * self.z[p] <= 1e-13 * size:
+                self.z[p] = 0.0
+            W[i, j] = self.z[p]
+        return True
 
 
 def solve_all(
-    states: list, A: cython.double[:, ::1], W: cython.double[:, ::1], status: cython.int[::1],
-    rounds: cython.int[::1], max_rounds: cython.Py_ssize_t = 0,
+    states: list, A: cython.double[:, ::1], aim: cython.double[:, ::1], unit: cython.double[:, ::1],
+    W: cython.double[:, ::1], status: cython.int[::1], rounds: cython.int[::1], max_rounds: cython.Py_ssize_t = 0,
 ):
-    """Solve many tasks whose slots are all their features: weights A (tasks, d) -> coefficients W"""
+    """Solve many tasks for the weights A (tasks, d), warm; coefficients go to W, status bits and rounds beside them.
+
+    Where a minimiser is not unique, W gets the one nearest to aim in the norm |unit * (w - aim)|, and the bit
+    TIED is cleared; if it stays set, the projection is left to the caller.
+    """
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     t: cython.Py_ssize_t
@@ -935,10 +1183,41 @@ def solve_all(
         state = states[i]
         with cython.nogil:
             state._limit(max_rounds)
-            for j in range(state.K):
-                state.a[j] = A[i, j]
-                W[i, j] = 0.0
+            rounds[i] = 1
+            if not state._load(A, i):
+                status[i] = MISSING
+                continue
             status[i] = state._solve()
             rounds[i] = state.rounds
+            if state.lazy:
+                status[i] |= state._outside(A, i)
+            for j in range(state.d):
+                W[i, j] = 0.0
             for t in range(state.k):
-                W[i, state.act[t]] = state.w[t]
+                W[i, state.feature[state.act[t]] if state.lazy else state.act[t]] = state.w[t]
+            if status[i] == TIED and not state.lazy and state._nearest(aim, unit, i, W):
+                status[i] = 0
+
+
+def column_moments(X: cython.const[cython.double][:, :], u: cython.double[::1], sums: cython.double[::1], squares: cython.double[::1]):
+    """sums = X'u and squares = the columns' sums of squares, in one pass over X (C- or Fortran-ordered)"""
+    rows: cython.Py_ssize_t = X.shape[0]
+    d: cython.Py_ssize_t = X.shape[1]
+    i: cython.Py_ssize_t
+    if cython.compiled and rows > 0 and d > 0:
+        if X.strides[0] == cython.sizeof(cython.double):
+            with cython.nogil:
+                for i in range(d):
+                    sums[i] = vec_dot(rows, cython.address(X[0, i]), cython.address(u[0]))
+                    squares[i] = vec_dot(rows, cython.address(X[0, i]), cython.address(X[0, i]))
+            return
+        if X.strides[1] == cython.sizeof(cython.double):
+            sums[:] = 0.0
+            squares[:] = 0.0
+            with cython.nogil:
+                for i in range(rows):
+                    vec_moments(d, u[i], cython.address(X[i, 0]), cython.address(sums[0]), cython.address(squares[0]))
+            return
+    array = np.asarray(X)
+    np.asarray(sums)[:] = np.asarray(u) @ array
+    np.asarray(squares)[:] = np.einsum("ij,ij->j", array, array)

@@ -17,6 +17,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ._kernel import column_moments
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
@@ -49,8 +51,8 @@ class Design(Protocol):
     def gram(self) -> Floats:
         """X'X, shape (d, d), C-ordered."""
 
-    def gram_rows(self, features: Ints) -> Floats:
-        """Rows of X'X, shape (len(features), d)."""
+    def gram_rows(self, features: Ints, out: Floats | None = None) -> Floats:
+        """Rows of X'X, shape (len(features), d), written to `out` if given."""
 
     def loss(self, w: Floats) -> float:
         """|y - Xw|^2"""
@@ -91,9 +93,10 @@ class DenseRows:
             X = X * self.u[:, None]
         self.X = X
         self.order = min(rows - centre, self.d)
-        self.mean = self.u @ X / self.n if centre else np.zeros(self.d)
+        self.mean, self.squares = np.empty(self.d), np.empty(self.d)
+        column_moments(X, self.u, self.mean, self.squares)
+        self.mean *= 1.0 / self.n if centre else 0.0
         self.offset = self.mean  # what is still to be subtracted from self.X
-        self.squares = np.einsum("ij,ij->j", X, X)
         self.dead: Ints = np.empty(0, dtype=np.intp)
         if centre:
             self._centre()
@@ -150,10 +153,10 @@ class DenseRows:
     def gram(self) -> Floats:
         return self._gram
 
-    def gram_rows(self, features: Ints) -> Floats:
+    def gram_rows(self, features: Ints, out: Floats | None = None) -> Floats:
         if "_gram" in self.__dict__:
-            return self._gram[features]
-        G = self.X[:, features].T @ self.X
+            return np.take(self._gram, features, axis=0, out=out)
+        G = np.matmul(self.X[:, features].T, self.X, out=out)
         if self.centre and self.offset.any():
             G -= np.outer(self.n * self.offset[features], self.offset)
             G[:, self.dead] = 0.0

@@ -21,7 +21,7 @@ from .lasso import Lassos
 from .monitor import CallbackSupport, Monitor, one_blas_thread, with_callbacks
 from .penalties import CappedRows
 from .stages import ONE_STAGE, Solution, run_stages
-from .tasks import TaskData, _column_position, check_form, match_labels, names_of, read_features, read_training
+from .tasks import TaskData, _column_position, check_finite, check_form, match_labels, names_of, read_features, read_training
 
 LAM_SHARE = 0.1  # lam=None is this share of lam_max
 
@@ -161,6 +161,7 @@ class _MultiTaskLinear(CallbackSupport, RegressorMixin, BaseEstimator):
         check_form(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         values, task, names = read_features(X, task, self.task_column)
+        check_finite(values, names, "X")
         if values.shape[1] != len(self.features_):
             raise ValueError(
                 f"X has {values.shape[1]} features, but {type(self).__name__} is expecting {len(self.features_)} features "

@@ -10,7 +10,8 @@ ill-conditioned that the Gram form loses the answer (`polish`, on X itself).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -20,12 +21,15 @@ from scipy.optimize import nnls
 from . import _kernel
 from .designs import Design, Floats, Ints
 
-OVERRUN, SET_ASIDE, TIED, WEAK = (_kernel.BITS[name] for name in ("OVERRUN", "SET_ASIDE", "TIED", "WEAK"))
+OVERRUN, SET_ASIDE, TIED, WEAK, MISSING = (
+    _kernel.BITS[name] for name in ("OVERRUN", "SET_ASIDE", "TIED", "WEAK", "MISSING")
+)
 
 FULL_GRAM_BELOW = 400  # with fewer features the whole Gram matrix is cheaper than deciding what to fetch
 FULL_GRAM_AT_MOST = 4000  # with more features it is never formed (128 MB per task at 4000)
-SWITCH_SHARE = 1 / 16  # a task that has fetched this share of its Gram rows gets the rest at once
-WIDE = 1e4
+STRONG_SHARE = 1 / 16  # of the features expected to enter soon, from which the whole matrix is formed at once
+SWITCH_SHARE = 1 / 8  # of the Gram rows fetched, from which the rest follows at once
+WIDE = 1e4  # ratio of column lengths beyond which rounding would decide what is nearest
 TIE = 1e-9  # |gradient| this close to its bound, relatively, counts as at the bound
 
 
@@ -38,81 +42,69 @@ class FullGram:
             design.gram(), np.ascontiguousarray(design.c), root, design.d, design.order, _scale(design, root), positive
         )
 
+    def begin(self, w: Floats) -> None:
+        features = np.flatnonzero(w)
+        self.state.begin(features.astype(np.intc), w[features])
+
 
 class SomeGram:
-    """A task with Gram rows on demand: solve on the known features, check all, fetch the violators."""
+    """A task with Gram rows on demand: the kernel says when a feature is missing, `fetch` brings it."""
 
     def __init__(self, design: Design, positive: bool):
         self.design, self.positive = design, positive
         self.root = np.sqrt(design.squares)
-        self.scale = _scale(design, self.root)
         self.slot = np.full(design.d, -1, dtype=np.intc)  # feature -> slot
-        self.features = np.empty(0, dtype=np.intp)  # slot -> feature
+        self.features = np.empty(0, dtype=np.intc)  # slot -> feature
         self.rows = np.empty((0, design.d))
         self.known = np.empty((0, 0))
-        self.state: _kernel.ActiveSet | None = None
-        self.g = design.c.copy()
+        self.c = np.ascontiguousarray(design.c)
+        self.g = self.c.copy()
+        self.state = _kernel.ActiveSet(
+            np.zeros((1, 1)), np.zeros(1), np.zeros(1), 0, design.order, _scale(design, self.root), positive
+        )
+        self.state.attach(self.rows, self.slot, self.c, self.root, self.g)
 
-    def solve(self, a: Floats, max_iter: int) -> tuple[Floats, int, int]:
-        """(w, status bits, rounds)"""
-        rounds = status = found = 0
-        free = np.flatnonzero((a == 0.0) & (self.slot < 0) & (self.root > 0))
-        if free.size:
-            self._fetch(free)
-        if self.state is None:
-            self.g = self.design.c.copy()
-            over = ((self.g if self.positive else np.abs(self.g)) - a) > 0
-            found = SET_ASIDE if over.any() else 0
-        while True:
-            if self.state is not None:
-                status = self.state.solve(a[self.features], max_iter)
-                rounds += self.state.n_rounds
-                found = self.state.outside(self.rows, self.design.c, a, self.root, self.slot, self.g)
-            if not found & SET_ASIDE:
-                break
-            if status & OVERRUN:
-                break
-            self._fetch(self._wanted(a))
-        w = np.zeros(self.design.d)
-        if self.state is not None:
-            slots, values = self.state.support()
-            w[self.features[slots]] = values
-        return w, status | (found & TIED), max(rounds, 1)
+    def fetch(self, a: Floats) -> None:
+        """The Gram rows that weights a (d,) call for: free features first, else the worst violators."""
+        missing = (self.slot < 0) & (self.root > 0)
+        free = np.flatnonzero(missing & (a == 0.0)) if not self.positive else np.empty(0, dtype=np.intp)
+        self._fetch(free if free.size else self._wanted(a, missing))
 
-    def _wanted(self, a: Floats) -> Ints:
+    def _wanted(self, a: Floats, missing: np.ndarray) -> Ints:
         """The worst violators, and those next to violating, so that few fetches serve many weights."""
-        size = np.abs(self.g) if not self.positive else self.g
-        with np.errstate(divide="ignore", invalid="ignore"):
-            over = np.where((self.slot < 0) & (self.root > 0) & np.isfinite(a), (size - a) / self.root, -np.inf)
-        violating = int((over > 0).sum())
+        size = self.g if self.positive else np.abs(self.g)
+        over = np.full(len(a), -np.inf)
+        open_to = missing & np.isfinite(a)
+        over[open_to] = (size[open_to] - a[open_to]) / self.root[open_to]
         have = len(self.features)
-        most = max(8, have // 4)
-        count = min(violating, most)
-        count = max(4 * -(-count // 4), min(max(have // 4, 16), 32))
-        count = min(count, int(np.isfinite(over).sum()))
+        count = max(16, min(int((over > 0).sum()), have // 4))  # 16 rows cost little more than one
+        count = min(count, int(open_to.sum()))
         return np.sort(np.argpartition(-over, count - 1)[:count])
 
     def _fetch(self, wanted: Ints) -> None:
         design, have = self.design, len(self.features)
         size = have + len(wanted)
         if size > len(self.rows):
-            capacity = min(max(2 * size, 64), design.d)
+            capacity = min(max(2 * size, 256), design.d)  # memory is used only as far as it is filled
             rows, known = np.empty((capacity, design.d)), np.zeros((capacity, capacity))
             rows[:have], known[:have, :have] = self.rows[:have], self.known[:have, :have]
             self.rows, self.known = rows, known
-        self.rows[have:size] = design.gram_rows(wanted)
+        design.gram_rows(wanted, out=self.rows[have:size])
         self.slot[wanted] = np.arange(have, size, dtype=np.intc)
-        self.features = np.concatenate([self.features, wanted])
+        self.features = np.concatenate([self.features, wanted.astype(np.intc)])
         block = self.rows[have:size][:, self.features]
         self.known[have:size, :size] = block
         self.known[:size, have:size] = block.T
-        capacity = len(self.known)
-        c, root = np.zeros(capacity), np.zeros(capacity)
-        c[:size], root[:size] = design.c[self.features], self.root[self.features]
-        if self.state is None:
-            self.state = _kernel.ActiveSet(self.known, c, root, size, design.order, self.scale, self.positive)
-        else:
-            self.state.grow(self.known, c, root, size)
+        c, root = np.zeros(len(self.known)), np.zeros(len(self.known))
+        c[:size], root[:size] = self.c[self.features], self.root[self.features]
+        self.state.grow(self.known, c, root, self.rows, self.features, size)
+
+    def begin(self, w: Floats) -> None:
+        features = np.flatnonzero(w)
+        new = features[self.slot[features] < 0]
+        if new.size:
+            self._fetch(new)
+        self.state.begin(self.slot[features], w[features])
 
 
 def _scale(design: Design, root: Floats) -> float:
@@ -138,19 +130,19 @@ class Lassos:
         n_jobs: int | None = None,
     ):
         self.designs = list(designs)
-        self.positive, self.units, self.n_jobs = positive, units, n_jobs
+        self.positive, self.n_jobs = positive, n_jobs
         self.m, self.d = len(self.designs), self.designs[0].d
-        self.whole = [_wants_full(design, reuse) for design in self.designs]
+        self.units = np.ones((self.m, self.d)) if units is None else np.ascontiguousarray(units)
         self.tasks: list[FullGram | SomeGram] = self._each(
-            lambda i: (FullGram if self.whole[i] else SomeGram)(self.designs[i], positive)
+            lambda i: (FullGram if _wants_full(self.designs[i], reuse) else SomeGram)(self.designs[i], positive),
+            range(self.m),
         )
 
-    def _each(self, call, items=None) -> list:
-        """call(i) for every task, on threads if asked to."""
-        items = range(self.m) if items is None else items
+    def _each(self, call: Callable[[int], Any], items: Sequence[int]) -> list[Any]:
+        """call(i) for some tasks, on threads if asked to."""
         if self.n_jobs in (None, 1) or len(items) < 2:
             return [call(i) for i in items]
-        return Parallel(n_jobs=self.n_jobs, backend="threading")(delayed(call)(i) for i in items)
+        return list(Parallel(n_jobs=self.n_jobs, backend="threading")(delayed(call)(i) for i in items))
 
     def solve(self, A: Floats, reference: Floats | None = None, max_iter: int = 0) -> tuple[Floats, np.ndarray]:
         """Solve every task for its row of the weights A (m, d).
@@ -159,66 +151,70 @@ class Lassos:
         nearest `reference` (m, d), by default nearest 0.
         """
         A = np.ascontiguousarray(A)
+        aim = np.zeros((self.m, self.d)) if reference is None else np.ascontiguousarray(reference)
         W, status, rounds = np.zeros((self.m, self.d)), np.zeros(self.m, np.intc), np.ones(self.m, np.intc)
-        full = [i for i in range(self.m) if self.whole[i]]
-        some = [i for i in range(self.m) if not self.whole[i]]
-        if full:
-            self._solve_full(full, A, W, status, rounds, max_iter)
-        for i, answer in zip(some, self._each(lambda i: self.tasks[i].solve(A[i], max_iter), some), strict=True):
-            W[i], status[i], rounds[i] = answer
-            self._reconsider(i)
-        for i in np.flatnonzero(status):
-            design, a = self.designs[i], A[i]
-            if status[i] & (WEAK | SET_ASIDE) and not (status[i] & OVERRUN):
-                W[i] = polish(design, W[i], a, self.positive)
-            if status[i] & TIED:
-                unit = np.ones(self.d) if self.units is None else self.units[i]
-                aim = np.zeros(self.d) if reference is None else reference[i]
-                W[i] = nearest(design, W[i], a, aim, unit, self.positive)
+        if self.n_jobs in (None, 1):
+            states = [task.state for task in self.tasks]
+            _kernel.solve_all(states, A, aim, self.units, W, status, rounds, max_iter)
+            left = np.flatnonzero(status)
+        else:
+            left = np.arange(self.m)
+        self._each(lambda i: self._finish(i, A, aim, W, status, rounds, max_iter), left.tolist())
         return W, rounds
+
+    def _finish(
+        self, i: int, A: Floats, aim: Floats, W: Floats, status: np.ndarray, rounds: np.ndarray, max_iter: int
+    ) -> None:
+        """Solve task i to the end: fetch what is missing, repair what the kernel flags."""
+        at = slice(i, i + 1)
+        design, a = self.designs[i], A[i]
+        while True:
+            used = rounds[i]
+            if status[i] & MISSING:
+                self._supply(i, a)
+            if status[i] & MISSING or self.n_jobs not in (None, 1):
+                _kernel.solve_all(
+                    [self.tasks[i].state], A[at], aim[at], self.units[at], W[at], status[at], rounds[at], max_iter
+                )
+                rounds[i] += used - 1
+            if not status[i] & MISSING or status[i] & OVERRUN:
+                break
+        if status[i] & (WEAK | SET_ASIDE) and not status[i] & OVERRUN:
+            W[i] = polish(design, W[i], a, self.positive)
+        if status[i] & TIED:
+            W[i] = nearest(design, W[i], a, aim[i], self.units[i], self.positive)
+
+    def _supply(self, i: int, a: Floats) -> None:
+        """Fetch Gram rows; a task that has fetched much of its Gram matrix gets the rest at once."""
+        task = self.tasks[i]
+        assert isinstance(task, SomeGram)
+        task.fetch(a)
+        if self.d <= FULL_GRAM_AT_MOST and len(task.features) > SWITCH_SHARE * self.d:
+            slots, values = task.state.support()
+            w = np.zeros(self.d)
+            w[task.features[slots]] = values
+            self.tasks[i] = FullGram(self.designs[i], self.positive)
+            self.tasks[i].begin(w)
 
     def warm(self, W: Floats) -> None:
         """Start the next solve from W (m, d) instead of from the last solution."""
         for task, w in zip(self.tasks, W, strict=True):
-            features = np.flatnonzero(w)
-            if isinstance(task, SomeGram):
-                if features.size:
-                    task._fetch(features[task.slot[features] < 0])
-                features, w = task.slot[features], w[features]
-            else:
-                w = w[features]
-            if task.state is not None:
-                task.state.begin(features.astype(np.intc), w)
-
-    def _solve_full(
-        self, full: list[int], A: Floats, W: Floats, status: np.ndarray, rounds: np.ndarray, max_iter: int
-    ) -> None:
-        def run(part: list[int]) -> None:
-            states = [self.tasks[i].state for i in part]
-            if len(part) == self.m:
-                _kernel.solve_all(states, A, W, status, rounds, max_iter)
-                return
-            w, s, r = np.zeros((len(part), self.d)), np.zeros(len(part), np.intc), np.zeros(len(part), np.intc)
-            _kernel.solve_all(states, A[part], w, s, r, max_iter)
-            W[part], status[part], rounds[part] = w, s, r
-
-        if self.n_jobs in (None, 1):
-            run(full)
-        else:
-            self._each(lambda i: run([i]), full)
-
-    def _reconsider(self, i: int) -> None:
-        """Give a task that has fetched much of its Gram matrix the rest at once."""
-        task = self.tasks[i]
-        if isinstance(task, SomeGram) and self.d <= FULL_GRAM_AT_MOST and len(task.features) > SWITCH_SHARE * self.d:
-            self.tasks[i] = FullGram(self.designs[i], self.positive)
-            self.whole[i] = True
+            task.begin(w)
 
 
 def _wants_full(design: Design, reuse: bool) -> bool:
+    """Whether to form the whole Gram matrix at once.
+
+    Yes if it is small, if there are more samples than features, if it will be reused, or if many features are about
+    to enter: the strong rule at 3/4 of the largest weight keeps those with half of the largest correlation.
+    """
     if design.d <= FULL_GRAM_BELOW or design.order >= design.d:
         return True
-    return reuse and design.d <= FULL_GRAM_AT_MOST
+    if design.d > FULL_GRAM_AT_MOST:
+        return False
+    root = np.sqrt(design.squares)
+    strong = np.abs(design.c) > 0.5 * _scale(design, root) * root
+    return reuse or int(strong.sum()) > STRONG_SHARE * design.d
 
 
 # ------------------------------------------------------------------ minimisers that are not unique
@@ -272,10 +268,10 @@ def _least_shift(G: Floats, h: Floats) -> Floats:
 
 
 def _null_space(design: Design, E: Ints, w: Floats) -> Floats:
-    """A basis (|E|, q) of {|x_j| v_j : X_E v = 0}, i.e. for columns of unit length.
+    """An orthonormal basis (|E|, q) of {|x_j| v_j : X_E v = 0}, i.e. for columns of unit length.
 
     From the Gram matrix by elimination: the support is independent, every other feature of E that depends on
-    the independent ones before it gives one null direction. If the directions are not null to 1e-9 on X, from
+    the independent ones before it gives one null direction. If that is not safe (a small pivot, X N not 0), from
     the singular value decomposition of X_E.
     """
     length = np.sqrt(design.squares[E])
@@ -294,8 +290,9 @@ def _null_space(design: Design, E: Ints, w: Floats) -> Floats:
                 v = np.zeros(len(E))
                 v[basis], v[t] = -x, 1.0
                 directions.append(v)
-        N = np.array(directions).T.reshape(len(E), -1)
-        sound = X is None or not N.size or np.abs((X / length) @ N).max() <= 1e-9 * np.abs(N).max()
+        N = np.linalg.qr(np.array(directions).T.reshape(len(E), -1))[0]
+        weakest = np.diag(factor[0]).min() if factor is not None else 1.0
+        sound = weakest > 1e-3 and (X is None or not N.size or np.abs((X / length) @ N).max() <= 1e-12)
     except np.linalg.LinAlgError:
         sound = False
     if not sound:

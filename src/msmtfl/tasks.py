@@ -49,6 +49,7 @@ class TaskData:
     labels: np.ndarray
     features: np.ndarray
     form: str
+    X: Floats  # all rows, as given: what an error message looks a value up in
 
     @property
     def m(self) -> int:
@@ -69,6 +70,7 @@ class TaskData:
             rows = shared[key]
             too_large = np.flatnonzero(~np.isfinite(rows.squares))
             if too_large.size:
+                check_finite(self.X, self.features, "X")
                 raise ValueError(
                     f"column {self.features[too_large[0]]!r} in task {task.label!r} is so large that the sum of its "
                     "squares overflows. Rescale it before fitting."
@@ -132,7 +134,7 @@ def _split_off(X: Any, position: int) -> tuple[Any, Any]:
 
 
 def _as_floats(X: Any, names: np.ndarray | None = None, what: str = "X") -> Floats:
-    """A 2-D float64 array; a value that is no number is named by its row and column."""
+    """A 2-D float64 array, not yet checked for NaN; a value that is no number is named by its row and column."""
     if _is_table(X) and not hasattr(X, "iloc") and hasattr(X, "to_numpy"):
         X = X.to_numpy()  # polars
     try:
@@ -152,7 +154,6 @@ def _as_floats(X: Any, names: np.ndarray | None = None, what: str = "X") -> Floa
         ) from error
     if out.dtype != np.float64:
         out = out.astype(np.float64, order="K")
-    _check_finite(out, names, what)
     return out
 
 
@@ -171,7 +172,7 @@ def _first_non_number(X: Any) -> tuple[int, int, Any] | None:
     return None
 
 
-def _check_finite(X: Floats, names: np.ndarray | None, what: str, hint: str = "") -> None:
+def check_finite(X: Floats, names: np.ndarray | None, what: str, hint: str = "") -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(X.sum()):
             return
@@ -343,14 +344,14 @@ def read_training(
         if task is not None:
             raise ValueError("with a 2-D y every column is a task: do not pass task labels as well.")
         labels = np.arange(target.shape[1]) if target_names is None else target_names
-        return TaskData(_wide_tasks(values, target, weight, labels), labels, names, "wide")
-    _check_finite(target, None, "y", "Drop these rows, or pass a 2-D y in which NaN means not measured.")
+        return TaskData(_wide_tasks(values, target, weight, labels), labels, names, "wide", values)
+    check_finite(target, None, "y", "Drop these rows, or pass a 2-D y in which NaN means not measured.")
     if task is None:
         labels, codes, form = np.zeros(1, dtype=int), np.zeros(len(values), dtype=np.intp), "single"
     else:
         labels, codes = _factorise(task, len(values))
         form = "long"
-    return TaskData(_long_tasks(values, target, weight, labels, codes), labels, names, form)
+    return TaskData(_long_tasks(values, target, weight, labels, codes), labels, names, form, values)
 
 
 def _group(codes: np.ndarray, m: int) -> list[Ints | slice]:
