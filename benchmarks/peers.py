@@ -56,8 +56,15 @@ def adelie(Xs, ys, alphas):
     out = []
     for X, y in zip(Xs, ys):
         state = ad.grpnet(
-            X=X, glm=ad.glm.gaussian(y=y), lmda_path=alphas, intercept=False, early_exit=False, progress_bar=False,
-            tol=1e-10, n_threads=1, min_ratio=1e-6,
+            X=X,
+            glm=ad.glm.gaussian(y=y),
+            lmda_path=alphas,
+            intercept=False,
+            early_exit=False,
+            progress_bar=False,
+            tol=1e-10,
+            n_threads=1,
+            min_ratio=1e-6,
         )
         out.append(np.asarray(state.betas.todense()))
     return out
@@ -74,5 +81,7 @@ def quiet(path: Path) -> Path:
     return run
 
 
-PEERS: dict[str, Path] = {name: quiet(path) for name, path in
-                          {"scikit-learn": scikit_learn, "celer": celer, "skglm": skglm, "adelie": adelie}.items()}
+PEERS: dict[str, Path] = {
+    name: quiet(path)
+    for name, path in {"scikit-learn": scikit_learn, "celer": celer, "skglm": skglm, "adelie": adelie}.items()
+}

@@ -116,7 +116,9 @@ def run(seed: int, solves: int) -> tuple[Counter, float, list[str]]:
             count[f"admitted, {kind}"] += admitted
             if gap > GAP and not admitted:
                 count["NOT ADMITTED"] += 1
-                failures.append(f"seed {seed} solve {count['solves']} ({kind}): gap {gap:.1e}, own {proof.relative_gap:.1e}")
+                failures.append(
+                    f"seed {seed} solve {count['solves']} ({kind}): gap {gap:.1e}, own {proof.relative_gap:.1e}"
+                )
             if not admitted:
                 worst = max(worst, gap)
             if turn % 6 == 5 and not admitted:
@@ -127,7 +129,9 @@ def run(seed: int, solves: int) -> tuple[Counter, float, list[str]]:
                 # a solution is determined up to the rounding of its data: cond^2 * eps, hence ill-conditioned ones are left out
                 if distance > 1e-5 and again.relative_gap <= GAP and kind != "ill-conditioned":
                     count["ROUTE MATTERS"] += 1
-                    failures.append(f"seed {seed} solve {count['solves']} ({kind}): distance {distance:.1e}, unique {proof.unique}")
+                    failures.append(
+                        f"seed {seed} solve {count['solves']} ({kind}): distance {distance:.1e}, unique {proof.unique}"
+                    )
             aim = w if rng.random() < 0.5 else np.zeros(d)
     return count, worst, failures
 

@@ -1,0 +1,32 @@
+"""`python -m msmtfl` and the `msmtfl` command."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    try:
+        from .cli import app
+    except ModuleNotFoundError as error:
+        if error.name not in ("typer", "rich", "click"):
+            raise
+        _without_extra(sys.argv[1:])
+        return
+    app()
+
+
+def _without_extra(arguments: list[str]) -> None:
+    """The demo needs nothing more; everything else says what to install."""
+    hint = 'The msmtfl command needs the extra "cli": pip install "msmtfl[cli]"'
+    if arguments not in ([], ["demo"]):
+        print(hint, file=sys.stderr)
+        sys.exit(2)
+    from . import demo
+
+    demo.main()
+    print(hint, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

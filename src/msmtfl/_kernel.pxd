@@ -10,3 +10,92 @@ cdef extern from "_vector.h" nogil:
     double vec_dot(Py_ssize_t n, const double *x, const double *y)
     void vec_rotate(Py_ssize_t n, double *x, double *y, double c, double s)
     void vec_moments(Py_ssize_t n, double u, const double *x, double *sums, double *squares)
+
+cdef inline void triangular(const char *trans, int n, double *U, int ld, double *x) noexcept nogil:
+    """x <- L^-1 x ("N") or L^-T x ("T"), L = U' lower triangular: a row-major U is a column-major L"""
+    cdef int one = 1
+    dtrsv(<char *>"L", <char *>trans, <char *>"N", &n, U, &ld, x, &one)
+
+
+cdef class ActiveSet:
+    cdef Py_ssize_t K  # slots known
+    cdef Py_ssize_t k  # support size
+    cdef Py_ssize_t ldq
+    cdef Py_ssize_t ld
+    cdef Py_ssize_t order
+    cdef bint positive
+    cdef double scale
+    cdef double atol
+    cdef bint aside
+    cdef Py_ssize_t last  # the feature tried last, and its excess then
+    cdef double last_excess
+    cdef Py_ssize_t rounds
+    cdef Py_ssize_t limit
+    cdef bint restart
+    cdef Py_ssize_t fresh  # positions from here on were added in this round
+    cdef Py_ssize_t k_saved
+    cdef bint lazy  # Gram rows on demand: the arrays by feature below are in use
+    cdef Py_ssize_t d
+    cdef double[::1] rows
+    cdef double[::1] all_c
+    cdef double[::1] all_root
+    cdef double[::1] all_g
+    cdef int[::1] slot
+    cdef int[::1] feature
+    cdef double[::1] N  # null directions, by tie and position
+    cdef double[::1] H
+    cdef int[::1] tie
+    cdef double[::1] Q
+    cdef double[::1] c
+    cdef double[::1] root
+    cdef double[::1] a
+    cdef double[::1] g
+    cdef double[::1] s
+    cdef double[::1] U
+    cdef double[::1] w
+    cdef double[::1] z
+    cdef double[::1] b
+    cdef double[::1] x
+    cdef double[::1] w_saved
+    cdef double[::1] s_saved
+    cdef double[::1] value
+    cdef int[::1] act
+    cdef int[::1] pos
+    cdef int[::1] act_saved
+    cdef int[::1] mark
+    cdef int[::1] wait
+    cdef int[::1] flag
+
+    cdef void _forward(self, double[::1] x) noexcept nogil
+    cdef void _backward(self, double[::1] x) noexcept nogil
+    cdef double _project(self, Py_ssize_t j) noexcept nogil
+    cdef bint _add(self, Py_ssize_t j, double sign) noexcept nogil
+    cdef void _drop_marked(self) noexcept nogil
+    cdef void _save(self) noexcept nogil
+    cdef bint _restore(self) noexcept nogil
+    cdef bint _free(self, Py_ssize_t j) noexcept nogil
+    cdef double _sign(self, Py_ssize_t j) noexcept nogil
+    cdef double _excess(self, Py_ssize_t j) noexcept nogil
+    cdef void _adopt(self) noexcept nogil
+    cdef Py_ssize_t _minimise(self) noexcept nogil
+    cdef void _block_step(self) noexcept nogil
+    cdef void _line_step(self) noexcept nogil
+    cdef void _gradient(self) noexcept nogil
+    cdef void _refine(self) noexcept nogil
+    cdef Py_ssize_t _violators(self) noexcept nogil
+    cdef Py_ssize_t _pick(self, Py_ssize_t n) noexcept nogil
+    cdef bint _enter(self, Py_ssize_t n, bint single) noexcept nogil
+    cdef void _set_aside(self) noexcept nogil
+    cdef void _recall(self) noexcept nogil
+    cdef bint _exchange(self, Py_ssize_t j) noexcept nogil
+    cdef bint _settle(self, bint single) noexcept nogil
+    cdef bint _signs_broken(self) noexcept nogil
+    cdef bint _descend(self, bint careful) noexcept nogil
+    cdef int _verdict(self) noexcept nogil
+    cdef int _solve(self) noexcept nogil
+    cdef void _limit(self, Py_ssize_t max_rounds) noexcept nogil
+    cdef bint _load(self, double[:, ::1] A, Py_ssize_t i) noexcept nogil
+    cdef int _outside(self, double[:, ::1] A, Py_ssize_t i) noexcept nogil
+    cdef Py_ssize_t _ties(self) noexcept nogil
+    cdef bint _eliminate(self, Py_ssize_t n) noexcept nogil
+    cdef bint _nearest(self, double[:, ::1] aim, double[:, ::1] unit, Py_ssize_t i, double[:, ::1] W) noexcept nogil

@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, infer_types=True
 """The compiled kernel: one task's weighted lasso in Gram form, solved exactly by a block active set.
 
     min_w  1/2 w'Qw - c'w + sum_j a_j |w_j|,      Q = X'X,  c = X'y,  a_j in [0, inf]
@@ -36,7 +36,9 @@ HUGE = cython.declare(cython.double, 1e300)  # a weight above this excludes the 
 # What a solve may report besides success (bits).
 OVERRUN = cython.declare(cython.int, 1)  # ran out of rounds: the point returned is feasible but not optimal
 SET_ASIDE = cython.declare(cython.int, 2)  # a dependent feature violates optimality and could not be exchanged
-TIED = cython.declare(cython.int, 4)  # a feature outside the support is exactly at its bound: the minimiser may not be unique
+TIED = cython.declare(
+    cython.int, 4
+)  # a feature outside the support is exactly at its bound: the minimiser may not be unique
 MISSING = cython.declare(cython.int, 16)  # a feature without a Gram row is needed: fetch it and solve again
 WEAK = cython.declare(cython.int, 8)  # the factor has a tiny pivot: the Gram form has lost about half of the digits
 BITS = {"OVERRUN": OVERRUN, "SET_ASIDE": SET_ASIDE, "TIED": TIED, "WEAK": WEAK, "MISSING": MISSING}
@@ -50,11 +52,14 @@ BITS = {"OVERRUN": OVERRUN, "SET_ASIDE": SET_ASIDE, "TIED": TIED, "WEAK": WEAK, 
 @cython.nogil
 @cython.exceptval(check=False)
 def _axpy(
-    n: cython.Py_ssize_t, alpha: cython.double, x: cython.double[::1], i: cython.Py_ssize_t,
-    y: cython.double[::1], j: cython.Py_ssize_t,
+    n: cython.Py_ssize_t,
+    alpha: cython.double,
+    x: cython.double[::1],
+    i: cython.Py_ssize_t,
+    y: cython.double[::1],
+    j: cython.Py_ssize_t,
 ) -> cython.void:
     """y[j:j+n] += alpha * x[i:i+n]"""
-    t: cython.Py_ssize_t
     if cython.compiled:
         if n < SHORT:
             for t in range(n):
@@ -70,11 +75,14 @@ def _axpy(
 @cython.nogil
 @cython.exceptval(check=False)
 def _dot(
-    n: cython.Py_ssize_t, x: cython.double[::1], i: cython.Py_ssize_t, y: cython.double[::1], j: cython.Py_ssize_t
+    n: cython.Py_ssize_t,
+    x: cython.double[::1],
+    i: cython.Py_ssize_t,
+    y: cython.double[::1],
+    j: cython.Py_ssize_t,
 ) -> cython.double:
     """x[i:i+n]' y[j:j+n]"""
-    t: cython.Py_ssize_t
-    total: cython.double = 0.0
+    total = 0.0
     if cython.compiled:
         if n < SHORT:
             for t in range(n):
@@ -91,8 +99,13 @@ def _dot(
 @cython.nogil
 @cython.exceptval(check=False)
 def _rotate(
-    n: cython.Py_ssize_t, x: cython.double[::1], i: cython.Py_ssize_t, y: cython.double[::1], j: cython.Py_ssize_t,
-    cs: cython.double, sn: cython.double,
+    n: cython.Py_ssize_t,
+    x: cython.double[::1],
+    i: cython.Py_ssize_t,
+    y: cython.double[::1],
+    j: cython.Py_ssize_t,
+    cs: cython.double,
+    sn: cython.double,
 ) -> cython.void:
     """(x, y) <- (cs x + sn y, cs y - sn x) over n entries from x[i] and y[j]"""
     if cython.compiled:
@@ -108,17 +121,29 @@ def _rotate(
 @cython.nogil
 @cython.exceptval(check=False)
 def _subtract_rows(
-    n: cython.Py_ssize_t, count: cython.Py_ssize_t, weight: cython.double[::1], row: cython.int[::1],
-    Q: cython.double[::1], width: cython.Py_ssize_t, low: cython.Py_ssize_t, g: cython.double[::1],
+    n: cython.Py_ssize_t,
+    count: cython.Py_ssize_t,
+    weight: cython.double[::1],
+    row: cython.int[::1],
+    Q: cython.double[::1],
+    width: cython.Py_ssize_t,
+    low: cython.Py_ssize_t,
+    g: cython.double[::1],
 ) -> cython.void:
     """g[low:low+n] -= sum_t weight[t] Q[row[t], low:low+n] over t < count"""
-    t: cython.Py_ssize_t = 0
+    t = 0
     if cython.compiled:
         while t + 4 <= count:
             vec_axpy4(
-                n, -weight[t], -weight[t + 1], -weight[t + 2], -weight[t + 3],
-                cython.address(Q[row[t] * width + low]), cython.address(Q[row[t + 1] * width + low]),
-                cython.address(Q[row[t + 2] * width + low]), cython.address(Q[row[t + 3] * width + low]),
+                n,
+                -weight[t],
+                -weight[t + 1],
+                -weight[t + 2],
+                -weight[t + 3],
+                cython.address(Q[row[t] * width + low]),
+                cython.address(Q[row[t + 1] * width + low]),
+                cython.address(Q[row[t + 2] * width + low]),
+                cython.address(Q[row[t + 3] * width + low]),
                 cython.address(g[low]),
             )
             t += 4
@@ -139,7 +164,6 @@ def _move(x: cython.double[::1], i: cython.Py_ssize_t, j: cython.Py_ssize_t, n: 
         x[j : j + n] = x[i : i + n].copy()
 
 
-@cython.cclass
 class ActiveSet:
     """The warm state of one task's weighted lasso: Gram rows of the known features, support, factor.
 
@@ -154,56 +178,9 @@ class ActiveSet:
     positive : whether w >= 0 is required
     """
 
-    K: cython.Py_ssize_t  # slots known
-    k: cython.Py_ssize_t  # support size
-    ldq: cython.Py_ssize_t
-    ld: cython.Py_ssize_t
-    order: cython.Py_ssize_t
-    positive: cython.bint
-    scale: cython.double
-    atol: cython.double
-    aside: cython.bint
-    last: cython.Py_ssize_t  # the feature tried last, and its excess then
-    last_excess: cython.double
-    rounds: cython.Py_ssize_t
-    limit: cython.Py_ssize_t
-    restart: cython.bint
-    fresh: cython.Py_ssize_t  # positions from here on were added in this round
-    k_saved: cython.Py_ssize_t
-    lazy: cython.bint  # Gram rows on demand: the arrays by feature below are in use
-    d: cython.Py_ssize_t
-    rows: cython.double[::1]
-    all_c: cython.double[::1]
-    all_root: cython.double[::1]
-    all_g: cython.double[::1]
-    slot: cython.int[::1]
-    feature: cython.int[::1]
-    N: cython.double[::1]  # null directions, by tie and position
-    H: cython.double[::1]
-    tie: cython.int[::1]
-    Q: cython.double[::1]
-    c: cython.double[::1]
-    root: cython.double[::1]
-    a: cython.double[::1]
-    g: cython.double[::1]
-    s: cython.double[::1]
-    U: cython.double[::1]
-    w: cython.double[::1]
-    z: cython.double[::1]
-    b: cython.double[::1]
-    x: cython.double[::1]
-    w_saved: cython.double[::1]
-    s_saved: cython.double[::1]
-    value: cython.double[::1]
-    act: cython.int[::1]
-    pos: cython.int[::1]
-    act_saved: cython.int[::1]
-    mark: cython.int[::1]
-    wait: cython.int[::1]
-    flag: cython.int[::1]
-
-    def __init__(self, Q, c, root, size: cython.Py_ssize_t, order: cython.Py_ssize_t, scale: cython.double,
-                 positive: cython.bint):
+    def __init__(
+        self, Q, c, root, size: cython.Py_ssize_t, order: cython.Py_ssize_t, scale: cython.double, positive: cython.bint
+    ):
         capacity = Q.shape[0]
         self.ldq = capacity
         self.K = size
@@ -248,59 +225,36 @@ class ActiveSet:
 
     # -------------------------------------------------------------- the Cholesky factor, Q_AA = U'U
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _forward(self, x: cython.double[::1]) -> cython.void:
+    def _forward(self, x):
         """x <- U^-T x (U is row-major, so this walks along rows)"""
-        t: cython.Py_ssize_t
-        n: cython.int = self.k
-        ld: cython.int = self.ld
-        one: cython.int = 1
+        n = self.k
         if cython.compiled and n > SMALL:
-            dtrsv(b"L", b"N", b"N", cython.address(n), cython.address(self.U[0]), cython.address(ld),
-                  cython.address(x[0]), cython.address(one))
+            triangular(b"N", n, cython.address(self.U[0]), self.ld, cython.address(x[0]))
             return
         for t in range(n):
             x[t] /= self.U[t * self.ld + t]
             _axpy(n - t - 1, -x[t], self.U, t * self.ld + t + 1, x, t + 1)
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _backward(self, x: cython.double[::1]) -> cython.void:
+    def _backward(self, x):
         """x <- U^-1 x"""
-        t: cython.Py_ssize_t
-        n: cython.int = self.k
-        ld: cython.int = self.ld
-        one: cython.int = 1
+        n = self.k
         if cython.compiled and n > SMALL:
-            dtrsv(b"L", b"T", b"N", cython.address(n), cython.address(self.U[0]), cython.address(ld),
-                  cython.address(x[0]), cython.address(one))
+            triangular(b"T", n, cython.address(self.U[0]), self.ld, cython.address(x[0]))
             return
         for t in range(n - 1, -1, -1):
             x[t] = (x[t] - _dot(n - t - 1, self.U, t * self.ld + t + 1, x, t + 1)) / self.U[t * self.ld + t]
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _project(self, j: cython.Py_ssize_t) -> cython.double:
+    def _project(self, j):
         """x <- U^-T Q_Aj; returns what the support leaves of column j's square"""
-        t: cython.Py_ssize_t
-        row: cython.Py_ssize_t = j * self.ldq
+        row = j * self.ldq
         for t in range(self.k):
             self.x[t] = self.Q[row + self.act[t]]
         self._forward(self.x)
         return self.Q[row + j] - _dot(self.k, self.x, 0, self.x, 0)
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _add(self, j: cython.Py_ssize_t, sign: cython.double) -> cython.bint:
+    def _add(self, j, sign):
         """Append slot j with w_j = 0; refused (False) if it depends on the support"""
-        t: cython.Py_ssize_t
-        rest: cython.double
-        k: cython.Py_ssize_t = self.k
+        k = self.k
         if k >= self.ld:
             return False
         rest = self._project(j)
@@ -316,22 +270,12 @@ class ActiveSet:
         self.k = k + 1
         return True
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _drop_marked(self) -> cython.void:
+    def _drop_marked(self):
         """Remove all marked positions: a rank-one update per row removed, then one closing of the gaps"""
-        p: cython.Py_ssize_t
-        t: cython.Py_ssize_t
-        u: cython.Py_ssize_t
-        v: cython.Py_ssize_t
-        q: cython.Py_ssize_t = 0
-        to: cython.Py_ssize_t
-        k: cython.Py_ssize_t = self.k
-        ld: cython.Py_ssize_t = self.ld
-        older: cython.Py_ssize_t = 0
-        h: cython.double
-        top: cython.double
+        q = 0
+        k = self.k
+        ld = self.ld
+        older = 0
         for p in range(k - 1, -1, -1):
             if not self.mark[p]:
                 continue
@@ -373,11 +317,7 @@ class ActiveSet:
 
     # -------------------------------------------------------------- points to go back to
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _save(self) -> cython.void:
-        t: cython.Py_ssize_t
+    def _save(self):
         for t in range(self.k):
             self.act_saved[t] = self.act[t]
             self.w_saved[t] = self.w[t]
@@ -385,13 +325,8 @@ class ActiveSet:
         self.k_saved = self.k
         self.fresh = self.k
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _restore(self) -> cython.bint:
-        t: cython.Py_ssize_t
-        j: cython.Py_ssize_t
-        whole: cython.bint = True
+    def _restore(self):
+        whole = True
         for t in range(self.k_saved):
             self.flag[self.act_saved[t]] = 1
         for t in range(self.k):
@@ -410,47 +345,26 @@ class ActiveSet:
 
     # -------------------------------------------------------------- steps of the method
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _free(self, j: cython.Py_ssize_t) -> cython.bint:
+    def _free(self, j):
         return self.a[j] == 0.0 and not self.positive
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _sign(self, j: cython.Py_ssize_t) -> cython.double:
+    def _sign(self, j):
         """The sign with which slot j enters; 0: it may take either"""
         if self._free(j):
             return 0.0
         return 1.0 if self.g[j] > 0.0 else -1.0
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _excess(self, j: cython.Py_ssize_t) -> cython.double:
+    def _excess(self, j):
         if self.positive:
             return self.g[j] - self.a[j]
         return fabs(self.g[j]) - self.a[j]
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _adopt(self) -> cython.void:
+    def _adopt(self):
         """Fit the warm support to new weights: excluded and zero entries leave, free features enter"""
-        t: cython.Py_ssize_t
-        j: cython.Py_ssize_t
-        gone: cython.bint = False
+        gone = False
         for t in range(self.k):
             j = self.act[t]
-            if (
-                self.a[j] > HUGE
-                or (self.w[t] == 0.0 and not self._free(j))
-                or (self.positive and self.w[t] < 0.0)
-            ):
+            if self.a[j] > HUGE or (self.w[t] == 0.0 and not self._free(j)) or (self.positive and self.w[t] < 0.0):
                 self.mark[t] = 1
                 gone = True
             self.s[j] = 0.0 if self._free(j) else (1.0 if self.w[t] > 0.0 else -1.0)
@@ -461,14 +375,9 @@ class ActiveSet:
                 if self.a[j] == 0.0 and self.pos[j] < 0 and self.root[j] > 0.0:
                     self._add(j, 0.0)
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _minimise(self) -> cython.Py_ssize_t:
+    def _minimise(self):
         """z <- minimiser on the support with its signs; returns how many signs come out wrong (marked)"""
-        t: cython.Py_ssize_t
-        j: cython.Py_ssize_t
-        wrong: cython.Py_ssize_t = 0
+        wrong = 0
         for t in range(self.k):
             j = self.act[t]
             self.b[t] = self.c[j] - self.a[j] * self.s[j]
@@ -480,13 +389,9 @@ class ActiveSet:
             wrong += self.mark[t]
         return wrong
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _block_step(self) -> cython.void:
+    def _block_step(self):
         """Drop the entries marked wrong; newcomers first, since they may have turned the others"""
-        t: cython.Py_ssize_t
-        new: cython.bint = False
+        new = False
         for t in range(self.fresh, self.k):
             if self.mark[t]:
                 new = True
@@ -495,26 +400,18 @@ class ActiveSet:
                 self.mark[t] = 0
         self._drop_marked()
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _line_step(self) -> cython.void:
+    def _line_step(self):
         """Exact line search from w towards z over the breakpoints where a marked entry crosses zero.
 
         Along p = z - w the slope at step r is -(1 - r) |Up|^2 + 2 S; passing entry t adds a_t |p_t| to
         S and flips its sign. Stops where the slope turns positive: at a breakpoint (that entry leaves)
         or between two.
         """
-        t: cython.Py_ssize_t
-        best: cython.Py_ssize_t
-        j: cython.Py_ssize_t
-        k: cython.Py_ssize_t = self.k
-        curvature: cython.double = 0.0
-        passed: cython.double = 0.0
-        step: cython.double = 1.0
-        here: cython.double
-        row: cython.double
-        leaves: cython.Py_ssize_t = -1
+        k = self.k
+        curvature = 0.0
+        passed = 0.0
+        step = 1.0
+        leaves = -1
         for t in range(k):
             self.b[t] = self.z[t] - self.w[t]
         for t in range(k):
@@ -547,14 +444,9 @@ class ActiveSet:
             self.mark[leaves] = 1
             self._drop_marked()
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _gradient(self) -> cython.void:
+    def _gradient(self):
         """g = c - Qw on all slots, and the rounding level of its entries per unit of root"""
-        t: cython.Py_ssize_t
-        j: cython.Py_ssize_t
-        size: cython.double = 0.0
+        size = 0.0
         for j in range(self.K):
             self.g[j] = self.c[j]
         _subtract_rows(self.K, self.k, self.w, self.act, self.Q, self.ldq, 0, self.g)
@@ -562,15 +454,8 @@ class ActiveSet:
             size += self.root[self.act[t]] * fabs(self.w[t])
         self.atol = max(1e-14 * self.scale, 4e-16 * size)
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _refine(self) -> cython.void:
+    def _refine(self):
         """Iterative refinement on the support, until its equations g_A = a_A s_A hold to rounding"""
-        t: cython.Py_ssize_t
-        j: cython.Py_ssize_t
-        turn: cython.Py_ssize_t
-        worst: cython.double
         for turn in range(3):
             worst = 0.0
             for t in range(self.k):
@@ -585,14 +470,9 @@ class ActiveSet:
                 self.w[t] += self.x[t]
             self._gradient()
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _violators(self) -> cython.Py_ssize_t:
+    def _violators(self):
         """List the slots that violate optimality in `wait`, their excess per unit of root in `value`"""
-        j: cython.Py_ssize_t
-        n: cython.Py_ssize_t = 0
-        over: cython.double
+        n = 0
         for j in range(self.K):
             over = self._excess(j)
             if over > 0.0 and self.pos[j] < 0 and not self.flag[j]:
@@ -602,30 +482,19 @@ class ActiveSet:
                     n += 1
         return n
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _pick(self, n: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    def _pick(self, n):
         """The place in `wait` of the largest excess not yet taken"""
-        t: cython.Py_ssize_t
-        best: cython.Py_ssize_t = 0
+        best = 0
         for t in range(1, n):
             if self.value[t] > self.value[best]:
                 best = t
         return best
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _enter(self, n: cython.Py_ssize_t, single: cython.bint) -> cython.bint:
+    def _enter(self, n, single):
         """Bring violators into the support; False if nothing but setting aside was possible"""
-        t: cython.Py_ssize_t
-        j: cython.Py_ssize_t
-        most: cython.Py_ssize_t = 1 if single else max(8, self.k // 20)
-        added: cython.Py_ssize_t = 0
-        tried: cython.Py_ssize_t
-        top: cython.double = 0.0
+        most = 1 if single else max(8, self.k // 20)
+        added = 0
+        top = 0.0
         for tried in range(min(most, n)):
             t = self._pick(n)
             if tried == 0:
@@ -653,40 +522,25 @@ class ActiveSet:
             self.value[t] = -1.0
         return False
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _set_aside(self) -> cython.void:
+    def _set_aside(self):
         """Leave the last feature tried out for now"""
         self.flag[self.last] = 2
         self.aside = True
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _recall(self) -> cython.void:
+    def _recall(self):
         """Let the features that were set aside be tried again"""
-        j: cython.Py_ssize_t
         for j in range(self.K):
             self.flag[j] = 0
         self.aside = False
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _exchange(self, j: cython.Py_ssize_t) -> cython.bint:
+    def _exchange(self, j):
         """Slot j depends on the support: move along the null direction until an entry reaches zero.
 
         p_A = -s_j U^-1 x, p_j = s_j leaves Xw as it is; the slope of the penalty along it starts at
         a_j - |g_j| < 0 and rises by 2 a_i |p_i| whenever entry i passes zero.
         """
-        t: cython.Py_ssize_t
-        i: cython.Py_ssize_t
-        best: cython.Py_ssize_t
-        sign: cython.double = 1.0 if self.g[j] > 0.0 else -1.0
-        slope: cython.double = -self._excess(j)
-        here: cython.double
-        move: cython.double
+        sign = 1.0 if self.g[j] > 0.0 else -1.0
+        slope = -self._excess(j)
         if self.k == 0:
             return False
         self._project(j)
@@ -729,12 +583,8 @@ class ActiveSet:
 
     # -------------------------------------------------------------- the method
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _settle(self, single: cython.bint) -> cython.bint:
+    def _settle(self, single):
         """Minimise over the support until every sign is right; the minimiser is left in z"""
-        turn: cython.Py_ssize_t
         for turn in range(2 * self.limit + 2 * self.k):
             if self._minimise() == 0:
                 return True
@@ -744,13 +594,9 @@ class ActiveSet:
                 self._block_step()
         return False
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _signs_broken(self) -> cython.bint:
+    def _signs_broken(self):
         """Drop the entries that refinement pushed over zero"""
-        t: cython.Py_ssize_t
-        broken: cython.bint = False
+        broken = False
         for t in range(self.k):
             if self.w[t] * self.s[self.act[t]] <= 0.0 and self.s[self.act[t]] != 0.0:
                 self.mark[t] = 1
@@ -759,19 +605,13 @@ class ActiveSet:
             self._drop_marked()
         return broken
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _descend(self, careful: cython.bint) -> cython.bint:
+    def _descend(self, careful):
         """Rounds of minimise, check, add; False when the limit on rounds is reached"""
-        t: cython.Py_ssize_t
-        n: cython.Py_ssize_t
-        start: cython.Py_ssize_t = self.rounds
-        single: cython.Py_ssize_t = self.limit if careful else 0  # rounds to go in single steps
-        penance: cython.Py_ssize_t = 1
-        f: cython.double
-        best: cython.double = HUGE
-        recalled: cython.double = HUGE
+        start = self.rounds
+        single = self.limit if careful else 0  # rounds to go in single steps
+        penance = 1
+        best = HUGE
+        recalled = HUGE
         self._adopt()
         self._save()
         while self.rounds - start < self.limit:
@@ -814,15 +654,9 @@ class ActiveSet:
                 single -= 1
         return False
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _verdict(self) -> cython.int:
+    def _verdict(self):
         """Which of SET_ASIDE, TIED and WEAK hold at the point reached"""
-        j: cython.Py_ssize_t
-        t: cython.Py_ssize_t
-        status: cython.int = 0
-        over: cython.double
+        status = 0
         for j in range(self.K):
             if self.pos[j] >= 0 or self.root[j] == 0.0 or self.a[j] > HUGE:
                 continue
@@ -837,12 +671,8 @@ class ActiveSet:
                 status |= WEAK
         return status
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _solve(self) -> cython.int:
-        t: cython.Py_ssize_t
-        status: cython.int = 0
+    def _solve(self):
+        status = 0
         self.rounds = 0
         self.aside = False
         self.fresh = 0
@@ -865,16 +695,12 @@ class ActiveSet:
 
     # -------------------------------------------------------------- what Python calls
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _limit(self, max_rounds: cython.Py_ssize_t) -> cython.void:
+    def _limit(self, max_rounds):
         self.restart = max_rounds <= 0
         self.limit = max_rounds if max_rounds > 0 else 20 * self.K + 100
 
     def begin(self, slots: cython.int[::1], values: cython.double[::1]):
         """Start the next solve from this point; slots that depend on earlier ones are left out"""
-        t: cython.Py_ssize_t
         for t in range(self.k):
             self.pos[self.act[t]] = -1
         self.k = 0
@@ -915,22 +741,10 @@ class ActiveSet:
         k = int(self.k)
         return np.array(self.act[:k]), np.array(self.w[:k])
 
-    @property
-    def n_rounds(self):
-        return self.rounds
-
-    @property
-    def size(self):
-        return self.K
-
     # -------------------------------------------------------------- Gram rows on demand
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _load(self, A: cython.double[:, ::1], i: cython.Py_ssize_t) -> cython.bint:
+    def _load(self, A, i):
         """Take the weights A[i]; False if a free feature has no Gram row yet"""
-        j: cython.Py_ssize_t
         if not self.lazy:
             for j in range(self.K):
                 self.a[j] = A[i, j]
@@ -943,17 +757,10 @@ class ActiveSet:
                     return False
         return True
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _outside(self, A: cython.double[:, ::1], i: cython.Py_ssize_t) -> cython.int:
+    def _outside(self, A, i):
         """all_g <- c - X'Xw for all features; MISSING if one without a row violates, TIED if one is at its bound"""
-        t: cython.Py_ssize_t
-        j: cython.Py_ssize_t
-        low: cython.Py_ssize_t = 0
-        n: cython.Py_ssize_t
-        over: cython.double
-        found: cython.int = 0
+        low = 0
+        found = 0
         for j in range(self.d):
             self.all_g[j] = self.all_c[j]
         while low < self.d:
@@ -971,16 +778,11 @@ class ActiveSet:
 
     # -------------------------------------------------------------- the minimiser nearest to a point
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _ties(self) -> cython.Py_ssize_t:
+    def _ties(self):
         """Null directions of the features at their bound, one row of N each; -1 where this is not clear-cut"""
-        j: cython.Py_ssize_t
-        t: cython.Py_ssize_t
-        q: cython.Py_ssize_t = 0
-        independent: cython.Py_ssize_t = 0
-        width: cython.Py_ssize_t = self.ld + TIES
+        q = 0
+        independent = 0
+        width = self.ld + TIES
         for t in range(self.k):
             if self.U[t * self.ld + t] < 1e-3 * self.root[self.act[t]]:
                 return -1
@@ -1002,17 +804,9 @@ class ActiveSet:
                 q += 1
         return -1 if independent and q else q
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _eliminate(self, n: cython.Py_ssize_t) -> cython.bint:
+    def _eliminate(self, n):
         """Solve the n x n system in H (rows of n + 1, right-hand side last) in place; False if singular"""
-        width: cython.Py_ssize_t = n + 1
-        i: cython.Py_ssize_t
-        j: cython.Py_ssize_t
-        p: cython.Py_ssize_t
-        r: cython.Py_ssize_t
-        f: cython.double
+        width = n + 1
         for p in range(n):
             r = p
             for i in range(p + 1, n):
@@ -1035,39 +829,27 @@ class ActiveSet:
             self.H[p * width + n] /= self.H[p * width + p]
         return True
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _nearest(
-        self, aim: cython.double[:, ::1], unit: cython.double[:, ::1], i: cython.Py_ssize_t, W: cython.double[:, ::1]
-    ) -> cython.bint:
+    def _nearest(self, aim, unit, i, W):
         """W[i] <- the minimiser nearest to aim[i], |unit * (w - aim)| least; False: left to Python.
 
         With null directions N of the q ties it is w + N't: least squares in t under s_p (w + N't)_p >= 0 for the
         penalised entries p, by a primal active-set method in the few dimensions of t.
         """
-        q: cython.Py_ssize_t = self._ties()
-        width: cython.Py_ssize_t = self.ld + TIES
-        n: cython.Py_ssize_t = self.k + q
-        p: cython.Py_ssize_t
-        r: cython.Py_ssize_t
-        t: cython.Py_ssize_t
-        j: cython.Py_ssize_t
-        held: cython.Py_ssize_t = 0
-        turn: cython.Py_ssize_t
-        block: cython.Py_ssize_t
+        q = self._ties()
+        width = self.ld + TIES
+        n = self.k + q
+        held = 0
+        size: cython.double = 0.0
+        large: cython.double = 0.0
+        small: cython.double = HUGE
         f: cython.double
         step: cython.double
         reach: cython.double
-        size: cython.double = 0.0
-        small: cython.double
-        large: cython.double = 0.0
         if q <= 0:
             return q == 0
         if n > self.ld:  # scratch by position does not reach
             return False
         # z: the entries, b: their signs (0: unconstrained), x: metric, largest 1; w_saved: held places; s_saved: move
-        small = HUGE
         for p in range(n):
             j = self.act[p] if p < self.k else self.tie[p - self.k]
             self.z[p] = self.w[p] if p < self.k else 0.0
@@ -1167,17 +949,20 @@ class ActiveSet:
 
 
 def solve_all(
-    states: list, A: cython.double[:, ::1], aim: cython.double[:, ::1], unit: cython.double[:, ::1],
-    W: cython.double[:, ::1], status: cython.int[::1], rounds: cython.int[::1], max_rounds: cython.Py_ssize_t = 0,
+    states: list,
+    A: cython.double[:, ::1],
+    aim: cython.double[:, ::1],
+    unit: cython.double[:, ::1],
+    W: cython.double[:, ::1],
+    status: cython.int[::1],
+    rounds: cython.int[::1],
+    max_rounds: cython.Py_ssize_t = 0,
 ):
     """Solve many tasks for the weights A (tasks, d), warm; coefficients go to W, status bits and rounds beside them.
 
     Where a minimiser is not unique, W gets the one nearest to aim in the norm |unit * (w - aim)|, and the bit
     TIED is cleared; if it stays set, the projection is left to the caller.
     """
-    i: cython.Py_ssize_t
-    j: cython.Py_ssize_t
-    t: cython.Py_ssize_t
     state: ActiveSet
     for i in range(len(states)):
         state = states[i]
@@ -1199,10 +984,15 @@ def solve_all(
                 status[i] = 0
 
 
-def column_moments(X: cython.const[cython.double][:, :], u: cython.double[::1], sums: cython.double[::1], squares: cython.double[::1]):
+def column_moments(
+    X: cython.const[cython.double][:, :],
+    u: cython.double[::1],
+    sums: cython.double[::1],
+    squares: cython.double[::1],
+):
     """sums = X'u and squares = the columns' sums of squares, in one pass over X (C- or Fortran-ordered)"""
-    rows: cython.Py_ssize_t = X.shape[0]
-    d: cython.Py_ssize_t = X.shape[1]
+    rows = X.shape[0]
+    d = X.shape[1]
     i: cython.Py_ssize_t
     if cython.compiled and rows > 0 and d > 0:
         if X.strides[0] == cython.sizeof(cython.double):

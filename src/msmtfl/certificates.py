@@ -193,9 +193,7 @@ def block_value(loss: float, row_norms: Floats, v: Floats, lam: float, theta: fl
     return loss + lam * (float(v @ row_norms) + capped)
 
 
-def critical_residual(
-    designs: Sequence[Design], W: Floats, penalty: Penalty, positive: bool = False
-) -> float:
+def critical_residual(designs: Sequence[Design], W: Floats, penalty: Penalty, positive: bool = False) -> float:
     """How far W (m, d) is from a critical point of the non-convex objective: the largest violation of the optimality
     conditions of the lasso that majorises the objective at W itself, as a correlation."""
     m = len(designs)

@@ -21,7 +21,16 @@ from .lasso import Lassos
 from .monitor import CallbackSupport, Monitor, one_blas_thread, with_callbacks
 from .penalties import CappedRows
 from .stages import ONE_STAGE, Solution, run_stages
-from .tasks import TaskData, _column_position, check_finite, check_form, match_labels, names_of, read_features, read_training
+from .tasks import (
+    TaskData,
+    _column_position,
+    check_finite,
+    check_form,
+    match_labels,
+    names_of,
+    read_features,
+    read_training,
+)
 
 LAM_SHARE = 0.1  # lam=None is this share of lam_max
 
@@ -64,7 +73,11 @@ class _MultiTaskLinear(CallbackSupport, RegressorMixin, BaseEstimator):
         units = np.sqrt(np.where(squares > 0, squares, 1.0)) if self.standardize else np.ones_like(squares)
         factors = _read_factors(self.penalty_factors, data) * units.T
         return Problem(
-            data, designs, factors, units, lam_max(designs, factors, self.positive),
+            data,
+            designs,
+            factors,
+            units,
+            lam_max(designs, factors, self.positive),
             thresholds.mean_square(designs, units),
         )
 
@@ -110,7 +123,9 @@ class _MultiTaskLinear(CallbackSupport, RegressorMixin, BaseEstimator):
         objectives = [stage.objective for stage in solution.stages]
         rise = 1e-12 * max(abs(objectives[0]), np.finfo(float).tiny)
         self.certificate_ = Certificate(
-            last.dual_gap, last.kkt, critical_residual(problem.designs, W, penalty, self.positive),
+            last.dual_gap,
+            last.kkt,
+            critical_residual(problem.designs, W, penalty, self.positive),
             all(stage.unique for stage in solution.stages),
             all(after <= before + rise for before, after in zip(objectives, objectives[1:], strict=False)),
             {
@@ -137,7 +152,8 @@ class _MultiTaskLinear(CallbackSupport, RegressorMixin, BaseEstimator):
                 f"{len(last.free_rows)} rows are un-penalised, more than task(s) {names_of(crowded)} have independent "
                 "samples: their coefficients interpolate and are not unique (the solution nearest the previous stage is "
                 "returned). Choose a larger theta or lam.",
-                UserWarning, stacklevel=4,
+                UserWarning,
+                stacklevel=4,
             )
 
     def _orders(self, data: TaskData) -> list[int]:
@@ -202,7 +218,8 @@ class _MultiTaskLinear(CallbackSupport, RegressorMixin, BaseEstimator):
         if without:
             warnings.warn(
                 f"R^2 is undefined for task(s) {names_of(without)} (fewer than two values, or all equal): left out.",
-                UserWarning, stacklevel=2,
+                UserWarning,
+                stacklevel=2,
             )
         return float(np.mean(scores)) if scores else float("nan")
 
@@ -344,9 +361,22 @@ class MSMTFL(_MultiTaskLinear):
     """
 
     def __init__(
-        self, lam=None, theta=None, *, task_column=None, max_stages=10, fit_intercept=True, standardize=False,
-        positive=False, penalty_factors=None, tol=1e-8, max_iter=None, warm_start=False, coef_init=None,
-        unknown_task="error", n_jobs=None,
+        self,
+        lam=None,
+        theta=None,
+        *,
+        task_column=None,
+        max_stages=10,
+        fit_intercept=True,
+        standardize=False,
+        positive=False,
+        penalty_factors=None,
+        tol=1e-8,
+        max_iter=None,
+        warm_start=False,
+        coef_init=None,
+        unknown_task="error",
+        n_jobs=None,
     ):
         self.lam = lam
         self.theta = theta
@@ -396,8 +426,13 @@ class MSMTFL(_MultiTaskLinear):
             self.theta_ = float(theta)
             penalty = CappedRows(lam, self.theta_, problem.factors)
             solution = run_stages(
-                problem.designs, penalty, lassos, max_stages=self.max_stages, start=start,
-                listener=Monitor(self, self.max_stages, problem.m), **options,
+                problem.designs,
+                penalty,
+                lassos,
+                max_stages=self.max_stages,
+                start=start,
+                listener=Monitor(self, self.max_stages, problem.m),
+                **options,
             )
         self._store(problem, solution, penalty)
         return self
@@ -452,8 +487,19 @@ class LassoMTL(_MultiTaskLinear):
     """
 
     def __init__(
-        self, lam=None, *, task_column=None, fit_intercept=True, standardize=False, positive=False,
-        penalty_factors=None, tol=1e-8, max_iter=None, warm_start=False, unknown_task="error", n_jobs=None,
+        self,
+        lam=None,
+        *,
+        task_column=None,
+        fit_intercept=True,
+        standardize=False,
+        positive=False,
+        penalty_factors=None,
+        tol=1e-8,
+        max_iter=None,
+        warm_start=False,
+        unknown_task="error",
+        n_jobs=None,
     ):
         self.lam = lam
         self.task_column = task_column
@@ -476,11 +522,20 @@ class LassoMTL(_MultiTaskLinear):
         with one_blas_thread():
             problem = self._pose(self._read(X, y, task, sample_weight))
             lassos = Lassos(problem.designs, positive=self.positive, units=problem.units, n_jobs=self.n_jobs)
-            if self.warm_start and hasattr(self, "coef_") and np.shape(np.atleast_2d(self.coef_)) == (problem.m, lassos.d):
+            if (
+                self.warm_start
+                and hasattr(self, "coef_")
+                and np.shape(np.atleast_2d(self.coef_)) == (problem.m, lassos.d)
+            ):
                 lassos.warm(np.atleast_2d(self.coef_))
             penalty = CappedRows(_default_lam(self.lam, problem), np.inf, problem.factors)
             solution = run_stages(
-                problem.designs, penalty, lassos, max_stages=1, tol=self.tol, max_iter=self.max_iter or 0,
+                problem.designs,
+                penalty,
+                lassos,
+                max_stages=1,
+                tol=self.tol,
+                max_iter=self.max_iter or 0,
                 listener=Monitor(self, 1, problem.m),
             )
         self._store(problem, solution, penalty)

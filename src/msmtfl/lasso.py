@@ -126,7 +126,12 @@ class Lassos:
     """
 
     def __init__(
-        self, designs: Sequence[Design], *, positive: bool = False, units: Floats | None = None, reuse: bool = False,
+        self,
+        designs: Sequence[Design],
+        *,
+        positive: bool = False,
+        units: Floats | None = None,
+        reuse: bool = False,
         n_jobs: int | None = None,
     ):
         self.designs = list(designs)
@@ -362,7 +367,7 @@ def polish(design: Design, w: Floats, a: Floats, positive: bool) -> Floats:
         if value <= best_value + 1e-14 * design.yy:
             best, best_value = w.copy(), value
         g = design.gradient(w)
-        over = ((g if positive else np.abs(g)) - a)
+        over = (g if positive else np.abs(g)) - a
         over = np.where((length > 0) & (over > 1e-11 * a), over / np.where(length > 0, length, 1.0), 0.0)
         over[support] = 0.0
         over[list(barred)] = 0.0

@@ -45,7 +45,12 @@ class TaskKFold:
     """
 
     def __init__(
-        self, n_splits: int = 5, *, task_column: str | int | None = None, task: Any = None, shuffle: bool = True,
+        self,
+        n_splits: int = 5,
+        *,
+        task_column: str | int | None = None,
+        task: Any = None,
+        shuffle: bool = True,
         random_state: Any = None,
     ):
         if not isinstance(n_splits, (int, np.integer)) or n_splits < 2:

@@ -71,8 +71,15 @@ class Listener:
 
 
 def run_stages(
-    designs: Sequence[Design], penalty: Penalty, lassos: Lassos, *, max_stages: int = 10, tol: float = 1e-8,
-    max_iter: int = 0, start: Floats | None = None, listener: Listener | None = None,
+    designs: Sequence[Design],
+    penalty: Penalty,
+    lassos: Lassos,
+    *,
+    max_stages: int = 10,
+    tol: float = 1e-8,
+    max_iter: int = 0,
+    start: Floats | None = None,
+    listener: Listener | None = None,
 ) -> Solution:
     """Algorithm 1 from `start` (m, d), by default from 0: then stage 1 is the lasso.
 
@@ -96,9 +103,16 @@ def run_stages(
         W, proofs = _certified(designs, W, A, lassos.positive, listener)
         stages.append(
             Stage(
-                len(stages) + 1, W, loss_of(designs, W) + penalty.value(W.T), penalty.free_rows(weights),
-                relative_gap(designs, proofs), max(p.kkt for p in proofs), all(p.unique for p in proofs),
-                int(rounds.max()), time.perf_counter() - began, tuple(proofs),
+                len(stages) + 1,
+                W,
+                loss_of(designs, W) + penalty.value(W.T),
+                penalty.free_rows(weights),
+                relative_gap(designs, proofs),
+                max(p.kkt for p in proofs),
+                all(p.unique for p in proofs),
+                int(rounds.max()),
+                time.perf_counter() - began,
+                tuple(proofs),
             )
         )
         asked = listener.end_stage()

@@ -139,8 +139,13 @@ def _as_floats(X: Any, names: np.ndarray | None = None, what: str = "X") -> Floa
         X = X.to_numpy()  # polars
     try:
         out = check_array(
-            X, dtype=[np.float64, np.float32], ensure_all_finite=False, order=None, input_name=what,
-            accept_sparse=False, ensure_min_samples=1,
+            X,
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+            order=None,
+            input_name=what,
+            accept_sparse=False,
+            ensure_min_samples=1,
         )
     except (ValueError, TypeError) as error:
         place = _first_non_number(X)
@@ -235,7 +240,9 @@ def _missing(values: np.ndarray) -> np.ndarray:
         return np.zeros(len(values), dtype=bool)
 
     def absent(v: Any) -> bool:
-        return v is None or type(v).__name__ in ("NAType", "NaTType") or (isinstance(v, (float, np.floating)) and v != v)
+        return (
+            v is None or type(v).__name__ in ("NAType", "NaTType") or (isinstance(v, (float, np.floating)) and v != v)
+        )
 
     return np.fromiter((absent(v) for v in values), dtype=bool, count=len(values))
 
@@ -364,9 +371,7 @@ def _group(codes: np.ndarray, m: int) -> list[Ints | slice]:
     return list(np.split(order, np.cumsum(counts)[:-1]))
 
 
-def _long_tasks(
-    X: Floats, y: Floats, weight: Floats | None, labels: np.ndarray, codes: np.ndarray
-) -> tuple[Task, ...]:
+def _long_tasks(X: Floats, y: Floats, weight: Floats | None, labels: np.ndarray, codes: np.ndarray) -> tuple[Task, ...]:
     tasks = []
     for label, rows in zip(labels.tolist(), _group(codes, len(labels)), strict=True):
         tasks.append(_make_task(label, X[rows], y[rows], None if weight is None else weight[rows]))
@@ -427,7 +432,8 @@ def _warn_single_rows(tasks: Sequence[Task], what: str) -> None:
         warnings.warn(
             f"{len(single)} task(s) have a single row ({names_of(single)}): with an intercept their coefficients "
             "are all 0.",
-            UserWarning, stacklevel=5,
+            UserWarning,
+            stacklevel=5,
         )
 
 

@@ -1,0 +1,72 @@
+# make demo   a first result on real data, in a virtual environment of its own
+# make test   the tests
+# make lint   what a maintainer checks besides: style, types, layering
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+SOURCES := pyproject.toml meson.build $(shell find src -type f -not -path '*/__pycache__/*')
+
+.PHONY: demo test lint format package stress bench clean
+
+demo: $(VENV)/installed
+	$(BIN)/python -m msmtfl demo
+
+test: $(VENV)/tested
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/linted
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/linted
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# the sdist and the wheel made from it, installed in a fresh environment and tested there
+package: $(VENV)/packaged
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(PYTHON) -m venv --clear $(VENV)/fresh
+	$(VENV)/fresh/bin/python -m pip install --quiet --upgrade pip
+	$(VENV)/fresh/bin/python -m pip install --quiet "$$(ls dist/*.whl)[cli]" --group pyproject.toml:test
+	$(VENV)/fresh/bin/python -m pytest -q $(ARGS)
+
+stress: $(VENV)/tested
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/stress.py $(ARGS)
+
+bench: $(VENV)/benched
+	$(BIN)/python benchmarks/lasso_path.py $(ARGS)
+
+clean:
+	rm -rf $(VENV) build dist
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=python3.12 ..."; exit 1; }
+	@command -v cc > /dev/null || command -v gcc > /dev/null || command -v clang > /dev/null || { \
+	  echo "A C compiler is needed to build the kernel. Debian/Ubuntu: sudo apt install build-essential python3-dev;"; \
+	  echo "Fedora: sudo dnf install gcc python3-devel; macOS: xcode-select --install."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+$(VENV)/installed: $(VENV)/bin/python $(SOURCES)
+	$(BIN)/python -m pip install --quiet ".[all]"
+	@touch $@
+
+$(VENV)/tested: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --group test
+	@touch $@
+
+$(VENV)/linted: $(VENV)/tested
+	$(BIN)/python -m pip install --quiet --group lint
+	@touch $@
+
+$(VENV)/packaged: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --group package
+	@touch $@
+
+$(VENV)/benched: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --group bench
+	@touch $@

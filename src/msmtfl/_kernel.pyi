@@ -1,0 +1,49 @@
+import numpy as np
+from numpy.typing import NDArray
+
+BITS: dict[str, int]
+
+class ActiveSet:
+    def __init__(
+        self,
+        Q: NDArray[np.float64],
+        c: NDArray[np.float64],
+        root: NDArray[np.float64],
+        size: int,
+        order: int,
+        scale: float,
+        positive: bool,
+    ) -> None: ...
+    def attach(
+        self,
+        rows: NDArray[np.float64],
+        slot: NDArray[np.intc],
+        c: NDArray[np.float64],
+        root: NDArray[np.float64],
+        g: NDArray[np.float64],
+    ) -> None: ...
+    def grow(
+        self,
+        Q: NDArray[np.float64],
+        c: NDArray[np.float64],
+        root: NDArray[np.float64],
+        rows: NDArray[np.float64],
+        feature: NDArray[np.intc],
+        size: int,
+    ) -> None: ...
+    def begin(self, slots: NDArray[np.intc], values: NDArray[np.float64]) -> None: ...
+    def support(self) -> tuple[NDArray[np.intc], NDArray[np.float64]]: ...
+
+def solve_all(
+    states: list[ActiveSet],
+    A: NDArray[np.float64],
+    aim: NDArray[np.float64],
+    unit: NDArray[np.float64],
+    W: NDArray[np.float64],
+    status: NDArray[np.intc],
+    rounds: NDArray[np.intc],
+    max_rounds: int = 0,
+) -> None: ...
+def column_moments(
+    X: NDArray[np.float64], u: NDArray[np.float64], sums: NDArray[np.float64], squares: NDArray[np.float64]
+) -> None: ...

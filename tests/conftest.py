@@ -1,0 +1,83 @@
+"""Where the tests find data, and the option that runs them with the kernel as plain Python.
+
+Tests on real data need MSMTFL_DATA, the folder of isolet.npz and its like; tests on reference answers need
+MSMTFL_REFERENCE, by default the folder `reference` beside it. Without them these tests are skipped.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--uncompiled", action="store_true", help="run the kernel as plain Python (needs Cython)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--uncompiled"):
+        _load_uncompiled_kernel()
+
+
+def _load_uncompiled_kernel() -> None:
+    """Put the kernel's source where `import msmtfl._kernel` looks first; the compiled module is never loaded."""
+    if "msmtfl" in sys.modules:
+        raise pytest.UsageError("--uncompiled: msmtfl is already imported")
+    package = importlib.util.find_spec("msmtfl")
+    if package is None or package.origin is None:
+        raise pytest.UsageError("--uncompiled: msmtfl is not installed")
+    source = Path(package.origin).with_name("_kernel.py")
+    spec = importlib.util.spec_from_file_location("msmtfl._kernel", source)
+    assert spec is not None and spec.loader is not None
+    kernel = importlib.util.module_from_spec(spec)
+    sys.modules["msmtfl._kernel"] = kernel
+    spec.loader.exec_module(kernel)
+
+
+def _folder(variable: str) -> Path | None:
+    path = os.environ.get(variable)
+    return Path(path) if path and Path(path).is_dir() else None
+
+
+def _reference_files() -> list[Path]:
+    data, reference = _folder("MSMTFL_DATA"), _folder("MSMTFL_REFERENCE")
+    if reference is None and data is not None:
+        reference = data.resolve().parent / "reference"
+    return sorted(reference.glob("*.npz")) if reference is not None else []
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test that asks for `reference` runs once per file of the reference folder."""
+    if "reference" in metafunc.fixturenames:
+        absent = pytest.mark.skip(reason="no reference answers: set MSMTFL_DATA or MSMTFL_REFERENCE")
+        files = [pytest.param(file, id=file.stem) for file in _reference_files()]
+        metafunc.parametrize("reference", files or [pytest.param(None, marks=absent, id="absent")], indirect=True)
+
+
+@pytest.fixture
+def reference(request: pytest.FixtureRequest) -> dict[str, np.ndarray]:
+    """One problem with its answers."""
+    with np.load(request.param) as stored:
+        return dict(stored)
+
+
+@pytest.fixture(scope="session")
+def isolet() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """X, y, task of a random quarter of each Isolet task."""
+    folder = _folder("MSMTFL_DATA")
+    if folder is None or not (folder / "isolet.npz").exists():
+        pytest.skip("no real data: set MSMTFL_DATA to the folder of isolet.npz")
+    with np.load(folder / "isolet.npz") as stored:
+        X, y, task = stored["X"].astype(np.float64), stored["y"], stored["task"]
+    rng = np.random.default_rng(0)
+    rows = np.concatenate([_quarter(np.flatnonzero(task == i), rng) for i in np.unique(task)])
+    return X[rows], y[rows], task[rows]
+
+
+def _quarter(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return rng.permutation(rows)[: round(0.25 * len(rows))]

@@ -1,0 +1,257 @@
+"""The weighted lassos of one stage: against oracles, by every route, unique or not."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import nnls
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import Lasso
+
+import oracles
+from msmtfl import LassoMTL, _kernel, lasso
+from msmtfl.certificates import certify
+from msmtfl.designs import DenseRows, DenseTask
+from msmtfl.lasso import FullGram, Lassos, SomeGram
+from msmtfl.stages import Listener, _certified
+
+
+def design_of(X, y, centre=False):
+    return DenseTask(DenseRows(X, None, centre), y)
+
+
+def solve(X, y, a, positive=False, reference=None):
+    """The solution for weights a, from nothing."""
+    lassos = Lassos([design_of(X, y)], positive=positive)
+    return lassos.solve(a[None], reference=None if reference is None else reference[None])[0][0]
+
+
+def largest(X, y):
+    """The smallest weight at which the solution is 0."""
+    return np.abs(X.T @ y).max()
+
+
+def random_weights(X, y, rng, free=0.1, excluded=0.1):
+    """Weights between 0.01 and 1 of the largest, some 0, some infinite."""
+    a = largest(X, y) * 10.0 ** rng.uniform(-2, 0, X.shape[1])
+    a[rng.random(len(a)) < free] = 0.0
+    a[rng.random(len(a)) < excluded] = np.inf
+    return a
+
+
+def test_the_kernel_is_the_one_asked_for(request):
+    assert _kernel.__file__.endswith(".py") == request.config.getoption("--uncompiled")
+
+
+# ------------------------------------------------------------------ against oracles
+
+
+@pytest.mark.parametrize(("free", "excluded"), [(0, 0), (0.3, 0), (0, 0.3), (0.3, 0.3)])
+def test_equals_fista(free, excluded):
+    (X,), (y,) = oracles.random_tasks(1, m=1, n=40, d=15)
+    a = random_weights(X, y, np.random.default_rng(2), free, excluded)
+    w = solve(X, y, a)
+    np.testing.assert_allclose(w, oracles.weighted_lasso(X, y, a), rtol=0, atol=1e-10)
+    assert not w[np.isinf(a)].any()
+
+
+def test_only_zero_or_infinite_weights():
+    (X,), (y,) = oracles.random_tasks(3, m=1, n=30, d=8)
+    a = np.where(np.arange(8) % 2, 0.0, np.inf)
+    w = solve(X, y, a)
+    np.testing.assert_allclose(w[1::2], np.linalg.lstsq(X[:, 1::2], y)[0], rtol=1e-12)
+    assert not w[::2].any()
+
+
+@pytest.mark.parametrize("n", [40, 12])
+def test_positive_least_squares_equals_nnls(n):
+    (X,), (y,) = oracles.random_tasks(4, m=1, n=n, d=10)
+    w = solve(X, y, np.zeros(10), positive=True)
+    np.testing.assert_allclose(w, nnls(X, y)[0], rtol=0, atol=1e-12)
+    assert (w == 0).any()
+
+
+def test_positive_lasso_equals_sklearn():
+    (X,), (y,) = oracles.random_tasks(5, m=1, n=20, d=40)
+    for share in (0.5, 0.1, 0.01):
+        a = share * largest(X, y)
+        peer = Lasso(alpha=a / 20, positive=True, fit_intercept=False, tol=1e-14, max_iter=1_000_000).fit(X, y)
+        np.testing.assert_allclose(solve(X, y, np.full(40, a), positive=True), peer.coef_, rtol=0, atol=1e-6)
+
+
+# ------------------------------------------------------------------ routes
+
+
+@pytest.mark.parametrize("switch", [False, True], ids=["to the end", "until the rest follows"])
+def test_gram_rows_on_demand_equal_full_gram(monkeypatch, switch):
+    (X,), (y,) = oracles.random_tasks(6, m=1, n=40, d=150)
+    design, rng = design_of(X, y), np.random.default_rng(7)
+    full, some = Lassos([design]), Lassos([design])
+    some.tasks[0] = SomeGram(design, False)
+    if not switch:
+        monkeypatch.setattr(lasso, "FULL_GRAM_AT_MOST", 0)
+    for _ in range(6):
+        a = random_weights(X, y, rng)[None]
+        np.testing.assert_allclose(some.solve(a)[0], full.solve(a)[0], rtol=0, atol=1e-10)
+    assert isinstance(some.tasks[0], FullGram) == switch
+
+
+def test_gram_rows_on_demand_are_the_rule_for_many_features():
+    (X,), (y,) = oracles.random_tasks(8, m=1, n=40, d=5000)
+    lassos = Lassos([design_of(X, y)])
+    a = np.full((1, 5000), 0.5 * largest(X, y))
+    W, _ = lassos.solve(a)
+    assert len(lassos.tasks[0].features) < 500
+    assert oracles.relative_gap(X, y, W[0], a[0]) <= 1e-10
+
+
+def test_warm_equals_cold():
+    (X,), (y,) = oracles.random_tasks(9, m=1, n=25, d=30)
+    rng = np.random.default_rng(10)
+    warm = Lassos([design_of(X, y)])
+    for turn in range(20):
+        a = random_weights(X, y, rng)
+        if turn % 3 == 2:  # from a point that has nothing to do with the solution
+            warm.warm(rng.standard_normal((1, 30)))
+        np.testing.assert_allclose(warm.solve(a[None])[0][0], solve(X, y, a), rtol=0, atol=1e-10)
+
+
+# ------------------------------------------------------------------ minimisers that are not unique
+
+
+def test_copies_share_equally():
+    (X,), (y,) = oracles.random_tasks(11, m=1, n=30, d=3, active=3)
+    X = X[:, [0, 1, 0, 2, 0]] * [1, 1, 1, 1, -1]
+    w = solve(X, y, np.full(5, 0.1 * largest(X, y)))
+    assert w[0] != 0
+    np.testing.assert_allclose(w[[2, 4]], [w[0], -w[0]], rtol=1e-12)
+
+
+def test_scaled_copies_share_by_least_norm():
+    (X,), (y,) = oracles.random_tasks(12, m=1, n=30, d=2, active=2)
+    X = np.column_stack([X, 2 * X[:, 0]])  # w_0 + 2 w_2 is determined; its least norm has w_2 = 2 w_0
+    w = solve(X, y, 0.1 * largest(X, y) * np.array([1.0, 1.0, 2.0]))
+    assert w[0] != 0
+    assert w[2] == pytest.approx(2 * w[0], rel=1e-12)
+
+
+def tied_problem(kind, rng):
+    """X, y, a with more than one minimiser."""
+    X, a = rng.standard_normal((20, 12)), np.ones(12)
+    if kind == "copies":
+        X[:, 6:] = X[:, :6] * rng.choice([-1, 1], 6)
+    elif kind == "sums":  # a sum of columns at the sum of their weights
+        X[:, 10], X[:, 11] = X[:, 0] + X[:, 1], X[:, 2] + X[:, 3]
+        a[10:] = 2.0
+    else:
+        X = rng.standard_normal((20, 4)) @ rng.standard_normal((4, 12))
+        a[:8] = 0.0
+    y = X @ rng.uniform(0.5, 1, 12) + 0.1 * rng.standard_normal(20)
+    return X, y, 0.05 * largest(X, y) * a
+
+
+@pytest.mark.parametrize("kind", ["copies", "sums", "low rank"])
+def test_nearest_zero_by_every_route(kind):
+    """Nearest 0 is the limit of a vanishing ridge; route and order of the columns do not matter."""
+    rng = np.random.default_rng(13)
+    X, y, a = tied_problem(kind, rng)
+    design = design_of(X, y)
+    w = solve(X, y, a)
+    assert not certify(design, w, a).unique
+    ridge = 1e-5
+    near = oracles.weighted_lasso(np.vstack([X, np.sqrt(ridge) * np.eye(12)]), np.append(y, np.zeros(12)), a)
+    np.testing.assert_allclose(w, near, rtol=0, atol=1e-4)
+
+    order = rng.permutation(12)
+    np.testing.assert_allclose(solve(X[:, order], y, a[order]), w[order], rtol=0, atol=1e-9)
+    some, warm = Lassos([design]), Lassos([design])
+    some.tasks[0] = SomeGram(design, False)
+    for _ in range(3):
+        warm.solve(random_weights(X, y, rng)[None])
+    for route in (some, warm):
+        np.testing.assert_allclose(route.solve(a[None])[0][0], w, rtol=0, atol=1e-9)
+
+
+def test_more_free_features_than_rows_move_least_from_the_reference():
+    rng = np.random.default_rng(14)
+    X, y, before = rng.standard_normal((8, 25)), rng.standard_normal(8), rng.standard_normal(25)
+    a = np.where(np.arange(25) < 15, 0.0, largest(X, y))
+    w = solve(X, y, a, reference=before)
+    step = np.linalg.pinv(X[:, :15]) @ (y - X[:, :15] @ before[:15])
+    np.testing.assert_allclose(w[:15], before[:15] + step, rtol=0, atol=1e-10)
+    assert not w[15:].any()
+
+
+# ------------------------------------------------------------------ hard problems
+
+
+def test_ill_conditioned_free_columns_are_polished_on_X(monkeypatch):
+    rng = np.random.default_rng(15)
+    left, right = np.linalg.qr(rng.standard_normal((40, 8)))[0], np.linalg.qr(rng.standard_normal((8, 8)))[0]
+    X = np.column_stack([left * np.geomspace(1, 1e-7, 8) @ right, rng.standard_normal((40, 10))])
+    y = X[:, 8:11].sum(axis=1) + left.sum(axis=1)
+    a = np.where(np.arange(18) < 8, 0.0, 0.1 * largest(X, y))
+    polished = oracles.relative_gap(X, y, solve(X, y, a), a)
+    monkeypatch.setattr(lasso, "polish", lambda design, w, a, positive: w)
+    rough = oracles.relative_gap(X, y, solve(X, y, a), a)
+    assert polished <= 1e-8 <= 1e-2 * rough
+
+
+def test_stopped_early_is_feasible_and_says_so():
+    Xs, ys = oracles.random_tasks(16, m=2, n=30, d=40, active=20)
+    X, y, task = np.concatenate(Xs), np.concatenate(ys), np.repeat([0, 1], 30)
+    factors = np.ones(40)
+    factors[::4] = np.inf
+    model = LassoMTL(lam=1e-3, max_iter=1, fit_intercept=False, penalty_factors=factors)
+    with pytest.warns(ConvergenceWarning, match="not solved to tol.*Raise max_iter"):
+        model.fit(X, y, task=task)
+    assert not model.certificate_.optimal
+    assert not model.coef_[:, ::4].any()
+    gaps = [oracles.relative_gap(Xs[i], ys[i], model.coef_[i], 30 * 1e-3 * factors) for i in range(2)]
+    units = [y_i @ y_i for y_i in ys]
+    assert model.dual_gap_ == pytest.approx(np.average(gaps, weights=units), rel=1e-6)
+    assert model.objective_ <= oracles.loss(Xs, ys, np.zeros((2, 40)))
+
+
+@st.composite
+def hard_problems(draw):
+    """X, y, a, centre: wild scales, copies, near copies, constant columns, weights with zeros and infinities."""
+    n, d = draw(st.integers(1, 12)), draw(st.integers(1, 16))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    X = rng.standard_normal((n, d))
+    kinds = st.sampled_from(["new", "new", "new", "copy", "negated", "near", "constant"])
+    for j, kind in enumerate(draw(st.lists(kinds, min_size=d, max_size=d))):
+        model = X[:, rng.integers(j + 1)]
+        if kind == "constant":
+            X[:, j] = 1.0
+        elif kind == "near":
+            X[:, j] = model + 10.0 ** rng.uniform(-8, -3) * X[:, j]
+        elif kind != "new":
+            X[:, j] = model if kind == "copy" else -model
+    wild = draw(st.sampled_from([0, 1, 6]))
+    X *= 10.0 ** rng.integers(-wild, wild + 1, d)
+    length = np.linalg.norm(X, axis=0)
+    y = X @ (rng.standard_normal(d) / length) + draw(st.sampled_from([0, 0.1, 1])) * rng.standard_normal(n)
+    y *= 10.0 ** draw(st.integers(-6, 6))
+    shares = st.sampled_from([0.0, np.inf, 1e-4, 1e-3, 1e-2, 0.1, 0.5, 1.0])
+    a = np.array(draw(st.lists(shares, min_size=d, max_size=d)))
+    a *= np.linalg.norm(y) * (length if draw(st.booleans()) else length.max())
+    return X, y, a, draw(st.booleans())
+
+
+@settings(max_examples=300, deadline=None)
+@given(hard_problems())
+def test_exact_or_honest(problem):
+    """The gap found on X and y is at most 1e-10, or no worse than what the certificate admits."""
+    X, y, a, centre = problem
+    design = design_of(X, y, centre)
+    W, _ = Lassos([design]).solve(a[None])
+    W, (proof,) = _certified([design], W, a[None], False, Listener())
+    if centre:
+        y = y - y.mean()
+        X = X - X.mean(axis=0)
+        X[:, design.squares == 0] = 0.0
+    if design.yy > 0:
+        assert oracles.relative_gap(X, y, W[0], a) <= max(1e-10, 2 * proof.relative_gap)
+    else:
+        assert not W.any()
