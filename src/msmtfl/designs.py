@@ -98,7 +98,7 @@ class DenseRows:
         self.mean *= 1.0 / self.n if centre else 0.0
         self.offset = self.mean  # what is still to be subtracted from self.X
         self.dead: Ints = np.empty(0, dtype=np.intp)
-        if centre:
+        if centre and np.isfinite(self.squares).all():  # otherwise the front door finds the place and says so
             self._centre()
 
     def _centre(self) -> None:

@@ -2,288 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import r2_score
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import thresholds
-from .certificates import Certificate, critical_residual
-from .designs import DenseTask, Floats
+from .designs import Floats
 from .lasso import Lassos
-from .monitor import CallbackSupport, Monitor, one_blas_thread, with_callbacks
+from .linear import MultiTaskLinear, check_count, check_positive
+from .monitor import Monitor, one_blas_thread, with_callbacks
 from .penalties import CappedRows
-from .stages import ONE_STAGE, Solution, run_stages
-from .tasks import (
-    TaskData,
-    _column_position,
-    check_finite,
-    check_form,
-    match_labels,
-    names_of,
-    read_features,
-    read_training,
-)
-
-LAM_SHARE = 0.1  # lam=None is this share of lam_max
+from .stages import run_stages
+from .tasks import TaskData
 
 
-@dataclass(frozen=True)
-class Problem:
-    """The problem actually solved: designs, penalty factors (d, m) with the standardisation in them, scales."""
-
-    data: TaskData
-    designs: list[DenseTask]
-    factors: Floats
-    units: Floats  # (m, d): standard deviations if standardised, else 1
-    lam_max: float
-    rho_bar: float
-
-    @property
-    def m(self) -> int:
-        return len(self.designs)
-
-
-class _MultiTaskLinear(CallbackSupport, RegressorMixin, BaseEstimator):
-    """What all multi-task linear models share: reading data, predicting, scoring."""
-
-    # ------------------------------------------------------------------ reading
-
-    def _read(self, X: Any, y: Any, task: Any, sample_weight: Any) -> TaskData:
-        check_form(X)
-        validate_data(self, X, skip_check_array=True)
-        data = read_training(X, y, task=task, task_column=self.task_column, sample_weight=sample_weight)
-        self._form = data.form
-        self._task_position = None if self.task_column is None else _column_position(X, self.task_column)
-        if not hasattr(self, "n_features_in_"):  # nested lists
-            self.n_features_in_ = data.d + (self._task_position is not None)
-        return data
-
-    def _pose(self, data: TaskData) -> Problem:
-        """Designs, scales and lam_max. Standardising is a matter of penalty factors: X stays as it is."""
-        designs = data.designs(self.fit_intercept)
-        squares = np.array([design.squares / design.n for design in designs])
-        units = np.sqrt(np.where(squares > 0, squares, 1.0)) if self.standardize else np.ones_like(squares)
-        factors = _read_factors(self.penalty_factors, data) * units.T
-        return Problem(
-            data,
-            designs,
-            factors,
-            units,
-            lam_max(designs, factors, self.positive),
-            thresholds.mean_square(designs, units),
-        )
-
-    def _check_common(self) -> None:
-        for name in ("fit_intercept", "standardize", "positive", "warm_start"):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}.")
-        if self.unknown_task not in ("error", "mean"):
-            raise ValueError(f"unknown_task must be 'error' or 'mean', got {self.unknown_task!r}.")
-        _check_positive("tol", self.tol)
-        if self.max_iter is not None:
-            _check_count("max_iter", self.max_iter)
-        if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
-            raise ValueError(f"n_jobs must be a non-zero integer or None, got {self.n_jobs!r}.")
-
-    # ------------------------------------------------------------------ storing
-
-    def _store(self, problem: Problem, solution: Solution, penalty: CappedRows) -> None:
-        data, last = problem.data, solution.stages[-1]
-        W = last.coef
-        self.tasks_ = data.labels
-        self.features_ = data.features
-        self.coef_ = W
-        self.intercept_ = np.array(
-            [design.intercept(w) if self.fit_intercept else 0.0 for design, w in zip(problem.designs, W, strict=True)]
-        )
-        if data.form == "single":
-            self.coef_, self.intercept_ = W[0], float(self.intercept_[0])
-        self.lam_, self.lam_max_ = penalty.lam, problem.lam_max
-        self.row_norms_ = penalty.row_norms(W.T)
-        self.feature_importances_ = self.row_norms_
-        if self._task_position is not None:
-            self.feature_importances_ = np.insert(
-                self.row_norms_, self._task_position, self.row_norms_.max(initial=0.0)
-            )
-        self.stages_ = list(solution.stages)
-        self.n_stages_ = len(solution.stages)
-        self.n_iter_ = int(sum(stage.n_iter for stage in solution.stages))
-        self.objective_ = last.objective
-        self.dual_gap_ = last.dual_gap
-        self.converged_ = solution.converged
-        self.stopping_reason_ = solution.reason
-        objectives = [stage.objective for stage in solution.stages]
-        rise = 1e-12 * max(abs(objectives[0]), np.finfo(float).tiny)
-        self.certificate_ = Certificate(
-            last.dual_gap,
-            last.kkt,
-            critical_residual(problem.designs, W, penalty, self.positive),
-            all(stage.unique for stage in solution.stages),
-            all(after <= before + rise for before, after in zip(objectives, objectives[1:], strict=False)),
-            {
-                label: [str(name) for name in data.features[proof.dependent]]
-                for label, proof in zip(data.labels.tolist(), last.certificates, strict=True)
-                if not proof.unique
-            },
-            self.tol,
-        )
-        self._warn(solution, data)
-
-    def _warn(self, solution: Solution, data: TaskData) -> None:
-        last = solution.stages[-1]
-        if not solution.converged and solution.reason != ONE_STAGE:
-            how = " Raise max_iter or tol." if last.dual_gap > self.tol else " Raise max_stages to go on."
-            warnings.warn(solution.reason + "." + how, ConvergenceWarning, stacklevel=4)
-        crowded = [
-            label
-            for label, design in zip(data.labels.tolist(), self._orders(data), strict=True)
-            if len(last.free_rows) > design
-        ]
-        if crowded:
-            warnings.warn(
-                f"{len(last.free_rows)} rows are un-penalised, more than task(s) {names_of(crowded)} have independent "
-                "samples: their coefficients interpolate and are not unique (the solution nearest the previous stage is "
-                "returned). Choose a larger theta or lam.",
-                UserWarning,
-                stacklevel=4,
-            )
-
-    def _orders(self, data: TaskData) -> list[int]:
-        return [min(len(task.y) - bool(self.fit_intercept), data.d) for task in data.tasks]
-
-    # ------------------------------------------------------------------ using
-
-    def predict(self, X: Any, *, task: Any = None) -> Floats:
-        """Predict.
-
-        Parameters
-        ----------
-        X : table or array like the one given to fit (with the task column, if there was one)
-        task : labels, one per row, if fit was given labels
-
-        Returns
-        -------
-        (n,) predictions in the order of the rows; (n, m) if fit was given a 2-D y and `task` is None.
-        """
-        check_is_fitted(self, "coef_")
-        check_form(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        values, task, names = read_features(X, task, self.task_column)
-        check_finite(values, names, "X")
-        if values.shape[1] != len(self.features_):
-            raise ValueError(
-                f"X has {values.shape[1]} features, but {type(self).__name__} is expecting {len(self.features_)} features "
-                "as input."
-            )
-        coef, intercept = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
-        if task is None:
-            if self._form == "wide":
-                return np.asarray(values @ coef.T + intercept)
-            if self._form == "single":
-                return np.asarray(values @ coef[0] + intercept[0])
-            raise ValueError(
-                f"this model was fitted with task labels: pass task=, one label per row (known: {names_of(self.tasks_)})."
-            )
-        codes = match_labels(self.tasks_, task, len(values), self.unknown_task)
-        out = np.empty(len(values))
-        for i in np.unique(codes):
-            rows = codes == i
-            w, b = (coef[i], intercept[i]) if i >= 0 else (coef.mean(axis=0), intercept.mean())
-            out[rows] = values[rows] @ w + b
-        return out
-
-    def score(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> float:
-        """R^2 over all rows; for a 2-D y the mean over tasks, missing cells ignored."""
-        prediction = self.predict(X, task=task)
-        truth = np.asarray(y, dtype=np.float64)
-        if truth.ndim == 1 or prediction.ndim == 1:
-            return float(r2_score(truth.reshape(prediction.shape), prediction, sample_weight=sample_weight))
-        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        scores, without = [], []
-        for i, label in enumerate(self.tasks_.tolist()):
-            seen = np.isfinite(truth[:, i])
-            if seen.sum() < 2 or np.ptp(truth[seen, i]) == 0.0:
-                without.append(label)
-                continue
-            w = None if weight is None else (weight if weight.ndim == 1 else weight[:, i])[seen]
-            scores.append(r2_score(truth[seen, i], prediction[seen, i], sample_weight=w))
-        if without:
-            warnings.warn(
-                f"R^2 is undefined for task(s) {names_of(without)} (fewer than two values, or all equal): left out.",
-                UserWarning,
-                stacklevel=2,
-            )
-        return float(np.mean(scores)) if scores else float("nan")
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.target_tags.multi_output = True
-        return tags
-
-
-def _read_factors(factors: Any, data: TaskData) -> Floats:
-    """penalty_factors as (d, m): None, one per feature (d,), or one per feature and task (d, m)."""
-    if factors is None:
-        return np.ones((data.d, data.m))
-    out = np.asarray(factors, dtype=np.float64)
-    if out.shape == (data.d,):
-        out = np.repeat(out[:, None], data.m, axis=1)
-    if out.shape != (data.d, data.m):
-        raise ValueError(
-            f"penalty_factors has shape {np.shape(factors)}; expected ({data.d},) for one per feature, or "
-            f"({data.d}, {data.m}) for one per feature and task."
-        )
-    bad = np.argwhere(~(out >= 0))
-    if bad.size:
-        raise ValueError(
-            f"penalty_factors must be >= 0 (inf excludes a cell); feature {data.features[bad[0][0]]!r} has "
-            f"{out[tuple(bad[0])]}."
-        )
-    return out
-
-
-def lam_max(designs: Sequence[DenseTask], factors: Floats, positive: bool = False) -> float:
-    """The smallest lam at which stage 1 is zero (but for the cells that are never penalised).
-
-    max_ij 2 / (m n_i f_ji) |x_j'r_i|, r_i the residual of the fit of the f = 0 cells.
-    """
-    free = (factors == 0.0).T
-    W = np.zeros((len(designs), designs[0].d))
-    if free.any():
-        W, _ = Lassos(designs, positive=positive).solve(np.where(free, 0.0, np.inf))
-    top = 0.0
-    for design, w, f in zip(designs, W, factors.T, strict=True):
-        g = design.gradient(w) if w.any() else design.c
-        counted = (f > 0) & np.isfinite(f)
-        size = g[counted] if positive else np.abs(g[counted])
-        top = max(top, 2.0 / (len(designs) * design.n) * float(np.max(size / f[counted], initial=0.0)))
-    return top
-
-
-def _check_positive(name: str, value: Any, allow_inf: bool = False) -> None:
-    if not isinstance(value, Real) or isinstance(value, bool):
-        raise TypeError(f"{name} must be a number, got {value!r}.")
-    if not value > 0 or (np.isinf(value) and not allow_inf):
-        raise ValueError(f"{name} must be > 0{'' if allow_inf else ' and finite'}, got {value!r}.")
-
-
-def _check_count(name: str, value: Any) -> None:
-    if not isinstance(value, Integral) or isinstance(value, bool):
-        raise TypeError(f"{name} must be an integer, got {value!r}.")
-    if value < 1:
-        raise ValueError(f"{name} must be at least 1, got {value!r}.")
-
-
-class MSMTFL(_MultiTaskLinear):
+class MSMTFL(MultiTaskLinear):
     r"""Multi-stage multi-task feature learning (Gong, Ye and Zhang): sparse linear models for related tasks.
 
     .. math::
@@ -410,9 +143,9 @@ class MSMTFL(_MultiTaskLinear):
         """
         self._check_params()
         with one_blas_thread():
-            problem = self._pose(self._read(X, y, task, sample_weight))
+            problem = self._pose(X, y, task, sample_weight)
             start = self._start(problem.data)
-            lam = _default_lam(self.lam, problem)
+            lam = problem.lam(self.lam)
             lassos = Lassos(problem.designs, positive=self.positive, units=problem.units, n_jobs=self.n_jobs)
             options = {"tol": self.tol, "max_iter": self.max_iter or 0}
             theta = self.theta
@@ -440,13 +173,13 @@ class MSMTFL(_MultiTaskLinear):
     def _check_params(self) -> None:
         self._check_common()
         if self.lam is not None:
-            _check_positive("lam", self.lam)
+            check_positive("lam", self.lam)
         if isinstance(self.theta, str):
             if self.theta != "adaptive":
                 raise ValueError(f"theta must be a number, 'adaptive' or None, got {self.theta!r}.")
         elif self.theta is not None:
-            _check_positive("theta", self.theta, allow_inf=True)
-        _check_count("max_stages", self.max_stages)
+            check_positive("theta", self.theta, allow_inf=True)
+        check_count("max_stages", self.max_stages)
 
     def _start(self, data: TaskData) -> Floats | None:
         """Where Algorithm 1 starts: coef_init, the last fit's coefficients, or (None) at 0."""
@@ -463,7 +196,7 @@ class MSMTFL(_MultiTaskLinear):
         return None
 
 
-class LassoMTL(_MultiTaskLinear):
+class LassoMTL(MultiTaskLinear):
     r"""Independent lassos, one per task, on the scale of MSMTFL: stage 1 of it, and its baseline.
 
     .. math::
@@ -518,9 +251,9 @@ class LassoMTL(_MultiTaskLinear):
         """Fit; see :meth:`MSMTFL.fit`."""
         self._check_common()
         if self.lam is not None:
-            _check_positive("lam", self.lam)
+            check_positive("lam", self.lam)
         with one_blas_thread():
-            problem = self._pose(self._read(X, y, task, sample_weight))
+            problem = self._pose(X, y, task, sample_weight)
             lassos = Lassos(problem.designs, positive=self.positive, units=problem.units, n_jobs=self.n_jobs)
             if (
                 self.warm_start
@@ -528,7 +261,7 @@ class LassoMTL(_MultiTaskLinear):
                 and np.shape(np.atleast_2d(self.coef_)) == (problem.m, lassos.d)
             ):
                 lassos.warm(np.atleast_2d(self.coef_))
-            penalty = CappedRows(_default_lam(self.lam, problem), np.inf, problem.factors)
+            penalty = CappedRows(problem.lam(self.lam), np.inf, problem.factors)
             solution = run_stages(
                 problem.designs,
                 penalty,
@@ -540,9 +273,3 @@ class LassoMTL(_MultiTaskLinear):
             )
         self._store(problem, solution, penalty)
         return self
-
-
-def _default_lam(lam: float | None, problem: Problem) -> float:
-    if lam is not None:
-        return float(lam)
-    return LAM_SHARE * problem.lam_max if problem.lam_max > 0 else 1.0

@@ -326,9 +326,7 @@ def polish(design: Design, w: Floats, a: Floats, positive: bool) -> Floats:
         return w
     length = np.sqrt(design.squares)
     fixed = (a == 0.0) & (not positive)
-    support = list(np.flatnonzero((w != 0.0) & (length > 0)))
-    if not positive:
-        support += [j for j in np.flatnonzero(fixed & (length > 0)) if w[j] == 0.0]
+    support: list[int] = np.flatnonzero(((w != 0.0) | fixed) & (length > 0)).tolist()
     sign = np.where(fixed, 0.0, np.sign(w))
     best, best_value = w, _objective(design, w, a)
     w = w.copy()

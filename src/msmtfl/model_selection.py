@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.utils import check_random_state
 
-from .tasks import _column_position, _factorise, _split_off, names_of
+from .tables import column_position, factorise, names_of, split_off
 
 
 class TaskKFold:
@@ -70,9 +70,9 @@ class TaskKFold:
     def _codes(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         rows = X.shape[0] if hasattr(X, "shape") else len(X)
         if self.task_column is not None:
-            return _factorise(_split_off(X, _column_position(X, self.task_column))[1], rows)
+            return factorise(split_off(X, column_position(X, self.task_column))[1], rows)
         if self.task is not None:
-            return _factorise(self.task, rows)
+            return factorise(self.task, rows)
         return np.zeros(1, dtype=int), np.zeros(rows, dtype=np.intp)
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -11,15 +11,17 @@ from threadpoolctl import ThreadpoolController
 from .stages import Listener
 
 try:
-    from sklearn.callback import CallbackSupportMixin as CallbackSupport
-    from sklearn.callback import with_callbacks
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ImportError:  # scikit-learn before 1.9: no callbacks, fits are silent
 
-    class CallbackSupport:  # type: ignore[no-redef]
+    class CallbackSupportMixin:  # type: ignore[no-redef]
         """Stands in where scikit-learn has no callbacks."""
 
-    def with_callbacks(method):  # type: ignore[no-redef]
+    def with_callbacks(method):
         return method
+
+
+__all__ = ["CallbackSupportMixin", "Monitor", "one_blas_thread", "with_callbacks"]
 
 
 @lru_cache(maxsize=1)
@@ -37,7 +39,8 @@ class Monitor(Listener):
 
     def __init__(self, estimator: Any, max_stages: int, m: int):
         self.estimator, self.m = estimator, m
-        self.root = self.stage = None
+        self.root: Any = None
+        self.stage: Any = None
         if getattr(estimator, "_skl_callbacks", None) or hasattr(estimator, "_parent_callback_ctx"):
             self.root = estimator._init_callback_context(max_subtasks=max_stages)
             self.root.call_on_fit_task_begin(estimator=estimator)

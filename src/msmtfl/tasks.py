@@ -13,18 +13,16 @@ float32 and integers are upcast (a float32 Gram could not carry a 1e-10 certific
 
 from __future__ import annotations
 
-import difflib
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_array
 
 from .designs import DenseRows, DenseTask, Floats, Ints
+from .tables import check_finite, factorise, is_table, names_of, read_features
 
-MANY = 8  # how many names an error message lists before it stops
 NO_WEIGHT = "all sample weights of task {!r} are zero. Leave the task out, or give a row a positive weight."
 
 
@@ -83,186 +81,6 @@ class TaskData:
         return out
 
 
-# ------------------------------------------------------------------ tables and columns
-
-
-def names_of(values: Iterable[Any]) -> str:
-    """A list of names for an error message, cut after a few."""
-    values = list(values)
-    shown = ", ".join(repr(v.item() if isinstance(v, np.generic) else v) for v in values[:MANY])
-    return shown + (f", ... ({len(values)} in all)" if len(values) > MANY else "")
-
-
-def _is_table(X: Any) -> bool:
-    return hasattr(X, "columns") and hasattr(X, "shape")
-
-
-def _column_position(X: Any, task_column: str | int) -> int:
-    """Where the task column stands."""
-    if isinstance(task_column, (int, np.integer)) and not isinstance(task_column, bool):
-        width = X.shape[1] if hasattr(X, "shape") else np.asarray(X).shape[1]
-        if not -width <= task_column < width:
-            raise ValueError(f"task_column={task_column} is out of range: X has {width} columns.")
-        return int(task_column) % width
-    if not _is_table(X):
-        raise ValueError(
-            f"task_column={task_column!r} is a name, but X is a {type(X).__name__} without column names. "
-            "Pass a table (pandas or polars), an integer position, or task= labels."
-        )
-    columns = list(X.columns)
-    if task_column in columns:
-        return columns.index(task_column)
-    ends = [c for c in columns if isinstance(c, str) and c.endswith(f"__{task_column}")]
-    if len(ends) == 1:
-        hint = f"Did you mean task_column={ends[0]!r}?"
-    else:
-        close = difflib.get_close_matches(str(task_column), [str(c) for c in columns], n=1)
-        hint = f"Did you mean {close[0]!r}?" if close else "Pass the name of the column that says the task."
-    raise ValueError(f"task_column={task_column!r} is not a column of X. Columns: {names_of(columns)}. {hint}")
-
-
-def _split_off(X: Any, position: int) -> tuple[Any, Any]:
-    """(features, task labels) of a table or array with a task column."""
-    if not _is_table(X):
-        X = np.asarray(X)
-        return np.delete(X, position, axis=1), X[:, position]
-    others = [i for i in range(X.shape[1]) if i != position]
-    if hasattr(X, "iloc"):
-        return X.iloc[:, others], X.iloc[:, position]
-    columns = list(X.columns)
-    return X.select([columns[i] for i in others]), X[columns[position]]
-
-
-def _as_floats(X: Any, names: np.ndarray | None = None, what: str = "X") -> Floats:
-    """A 2-D float64 array, not yet checked for NaN; a value that is no number is named by its row and column."""
-    if _is_table(X) and not hasattr(X, "iloc") and hasattr(X, "to_numpy"):
-        X = X.to_numpy()  # polars
-    try:
-        out = check_array(
-            X,
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,
-            order=None,
-            input_name=what,
-            accept_sparse=False,
-            ensure_min_samples=1,
-        )
-    except (ValueError, TypeError) as error:
-        place = _first_non_number(X)
-        if place is None:
-            raise
-        row, column, value = place
-        name = column if names is None else names[column]
-        raise type(error)(
-            f"{error}. Column {name!r} of {what}, row {row} holds {value!r}, which is not a number: encode text columns "
-            "(e.g. one-hot), or name the column of task labels with task_column=."
-        ) from error
-    if out.dtype != np.float64:
-        out = out.astype(np.float64, order="K")
-    return out
-
-
-def _first_non_number(X: Any) -> tuple[int, int, Any] | None:
-    """(row, column, value) of the first entry that float() refuses."""
-    values = np.asarray(X, dtype=object) if not hasattr(X, "to_numpy") else np.asarray(X.to_numpy(), dtype=object)
-    if values.ndim != 2:
-        return None
-    for (row, column), value in np.ndenumerate(values):
-        if isinstance(value, (complex, np.complexfloating)):
-            return None
-        try:
-            float(value)
-        except (TypeError, ValueError):
-            return row, column, value
-    return None
-
-
-def check_finite(X: Floats, names: np.ndarray | None, what: str, hint: str = "") -> None:
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(X.sum()):
-            return
-    bad = np.argwhere(~np.isfinite(X))
-    if bad.size == 0:
-        return
-    kind = "NaN" if np.isnan(X[tuple(bad[0])]) else "infinity"
-    place = f"row {bad[0][0]}"
-    if X.ndim == 2:
-        column = int(bad[0][1])
-        place = f"column {column if names is None else names[column]!r}, row {bad[0][0]}"
-    raise ValueError(
-        f"Input {what} contains {kind}: {place} is the first of {len(bad)} such value(s). "
-        + (hint or "Impute or drop them first (e.g. sklearn.impute.SimpleImputer in a Pipeline).")
-    )
-
-
-# ------------------------------------------------------------------ labels
-
-
-def _factorise(task: Any, rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """(labels, codes): the distinct task labels (categories in their order, others sorted) and each row's."""
-    order = None
-    dtype = getattr(task, "dtype", None)
-    if hasattr(dtype, "categories") and not hasattr(task, "to_physical"):  # pandas; polars sorts as text
-        order = list(dtype.categories)
-    values = np.asarray(task)
-    if values.ndim != 1:
-        raise ValueError(f"task must be one label per row (1-D), but has shape {values.shape}.")
-    if len(values) != rows:
-        raise ValueError(f"task has {len(values)} labels but X has {rows} rows.")
-    missing = _missing(values)
-    if missing.any():
-        raise ValueError(
-            f"task label missing in {int(missing.sum())} row(s), first in row {int(np.flatnonzero(missing)[0])}. "
-            "Drop these rows or give them a label."
-        )
-    try:
-        labels, codes = np.unique(values, return_inverse=True)
-    except TypeError:  # labels of mixed types: in order of appearance
-        seen: dict[Any, int] = {}
-        codes = np.array([seen.setdefault(v, len(seen)) for v in values])
-        labels = np.empty(len(seen), dtype=object)
-        labels[:] = list(seen)
-    if order is not None:
-        rank = {value: r for r, value in enumerate(order)}
-        by_category = np.argsort([rank[v] for v in labels.tolist()], kind="stable")
-        inverse = np.empty_like(by_category)
-        inverse[by_category] = np.arange(len(by_category))
-        labels, codes = labels[by_category], inverse[codes]
-    return labels, codes
-
-
-def _missing(values: np.ndarray) -> np.ndarray:
-    if values.dtype.kind == "f":
-        return np.isnan(values)
-    if values.dtype.kind in "mM":
-        return np.isnat(values)
-    if values.dtype.kind != "O":
-        return np.zeros(len(values), dtype=bool)
-
-    def absent(v: Any) -> bool:
-        return (
-            v is None or type(v).__name__ in ("NAType", "NaTType") or (isinstance(v, (float, np.floating)) and v != v)
-        )
-
-    return np.fromiter((absent(v) for v in values), dtype=bool, count=len(values))
-
-
-def match_labels(known: np.ndarray, task: Any, rows: int, unknown: str) -> np.ndarray:
-    """Codes of the rows' tasks among the known ones; -1 for a new label if unknown == "mean"."""
-    labels, codes = _factorise(task, rows)
-    place = {value: i for i, value in enumerate(known.tolist())}
-    to_known = np.array([place.get(value, -1) for value in labels.tolist()], dtype=np.intp)
-    if unknown == "error" and (to_known < 0).any():
-        new = labels[to_known < 0]
-        kinds = {type(v).__name__ for v in known.tolist()} ^ {type(v).__name__ for v in new.tolist()}
-        typed = f" (known labels are of type {type(known.tolist()[0]).__name__})" if kinds else ""
-        raise ValueError(
-            f"unknown task label(s) {names_of(new)}; known: {names_of(known)}{typed}. In cross-validation use "
-            "TaskKFold, which keeps every task in every training fold, or set unknown_task='mean'."
-        )
-    return to_known[codes]
-
-
 # ------------------------------------------------------------------ weights and targets
 
 
@@ -287,7 +105,7 @@ def _target(y: Any, rows: int) -> tuple[Floats, np.ndarray | None]:
         raise ValueError(
             "This estimator requires y to be passed, but the target y is None: pass the target as the second argument."
         )
-    names = np.array(list(y.columns), dtype=object) if _is_table(y) else None
+    names = np.array(list(y.columns), dtype=object) if is_table(y) else None
     values = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
     if values.dtype.kind == "c":
         raise ValueError("Complex data not supported: y has complex values.")
@@ -307,39 +125,6 @@ def _target(y: Any, rows: int) -> tuple[Floats, np.ndarray | None]:
 # ------------------------------------------------------------------ reading
 
 
-def read_features(X: Any, task: Any, task_column: str | int | None) -> tuple[Floats, Any, np.ndarray]:
-    """(feature values, task labels or None, feature names) of any accepted X."""
-    if task_column is not None:
-        if task is not None:
-            raise ValueError("pass either task_column= (a column of X) or task= (labels beside X), not both.")
-        X, task = _split_off(X, _column_position(X, task_column))
-    names = np.array([str(c) for c in X.columns], dtype=object) if _is_table(X) else None
-    values = _as_floats(X, names)
-    if names is None:
-        names = np.array([f"x{j}" for j in range(values.shape[1])], dtype=object)
-    return values, task, names
-
-
-def check_form(X: Any) -> None:
-    """Refuse what has no rows and columns, lists of arrays, and tables with a name twice."""
-    if isinstance(X, (list, tuple)) and len(X) and all(len(getattr(part, "shape", ())) == 2 for part in X[:2]):
-        raise TypeError(
-            f"X is a list of {len(X)} arrays. Stack per-task arrays first: X, y, task = stack_tasks(Xs, ys), "
-            "then fit(X, y, task=task)."
-        )
-    dimensions = len(X.shape) if hasattr(X, "shape") else np.asarray(X).ndim
-    if dimensions != 2:
-        raise ValueError(
-            f"Expected 2D array, got {dimensions}D array instead: X needs rows (samples) and columns (features). "
-            "Reshape your data with X.reshape(-1, 1) if it is a single feature."
-        )
-    if _is_table(X):
-        names = list(X.columns)
-        twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
-        if twice is not None:
-            raise ValueError(f"column name {twice!r} occurs more than once in X. Give every column its own name.")
-
-
 def read_training(
     X: Any, y: Any, *, task: Any = None, task_column: str | int | None = None, sample_weight: Any = None
 ) -> TaskData:
@@ -356,7 +141,7 @@ def read_training(
     if task is None:
         labels, codes, form = np.zeros(1, dtype=int), np.zeros(len(values), dtype=np.intp), "single"
     else:
-        labels, codes = _factorise(task, len(values))
+        labels, codes = factorise(task, len(values))
         form = "long"
     return TaskData(_long_tasks(values, target, weight, labels, codes), labels, names, form, values)
 
@@ -474,8 +259,8 @@ def stack_tasks(
         raise ValueError(f"{len(names)} labels for {len(Xs)} tasks.")
     if len(set(names)) != len(names):
         raise ValueError("task labels must be distinct.")
-    tables = all(_is_table(X) for X in Xs)
-    parts = Xs if tables else [np.asarray(X) for X in Xs]
+    tables = all(is_table(X) for X in Xs)
+    parts: list[Any] = Xs if tables else [np.asarray(X) for X in Xs]
     targets = [np.asarray(y) for y in ys]
     for name, X, y in zip(names, parts, targets, strict=True):
         if len(X.shape) != 2 or y.ndim != 1 or X.shape[0] != len(y):
@@ -496,7 +281,7 @@ def stack_tasks(
 
 
 def _concatenate(parts: list[Any]) -> Any:
-    if not _is_table(parts[0]):
+    if not is_table(parts[0]):
         return np.concatenate(parts)
     if hasattr(parts[0], "iloc"):
         import pandas as pd

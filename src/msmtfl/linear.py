@@ -1,0 +1,212 @@
+"""What all multi-task linear models share: reading data, storing a solution, predicting, scoring."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import pairwise
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .certificates import Certificate, critical_residual
+from .designs import Floats
+from .monitor import CallbackSupportMixin
+from .penalties import CappedRows
+from .problem import Problem, pose
+from .stages import ONE_STAGE, Solution
+from .tables import check_finite, check_form, column_position, match_labels, names_of, read_features
+from .tasks import TaskData, read_training
+
+
+class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
+    """What all multi-task linear models share: reading data, predicting, scoring."""
+
+    # ------------------------------------------------------------------ reading
+
+    def _read(self, X: Any, y: Any, task: Any, sample_weight: Any) -> TaskData:
+        check_form(X)
+        validate_data(self, X, skip_check_array=True)
+        data = read_training(X, y, task=task, task_column=self.task_column, sample_weight=sample_weight)
+        self._form = data.form
+        self._task_position = None if self.task_column is None else column_position(X, self.task_column)
+        if not hasattr(self, "n_features_in_"):  # nested lists
+            self.n_features_in_ = data.d + (self._task_position is not None)
+        return data
+
+    def _pose(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Problem:
+        return pose(
+            self._read(X, y, task, sample_weight),
+            fit_intercept=self.fit_intercept,
+            standardize=self.standardize,
+            positive=self.positive,
+            penalty_factors=self.penalty_factors,
+        )
+
+    def _check_common(self) -> None:
+        for name in ("fit_intercept", "standardize", "positive", "warm_start"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}.")
+        if self.unknown_task not in ("error", "mean"):
+            raise ValueError(f"unknown_task must be 'error' or 'mean', got {self.unknown_task!r}.")
+        check_positive("tol", self.tol)
+        if self.max_iter is not None:
+            check_count("max_iter", self.max_iter)
+        if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
+            raise ValueError(f"n_jobs must be a non-zero integer or None, got {self.n_jobs!r}.")
+
+    # ------------------------------------------------------------------ storing
+
+    def _store(self, problem: Problem, solution: Solution, penalty: CappedRows) -> None:
+        data, last = problem.data, solution.stages[-1]
+        W = last.coef
+        self.tasks_ = data.labels
+        self.features_ = data.features
+        intercept = [
+            design.intercept(w) if self.fit_intercept else 0.0 for design, w in zip(problem.designs, W, strict=True)
+        ]
+        if data.form == "single":
+            self.coef_, self.intercept_ = W[0], intercept[0]
+        else:
+            self.coef_, self.intercept_ = W, np.array(intercept)
+        self.lam_, self.lam_max_ = penalty.lam, problem.lam_max
+        self.row_norms_ = penalty.row_norms(W.T)
+        self.feature_importances_ = self.row_norms_
+        if self._task_position is not None:
+            self.feature_importances_ = np.insert(
+                self.row_norms_, self._task_position, self.row_norms_.max(initial=0.0)
+            )
+        self.stages_ = list(solution.stages)
+        self.n_stages_ = len(solution.stages)
+        self.n_iter_ = int(sum(stage.n_iter for stage in solution.stages))
+        self.objective_ = last.objective
+        self.dual_gap_ = last.dual_gap
+        self.converged_ = solution.converged
+        self.stopping_reason_ = solution.reason
+        objectives = [stage.objective for stage in solution.stages]
+        rise = 1e-12 * max(abs(objectives[0]), np.finfo(float).tiny)
+        self.certificate_ = Certificate(
+            last.dual_gap,
+            last.kkt,
+            critical_residual(problem.designs, W, penalty, self.positive),
+            all(stage.unique for stage in solution.stages),
+            all(after <= before + rise for before, after in pairwise(objectives)),
+            {
+                label: [str(name) for name in data.features[proof.dependent]]
+                for label, proof in zip(data.labels.tolist(), last.certificates, strict=True)
+                if not proof.unique
+            },
+            self.tol,
+        )
+        self._warn(solution, data)
+
+    def _warn(self, solution: Solution, data: TaskData) -> None:
+        last = solution.stages[-1]
+        if not solution.converged and solution.reason != ONE_STAGE:
+            how = " Raise max_iter or tol." if last.dual_gap > self.tol else " Raise max_stages to go on."
+            warnings.warn(solution.reason + "." + how, ConvergenceWarning, stacklevel=4)
+        crowded = [
+            label
+            for label, design in zip(data.labels.tolist(), self._orders(data), strict=True)
+            if len(last.free_rows) > design
+        ]
+        if crowded:
+            warnings.warn(
+                f"{len(last.free_rows)} rows are un-penalised, more than task(s) {names_of(crowded)} have independent "
+                "samples: their coefficients interpolate and are not unique (the solution nearest the previous stage is "
+                "returned). Choose a larger theta or lam.",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def _orders(self, data: TaskData) -> list[int]:
+        return [min(len(task.y) - bool(self.fit_intercept), data.d) for task in data.tasks]
+
+    # ------------------------------------------------------------------ using
+
+    def predict(self, X: Any, *, task: Any = None) -> Floats:
+        """Predict.
+
+        Parameters
+        ----------
+        X : table or array like the one given to fit (with the task column, if there was one)
+        task : labels, one per row, if fit was given labels
+
+        Returns
+        -------
+        (n,) predictions in the order of the rows; (n, m) if fit was given a 2-D y and `task` is None.
+        """
+        check_is_fitted(self, "coef_")
+        check_form(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        values, task, names = read_features(X, task, self.task_column)
+        check_finite(values, names, "X")
+        if values.shape[1] != len(self.features_):
+            raise ValueError(
+                f"X has {values.shape[1]} features, but {type(self).__name__} is expecting {len(self.features_)} features "
+                "as input."
+            )
+        coef, intercept = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
+        if task is None:
+            if self._form == "wide":
+                return np.asarray(values @ coef.T + intercept)
+            if self._form == "single":
+                return np.asarray(values @ coef[0] + intercept[0])
+            raise ValueError(
+                f"this model was fitted with task labels: pass task=, one label per row (known: {names_of(self.tasks_)})."
+            )
+        codes = match_labels(self.tasks_, task, len(values), self.unknown_task)
+        out = np.empty(len(values))
+        for i in np.unique(codes):
+            rows = codes == i
+            w, b = (coef[i], intercept[i]) if i >= 0 else (coef.mean(axis=0), intercept.mean())
+            out[rows] = values[rows] @ w + b
+        return out
+
+    def score(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> float:
+        """R^2 over all rows; for a 2-D y the mean over tasks, missing cells ignored."""
+        prediction = self.predict(X, task=task)
+        truth = np.asarray(y, dtype=np.float64)
+        if truth.ndim == 1 or prediction.ndim == 1:
+            return float(r2_score(truth.reshape(prediction.shape), prediction, sample_weight=sample_weight))
+        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        scores, without = [], []
+        for i, label in enumerate(self.tasks_.tolist()):
+            seen = np.isfinite(truth[:, i])
+            if seen.sum() < 2 or np.ptp(truth[seen, i]) == 0.0:
+                without.append(label)
+                continue
+            w = None if weight is None else (weight if weight.ndim == 1 else weight[:, i])[seen]
+            scores.append(r2_score(truth[seen, i], prediction[seen, i], sample_weight=w))
+        if without:
+            warnings.warn(
+                f"R^2 is undefined for task(s) {names_of(without)} (fewer than two values, or all equal): left out.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return float(np.mean(scores)) if scores else float("nan")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        return tags
+
+
+def check_positive(name: str, value: Any, allow_inf: bool = False) -> None:
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a number, got {value!r}.")
+    value = float(value)
+    if not value > 0 or (np.isinf(value) and not allow_inf):
+        raise ValueError(f"{name} must be > 0{'' if allow_inf else ' and finite'}, got {value!r}.")
+
+
+def check_count(name: str, value: Any) -> None:
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise TypeError(f"{name} must be an integer, got {value!r}.")
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1, got {value!r}.")

@@ -1,0 +1,90 @@
+"""The problem actually solved: designs, penalty factors with the standardisation in them, and its scales."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import thresholds
+from .designs import DenseTask, Floats
+from .lasso import Lassos
+from .tasks import TaskData
+
+LAM_SHARE = 0.1  # lam=None is this share of lam_max
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The problem actually solved: designs, penalty factors (d, m) with the standardisation in them, scales."""
+
+    data: TaskData
+    designs: list[DenseTask]
+    factors: Floats
+    units: Floats  # (m, d): standard deviations if standardised, else 1
+    lam_max: float
+    rho_bar: float
+
+    @property
+    def m(self) -> int:
+        return len(self.designs)
+
+    def lam(self, lam: float | None) -> float:
+        """The lam asked for, by default a share of lam_max."""
+        if lam is not None:
+            return float(lam)
+        return LAM_SHARE * self.lam_max if self.lam_max > 0 else 1.0
+
+
+def pose(
+    data: TaskData, *, fit_intercept: bool, standardize: bool, positive: bool, penalty_factors: Any = None
+) -> Problem:
+    """Designs, scales and lam_max. Standardising is a matter of penalty factors: X stays as it is."""
+    designs = data.designs(fit_intercept)
+    squares = np.array([design.squares / design.n for design in designs])
+    units = np.sqrt(np.where(squares > 0, squares, 1.0)) if standardize else np.ones_like(squares)
+    factors = read_factors(penalty_factors, data) * units.T
+    return Problem(
+        data, designs, factors, units, lam_max(designs, factors, positive), thresholds.mean_square(designs, units)
+    )
+
+
+def read_factors(factors: Any, data: TaskData) -> Floats:
+    """penalty_factors as (d, m): None, one per feature (d,), or one per feature and task (d, m)."""
+    if factors is None:
+        return np.ones((data.d, data.m))
+    out = np.asarray(factors, dtype=np.float64)
+    if out.shape == (data.d,):
+        out = np.repeat(out[:, None], data.m, axis=1)
+    if out.shape != (data.d, data.m):
+        raise ValueError(
+            f"penalty_factors has shape {np.shape(factors)}; expected ({data.d},) for one per feature, or "
+            f"({data.d}, {data.m}) for one per feature and task."
+        )
+    bad = np.argwhere(~(out >= 0))
+    if bad.size:
+        raise ValueError(
+            f"penalty_factors must be >= 0 (inf excludes a cell); feature {data.features[bad[0][0]]!r} has "
+            f"{out[tuple(bad[0])]}."
+        )
+    return out
+
+
+def lam_max(designs: Sequence[DenseTask], factors: Floats, positive: bool = False) -> float:
+    """The smallest lam at which stage 1 is zero (but for the cells that are never penalised).
+
+    max_ij 2 / (m n_i f_ji) |x_j'r_i|, r_i the residual of the fit of the f = 0 cells.
+    """
+    free = (factors == 0.0).T
+    W = np.zeros((len(designs), designs[0].d))
+    if free.any():
+        W, _ = Lassos(designs, positive=positive).solve(np.where(free, 0.0, np.inf))
+    top = 0.0
+    for design, w, f in zip(designs, W, factors.T, strict=True):
+        g = design.gradient(w) if w.any() else design.c
+        counted = (f > 0) & np.isfinite(f)
+        size = g[counted] if positive else np.abs(g[counted])
+        top = max(top, 2.0 / (len(designs) * design.n) * float(np.max(size / f[counted], initial=0.0)))
+    return top
