@@ -66,13 +66,14 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         W = last.coef
         self.tasks_ = data.labels
         self.features_ = data.features
-        intercept = [
+        intercept: Any = [
             design.intercept(w) if self.fit_intercept else 0.0 for design, w in zip(problem.designs, W, strict=True)
         ]
         if data.form == "single":
-            self.coef_, self.intercept_ = W[0], intercept[0]
+            W, intercept = W[0], intercept[0]
         else:
-            self.coef_, self.intercept_ = W, np.array(intercept)
+            intercept = np.array(intercept)
+        self.coef_, self.intercept_ = W, intercept
         self.lam_, self.lam_max_ = penalty.lam, problem.lam_max
         self.row_norms_ = penalty.row_norms(W.T)
         self.feature_importances_ = self.row_norms_

@@ -1,0 +1,139 @@
+"""TaskKFold: every task in every training fold."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from sklearn.model_selection import GridSearchCV, check_cv, cross_val_score, cross_validate
+
+from msmtfl import LassoMTL, TaskKFold
+
+TASK = np.repeat(["a", "b", "c"], [23, 5, 14])
+X = np.random.default_rng(0).standard_normal((42, 2))
+y = X @ [1.0, 2.0]
+
+
+def folds_of(splitter, X=X, groups=None):
+    return list(splitter.split(X, groups=groups))
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_folds_are_even_and_hold_every_task(shuffle):
+    folds = folds_of(TaskKFold(4, task=TASK, shuffle=shuffle, random_state=0))
+    assert np.array_equal(np.sort(np.concatenate([test for _, test in folds])), np.arange(42))
+    for train, test in folds:
+        assert np.array_equal(np.union1d(train, test), np.arange(42))
+        assert not np.intersect1d(train, test).size
+        assert set(TASK[train]) == {"a", "b", "c"}
+        assert len(test) in (10, 11)
+        for label, count in {"a": 23, "b": 5, "c": 14}.items():
+            assert (TASK[test] == label).sum() in (count // 4, count // 4 + 1)
+
+
+def test_random_state_makes_folds_reproducible():
+    once, again, other = (
+        np.concatenate([test for _, test in folds_of(TaskKFold(3, task=TASK, random_state=seed))]) for seed in (0, 0, 1)
+    )
+    assert np.array_equal(once, again)
+    assert not np.array_equal(once, other)
+
+
+def test_without_shuffling_every_kth_row_is_taken():
+    _, test = folds_of(TaskKFold(2, task=np.repeat([0, 1], 4), shuffle=False), np.zeros((8, 1)))[0]
+    assert test.tolist() == [0, 2, 4, 6]
+
+
+COLUMNS = {
+    "pandas, name": (pd.DataFrame(X).rename(columns=str).assign(school=TASK), "school"),
+    "polars, name": (pl.DataFrame(X).with_columns(pl.Series("school", TASK)), "school"),
+    "pandas, position": (pd.DataFrame(X).rename(columns=str).assign(school=TASK), -1),
+    "object array, position": (np.insert(X.astype(object), 0, TASK, axis=1), 0),
+}
+
+
+@pytest.mark.parametrize("form", COLUMNS)
+def test_a_task_column_splits_like_labels(form):
+    table, column = COLUMNS[form]
+    expected = folds_of(TaskKFold(3, task=TASK, random_state=0))
+    for (_, got), (_, test) in zip(
+        folds_of(TaskKFold(3, task_column=column, random_state=0), table), expected, strict=True
+    ):
+        assert np.array_equal(got, test)
+
+
+def test_without_tasks_it_is_a_shuffled_kfold():
+    assert [len(test) for _, test in folds_of(TaskKFold(5, random_state=0))] == [9, 9, 8, 8, 8]
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_groups_stay_together(shuffle):
+    group = np.arange(42) % 14
+    folds = folds_of(TaskKFold(2, task=TASK, shuffle=shuffle, random_state=0 if shuffle else None), groups=group)
+    for train, test in folds:
+        assert not set(group[train]) & set(group[test])
+        assert set(TASK[train]) == {"a", "b", "c"}
+    assert np.array_equal(np.sort(np.concatenate([test for _, test in folds])), np.arange(42))
+
+
+ERRORS = {
+    "small task": (lambda: folds_of(TaskKFold(6, task=TASK)), "task 'b' has 5 row.*n_splits=6.*at most|leave"),
+    "one fold": (lambda: TaskKFold(1), "n_splits must be an integer of at least 2, got 1"),
+    "folds as text": (lambda: TaskKFold("5"), "n_splits must be an integer"),
+    "absent column": (
+        lambda: folds_of(TaskKFold(task_column="class"), COLUMNS["pandas, name"][0]),
+        "'class' is not a column.*'school'",
+    ),
+    "labels of another length": (lambda: folds_of(TaskKFold(task=TASK[:-1])), "41 labels.*42 rows"),
+    "missing label": (lambda: folds_of(TaskKFold(task=[*TASK[:41], None])), "missing in 1 row.*row 41"),
+    "groups of another length": (lambda: folds_of(TaskKFold(task=TASK), groups=np.zeros(41)), "41 entries.*42 rows"),
+    "few groups": (lambda: folds_of(TaskKFold(5, task=TASK), groups=np.arange(42) % 3), "3 group.*n_splits=5"),
+    "task in one group": (
+        lambda: folds_of(TaskKFold(2, task=TASK), groups=np.where(TASK == "b", 99, np.arange(42) % 7)),
+        "task.*'b'.*fewer folds|leave",
+    ),
+    "small tasks in groups": (
+        lambda: folds_of(TaskKFold(3, task=np.repeat(["u", "v"], 2)), np.zeros((4, 1)), groups=np.arange(4)),
+        "task.*'u'",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors_name_the_task(name):
+    call, message = ERRORS[name]
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_a_small_task_among_groups_raises_no_stray_warning():
+    task = np.repeat(["a", "b"], [30, 2])
+    folds = folds_of(TaskKFold(3, task=task, random_state=0), np.zeros((32, 1)), groups=np.arange(32))
+    assert all(set(task[train]) == {"a", "b"} for train, _ in folds)
+
+
+def test_it_serves_as_cv_of_scikit_learn():
+    splitter = TaskKFold(3, task_column="school", random_state=0)
+    table = COLUMNS["pandas, name"][0]
+    assert check_cv(splitter) is splitter
+    assert splitter.get_n_splits() == 3
+    assert "n_splits=3" in repr(splitter)
+    model = LassoMTL(lam=1e-4, task_column="school")
+    scores = cross_val_score(model, table, y, cv=splitter, error_score="raise")
+    assert len(scores) == 3
+    assert scores.min() > 0.9
+    grouped = cross_val_score(model, table, y, cv=splitter, groups=np.arange(42) % 14, error_score="raise")
+    assert len(grouped) == 3
+    assert GridSearchCV(model, {"lam": [1e-4, 5.0]}, cv=splitter).fit(table, y).best_params_ == {"lam": 1e-4}
+
+
+def test_metadata_routing_carries_groups():
+    splitter = TaskKFold(2, task_column="school", random_state=0)
+    model = LassoMTL(lam=1e-4, task_column="school")
+    group = np.arange(42) % 14
+    with sklearn.config_context(enable_metadata_routing=True):
+        result = cross_validate(
+            model, COLUMNS["pandas, name"][0], y, cv=splitter, params={"groups": group}, return_indices=True
+        )
+    for train, test in zip(result["indices"]["train"], result["indices"]["test"], strict=True):
+        assert not set(group[train]) & set(group[test])
