@@ -135,6 +135,16 @@ def test_scaled_copies_share_by_least_norm():
     assert w[2] == pytest.approx(2 * w[0], rel=1e-12)
 
 
+def test_tied_columns_stay_positive():
+    rng = np.random.default_rng(17)
+    for _ in range(20):
+        X = rng.standard_normal((10, 4))
+        X, y = np.column_stack([X, -X]), rng.standard_normal(10)
+        w = solve(X, y, np.zeros(8), positive=True)
+        assert w.min() >= 0
+        np.testing.assert_allclose(X @ w, X @ nnls(X, y)[0], rtol=0, atol=1e-12)
+
+
 def tied_problem(kind, rng):
     """X, y, a with more than one minimiser."""
     X, a = rng.standard_normal((20, 12)), np.ones(12)

@@ -65,7 +65,7 @@ def duality_gap(design: Design, w: Floats, a: Floats, g: Floats, positive: bool 
     if np.isinf(a[used]).any() or (positive and (w < 0).any()):
         return float("inf")
     primal = 0.5 * design.loss(w) + float(a[used] @ np.abs(w[used]))
-    length = np.sqrt(design.squares * design.yy)
+    length = np.sqrt(design.squares) * np.sqrt(design.yy)
     free = (a == 0.0) & (length > 0) & (not positive)
     loss, fit, g, pivot = _dual_point(design, w, g, np.flatnonzero(free))
     size = g if positive else np.abs(g)
@@ -122,7 +122,7 @@ def violation(design: Design, w: Floats, a: Floats, g: Floats, positive: bool = 
 
     g_j = a_j sign(w_j) where w_j != 0, |g_j| <= a_j elsewhere (g_j <= a_j if positive).
     """
-    length = np.sqrt(design.squares * design.yy)
+    length = np.sqrt(design.squares) * np.sqrt(design.yy)
     live = (length > 0) & np.isfinite(a)
     if not live.any():
         return 0.0

@@ -95,7 +95,7 @@ class DenseRows:
         self.order = min(rows - centre, self.d)
         self.mean, self.squares = np.empty(self.d), np.empty(self.d)
         column_moments(X, self.u, self.mean, self.squares)
-        self.mean *= 1.0 / self.n if centre else 0.0
+        self.mean = self.mean / self.n if centre else np.zeros(self.d)
         self.offset = self.mean  # what is still to be subtracted from self.X
         self.dead: Ints = np.empty(0, dtype=np.intp)
         if centre and np.isfinite(self.squares).all():  # otherwise the front door finds the place and says so
@@ -174,7 +174,8 @@ class DenseTask:
         self.target: Floats = rows.u * (y - self.y_mean)
         if rows.centre and np.ptp(y) == 0.0:
             self.target = np.zeros_like(self.target)
-        self.yy = float(self.target @ self.target)
+        with np.errstate(over="ignore"):  # the front door says so
+            self.yy = float(self.target @ self.target)
         self.c = rows.correlate(self.target)
         self.squares = rows.squares
         self.gram = rows.gram

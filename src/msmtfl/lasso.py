@@ -235,7 +235,7 @@ def nearest(design: Design, w: Floats, a: Floats, aim: Floats, unit: Floats, pos
     """
     g = design.gradient(w)
     finite = np.where(np.isfinite(a), a, 0.0)
-    slack = TIE * finite + 1e-12 * np.sqrt(design.squares * design.yy)
+    slack = TIE * finite + 1e-12 * np.sqrt(design.squares) * np.sqrt(design.yy)
     at_bound = ((g if positive else np.abs(g)) >= finite - slack) & (design.squares > 0) & np.isfinite(a)
     E = np.flatnonzero(at_bound | (w != 0.0))
     length = np.sqrt(design.squares[E])

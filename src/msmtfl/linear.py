@@ -18,9 +18,9 @@ from .designs import Floats
 from .monitor import CallbackSupportMixin
 from .penalties import CappedRows
 from .problem import Problem, pose
-from .stages import ONE_STAGE, Solution
-from .tables import check_finite, check_form, column_position, match_labels, names_of, read_features
-from .tasks import TaskData, read_training
+from .stages import ASKED, FIRST_ONLY, ONE_STAGE, Solution
+from .tables import check_finite, check_form, column_position, match_labels, names_of, read_features, warn_user
+from .tasks import TaskData, read_target, read_training, refuse_infinity
 
 
 class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
@@ -69,11 +69,9 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         intercept: Any = [
             design.intercept(w) if self.fit_intercept else 0.0 for design, w in zip(problem.designs, W, strict=True)
         ]
-        if data.form == "single":
-            W, intercept = W[0], intercept[0]
-        else:
-            intercept = np.array(intercept)
-        self.coef_, self.intercept_ = W, intercept
+        single = data.form == "single"
+        self.coef_ = W[0] if single else W
+        self.intercept_ = intercept[0] if single else np.array(intercept)
         self.lam_, self.lam_max_ = penalty.lam, problem.lam_max
         self.row_norms_ = penalty.row_norms(W.T)
         self.feature_importances_ = self.row_norms_
@@ -103,29 +101,24 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
             },
             self.tol,
         )
-        self._warn(solution, data)
+        self._warn(solution, problem)
 
-    def _warn(self, solution: Solution, data: TaskData) -> None:
-        last = solution.stages[-1]
-        if not solution.converged and solution.reason != ONE_STAGE:
+    def _warn(self, solution: Solution, problem: Problem) -> None:
+        last, data = solution.stages[-1], problem.data
+        if not solution.converged and solution.reason not in (ONE_STAGE, FIRST_ONLY, ASKED):
             how = " Raise max_iter or tol." if last.dual_gap > self.tol else " Raise max_stages to go on."
-            warnings.warn(solution.reason + "." + how, ConvergenceWarning, stacklevel=4)
+            warn_user(solution.reason + "." + how, ConvergenceWarning)
         crowded = [
             label
-            for label, design in zip(data.labels.tolist(), self._orders(data), strict=True)
-            if len(last.free_rows) > design
+            for label, design in zip(data.labels.tolist(), problem.designs, strict=True)
+            if np.count_nonzero(design.squares[last.free_rows]) > design.order
         ]
         if crowded:
-            warnings.warn(
+            warn_user(
                 f"{len(last.free_rows)} rows are un-penalised, more than task(s) {names_of(crowded)} have independent "
                 "samples: their coefficients interpolate and are not unique (the solution nearest the previous stage is "
                 "returned). Choose a larger theta or lam.",
-                UserWarning,
-                stacklevel=4,
             )
-
-    def _orders(self, data: TaskData) -> list[int]:
-        return [min(len(task.y) - bool(self.fit_intercept), data.d) for task in data.tasks]
 
     # ------------------------------------------------------------------ using
 
@@ -160,6 +153,8 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
             raise ValueError(
                 f"this model was fitted with task labels: pass task=, one label per row (known: {names_of(self.tasks_)})."
             )
+        if self._form == "single":
+            raise ValueError("this model was fitted without task labels: leave task= out, or fit with task=.")
         codes = match_labels(self.tasks_, task, len(values), self.unknown_task)
         out = np.empty(len(values))
         for i in np.unique(codes):
@@ -171,9 +166,15 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
     def score(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> float:
         """R^2 over all rows; for a 2-D y the mean over tasks, missing cells ignored."""
         prediction = self.predict(X, task=task)
-        truth = np.asarray(y, dtype=np.float64)
-        if truth.ndim == 1 or prediction.ndim == 1:
-            return float(r2_score(truth.reshape(prediction.shape), prediction, sample_weight=sample_weight))
+        truth, _ = read_target(y, len(prediction))
+        if prediction.ndim == 1:
+            truth = truth[:, 0] if truth.ndim == 2 and truth.shape[1] == 1 else truth
+            return float(r2_score(truth, prediction, sample_weight=sample_weight))
+        if truth.shape != prediction.shape:
+            raise ValueError(
+                f"y has shape {truth.shape}; this model was fitted with {len(self.tasks_)} tasks: one column per task."
+            )
+        refuse_infinity(truth, self.tasks_)
         weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         scores, without = [], []
         for i, label in enumerate(self.tasks_.tolist()):

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import StratifiedGroupKFold
+from sklearn.model_selection import BaseCrossValidator, StratifiedGroupKFold
 from sklearn.utils import check_random_state
 
 from .tables import column_position, factorise, names_of, split_off
 
 
-class TaskKFold:
+class TaskKFold(BaseCrossValidator):
     """K folds stratified by task, so that every task is in every training fold.
 
     A plain KFold on a table sorted by task leaves whole tasks out, and a model cannot predict a task that it has
@@ -43,6 +44,8 @@ class TaskKFold:
     ['a', 'a', 'a', 'b', 'b']
     ['a', 'a', 'a', 'b', 'b']
     """
+
+    __metadata_request__split = {"groups": True}  # noqa: RUF012
 
     def __init__(
         self,
@@ -105,13 +108,21 @@ class TaskKFold:
         if len(groups) != len(codes):
             raise ValueError(f"groups has {len(groups)} entries but X has {len(codes)} rows.")
         n_groups = len(np.unique(groups))
+        if np.bincount(codes).max() < self.n_splits:
+            raise ValueError(
+                f"every task, e.g. {labels.tolist()[0]!r}, has fewer rows than "
+                f"n_splits={self.n_splits} folds. Use fewer folds."
+            )
         if n_groups < self.n_splits:
             raise ValueError(f"{n_groups} group(s) cannot be split into n_splits={self.n_splits} folds.")
         splitter = StratifiedGroupKFold(
             self.n_splits, shuffle=self.shuffle, random_state=self.random_state if self.shuffle else None
         )
         fold = np.empty(len(codes), dtype=np.intp)
-        for k, (_, test) in enumerate(splitter.split(np.zeros(len(codes)), codes, groups)):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+            parts = list(splitter.split(np.zeros(len(codes)), codes, groups))
+        for k, (_, test) in enumerate(parts):
             fold[test] = k
             lost = np.setdiff1d(np.arange(len(labels)), codes[np.setdiff1d(np.arange(len(codes)), test)])
             if lost.size:

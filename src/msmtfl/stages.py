@@ -24,6 +24,7 @@ CYCLES = "stopped: the sets of capped rows run in a cycle"
 LIMIT = "stopped: max_stages={} reached before the set of capped rows repeated"
 ASKED = "stopped: a callback asked to"
 ONE_STAGE = "one stage: the lasso"
+FIRST_ONLY = "one stage, as asked: max_stages=1"
 UNSOLVED = "stopped: stage {} is not solved to tol (relative duality gap {:.1e} > {:.0e})"
 
 
@@ -126,7 +127,9 @@ def run_stages(
         elif any(np.array_equal(weights, old) for old in seen):
             reason = CYCLES
         elif len(stages) == max_stages:
-            reason = ONE_STAGE if max_stages == 1 else LIMIT.format(max_stages)
+            reason = (
+                LIMIT.format(max_stages) if max_stages > 1 else FIRST_ONLY if len(stages[0].free_rows) else ONE_STAGE
+            )
         elif asked:
             reason = ASKED
     listener.end()

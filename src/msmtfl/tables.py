@@ -6,10 +6,14 @@ Tables are pandas or polars frames (anything with `columns` and `shape`); neithe
 from __future__ import annotations
 
 import difflib
+import sys
+import warnings
 from collections.abc import Iterable
+from types import FrameType
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_array
 
 from .designs import Floats
@@ -24,6 +28,8 @@ def check_form(X: Any) -> None:
             f"X is a list of {len(X)} arrays. Stack per-task arrays first: X, y, task = stack_tasks(Xs, ys), "
             "then fit(X, y, task=task)."
         )
+    if issparse(X):
+        raise TypeError("Sparse data was passed for X, but dense data is required. Use '.toarray()' to convert it.")
     dimensions = len(X.shape) if hasattr(X, "shape") else np.asarray(X).ndim
     if dimensions != 2:
         raise ValueError(
@@ -31,10 +37,23 @@ def check_form(X: Any) -> None:
             "Reshape your data with X.reshape(-1, 1) if it is a single feature."
         )
     if is_table(X):
-        names = list(X.columns)
-        twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
-        if twice is not None:
-            raise ValueError(f"column name {twice!r} occurs more than once in X. Give every column its own name.")
+        refuse_twice(list(X.columns), "X")
+
+
+def refuse_twice(names: list[Any], what: str) -> None:
+    """An error if a column name occurs twice."""
+    twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
+    if twice is not None:
+        raise ValueError(f"column name {twice!r} occurs more than once in {what}. Give every column its own name.")
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line outside this package (and scikit-learn's wrappers) that called it."""
+    level = 2
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("msmtfl", "sklearn"):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 def names_of(values: Iterable[Any]) -> str:
@@ -84,26 +103,31 @@ def split_off(X: Any, position: int) -> tuple[Any, Any]:
     return X.select([columns[i] for i in others]), X[columns[position]]
 
 
-def as_floats(X: Any, names: np.ndarray | None = None, what: str = "X") -> Floats:
+def place_name(j: int, position: int | None) -> str:
+    """The name of an array's feature j: its place in the X given, in which the task column counts too."""
+    return f"x{j + (position is not None and j >= position)}"
+
+
+def as_floats(X: Any, names: np.ndarray | None = None, position: int | None = None, what: str = "X") -> Floats:
     """A 2-D float64 array, not yet checked for NaN; a value that is no number is named by its row and column."""
     if is_table(X) and not hasattr(X, "iloc") and hasattr(X, "to_numpy"):
         X = X.to_numpy()  # polars
     try:
-        out = check_array(
-            X,
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,
-            order=None,
-            input_name=what,
-            accept_sparse=False,
-            ensure_min_samples=1,
-        )
-    except (ValueError, TypeError) as error:
+        with np.errstate(over="ignore"):  # a long double may become infinite, which is found later
+            out = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite=False, order=None, input_name=what)
+    except (ValueError, TypeError, OverflowError) as error:
         place = _first_non_number(X)
         if place is None:
             raise
         row, column, value = place
-        name = column if names is None else names[column]
+        name = place_name(column, position) if names is None else names[column]
+        if isinstance(value, complex):
+            raise ValueError(
+                f"Complex data not supported: column {name!r} of {what}, row {row} holds {value!r}. Pass real numbers "
+                "(e.g. real and imaginary parts as two columns)."
+            ) from error
+        if isinstance(error, OverflowError):
+            raise ValueError(f"column {name!r} of {what}, row {row} is too large for a float. Rescale it.") from error
         raise type(error)(
             f"{error}. Column {name!r} of {what}, row {row} holds {value!r}, which is not a number: encode text columns "
             "(e.g. one-hot), or name the column of task labels with task_column=."
@@ -119,11 +143,13 @@ def _first_non_number(X: Any) -> tuple[int, int, Any] | None:
     if values.ndim != 2:
         return None
     for (row, column), value in np.ndenumerate(values):
-        if isinstance(value, (complex, np.complexfloating)):
-            return None
+        if isinstance(value, complex) and value.imag:
+            return row, column, value
+        if isinstance(value, complex):
+            continue
         try:
             float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return row, column, value
     return None
 
@@ -156,11 +182,13 @@ def factorise(task: Any, rows: int) -> tuple[np.ndarray, np.ndarray]:
     if dtype is not None and hasattr(dtype, "categories") and not hasattr(task, "to_physical"):  # pandas
         order = list(dtype.categories)
     values = np.asarray(task)
+    if values.dtype.kind in "US" and isinstance(task, (list, tuple)):
+        values = np.array(task, dtype=object)  # numpy would spell a NaN "nan"
     if values.ndim != 1:
         raise ValueError(f"task must be one label per row (1-D), but has shape {values.shape}.")
     if len(values) != rows:
         raise ValueError(f"task has {len(values)} labels but X has {rows} rows.")
-    missing = _missing(values)
+    missing = missing_values(values)
     if missing.any():
         raise ValueError(
             f"task label missing in {int(missing.sum())} row(s), first in row {int(np.flatnonzero(missing)[0])}. "
@@ -182,7 +210,8 @@ def factorise(task: Any, rows: int) -> tuple[np.ndarray, np.ndarray]:
     return labels, codes
 
 
-def _missing(values: np.ndarray) -> np.ndarray:
+def missing_values(values: np.ndarray) -> np.ndarray:
+    """Which entries of a 1-D array are missing: NaN, NaT, None or pandas' NA."""
     if values.dtype.kind == "f":
         return np.isnan(values)
     if values.dtype.kind in "mM":
@@ -219,9 +248,14 @@ def read_features(X: Any, task: Any, task_column: str | int | None) -> tuple[Flo
     if task_column is not None:
         if task is not None:
             raise ValueError("pass either task_column= (a column of X) or task= (labels beside X), not both.")
-        X, task = split_off(X, column_position(X, task_column))
+        position = column_position(X, task_column)
+        X, task = split_off(X, position)
+        if X.shape[1] == 0:
+            raise ValueError("X has no features beside the task column. Pass at least one.")
+    else:
+        position = None
     names = np.array([str(c) for c in X.columns], dtype=object) if is_table(X) else None
-    values = as_floats(X, names)
-    if names is None:
-        names = np.array([f"x{j}" for j in range(values.shape[1])], dtype=object)
+    values = as_floats(X, names, position)
+    if names is None:  # named by their place in the X given
+        names = np.array([place_name(j, position) for j in range(values.shape[1])], dtype=object)
     return values, task, names

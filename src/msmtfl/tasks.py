@@ -13,7 +13,6 @@ float32 and integers are upcast (a float32 Gram could not carry a 1e-10 certific
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,8 +20,9 @@ from typing import Any
 import numpy as np
 
 from .designs import DenseRows, DenseTask, Floats, Ints
-from .tables import check_finite, factorise, is_table, names_of, read_features
+from .tables import check_finite, factorise, is_table, missing_values, names_of, read_features, refuse_twice, warn_user
 
+LARGEST, SMALLEST = 1e290, 1e-290  # range in which sums of squares keep all their digits
 NO_WEIGHT = "all sample weights of task {!r} are zero. Leave the task out, or give a row a positive weight."
 
 
@@ -65,20 +65,25 @@ class TaskData:
             key = (id(task.X), id(task.weight))
             if key not in shared:
                 shared[key] = DenseRows(task.X, task.weight, centre)
-            rows = shared[key]
-            too_large = np.flatnonzero(~np.isfinite(rows.squares))
-            if too_large.size:
-                check_finite(self.X, self.features, "X")
-                raise ValueError(
-                    f"column {self.features[too_large[0]]!r} in task {task.label!r} is so large that the sum of its "
-                    "squares overflows. Rescale it before fitting."
-                )
-            out.append(DenseTask(rows, task.y))
-            if not np.isfinite(out[-1].yy):
-                raise ValueError(
-                    f"y in task {task.label!r} is so large that the sum of its squares overflows. Rescale it."
-                )
+            self._check_range(task.label, shared[key].squares)
+            out.append(DenseTask(shared[key], task.y))
+            if not (out[-1].yy == 0 or SMALLEST <= out[-1].yy <= LARGEST):
+                raise ValueError(f"y in task {task.label!r} is too {_extreme(out[-1].yy)} Rescale it before fitting.")
         return out
+
+    def _check_range(self, label: Any, squares: Floats) -> None:
+        if not np.isfinite(squares).all():
+            check_finite(self.X, self.features, "X")
+        bad = np.flatnonzero(~((squares == 0) | ((squares >= SMALLEST) & (squares <= LARGEST))))
+        if bad.size:
+            raise ValueError(
+                f"column {self.features[bad[0]]!r} in task {label!r} is too {_extreme(squares[bad[0]])} Rescale it before "
+                "fitting."
+            )
+
+
+def _extreme(square: float) -> str:
+    return "large: the sum of its squares overflows." if square > 1 else "small: the sum of its squares underflows."
 
 
 # ------------------------------------------------------------------ weights and targets
@@ -99,14 +104,18 @@ def _check_weights(sample_weight: Any, shape: tuple[int, ...]) -> Floats | None:
     return weight
 
 
-def _target(y: Any, rows: int) -> tuple[Floats, np.ndarray | None]:
+def read_target(y: Any, rows: int) -> tuple[Floats, np.ndarray | None]:
     """(float64 target, column names of a 2-D one)."""
     if y is None:
         raise ValueError(
             "This estimator requires y to be passed, but the target y is None: pass the target as the second argument."
         )
     names = np.array(list(y.columns), dtype=object) if is_table(y) else None
+    if names is not None:
+        refuse_twice(names.tolist(), "y")
     values = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    if values.dtype == object:
+        values = np.where(missing_values(values.ravel()).reshape(values.shape), np.nan, values)
     if values.dtype.kind == "c":
         raise ValueError("Complex data not supported: y has complex values.")
     if values.ndim not in (1, 2):
@@ -115,6 +124,8 @@ def _target(y: Any, rows: int) -> tuple[Floats, np.ndarray | None]:
         raise ValueError(f"X has {rows} rows but y has {len(values)}: inconsistent numbers of samples.")
     try:
         values = values.astype(np.float64)
+    except OverflowError as error:
+        raise ValueError("y holds an integer too large for a float. Rescale y.") from error
     except (TypeError, ValueError) as error:
         raise ValueError(f"y must be numeric, but could not be converted: {error}.") from error
     if values.ndim == 2 and values.shape[1] == 0:
@@ -130,7 +141,7 @@ def read_training(
 ) -> TaskData:
     """Any accepted form of training data as `TaskData`."""
     values, task, names = read_features(X, task, task_column)
-    target, target_names = _target(y, len(values))
+    target, target_names = read_target(y, len(values))
     weight = _check_weights(sample_weight, target.shape)
     if target.ndim == 2:
         if task is not None:
@@ -160,7 +171,7 @@ def _long_tasks(X: Floats, y: Floats, weight: Floats | None, labels: np.ndarray,
     tasks = []
     for label, rows in zip(labels.tolist(), _group(codes, len(labels)), strict=True):
         tasks.append(_make_task(label, X[rows], y[rows], None if weight is None else weight[rows]))
-    _warn_single_rows(tasks, "rows")
+    _warn_single_rows(tasks)
     return tuple(tasks)
 
 
@@ -182,18 +193,16 @@ def _proper(weight: Floats) -> Floats | None:
 
 def _wide_tasks(X: Floats, Y: Floats, weight: Floats | None, labels: np.ndarray) -> tuple[Task, ...]:
     measured = ~np.isnan(Y)
-    if np.isinf(Y).any():
-        row, column = np.argwhere(np.isinf(Y))[0]
-        raise ValueError(f"Input y contains infinity: task {labels[column]!r}, row {row}. Use NaN for not measured.")
+    refuse_infinity(Y, labels)
     empty = ~measured.any(axis=0)
     if empty.any():
         raise ValueError(
-            f"task {labels[int(np.argmax(empty))]!r} has no measured value: its column of y is wholly missing. "
+            f"task {labels.tolist()[int(np.argmax(empty))]!r} has no measured value: its column of y is wholly missing. "
             "Leave the column out."
         )
     unused = int((~measured.any(axis=1)).sum())
     if unused:
-        warnings.warn(f"{unused} row(s) of y are wholly missing and were left out.", UserWarning, stacklevel=4)
+        warn_user(f"{unused} row(s) of y are wholly missing and were left out.")
     parts: dict[tuple[bytes, bytes], tuple[Floats, Floats | None]] = {}  # tasks on the same rows share them
     tasks = []
     for i, label in enumerate(labels.tolist()):
@@ -207,18 +216,24 @@ def _wide_tasks(X: Floats, Y: Floats, weight: Floats | None, labels: np.ndarray)
         if key not in parts:
             parts[key] = (X if used.all() else X[used], None if column is None else _proper(column[used]))
         tasks.append(Task(label, parts[key][0], Y[used, i], parts[key][1]))
-    _warn_single_rows(tasks, "measured rows")
+    _warn_single_rows(tasks)
     return tuple(tasks)
 
 
-def _warn_single_rows(tasks: Sequence[Task], what: str) -> None:
+def refuse_infinity(Y: Floats, labels: np.ndarray) -> None:
+    """An error if a 2-D y, in which NaN is welcome, holds an infinite value."""
+    if np.isinf(Y).any():
+        row, column = np.argwhere(np.isinf(Y))[0]
+        label = labels.tolist()[column]
+        raise ValueError(f"Input y contains infinity: task {label!r}, row {row}. Use NaN for not measured.")
+
+
+def _warn_single_rows(tasks: Sequence[Task]) -> None:
     single = [task.label for task in tasks if len(task.y) == 1]
-    if single and len(tasks) > 1:
-        warnings.warn(
+    if single:
+        warn_user(
             f"{len(single)} task(s) have a single row ({names_of(single)}): with an intercept their coefficients "
             "are all 0.",
-            UserWarning,
-            stacklevel=5,
         )
 
 
@@ -258,7 +273,8 @@ def stack_tasks(
     if len(names) != len(Xs):
         raise ValueError(f"{len(names)} labels for {len(Xs)} tasks.")
     if len(set(names)) != len(names):
-        raise ValueError("task labels must be distinct.")
+        twice = next(name for k, name in enumerate(names) if name in names[:k])
+        raise ValueError(f"task labels must be distinct; {twice!r} occurs twice.")
     tables = all(is_table(X) for X in Xs)
     parts: list[Any] = Xs if tables else [np.asarray(X) for X in Xs]
     targets = [np.asarray(y) for y in ys]
