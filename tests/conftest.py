@@ -33,7 +33,8 @@ def _load_uncompiled_kernel() -> None:
         raise pytest.UsageError("--uncompiled: msmtfl is not installed")
     source = Path(package.origin).with_name("_kernel.py")
     spec = importlib.util.spec_from_file_location("msmtfl._kernel", source)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     kernel = importlib.util.module_from_spec(spec)
     sys.modules["msmtfl._kernel"] = kernel
     spec.loader.exec_module(kernel)

@@ -1,6 +1,7 @@
 """The weighted lassos of one stage: against oracles, by every route, unique or not."""
 
 import numpy as np
+import oracles
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,7 +9,6 @@ from scipy.optimize import nnls
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso
 
-import oracles
 from msmtfl import LassoMTL, _kernel, lasso
 from msmtfl.certificates import certify
 from msmtfl.designs import DenseRows, DenseTask
@@ -195,7 +195,7 @@ def test_more_free_features_than_rows_move_least_from_the_reference():
 # ------------------------------------------------------------------ hard problems
 
 
-def test_ill_conditioned_free_columns_are_polished_on_X(monkeypatch):
+def test_ill_conditioned_free_columns_are_polished_on_rows(monkeypatch):
     rng = np.random.default_rng(15)
     left, right = np.linalg.qr(rng.standard_normal((40, 8)))[0], np.linalg.qr(rng.standard_normal((8, 8)))[0]
     X = np.column_stack([left * np.geomspace(1, 1e-7, 8) @ right, rng.standard_normal((40, 10))])

@@ -154,6 +154,16 @@ def _subtract_rows(
 
 
 @cython.cfunc
+def _largest_ratio(c: cython.double[::1], root: cython.double[::1], n: cython.Py_ssize_t) -> cython.double:
+    """max_j |c_j| / root_j: the largest correlation, the unit of the tolerances"""
+    most: cython.double = 0.0
+    for j in range(n):
+        if root[j] > 0.0:
+            most = max(most, fabs(c[j]) / root[j])
+    return most
+
+
+@cython.cfunc
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
@@ -175,54 +185,52 @@ class ActiveSet:
     root : (capacity,) square roots of the diagonal of Q; 0 marks a constant column, never used
     size : number of slots filled
     order : largest support (no more columns than rows can be independent)
-    scale : max_j |c_j| / root_j over *all* features, the unit of the tolerances
     positive : whether w >= 0 is required
     """
 
-    def __init__(
-        self, Q, c, root, size: cython.Py_ssize_t, order: cython.Py_ssize_t, scale: cython.double, positive: cython.bint
-    ):
-        capacity = Q.shape[0]
-        self.ldq = capacity
-        self.K = size
+    def __init__(self, Q, c, root, size: cython.Py_ssize_t, order: cython.Py_ssize_t, positive: cython.bint):
+        capacity: cython.Py_ssize_t = Q.shape[0]
+        self.positive = positive
+        self.order = order
         self.k = 0
         self.k_saved = 0
-        self.ld = max(min(order, capacity), 1)
-        self.positive = positive
-        self.scale = scale
         self.atol = 0.0
         self.rounds = 0
+        self.lazy = False
+        self.d = self.K = size
+        self.ldq = capacity
         self.Q = Q.reshape(-1)
         self.c = c
         self.root = root
-        slots = np.zeros((4, capacity))
-        self.a, self.g, self.s, self.value = slots[0], slots[1], slots[2], slots[3]
-        self.pos = np.full(capacity, -1, dtype=np.intc)
-        marks = np.zeros((2, capacity), dtype=np.intc)
-        self.flag, self.wait = marks[0], marks[1]
-        self.order = order
-        self.lazy = False
-        self.d = size
-        self.H = np.zeros(4 * TIES * (2 * TIES + 1))
-        self.tie = np.zeros(TIES, dtype=np.intc)
-        self._make_room(self.ld)
+        self.scale = _largest_ratio(self.c, self.root, size)
+        self._make_slots(capacity)
+        self._make_room(max(min(order, capacity), 1))
 
-    def _make_room(self, ld: cython.Py_ssize_t):
-        """Arrays by position for supports up to ld, keeping the present support and factor"""
-        k = int(self.k)
-        U = np.empty(ld * ld)
-        places = np.zeros((6, ld))
-        ints = np.zeros((3, ld), dtype=np.intc)
-        if k:
-            U.reshape(ld, ld)[:k, :k] = np.asarray(self.U).reshape(self.ld, self.ld)[:k, :k]
-            places[0, :k] = self.w[:k]
-            ints[0, :k] = self.act[:k]
-        self.ld = ld
-        self.U = U
-        self.w, self.z, self.b, self.x = places[0], places[1], places[2], places[3]
-        self.w_saved, self.s_saved = places[4], places[5]
-        self.act, self.act_saved, self.mark = ints[0], ints[1], ints[2]
-        self.N = np.zeros(TIES * (ld + TIES))
+    def _make_slots(self, n: cython.Py_ssize_t):
+        """Arrays by slot: one buffer, cut up"""
+        numbers: cython.double[::1] = np.zeros(4 * n + 4 * TIES * (2 * TIES + 1))
+        marks: cython.int[::1] = np.zeros(3 * n + TIES, dtype=np.intc)
+        self.a, self.g, self.s, self.value = (
+            numbers[:n],
+            numbers[n : 2 * n],
+            numbers[2 * n : 3 * n],
+            numbers[3 * n : 4 * n],
+        )
+        self.H = numbers[4 * n :]
+        self.pos, self.flag, self.wait, self.tie = marks[:n], marks[n : 2 * n], marks[2 * n : 3 * n], marks[3 * n :]
+        for j in range(n):
+            self.pos[j] = -1
+
+    def _make_room(self, n: cython.Py_ssize_t):
+        """Arrays by position for supports up to n"""
+        self.ld = n
+        self.U = np.empty(n * n)
+        numbers: cython.double[::1] = np.zeros(6 * n + TIES * (n + TIES))
+        marks: cython.int[::1] = np.zeros(3 * n, dtype=np.intc)
+        self.w, self.z, self.b = numbers[:n], numbers[n : 2 * n], numbers[2 * n : 3 * n]
+        self.x, self.w_saved, self.s_saved = numbers[3 * n : 4 * n], numbers[4 * n : 5 * n], numbers[5 * n : 6 * n]
+        self.N = numbers[6 * n :]
+        self.act, self.act_saved, self.mark = marks[:n], marks[n : 2 * n], marks[2 * n :]
 
     # -------------------------------------------------------------- the Cholesky factor, Q_AA = U'U
 
@@ -714,28 +722,25 @@ class ActiveSet:
         self.lazy = True
         self.d = c.shape[0]
         self.slot, self.all_c, self.all_root, self.all_g = slot, c, root, g
+        self.scale = _largest_ratio(self.all_c, self.all_root, self.d)
         self.rows = rows.reshape(-1)
 
     def grow(self, Q, c, root, rows, feature, size: cython.Py_ssize_t):
         """Go on with `size` slots in the (possibly larger) arrays given; earlier slots are unchanged"""
-        capacity = Q.shape[0]
-        if capacity != self.ldq:
-            old = int(self.ldq)
-            slots = np.zeros((4, capacity))
-            slots[2, :old] = self.s
-            pos = np.full(capacity, -1, dtype=np.intc)
-            pos[:old] = self.pos
-            marks = np.zeros((2, capacity), dtype=np.intc)
-            self.a, self.g, self.s, self.value = slots[0], slots[1], slots[2], slots[3]
-            self.pos, self.flag, self.wait = pos, marks[0], marks[1]
-            self._make_room(max(min(self.order, capacity), 1))
-        self.ldq = capacity
+        slots, values = self.support()
+        larger = Q.shape[0] != self.ldq
+        self.ldq = Q.shape[0]
         self.Q = Q.reshape(-1)
         self.rows = rows.reshape(-1)
         self.c = c
         self.root = root
         self.feature = feature
         self.K = size
+        if larger:
+            self.k = 0
+            self._make_slots(self.ldq)
+            self._make_room(max(min(self.order, self.ldq), 1))
+            self.begin(slots, values)
 
     def support(self):
         """(slots, values) of the solution"""

@@ -11,7 +11,6 @@ class ActiveSet:
         root: NDArray[np.float64],
         size: int,
         order: int,
-        scale: float,
         positive: bool,
     ) -> None: ...
     def attach(

@@ -38,9 +38,7 @@ class FullGram:
 
     def __init__(self, design: Design, positive: bool):
         root = np.sqrt(design.squares)
-        self.state = _kernel.ActiveSet(
-            design.gram(), np.ascontiguousarray(design.c), root, design.d, design.order, _scale(design, root), positive
-        )
+        self.state = _kernel.ActiveSet(design.gram(), design.c, root, design.d, design.order, positive)
 
     def begin(self, w: Floats) -> None:
         features = np.flatnonzero(w)
@@ -57,11 +55,9 @@ class SomeGram:
         self.features = np.empty(0, dtype=np.intc)  # slot -> feature
         self.rows = np.empty((0, design.d))
         self.known = np.empty((0, 0))
-        self.c = np.ascontiguousarray(design.c)
+        self.c = design.c
         self.g = self.c.copy()
-        self.state = _kernel.ActiveSet(
-            np.zeros((1, 1)), np.zeros(1), np.zeros(1), 0, design.order, _scale(design, self.root), positive
-        )
+        self.state = _kernel.ActiveSet(np.zeros((1, 1)), np.zeros(1), np.zeros(1), 0, design.order, positive)
         self.state.attach(self.rows, self.slot, self.c, self.root, self.g)
 
     def fetch(self, a: Floats) -> None:
@@ -105,12 +101,6 @@ class SomeGram:
         if new.size:
             self._fetch(new)
         self.state.begin(self.slot[features], w[features])
-
-
-def _scale(design: Design, root: Floats) -> float:
-    """max_j |c_j| / |x_j|: the largest correlation, the unit of the kernel's tolerances."""
-    used = root > 0
-    return float(np.max(np.abs(design.c[used]) / root[used], initial=0.0))
 
 
 class Lassos:
@@ -218,8 +208,8 @@ def _wants_full(design: Design, reuse: bool) -> bool:
     if design.d > FULL_GRAM_AT_MOST:
         return False
     root = np.sqrt(design.squares)
-    strong = np.abs(design.c) > 0.5 * _scale(design, root) * root
-    return reuse or int(strong.sum()) > STRONG_SHARE * design.d
+    ratio = np.abs(design.c) / np.where(root > 0, root, 1.0)
+    return reuse or int((ratio > 0.5 * ratio.max()).sum()) > STRONG_SHARE * design.d
 
 
 # ------------------------------------------------------------------ minimisers that are not unique

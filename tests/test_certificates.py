@@ -1,0 +1,172 @@
+"""Certificates: right about good answers, bad answers and ambiguous ones, and independent of the solver."""
+
+import ast
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import oracles
+import pytest
+from scipy.optimize import nnls
+
+from msmtfl import MSMTFL, LassoMTL, certificates, stack_tasks
+from msmtfl.certificates import Certificate, certify, critical_residual
+from msmtfl.designs import DenseRows, DenseTask
+from msmtfl.penalties import CappedRows
+
+
+def design_of(X, y):
+    return DenseTask(DenseRows(X, None, False), y)
+
+
+def weighted_problem(n=30, d=12):
+    """X, y, a with free and excluded features."""
+    (X,), (y,) = oracles.random_tasks(1, m=1, n=n, d=d)
+    a = np.full(d, 0.1 * np.abs(X.T @ y).max())
+    a[[1, 5]], a[7] = 0.0, np.inf
+    return X, y, a
+
+
+# ------------------------------------------------------------------ the gap
+
+
+def test_gap_of_wrong_answers():
+    """Large, the oracle's, and never less than the true distance from the optimum."""
+    X, y, a = weighted_problem()
+    best = oracles.primal(X, y, oracles.weighted_lasso(X, y, a), a)
+    rng = np.random.default_rng(2)
+    for _ in range(20):
+        w = rng.standard_normal(12) * (rng.random(12) < 0.5) * np.isfinite(a)
+        proof = certify(design_of(X, y), w, a)
+        assert proof.relative_gap == pytest.approx(oracles.relative_gap(X, y, w, a), rel=1e-9)
+        assert proof.relative_gap > 1e-2
+        assert proof.gap >= oracles.primal(X, y, w, a) - best
+
+
+def test_gap_of_a_right_answer():
+    X, y, a = weighted_problem()
+    proof = certify(design_of(X, y), oracles.weighted_lasso(X, y, a), a)
+    assert proof.relative_gap <= 1e-10
+    assert proof.kkt <= 1e-10
+    assert proof.unique
+
+
+def test_gap_with_positive_coefficients():
+    X, y, _ = weighted_problem()
+    a, w = np.zeros(12), nnls(X, y)[0]
+    assert certify(design_of(X, y), w, a, positive=True).relative_gap <= 1e-10
+    assert certify(design_of(X, y), w + 0.1, a, positive=True).relative_gap > 1e-2
+
+
+def test_broken_constraints_have_an_infinite_gap():
+    X, y, a = weighted_problem()
+    assert np.isinf(certify(design_of(X, y), np.eye(12)[7], a).gap)
+    assert np.isinf(certify(design_of(X, y), -np.eye(12)[0], a, positive=True).gap)
+
+
+class Statistics(DenseTask):
+    """A task known only by its sums: no rows to look at."""
+
+    def residual(self, w):
+        return None
+
+    def loss(self, w):
+        return float(self.yy - 2 * self.c @ w + w @ self.gram() @ w)
+
+    def gradient(self, w):
+        return self.c - self.gram() @ w
+
+
+@pytest.mark.parametrize("columns", [list(range(12)), [*range(12), 0]], ids=["unique", "with a copy"])
+def test_without_rows_the_certificate_is_the_same(columns):
+    X, y, a = weighted_problem()
+    X, a = X[:, columns], a[columns]
+    sums = Statistics(DenseRows(X, None, False), y)
+    sums.target, sums.columns = None, lambda features: None
+    for w in (oracles.weighted_lasso(X, y, a), np.where(np.isfinite(a), 0.1, 0.0)):
+        from_sums, from_rows = certify(sums, w, a), certify(design_of(X, y), w, a)
+        assert from_sums.gap == pytest.approx(from_rows.gap, rel=1e-8, abs=1e-12 * from_rows.unit)
+        assert from_sums.unique == from_rows.unique == (len(columns) == 12)
+        np.testing.assert_array_equal(from_sums.dependent, from_rows.dependent)
+
+
+# ------------------------------------------------------------------ optimality and uniqueness
+
+
+def test_violation_is_a_correlation():
+    """Orthonormal columns: x_j'r is y_j - w_j, to be a_j sign(w_j), or at most a_j in size where w_j = 0."""
+    X, y = np.eye(3), np.array([3.0, -2.0, 1.0])
+    size = np.linalg.norm(y)
+
+    def violation(*w):
+        return certify(design_of(X, y), np.array(w), np.array([1.0, 1.0, 1.0])).kkt
+
+    assert violation(2.0, -1.0, 0.0) == 0.0
+    assert violation(0.0, -1.0, 0.0) == pytest.approx(2 / size)
+    assert violation(2.0, -1.5, 0.0) == pytest.approx(0.5 / size)
+    assert violation(2.0, -1.0, 0.25) == pytest.approx(0.25 / size)
+
+
+def test_copies_are_named():
+    Xs, ys = oracles.random_tasks(3, m=3, n=30, d=6, active=6)
+    Xs[1][:, 4] = -Xs[1][:, 2]
+    X, y, task = stack_tasks(Xs, ys, ["north", "south", "west"])
+    model = LassoMTL(1e-3).fit(X, y, task=task)
+    assert model.certificate_.ambiguous == {"south": ["x2", "x4"]}
+    assert not model.certificate_.unique
+    assert [proof.unique for proof in model.stages_[0].certificates] == [True, False, True]
+    assert "task 'south': x2, x4 can be exchanged" in str(model.certificate_)
+
+
+@pytest.mark.parametrize("free", [8, 9])
+def test_more_free_features_than_rows_are_not_unique(free):
+    X, y, _ = weighted_problem(n=8, d=12)
+    a = np.where(np.arange(12) < free, 0.0, 1e3)
+    w = np.append(np.linalg.lstsq(X[:, :free], y)[0], np.zeros(12 - free))
+    proof = certify(design_of(X, y), w, a)
+    assert proof.unique == (free <= 8)
+    np.testing.assert_array_equal(proof.dependent, np.arange(9 if free == 9 else 0))
+
+
+# ------------------------------------------------------------------ the whole fit
+
+
+def test_critical_point_only_after_the_last_stage():
+    Xs, ys = oracles.random_tasks(4, m=4, n=30, d=20, active=8)
+    X, y, task = stack_tasks(Xs, ys)
+    model = MSMTFL(0.05 * oracles.lam_max(Xs, ys), 1.0, fit_intercept=False).fit(X, y, task=task)
+    penalty = CappedRows(model.lam_, model.theta_, np.ones((20, 4)))
+    designs = [design_of(X_i, y_i) for X_i, y_i in zip(Xs, ys, strict=True)]
+    residuals = [critical_residual(designs, stage.coef, penalty) for stage in model.stages_]
+    assert model.converged_
+    assert residuals[0] > 1e-3
+    assert residuals[-1] == model.certificate_.critical <= 1e-12
+
+
+def test_certificate_speaks_plainly():
+    good = Certificate(1e-12, 1e-13, 1e-13, True, True, {}, 1e-8)
+    assert str(good).splitlines() == [
+        "solved: relative duality gap 1.0e-12 (tolerance 1e-08), optimality violation 1.0e-13",
+        "critical point of the non-convex objective: residual 1.0e-13",
+        "objective never rose over the stages",
+        "unique: the solution of every stage is the only one",
+    ]
+    text = str(replace(good, dual_gap=1e-3, critical=0.1, unique=False, monotone=False))
+    for words in ("NOT solved", "not a critical point", "rose in a stage", "not certified in an earlier stage"):
+        assert words in text
+    many = {f"t{i}": [f"x{j}" for j in range(9)] for i in range(7)}
+    text = str(replace(good, unique=False, ambiguous=many))
+    assert "task 't0': x0, x1, x2, x3, x4, x5, ... (9 features) can be exchanged" in text
+    assert text.endswith("and 2 more tasks")
+
+
+def test_shares_nothing_with_the_solver():
+    tree = ast.parse(Path(certificates.__file__).read_text(encoding="utf-8"))
+    imported = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            imported |= {node.module, *(alias.name for alias in node.names)}
+        elif isinstance(node, ast.Import):
+            imported |= {alias.name for alias in node.names}
+    assert "designs" in imported
+    assert imported.isdisjoint({"lasso", "_kernel", "stages", "msmtfl.lasso", "msmtfl._kernel", "msmtfl.stages"})
