@@ -23,7 +23,7 @@ import numpy as np
 
 from msmtfl import thresholds
 from msmtfl.designs import DenseRows, DenseTask
-from msmtfl.estimators import lam_max
+from msmtfl.problem import lam_max
 from msmtfl.lasso import Lassos
 from msmtfl.penalties import CappedRows
 

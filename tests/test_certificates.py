@@ -77,7 +77,7 @@ class Statistics(DenseTask):
         return self.c - self.gram() @ w
 
 
-@pytest.mark.parametrize("columns", [list(range(12)), [*range(12), 0]], ids=["unique", "with a copy"])
+@pytest.mark.parametrize("columns", [list(range(12)), [*range(12), 4]], ids=["unique", "with a copy"])
 def test_without_rows_the_certificate_is_the_same(columns):
     X, y, a = weighted_problem()
     X, a = X[:, columns], a[columns]

@@ -196,7 +196,7 @@ def test_more_free_features_than_rows_move_least_from_the_reference():
 
 
 def test_ill_conditioned_free_columns_are_polished_on_rows(monkeypatch):
-    rng = np.random.default_rng(15)
+    rng = np.random.default_rng(10)
     left, right = np.linalg.qr(rng.standard_normal((40, 8)))[0], np.linalg.qr(rng.standard_normal((8, 8)))[0]
     X = np.column_stack([left * np.geomspace(1, 1e-7, 8) @ right, rng.standard_normal((40, 10))])
     y = X[:, 8:11].sum(axis=1) + left.sum(axis=1)
@@ -204,7 +204,8 @@ def test_ill_conditioned_free_columns_are_polished_on_rows(monkeypatch):
     polished = oracles.relative_gap(X, y, solve(X, y, a), a)
     monkeypatch.setattr(lasso, "polish", lambda design, w, a, positive: w)
     rough = oracles.relative_gap(X, y, solve(X, y, a), a)
-    assert polished <= 1e-8 <= 1e-2 * rough
+    assert polished <= 1e-9
+    assert rough > 1e-6
 
 
 def test_stopped_early_is_feasible_and_says_so():

@@ -361,7 +361,7 @@ class ActiveSet:
         """The sign with which slot j enters; 0: it may take either"""
         if self._free(j):
             return 0.0
-        return 1.0 if self.g[j] > 0.0 else -1.0
+        return 1.0 if self.positive or self.g[j] > 0.0 else -1.0
 
     def _excess(self, j):
         if self.positive:

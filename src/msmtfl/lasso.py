@@ -263,42 +263,36 @@ def _least_shift(G: Floats, h: Floats) -> Floats:
 
 
 def _null_space(design: Design, E: Ints, w: Floats) -> Floats:
-    """An orthonormal basis (|E|, q) of {|x_j| v_j : X_E v = 0}, i.e. for columns of unit length.
-
-    From the Gram matrix by elimination: the support is independent, every other feature of E that depends on
-    the independent ones before it gives one null direction. If that is not safe (a small pivot, X N not 0), from
-    the singular value decomposition of X_E.
-    """
+    """An orthonormal basis (|E|, q) of {|x_j| v_j : X_E v = 0}, i.e. for columns of unit length."""
     length = np.sqrt(design.squares[E])
     G = design.gram_rows(E)[:, E] / np.outer(length, length)
-    basis, others = list(np.flatnonzero(w[E])), list(np.flatnonzero(w[E] == 0.0))
-    directions = []
     X = design.columns(E)
+    N = _null_space_by_elimination(G, w[E] != 0.0)
+    if N is not None and (X is None or np.abs((X / length) @ N).max() <= 1e-12):
+        return N
+    if X is None:
+        values, vectors = np.linalg.eigh(G)
+        return np.asarray(vectors[:, values <= 1e-12 * len(E)])
+    _, values, right = np.linalg.svd(X / length, full_matrices=True)
+    return np.asarray(right[int((values > 1e-10 * values[0]).sum()) :].T)
+
+
+def _null_space_by_elimination(G: Floats, support: np.ndarray) -> Floats | None:
+    """From the correlation matrix G, where it is easy: a well-conditioned support on which all the others depend."""
+    b, t = np.flatnonzero(support), np.flatnonzero(~support)
+    if not b.size or not t.size:
+        return None
     try:
-        factor = cho_factor(G[np.ix_(basis, basis)]) if basis else None
-        for t in others:
-            x = cho_solve(factor, G[basis, t]) if factor is not None else np.zeros(0)
-            if G[t, t] - G[basis, t] @ x > 1e-10:
-                basis.append(t)
-                factor = cho_factor(G[np.ix_(basis, basis)])
-            else:
-                v = np.zeros(len(E))
-                v[basis], v[t] = -x, 1.0
-                directions.append(v)
-        N = np.linalg.qr(np.array(directions).T.reshape(len(E), -1))[0]
-        weakest = np.diag(factor[0]).min() if factor is not None else 1.0
-        sound = weakest > 1e-3 and (X is None or not N.size or np.abs((X / length) @ N).max() <= 1e-12)
+        factor = cho_factor(G[np.ix_(b, b)])
     except np.linalg.LinAlgError:
-        sound = False
-    if not sound:
-        if X is None:
-            values, vectors = np.linalg.eigh(G)
-            N = vectors[:, values <= 1e-12 * len(E)]
-        else:
-            _, values, right = np.linalg.svd(X / length, full_matrices=True)
-            rank = int((values > 1e-10 * values[0]).sum())
-            N = right[rank:].T
-    return N
+        return None
+    Z = cho_solve(factor, G[np.ix_(b, t)])
+    left = 1.0 - np.einsum("ij,ij->j", G[np.ix_(b, t)], Z)
+    if np.diag(factor[0]).min() < 1e-3 or left.max() > 1e-10:
+        return None
+    N = np.zeros((len(G), len(t)))
+    N[b], N[t] = -Z, np.eye(len(t))
+    return np.asarray(np.linalg.qr(N)[0])
 
 
 # ------------------------------------------------------------------ ill-conditioned supports
