@@ -118,7 +118,9 @@ def start_up() -> list[str]:
     )
     times = []
     for _ in range(5):
-        out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ, **ONE_THREAD})
+        out = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ, **ONE_THREAD}
+        )
         times.append([float(v) for v in out.stdout.split()])
     imported, fitted = np.min(times, axis=0)
     return [
@@ -129,7 +131,10 @@ def start_up() -> list[str]:
 
 def table(rows: list[dict], problems: list[BenchProblem]) -> str:
     names = list(dict.fromkeys(row["solver"] for row in rows))
-    lines = ["| problem | " + " | ".join(names) + " | fastest peer / msmtfl | to reach |", "|---" * (len(names) + 3) + "|"]
+    lines = [
+        "| problem | " + " | ".join(names) + " | fastest peer / msmtfl | to reach |",
+        "|---" * (len(names) + 3) + "|",
+    ]
     for problem in problems:
         cells = {row["solver"]: row for row in rows if row["problem"] == problem.name}
         peers = {name: row["seconds"] for name, row in cells.items() if name != "msmtfl"}
@@ -166,7 +171,10 @@ def main() -> int:
             print(f"{problem.name} done", file=sys.stderr)
     for solver in solvers:
         solver.close()
-    print(", ".join(f"{solver.name} {solver.version}" for solver in solvers) + f"; {platform.processor() or platform.machine()}")
+    print(
+        ", ".join(f"{solver.name} {solver.version}" for solver in solvers)
+        + f"; {platform.processor() or platform.machine()}"
+    )
     print("\n".join(start_up()))
     print(table(rows, problems))
     if arguments.out:

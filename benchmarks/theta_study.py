@@ -39,7 +39,9 @@ RATIOS |= {f"{c:g} m": lambda m, c=c: c * m for c in (0.125, 0.25, 0.5, 1.0, 2.0
 RATIOS |= {f"max(4, {c:g} m)": lambda m, c=c: max(4.0, c * m) for c in (0.5, 1.0)}
 RATIOS |= {f"max(8, {c:g} m)": lambda m, c=c: max(8.0, c * m) for c in (0.5, 1.0)}
 
-JUMPS: dict[str, Callable[[np.ndarray, float], float]] = {  # (positive row norms, mean n_i) -> smallest jump that counts
+JUMPS: dict[
+    str, Callable[[np.ndarray, float], float]
+] = {  # (positive row norms, mean n_i) -> smallest jump that counts
     "max/rows": lambda h, d, n: h.max() / n,
     "max/d": lambda h, d, n: h.max() / d,
     "max/nonzero": lambda h, d, n: h.max() / len(h),
@@ -150,10 +152,18 @@ REAL = [  # file, shares for training, whether to standardise, seeds, most rows 
 def problems() -> Iterator[tuple[str, int, Callable[[np.random.Generator], Split]]]:
     """Name, seeds, and how to make one split."""
     for m, n, d, sigma in ((15, 40, 250, 0.01), (20, 30, 200, 0.005), (10, 60, 300, 0.001)):
-        yield f"paper m={m} n={n}", 5, lambda rng, m=m, n=n, d=d, s=sigma: unit_columns(sparse_rows(m, d, rng), n, s, rng)
+        yield (
+            f"paper m={m} n={n}",
+            5,
+            lambda rng, m=m, n=n, d=d, s=sigma: unit_columns(sparse_rows(m, d, rng), n, s, rng),
+        )
     for noise in (0.05, 0.5):
         for m in (5, 30, 100):
-            yield f"dense m={m} noise={noise:g}", 3, lambda rng, m=m, s=noise: gaussian(dense_rows(m, 200, rng), 50, s, rng)
+            yield (
+                f"dense m={m} noise={noise:g}",
+                3,
+                lambda rng, m=m, s=noise: gaussian(dense_rows(m, 200, rng), 50, s, rng),
+            )
     for m in (5, 30, 100):
         yield f"own rows m={m}", 3, lambda rng, m=m: gaussian(own_rows(m, 200, rng), 50, 0.05, rng)
     yield "only noise m=30", 3, lambda rng: gaussian(np.zeros((30, 200)), 50, 1.0, rng)
@@ -281,18 +291,21 @@ def print_table(title: str, head: list[str], lines: list[list[str]]) -> None:
 def print_tables(outcomes: list[Outcome], rules: list[str], kind: str) -> None:
     for where in ("default", "lasso best", "own best"):
         print_table(
-            f"{kind}: nMSE relative to the lasso, lam: {where}", ["problem", *rules],
+            f"{kind}: nMSE relative to the lasso, lam: {where}",
+            ["problem", *rules],
             [[o.name, *(f"{o.relative(r, where):.3f}" for r in rules)] for o in outcomes],
         )
     at = int(np.argmin(np.abs(shares() - DEFAULT_SHARE)))
     print_table(
-        f"{kind}: free rows at lam = {DEFAULT_SHARE} lam_max", ["problem", *rules],
+        f"{kind}: free rows at lam = {DEFAULT_SHARE} lam_max",
+        ["problem", *rules],
         [[o.name, *(f"{o.free[r][at]:.0f}" for r in rules)] for o in outcomes],
     )
     known = [o for o in outcomes if np.isfinite(o.distance["lasso"]).all()]
     if known:
         print_table(
-            f"{kind}: |W - truth|_F at its best lam, relative to the lasso's", ["problem", *rules],
+            f"{kind}: |W - truth|_F at its best lam, relative to the lasso's",
+            ["problem", *rules],
             [[o.name, *(f"{o.distance[r].min() / o.distance['lasso'].min():.3f}" for r in rules)] for o in known],
         )
 
@@ -328,10 +341,17 @@ def main() -> None:
     ratios, jumps = [f"ratio {r}" for r in RATIOS], [f"jump {r}" for r in JUMPS]
     at = int(np.argmin(np.abs(shares() - DEFAULT_SHARE)))
     print_table(
-        "The lasso", ["problem", "m", f"nMSE at {DEFAULT_SHARE}", "best nMSE", "best lam / lam_max"],
+        "The lasso",
+        ["problem", "m", f"nMSE at {DEFAULT_SHARE}", "best nMSE", "best lam / lam_max"],
         [
-            [o.name, f"{o.m}", f"{o.nmse['lasso'][at]:.4f}", f"{o.nmse['lasso'].min():.4f}",
-             f"{shares()[o.nmse['lasso'].argmin()]:.3f}"] for o in outcomes
+            [
+                o.name,
+                f"{o.m}",
+                f"{o.nmse['lasso'][at]:.4f}",
+                f"{o.nmse['lasso'].min():.4f}",
+                f"{shares()[o.nmse['lasso'].argmin()]:.3f}",
+            ]
+            for o in outcomes
         ],
     )
     print_tables(outcomes, ratios, "Ratios")

@@ -1,6 +1,6 @@
 """Draws docs/picture.png, the README's picture: the demo's patients, separate lassos beside msmtfl.
 
-    python docs/picture.py        (needs matplotlib)
+python docs/picture.py        (needs matplotlib)
 """
 
 from pathlib import Path

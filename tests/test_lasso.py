@@ -224,6 +224,15 @@ def test_stopped_early_is_feasible_and_says_so():
     assert model.objective_ <= oracles.loss(Xs, ys, np.zeros((2, 40)))
 
 
+def test_an_unfinished_point_is_not_taken_for_a_minimiser(monkeypatch):
+    """Its violators are no ties: to project it would be slow and would say nothing."""
+    (X,), (y,) = oracles.random_tasks(18, m=1, n=30, d=40, active=20)
+    called = []
+    monkeypatch.setattr(lasso, "nearest", lambda design, w, *rest: called.append("nearest") or w)
+    Lassos([design_of(X, y)]).solve(np.full((1, 40), 1e-3 * largest(X, y)), max_iter=1)
+    assert not called
+
+
 @st.composite
 def hard_problems(draw):
     """X, y, a, centre: wild scales, copies, near copies, constant columns, weights with zeros and infinities."""

@@ -57,7 +57,7 @@ def certify(design: Design, w: Floats, a: Floats, positive: bool = False) -> Tas
 def duality_gap(design: Design, w: Floats, a: Floats, g: Floats, positive: bool = False) -> float:
     """P(w) - D(r) for a feasible multiple r of the projected residual, plus what rounding may hide of it.
 
-    The residual is known to about eps (|y| + sum_j |x_j w_j|), and its projection to eps over the smallest pivot of
+    The residual is known to about eps (|y| + sum_j |x_j w_j|), its projection to eps |y| over the smallest pivot of
     the un-penalised columns: with huge coefficients or nearly dependent columns no gap below that can be claimed.
     inf where w breaks a constraint.
     """
@@ -76,7 +76,7 @@ def duality_gap(design: Design, w: Floats, a: Floats, g: Floats, positive: bool 
     scale = min(1.0, most)
     blur = EPS * (np.sqrt(design.yy) + float(np.sqrt(design.squares[used]) @ np.abs(w[used])))
     tight = bound & (size > 0.9 * a)
-    hidden = blur / pivot * np.sqrt(loss)
+    hidden = (blur + EPS * np.sqrt(design.yy) / pivot) * np.sqrt(design.yy)
     if tight.any() and not positive:
         hidden += blur * fit * float(np.max(np.sqrt(design.squares[tight]) / a[tight]))
     return abs(primal - scale * fit + 0.5 * scale**2 * loss) + abs(hidden)

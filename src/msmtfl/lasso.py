@@ -163,18 +163,21 @@ class Lassos:
         """Solve task i to the end: fetch what is missing, repair what the kernel flags."""
         at = slice(i, i + 1)
         design, a = self.designs[i], A[i]
-        while True:
-            used = rounds[i]
-            if status[i] & MISSING:
-                self._supply(i, a)
-            if status[i] & MISSING or self.n_jobs not in (None, 1):
-                _kernel.solve_all(
-                    [self.tasks[i].state], A[at], aim[at], self.units[at], W[at], status[at], rounds[at], max_iter
-                )
-                rounds[i] += used - 1
-            if not status[i] & MISSING or status[i] & OVERRUN:
-                break
-        if status[i] & (WEAK | SET_ASIDE) and not status[i] & OVERRUN:
+
+        def run() -> None:
+            before = rounds[i]
+            states = [self.tasks[i].state]
+            _kernel.solve_all(states, A[at], aim[at], self.units[at], W[at], status[at], rounds[at], max_iter)
+            rounds[i] += before - 1
+
+        if self.n_jobs not in (None, 1):
+            run()
+        while status[i] & MISSING and not status[i] & OVERRUN:
+            self._supply(i, a)
+            run()
+        if status[i] & OVERRUN:
+            return
+        if status[i] & (WEAK | SET_ASIDE):
             W[i] = polish(design, W[i], a, self.positive)
         if status[i] & TIED:
             W[i] = nearest(design, W[i], a, aim[i], self.units[i], self.positive)
@@ -321,20 +324,23 @@ def polish(design: Design, w: Floats, a: Floats, positive: bool) -> Floats:
         Q, R, order = qr(X / length[support], mode="economic", pivoting=True)
         pivots = np.abs(np.diag(R))
         rank = int((pivots > 1e-13 * pivots[0]).sum()) if pivots.size else 0
-        if rank < len(support):  # keep an independent part; what it spans loses nothing
-            keep = sorted(order[:rank])
-            out = [support[t] for t in range(len(support)) if t not in set(keep)]
-            if any(w[j] != 0.0 and not fixed[j] for j in out):
-                break
-            barred.update(out)
-            w[out] = 0.0
-            support = [support[t] for t in keep]
+        now = w[support]
+        if rank < len(support):  # move along a null direction, downhill, until an entry can leave
+            v = np.linalg.svd(X / length[support], full_matrices=True)[2][-1] / length[support]
+            v = v if a[support] @ (sign[support] * v) <= 0 else -v
+            blocking = np.flatnonzero(sign[support] * v < 0)
+            if blocking.size:
+                first = int(blocking[np.argmin(-now[blocking] / v[blocking])])
+            else:  # free columns alone: one of them is enough less
+                first = int(np.argmax(np.abs(v) * length[support]))
+                barred.add(support[first])
+            w[support] = now - now[first] / v[first] * v
+            w[support.pop(first)] = 0.0
             continue
         b = (a[support] * sign[support] / length[support])[order]
         z = np.empty(len(support))
         z[order] = solve_triangular(R, Q.T @ y - solve_triangular(R, b, trans="T")) if support else 0.0
         z /= length[support]
-        now = w[support]
         wrong = np.flatnonzero((sign[support] != 0) & (z * sign[support] <= 0))
         if wrong.size:
             steps = np.where(now[wrong] == z[wrong], 0.0, now[wrong] / (now[wrong] - z[wrong]))
