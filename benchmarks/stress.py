@@ -126,7 +126,7 @@ def run(seed: int, solves: int) -> tuple[Counter, float, list[str]]:
                 count["not unique"] += not proof.unique
                 cold, again = solve_certified(Lassos([design]), a, aim)
                 distance = np.abs((cold - w) * root).max() / max(np.abs(w * root).max(), 1e-12)
-                # a solution is determined up to the rounding of its data: cond^2 * eps, hence ill-conditioned ones are left out
+                # rounding of the data moves a solution by cond^2 * eps: ill-conditioned ones are left out
                 if distance > 1e-5 and again.relative_gap <= GAP and kind != "ill-conditioned":
                     count["ROUTE MATTERS"] += 1
                     failures.append(

@@ -23,9 +23,9 @@ import numpy as np
 
 from msmtfl import thresholds
 from msmtfl.designs import DenseRows, DenseTask
-from msmtfl.problem import lam_max
 from msmtfl.lasso import Lassos
 from msmtfl.penalties import CappedRows
+from msmtfl.problem import lam_max
 
 SHARES = np.geomspace(1.0, 1e-2, 12)  # of lam_max
 DEFAULT_SHARE = 0.1  # added to the grid

@@ -912,10 +912,10 @@ class ActiveSet:
                     f += self.H[t * (q + held + 1) + q + held] * self.N[t * width + p]
                 self.s_saved[p] = 0.0 if self.mark[p] else f
                 reach = max(reach, self.x[p] * fabs(self.s_saved[p]))
-            if reach <= 1e-14 * size:
+            if reach <= 1e-12 * size:
                 # at the minimum over this face: let go of an entry whose multiplier is negative
                 block = -1
-                f = -1e-12 * size
+                f = -1e-10 * size
                 for r in range(held):
                     if self.H[(q + r) * (q + held + 1) + q + held] < f:
                         f = self.H[(q + r) * (q + held + 1) + q + held]

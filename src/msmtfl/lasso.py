@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from scipy.linalg import cho_factor, cho_solve, qr, solve_triangular
-from scipy.optimize import nnls
 
 from . import _kernel
 from .designs import Design, Floats, Ints
@@ -239,30 +238,46 @@ def nearest(design: Design, w: Floats, a: Floats, aim: Floats, unit: Floats, pos
     norm = np.maximum(norm / norm.max(), 1.0 / WIDE) * length  # in units of the coefficients again
     N = np.linalg.qr(N * (norm / length)[:, None])[0]
     v, goal = norm * w[E], norm * aim[E]
-    move = N.T @ (goal - v)
-    best = v + N @ move
-    bound = np.flatnonzero((a[E] > 0) | positive)
-    sign = np.ones(len(E)) if positive else np.sign(g[E])
-    size = max(float(np.abs(v).max()), float(np.abs(goal).max()), np.finfo(float).tiny)
-    if bound.size and (sign[bound] * best[bound]).min() < -1e-14 * size:
-        best = v + N @ (move + _least_shift(sign[bound, None] * N[bound], -sign[bound] * best[bound] / size) * size)
-    best[bound] = np.where(sign[bound] * best[bound] > 1e-13 * size, best[bound], 0.0)
+    sign = np.where((a[E] > 0) | positive, 1.0 if positive else np.sign(g[E]), 0.0)
     out = np.zeros_like(w)
-    out[E] = best / norm
+    out[E] = _slide(v, N, goal, sign) / norm
     return out
 
 
-def _least_shift(G: Floats, h: Floats) -> Floats:
-    """min |x| subject to Gx >= h, by non-negative least squares (Lawson and Hanson, chapter 23)."""
-    E = np.vstack([G.T, h[None]])
-    f = np.zeros(len(E))
-    f[-1] = 1.0
-    try:
-        u, _ = nnls(E, f, maxiter=30 * E.shape[1] + 100)
-    except RuntimeError:
-        return np.zeros(G.shape[1])
-    r = E @ u - f
-    return -r[:-1] / r[-1] if r[-1] != 0.0 else np.zeros(G.shape[1])
+def _slide(v: Floats, N: Floats, goal: Floats, sign: Floats) -> Floats:
+    """The point of {v + N t : sign_p (v + N t)_p >= 0} nearest to goal, from a feasible v; N has orthonormal columns.
+
+    A primal active-set method: go towards the nearest point of the present face, stop where an entry reaches zero and
+    hold it there, let go of held entries whose multiplier is negative.
+    """
+    size = max(float(np.abs(v).max()), float(np.abs(goal).max()), np.finfo(float).tiny)
+    v = v.copy()
+    held: list[int] = []
+    for _ in range(20 * (len(v) + 1)):
+        B = N
+        if held:
+            _, values, right = np.linalg.svd(N[held], full_matrices=True)
+            B = N @ right[int((values > 1e-12).sum()) :].T
+        move = B @ (B.T @ (goal - v))
+        if np.abs(move).max(initial=0.0) <= 1e-12 * size:
+            if not held:
+                break
+            normals = N[held].T * sign[held]
+            multipliers = np.linalg.lstsq(normals, N.T @ (v - goal), rcond=1e-12)[0]
+            if multipliers.min() >= -1e-10 * size:
+                break
+            held.pop(int(np.argmin(multipliers)))
+            continue
+        towards = sign * move < 0
+        towards[held] = False
+        steps = np.where(towards, -v / np.where(towards, move, 1.0), np.inf)
+        first = int(np.argmin(steps))
+        v += min(max(steps[first], 0.0), 1.0) * move
+        if steps[first] < 1.0:
+            held.append(first)
+        v[held] = 0.0
+    v[(sign != 0.0) & (sign * v <= 1e-13 * size)] = 0.0
+    return v
 
 
 def _null_space(design: Design, E: Ints, w: Floats) -> Floats:
