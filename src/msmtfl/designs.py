@@ -138,7 +138,8 @@ class DenseRows:
         out = self.X.T @ v
         if self.centre:
             out -= self.offset * (self.u @ v)
-            out[self.dead] = 0.0
+            if self.dead.size:
+                out[self.dead] = 0.0
         return out
 
     @cached_property
@@ -146,8 +147,9 @@ class DenseRows:
         G = np.ascontiguousarray(self.X.T @ self.X)
         if self.centre and self.offset.any():
             G -= np.outer(self.n * self.offset, self.offset)
-        G[self.dead] = 0.0
-        G[:, self.dead] = 0.0
+        if self.dead.size:
+            G[self.dead] = 0.0
+            G[:, self.dead] = 0.0
         return G
 
     def gram(self) -> Floats:

@@ -127,6 +127,7 @@ class Lassos:
         self.positive, self.n_jobs = positive, n_jobs
         self.m, self.d = len(self.designs), self.designs[0].d
         self.units = np.ones((self.m, self.d)) if units is None else np.ascontiguousarray(units)
+        self.origin = np.zeros((self.m, self.d))
         self.tasks: list[FullGram | SomeGram] = self._each(
             lambda i: (FullGram if _wants_full(self.designs[i], reuse) else SomeGram)(self.designs[i], positive),
             range(self.m),
@@ -145,7 +146,7 @@ class Lassos:
         nearest `reference` (m, d), by default nearest 0.
         """
         A = np.ascontiguousarray(A)
-        aim = np.zeros((self.m, self.d)) if reference is None else np.ascontiguousarray(reference)
+        aim = self.origin if reference is None else np.ascontiguousarray(reference)
         W, status, rounds = np.zeros((self.m, self.d)), np.zeros(self.m, np.intc), np.ones(self.m, np.intc)
         if self.n_jobs in (None, 1):
             states = [task.state for task in self.tasks]

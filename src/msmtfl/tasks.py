@@ -60,25 +60,27 @@ class TaskData:
     def designs(self, centre: bool) -> list[DenseTask]:
         """One design per task; tasks on the same rows share theirs."""
         shared: dict[tuple[int, int], DenseRows] = {}
-        out = []
         for task in self.tasks:
             key = (id(task.X), id(task.weight))
             if key not in shared:
                 shared[key] = DenseRows(task.X, task.weight, centre)
-            self._check_range(task.label, shared[key].squares)
-            out.append(DenseTask(shared[key], task.y))
-            if not (out[-1].yy == 0 or SMALLEST <= out[-1].yy <= LARGEST):
-                raise ValueError(f"y in task {task.label!r} is too {_extreme(out[-1].yy)} Rescale it before fitting.")
+        rows = [shared[id(task.X), id(task.weight)] for task in self.tasks]
+        self._check_range(np.array([part.squares for part in rows]))
+        out = [DenseTask(part, task.y) for part, task in zip(rows, self.tasks, strict=True)]
+        for task, design in zip(self.tasks, out, strict=True):
+            if not (design.yy == 0 or SMALLEST <= design.yy <= LARGEST):
+                raise ValueError(f"y in task {task.label!r} is too {_extreme(design.yy)} Rescale it before fitting.")
         return out
 
-    def _check_range(self, label: Any, squares: Floats) -> None:
-        if not np.isfinite(squares).all():
+    def _check_range(self, squares: Floats) -> None:
+        """squares is (m, d): NaN and infinite values show here, and columns whose scale leaves the range of floats"""
+        bad = ~((squares == 0) | ((squares >= SMALLEST) & (squares <= LARGEST)))
+        if bad.any():
             check_finite(self.X, self.features, "X")
-        bad = np.flatnonzero(~((squares == 0) | ((squares >= SMALLEST) & (squares <= LARGEST))))
-        if bad.size:
+            i, j = np.argwhere(bad)[0]
             raise ValueError(
-                f"column {self.features[bad[0]]!r} in task {label!r} is too {_extreme(squares[bad[0]])} Rescale it before "
-                "fitting."
+                f"column {self.features[j]!r} in task {self.tasks[i].label!r} is too {_extreme(squares[i, j])} Rescale it "
+                "before fitting."
             )
 
 
