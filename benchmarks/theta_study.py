@@ -17,6 +17,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -27,36 +28,48 @@ from msmtfl.lasso import Lassos
 from msmtfl.penalties import CappedRows
 from msmtfl.problem import lam_max
 
-SHARES = np.geomspace(1.0, 1e-2, 12)  # of lam_max
-DEFAULT_SHARE = 0.1  # added to the grid
+DEFAULT_SHARE = 0.1  # of lam_max
+SHARES = np.sort(np.append(np.geomspace(1.0, 1e-2, 12), DEFAULT_SHARE))[::-1]
+AT_DEFAULT = int(np.argmin(np.abs(SHARES - DEFAULT_SHARE)))
+WHERE = ("default lam", "lasso's best lam", "own best lam")
 MAX_STAGES = 10
+TEST_ROWS = 200  # per task, synthetic
+MOST_ROWS = 2000  # per task, real
 
-# ------------------------------------------------------------------ rules: (m, number of training rows, row norms) -> theta
+# ------------------------------------------------------------------ rules
 
-RATIOS: dict[str, Callable[[int], float]] = {f"{r:g}": lambda m, r=r: r for r in 2.0 ** np.arange(-1, 12)}
-RATIOS |= {f"{c:g} sqrt(m)": lambda m, c=c: c * m**0.5 for c in (1.0, 2.0, 4.0, 8.0)}
-RATIOS |= {f"{c:g} m": lambda m, c=c: c * m for c in (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 50.0)}
-RATIOS |= {f"max(4, {c:g} m)": lambda m, c=c: max(4.0, c * m) for c in (0.5, 1.0)}
-RATIOS |= {f"max(8, {c:g} m)": lambda m, c=c: max(8.0, c * m) for c in (0.5, 1.0)}
-
-JUMPS: dict[
-    str, Callable[[np.ndarray, float], float]
-] = {  # (positive row norms, mean n_i) -> smallest jump that counts
-    "max/rows": lambda h, d, n: h.max() / n,
-    "max/d": lambda h, d, n: h.max() / d,
-    "max/nonzero": lambda h, d, n: h.max() / len(h),
-    "max/sqrt(rows)": lambda h, d, n: h.max() / n**0.5,
-    "max/sqrt(nonzero)": lambda h, d, n: h.max() / len(h) ** 0.5,
-    "max/10": lambda h, d, n: h.max() / 10.0,
-    "largest": lambda h, d, n: np.diff(np.sort(h)).max(initial=0.0) * (1.0 - 1e-9),
+CONSTANTS: dict[str, Callable[[int], float]] = {f"{r:g}": lambda m, r=r: r for r in 2.0 ** np.arange(-1, 8)}
+OF_M: dict[str, Callable[[int], float]] = {
+    **{f"{c:g} sqrt(m)": lambda m, c=c: c * m**0.5 for c in (1.0, 2.0, 4.0)},
+    **{f"{c:g} m": lambda m, c=c: c * m for c in (0.25, 0.5, 1.0, 2.0, 4.0, 11.0)},
+    **{f"max({a:g}, m/2)": lambda m, a=a: max(a, m / 2) for a in (4.0, 6.0, 8.0)},
+    "4 + m/2": lambda m: 4.0 + m / 2,
+}
+JUMPS: dict[str, Callable[[np.ndarray, int, float], float]] = {  # sorted positive norms, d, mean n_i -> least jump
+    "max/rows": lambda h, d, n: h[-1] / n,
+    "max/d": lambda h, d, n: h[-1] / d,
+    "max/nonzero": lambda h, d, n: h[-1] / len(h),
+    "max/sqrt(rows)": lambda h, d, n: h[-1] / n**0.5,
+    "max/sqrt(nonzero)": lambda h, d, n: h[-1] / len(h) ** 0.5,
+    "max/sqrt(d)": lambda h, d, n: h[-1] / d**0.5,
+    "max/10": lambda h, d, n: h[-1] / 10.0,
+    "largest": lambda h, d, n: (1.0 - 1e-9) * np.diff(h).max(initial=0.0),
 }
 
 
-def first_jump(row_norms: np.ndarray, smallest: float) -> float:
-    """The middle of the first jump between sorted positive row norms that exceeds `smallest`; inf without one."""
-    h = np.sort(row_norms[row_norms > 0])
-    large = np.flatnonzero(np.diff(h) > smallest)
-    return float(h[large[0] : large[0] + 2].mean()) if large.size else np.inf
+def first_jump(norms: np.ndarray, least: float) -> float:
+    """The middle of the first jump above `least` in sorted norms; inf without one."""
+    large = np.flatnonzero(np.diff(norms) > least)
+    return float(norms[large[0] : large[0] + 2].mean()) if large.size else np.inf
+
+
+def all_thetas(row_norms: np.ndarray, m: int, rows: float, unit: float) -> dict[str, float]:
+    """theta of every rule; the lasso is inf."""
+    thetas = {"lasso": np.inf} | {rule: ratio(m) * unit for rule, ratio in (CONSTANTS | OF_M).items()}
+    positive = np.sort(row_norms[row_norms > 0])
+    for rule, least in JUMPS.items():
+        thetas[rule] = first_jump(positive, least(positive, len(row_norms), rows)) if positive.size else np.inf
+    return thetas
 
 
 # ------------------------------------------------------------------ problems
@@ -98,82 +111,95 @@ def own_rows(m: int, d: int, rng: np.random.Generator) -> np.ndarray:
     return W
 
 
-def unit_columns(W: np.ndarray, n: int, sigma: float, rng: np.random.Generator) -> Split:
+def no_rows(m: int, d: int, rng: np.random.Generator) -> np.ndarray:
+    """Nothing to find."""
+    return np.zeros((m, d))
+
+
+def paper(m: int, n: int, d: int, sigma: float, rng: np.random.Generator) -> Split:
     """The paper's data: columns of length 1, no intercept; test rows on the same scale."""
+    W = sparse_rows(m, d, rng)
     train, test = [], []
     for w in W:
-        X = rng.standard_normal((n, len(w)))
+        X = rng.standard_normal((n, d))
         X /= np.linalg.norm(X, axis=0)
         train.append((X, X @ w + sigma * rng.standard_normal(n)))
-        X = rng.standard_normal((200, len(w))) / n**0.5
-        test.append((X, X @ w + sigma * rng.standard_normal(200)))
+        X = rng.standard_normal((TEST_ROWS, d)) / n**0.5
+        test.append((X, X @ w + sigma * rng.standard_normal(TEST_ROWS)))
     return Split(train, test, False, False, W)
 
 
-def gaussian(W: np.ndarray, n: int, noise: float, rng: np.random.Generator) -> Split:
-    """Standard normal columns; `noise` is the share of the noise in the variance of y."""
+def gaussian(make_rows: Callable, m: int, noise: float, rng: np.random.Generator) -> Split:
+    """50 rows and 200 standard normal columns per task; `noise` is its share of the variance of y."""
+    W = make_rows(m, 200, rng)
+    sigma = np.sqrt((W**2).sum(axis=1) * noise / (1.0 - noise)) if noise < 1 else np.ones(m)
     sets = []
-    for rows in (n, 200):
-        Xs = rng.standard_normal((len(W), rows, W.shape[1]))
-        size = np.sqrt((W**2).sum(axis=1) * noise / (1.0 - noise)) if noise < 1 else np.ones(len(W))
-        signal = np.einsum("ind,id->in", Xs, W) if noise < 1 else 0.0
-        ys = signal + size[:, None] * rng.standard_normal((len(W), rows))
-        sets.append(list(zip(Xs, ys, strict=True)))
-    return Split(*sets, False, True, W)
+    for rows in (50, TEST_ROWS):
+        Xs = rng.standard_normal((m, rows, 200))
+        ys = np.einsum("ind,id->in", Xs, W) + sigma[:, None] * rng.standard_normal((m, rows))
+        sets.append(list(zip(Xs, ys)))
+    return Split(*sets, False, True, W if W.any() else None)
 
 
-def real(path: Path, share: float, standardize: bool, at_most: int, rng: np.random.Generator) -> Split:
-    """`share` of every task's rows (at most `at_most`) for training, the rest for testing."""
+def real(path: Path, share: float, tasks: int | None, standardize: bool, rng: np.random.Generator) -> Split:
+    """`share` of the rows of every task (or of `tasks` random ones) for training, the rest for testing."""
     stored = np.load(path)
     X, y, task = stored["X"].astype(np.float64), stored["y"], stored["task"]
+    labels = np.unique(task)
     train, test = [], []
-    for i in np.unique(task):
-        rows = rng.permutation(np.flatnonzero(task == i))[:at_most]
+    for i in labels if tasks is None else rng.choice(labels, tasks, replace=False):
+        rows = rng.permutation(np.flatnonzero(task == i))[:MOST_ROWS]
         cut = round(share * len(rows))
         train.append((X[rows[:cut]], y[rows[:cut]]))
         test.append((X[rows[cut:]], y[rows[cut:]]))
     return Split(train, test, standardize, True)
 
 
-REAL = [  # file, shares for training, whether to standardise, seeds, most rows per task
-    ("isolet", (0.15, 0.2, 0.25), True, 3, 10_000),
-    ("school", (0.2, 0.4, 0.75), True, 3, 10_000),
-    ("hiv_pi", (0.05, 0.2), True, 3, 10_000),
-    ("hiv_pi", (0.2,), False, 3, 10_000),
-    ("gdsc", (0.2, 0.5), True, 2, 10_000),
-    ("gdsc", (0.5,), False, 2, 10_000),
-    ("computer", (0.5, 0.8), True, 5, 10_000),
-    ("sarcos", (0.02, 0.2), True, 3, 2000),
-    ("wine", (0.02, 0.2), True, 3, 10_000),
-    ("wine", (0.2,), False, 3, 10_000),
+REAL = [  # file, shares for training, numbers of tasks (None: all), whether to standardise, seeds
+    ("isolet", (0.15, 0.2, 0.25), (None,), True, 3),
+    ("isolet", (0.2,), (2,), True, 3),
+    ("school", (0.2, 0.4, 0.75), (None,), True, 3),
+    ("school", (0.4,), (15, 45), True, 5),
+    ("hiv_pi", (0.05, 0.2), (None,), True, 3),
+    ("hiv_pi", (0.05,), (1, 4), True, 5),
+    ("hiv_pi", (0.2,), (None,), False, 3),
+    ("gdsc", (0.2, 0.5), (None,), True, 1),
+    ("gdsc", (0.5,), (None,), False, 1),
+    ("computer", (0.5, 0.8), (None,), True, 5),
+    ("computer", (0.5,), (5, 60), True, 5),
+    ("sarcos", (0.02, 0.2), (None,), True, 3),
+    ("wine", (0.02, 0.2), (None,), True, 3),
+    ("wine", (0.2,), (None,), False, 3),
 ]
 
 
-def problems() -> Iterator[tuple[str, int, Callable[[np.random.Generator], Split]]]:
-    """Name, seeds, and how to make one split."""
+@dataclass(frozen=True)
+class Study:
+    """One problem: its kind (sharing, alone or real), how to make a split, and how many of them."""
+
+    kind: str
+    name: str
+    seeds: int
+    make: Callable[[np.random.Generator], Split]
+
+
+def studies() -> Iterator[Study]:
     for m, n, d, sigma in ((15, 40, 250, 0.01), (20, 30, 200, 0.005), (10, 60, 300, 0.001)):
-        yield (
-            f"paper m={m} n={n}",
-            5,
-            lambda rng, m=m, n=n, d=d, s=sigma: unit_columns(sparse_rows(m, d, rng), n, s, rng),
-        )
+        yield Study("sharing", f"paper m={m}", 5, partial(paper, m, n, d, sigma))
     for noise in (0.05, 0.5):
-        for m in (5, 30, 100):
-            yield (
-                f"dense m={m} noise={noise:g}",
-                3,
-                lambda rng, m=m, s=noise: gaussian(dense_rows(m, 200, rng), 50, s, rng),
-            )
+        for m in (2, 5, 10, 30, 100):
+            seeds = 2 if m > 10 else 5
+            yield Study("sharing", f"dense m={m} noise={noise:g}", seeds, partial(gaussian, dense_rows, m, noise))
     for m in (5, 30, 100):
-        yield f"own rows m={m}", 3, lambda rng, m=m: gaussian(own_rows(m, 200, rng), 50, 0.05, rng)
-    yield "only noise m=30", 3, lambda rng: gaussian(np.zeros((30, 200)), 50, 1.0, rng)
-    folder = Path(os.environ.get("MSMTFL_DATA", ""))
-    for name, shares, standardize, seeds, at_most in REAL:
-        path = folder / f"{name}.npz"
-        if "MSMTFL_DATA" in os.environ and path.exists():
-            for share in shares:
-                label = f"{name} {share:.0%}{'' if standardize else ' raw'}"
-                yield label, seeds, lambda rng, p=path, s=share, z=standardize, a=at_most: real(p, s, z, a, rng)
+        yield Study("alone", f"own rows m={m}", 2 if m > 10 else 5, partial(gaussian, own_rows, m, 0.05))
+    yield Study("alone", "only noise m=30", 2, partial(gaussian, no_rows, 30, 1.0))
+    folder = Path(os.environ.get("MSMTFL_DATA", "no folder"))
+    for file, shares, numbers, standardize, seeds in REAL:
+        path = folder / f"{file}.npz"
+        for share in shares if path.exists() else ():
+            for tasks in numbers:
+                name = f"{file} {share:.0%}{f' m={tasks}' if tasks else ''}{'' if standardize else ' raw'}"
+                yield Study("real", name, seeds, partial(real, path, share, tasks, standardize))
 
 
 # ------------------------------------------------------------------ fits
@@ -229,11 +255,16 @@ class Fits:
                 rows += len(y)
         return total / rows
 
+    def distance(self, W: np.ndarray) -> float:
+        """|W - truth|_F; nan if the truth is not known."""
+        return np.nan if self.split.truth is None else float(np.linalg.norm(W - self.split.truth))
+
 
 @dataclass(frozen=True)
 class Outcome:
     """Means over seeds, (lams,) per rule: test nMSE, number of free rows, |W - truth|_F (nan if unknown)."""
 
+    kind: str
     name: str
     m: int
     nmse: dict[str, np.ndarray]
@@ -241,42 +272,31 @@ class Outcome:
     distance: dict[str, np.ndarray]
 
     def relative(self, rule: str, where: str) -> float:
-        """nMSE of a rule over the lasso's: at the default lam, the lasso's best lam, or each at its own best."""
+        """nMSE of a rule over the lasso's, at one of WHERE."""
         mine, lasso = self.nmse[rule], self.nmse["lasso"]
-        if where == "own best":
+        if where == "own best lam":
             return float(mine.min() / lasso.min())
-        at = int(np.argmin(np.abs(shares() - DEFAULT_SHARE))) if where == "default" else int(lasso.argmin())
+        at = AT_DEFAULT if where == "default lam" else int(lasso.argmin())
         return float(mine[at] / lasso[at])
 
 
-def shares() -> np.ndarray:
-    return np.sort(np.append(SHARES, DEFAULT_SHARE))[::-1]
-
-
-def study(name: str, seeds: int, make: Callable[[np.random.Generator], Split]) -> Outcome:
-    rules = ["lasso", *(f"ratio {r}" for r in RATIOS), *(f"jump {r}" for r in JUMPS)]
-    table = {rule: np.zeros((3, seeds, len(shares()))) for rule in rules}
+def run_study(study: Study, seeds: int) -> Outcome:
+    rules = ["lasso", *CONSTANTS, *OF_M, *JUMPS]
+    table = {rule: np.zeros((3, seeds, len(SHARES))) for rule in rules}
     for seed in range(seeds):
-        fits = Fits(make(np.random.default_rng(seed)))
-        for k, share in enumerate(shares()):
+        fits = Fits(study.make(np.random.default_rng(seed)))
+        for k, share in enumerate(SHARES):
             lam = share * fits.top
-            h = fits.begin(lam)
-            unit = thresholds.unit(lam, fits.m, fits.rho_bar)
-            thetas = {"lasso": np.inf} | {f"ratio {r}": ratio(fits.m) * unit for r, ratio in RATIOS.items()}
-            positive = h[h > 0]
-            for r, smallest in JUMPS.items():
-                few = len(positive) < 2
-                thetas[f"jump {r}"] = np.inf if few else first_jump(h, smallest(positive, fits.d, fits.rows))
-            seen: dict[int, tuple[float, float]] = {}
-            for rule, theta in thetas.items():
+            norms = fits.begin(lam)
+            measured: dict[int, tuple[float, float]] = {}
+            for rule, theta in all_thetas(norms, fits.m, fits.rows, thresholds.unit(lam, fits.m, fits.rho_bar)).items():
                 W, free = fits.run(theta)
-                if id(W) not in seen:
-                    truth = fits.split.truth
-                    seen[id(W)] = fits.error(W), np.nan if truth is None else float(np.linalg.norm(W - truth))
-                nmse, distance = seen[id(W)]
+                if id(W) not in measured:
+                    measured[id(W)] = fits.error(W), fits.distance(W)
+                nmse, distance = measured[id(W)]
                 table[rule][:, seed, k] = nmse, free, distance
     means = {rule: values.mean(axis=1) for rule, values in table.items()}
-    return Outcome(name, fits.m, *({rule: means[rule][q] for rule in rules} for q in range(3)))
+    return Outcome(study.kind, study.name, fits.m, *({rule: means[rule][q] for rule in rules} for q in range(3)))
 
 
 # ------------------------------------------------------------------ tables
@@ -288,75 +308,70 @@ def print_table(title: str, head: list[str], lines: list[list[str]]) -> None:
         print(f"| {' | '.join(line)} |")
 
 
-def print_tables(outcomes: list[Outcome], rules: list[str], kind: str) -> None:
-    for where in ("default", "lasso best", "own best"):
+def print_lasso(outcomes: list[Outcome]) -> None:
+    lines = []
+    for o in outcomes:
+        lasso = o.nmse["lasso"]
+        lines.append(
+            [o.name, f"{o.m}", f"{lasso[AT_DEFAULT]:.4f}", f"{lasso.min():.4f}", f"{SHARES[lasso.argmin()]:.3f}"]
+        )
+    print_table(
+        "The lasso", ["problem", "m", f"nMSE at {DEFAULT_SHARE} lam_max", "best nMSE", "at lam / lam_max"], lines
+    )
+
+
+def print_problems(outcomes: list[Outcome], title: str, rules: list[str]) -> None:
+    """One line per problem: nMSE relative to the lasso; free rows; distance to the true W."""
+    for where in WHERE:
         print_table(
-            f"{kind}: nMSE relative to the lasso, lam: {where}",
+            f"{title}: nMSE relative to the lasso, {where}",
             ["problem", *rules],
             [[o.name, *(f"{o.relative(r, where):.3f}" for r in rules)] for o in outcomes],
         )
-    at = int(np.argmin(np.abs(shares() - DEFAULT_SHARE)))
     print_table(
-        f"{kind}: free rows at lam = {DEFAULT_SHARE} lam_max",
+        f"{title}: free rows at lam = {DEFAULT_SHARE} lam_max",
         ["problem", *rules],
-        [[o.name, *(f"{o.free[r][at]:.0f}" for r in rules)] for o in outcomes],
+        [[o.name, *(f"{o.free[r][AT_DEFAULT]:.0f}" for r in rules)] for o in outcomes],
     )
     known = [o for o in outcomes if np.isfinite(o.distance["lasso"]).all()]
-    if known:
-        print_table(
-            f"{kind}: |W - truth|_F at its best lam, relative to the lasso's",
-            ["problem", *rules],
-            [[o.name, *(f"{o.distance[r].min() / o.distance['lasso'].min():.3f}" for r in rules)] for o in known],
-        )
+    print_table(
+        f"{title}: |W - truth|_F relative to the lasso, own best lam",
+        ["problem", *rules],
+        [[o.name, *(f"{o.distance[r].min() / o.distance['lasso'].min():.3f}" for r in rules)] for o in known],
+    )
 
 
 def print_summary(outcomes: list[Outcome], rules: list[str]) -> None:
-    """Over problems: geometric mean and worst of the relative nMSE, and how often more than 1 % worse or better."""
-    lines = []
-    for rule in rules:
-        line = [rule]
-        for where in ("default", "lasso best", "own best"):
-            r = np.array([o.relative(rule, where) for o in outcomes])
-            line.append(f"{np.exp(np.log(r).mean()):.3f}")
-            line.append(f"{r.max():.2f}")
-            line.append(f"{(r > 1.01).sum()}/{(r < 0.99).sum()}")
-        lines.append(line)
-    head = ["rule"]
-    for where in ("default lam", "lasso's best lam", "own best lam"):
-        head += [f"{where}: mean", "worst", "worse/better"]
-    print_table(f"Summary over {len(outcomes)} problems", head, lines)
+    """Per kind of problem: geometric mean (worst) of the relative nMSE, and how many are more than 1 % worse / better."""
+    for kind in dict.fromkeys(o.kind for o in outcomes):
+        some = [o for o in outcomes if o.kind == kind]
+        lines = []
+        for rule in rules:
+            line = [rule]
+            for where in WHERE:
+                r = np.array([o.relative(rule, where) for o in some])
+                line.append(f"{np.exp(np.log(r).mean()):.3f} ({r.max():.2f}) {(r > 1.01).sum()}/{(r < 0.99).sum()}")
+            lines.append(line)
+        print_table(f"Summary, {kind}, {len(some)} problems: mean (worst) worse/better", ["rule", *WHERE], lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="problems whose name contains this")
-    parser.add_argument("--seeds", type=int, help="fewer seeds than the study's own number")
+    parser.add_argument("--seeds", type=int, help="at most this many seeds")
     options = parser.parse_args()
     outcomes = []
-    for name, seeds, make in problems():
-        if options.only in name:
+    for study in studies():
+        if options.only in study.name:
             began = time.perf_counter()
-            outcomes.append(study(name, min(seeds, options.seeds or seeds), make))
-            print(f"{name}: {time.perf_counter() - began:.0f} s", flush=True)
-    ratios, jumps = [f"ratio {r}" for r in RATIOS], [f"jump {r}" for r in JUMPS]
-    at = int(np.argmin(np.abs(shares() - DEFAULT_SHARE)))
-    print_table(
-        "The lasso",
-        ["problem", "m", f"nMSE at {DEFAULT_SHARE}", "best nMSE", "best lam / lam_max"],
-        [
-            [
-                o.name,
-                f"{o.m}",
-                f"{o.nmse['lasso'][at]:.4f}",
-                f"{o.nmse['lasso'].min():.4f}",
-                f"{shares()[o.nmse['lasso'].argmin()]:.3f}",
-            ]
-            for o in outcomes
-        ],
-    )
-    print_tables(outcomes, ratios, "Ratios")
-    print_tables(outcomes, jumps, "Jumps")
-    print_summary(outcomes, ratios + jumps)
+            outcomes.append(run_study(study, min(study.seeds, options.seeds or study.seeds)))
+            print(f"{study.name}: {time.perf_counter() - began:.0f} s", flush=True)
+    if not outcomes:
+        parser.error(f"no problem's name contains {options.only!r}")
+    print_lasso(outcomes)
+    for title, rules in (("Constant ratios", CONSTANTS), ("Ratios from m", OF_M), ("Jumps", JUMPS)):
+        print_problems(outcomes, title, list(rules))
+    print_summary(outcomes, [*CONSTANTS, *OF_M, *JUMPS])
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ def duality_gap(design: Design, w: Floats, a: Floats, g: Floats, positive: bool 
     hidden = (blur + EPS * np.sqrt(design.yy) / pivot) * np.sqrt(design.yy)
     if tight.any() and not positive:
         hidden += blur * fit * float(np.max(np.sqrt(design.squares[tight]) / a[tight]))
-    return abs(primal - scale * fit + 0.5 * scale**2 * loss) + abs(hidden)
+    return abs(primal - scale * fit + 0.5 * scale**2 * loss) + hidden
 
 
 def _dual_point(design: Design, w: Floats, g: Floats, free: Ints) -> tuple[float, float, Floats, float]:
@@ -162,7 +162,7 @@ def uniqueness(design: Design, w: Floats, a: Floats, g: Floats, positive: bool =
         values, vectors = np.linalg.eigh(G)
         null = vectors[:, values <= margin]
     else:
-        _, values, right = np.linalg.svd(X, full_matrices=True)
+        _, values, right = np.linalg.svd(np.linalg.qr(X, mode="r"), full_matrices=True)
         null = right[int((values > RANK * values[0]).sum()) :].T
     if null.shape[1] == 0:
         return True, E[:0]

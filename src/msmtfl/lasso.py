@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy.linalg import cho_factor, cho_solve, qr, solve_triangular
+from scipy.linalg import qr, solve_triangular
 
 from . import _kernel
 from .designs import Design, Floats, Ints
@@ -29,6 +29,7 @@ FULL_GRAM_AT_MOST = 4000  # with more features it is never formed (128 MB per ta
 STRONG_SHARE = 1 / 16  # of the features expected to enter soon, from which the whole matrix is formed at once
 SWITCH_SHARE = 1 / 8  # of the Gram rows fetched, from which the rest follows at once
 WIDE = 1e4  # ratio of column lengths beyond which rounding would decide what is nearest
+FEW_DIRECTIONS = 40  # with more null directions the nearest minimiser is found through the dual
 TIE = 1e-9  # |gradient| this close to its bound, relatively, counts as at the bound
 
 
@@ -221,10 +222,10 @@ def _wants_full(design: Design, reuse: bool) -> bool:
 def nearest(design: Design, w: Floats, a: Floats, aim: Floats, unit: Floats, positive: bool) -> Floats:
     """The minimiser nearest to `aim` (in the norm |unit * (w - aim)|), given one minimiser w.
 
-    All minimisers have the same fit and the same signs: they are w + (null space of X_E) with s_j w_j >= 0
-    for the penalised j, where E holds the features whose gradient is at its bound. The nearest one is the
-    projection of `aim` on that polyhedron: unique, hence independent of how w was found. (Columns whose lengths
-    differ by more than WIDE are weighted as if they differed by that much: beyond it rounding would decide.)
+    All minimisers have the same fit and the same signs: they are the v with X_E v = X_E w and s_j v_j >= 0 for the
+    penalised j, where E holds the features whose gradient is at its bound. The nearest one is the projection of
+    `aim` on that polyhedron: unique, hence independent of how w was found. (Columns whose lengths differ by more
+    than WIDE are weighted as if they differed by that much: beyond it rounding would decide.)
     """
     g = design.gradient(w)
     finite = np.where(np.isfinite(a), a, 0.0)
@@ -232,17 +233,32 @@ def nearest(design: Design, w: Floats, a: Floats, aim: Floats, unit: Floats, pos
     at_bound = ((g if positive else np.abs(g)) >= finite - slack) & (design.squares > 0) & np.isfinite(a)
     E = np.flatnonzero(at_bound | (w != 0.0))
     length = np.sqrt(design.squares[E])
-    N = _null_space(design, E, w)
-    if N.shape[1] == 0:
+    rows = _row_space(design, E, length)
+    if len(rows) == len(E):
         return w
     norm = unit[E] / length
-    norm = np.maximum(norm / norm.max(), 1.0 / WIDE) * length  # in units of the coefficients again
-    N = np.linalg.qr(N * (norm / length)[:, None])[0]
-    v, goal = norm * w[E], norm * aim[E]
+    norm = np.maximum(norm / norm.max(), 1.0 / WIDE)  # relative to the columns' lengths
+    A = np.linalg.qr((rows / norm).T)[0].T
+    scale = norm * length
     sign = np.where((a[E] > 0) | positive, 1.0 if positive else np.sign(g[E]), 0.0)
+    if len(E) - len(rows) <= FEW_DIRECTIONS:
+        N = np.linalg.qr(A.T, mode="complete")[0][:, len(rows) :]
+        v = _slide(scale * w[E], N, scale * aim[E], sign)
+    else:
+        v = _project(scale * w[E], A, scale * aim[E], sign)
     out = np.zeros_like(w)
-    out[E] = _slide(v, N, goal, sign) / norm
+    out[E] = v / scale
     return out
+
+
+def _row_space(design: Design, E: Ints, length: Floats) -> Floats:
+    """An orthonormal basis (rank, |E|) of the row space of X_E with columns of unit length."""
+    X = design.columns(E)
+    if X is None:
+        values, vectors = np.linalg.eigh(design.gram_rows(E)[:, E] / np.outer(length, length))
+        return np.asarray(vectors[:, values > 1e-12 * len(E)].T)
+    _, values, right = np.linalg.svd(X / length, full_matrices=False)
+    return np.asarray(right[values > 1e-10 * values[0]])
 
 
 def _slide(v: Floats, N: Floats, goal: Floats, sign: Floats) -> Floats:
@@ -281,37 +297,43 @@ def _slide(v: Floats, N: Floats, goal: Floats, sign: Floats) -> Floats:
     return v
 
 
-def _null_space(design: Design, E: Ints, w: Floats) -> Floats:
-    """An orthonormal basis (|E|, q) of {|x_j| v_j : X_E v = 0}, i.e. for columns of unit length."""
-    length = np.sqrt(design.squares[E])
-    G = design.gram_rows(E)[:, E] / np.outer(length, length)
-    X = design.columns(E)
-    N = _null_space_by_elimination(G, w[E] != 0.0)
-    if N is not None and (X is None or np.abs((X / length) @ N).max() <= 1e-12):
-        return N
-    if X is None:
-        values, vectors = np.linalg.eigh(G)
-        return np.asarray(vectors[:, values <= 1e-12 * len(E)])
-    _, values, right = np.linalg.svd(X / length, full_matrices=True)
-    return np.asarray(right[int((values > 1e-10 * values[0]).sum()) :].T)
+def _project(v: Floats, A: Floats, goal: Floats, sign: Floats) -> Floats:
+    """The same for many null directions: the point nearest to goal with the same A v and sign_p v_p >= 0.
 
+    By Newton's method on the dual, whose size is the number of rows of A (orthonormal): the point is the positive part
+    (where sign != 0) of goal + A'u for the u that makes A times it what it should be, a piecewise linear equation.
+    Where that fails (huge coefficients on nearly dependent columns), v itself.
+    """
+    size = max(float(np.abs(v).max()), float(np.abs(goal).max()), np.finfo(float).tiny)
+    goal, target, limit = goal / size, A @ v / size, 1e-15 * np.sqrt(len(v))
+    u = target - A @ goal
 
-def _null_space_by_elimination(G: Floats, support: np.ndarray) -> Floats | None:
-    """From the correlation matrix G, where it is easy: a well-conditioned support on which all the others depend."""
-    b, t = np.flatnonzero(support), np.flatnonzero(~support)
-    if not b.size or not t.size:
-        return None
-    try:
-        factor = cho_factor(G[np.ix_(b, b)])
-    except np.linalg.LinAlgError:
-        return None
-    Z = cho_solve(factor, G[np.ix_(b, t)])
-    left = 1.0 - np.einsum("ij,ij->j", G[np.ix_(b, t)], Z)
-    if np.diag(factor[0]).min() < 1e-3 or left.max() > 1e-10:
-        return None
-    N = np.zeros((len(G), len(t)))
-    N[b], N[t] = -Z, np.eye(len(t))
-    return np.asarray(np.linalg.qr(N)[0])
+    def at(u: Floats) -> tuple[Floats, Floats, float]:
+        point = goal + A.T @ u
+        point[(sign != 0.0) & (sign * point <= 0.0)] = 0.0
+        return point, A @ point - target, 0.5 * float(point @ point) - float(target @ u)
+
+    point, error, value = at(u)
+    for _ in range(200):
+        if np.abs(error).max() <= limit:
+            break
+        live = A[:, (sign == 0.0) | (point != 0.0)]
+        values, vectors = np.linalg.eigh(live @ live.T)
+        inner = vectors.T @ error
+        # a full step, or one less bold where the equations on this piece are (nearly) dependent
+        trials = ((floor, 0.5**k) for floor in (1e-12, 1e-6, 1e-2) for k in range(12))
+        for floor, step in trials:
+            move = -vectors @ (inner / np.maximum(values, floor))
+            point, new, lower = at(u + step * move)
+            if lower <= value + 1e-4 * step * float(error @ move) or np.abs(new).max() <= 0.5 * np.abs(error).max():
+                break
+        else:
+            break
+        u, error, value = u + step * move, new, lower
+    point, error, _ = at(u)
+    if np.abs(error).max() > 1e-11:
+        return v
+    return np.asarray(size * np.where((sign != 0.0) & (sign * point <= 1e-13), 0.0, point))
 
 
 # ------------------------------------------------------------------ ill-conditioned supports
@@ -342,7 +364,7 @@ def polish(design: Design, w: Floats, a: Floats, positive: bool) -> Floats:
         rank = int((pivots > 1e-13 * pivots[0]).sum()) if pivots.size else 0
         now = w[support]
         if rank < len(support):  # move along a null direction, downhill, until an entry can leave
-            v = np.linalg.svd(X / length[support], full_matrices=True)[2][-1] / length[support]
+            v = np.linalg.svd(R, full_matrices=True)[2][-1][np.argsort(order)] / length[support]
             v = v if a[support] @ (sign[support] * v) <= 0 else -v
             blocking = np.flatnonzero(sign[support] * v < 0)
             if blocking.size:
