@@ -43,15 +43,18 @@ bench: $(VENV)/benched
 clean:
 	rm -rf $(VENV) build dist
 
-$(VENV)/bin/python:
+$(VENV)/created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=python3.12 ..."; exit 1; }
 	@command -v cc > /dev/null || command -v gcc > /dev/null || command -v clang > /dev/null || { \
 	  echo "A C compiler is needed to build the kernel. Debian/Ubuntu: sudo apt install build-essential python3-dev;"; \
 	  echo "Fedora: sudo dnf install gcc python3-devel; macOS: xcode-select --install."; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -c 'import os, sysconfig, sys; sys.exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))' || { \
+	  echo "Python's headers are needed to build the kernel. Debian/Ubuntu: sudo apt install python3-dev; Fedora: python3-devel."; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV) || { rm -rf $(VENV); echo "Debian/Ubuntu: sudo apt install python3-venv"; exit 1; }
 	$(BIN)/python -m pip install --quiet --upgrade pip
+	@touch $@
 
-$(VENV)/installed: $(VENV)/bin/python $(SOURCES)
+$(VENV)/installed: $(VENV)/created $(SOURCES)
 	$(BIN)/python -m pip install --quiet ".[all]"
 	@touch $@
 
@@ -63,7 +66,7 @@ $(VENV)/linted: $(VENV)/tested
 	$(BIN)/python -m pip install --quiet --group lint
 	@touch $@
 
-$(VENV)/packaged: $(VENV)/bin/python pyproject.toml
+$(VENV)/packaged: $(VENV)/created pyproject.toml
 	$(BIN)/python -m pip install --quiet --group package
 	@touch $@
 

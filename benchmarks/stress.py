@@ -87,7 +87,7 @@ def gap_of(X: np.ndarray, y: np.ndarray, w: np.ndarray, a: np.ndarray) -> float:
 
 def solve_certified(lassos: Lassos, a: np.ndarray, aim: np.ndarray) -> tuple[np.ndarray, TaskCertificate]:
     W, _ = lassos.solve(a[None], reference=aim[None])
-    W, proofs = _certified(lassos.designs, W, a[None], False, Listener())
+    W, proofs = _certified(lassos, W, a[None], Listener())
     return W[0], proofs[0]
 
 

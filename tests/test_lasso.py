@@ -266,7 +266,7 @@ def test_exact_or_honest(problem):
     X, y, a, centre = problem
     design = design_of(X, y, centre)
     W, _ = Lassos([design]).solve(a[None])
-    W, (proof,) = _certified([design], W, a[None], False, Listener())
+    W, (proof,) = _certified(Lassos([design]), W, a[None], Listener())
     if centre:
         y = y - y.mean()
         X = X - X.mean(axis=0)

@@ -1,4 +1,5 @@
 # C declarations for _kernel.py; the algorithm itself is plain Python there and also runs uncompiled.
+from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport fabs, sqrt
 from libc.string cimport memmove
 from scipy.linalg.cython_blas cimport dtrsv
@@ -27,8 +28,7 @@ cdef class ActiveSet:
     cdef double scale
     cdef double atol
     cdef bint aside
-    cdef Py_ssize_t last  # the feature tried last, and its excess then
-    cdef double last_excess
+    cdef Py_ssize_t last  # the feature tried last
     cdef Py_ssize_t rounds
     cdef Py_ssize_t limit
     cdef bint restart

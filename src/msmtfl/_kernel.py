@@ -196,7 +196,8 @@ class ActiveSet:
         self.k_saved = 0
         self.atol = 0.0
         self.rounds = 0
-        self.lazy = False
+        self.lazy = self.aside = self.restart = False
+        self.last = self.fresh = self.limit = 0
         self.d = self.K = size
         self.ldq = capacity
         self.Q = Q.reshape(-1)
@@ -208,7 +209,7 @@ class ActiveSet:
 
     def _make_slots(self, n: cython.Py_ssize_t):
         """Arrays by slot: one buffer, cut up"""
-        numbers: cython.double[::1] = np.zeros(4 * n + 4 * TIES * (2 * TIES + 1))
+        numbers: cython.double[::1] = np.zeros(4 * n + 2 * TIES * (2 * TIES + 1))
         marks: cython.int[::1] = np.zeros(3 * n + TIES, dtype=np.intc)
         self.a, self.g, self.s, self.value = (
             numbers[:n],
@@ -512,7 +513,6 @@ class ActiveSet:
                 break
             j = self.wait[t]
             self.last = j
-            self.last_excess = self.value[t]
             self.value[t] = -self.value[t]
             if self._add(j, self._sign(j)):
                 added += 1
@@ -524,7 +524,6 @@ class ActiveSet:
             t = self._pick(n)
             j = self.wait[t]
             self.last = j
-            self.last_excess = self.value[t]
             if self._add(j, self._sign(j)) or self._exchange(j):
                 return True
             self._set_aside()
@@ -855,7 +854,7 @@ class ActiveSet:
             return q == 0
         if n > self.ld:  # scratch by position does not reach
             return False
-        # z: the entries, b: their signs (0: unconstrained), x: metric, largest 1; w_saved: held places; s_saved: move
+        # z: the entries, b: their signs (0: unconstrained), x: their units, act_saved: held places, s_saved: the move
         for p in range(n):
             j = self.act[p] if p < self.k else self.tie[p - self.k]
             self.z[p] = self.w[p] if p < self.k else 0.0
@@ -877,6 +876,7 @@ class ActiveSet:
             f = 1.0 / sqrt(f)
             for p in range(n):
                 self.N[t * width + p] *= f
+        found = False
         for p in range(n):
             self.mark[p] = 0
         for turn in range(20 * (n + 1)):
@@ -904,7 +904,7 @@ class ActiveSet:
                         self.H[r * (q + held + 1) + t] = self.x[p] * self.N[t * width + p] * self.b[p]
                     r += 1
             if not self._eliminate(q + held):
-                return False
+                break
             reach = 0.0
             for p in range(n):
                 f = 0.0
@@ -921,6 +921,7 @@ class ActiveSet:
                         f = self.H[(q + r) * (q + held + 1) + q + held]
                         block = r
                 if block < 0:
+                    found = True
                     break
                 self.mark[self.act_saved[block]] = 0
                 held -= 1
@@ -936,17 +937,16 @@ class ActiveSet:
             for p in range(n):
                 self.z[p] += step * self.s_saved[p]
             if block >= 0:
-                if held == min(q, TIES):
-                    return False
+                if held == q:
+                    break
                 self.z[block] = 0.0
                 self.mark[block] = 1
                 held += 1
-        else:
-            for p in range(n):
-                self.mark[p] = 0
-            return False
         for p in range(n):
             self.mark[p] = 0
+        if not found:
+            return False
+        for p in range(n):
             j = self.act[p] if p < self.k else self.tie[p - self.k]
             if self.b[p] != 0.0 and self.b[p] * self.x[p] * self.z[p] <= 1e-13 * size:
                 self.z[p] = 0.0
@@ -972,6 +972,8 @@ def solve_all(
     state: ActiveSet
     for i in range(len(states)):
         state = states[i]
+        if cython.compiled:
+            PyErr_CheckSignals()  # Ctrl-C between two tasks
         with cython.nogil:
             state._limit(max_rounds)
             rounds[i] = 1

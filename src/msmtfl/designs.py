@@ -11,7 +11,7 @@ mean exceeds its spread so much that the subtraction would lose digits.
 
 from __future__ import annotations
 
-from functools import cached_property
+from threading import Lock
 from typing import Protocol
 
 import numpy as np
@@ -73,6 +73,9 @@ class Design(Protocol):
     def target(self) -> Floats | None:
         """y, shape (rows,); None if only statistics are at hand."""
 
+    def intercept(self, w: Floats) -> float:
+        """The intercept that belongs to w in the data's own units; 0 for data that are not centred."""
+
 
 class DenseRows:
     """The feature side of a dense task; tasks measured on the same rows share one.
@@ -98,6 +101,8 @@ class DenseRows:
         self.mean = self.mean / self.n if centre else np.zeros(self.d)
         self.offset = self.mean  # what is still to be subtracted from self.X
         self.dead: Ints = np.empty(0, dtype=np.intp)
+        self.whole: Floats | None = None
+        self.lock = Lock()
         if centre and np.isfinite(self.squares).all():  # otherwise the front door finds the place and says so
             self._centre()
 
@@ -142,7 +147,12 @@ class DenseRows:
                 out[self.dead] = 0.0
         return out
 
-    @cached_property
+    def gram(self) -> Floats:
+        with self.lock:  # tasks on the same rows may ask from several threads
+            if self.whole is None:
+                self.whole = self._gram()
+            return self.whole
+
     def _gram(self) -> Floats:
         G = np.ascontiguousarray(self.X.T @ self.X)
         if self.centre and self.offset.any():
@@ -152,12 +162,7 @@ class DenseRows:
             G[:, self.dead] = 0.0
         return G
 
-    def gram(self) -> Floats:
-        return self._gram
-
     def gram_rows(self, features: Ints, out: Floats | None = None) -> Floats:
-        if "_gram" in self.__dict__:
-            return np.take(self._gram, features, axis=0, out=out)
         G = np.matmul(self.X[:, features].T, self.X, out=out)
         if self.centre and self.offset.any():
             G -= np.outer(self.n * self.offset[features], self.offset)
@@ -196,5 +201,4 @@ class DenseTask:
         return self.correlate(self.residual(w))
 
     def intercept(self, w: Floats) -> float:
-        """The intercept that belongs to w in the data's own units"""
         return self.y_mean - float(self.rows.mean @ w)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -153,13 +154,12 @@ class MSMTFL(MultiTaskLinear):
                 theta = thresholds.default_theta(lam, problem.m, problem.rho_bar)
             elif isinstance(theta, str):
                 lasso = CappedRows(lam, np.inf, problem.factors)
-                first = run_stages(problem.designs, lasso, lassos, max_stages=1, **options).stages[0]
+                first = run_stages(lasso, lassos, max_stages=1, **options).stages[0]
                 rows = np.mean([design.n for design in problem.designs])
                 theta = thresholds.adaptive_theta(lasso.row_norms(first.coef.T), float(rows))
             self.theta_ = float(theta)
             penalty = CappedRows(lam, self.theta_, problem.factors)
             solution = run_stages(
-                problem.designs,
                 penalty,
                 lassos,
                 max_stages=self.max_stages,
@@ -183,17 +183,14 @@ class MSMTFL(MultiTaskLinear):
 
     def _start(self, data: TaskData) -> Floats | None:
         """Where Algorithm 1 starts: coef_init, the last fit's coefficients, or (None) at 0."""
-        if self.coef_init is not None:
-            start = np.atleast_2d(np.asarray(self.coef_init, dtype=np.float64))
-            if start.shape != (data.m, data.d):
-                raise ValueError(f"coef_init has shape {np.shape(self.coef_init)}; expected ({data.m}, {data.d}).")
-            if not np.isfinite(start).all():
-                raise ValueError("coef_init must be finite.")
-            return start
-        if self.warm_start and hasattr(self, "coef_"):
-            same = np.array_equal(self.tasks_, data.labels) and np.array_equal(self.features_, data.features)
-            return np.atleast_2d(self.coef_).copy() if same else None
-        return None
+        if self.coef_init is None:
+            return self._previous(data)
+        start = np.atleast_2d(np.asarray(self.coef_init, dtype=np.float64))
+        if start.shape != (data.m, data.d):
+            raise ValueError(f"coef_init has shape {np.shape(self.coef_init)}; expected ({data.m}, {data.d}).")
+        if not np.isfinite(start).all():
+            raise ValueError("coef_init must be finite.")
+        return start
 
 
 class LassoMTL(MultiTaskLinear):
@@ -255,15 +252,11 @@ class LassoMTL(MultiTaskLinear):
         with one_blas_thread():
             problem = self._pose(X, y, task, sample_weight)
             lassos = Lassos(problem.designs, positive=self.positive, units=problem.units, n_jobs=self.n_jobs)
-            if (
-                self.warm_start
-                and hasattr(self, "coef_")
-                and np.shape(np.atleast_2d(self.coef_)) == (problem.m, lassos.d)
-            ):
-                lassos.warm(np.atleast_2d(self.coef_))
+            previous = self._previous(problem.data)
+            if previous is not None:
+                lassos.warm(previous)
             penalty = CappedRows(problem.lam(self.lam), np.inf, problem.factors)
             solution = run_stages(
-                problem.designs,
                 penalty,
                 lassos,
                 max_stages=1,
@@ -271,5 +264,7 @@ class LassoMTL(MultiTaskLinear):
                 max_iter=self.max_iter or 0,
                 listener=Monitor(self, 1, problem.m),
             )
+        if solution.converged:
+            solution = replace(solution, reason="converged: the lasso is convex, one stage solves it")
         self._store(problem, solution, penalty)
         return self

@@ -127,14 +127,19 @@ class Lassos:
         self.designs = list(designs)
         self.positive, self.n_jobs = positive, n_jobs
         self.m, self.d = len(self.designs), self.designs[0].d
-        self.units = np.ones((self.m, self.d)) if units is None else np.ascontiguousarray(units)
-        self.origin = np.zeros((self.m, self.d))
-        self.tasks: list[FullGram | SomeGram] = self._each(
+        self.units = np.ones((self.m, self.d)) if units is None else self._checked(units)
+        self.tasks: list[FullGram | SomeGram] = self.each(
             lambda i: (FullGram if _wants_full(self.designs[i], reuse) else SomeGram)(self.designs[i], positive),
             range(self.m),
         )
 
-    def _each(self, call: Callable[[int], Any], items: Sequence[int]) -> list[Any]:
+    def _checked(self, matrix: Floats) -> Floats:
+        """The kernel does not look at bounds: shape, order and writability are settled here."""
+        if np.shape(matrix) != (self.m, self.d):
+            raise ValueError(f"a matrix of shape {np.shape(matrix)} was given where ({self.m}, {self.d}) is needed.")
+        return np.require(matrix, np.float64, ["C", "W"])
+
+    def each(self, call: Callable[[int], Any], items: Sequence[int]) -> list[Any]:
         """call(i) for some tasks, on threads if asked to."""
         if self.n_jobs in (None, 1) or len(items) < 2:
             return [call(i) for i in items]
@@ -146,8 +151,8 @@ class Lassos:
         Returns W (m, d) and the rounds used (m,). Where a task's minimiser is not unique, W is the one
         nearest `reference` (m, d), by default nearest 0.
         """
-        A = np.ascontiguousarray(A)
-        aim = self.origin if reference is None else np.ascontiguousarray(reference)
+        A = self._checked(A)
+        aim = np.zeros((self.m, self.d)) if reference is None else self._checked(reference)
         W, status, rounds = np.zeros((self.m, self.d)), np.zeros(self.m, np.intc), np.ones(self.m, np.intc)
         if self.n_jobs in (None, 1):
             states = [task.state for task in self.tasks]
@@ -155,7 +160,7 @@ class Lassos:
             left = np.flatnonzero(status)
         else:
             left = np.arange(self.m)
-        self._each(lambda i: self._finish(i, A, aim, W, status, rounds, max_iter), left.tolist())
+        self.each(lambda i: self._finish(i, A, aim, W, status, rounds, max_iter), left.tolist())
         return W, rounds
 
     def _finish(
@@ -197,7 +202,7 @@ class Lassos:
 
     def warm(self, W: Floats) -> None:
         """Start the next solve from W (m, d) instead of from the last solution."""
-        for task, w in zip(self.tasks, W, strict=True):
+        for task, w in zip(self.tasks, self._checked(W), strict=True):
             task.begin(w)
 
 
@@ -207,10 +212,10 @@ def _wants_full(design: Design, reuse: bool) -> bool:
     Yes if it is small, if there are more samples than features, if it will be reused, or if many features are about
     to enter: the strong rule at 3/4 of the largest weight keeps those with half of the largest correlation.
     """
-    if design.d <= FULL_GRAM_BELOW or design.order >= design.d:
-        return True
     if design.d > FULL_GRAM_AT_MOST:
         return False
+    if design.d <= FULL_GRAM_BELOW or design.order >= design.d:
+        return True
     root = np.sqrt(design.squares)
     ratio = np.abs(design.c) / np.where(root > 0, root, 1.0)
     return reuse or int((ratio > 0.5 * ratio.max()).sum()) > STRONG_SHARE * design.d

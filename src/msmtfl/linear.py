@@ -59,6 +59,13 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
             raise ValueError(f"n_jobs must be a non-zero integer or None, got {self.n_jobs!r}.")
 
+    def _previous(self, data: TaskData) -> Floats | None:
+        """The last fit's coefficients (m, d), if warm_start asks for them and tasks and features are the same."""
+        if not (self.warm_start and hasattr(self, "coef_")):
+            return None
+        same = np.array_equal(self.tasks_, data.labels) and np.array_equal(self.features_, data.features)
+        return np.atleast_2d(self.coef_).copy() if same else None
+
     # ------------------------------------------------------------------ storing
 
     def _store(self, problem: Problem, solution: Solution, penalty: CappedRows) -> None:
@@ -89,25 +96,24 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         objectives = [stage.objective for stage in solution.stages]
         rise = 1e-12 * max(abs(objectives[0]), np.finfo(float).tiny)
         self.certificate_ = Certificate(
-            last.dual_gap,
-            last.kkt,
-            critical_residual(problem.designs, W, penalty, self.positive),
-            all(stage.unique for stage in solution.stages),
-            all(after <= before + rise for before, after in pairwise(objectives)),
-            {
+            dual_gap=last.dual_gap,
+            kkt=last.kkt,
+            critical=critical_residual(problem.designs, W, penalty, self.positive),
+            unique=all(stage.unique for stage in solution.stages),
+            monotone=all(after <= before + rise for before, after in pairwise(objectives)),
+            ambiguous={
                 label: [str(name) for name in data.features[proof.dependent]]
                 for label, proof in zip(data.labels.tolist(), last.certificates, strict=True)
                 if not proof.unique
             },
-            self.tol,
+            tol=self.tol,
         )
         self._warn(solution, problem)
 
     def _warn(self, solution: Solution, problem: Problem) -> None:
         last, data = solution.stages[-1], problem.data
         if not solution.converged and solution.reason not in (ONE_STAGE, FIRST_ONLY, ASKED):
-            how = " Raise max_iter or tol." if last.dual_gap > self.tol else " Raise max_stages to go on."
-            warn_user(solution.reason + "." + how, ConvergenceWarning)
+            warn_user(solution.reason + ".", ConvergenceWarning)
         crowded = [
             label
             for label, design in zip(data.labels.tolist(), problem.designs, strict=True)

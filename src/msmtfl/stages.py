@@ -9,23 +9,22 @@ only in the weights. The loop does not know which penalty it serves. W is (m, d)
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from .certificates import GAP, TaskCertificate, certify, loss_of, relative_gap
-from .designs import Design, Floats, Ints
+from .designs import Floats, Ints
 from .lasso import Lassos, polish
 from .penalties import Penalty
 
 REPEATS = "converged: the set of capped rows repeats, so W is a critical point"
-CYCLES = "stopped: the sets of capped rows run in a cycle"
-LIMIT = "stopped: max_stages={} reached before the set of capped rows repeated"
+CYCLES = "stopped: the sets of capped rows run in a cycle. Try another theta or lam"
+LIMIT = "stopped: max_stages={} reached before the set of capped rows repeated. Raise max_stages to go on"
 ASKED = "stopped: a callback asked to"
 ONE_STAGE = "one stage: the lasso"
 FIRST_ONLY = "one stage, as asked: max_stages=1"
-UNSOLVED = "stopped: stage {} is not solved to tol (relative duality gap {:.1e} > {:.0e})"
+UNSOLVED = "stopped: stage {} is not solved to tol (relative duality gap {:.1e} > {:.0e}). Raise {}"
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,6 @@ class Listener:
 
 
 def run_stages(
-    designs: Sequence[Design],
     penalty: Penalty,
     lassos: Lassos,
     *,
@@ -87,7 +85,7 @@ def run_stages(
     Stops when the weights repeat (converged), when they cycle, after `max_stages`, when a stage could not be solved
     to `tol`, or when the listener asks to.
     """
-    m, d = len(designs), designs[0].d
+    designs, m, d = lassos.designs, lassos.m, lassos.d
     listener = listener or Listener()
     scale = 0.5 * m * np.array([[design.n] for design in designs])  # from (1) to a task's own sums
     W = np.zeros((m, d)) if start is None else start
@@ -101,19 +99,19 @@ def run_stages(
         began = time.perf_counter()
         A = scale * weights.T
         W, rounds = lassos.solve(A, reference=W, max_iter=max_iter)
-        W, proofs = _certified(designs, W, A, lassos.positive, listener)
+        W, proofs = _certified(lassos, W, A, listener)
         stages.append(
             Stage(
-                len(stages) + 1,
-                W,
-                loss_of(designs, W) + penalty.value(W.T),
-                penalty.free_rows(weights),
-                relative_gap(designs, proofs),
-                max(p.kkt for p in proofs),
-                all(p.unique for p in proofs),
-                int(rounds.max()),
-                time.perf_counter() - began,
-                tuple(proofs),
+                stage=len(stages) + 1,
+                coef=W,
+                objective=loss_of(designs, W) + penalty.value(W.T),
+                free_rows=penalty.free_rows(weights),
+                dual_gap=relative_gap(designs, proofs),
+                kkt=max(proof.kkt for proof in proofs),
+                unique=all(proof.unique for proof in proofs),
+                n_iter=int(rounds.max()),
+                seconds=time.perf_counter() - began,
+                certificates=tuple(proofs),
             )
         )
         asked = listener.end_stage()
@@ -121,7 +119,8 @@ def run_stages(
         seen.append(weights)
         weights = penalty.weights(W.T)
         if stages[-1].dual_gap > tol:
-            reason = UNSOLVED.format(len(stages), stages[-1].dual_gap, tol)
+            way_out = "max_iter or tol" if max_iter else "tol: nearly dependent columns leave no more digits"
+            reason = UNSOLVED.format(len(stages), stages[-1].dual_gap, tol, way_out)
         elif np.array_equal(weights, seen[-1]):
             reason = REPEATS
         elif any(np.array_equal(weights, old) for old in seen):
@@ -136,18 +135,20 @@ def run_stages(
     return Solution(tuple(stages), reason == REPEATS, reason)
 
 
-def _certified(
-    designs: Sequence[Design], W: Floats, A: Floats, positive: bool, listener: Listener
-) -> tuple[Floats, list[TaskCertificate]]:
+def _certified(lassos: Lassos, W: Floats, A: Floats, listener: Listener) -> tuple[Floats, list[TaskCertificate]]:
     """Certificates of all tasks; a task above GAP is polished on X first."""
-    proofs = []
-    for i, design in enumerate(designs):
+
+    def check(i: int) -> TaskCertificate:
+        design, positive = lassos.designs[i], lassos.positive
         proof = certify(design, W[i], A[i], positive)
         if proof.relative_gap > GAP:
             better = polish(design, W[i], A[i], positive)
             again = certify(design, better, A[i], positive)
             if again.gap < proof.gap:
                 W[i], proof = better, again
-        proofs.append(proof)
+        return proof
+
+    proofs = lassos.each(check, range(lassos.m))
+    for _ in proofs:
         listener.task_done()
     return W, proofs

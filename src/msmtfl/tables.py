@@ -42,8 +42,8 @@ def check_form(X: Any) -> None:
 
 def refuse_twice(names: list[Any], what: str) -> None:
     """An error if a column name occurs twice."""
-    twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
-    if twice is not None:
+    if len(set(names)) < len(names):
+        twice = next(name for k, name in enumerate(names) if name in names[:k])
         raise ValueError(f"column name {twice!r} occurs more than once in {what}. Give every column its own name.")
 
 
