@@ -1,7 +1,7 @@
 """Which theta is a good default? MSMTFL against the lasso at the same lam, over real and synthetic data.
 
     python benchmarks/theta_study.py                              # synthetic problems only
-    MSMTFL_DATA=folder python benchmarks/theta_study.py           # real data sets too (about 20 minutes on one core)
+    MSMTFL_DATA=folder python benchmarks/theta_study.py           # real data sets too (about 10 minutes on one core)
     python benchmarks/theta_study.py --only dense --seeds 1       # problems whose name contains "dense"
 
 theta = ratio * m lam / rho_bar with the ratio a constant or a function of m, or at a jump of the sorted row norms
@@ -57,8 +57,9 @@ JUMPS: dict[str, Callable[[np.ndarray, int, float], float]] = {  # sorted positi
 }
 
 
-def first_jump(norms: np.ndarray, least: float) -> float:
-    """The middle of the first jump above `least` in sorted norms; inf without one."""
+def first_jump(positive: np.ndarray, least: float) -> float:
+    """The middle of the first jump above `least` in the sorted norms, a zero first; inf without one."""
+    norms = np.concatenate([[0.0], positive])
     large = np.flatnonzero(np.diff(norms) > least)
     return float(norms[large[0] : large[0] + 2].mean()) if large.size else np.inf
 

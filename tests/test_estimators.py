@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from msmtfl import MSMTFL, LassoMTL, TaskKFold
-from msmtfl.thresholds import DEFAULT_RATIO
+from msmtfl.thresholds import default_ratio
 
 
 @parametrize_with_checks([MSMTFL(), LassoMTL()])
@@ -182,7 +182,7 @@ def test_default_theta_is_counted_in_shrinkage(standardize):
     model = MSMTFL(standardize=standardize).fit(X, y, task=task)
     squares = np.array([(X_i**2).mean(axis=0) for X_i, _ in centred(X, y, task)])
     rho_bar = 1.0 if standardize else squares[squares > 0].mean()
-    assert model.theta_ == pytest.approx(DEFAULT_RATIO * 4 * model.lam_ / rho_bar, rel=1e-12)
+    assert model.theta_ == pytest.approx(default_ratio(4) * 4 * model.lam_ / rho_bar, rel=1e-12)
 
 
 def test_adaptive_theta_is_in_the_first_significant_jump():
@@ -379,7 +379,7 @@ def test_plain_folds_on_a_sorted_table_are_told_of_task_k_fold():
 def test_a_renamed_task_column_is_suggested():
     table, y = make_table()
     keep = ColumnTransformer([("scale", StandardScaler(), list("abc"))], remainder="passthrough")
-    pipeline = make_pipeline(keep.set_output(transform="pandas"), MSMTFL(task_column="school"))
+    pipeline = make_pipeline(keep.set_output(transform="pandas"), MSMTFL(0.01, task_column="school"))
     with pytest.raises(ValueError, match=r"Columns: 'scale__a'.*task_column='remainder__school'"):
         pipeline.fit(table, y)
 
@@ -391,7 +391,7 @@ def test_select_from_model_keeps_the_task_column():
     chosen = select.set_output(transform="pandas").fit(table, y).transform(table)
     assert chosen.columns[0] == "school"
     assert set(chosen.columns[1:]) < set("abcdef")
-    both = make_pipeline(select, MSMTFL(task_column="school")).fit(table, y)
+    both = make_pipeline(select, MSMTFL(0.01, task_column="school")).fit(table, y)
     assert both[-1].features_.tolist() == chosen.columns[1:].tolist()
     assert both.score(table, y) > 0.9
 

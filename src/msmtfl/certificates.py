@@ -27,6 +27,7 @@ EQUICORRELATION = 1e-7  # |gradient| within this share of its bound counts as at
 RANK = 1e-9  # unit-length columns with a singular value below this count as dependent
 CRITICAL = 1e-8  # critical-point residual (a correlation) below which W counts as a critical point
 EPS = 2.0**-54  # half of the unit roundoff: errors of a sum do not all add up
+MANY = 1000  # features at their bound beyond which a null direction is not looked for
 GAP = 1e-10  # the relative gap that an exact solve stays below on well-posed data
 
 
@@ -158,6 +159,8 @@ def uniqueness(design: Design, w: Floats, a: Floats, g: Floats, positive: bool =
             return True, E[:0]
     except LinAlgError:
         pass
+    if E.size > MANY:
+        return False, E  # too many to single some out
     if X is None:
         values, vectors = np.linalg.eigh(G)
         null = vectors[:, values <= margin]

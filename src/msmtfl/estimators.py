@@ -34,8 +34,9 @@ class MSMTFL(MultiTaskLinear):
         Strength of the penalty; by default 0.1 times `lam_max_`, above which all coefficients are 0. scikit-learn's
         ``Lasso(alpha)`` of one task has alpha = m lam / 2.
     theta : float, "adaptive" or None, optional
-        Row norm from which a feature is free. None: DEFAULT_RATIO times m lam / rho_bar, rho_bar the mean square of the
-        columns. "adaptive": at the first significant jump of the sorted row norms of stage 1. inf: the lasso.
+        Row norm from which a feature is free. None: max(8, m / 2) times m lam / rho_bar, rho_bar the mean square of
+        the columns, a cautious choice. "adaptive": at the first significant jump of the sorted row norms of stage 1,
+        bolder. inf: the lasso. How they were chosen: :mod:`msmtfl.thresholds`.
     task_column : str or int, optional
         The column of X that says the task.
     max_stages : int, default=10
@@ -78,10 +79,10 @@ class MSMTFL(MultiTaskLinear):
     >>> import numpy as np
     >>> from msmtfl import MSMTFL
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.standard_normal((90, 6))
+    >>> X = rng.standard_normal((90, 20))
     >>> task = np.repeat(["north", "south", "west"], 30)
     >>> y = 2 * X[:, 0] - X[:, 3] + 0.1 * rng.standard_normal(90)
-    >>> model = MSMTFL().fit(X, y, task=task)
+    >>> model = MSMTFL(theta="adaptive").fit(X, y, task=task)
     >>> model.coef_.round(1)[:, [0, 3]]
     array([[ 2., -1.],
            [ 2., -1.],
@@ -155,8 +156,7 @@ class MSMTFL(MultiTaskLinear):
             elif isinstance(theta, str):
                 lasso = CappedRows(lam, np.inf, problem.factors)
                 first = run_stages(lasso, lassos, max_stages=1, **options).stages[0]
-                rows = np.mean([design.n for design in problem.designs])
-                theta = thresholds.adaptive_theta(lasso.row_norms(first.coef.T), float(rows))
+                theta = thresholds.adaptive_theta(lasso.row_norms(first.coef.T))
             self.theta_ = float(theta)
             penalty = CappedRows(lam, self.theta_, problem.factors)
             solution = run_stages(

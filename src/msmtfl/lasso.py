@@ -360,7 +360,9 @@ def polish(design: Design, w: Floats, a: Floats, positive: bool) -> Floats:
     sign = np.where(fixed, 0.0, np.sign(w))
     best, best_value = w, _objective(design, w, a)
     w = w.copy()
-    barred: set[int] = set()
+    barred = _surplus(design, [j for j in support if fixed[j]])
+    support = [j for j in support if j not in barred]
+    w[list(barred)] = 0.0
     for _ in range(50 + 2 * len(support)):
         X = design.columns(np.array(support, dtype=np.intp))
         assert X is not None
@@ -408,6 +410,17 @@ def polish(design: Design, w: Floats, a: Floats, positive: bool) -> Floats:
         support.append(j)
         sign[j] = 0.0 if fixed[j] else np.sign(g[j])
     return best
+
+
+def _surplus(design: Design, features: list[int]) -> set[int]:
+    """Those of the features that depend on the rest of them."""
+    X = design.columns(np.array(features, dtype=np.intp))
+    if not features or X is None:
+        return set()
+    R, order = qr(X / np.sqrt(design.squares[features]), mode="r", pivoting=True)
+    pivots = np.abs(np.diag(R))
+    rank = int((pivots > 1e-13 * pivots[0]).sum())
+    return {features[t] for t in order[rank:]}
 
 
 def _objective(design: Design, w: Floats, a: Floats) -> float:

@@ -115,15 +115,15 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         if not solution.converged and solution.reason not in (ONE_STAGE, FIRST_ONLY, ASKED):
             warn_user(solution.reason + ".", ConvergenceWarning)
         crowded = [
-            label
-            for label, design in zip(data.labels.tolist(), problem.designs, strict=True)
-            if np.count_nonzero(design.squares[last.free_rows]) > design.order
+            task.label
+            for task, design in zip(data.tasks, problem.designs, strict=True)
+            if np.count_nonzero(design.squares[last.free_rows]) >= max(len(task.y) - bool(self.fit_intercept), 1)
         ]
         if crowded:
             warn_user(
-                f"{len(last.free_rows)} rows are un-penalised, more than task(s) {names_of(crowded)} have independent "
-                "samples: their coefficients interpolate and are not unique (the solution nearest the previous stage is "
-                "returned). Choose a larger theta or lam.",
+                f"{len(last.free_rows)} rows are un-penalised, but task(s) {names_of(crowded)} have no more independent "
+                "samples than that: their coefficients interpolate (where they are not unique, the solution nearest the "
+                "previous stage is returned). Choose a larger theta or lam.",
             )
 
     # ------------------------------------------------------------------ using
