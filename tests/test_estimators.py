@@ -197,7 +197,7 @@ def test_adaptive_theta_is_in_the_first_significant_jump():
 
 def test_adaptive_theta_without_a_jump_is_the_lasso():
     X, y, task = make_data()
-    model = MSMTFL(lam=0.999 * LassoMTL().fit(X, y, task=task).lam_max_, theta="adaptive").fit(X, y, task=task)
+    model = MSMTFL(lam=LassoMTL().fit(X, y, task=task).lam_max_, theta="adaptive").fit(X, y, task=task)
     assert model.theta_ == np.inf
 
 
