@@ -22,7 +22,7 @@ from joblib import Parallel, delayed
 from msmtfl.certificates import GAP, TaskCertificate
 from msmtfl.designs import DenseRows, DenseTask
 from msmtfl.lasso import Lassos, SomeGram
-from msmtfl.stages import Listener, _certified
+from msmtfl.stages import Listener, certified
 
 KINDS = ("gaussian", "copies", "low rank", "binary", "correlated", "rounded", "wild scales", "ill-conditioned")
 REWEIGHTINGS = 12
@@ -87,7 +87,7 @@ def gap_of(X: np.ndarray, y: np.ndarray, w: np.ndarray, a: np.ndarray) -> float:
 
 def solve_certified(lassos: Lassos, a: np.ndarray, aim: np.ndarray) -> tuple[np.ndarray, TaskCertificate]:
     W, _ = lassos.solve(a[None], reference=aim[None])
-    W, proofs = _certified(lassos, W, a[None], Listener())
+    W, proofs = certified(lassos, W, a[None], aim[None], Listener())
     return W[0], proofs[0]
 
 

@@ -13,7 +13,7 @@ from msmtfl import LassoMTL, _kernel, lasso
 from msmtfl.certificates import certify
 from msmtfl.designs import DenseRows, DenseTask
 from msmtfl.lasso import FullGram, Lassos, SomeGram
-from msmtfl.stages import Listener, _certified
+from msmtfl.stages import Listener, certified
 
 
 def design_of(X, y, centre=False):
@@ -266,7 +266,7 @@ def test_exact_or_honest(problem):
     X, y, a, centre = problem
     design = design_of(X, y, centre)
     W, _ = Lassos([design]).solve(a[None])
-    W, (proof,) = _certified(Lassos([design]), W, a[None], Listener())
+    W, (proof,) = certified(Lassos([design]), W, a[None], np.zeros((1, design.d)), Listener())
     if centre:
         y = y - y.mean()
         X = X - X.mean(axis=0)

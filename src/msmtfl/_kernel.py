@@ -671,7 +671,7 @@ class ActiveSet:
             over = self._excess(j)
             if over > 1e-10 * self.a[j] + 100.0 * self.atol * self.root[j]:
                 status |= SET_ASIDE
-            if over > -1e-10 * self.a[j] - 10.0 * self.atol * self.root[j]:
+            if over > -1e-10 * self.a[j] - 100.0 * self.atol * self.root[j]:
                 status |= TIED
         for t in range(self.k):
             j = self.act[t]
@@ -775,7 +775,7 @@ class ActiveSet:
         for j in range(self.d):
             if self.slot[j] < 0:
                 over = (self.all_g[j] if self.positive else fabs(self.all_g[j])) - A[i, j]
-                if over > -1e-10 * A[i, j] - 10.0 * self.atol * self.all_root[j] and self.all_root[j] > 0.0:
+                if over > -1e-10 * A[i, j] - 100.0 * self.atol * self.all_root[j] and self.all_root[j] > 0.0:
                     found |= TIED
                     if over > KKT * A[i, j] + self.atol * self.all_root[j]:
                         found |= MISSING
@@ -794,7 +794,7 @@ class ActiveSet:
         for j in range(self.K):
             if self.pos[j] >= 0 or self.root[j] == 0.0 or self.a[j] > HUGE:
                 continue
-            if self._excess(j) > -1e-10 * self.a[j] - 10.0 * self.atol * self.root[j]:
+            if self._excess(j) > -1e-10 * self.a[j] - 100.0 * self.atol * self.root[j]:
                 if q == TIES or independent:
                     return -1
                 if self._project(j) > 1e-10 * self.root[j] * self.root[j]:

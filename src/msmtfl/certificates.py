@@ -67,18 +67,19 @@ def duality_gap(design: Design, w: Floats, a: Floats, g: Floats, positive: bool 
         return float("inf")
     primal = 0.5 * design.loss(w) + float(a[used] @ np.abs(w[used]))
     length = np.sqrt(design.squares) * np.sqrt(design.yy)
-    free = (a == 0.0) & (length > 0) & (not positive)
+    free = (a == 0.0) & (length > 0) & ((w > 0) | (not positive))
     loss, fit, g, pivot = _dual_point(design, w, g, np.flatnonzero(free))
     size = g if positive else np.abs(g)
     bound = np.isfinite(a) & ~free & (size > 0) & (length > 0)
-    limit = a + 1e-14 * length * (a == 0.0)  # a weight of 0 with w >= 0 leaves no room but rounding
+    rounding = bound & (a == 0.0) & (size <= 1e-11 * length)  # a weight of 0 with w >= 0 leaves no other room
+    bound &= ~rounding
     with np.errstate(over="ignore"):
-        most = float(np.min(limit[bound] / size[bound], initial=np.inf))
+        most = float(np.min(a[bound] / size[bound], initial=np.inf))
     scale = min(1.0, most)
     blur = EPS * (np.sqrt(design.yy) + float(np.sqrt(design.squares[used]) @ np.abs(w[used])))
-    tight = bound & (size > 0.9 * a)
+    tight = bound & (size > 0.9 * a) & (a > 0)
     hidden = (blur + EPS * np.sqrt(design.yy) / pivot) * np.sqrt(design.yy)
-    if tight.any() and not positive:
+    if tight.any():
         hidden += blur * fit * float(np.max(np.sqrt(design.squares[tight]) / a[tight]))
     return abs(primal - scale * fit + 0.5 * scale**2 * loss) + hidden
 
@@ -140,7 +141,8 @@ def uniqueness(design: Design, w: Floats, a: Floats, g: Floats, positive: bool =
     matrix less a margin for rounding, or else by singular values above RANK.
     """
     length = np.sqrt(design.squares)
-    slack = EQUICORRELATION * a + 1e-12 * length * np.sqrt(design.yy)
+    noise = 1e-12 * np.sqrt(design.yy) + 1e-13 * float(length @ np.abs(w))  # of a gradient, per length of its column
+    slack = EQUICORRELATION * a + noise * length
     with np.errstate(invalid="ignore"):
         at_bound = (g if positive else np.abs(g)) >= a - slack
     E = np.flatnonzero((at_bound & (length > 0) & np.isfinite(a)) | (w != 0.0))

@@ -92,14 +92,18 @@ class DenseRows:
         self.centre = centre
         self.n = float(rows) if weight is None else float(weight.sum())
         self.u = np.ones(rows) if weight is None else np.sqrt(weight)
-        if weight is not None:
+        shift = np.zeros(self.d)
+        if weight is not None:  # a copy in any case: centre it before the weights blur the digits
+            if centre:
+                shift = weight @ X / self.n
+                X = X - shift
             X = X * self.u[:, None]
         self.X = X
         self.order = min(rows - centre, self.d)
         self.mean, self.squares = np.empty(self.d), np.empty(self.d)
         column_moments(X, self.u, self.mean, self.squares)
-        self.mean = self.mean / self.n if centre else np.zeros(self.d)
-        self.offset = self.mean  # what is still to be subtracted from self.X
+        self.offset = self.mean / self.n if centre else np.zeros(self.d)  # what is still to be subtracted from self.X
+        self.mean = shift + self.offset
         self.dead: Ints = np.empty(0, dtype=np.intp)
         self.whole: Floats | None = None
         self.lock = Lock()
@@ -108,7 +112,7 @@ class DenseRows:
 
     def _centre(self) -> None:
         of_mean = self.n * self.mean**2
-        self.squares -= of_mean
+        self.squares -= self.n * self.offset**2
         suspect = np.flatnonzero(self.squares < OFFSET_SHARE * of_mean)
         if suspect.size == 0:
             return
@@ -120,7 +124,7 @@ class DenseRows:
         self.squares[self.dead] = 0.0
         if not constant.all():
             part[:, constant] = 0.0
-            self.X = self.X - np.outer(self.u, self.mean)
+            self.X = self.X - np.outer(self.u, self.offset)
             self.X[:, suspect] = part
             self.offset = np.zeros(self.d)
             self.dead = self.dead[:0]

@@ -185,8 +185,13 @@ class Lassos:
             return
         if status[i] & (WEAK | SET_ASIDE):
             W[i] = polish(design, W[i], a, self.positive)
-        if status[i] & TIED:
+        if status[i]:
             W[i] = nearest(design, W[i], a, aim[i], self.units[i], self.positive)
+
+    def repair(self, i: int, w: Floats, a: Floats, aim: Floats) -> Floats:
+        """A solution whose certificate is poor, polished on X and again the one nearest to aim."""
+        better = polish(self.designs[i], w, a, self.positive)
+        return nearest(self.designs[i], better, a, aim, self.units[i], self.positive)
 
     def _supply(self, i: int, a: Floats) -> None:
         """Fetch Gram rows; a task that has fetched much of its Gram matrix gets the rest at once."""
@@ -234,7 +239,8 @@ def nearest(design: Design, w: Floats, a: Floats, aim: Floats, unit: Floats, pos
     """
     g = design.gradient(w)
     finite = np.where(np.isfinite(a), a, 0.0)
-    slack = TIE * finite + 1e-12 * np.sqrt(design.squares) * np.sqrt(design.yy)
+    root = np.sqrt(design.squares)
+    slack = TIE * finite + root * (1e-12 * np.sqrt(design.yy) + 1e-13 * float(root @ np.abs(w)))
     at_bound = ((g if positive else np.abs(g)) >= finite - slack) & (design.squares > 0) & np.isfinite(a)
     E = np.flatnonzero(at_bound | (w != 0.0))
     length = np.sqrt(design.squares[E])

@@ -114,16 +114,18 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         last, data = solution.stages[-1], problem.data
         if not solution.converged and solution.reason not in (ONE_STAGE, FIRST_ONLY, ASKED):
             warn_user(solution.reason + ".", ConvergenceWarning)
+        free = problem.factors == 0.0
+        free[last.free_rows] = True
         crowded = [
             task.label
-            for task, design in zip(data.tasks, problem.designs, strict=True)
-            if np.count_nonzero(design.squares[last.free_rows]) >= max(len(task.y) - bool(self.fit_intercept), 1)
+            for i, (task, design) in enumerate(zip(data.tasks, problem.designs, strict=True))
+            if np.count_nonzero(design.squares[free[:, i]]) >= max(len(task.y) - bool(self.fit_intercept), 1)
         ]
         if crowded:
             warn_user(
-                f"{len(last.free_rows)} rows are un-penalised, but task(s) {names_of(crowded)} have no more independent "
-                "samples than that: their coefficients interpolate (where they are not unique, the solution nearest the "
-                "previous stage is returned). Choose a larger theta or lam.",
+                f"{int(free.any(axis=1).sum())} rows are un-penalised, but task(s) {names_of(crowded)} have no more "
+                "independent samples than that: their coefficients interpolate (where they are not unique, the solution "
+                "nearest the previous stage is returned). Choose a larger theta or lam.",
             )
 
     # ------------------------------------------------------------------ using

@@ -83,7 +83,10 @@ def lam_max(designs: Sequence[DenseTask], factors: Floats, positive: bool = Fals
         W, _ = Lassos(designs, positive=positive).solve(np.where(free, 0.0, np.inf))
     top = 0.0
     for design, w, f in zip(designs, W, factors.T, strict=True):
-        g = design.gradient(w) if w.any() else design.c
+        g = design.c
+        if w.any():
+            g = design.gradient(w)
+            g[np.abs(g) <= 1e-11 * np.sqrt(design.squares) * np.sqrt(design.yy)] = 0.0  # rounding of an interpolation
         counted = (f > 0) & np.isfinite(f)
         size = g[counted] if positive else np.abs(g[counted])
         top = max(top, 2.0 / (len(designs) * design.n) * float(np.max(size / f[counted], initial=0.0)))

@@ -15,7 +15,7 @@ import numpy as np
 
 from .certificates import GAP, TaskCertificate, certify, loss_of, relative_gap
 from .designs import Floats, Ints
-from .lasso import Lassos, polish
+from .lasso import Lassos
 from .penalties import Penalty
 
 REPEATS = "converged: the set of capped rows repeats, so W is a critical point"
@@ -98,8 +98,9 @@ def run_stages(
         listener.begin_stage()
         began = time.perf_counter()
         A = scale * weights.T
-        W, rounds = lassos.solve(A, reference=W, max_iter=max_iter)
-        W, proofs = _certified(lassos, W, A, listener)
+        last = W
+        W, rounds = lassos.solve(A, reference=last, max_iter=max_iter)
+        W, proofs = certified(lassos, W, A, last, listener)
         stages.append(
             Stage(
                 stage=len(stages) + 1,
@@ -135,14 +136,16 @@ def run_stages(
     return Solution(tuple(stages), reason == REPEATS, reason)
 
 
-def _certified(lassos: Lassos, W: Floats, A: Floats, listener: Listener) -> tuple[Floats, list[TaskCertificate]]:
+def certified(
+    lassos: Lassos, W: Floats, A: Floats, aim: Floats, listener: Listener
+) -> tuple[Floats, list[TaskCertificate]]:
     """Certificates of all tasks; a task above GAP is polished on X first."""
 
     def check(i: int) -> TaskCertificate:
         design, positive = lassos.designs[i], lassos.positive
         proof = certify(design, W[i], A[i], positive)
         if proof.relative_gap > GAP:
-            better = polish(design, W[i], A[i], positive)
+            better = lassos.repair(i, W[i], A[i], aim[i])
             again = certify(design, better, A[i], positive)
             if again.gap < proof.gap:
                 W[i], proof = better, again

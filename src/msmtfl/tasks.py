@@ -75,6 +75,10 @@ class TaskData:
     def _check_range(self, squares: Floats) -> None:
         """squares is (m, d): NaN and infinite values show here, and columns whose scale leaves the range of floats"""
         bad = ~((squares == 0) | ((squares >= SMALLEST) & (squares <= LARGEST)))
+        empty = np.flatnonzero((squares == 0).any(axis=0))
+        if empty.size:
+            top = np.abs(self.X[:, empty]).max(axis=0)
+            bad[:, empty[(top > 0) & (top < SMALLEST**0.5)]] = True
         if bad.any():
             check_finite(self.X, self.features, "X")
             i, j = np.argwhere(bad)[0]
@@ -294,8 +298,19 @@ def stack_tasks(
             )
         if tables and list(X.columns) != list(parts[0].columns):
             raise ValueError(f"task {name!r} and task {names[0]!r} have different columns, or in another order.")
-    task = np.repeat(np.asarray(names), [len(y) for y in targets])
+    if missing_values(_label_array(names)).any():
+        raise ValueError("a task label is missing (None or NaN): give every task a label.")
+    task = np.repeat(_label_array(names), [len(y) for y in targets])
     return _concatenate(parts), np.concatenate(targets), task
+
+
+def _label_array(names: list[Any]) -> np.ndarray:
+    """Labels as an array that keeps them as they are: numpy would make 1 and "a" both text, and tuples rows."""
+    if len({type(name) for name in names}) == 1 and not isinstance(names[0], tuple):
+        return np.asarray(names)
+    out = np.empty(len(names), dtype=object)
+    out[:] = names
+    return out
 
 
 def _concatenate(parts: list[Any]) -> Any:
