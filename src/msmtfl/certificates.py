@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 from numpy.linalg import LinAlgError, cholesky
-from scipy.linalg import qr
+from scipy.linalg import qr, solve_triangular
 
 from .designs import Design, Floats, Ints
 from .penalties import Penalty
 
 EQUICORRELATION = 1e-7  # |gradient| within this share of its bound counts as at the bound
-RANK = 1e-9  # unit-length columns with a singular value below this count as dependent
+RANK = 1e-9  # unit-length columns with a pivot (QR) below this share of the largest count as dependent
 CRITICAL = 1e-8  # critical-point residual (a correlation) below which W counts as a critical point
 EPS = 2.0**-54  # half of the unit roundoff: errors of a sum do not all add up
 MANY = 1000  # features at their bound beyond which a null direction is not looked for
@@ -138,7 +138,7 @@ def uniqueness(design: Design, w: Floats, a: Floats, g: Floats, positive: bool =
 
     The minimiser is unique if the columns whose gradient is at its bound (within EQUICORRELATION, a share of
     the bound) are linearly independent. Independence is shown by a Cholesky factor of their correlation
-    matrix less a margin for rounding, or else by singular values above RANK.
+    matrix less a margin for rounding, or else by pivots of a QR factor above RANK.
     """
     length = np.sqrt(design.squares)
     noise = 1e-12 * np.sqrt(design.yy) + 1e-13 * float(length @ np.abs(w))  # of a gradient, per length of its column
@@ -166,12 +166,16 @@ def uniqueness(design: Design, w: Floats, a: Floats, g: Floats, positive: bool =
     if X is None:
         values, vectors = np.linalg.eigh(G)
         null = vectors[:, values <= margin]
-    else:
-        _, values, right = np.linalg.svd(np.linalg.qr(X, mode="r"), full_matrices=True)
-        null = right[int((values > RANK * values[0]).sum()) :].T
-    if null.shape[1] == 0:
+        return null.shape[1] == 0, E[np.abs(null).max(axis=1, initial=0.0) > 1e-6]
+    R, order = qr(np.linalg.qr(X, mode="r"), mode="r", pivoting=True)
+    pivots = np.abs(np.diag(R))
+    rank = int((pivots > RANK * pivots[0]).sum())
+    if rank == E.size:
         return True, E[:0]
-    return False, E[np.abs(null).max(axis=1) > 1e-6]
+    through = np.abs(solve_triangular(R[:rank, :rank], R[:rank, rank:])).max(
+        axis=1
+    )  # what the dependent ones are made of
+    return False, E[np.sort(np.concatenate([order[:rank][through > 1e-6], order[rank:]]))]
 
 
 # ------------------------------------------------------------------ of a whole W
