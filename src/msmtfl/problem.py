@@ -55,7 +55,10 @@ def read_factors(factors: Any, data: TaskData) -> Floats:
     """penalty_factors as (d, m): None, one per feature (d,), or one per feature and task (d, m)."""
     if factors is None:
         return np.ones((data.d, data.m))
-    out = np.asarray(factors, dtype=np.float64)
+    try:
+        out = np.asarray(factors, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"penalty_factors must be numbers >= 0: {error}.") from error
     if out.shape == (data.d,):
         out = np.repeat(out[:, None], data.m, axis=1)
     if out.shape != (data.d, data.m):

@@ -120,7 +120,7 @@ def run_stages(
         seen.append(weights)
         weights = penalty.weights(W.T)
         if stages[-1].dual_gap > tol:
-            way_out = "max_iter or tol" if max_iter else "tol: nearly dependent columns leave no more digits"
+            way_out = "max_iter or tol" if max_iter else "tol or lam: rounding leaves no more digits here"
             reason = UNSOLVED.format(len(stages), stages[-1].dual_gap, tol, way_out)
         elif np.array_equal(weights, seen[-1]):
             reason = REPEATS

@@ -98,7 +98,10 @@ def _extreme(square: float) -> str:
 def _check_weights(sample_weight: Any, shape: tuple[int, ...]) -> Floats | None:
     if sample_weight is None:
         return None
-    weight = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"sample_weight must be numbers >= 0: {error}.") from error
     if weight.ndim == 0:
         weight = np.full(shape[:1], float(weight))
     if weight.shape not in (shape[:1], shape):
