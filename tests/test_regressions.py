@@ -98,3 +98,20 @@ def test_lassos_refuse_matrices_of_another_shape():
     design = DenseTask(DenseRows(np.eye(3), None, False), np.ones(3))
     with pytest.raises(ValueError, match=r"\(1, 2\).*\(1, 3\)"):
         Lassos([design]).solve(np.ones((1, 2)))
+
+
+@pytest.mark.filterwarnings("ignore:.*rows are un-penalised")
+@pytest.mark.parametrize("positive", [False, True])
+def test_the_order_of_columns_does_not_matter_where_stages_are_not_unique(positive):
+    for seed in range(90):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(3, 25))
+        d = int(rng.integers(n, 3 * n))
+        X, y = rng.standard_normal((n, d)), rng.standard_normal(n)
+        X = [X, np.round(X), X[:, rng.integers(0, d, d)] * rng.choice([1, 1, -1, 3], d)][seed % 3]
+        start = np.zeros((1, d))
+        start[0, rng.permutation(d)[: int(rng.integers(n, d + 1))]] = 1.0
+        order = rng.permutation(d)
+        there = MSMTFL(0.01, 0.5, positive=positive, max_stages=1, coef_init=start).fit(X, y)
+        back = MSMTFL(0.01, 0.5, positive=positive, max_stages=1, coef_init=start[:, order]).fit(X[:, order], y)
+        np.testing.assert_allclose(there.coef_[order], back.coef_, atol=1e-6, err_msg=f"seed {seed}")
