@@ -122,7 +122,7 @@ def test_copies_are_named():
 def test_more_free_features_than_rows_are_not_unique(free):
     X, y, _ = weighted_problem(n=8, d=12)
     a = np.where(np.arange(12) < free, 0.0, 1e3)
-    w = np.append(np.linalg.lstsq(X[:, :free], y)[0], np.zeros(12 - free))
+    w = np.append(np.linalg.lstsq(X[:, :free], y, rcond=None)[0], np.zeros(12 - free))
     proof = certify(design_of(X, y), w, a)
     assert proof.unique == (free <= 8)
     np.testing.assert_array_equal(proof.dependent, np.arange(9 if free == 9 else 0))
