@@ -21,7 +21,8 @@ from joblib import Parallel, delayed
 
 from msmtfl.certificates import GAP, TaskCertificate
 from msmtfl.designs import DenseRows, DenseTask
-from msmtfl.lasso import Lassos, SomeGram
+from msmtfl.gram import Gram
+from msmtfl.lasso import Lassos
 from msmtfl.stages import Listener, certified
 
 KINDS = ("gaussian", "copies", "low rank", "binary", "correlated", "rounded", "wild scales", "ill-conditioned")
@@ -103,9 +104,7 @@ def run(seed: int, solves: int) -> tuple[Counter, float, list[str]]:
         y = y + 0.3 * rng.standard_normal(len(X))
         design = DenseTask(DenseRows(X, None, False), y)
         root = np.sqrt(design.squares)
-        lassos = Lassos([design])
-        if rng.random() < 0.5:
-            lassos.tasks[0] = SomeGram(design, False)
+        lassos = Lassos([design], grams=[Gram(design, whole=rng.random() < 0.5)])
         aim = np.zeros(d)
         for turn in range(REWEIGHTINGS):
             a = make_weights(design.c, root, turn, rng)

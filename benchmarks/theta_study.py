@@ -242,7 +242,7 @@ class Fits:
                 break
             chain, free = (*chain, capped.tobytes()), capped
             if chain not in self.known:
-                self.known[chain], _ = self.lassos.solve(self.scale * penalty.weights(W.T).T, reference=W)
+                self.known[chain], _ = self.lassos.solve(self.scale * penalty.weights(capped).T, reference=W)
             W = self.known[chain]
         return W, int(free.sum())
 

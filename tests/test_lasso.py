@@ -12,7 +12,8 @@ from sklearn.linear_model import Lasso
 from msmtfl import LassoMTL, _kernel, lasso
 from msmtfl.certificates import certify
 from msmtfl.designs import DenseRows, DenseTask
-from msmtfl.lasso import FullGram, Lassos, SomeGram
+from msmtfl.gram import Gram
+from msmtfl.lasso import Lassos
 from msmtfl.stages import Listener, certified
 
 
@@ -83,17 +84,15 @@ def test_positive_lasso_equals_sklearn():
 
 
 @pytest.mark.parametrize("switch", [False, True], ids=["to the end", "until the rest follows"])
-def test_gram_rows_on_demand_equal_full_gram(monkeypatch, switch):
+def test_gram_rows_on_demand_equal_full_gram(switch):
     (X,), (y,) = oracles.random_tasks(6, m=1, n=40, d=150)
     design, rng = design_of(X, y), np.random.default_rng(7)
-    full, some = Lassos([design]), Lassos([design])
-    some.tasks[0] = SomeGram(design, False)
-    if not switch:
-        monkeypatch.setattr(lasso, "FULL_GRAM_AT_MOST", 0)
+    gram = Gram(design, whole=False, may_form=switch)
+    full, some = Lassos([design]), Lassos([design], grams=[gram])
     for _ in range(6):
         a = random_weights(X, y, rng)[None]
         np.testing.assert_allclose(some.solve(a)[0], full.solve(a)[0], rtol=0, atol=1e-10)
-    assert isinstance(some.tasks[0], FullGram) == switch
+    assert (gram.whole is not None) == switch
 
 
 def test_gram_rows_on_demand_are_the_rule_for_many_features():
@@ -101,7 +100,7 @@ def test_gram_rows_on_demand_are_the_rule_for_many_features():
     lassos = Lassos([design_of(X, y)])
     a = np.full((1, 5000), 0.5 * largest(X, y))
     W, _ = lassos.solve(a)
-    assert len(lassos.tasks[0].features) < 500
+    assert lassos.grams[0].size < 500
     assert oracles.relative_gap(X, y, W[0], a[0]) <= 1e-10
 
 
@@ -174,8 +173,7 @@ def test_nearest_zero_by_every_route(kind):
 
     order = rng.permutation(12)
     np.testing.assert_allclose(solve(X[:, order], y, a[order]), w[order], rtol=0, atol=1e-9)
-    some, warm = Lassos([design]), Lassos([design])
-    some.tasks[0] = SomeGram(design, False)
+    some, warm = Lassos([design], grams=[Gram(design, whole=False)]), Lassos([design])
     for _ in range(3):
         warm.solve(random_weights(X, y, rng)[None])
     for route in (some, warm):

@@ -78,11 +78,14 @@ def test_a_cycle_is_recognised():
         def value(self, W):
             return 0.0
 
-        def weights(self, W):
+        def pattern(self, W):
             self.turn += 1
-            return np.array([[0.1, 1.0], [1.0, 0.1]])[self.turn % 2][:, None]
+            return np.array([self.turn % 2])
 
-        def free_rows(self, weights):
+        def weights(self, pattern):
+            return np.array([[0.1, 1.0], [1.0, 0.1]])[pattern[0]][:, None]
+
+        def free_rows(self, pattern):
             return np.empty(0, dtype=int)
 
     rng = np.random.default_rng(0)

@@ -32,6 +32,7 @@ cdef class ActiveSet:
     cdef Py_ssize_t rounds
     cdef Py_ssize_t limit
     cdef bint restart
+    cdef bint slid  # the last projection moved the minimiser
     cdef Py_ssize_t fresh  # positions from here on were added in this round
     cdef Py_ssize_t k_saved
     cdef bint lazy  # Gram rows on demand: the arrays by feature below are in use

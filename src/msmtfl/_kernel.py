@@ -42,7 +42,15 @@ TIED = cython.declare(
 )  # a feature outside the support is exactly at its bound: the minimiser may not be unique
 MISSING = cython.declare(cython.int, 16)  # a feature without a Gram row is needed: fetch it and solve again
 WEAK = cython.declare(cython.int, 8)  # the factor has a tiny pivot: the Gram form has lost about half of the digits
-BITS = {"OVERRUN": OVERRUN, "SET_ASIDE": SET_ASIDE, "TIED": TIED, "WEAK": WEAK, "MISSING": MISSING}
+SLID = cython.declare(cython.int, 32)  # the minimiser was not unique: the one nearest to the aim was taken
+BITS = {
+    "OVERRUN": OVERRUN,
+    "SET_ASIDE": SET_ASIDE,
+    "TIED": TIED,
+    "WEAK": WEAK,
+    "MISSING": MISSING,
+    "SLID": SLID,
+}
 
 
 # ------------------------------------------------------------------ vector operations on flat arrays
@@ -196,7 +204,7 @@ class ActiveSet:
         self.k_saved = 0
         self.atol = 0.0
         self.rounds = 0
-        self.lazy = self.aside = self.restart = False
+        self.lazy = self.aside = self.restart = self.slid = False
         self.last = self.fresh = self.limit = 0
         self.d = self.K = size
         self.ldq = capacity
@@ -950,6 +958,8 @@ class ActiveSet:
             j = self.act[p] if p < self.k else self.tie[p - self.k]
             if self.b[p] != 0.0 and self.b[p] * self.x[p] * self.z[p] <= 1e-13 * size:
                 self.z[p] = 0.0
+            if self.z[p] != W[i, j]:
+                self.slid = True
             W[i, j] = self.z[p]
         return True
 
@@ -967,7 +977,7 @@ def solve_all(
     """Solve many tasks for the weights A (tasks, d), warm; coefficients go to W, status bits and rounds beside them.
 
     Where a minimiser is not unique, W gets the one nearest to aim in the norm |unit * (w - aim)|, and the bit
-    TIED is cleared; if it stays set, the projection is left to the caller.
+    TIED gives way to SLID; if it stays set, the projection is left to the caller.
     """
     state: ActiveSet
     for i in range(len(states)):
@@ -988,8 +998,10 @@ def solve_all(
                 W[i, j] = 0.0
             for t in range(state.k):
                 W[i, state.feature[state.act[t]] if state.lazy else state.act[t]] = state.w[t]
-            if status[i] == TIED and not state.lazy and state._nearest(aim, unit, i, W):
-                status[i] = 0
+            if status[i] == TIED and not state.lazy:
+                state.slid = False
+                if state._nearest(aim, unit, i, W):
+                    status[i] = SLID if state.slid else 0
 
 
 def column_moments(

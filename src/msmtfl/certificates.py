@@ -206,7 +206,7 @@ def critical_residual(designs: Sequence[Design], W: Floats, penalty: Penalty, po
     """How far W (m, d) is from a critical point of the non-convex objective: the largest violation of the optimality
     conditions of the lasso that majorises the objective at W itself, as a correlation."""
     m = len(designs)
-    weights = penalty.weights(W.T).T
+    weights = penalty.weights(penalty.pattern(W.T)).T
     return max(
         violation(design, w, 0.5 * m * design.n * a, design.gradient(w), positive)
         for design, w, a in zip(designs, W, weights, strict=True)

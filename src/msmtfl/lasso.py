@@ -10,97 +10,104 @@ ill-conditioned that the Gram form loses the answer (`polish`, on X itself).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
-from joblib import Parallel, delayed
 from scipy.linalg import qr, solve_triangular
 
 from . import _kernel
 from .designs import Design, Floats, Ints
+from .gram import Gram, gram_caches
+from .threads import each
 
-OVERRUN, SET_ASIDE, TIED, WEAK, MISSING = (
-    _kernel.BITS[name] for name in ("OVERRUN", "SET_ASIDE", "TIED", "WEAK", "MISSING")
+OVERRUN, SET_ASIDE, WEAK, MISSING, SLID = (
+    _kernel.BITS[name] for name in ("OVERRUN", "SET_ASIDE", "WEAK", "MISSING", "SLID")
 )
 
-FULL_GRAM_BELOW = 400  # with fewer features the whole Gram matrix is cheaper than deciding what to fetch
-FULL_GRAM_AT_MOST = 4000  # with more features it is never formed (128 MB per task at 4000)
-STRONG_SHARE = 1 / 16  # of the features expected to enter soon, from which the whole matrix is formed at once
-SWITCH_SHARE = 1 / 8  # of the Gram rows fetched, from which the rest follows at once
 WIDE = 1e4  # ratio of column lengths beyond which rounding would decide what is nearest
 FEW_DIRECTIONS = 40  # with more null directions the nearest minimiser is found through the dual
 TIE = 1e-9  # |gradient| this close to its bound, relatively, counts as at the bound
 
 
-class FullGram:
-    """A task whose whole Gram matrix is at hand."""
+class TaskState:
+    """The warm solver state of one task on its Gram; it follows when the Gram grows, is formed whole or makes room."""
 
-    def __init__(self, design: Design, positive: bool):
-        root = np.sqrt(design.squares)
-        self.state = _kernel.ActiveSet(design.gram(), design.c, root, design.d, design.order, positive)
+    def __init__(self, gram: Gram, positive: bool):
+        self.gram, self.positive = gram, positive
+        self._fresh()
+
+    def _fresh(self) -> None:
+        gram, design = self.gram, self.gram.design
+        self.whole, self.version, self.size = gram.whole is not None, gram.version, 0
+        if gram.whole is not None:
+            self.state = _kernel.ActiveSet(gram.whole, gram.c, gram.root, design.d, design.order, self.positive)
+            return
+        self.g = gram.c.copy()
+        self.state = _kernel.ActiveSet(np.zeros((1, 1)), np.zeros(1), np.zeros(1), 0, design.order, self.positive)
+        self.state.attach(gram.rows, gram.slot, gram.c, gram.root, self.g)
+        self.features = gram.features
+
+    def support(self) -> tuple[Ints, Floats]:
+        """(features, values) of the last solution"""
+        slots, values = self.state.support()
+        return (slots if self.whole else self.features[slots]).astype(np.intp), values
+
+    def follow(self) -> None:
+        """Take note of what has happened to the Gram since the last solve."""
+        gram = self.gram
+        if self.whole or (gram.whole is None and gram.version == self.version and gram.size == self.size):
+            return
+        if gram.whole is not None or gram.version != self.version:
+            features, values = self.support()
+            self._fresh()
+            self._set(features, values)
+        else:
+            self._grow()
+
+    def _grow(self) -> None:
+        gram = self.gram
+        self.features, self.size = gram.features, gram.size
+        self.state.grow(gram.known, gram.slot_c, gram.slot_root, gram.rows, gram.features, gram.size)
+
+    def _set(self, features: Ints, values: Floats) -> None:
+        if self.whole:
+            self.state.begin(features.astype(np.intc), values)
+            return
+        new = features[self.gram.slot[features] < 0]
+        if new.size:
+            self.gram.fetch(new, features)
+            if self.gram.whole is not None or self.gram.version != self.version:
+                self._fresh()
+                self._set(features, values)
+                return
+        self._grow()
+        self.state.begin(self.gram.slot[features], values)
 
     def begin(self, w: Floats) -> None:
+        """Start the next solve from w (d,)"""
+        self.follow()
         features = np.flatnonzero(w)
-        self.state.begin(features.astype(np.intc), w[features])
+        self._set(features, w[features])
 
-
-class SomeGram:
-    """A task with Gram rows on demand: the kernel says when a feature is missing, `fetch` brings it."""
-
-    def __init__(self, design: Design, positive: bool):
-        self.design, self.positive = design, positive
-        self.root = np.sqrt(design.squares)
-        self.slot = np.full(design.d, -1, dtype=np.intc)  # feature -> slot
-        self.features = np.empty(0, dtype=np.intc)  # slot -> feature
-        self.rows = np.empty((0, design.d))
-        self.known = np.empty((0, 0))
-        self.c = design.c
-        self.g = self.c.copy()
-        self.state = _kernel.ActiveSet(np.zeros((1, 1)), np.zeros(1), np.zeros(1), 0, design.order, positive)
-        self.state.attach(self.rows, self.slot, self.c, self.root, self.g)
-
-    def fetch(self, a: Floats) -> None:
-        """The Gram rows that weights a (d,) call for: free features first, else the worst violators."""
-        missing = (self.slot < 0) & (self.root > 0)
+    def supply(self, a: Floats) -> None:
+        """Fetch the Gram rows that weights a (d,) call for: free features first, else the worst violators."""
+        gram = self.gram
+        missing = (gram.slot < 0) & (gram.root > 0)
         free = np.flatnonzero(missing & (a == 0.0)) if not self.positive else np.empty(0, dtype=np.intp)
-        self._fetch(free if free.size else self._wanted(a, missing))
+        needed = np.union1d(self.support()[0], np.flatnonzero((a == 0.0) & (gram.slot >= 0)))
+        gram.fetch(free if free.size else self._wanted(a, missing), needed)
+        self.follow()
 
     def _wanted(self, a: Floats, missing: np.ndarray) -> Ints:
         """The worst violators, and those next to violating, so that few fetches serve many weights."""
+        root = self.gram.root
         size = self.g if self.positive else np.abs(self.g)
         over = np.full(len(a), -np.inf)
         open_to = missing & np.isfinite(a)
-        over[open_to] = (size[open_to] - a[open_to]) / self.root[open_to]
-        have = len(self.features)
-        count = max(16, min(int((over > 0).sum()), have // 4))  # 16 rows cost little more than one
+        over[open_to] = (size[open_to] - a[open_to]) / root[open_to]
+        count = max(16, min(int((over > 0).sum()), self.gram.size // 4))  # 16 rows cost little more than one
         count = min(count, int(open_to.sum()))
         return np.sort(np.argpartition(-over, count - 1)[:count])
-
-    def _fetch(self, wanted: Ints) -> None:
-        design, have = self.design, len(self.features)
-        size = have + len(wanted)
-        if size > len(self.rows):
-            capacity = min(max(2 * size, 256), design.d)  # memory is used only as far as it is filled
-            rows, known = np.empty((capacity, design.d)), np.zeros((capacity, capacity))
-            rows[:have], known[:have, :have] = self.rows[:have], self.known[:have, :have]
-            self.rows, self.known = rows, known
-        design.gram_rows(wanted, out=self.rows[have:size])
-        self.slot[wanted] = np.arange(have, size, dtype=np.intc)
-        self.features = np.concatenate([self.features, wanted.astype(np.intc)])
-        block = self.rows[have:size][:, self.features]
-        self.known[have:size, :size] = block
-        self.known[:size, have:size] = block.T
-        c, root = np.zeros(len(self.known)), np.zeros(len(self.known))
-        c[:size], root[:size] = self.c[self.features], self.root[self.features]
-        self.state.grow(self.known, c, root, self.rows, self.features, size)
-
-    def begin(self, w: Floats) -> None:
-        features = np.flatnonzero(w)
-        new = features[self.slot[features] < 0]
-        if new.size:
-            self._fetch(new)
-        self.state.begin(self.slot[features], w[features])
 
 
 class Lassos:
@@ -111,8 +118,12 @@ class Lassos:
     designs : one Design per task
     positive : require w >= 0
     units : (m, d) scale in which the distance between solutions is measured (1, or the standard deviations)
-    reuse : the Gram matrices will serve many solves, so form them at once
+    grams : what is known of the Gram matrices, by default nothing yet
     n_jobs : threads over tasks; the answer does not depend on it
+
+    Attributes
+    ----------
+    status : (m,) bits of the last solve: OVERRUN where it was not finished, SLID where the minimiser was not unique
     """
 
     def __init__(
@@ -121,29 +132,23 @@ class Lassos:
         *,
         positive: bool = False,
         units: Floats | None = None,
-        reuse: bool = False,
+        grams: list[Gram] | None = None,
         n_jobs: int | None = None,
     ):
         self.designs = list(designs)
         self.positive, self.n_jobs = positive, n_jobs
         self.m, self.d = len(self.designs), self.designs[0].d
+        self.scale = 0.5 * self.m * np.array([[design.n] for design in self.designs])  # from (1) to a task's own sums
         self.units = np.ones((self.m, self.d)) if units is None else self._checked(units)
-        self.tasks: list[FullGram | SomeGram] = self.each(
-            lambda i: (FullGram if _wants_full(self.designs[i], reuse) else SomeGram)(self.designs[i], positive),
-            range(self.m),
-        )
+        self.grams = gram_caches(self.designs, n_jobs=n_jobs) if grams is None else grams
+        self.tasks = [TaskState(gram, positive) for gram in self.grams]
+        self.status = np.zeros(self.m, np.intc)
 
     def _checked(self, matrix: Floats) -> Floats:
         """The kernel does not look at bounds: shape, order and writability are settled here."""
         if np.shape(matrix) != (self.m, self.d):
             raise ValueError(f"a matrix of shape {np.shape(matrix)} was given where ({self.m}, {self.d}) is needed.")
         return np.require(matrix, np.float64, ["C", "W"])
-
-    def each(self, call: Callable[[int], Any], items: Sequence[int]) -> list[Any]:
-        """call(i) for some tasks, on threads if asked to."""
-        if self.n_jobs in (None, 1) or len(items) < 2:
-            return [call(i) for i in items]
-        return list(Parallel(n_jobs=self.n_jobs, backend="threading")(delayed(call)(i) for i in items))
 
     def solve(self, A: Floats, reference: Floats | None = None, max_iter: int = 0) -> tuple[Floats, np.ndarray]:
         """Solve every task for its row of the weights A (m, d).
@@ -154,13 +159,17 @@ class Lassos:
         A = self._checked(A)
         aim = np.zeros((self.m, self.d)) if reference is None else self._checked(reference)
         W, status, rounds = np.zeros((self.m, self.d)), np.zeros(self.m, np.intc), np.ones(self.m, np.intc)
+        for task in self.tasks:
+            task.follow()
         if self.n_jobs in (None, 1):
             states = [task.state for task in self.tasks]
             _kernel.solve_all(states, A, aim, self.units, W, status, rounds, max_iter)
-            left = np.flatnonzero(status)
+            left = np.flatnonzero(status & ~SLID)
         else:
             left = np.arange(self.m)
-        self.each(lambda i: self._finish(i, A, aim, W, status, rounds, max_iter), left.tolist())
+        if left.size:
+            each(lambda i: self._finish(i, A, aim, W, status, rounds, max_iter), left.tolist(), self.n_jobs)
+        self.status = status
         return W, rounds
 
     def _finish(
@@ -179,51 +188,26 @@ class Lassos:
         if self.n_jobs not in (None, 1):
             run()
         while status[i] & MISSING and not status[i] & OVERRUN:
-            self._supply(i, a)
+            self.tasks[i].supply(a)
             run()
         if status[i] & OVERRUN:
             return
         if status[i] & (WEAK | SET_ASIDE):
             W[i] = polish(design, W[i], a, self.positive)
-        if status[i]:
-            W[i] = nearest(design, W[i], a, aim[i], self.units[i], self.positive)
+        if status[i] & ~SLID:
+            w = W[i].copy()
+            W[i] = nearest(design, w, a, aim[i], self.units[i], self.positive)
+            status[i] = 0 if np.array_equal(W[i], w) else SLID
 
     def repair(self, i: int, w: Floats, a: Floats, aim: Floats) -> Floats:
         """A solution whose certificate is poor, polished on X and again the one nearest to aim."""
         better = polish(self.designs[i], w, a, self.positive)
         return nearest(self.designs[i], better, a, aim, self.units[i], self.positive)
 
-    def _supply(self, i: int, a: Floats) -> None:
-        """Fetch Gram rows; a task that has fetched much of its Gram matrix gets the rest at once."""
-        task = self.tasks[i]
-        assert isinstance(task, SomeGram)
-        task.fetch(a)
-        if self.d <= FULL_GRAM_AT_MOST and len(task.features) > SWITCH_SHARE * self.d:
-            slots, values = task.state.support()
-            w = np.zeros(self.d)
-            w[task.features[slots]] = values
-            self.tasks[i] = FullGram(self.designs[i], self.positive)
-            self.tasks[i].begin(w)
-
     def warm(self, W: Floats) -> None:
         """Start the next solve from W (m, d) instead of from the last solution."""
         for task, w in zip(self.tasks, self._checked(W), strict=True):
             task.begin(w)
-
-
-def _wants_full(design: Design, reuse: bool) -> bool:
-    """Whether to form the whole Gram matrix at once.
-
-    Yes if it is small, if there are more samples than features, if it will be reused, or if many features are about
-    to enter: the strong rule at 3/4 of the largest weight keeps those with half of the largest correlation.
-    """
-    if design.d > FULL_GRAM_AT_MOST:
-        return False
-    if design.d <= FULL_GRAM_BELOW or design.order >= design.d:
-        return True
-    root = np.sqrt(design.squares)
-    ratio = np.abs(design.c) / np.where(root > 0, root, 1.0)
-    return reuse or int((ratio > 0.5 * ratio.max()).sum()) > STRONG_SHARE * design.d
 
 
 # ------------------------------------------------------------------ minimisers that are not unique

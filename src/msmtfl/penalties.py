@@ -1,8 +1,8 @@
 """Concave penalties: the value, and the weights of the next stage. All that Algorithm 1 needs to know.
 
-A penalty is linearised at the current W: the stage that follows is a weighted lasso with a (d, m) matrix
-of weights. Weights of capped penalties take finitely many values, so two stages are the same exactly
-when their weight matrices are equal.
+A penalty is linearised at the current W: the stage that follows is a weighted lasso with a (d, m) matrix of weights. What
+decides these weights is the penalty's pattern at W: for capped penalties the d bits that say which rows are capped. Two
+stages are the same exactly when their patterns are equal.
 """
 
 from __future__ import annotations
@@ -21,11 +21,14 @@ class Penalty(Protocol):
     def value(self, W: Floats) -> float:
         """The penalty at W."""
 
-    def weights(self, W: Floats) -> Floats:
-        """Weights (d, m) of the lasso that majorises the penalty at W."""
+    def pattern(self, W: Floats) -> np.ndarray:
+        """What the next stage depends on."""
 
-    def free_rows(self, weights: Floats) -> Ints:
-        """The rows that a stage with these weights leaves un-penalised."""
+    def weights(self, pattern: np.ndarray) -> Floats:
+        """Weights (d, m) of the lasso that majorises the penalty wherever it has this pattern."""
+
+    def free_rows(self, pattern: np.ndarray) -> Ints:
+        """The rows that a stage with this pattern leaves un-penalised."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +50,15 @@ class CappedRows:
     def value(self, W: Floats) -> float:
         return float(self.lam * np.minimum(self.row_norms(W), self.theta).sum())
 
-    def weights(self, W: Floats) -> Floats:
-        penalised = self.row_norms(W) < self.theta  # strict, as in Algorithm 1
-        out = np.where(penalised[:, None], self.lam * self.factors, 0.0)
+    def pattern(self, W: Floats) -> np.ndarray:
+        """(d,) bool: capped rows."""
+        return self.row_norms(W) >= self.theta  # with equality, as in Algorithm 1
+
+    def weights(self, pattern: np.ndarray) -> Floats:
+        out = np.where(pattern[:, None], 0.0, self.lam * self.factors)
         out[np.isinf(self.factors)] = np.inf
         return out
 
-    def free_rows(self, weights: Floats) -> Ints:
+    def free_rows(self, pattern: np.ndarray) -> Ints:
         counted = (self.factors > 0) & np.isfinite(self.factors)
-        return np.flatnonzero(counted.any(axis=1) & ~(counted & (weights > 0)).any(axis=1))
+        return np.flatnonzero(counted.any(axis=1) & pattern)

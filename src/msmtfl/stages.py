@@ -2,13 +2,14 @@
 
     (1)  min_W  F(W) = sum_i 1/(m n_i) |X_i w_i - y_i|^2 + penalty(W)
 
-Each stage minimises the loss plus a weighted l1 norm that majorises the penalty at the last W; tasks meet
-only in the weights. The loop does not know which penalty it serves. W is (m, d) here, one row per task.
+Each stage minimises the loss plus a weighted l1 norm that majorises the penalty at the last W; tasks meet only in the
+weights. The loop knows neither which penalty it serves nor how stages are solved. W is (m, d) here, one row per task.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,6 +18,7 @@ from .certificates import GAP, TaskCertificate, certify, loss_of, relative_gap
 from .designs import Floats, Ints
 from .lasso import Lassos
 from .penalties import Penalty
+from .threads import each
 
 REPEATS = "converged: the set of capped rows repeats, so W is a critical point"
 CYCLES = "stopped: the sets of capped rows run in a cycle. Try another theta or lam"
@@ -70,6 +72,30 @@ class Listener:
     def end(self) -> None: ...
 
 
+def algorithm_1(penalty: Penalty, solve: Callable[[np.ndarray, Floats], tuple[Floats, str]], W: Floats, most: int) -> str:
+    """Algorithm 1 from W (m, d); returns why it stopped.
+
+    `solve(pattern, W)` solves the stage whose weights have this pattern, W being the last stage's solution; it returns
+    the stage's own W and, if it has one, a reason to stop there.
+    """
+    seen: list[np.ndarray] = []
+    pattern = penalty.pattern(W.T)
+    while True:
+        W, reason = solve(pattern, W)
+        seen.append(pattern)
+        pattern = penalty.pattern(W.T)
+        if reason and reason != ASKED:
+            return reason
+        if np.array_equal(pattern, seen[-1]):  # equal weights would give the same stage again
+            return REPEATS
+        if any(np.array_equal(pattern, old) for old in seen):
+            return CYCLES
+        if len(seen) == most:
+            return LIMIT.format(most) if most > 1 else FIRST_ONLY if penalty.free_rows(seen[0]).size else ONE_STAGE
+        if reason:
+            return reason
+
+
 def run_stages(
     penalty: Penalty,
     lassos: Lassos,
@@ -80,25 +106,19 @@ def run_stages(
     start: Floats | None = None,
     listener: Listener | None = None,
 ) -> Solution:
-    """Algorithm 1 from `start` (m, d), by default from 0: then stage 1 is the lasso.
+    """Algorithm 1 from `start` (m, d), by default from 0 (then stage 1 is the lasso), with a certificate per stage.
 
     Stops when the weights repeat (converged), when they cycle, after `max_stages`, when a stage could not be solved
     to `tol`, or when the listener asks to.
     """
-    designs, m, d = lassos.designs, lassos.m, lassos.d
+    designs = lassos.designs
     listener = listener or Listener()
-    scale = 0.5 * m * np.array([[design.n] for design in designs])  # from (1) to a task's own sums
-    W = np.zeros((m, d)) if start is None else start
-    weights = penalty.weights(W.T)
-    seen: list[Floats] = []
     stages: list[Stage] = []
-    reason = ""
-    while not reason:
-        # solve the stage's m independent weighted lassos
+
+    def solve(pattern: np.ndarray, last: Floats) -> tuple[Floats, str]:
         listener.begin_stage()
         began = time.perf_counter()
-        A = scale * weights.T
-        last = W
+        A = lassos.scale * penalty.weights(pattern).T
         W, rounds = lassos.solve(A, reference=last, max_iter=max_iter)
         W, proofs = certified(lassos, W, A, last, listener)
         stages.append(
@@ -106,7 +126,7 @@ def run_stages(
                 stage=len(stages) + 1,
                 coef=W,
                 objective=loss_of(designs, W) + penalty.value(W.T),
-                free_rows=penalty.free_rows(weights),
+                free_rows=penalty.free_rows(pattern),
                 dual_gap=relative_gap(designs, proofs),
                 kkt=max(proof.kkt for proof in proofs),
                 unique=all(proof.unique for proof in proofs),
@@ -116,22 +136,12 @@ def run_stages(
             )
         )
         asked = listener.end_stage()
-        # re-weight; equal weights would give the same stage again
-        seen.append(weights)
-        weights = penalty.weights(W.T)
         if stages[-1].dual_gap > tol:
             way_out = "max_iter or tol" if max_iter else "tol or lam: rounding leaves no more digits here"
-            reason = UNSOLVED.format(len(stages), stages[-1].dual_gap, tol, way_out)
-        elif np.array_equal(weights, seen[-1]):
-            reason = REPEATS
-        elif any(np.array_equal(weights, old) for old in seen):
-            reason = CYCLES
-        elif len(stages) == max_stages:
-            reason = (
-                LIMIT.format(max_stages) if max_stages > 1 else FIRST_ONLY if len(stages[0].free_rows) else ONE_STAGE
-            )
-        elif asked:
-            reason = ASKED
+            return W, UNSOLVED.format(len(stages), stages[-1].dual_gap, tol, way_out)
+        return W, ASKED if asked else ""
+
+    reason = algorithm_1(penalty, solve, np.zeros((lassos.m, lassos.d)) if start is None else start, max_stages)
     listener.end()
     return Solution(tuple(stages), reason == REPEATS, reason)
 
@@ -151,7 +161,7 @@ def certified(
                 W[i], proof = better, again
         return proof
 
-    proofs = lassos.each(check, range(lassos.m))
+    proofs = each(check, range(lassos.m), lassos.n_jobs)
     for _ in proofs:
         listener.task_done()
     return W, proofs

@@ -1,0 +1,42 @@
+"""Work on threads: the kernel and BLAS release the interpreter lock, so tasks and cells of a grid run side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from joblib import effective_n_jobs
+
+Item = TypeVar("Item")
+
+
+@lru_cache(maxsize=4)
+def _pool(workers: int) -> ThreadPoolExecutor:
+    """Kept between calls: starting threads would cost more than a small solve."""
+    return ThreadPoolExecutor(workers, thread_name_prefix="msmtfl")
+
+
+def count(n_jobs: int | None) -> int:
+    """The number of threads that n_jobs asks for, as joblib counts (None is 1, -1 all cores)."""
+    return 1 if n_jobs is None else int(effective_n_jobs(n_jobs))
+
+
+def each(call: Callable[[Item], Any], items: Sequence[Item], n_jobs: int | None = None) -> list[Any]:
+    """[call(item) for item in items], on threads if asked to; calls must not call `each` with threads again.
+
+    The first error (or Ctrl-C) is raised once the calls under way have ended; those not begun are dropped.
+    """
+    workers = min(count(n_jobs), len(items))
+    if workers < 2:
+        return [call(item) for item in items]
+    jobs = [_pool(workers).submit(call, item) for item in items]
+    try:
+        for job in wait(jobs, return_when=FIRST_EXCEPTION).done:
+            job.result()
+        return [job.result() for job in jobs]
+    finally:
+        for job in jobs:
+            job.cancel()
+        wait(jobs)
