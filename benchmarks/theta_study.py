@@ -251,7 +251,7 @@ class Fits:
         total = rows = 0.0
         for (X, y), w, design in zip(self.split.test, W, self.designs, strict=True):
             if np.ptp(y) > 0:
-                b = design.intercept(w) if self.split.fit_intercept else 0.0
+                b = float(design.intercepts(w[None])[0]) if self.split.fit_intercept else 0.0
                 total += len(y) * np.mean((y - X @ w - b) ** 2) / np.var(y)
                 rows += len(y)
         return total / rows

@@ -27,6 +27,7 @@ EQUICORRELATION = 1e-7  # |gradient| within this share of its bound counts as at
 RANK = 1e-9  # unit-length columns with a pivot (QR) below this share of the largest count as dependent
 CRITICAL = 1e-8  # critical-point residual (a correlation) below which W counts as a critical point
 EPS = 2.0**-54  # half of the unit roundoff: errors of a sum do not all add up
+AT_ONCE = 64  # solutions certified together
 MANY = 1000  # features at their bound beyond which a null direction is not looked for
 GAP = 1e-10  # the relative gap that an exact solve stays below on well-posed data
 
@@ -48,17 +49,45 @@ class TaskCertificate:
 
 def certify(design: Design, w: Floats, a: Floats, positive: bool = False) -> TaskCertificate:
     """Gap, optimality and uniqueness of w for one task's weighted lasso."""
-    g = design.gradient(w)
-    unique, dependent = uniqueness(design, w, a, g, positive)
-    return TaskCertificate(
-        duality_gap(design, w, a, g, positive), 0.5 * design.yy, violation(design, w, a, g, positive), unique, dependent
-    )
+    return certify_all(design, w[None], a[None], positive)[0]
 
 
-def duality_gap(design: Design, w: Floats, a: Floats, g: Floats, positive: bool = False) -> float:
-    """P(w) - D(r) for a feasible multiple r of the projected residual, plus what rounding may hide of it.
+def certify_all(design: Design, W: Floats, A: Floats, positive: bool = False) -> list[TaskCertificate]:
+    """The same for many weights: rows of W and A (solutions, d). X is gone through once for AT_ONCE of them."""
+    out = []
+    for begin in range(0, len(W), AT_ONCE):
+        part, weights = W[begin : begin + AT_ONCE], A[begin : begin + AT_ONCE]
+        free = [np.flatnonzero(_unpenalised(design, w, a, positive)) for w, a in zip(part, weights, strict=True)]
+        gradients, points = _dual_points(design, part, free)
+        for w, a, g, point in zip(part, weights, gradients, points, strict=True):
+            unique, dependent = uniqueness(design, w, a, g, positive)
+            gap, kkt = _gap(design, w, a, point, positive), violation(design, w, a, g, positive)
+            out.append(TaskCertificate(gap, 0.5 * design.yy, kkt, unique, dependent))
+    return out
 
-    The residual is known to about eps (|y| + sum_j |x_j w_j|), its projection to eps |y| over the smallest pivot of
+
+@dataclass(frozen=True)
+class _DualPoint:
+    """A residual r made orthogonal to the un-penalised columns: |r|^2, y'r, X'r, and the smallest pivot of these columns."""
+
+    loss: float
+    fit: float
+    g: Floats
+    pivot: float
+
+
+def duality_gap(design: Design, w: Floats, a: Floats, positive: bool = False) -> float:
+    """P(w) - D(r) for a feasible multiple r of the projected residual, plus what rounding may hide of it."""
+    _, points = _dual_points(design, w[None], [np.flatnonzero(_unpenalised(design, w, a, positive))])
+    return _gap(design, w, a, points[0], positive)
+
+
+def _unpenalised(design: Design, w: Floats, a: Floats, positive: bool) -> np.ndarray:
+    return np.asarray((a == 0.0) & (design.squares > 0) & ((w > 0) | (not positive)))
+
+
+def _gap(design: Design, w: Floats, a: Floats, point: _DualPoint, positive: bool) -> float:
+    """The residual is known to about eps (|y| + sum_j |x_j w_j|), its projection to eps |y| over the smallest pivot of
     the un-penalised columns: with huge coefficients or nearly dependent columns no gap below that can be claimed.
     inf where w breaks a constraint.
     """
@@ -67,9 +96,8 @@ def duality_gap(design: Design, w: Floats, a: Floats, g: Floats, positive: bool 
         return float("inf")
     primal = 0.5 * design.loss(w) + float(a[used] @ np.abs(w[used]))
     length = np.sqrt(design.squares) * np.sqrt(design.yy)
-    free = (a == 0.0) & (length > 0) & ((w > 0) | (not positive))
-    loss, fit, g, pivot = _dual_point(design, w, g, np.flatnonzero(free))
-    size = g if positive else np.abs(g)
+    free = _unpenalised(design, w, a, positive)
+    size = point.g if positive else np.abs(point.g)
     bound = np.isfinite(a) & ~free & (size > 0) & (length > 0)
     rounding = bound & (a == 0.0) & (size <= 1e-11 * length)  # a weight of 0 with w >= 0 leaves no other room
     bound &= ~rounding
@@ -78,32 +106,50 @@ def duality_gap(design: Design, w: Floats, a: Floats, g: Floats, positive: bool 
     scale = min(1.0, most)
     blur = EPS * (np.sqrt(design.yy) + float(np.sqrt(design.squares[used]) @ np.abs(w[used])))
     tight = bound & (size > 0.9 * a) & (a > 0)
-    hidden = (blur + EPS * np.sqrt(design.yy) / pivot) * np.sqrt(design.yy)
+    hidden = (blur + EPS * np.sqrt(design.yy) / point.pivot) * np.sqrt(design.yy)
     if tight.any():
-        hidden += blur * fit * float(np.max(np.sqrt(design.squares[tight]) / a[tight]))
-    return abs(primal - scale * fit + 0.5 * scale**2 * loss) + hidden
+        hidden += blur * point.fit * float(np.max(np.sqrt(design.squares[tight]) / a[tight]))
+    return abs(primal - scale * point.fit + 0.5 * scale**2 * point.loss) + hidden
 
 
-def _dual_point(design: Design, w: Floats, g: Floats, free: Ints) -> tuple[float, float, Floats, float]:
-    """(|r|^2, y'r, X'r) of the residual r made orthogonal to the un-penalised columns, and their smallest pivot."""
-    pivot = 1.0
-    r, y = design.residual(w), design.target
-    if r is None or y is None:
-        return _dual_point_from_statistics(design, w, g, free)
-    if free.size:
-        X = design.columns(free)
-        assert X is not None
-        Q, R, _ = qr(X / np.linalg.norm(X, axis=0), mode="economic", pivoting=True)
-        pivots = np.abs(np.diag(R))
-        independent = pivots > 1e-11 * pivots[0]
-        Q, pivot = Q[:, independent], float(pivots[independent].min())
-        for _ in range(2):
-            r = r - Q @ (Q.T @ r)
-        g = design.correlate(r)
-    return float(r @ r), float(y @ r), g, pivot
+def _dual_points(design: Design, W: Floats, free: Sequence[Ints]) -> tuple[Floats, list[_DualPoint]]:
+    """Gradients at the rows of W and the dual points made of them."""
+    y = design.target
+    if y is None:
+        gradients = np.array([design.gradient(w) for w in W])
+        return gradients, [
+            _dual_point_from_statistics(design, w, g, columns)
+            for w, g, columns in zip(W, gradients, free, strict=True)
+        ]
+    residuals = np.array([design.residual(w) for w in W])
+    gradients = design.correlate(residuals.T).T
+    projected, pivots, of_projected = residuals.copy(), np.ones(len(W)), gradients.copy()
+    for s, columns in enumerate(free):
+        if columns.size:
+            projected[s], pivots[s] = _project(design, residuals[s], columns)
+    moved = [s for s, columns in enumerate(free) if columns.size]
+    if moved:
+        of_projected[moved] = design.correlate(projected[moved].T).T
+    return gradients, [
+        _DualPoint(float(r @ r), float(y @ r), g, float(pivot))
+        for r, g, pivot in zip(projected, of_projected, pivots, strict=True)
+    ]
 
 
-def _dual_point_from_statistics(design: Design, w: Floats, g: Floats, free: Ints) -> tuple[float, float, Floats, float]:
+def _project(design: Design, r: Floats, columns: Ints) -> tuple[Floats, float]:
+    """The residual made orthogonal to some columns, and the smallest pivot among these."""
+    X = design.columns(columns)
+    assert X is not None
+    Q, R, _ = qr(X / np.linalg.norm(X, axis=0), mode="economic", pivoting=True)
+    pivots = np.abs(np.diag(R))
+    independent = pivots > 1e-11 * pivots[0]
+    Q = Q[:, independent]
+    for _ in range(2):
+        r = r - Q @ (Q.T @ r)
+    return r, float(pivots[independent].min())
+
+
+def _dual_point_from_statistics(design: Design, w: Floats, g: Floats, free: Ints) -> _DualPoint:
     """The same without rows: r = y - Xv for the v that minimises over the un-penalised entries."""
     v = w.copy()
     pivot = 1.0
@@ -116,7 +162,7 @@ def _dual_point_from_statistics(design: Design, w: Floats, g: Floats, free: Ints
         g = design.gradient(v)
         g[free] = 0.0
     loss = design.loss(v)
-    return loss, loss + float(v @ g), g, pivot
+    return _DualPoint(loss, loss + float(v @ g), g, pivot)
 
 
 def violation(design: Design, w: Floats, a: Floats, g: Floats, positive: bool = False) -> float:

@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV
 
 from .designs import Floats
 from .estimators import MSMTFL
-from .model_selection import TaskKFold
+from .folds import TaskKFold
 
 MEASUREMENTS = {
     "age": "age", "bmi": "bmi", "bp": "pressure", "s1": "cholesterol", "s2": "ldl", "s3": "hdl", "s4": "chol/hdl",

@@ -27,6 +27,8 @@ Ints = NDArray[np.intp]
 OFFSET_SHARE = 1e-3
 # A spread below this share of the mean is rounding of a constant column.
 CONSTANT_SHARE = 1e-13
+# A column that keeps less than this share of its squares when rows are left out is computed anew.
+LEFT_SHARE = 1e-2
 
 
 class Design(Protocol):
@@ -64,7 +66,7 @@ class Design(Protocol):
         """y - Xw, shape (rows,); None if only statistics are at hand."""
 
     def correlate(self, v: Floats) -> Floats:
-        """X'v for a vector v over rows, shape (d,); only where rows are at hand."""
+        """X'v for vectors v over rows, (rows,) or (rows, count); only where rows are at hand."""
 
     def columns(self, features: Ints) -> Floats | None:
         """X restricted to some columns, shape (rows, len(features)); None if only statistics are at hand."""
@@ -73,8 +75,9 @@ class Design(Protocol):
     def target(self) -> Floats | None:
         """y, shape (rows,); None if only statistics are at hand."""
 
-    def intercept(self, w: Floats) -> float:
-        """The intercept that belongs to w in the data's own units; 0 for data that are not centred."""
+    def intercepts(self, W: Floats) -> Floats:
+        """The intercepts (count,) that belong to the rows of W (count, d) in the data's own units; 0 for data that are
+        not centred."""
 
 
 class DenseRows:
@@ -146,7 +149,7 @@ class DenseRows:
         """X'v"""
         out = self.X.T @ v
         if self.centre:
-            out -= self.offset * (self.u @ v)
+            out -= np.multiply.outer(self.offset, self.u @ v)
             if self.dead.size:
                 out[self.dead] = 0.0
         return out
@@ -175,6 +178,79 @@ class DenseRows:
         return G
 
 
+class TrainingRows(DenseRows):
+    """Dense rows without some of them: statistics are those of all rows less those left out; X is not copied.
+
+    What is left out counts as a row of zeros. Columns that the difference would lose digits of (nearly all of their
+    spread is in the rows left out) are looked at one by one; where that is not enough either, `safe` is False.
+    """
+
+    def __init__(self, total: DenseRows, out: Ints):
+        self.total, self.out = total, out
+        self.X, self.d, self.centre = total.X, total.d, total.centre
+        self.kept = np.ones(len(total.u))
+        self.kept[out] = 0.0
+        self.u = total.u * self.kept
+        self.n = float(self.u @ self.u)
+        self.order = min(len(total.u) - len(out) - self.centre, self.d)
+        held = self._held()
+        self.shift = total.u[out] @ held / -self.n if self.centre else np.zeros(self.d)
+        self.offset = total.offset + self.shift
+        self.mean = total.mean + self.shift
+        self.squares = total.squares - np.einsum("ij,ij->j", held, held) - self.n * self.shift**2
+        self.whole: Floats | None = None
+        self.lock = Lock()
+        suspect = np.flatnonzero(self.squares <= LEFT_SHARE * total.squares)
+        part = self._centred(suspect)
+        if self.centre:
+            part -= np.outer(self.u, self.u @ part / self.n)
+        self.squares[suspect] = np.einsum("ij,ij->j", part, part)
+        gone = CONSTANT_SHARE**2 * np.maximum(self.n * self.mean**2, total.squares)[suspect]
+        self.dead = suspect[self.squares[suspect] <= gone]
+        self.squares[self.dead] = 0.0
+        self.suspect = np.setdiff1d(suspect, self.dead)
+
+    @property
+    def safe(self) -> bool:
+        """Whether the columns looked at one by one are few, and none is far off zero compared with its spread."""
+        part = self.suspect
+        far = self.squares[part] < OFFSET_SHARE * self.n * self.offset[part] ** 2
+        return len(part) <= 0.25 * self.d and not far.any()
+
+    def _held(self) -> Floats:
+        """The rows left out, centred as all rows are."""
+        total = self.total
+        return total.X[self.out] - np.outer(total.u[self.out], total.offset)
+
+    def _centred(self, features: Ints) -> Floats:
+        return self.kept[:, None] * self.X[:, features] - np.outer(self.u, self.offset[features])
+
+    def apply(self, w: Floats) -> Floats:
+        used = np.flatnonzero(w)
+        return self.kept * (self.X[:, used] @ w[used]) - self.u * (self.offset[used] @ w[used])
+
+    def _gram(self) -> Floats:
+        held = self._held()
+        G = self.total.gram() - held.T @ held
+        if self.centre:
+            G -= np.outer(self.n * self.shift, self.shift)
+        if self.suspect.size:
+            rows = self.gram_rows(self.suspect)
+            G[self.suspect] = rows
+            G[:, self.suspect] = rows.T
+        G[self.dead] = 0.0
+        G[:, self.dead] = 0.0
+        return G
+
+    def gram_rows(self, features: Ints, out: Floats | None = None) -> Floats:
+        G = np.matmul((self.kept[:, None] * self.X[:, features]).T, self.X, out=out)
+        if self.centre:
+            G -= np.outer(self.n * self.offset[features], self.offset)
+        G[:, self.dead] = 0.0
+        G[np.isin(features, self.dead)] = 0.0
+        return G
+
+
 class DenseTask:
     """A dense task: shared rows and one target of its own."""
 
@@ -183,7 +259,7 @@ class DenseTask:
         self.d, self.n, self.order = rows.d, rows.n, rows.order
         self.y_mean = float(rows.u**2 @ y / rows.n) if rows.centre else 0.0
         self.target: Floats = rows.u * (y - self.y_mean)
-        if rows.centre and np.ptp(y) == 0.0:
+        if rows.centre and np.ptp(y[rows.u > 0.0]) == 0.0:
             self.target = np.zeros_like(self.target)
         with np.errstate(over="ignore"):  # the front door says so
             self.yy = float(self.target @ self.target)
@@ -204,5 +280,5 @@ class DenseTask:
     def gradient(self, w: Floats) -> Floats:
         return self.correlate(self.residual(w))
 
-    def intercept(self, w: Floats) -> float:
-        return self.y_mean - float(self.rows.mean @ w)
+    def intercepts(self, W: Floats) -> Floats:
+        return self.y_mean - W @ self.rows.mean

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from . import thresholds
+from .checks import check_count, check_flag, check_positive
 from .designs import Floats
 from .lasso import Lassos
-from .linear import MultiTaskLinear, check_count, check_positive
+from .linear import MultiTaskLinear
 from .monitor import Monitor, one_blas_thread, with_callbacks
 from .penalties import CappedRows
 from .stages import run_stages
@@ -172,6 +173,7 @@ class MSMTFL(MultiTaskLinear):
 
     def _check_params(self) -> None:
         self._check_common()
+        check_flag("warm_start", self.warm_start)
         if self.lam is not None:
             check_positive("lam", self.lam)
         if isinstance(self.theta, str):
@@ -247,6 +249,7 @@ class LassoMTL(MultiTaskLinear):
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> LassoMTL:
         """Fit; see :meth:`MSMTFL.fit`."""
         self._check_common()
+        check_flag("warm_start", self.warm_start)
         if self.lam is not None:
             check_positive("lam", self.lam)
         with one_blas_thread():

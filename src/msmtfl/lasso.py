@@ -204,6 +204,10 @@ class Lassos:
         better = polish(self.designs[i], w, a, self.positive)
         return nearest(self.designs[i], better, a, aim, self.units[i], self.positive)
 
+    def twin(self) -> Lassos:
+        """The same lassos on the same Gram matrices, with states of their own."""
+        return Lassos(self.designs, positive=self.positive, units=self.units, grams=self.grams, n_jobs=self.n_jobs)
+
     def warm(self, W: Floats) -> None:
         """Start the next solve from W (m, d) instead of from the last solution."""
         for task, w in zip(self.tasks, self._checked(W), strict=True):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from itertools import pairwise
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .certificates import Certificate, critical_residual
+from .checks import check_count, check_flag, check_n_jobs, check_positive
 from .designs import Floats
 from .monitor import CallbackSupportMixin
 from .penalties import CappedRows
@@ -48,16 +48,14 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         )
 
     def _check_common(self) -> None:
-        for name in ("fit_intercept", "standardize", "positive", "warm_start"):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}.")
+        for name in ("fit_intercept", "standardize", "positive"):
+            check_flag(name, getattr(self, name))
         if self.unknown_task not in ("error", "mean"):
             raise ValueError(f"unknown_task must be 'error' or 'mean', got {self.unknown_task!r}.")
         check_positive("tol", self.tol)
         if self.max_iter is not None:
             check_count("max_iter", self.max_iter)
-        if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
-            raise ValueError(f"n_jobs must be a non-zero integer or None, got {self.n_jobs!r}.")
+        check_n_jobs(self.n_jobs)
 
     def _previous(self, data: TaskData) -> Floats | None:
         """The last fit's coefficients (m, d), if warm_start asks for them and tasks and features are the same."""
@@ -73,12 +71,10 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         W = last.coef
         self.tasks_ = data.labels
         self.features_ = data.features
-        intercept: Any = [
-            design.intercept(w) if self.fit_intercept else 0.0 for design, w in zip(problem.designs, W, strict=True)
-        ]
+        intercept = np.array([design.intercepts(w[None])[0] for design, w in zip(problem.designs, W, strict=True)])
         single = data.form == "single"
         self.coef_ = W[0] if single else W
-        self.intercept_ = intercept[0] if single else np.array(intercept)
+        self.intercept_ = float(intercept[0]) if single else intercept
         self.lam_, self.lam_max_ = penalty.lam, problem.lam_max
         self.row_norms_ = penalty.row_norms(W.T)
         self.feature_importances_ = self.row_norms_
@@ -205,18 +201,3 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
         return tags
-
-
-def check_positive(name: str, value: Any, allow_inf: bool = False) -> None:
-    if not isinstance(value, Real) or isinstance(value, bool):
-        raise TypeError(f"{name} must be a number, got {value!r}.")
-    value = float(value)
-    if not value > 0 or (np.isinf(value) and not allow_inf):
-        raise ValueError(f"{name} must be > 0{'' if allow_inf else ' and finite'}, got {value!r}.")
-
-
-def check_count(name: str, value: Any) -> None:
-    if not isinstance(value, Integral) or isinstance(value, bool):
-        raise TypeError(f"{name} must be an integer, got {value!r}.")
-    if value < 1:
-        raise ValueError(f"{name} must be at least 1, got {value!r}.")

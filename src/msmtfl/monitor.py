@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from contextlib import AbstractContextManager
 from functools import lru_cache
+from threading import Lock
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
@@ -21,7 +24,7 @@ except ImportError:  # scikit-learn before 1.9: no callbacks, fits are silent
         return method
 
 
-__all__ = ["CallbackSupportMixin", "Monitor", "one_blas_thread", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "Monitor", "Progress", "one_blas_thread", "with_callbacks"]
 
 
 @lru_cache(maxsize=1)
@@ -63,3 +66,41 @@ class Monitor(Listener):
     def end(self) -> None:
         if self.root is not None:
             self.root.call_on_fit_task_end(estimator=self.estimator)
+
+
+class Progress:
+    """A bar on the standard error stream, for `with`: `step` moves it on, from any thread; silent unless asked for."""
+
+    def __init__(self, total: int, what: str, verbose: bool, width: int = 30):
+        self.total, self.what, self.width = max(total, 1), what, width
+        self.stream = sys.stderr if verbose else None
+        self.done, self.shown, self.stopped = 0, 0.0, False
+        self.lock = Lock()
+
+    def __enter__(self) -> Progress:
+        self.began = time.monotonic()
+        return self
+
+    def step(self) -> None:
+        """One unit done. Raises KeyboardInterrupt in threads that go on after another was interrupted."""
+        if self.stopped:
+            raise KeyboardInterrupt
+        with self.lock:
+            self.done += 1
+            now = time.monotonic()
+            if self.stream is not None and (now - self.shown > 0.1 or self.done == self.total):
+                self.shown = now
+                self._show(now - self.began)
+
+    def _show(self, seconds: float) -> None:
+        assert self.stream is not None
+        full = self.width * self.done // self.total
+        left = seconds / self.done * (self.total - self.done)
+        line = f"{self.done}/{self.total} {self.what} [{'#' * full}{'.' * (self.width - full)}] {seconds:.1f} s"
+        self.stream.write(f"\r{line}, {left:.1f} s to go  ")
+        self.stream.flush()
+
+    def __exit__(self, *problem: Any) -> None:
+        self.stopped = True
+        if self.stream is not None:
+            self.stream.write("\n")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,18 +19,41 @@ LAM_SHARE = 0.1  # lam=None is this share of lam_max
 
 @dataclass(frozen=True)
 class Problem:
-    """The problem actually solved: designs, penalty factors (d, m) with the standardisation in them, scales."""
+    """The data of all tasks as designs, with how they are to be penalised. Standardising is a matter of penalty
+    factors: X stays as it is, and coefficients are always in its units."""
 
     data: TaskData
     designs: list[DenseTask]
-    factors: Floats
-    units: Floats  # (m, d): standard deviations if standardised, else 1
-    lam_max: float
-    rho_bar: float
+    given_factors: Floats  # (d, m), as given
+    standardize: bool
+    positive: bool
 
     @property
     def m(self) -> int:
         return len(self.designs)
+
+    @property
+    def d(self) -> int:
+        return self.designs[0].d
+
+    @cached_property
+    def units(self) -> Floats:
+        """(m, d): standard deviations if standardised, else 1."""
+        squares = np.array([design.squares / design.n for design in self.designs])
+        return np.sqrt(np.where(squares > 0, squares, 1.0)) if self.standardize else np.ones_like(squares)
+
+    @cached_property
+    def factors(self) -> Floats:
+        """(d, m): penalty factors with the units in them."""
+        return self.given_factors * self.units.T
+
+    @cached_property
+    def lam_max(self) -> float:
+        return lam_max(self.designs, self.factors, self.positive)
+
+    @cached_property
+    def rho_bar(self) -> float:
+        return thresholds.mean_square(self.designs, self.units)
 
     def lam(self, lam: float | None) -> float:
         """The lam asked for, by default a share of lam_max."""
@@ -37,18 +61,15 @@ class Problem:
             return float(lam)
         return LAM_SHARE * self.lam_max if self.lam_max > 0 else 1.0
 
+    def training(self, keep: np.ndarray) -> Problem:
+        """The same problem on some of the rows, keep (N,) bool: with centring and scaling of its own."""
+        return replace(self, designs=self.data.training(self.designs, keep))
+
 
 def pose(
     data: TaskData, *, fit_intercept: bool, standardize: bool, positive: bool, penalty_factors: Any = None
 ) -> Problem:
-    """Designs, scales and lam_max. Standardising is a matter of penalty factors: X stays as it is."""
-    designs = data.designs(fit_intercept)
-    squares = np.array([design.squares / design.n for design in designs])
-    units = np.sqrt(np.where(squares > 0, squares, 1.0)) if standardize else np.ones_like(squares)
-    factors = read_factors(penalty_factors, data) * units.T
-    return Problem(
-        data, designs, factors, units, lam_max(designs, factors, positive), thresholds.mean_square(designs, units)
-    )
+    return Problem(data, data.designs(fit_intercept), read_factors(penalty_factors, data), standardize, positive)
 
 
 def read_factors(factors: Any, data: TaskData) -> Floats:

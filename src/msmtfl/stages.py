@@ -26,6 +26,7 @@ LIMIT = "stopped: max_stages={} reached before the set of capped rows repeated. 
 ASKED = "stopped: a callback asked to"
 ONE_STAGE = "one stage: the lasso"
 FIRST_ONLY = "one stage, as asked: max_stages=1"
+UNFINISHED = "stopped: the solver ran out of rounds"
 UNSOLVED = "stopped: stage {} is not solved to tol (relative duality gap {:.1e} > {:.0e}). Raise {}"
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from .designs import DenseRows, DenseTask, Floats, Ints
+from .designs import DenseRows, DenseTask, Floats, Ints, TrainingRows
 from .tables import check_finite, factorise, is_table, missing_values, names_of, read_features, refuse_twice, warn_user
 
 LARGEST, SMALLEST = 1e290, 1e-290  # range in which sums of squares keep all their digits
@@ -28,12 +28,16 @@ NO_WEIGHT = "all sample weights of task {!r} are zero. Leave the task out, or gi
 
 @dataclass(frozen=True)
 class Task:
-    """One task's rows. Tasks measured on the same rows share the same X (and weight) object."""
+    """One task's rows. Tasks measured on the same rows share the same X (and weight) object.
+
+    rows says where they stand in the data given: an array of indices.
+    """
 
     label: Any
     X: Floats
     y: Floats
     weight: Floats | None
+    rows: Ints
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,22 @@ class TaskData:
                 raise ValueError(f"y in task {task.label!r} is too {_extreme(design.yy)} Rescale it before fitting.")
         return out
 
+    def training(self, designs: Sequence[DenseTask], keep: np.ndarray) -> list[DenseTask]:
+        """The designs of some of the rows, given those of all; keep is (N,) bool.
+
+        By subtraction of the rows left out where these are fewer and it loses no digits, else from the rows kept.
+        """
+        made: dict[int, tuple[DenseRows, Ints | slice]] = {}  # tasks on the same rows share them
+        out = []
+        for task, design in zip(self.tasks, designs, strict=True):
+            total = design.rows
+            if id(total) not in made:
+                stays = keep[task.rows]
+                made[id(total)] = _without(task, total, np.flatnonzero(stays), np.flatnonzero(~stays))
+            rows, used = made[id(total)]
+            out.append(DenseTask(rows, task.y[used]))
+        return out
+
     def _check_range(self, squares: Floats) -> None:
         """squares is (m, d): NaN and infinite values show here, and columns whose scale leaves the range of floats"""
         bad = ~((squares == 0) | ((squares >= SMALLEST) & (squares <= LARGEST)))
@@ -86,6 +106,17 @@ class TaskData:
                 f"column {self.features[j]!r} in task {self.tasks[i].label!r} is too {_extreme(squares[i, j])} Rescale it "
                 "before fitting."
             )
+
+
+def _without(task: Task, total: DenseRows, stay: Ints, out: Ints) -> tuple[DenseRows, Ints | slice]:
+    if len(out) == 0:
+        return total, slice(None)
+    if len(out) <= len(stay):
+        rows = TrainingRows(total, out)
+        if rows.safe:
+            return rows, slice(None)
+    weight = None if task.weight is None else task.weight[stay]
+    return DenseRows(task.X[stay], weight, total.centre), stay
 
 
 def _extreme(square: float) -> str:
@@ -179,20 +210,21 @@ def _group(codes: np.ndarray, m: int) -> list[Ints | slice]:
 def _long_tasks(X: Floats, y: Floats, weight: Floats | None, labels: np.ndarray, codes: np.ndarray) -> tuple[Task, ...]:
     tasks = []
     for label, rows in zip(labels.tolist(), _group(codes, len(labels)), strict=True):
-        tasks.append(_make_task(label, X[rows], y[rows], None if weight is None else weight[rows]))
+        place = np.arange(len(y))[rows]
+        tasks.append(_make_task(label, X[rows], y[rows], None if weight is None else weight[rows], place))
     _warn_single_rows(tasks)
     return tuple(tasks)
 
 
-def _make_task(label: Any, X: Floats, y: Floats, weight: Floats | None) -> Task:
+def _make_task(label: Any, X: Floats, y: Floats, weight: Floats | None, rows: Ints) -> Task:
     if weight is None:
-        return Task(label, X, y, None)
+        return Task(label, X, y, None, rows)
     used = weight > 0
     if not used.any():
         raise ValueError(NO_WEIGHT.format(label))
     if not used.all():
-        X, y, weight = X[used], y[used], weight[used]
-    return Task(label, X, y, _proper(weight))
+        X, y, weight, rows = X[used], y[used], weight[used], rows[used]
+    return Task(label, X, y, _proper(weight), rows)
 
 
 def _proper(weight: Floats) -> Floats | None:
@@ -224,7 +256,7 @@ def _wide_tasks(X: Floats, Y: Floats, weight: Floats | None, labels: np.ndarray)
             raise ValueError(NO_WEIGHT.format(label))
         if key not in parts:
             parts[key] = (X if used.all() else X[used], None if column is None else _proper(column[used]))
-        tasks.append(Task(label, parts[key][0], Y[used, i], parts[key][1]))
+        tasks.append(Task(label, parts[key][0], Y[used, i], parts[key][1], np.flatnonzero(used)))
     _warn_single_rows(tasks)
     return tuple(tasks)
 

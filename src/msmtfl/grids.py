@@ -1,0 +1,104 @@
+"""Grids of lam and theta: what the user gave, checked, or the defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from . import thresholds
+from .designs import Floats
+from .problem import Problem
+
+N_RATIOS = 6  # of the default theta ratios, besides inf
+SMALL_SHARE, SMALLER_SHARE = 1e-2, 1e-3  # of lam_max where the lams end: n < d, n >= d in every task
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The points of a surface: lams (K,) in any order, thetas (K, L), inf allowed."""
+
+    lams: Floats
+    thetas: Floats
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.thetas.shape[0], self.thetas.shape[1]
+
+
+def read_grid(
+    problem: Problem, lams: Any = 50, theta_ratios: Any = None, thetas: Any = None, lam_min_ratio: float | None = None
+) -> Grid:
+    """The grid asked for; see `read_lams` and `read_thetas`."""
+    found = read_lams(problem, lams, lam_min_ratio)
+    return Grid(found, read_thetas(problem, found, theta_ratios, thetas))
+
+
+def read_lams(problem: Problem, lams: Any = 50, lam_min_ratio: float | None = None) -> Floats:
+    """An array of lams as it is, or that many in a geometric grid from lam_max down to a share of it."""
+    if isinstance(lams, Integral) and not isinstance(lams, bool):
+        if lams < 1:
+            raise ValueError(f"lams must be a count of at least 1, or an array of values > 0; got {lams}.")
+        if lam_min_ratio is None:
+            enough = all(design.order >= design.d for design in problem.designs)
+            lam_min_ratio = SMALLER_SHARE if enough else SMALL_SHARE
+        elif not 0 < lam_min_ratio < 1:
+            raise ValueError(f"lam_min_ratio must be between 0 and 1, got {lam_min_ratio!r}.")
+        return (problem.lam_max or 1.0) * np.geomspace(1.0, lam_min_ratio, int(lams))
+    values = _numbers("lams", lams)
+    if values.ndim != 1 or values.size == 0:
+        raise ValueError(
+            f"lams must be a count, or a non-empty 1-D array of values > 0; an array of shape {values.shape} was given."
+        )
+    bad = np.flatnonzero(~((values > 0) & np.isfinite(values)))
+    if bad.size:
+        raise ValueError(f"lams must be > 0 and finite; lams[{bad[0]}] is {values[bad[0]]}.")
+    return values
+
+
+def read_thetas(problem: Problem, lams: Floats, theta_ratios: Any = None, thetas: Any = None) -> Floats:
+    """(n_lams, k) thetas: as given, (k,) or (n_lams, k), or as ratios (k,) of m lam / rho_bar."""
+    if thetas is not None:
+        if theta_ratios is not None:
+            raise ValueError("give thetas or theta_ratios, not both.")
+        values = _positive("thetas", thetas)
+        if values.ndim == 1:
+            return np.repeat(values[None], len(lams), axis=0)
+        if values.ndim == 2 and len(values) == len(lams):
+            return values
+        raise ValueError(
+            f"thetas has shape {values.shape}; expected (k,) for the same thetas at every lam, or ({len(lams)}, k) for one "
+            "row per lam."
+        )
+    ratios = default_ratios(problem.m) if theta_ratios is None else _positive("theta_ratios", theta_ratios)
+    if ratios.ndim != 1:
+        raise ValueError(f"theta_ratios must be 1-D; it has shape {ratios.shape}.")
+    units = np.array([thresholds.unit(lam, problem.m, problem.rho_bar) for lam in lams])
+    return np.asarray(np.outer(units, ratios))
+
+
+def default_ratios(m: int) -> Floats:
+    """Geometric from 1 to max(50, 11 m), the ratio that the corrected Theorem 8 asks for, and inf (the lasso)."""
+    return np.append(np.geomspace(1.0, max(50.0, 11.0 * m), N_RATIOS), np.inf)
+
+
+def _numbers(name: str, values: Any) -> Floats:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numbers: {error}.") from error
+
+
+def _positive(name: str, values: Any) -> Floats:
+    out = _numbers(name, values)
+    if out.ndim == 0:
+        out = out[None]
+    if out.size == 0:
+        raise ValueError(f"{name} is empty: give at least one value > 0 (inf allowed).")
+    bad = np.argwhere(~(out > 0))
+    if bad.size:
+        at = ", ".join(str(index) for index in bad[0])
+        raise ValueError(f"{name} must be > 0 (inf allowed); {name}[{at}] is {out[tuple(bad[0])]}.")
+    return out

@@ -1,0 +1,403 @@
+"""The (lam, theta) surface: Algorithm 1 on a whole grid, nothing computed twice.
+
+Stage 1 does not depend on theta: it is solved once per lam, warm from the lam before. A later stage depends on theta only
+through the rows that it caps: at one lam every set of capped rows is solved once, whichever theta asks for it. (Where
+a stage's minimiser is not unique the answer is the one nearest to the stage before, so there the sets before
+count too.) Objectives and certificates are computed on X, by other code, when they are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from .certificates import certify_all, relative_gap
+from .checks import check_count, check_flag, check_n_jobs, check_positive
+from .designs import Floats, Ints
+from .gram import Gram, gram_caches
+from .grids import Grid, read_grid
+from .lasso import OVERRUN, SLID, Lassos
+from .monitor import Progress, one_blas_thread
+from .penalties import CappedRows
+from .problem import Problem, pose
+from .stages import REPEATS, UNFINISHED, algorithm_1
+from .tasks import read_training
+from .threads import count, each
+
+
+@dataclass(frozen=True)
+class Solved:
+    """One stage's solution, sparse: values at flat positions of the (m, d) coefficients, and the weights it is for."""
+
+    k: int  # of lams
+    capped: Ints  # rows
+    at: Ints
+    values: Floats
+    finished: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Surface:
+    """Solutions on a grid of lams (K,) and thetas (K, L).
+
+    Attributes
+    ----------
+    lams, thetas : the grid; column l of thetas belongs to `coef(k, l)`
+    tasks, features : labels of the rows and names of the columns of `coef(k, l)`
+    n_stages, converged, stopping_reason : (K, L)
+    n_rows, n_entries : (K, L) features used in any task; non-zero coefficients
+    objective, dual_gap, unique : (K, L) value of (1), relative duality gap of the last stage, whether every
+        stage's solution is certainly the only one. Computed from the data when first asked for.
+    lam_max : above it all coefficients are 0
+
+    Pickling computes the certificates first and leaves the data behind.
+    """
+
+    lams: Floats
+    thetas: Floats
+    tasks: np.ndarray
+    features: np.ndarray
+    lam_max: float
+    n_stages: Ints
+    stopping_reason: np.ndarray
+    solved: tuple[Solved, ...] = field(repr=False)
+    chains: np.ndarray = field(repr=False)  # (K, L) of tuples: the places in `solved` of a point's stages
+    problem: Problem | None = field(repr=False)
+
+    def __repr__(self) -> str:
+        shape = f"{len(self.lams)} lams x {self.thetas.shape[1]} thetas"
+        return f"Surface({shape}, {len(self.tasks)} tasks, {len(self.features)} features, {len(self.solved)} solves)"
+
+    # ------------------------------------------------------------------ solutions
+
+    @property
+    def converged(self) -> np.ndarray:
+        return self.stopping_reason == REPEATS
+
+    @cached_property
+    def last(self) -> Ints:
+        """(K, L): the place in `solved` of each point's solution."""
+        return _over(self.chains, lambda chain: chain[-1], np.intp)
+
+    def coefs(self, places: Sequence[int] | Ints) -> Floats:
+        """(len(places), m, d): some of the solutions."""
+        out = np.zeros((len(places), len(self.tasks), len(self.features)))
+        for row, s in zip(out.reshape(len(places), -1), places, strict=True):
+            row[self.solved[s].at] = self.solved[s].values
+        return out
+
+    def coef(self, k: int, l: int) -> Floats:  # noqa: E741
+        """(m, d): coefficients at lams[k] and thetas[k, l], in the data's units."""
+        return self.coefs([self.last[k, l]])[0]
+
+    def sparse_coef(self, k: int, l: int) -> sparse.csr_array:  # noqa: E741
+        """The same as a sparse array."""
+        solved, shape = self.solved[self.last[k, l]], (len(self.tasks), len(self.features))
+        return sparse.csr_array((solved.values, np.unravel_index(solved.at, shape)), shape=shape)
+
+    def intercept(self, k: int, l: int) -> Floats:  # noqa: E741
+        """(m,): the intercepts that belong to `coef(k, l)`; zeros if the model has none."""
+        return np.asarray(self._intercepts[self.last[k, l]])
+
+    def support(self, k: int, l: int) -> np.ndarray:  # noqa: E741
+        """(m, d) bool: where `coef(k, l)` is not zero."""
+        return self.coef(k, l) != 0.0
+
+    def free_rows(self, k: int, l: int) -> Ints:  # noqa: E741
+        """The features that the last stage left un-penalised."""
+        return self.solved[self.last[k, l]].capped
+
+    @cached_property
+    def n_entries(self) -> Ints:
+        return np.array([len(solved.at) for solved in self.solved], dtype=np.intp)[self.last]
+
+    @cached_property
+    def n_rows(self) -> Ints:
+        d = len(self.features)
+        return np.array([len(np.unique(solved.at % d)) for solved in self.solved], dtype=np.intp)[self.last]
+
+    # ------------------------------------------------------------------ what needs the data
+
+    def _data(self) -> Problem:
+        assert self.problem is not None
+        return self.problem
+
+    @cached_property
+    def _intercepts(self) -> Floats:
+        """(solutions, m)"""
+        W = self.coefs(range(len(self.solved)))
+        return np.stack([design.intercepts(W[:, i]) for i, design in enumerate(self._data().designs)], axis=1)
+
+    @cached_property
+    def losses(self) -> Floats:
+        """(solutions, m): |y_i - X_i w_i|^2"""
+        W = self.coefs(range(len(self.solved)))
+        return np.array([[design.loss(w) for w in W[:, i]] for i, design in enumerate(self._data().designs)]).T
+
+    @cached_property
+    def objective(self) -> Floats:
+        problem = self._data()
+        n = np.array([design.n for design in problem.designs])
+        out = (self.losses / (problem.m * n)).sum(axis=1)[self.last]
+        for k, l in np.ndindex(out.shape):
+            out[k, l] += CappedRows(self.lams[k], self.thetas[k, l], problem.factors).value(self.coef(k, l).T)
+        return np.asarray(out)
+
+    @cached_property
+    def _proofs(self) -> tuple[Floats, np.ndarray]:
+        """Relative gap and uniqueness of every solution."""
+        problem = self._data()
+        scale = 0.5 * problem.m * np.array([design.n for design in problem.designs])
+        W = self.coefs(range(len(self.solved)))
+
+        def certify(i: int) -> list[Any]:
+            A = np.empty((len(self.solved), problem.d))
+            for a, solved in zip(A, self.solved, strict=True):
+                a[:] = _weights(problem, self.lams[solved.k], solved.capped, i)
+            return certify_all(problem.designs[i], W[:, i], scale[i] * A, problem.positive)
+
+        proofs = [certify(i) for i in range(problem.m)]
+        gaps = [relative_gap(problem.designs, of_one) for of_one in zip(*proofs, strict=True)]
+        return np.array(gaps), np.array([all(p.unique for p in of_one) for of_one in zip(*proofs, strict=True)])
+
+    @cached_property
+    def dual_gap(self) -> Floats:
+        return np.asarray(self._proofs[0][self.last])
+
+    @cached_property
+    def unique(self) -> np.ndarray:
+        return _over(self.chains, lambda chain: bool(self._proofs[1][list(chain)].all()), np.bool_)
+
+    # ------------------------------------------------------------------ tables
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """One entry per point, lam outer, in columns."""
+        K, L = self.thetas.shape
+        columns = {"lam": np.repeat(self.lams[:, None], L, axis=1), "theta": self.thetas}
+        for name in ("objective", "dual_gap", "n_stages", "converged", "unique", "n_rows", "n_entries"):
+            columns[name] = getattr(self, name)
+        columns["n_free_rows"] = np.array([len(solved.capped) for solved in self.solved], dtype=np.intp)[self.last]
+        columns["stopping_reason"] = self.stopping_reason
+        return {name: np.asarray(values).reshape(K * L) for name, values in columns.items()}
+
+    def to_frame(self) -> Any:
+        """A pandas table, one row per point, lam outer."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_frame needs pandas (pip install pandas); to_dict() does without.") from error
+        return pd.DataFrame(self.to_dict())
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.problem is not None:
+            _ = self._intercepts, self.objective, self.dual_gap, self.unique
+        return {**self.__dict__, "problem": None}
+
+
+def _over(chains: np.ndarray, value: Callable[[tuple[int, ...]], Any], dtype: Any) -> np.ndarray:
+    return np.array([value(chain) for chain in chains.ravel()], dtype=dtype).reshape(chains.shape)
+
+
+def _weights(problem: Problem, lam: float, capped: Ints, i: int) -> Floats:
+    """Weights (d,) of task i in a stage at lam with these rows capped, on the scale of (1)."""
+    pattern = np.zeros(problem.d, dtype=bool)
+    pattern[capped] = True
+    return CappedRows(lam, np.inf, problem.factors[:, [i]]).weights(pattern)[:, 0]
+
+
+# ------------------------------------------------------------------ solving
+
+
+def regularization_surface(
+    X: Any,
+    y: Any,
+    *,
+    task: Any = None,
+    task_column: str | int | None = None,
+    lams: Any = 50,
+    theta_ratios: Any = None,
+    thetas: Any = None,
+    fit_intercept: bool = True,
+    standardize: bool = False,
+    positive: bool = False,
+    penalty_factors: Any = None,
+    sample_weight: Any = None,
+    max_stages: int = 10,
+    tol: float = 1e-8,
+    lam_min_ratio: float | None = None,
+    n_jobs: int | None = None,
+    memory_budget: float | None = None,
+    verbose: bool = False,
+) -> Surface:
+    """MSMTFL on a whole grid of (lam, theta), for little more than the price of one lasso path.
+
+    Every point is what ``MSMTFL(lam, theta)`` gives on its own.
+
+    Parameters
+    ----------
+    X, y, task, task_column, sample_weight : as for :meth:`MSMTFL.fit`
+    lams : how many, or an array (K,) in any order; by default geometric from lam_max to `lam_min_ratio` lam_max
+    theta_ratios : (L,) theta in units of m lam / rho_bar; by default six from 1 to max(50, 11 m), and inf (the lasso)
+    thetas : (L,) or (K, L), instead of ratios; inf allowed
+    fit_intercept, standardize, positive, penalty_factors, max_stages : as for :class:`MSMTFL`
+    tol : accepted for symmetry with MSMTFL: solves are exact, and `dual_gap` says how exact
+    lam_min_ratio : by default 1e-2, or 1e-3 if every task has more samples than features
+    n_jobs : threads; the result is the same to rounding
+    memory_budget : bytes for Gram matrices, by default 1 GiB
+    verbose : show a progress bar
+
+    Returns
+    -------
+    Surface
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import regularization_surface
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.standard_normal((90, 20)), np.repeat(["north", "south", "west"], 30)
+    >>> y = 2 * X[:, 0] - X[:, 3] + 0.1 * rng.standard_normal(90)
+    >>> surface = regularization_surface(X, y, task=task, lams=10, theta_ratios=[4, 16])
+    >>> surface
+    Surface(10 lams x 2 thetas, 3 tasks, 20 features, 12 solves)
+    >>> surface.coef(5, 0).round(1)[:, [0, 3]]
+    array([[ 2., -1.],
+           [ 2., -1.],
+           [ 2., -1.]])
+    >>> bool(surface.dual_gap.max() < 1e-10)
+    True
+    """
+    check_count("max_stages", max_stages)
+    check_positive("tol", tol)
+    check_n_jobs(n_jobs)
+    for name, value in (("fit_intercept", fit_intercept), ("standardize", standardize), ("positive", positive)):
+        check_flag(name, value)
+    if memory_budget is not None:
+        check_positive("memory_budget", memory_budget)
+    with one_blas_thread():
+        data = read_training(X, y, task=task, task_column=task_column, sample_weight=sample_weight)
+        problem = pose(
+            data,
+            fit_intercept=fit_intercept,
+            standardize=standardize,
+            positive=positive,
+            penalty_factors=penalty_factors,
+        )
+        grid = read_grid(problem, lams, theta_ratios, thetas, lam_min_ratio)
+        with Progress(len(grid.lams), "lams", verbose) as progress:
+            return solve_surface(
+                problem, grid, max_stages=max_stages, n_jobs=n_jobs, budget=memory_budget, tick=progress.step
+            )
+
+
+def solve_surface(
+    problem: Problem,
+    grid: Grid,
+    *,
+    max_stages: int = 10,
+    n_jobs: int | None = None,
+    grams: list[Gram] | None = None,
+    budget: float | None = None,
+    tick: Callable[[], None] = lambda: None,
+) -> Surface:
+    """The surface of a problem on a grid.
+
+    Threads share the lams out where whole Gram matrices are at hand; otherwise (few rows of many) they share out tasks,
+    so that no row is fetched twice. `tick` is called after every lam, and may raise to stop.
+    """
+    grams = gram_caches(problem.designs, budget=budget, n_jobs=n_jobs) if grams is None else grams
+    by_lam = all(gram.whole is not None for gram in grams)
+    order = np.argsort(-grid.lams, kind="stable")
+    walkers = min(count(n_jobs), len(order)) if by_lam else 1
+
+    def walk(start: int) -> _Walk:
+        lassos = Lassos(
+            problem.designs,
+            positive=problem.positive,
+            units=problem.units,
+            grams=grams,
+            n_jobs=None if by_lam else n_jobs,
+        )
+        walk = _Walk(problem, grid, lassos, max_stages)
+        for k in order[start::walkers]:
+            walk.at(int(k))
+            tick()
+        return walk
+
+    walks = each(walk, range(walkers), n_jobs if by_lam else None)
+    return _gather(problem, grid, walks)
+
+
+class _Walk:
+    """Goes along some of the lams, and at each over the thetas, with two warm states: one for stage 1, one for the rest."""
+
+    def __init__(self, problem: Problem, grid: Grid, lassos: Lassos, max_stages: int):
+        self.problem, self.grid, self.max_stages = problem, grid, max_stages
+        self.path, self.further = lassos, lassos.twin()
+        self.back = False
+        self.solved: list[Solved] = []
+        self.points: dict[tuple[int, int], tuple[tuple[int, ...], str]] = {}  # (k, l): chain of stages, reason
+
+    def at(self, k: int) -> None:
+        """All thetas at lams[k], there and back: the next lam begins where this one ended."""
+        lam, self.k = float(self.grid.lams[k]), k
+        self.W: dict[int, Floats] = {}  # solutions at this lam, by their place in `solved`
+        self.known: dict[tuple[bytes, int], int] = {}  # (capped rows, the stage before, or -1 if it does not matter)
+        thetas = self.grid.thetas[k]
+        falling = np.argsort(-thetas, kind="stable")
+        for l in falling[::-1] if self.back else falling:  # noqa: E741
+            self.points[k, int(l)] = self._run(CappedRows(lam, float(thetas[l]), self.problem.factors))
+        self.back = not self.back
+
+    def _run(self, penalty: CappedRows) -> tuple[tuple[int, ...], str]:
+        chain: list[int] = []
+
+        def solve(pattern: np.ndarray, last: Floats) -> tuple[Floats, str]:
+            chain.append(self._stage(penalty, pattern, last, chain[-1] if chain else -1))
+            return self.W[chain[-1]], "" if self.solved[chain[-1]].finished else UNFINISHED
+
+        zero = np.zeros((self.problem.m, self.problem.d))
+        reason = algorithm_1(penalty, solve, zero, self.max_stages)
+        return tuple(chain), reason
+
+    def _stage(self, penalty: CappedRows, pattern: np.ndarray, last: Floats, before: int) -> int:
+        """The place in `solved` of the stage with these capped rows."""
+        key = pattern.tobytes()
+        for known in ((key, -1), (key, before)):
+            if known in self.known:
+                return self.known[known]
+        lassos = self.further if pattern.any() else self.path
+        W, _ = lassos.solve(lassos.scale * penalty.weights(pattern).T, reference=last)
+        at = np.flatnonzero(W)
+        finished = not (lassos.status & OVERRUN).any()
+        self.solved.append(Solved(self.k, penalty.free_rows(pattern), at, W.ravel()[at], finished))
+        place = len(self.solved) - 1
+        self.W[place] = W
+        self.known[key, before if (lassos.status & SLID).any() else -1] = place
+        return place
+
+
+def _gather(problem: Problem, grid: Grid, walks: Sequence[_Walk]) -> Surface:
+    chains, reasons = np.empty(grid.shape, dtype=object), np.empty(grid.shape, dtype=object)
+    solved: list[Solved] = []
+    for walk in walks:
+        for point, (chain, reason) in walk.points.items():
+            chains[point], reasons[point] = tuple(len(solved) + s for s in chain), reason
+        solved += walk.solved
+    return Surface(
+        lams=grid.lams,
+        thetas=grid.thetas,
+        tasks=problem.data.labels,
+        features=problem.data.features,
+        lam_max=problem.lam_max,
+        n_stages=_over(chains, len, np.intp),
+        stopping_reason=reasons,
+        solved=tuple(solved),
+        chains=chains,
+        problem=problem,
+    )
