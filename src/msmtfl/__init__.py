@@ -2,9 +2,18 @@
 
 from .estimators import MSMTFL, LassoMTL
 from .folds import TaskKFold
+from .model_selection import MSMTFLCV, LassoMTLCV
 from .surface import regularization_surface
 from .tasks import stack_tasks
 
 __version__ = "0.1.0"
 
-__all__ = ["MSMTFL", "LassoMTL", "TaskKFold", "regularization_surface", "stack_tasks"]
+__all__ = [
+    "MSMTFL",
+    "MSMTFLCV",
+    "LassoMTL",
+    "LassoMTLCV",
+    "TaskKFold",
+    "regularization_surface",
+    "stack_tasks",
+]

@@ -27,7 +27,7 @@ EQUICORRELATION = 1e-7  # |gradient| within this share of its bound counts as at
 RANK = 1e-9  # unit-length columns with a pivot (QR) below this share of the largest count as dependent
 CRITICAL = 1e-8  # critical-point residual (a correlation) below which W counts as a critical point
 EPS = 2.0**-54  # half of the unit roundoff: errors of a sum do not all add up
-AT_ONCE = 64  # solutions certified together
+AT_ONCE = 64  # solutions that are worth certifying together
 MANY = 1000  # features at their bound beyond which a null direction is not looked for
 GAP = 1e-10  # the relative gap that an exact solve stays below on well-posed data
 
@@ -53,16 +53,14 @@ def certify(design: Design, w: Floats, a: Floats, positive: bool = False) -> Tas
 
 
 def certify_all(design: Design, W: Floats, A: Floats, positive: bool = False) -> list[TaskCertificate]:
-    """The same for many weights: rows of W and A (solutions, d). X is gone through once for AT_ONCE of them."""
+    """The same for several weights: rows of W and A (solutions, d). X is gone through once for all of them."""
+    free = [np.flatnonzero(_unpenalised(design, w, a, positive)) for w, a in zip(W, A, strict=True)]
+    gradients, points = _dual_points(design, W, free)
     out = []
-    for begin in range(0, len(W), AT_ONCE):
-        part, weights = W[begin : begin + AT_ONCE], A[begin : begin + AT_ONCE]
-        free = [np.flatnonzero(_unpenalised(design, w, a, positive)) for w, a in zip(part, weights, strict=True)]
-        gradients, points = _dual_points(design, part, free)
-        for w, a, g, point in zip(part, weights, gradients, points, strict=True):
-            unique, dependent = uniqueness(design, w, a, g, positive)
-            gap, kkt = _gap(design, w, a, point, positive), violation(design, w, a, g, positive)
-            out.append(TaskCertificate(gap, 0.5 * design.yy, kkt, unique, dependent))
+    for w, a, g, point in zip(W, A, gradients, points, strict=True):
+        unique, dependent = uniqueness(design, w, a, g, positive)
+        gap, kkt = _gap(design, w, a, point, positive), violation(design, w, a, g, positive)
+        out.append(TaskCertificate(gap, 0.5 * design.yy, kkt, unique, dependent))
     return out
 
 
@@ -118,8 +116,7 @@ def _dual_points(design: Design, W: Floats, free: Sequence[Ints]) -> tuple[Float
     if y is None:
         gradients = np.array([design.gradient(w) for w in W])
         return gradients, [
-            _dual_point_from_statistics(design, w, g, columns)
-            for w, g, columns in zip(W, gradients, free, strict=True)
+            _dual_point_from_statistics(design, w, g, columns) for w, g, columns in zip(W, gradients, free, strict=True)
         ]
     residuals = np.array([design.residual(w) for w in W])
     gradients = design.correlate(residuals.T).T

@@ -12,12 +12,13 @@ mean exceeds its spread so much that the subtraction would lose digits.
 from __future__ import annotations
 
 from threading import Lock
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ._kernel import column_moments
+from .threads import each, shares
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -27,6 +28,8 @@ Ints = NDArray[np.intp]
 OFFSET_SHARE = 1e-3
 # A spread below this share of the mean is rounding of a constant column.
 CONSTANT_SHARE = 1e-13
+# With fewer entries in X the product with a few vectors is not worth sharing out among threads.
+WORTH_SHARING = 10**6
 # A column that keeps less than this share of its squares when rows are left out is computed anew.
 LEFT_SHARE = 1e-2
 
@@ -53,7 +56,7 @@ class Design(Protocol):
     def gram(self) -> Floats:
         """X'X, shape (d, d), C-ordered."""
 
-    def gram_rows(self, features: Ints, out: Floats | None = None) -> Floats:
+    def gram_rows(self, features: Ints, out: Floats | None = None, n_jobs: int | None = None) -> Floats:
         """Rows of X'X, shape (len(features), d), written to `out` if given."""
 
     def loss(self, w: Floats) -> float:
@@ -75,9 +78,9 @@ class Design(Protocol):
     def target(self) -> Floats | None:
         """y, shape (rows,); None if only statistics are at hand."""
 
-    def intercepts(self, W: Floats) -> Floats:
-        """The intercepts (count,) that belong to the rows of W (count, d) in the data's own units; 0 for data that are
-        not centred."""
+    def intercepts(self, W: Any) -> Floats:
+        """The intercepts (count,) that belong to the rows of W (count, d), dense or sparse, in the data's own units; 0
+        for data that are not centred."""
 
 
 class DenseRows:
@@ -169,12 +172,19 @@ class DenseRows:
             G[:, self.dead] = 0.0
         return G
 
-    def gram_rows(self, features: Ints, out: Floats | None = None) -> Floats:
-        G = np.matmul(self.X[:, features].T, self.X, out=out)
+    def gram_rows(self, features: Ints, out: Floats | None = None, n_jobs: int | None = None) -> Floats:
+        G = self._products(self.X[:, features], out, n_jobs)
         if self.centre and self.offset.any():
             G -= np.outer(self.n * self.offset[features], self.offset)
             G[:, self.dead] = 0.0
             G[np.isin(features, self.dead)] = 0.0
+        return G
+
+    def _products(self, V: Floats, out: Floats | None, n_jobs: int | None) -> Floats:
+        """V'X for a few vectors V (rows, count), the columns of X shared out among threads"""
+        G = np.empty((V.shape[1], self.d)) if out is None else out
+        pieces = shares(self.d, n_jobs if self.X.size > WORTH_SHARING else None)
+        each(lambda piece: np.matmul(V.T, self.X[:, piece], out=G[:, piece]), pieces, n_jobs)
         return G
 
 
@@ -242,8 +252,8 @@ class TrainingRows(DenseRows):
         G[:, self.dead] = 0.0
         return G
 
-    def gram_rows(self, features: Ints, out: Floats | None = None) -> Floats:
-        G = np.matmul((self.kept[:, None] * self.X[:, features]).T, self.X, out=out)
+    def gram_rows(self, features: Ints, out: Floats | None = None, n_jobs: int | None = None) -> Floats:
+        G = self._products(self.kept[:, None] * self.X[:, features], out, n_jobs)
         if self.centre:
             G -= np.outer(self.n * self.offset[features], self.offset)
         G[:, self.dead] = 0.0
@@ -280,5 +290,5 @@ class DenseTask:
     def gradient(self, w: Floats) -> Floats:
         return self.correlate(self.residual(w))
 
-    def intercepts(self, W: Floats) -> Floats:
+    def intercepts(self, W: Any) -> Floats:
         return self.y_mean - W @ self.rows.mean

@@ -14,7 +14,8 @@ from .lasso import Lassos
 from .linear import MultiTaskLinear
 from .monitor import Monitor, one_blas_thread, with_callbacks
 from .penalties import CappedRows
-from .stages import run_stages
+from .stages import CONVEX, run_stages
+from .surface import Surface, regularization_surface
 from .tasks import TaskData
 
 
@@ -50,6 +51,9 @@ class MSMTFL(MultiTaskLinear):
         Require coefficients >= 0.
     penalty_factors : array of shape (d,) or (d, m), optional
         f in the row norm sum_i f_ji |w_ji|; 0: never penalised, inf: excluded.
+    relax : bool, default=False
+        Refit by least squares on the support that was found: no coefficient is shrunk. `stages_` and certificates stay
+        those of the penalised solution, whose coefficients are ``stages_[-1].coef``.
     tol : float, default=1e-8
         The relative duality gap that a stage must reach. Solves are exact: 1e-10 and less is usual.
     max_iter : int, optional
@@ -107,6 +111,7 @@ class MSMTFL(MultiTaskLinear):
         standardize=False,
         positive=False,
         penalty_factors=None,
+        relax=False,
         tol=1e-8,
         max_iter=None,
         warm_start=False,
@@ -122,6 +127,7 @@ class MSMTFL(MultiTaskLinear):
         self.standardize = standardize
         self.positive = positive
         self.penalty_factors = penalty_factors
+        self.relax = relax
         self.tol = tol
         self.max_iter = max_iter
         self.warm_start = warm_start
@@ -168,8 +174,42 @@ class MSMTFL(MultiTaskLinear):
                 listener=Monitor(self, self.max_stages, problem.m),
                 **options,
             )
-        self._store(problem, solution, penalty)
+        self._store(problem, lassos, solution, penalty)
         return self
+
+    def surface(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        task: Any = None,
+        sample_weight: Any = None,
+        lams: Any = 50,
+        theta_ratios: Any = None,
+        thetas: Any = None,
+        lam_min_ratio: float | None = None,
+        verbose: bool = False,
+    ) -> Surface:
+        """:func:`regularization_surface` with this estimator's parameters; lam, theta and starting point are not used."""
+        return regularization_surface(
+            X,
+            y,
+            task=task,
+            task_column=self.task_column,
+            lams=lams,
+            theta_ratios=theta_ratios,
+            thetas=thetas,
+            fit_intercept=self.fit_intercept,
+            standardize=self.standardize,
+            positive=self.positive,
+            penalty_factors=self.penalty_factors,
+            sample_weight=sample_weight,
+            max_stages=self.max_stages,
+            tol=self.tol,
+            lam_min_ratio=lam_min_ratio,
+            n_jobs=self.n_jobs,
+            verbose=verbose,
+        )
 
     def _check_params(self) -> None:
         self._check_common()
@@ -227,6 +267,7 @@ class LassoMTL(MultiTaskLinear):
         standardize=False,
         positive=False,
         penalty_factors=None,
+        relax=False,
         tol=1e-8,
         max_iter=None,
         warm_start=False,
@@ -239,6 +280,7 @@ class LassoMTL(MultiTaskLinear):
         self.standardize = standardize
         self.positive = positive
         self.penalty_factors = penalty_factors
+        self.relax = relax
         self.tol = tol
         self.max_iter = max_iter
         self.warm_start = warm_start
@@ -268,6 +310,6 @@ class LassoMTL(MultiTaskLinear):
                 listener=Monitor(self, 1, problem.m),
             )
         if solution.converged:
-            solution = replace(solution, reason="converged: the lasso is convex, one stage solves it")
-        self._store(problem, solution, penalty)
+            solution = replace(solution, reason=CONVEX)
+        self._store(problem, lassos, solution, penalty)
         return self

@@ -93,10 +93,24 @@ class TaskKFold(BaseCrossValidator):
                 f"task {labels.tolist()[i]!r} has {counts[i]} row(s), fewer than n_splits={self.n_splits} folds. Use at "
                 "most as many folds as the smallest task has rows, or leave that task out."
             )
+        return self._deal_out(codes)
+
+    def deal_evenly(
+        self, codes: np.ndarray, groups: np.ndarray | None = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Folds stratified by `codes` as far as their numbers allow; with groups, by groups alone."""
+        if groups is None:
+            fold = self._deal_out(codes)
+        else:
+            fold = self._deal_groups(np.zeros(1, dtype=int), np.zeros(len(codes), dtype=np.intp), groups)
+        for k in range(self.n_splits):
+            yield np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+
+    def _deal_out(self, codes: np.ndarray) -> np.ndarray:
         random = check_random_state(self.random_state)
         fold = np.empty(len(codes), dtype=np.intp)
         start = 0
-        for i in range(len(labels)):
+        for i in np.unique(codes):
             rows = np.flatnonzero(codes == i)
             if self.shuffle:
                 rows = random.permutation(rows)

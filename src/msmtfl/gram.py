@@ -51,7 +51,7 @@ class Gram:
     def size(self) -> int:
         return len(self.features)
 
-    def fetch(self, wanted: Ints, needed: Ints) -> None:
+    def fetch(self, wanted: Ints, needed: Ints, n_jobs: int | None = None) -> None:
         """Get the rows of the features wanted (not at hand yet).
 
         When the budget is used up, all rows but those of the features `needed` make room. A task that has fetched much
@@ -66,7 +66,7 @@ class Gram:
             return
         if size > len(self.rows):
             self._make_room(size)
-        self.design.gram_rows(wanted, out=self.rows[have:size])
+        self.design.gram_rows(wanted, out=self.rows[have:size], n_jobs=n_jobs)
         self.slot[wanted] = np.arange(have, size, dtype=np.intc)
         self.features = np.concatenate([self.features, wanted.astype(np.intc)])
         block = self.rows[have:size][:, self.features]

@@ -18,7 +18,7 @@ from scipy.linalg import qr, solve_triangular
 from . import _kernel
 from .designs import Design, Floats, Ints
 from .gram import Gram, gram_caches
-from .threads import each
+from .threads import each, shares
 
 OVERRUN, SET_ASIDE, WEAK, MISSING, SLID = (
     _kernel.BITS[name] for name in ("OVERRUN", "SET_ASIDE", "WEAK", "MISSING", "SLID")
@@ -26,6 +26,7 @@ OVERRUN, SET_ASIDE, WEAK, MISSING, SLID = (
 
 WIDE = 1e4  # ratio of column lengths beyond which rounding would decide what is nearest
 FEW_DIRECTIONS = 40  # with more null directions the nearest minimiser is found through the dual
+AT_LEAST = 16  # Gram rows fetched together: that many cost little more than one
 TIE = 1e-9  # |gradient| this close to its bound, relatively, counts as at the bound
 
 
@@ -89,25 +90,22 @@ class TaskState:
         features = np.flatnonzero(w)
         self._set(features, w[features])
 
-    def supply(self, a: Floats) -> None:
-        """Fetch the Gram rows that weights a (d,) call for: free features first, else the worst violators."""
-        gram = self.gram
-        missing = (gram.slot < 0) & (gram.root > 0)
-        free = np.flatnonzero(missing & (a == 0.0)) if not self.positive else np.empty(0, dtype=np.intp)
-        needed = np.union1d(self.support()[0], np.flatnonzero((a == 0.0) & (gram.slot >= 0)))
-        gram.fetch(free if free.size else self._wanted(a, missing), needed)
+    def supply(self, a: Floats, n_jobs: int | None = None) -> None:
+        """Fetch the Gram rows that weights a (d,) call for."""
+        free = np.flatnonzero(a == 0.0)
+        self.gram.fetch(self._wanted(a), np.union1d(self.support()[0], free), n_jobs)
         self.follow()
 
-    def _wanted(self, a: Floats, missing: np.ndarray) -> Ints:
-        """The worst violators, and those next to violating, so that few fetches serve many weights."""
-        root = self.gram.root
-        size = self.g if self.positive else np.abs(self.g)
-        over = np.full(len(a), -np.inf)
-        open_to = missing & np.isfinite(a)
-        over[open_to] = (size[open_to] - a[open_to]) / root[open_to]
-        count = max(16, min(int((over > 0).sum()), self.gram.size // 4))  # 16 rows cost little more than one
-        count = min(count, int(open_to.sum()))
-        return np.sort(np.argpartition(-over, count - 1)[:count])
+    def _wanted(self, a: Floats) -> Ints:
+        """Free features, else the worst violators and those next to violating: few fetches serve many weights."""
+        gram = self.gram
+        lacking = np.flatnonzero((gram.slot < 0) & (gram.root > 0) & np.isfinite(a))
+        g, least = self.g[lacking], a[lacking]
+        if not self.positive and (free := lacking[least == 0.0]).size:
+            return free
+        over = ((g if self.positive else np.abs(g)) - least) / gram.root[lacking]
+        count = min(max(AT_LEAST, min(int((over > 0).sum()), gram.size // 4)), len(lacking))
+        return np.sort(lacking[np.argpartition(-over, count - 1)[:count]])
 
 
 class Lassos:
@@ -161,19 +159,31 @@ class Lassos:
         W, status, rounds = np.zeros((self.m, self.d)), np.zeros(self.m, np.intc), np.ones(self.m, np.intc)
         for task in self.tasks:
             task.follow()
-        if self.n_jobs in (None, 1):
-            states = [task.state for task in self.tasks]
-            _kernel.solve_all(states, A, aim, self.units, W, status, rounds, max_iter)
-            left = np.flatnonzero(status & ~SLID)
-        else:
-            left = np.arange(self.m)
+
+        def solve(tasks: slice) -> None:
+            states = [task.state for task in self.tasks[tasks]]
+            _kernel.solve_all(
+                states, A[tasks], aim[tasks], self.units[tasks], W[tasks], status[tasks], rounds[tasks], max_iter
+            )
+
+        each(solve, shares(self.m, self.n_jobs), self.n_jobs)
+        left = np.flatnonzero(status & ~SLID)
+        inner = self.n_jobs if len(left) == 1 else None  # one task alone may use all threads to fetch its rows
         if left.size:
-            each(lambda i: self._finish(i, A, aim, W, status, rounds, max_iter), left.tolist(), self.n_jobs)
+            each(lambda i: self._finish(i, A, aim, W, status, rounds, max_iter, inner), left.tolist(), self.n_jobs)
         self.status = status
         return W, rounds
 
     def _finish(
-        self, i: int, A: Floats, aim: Floats, W: Floats, status: np.ndarray, rounds: np.ndarray, max_iter: int
+        self,
+        i: int,
+        A: Floats,
+        aim: Floats,
+        W: Floats,
+        status: np.ndarray,
+        rounds: np.ndarray,
+        max_iter: int,
+        n_jobs: int | None,
     ) -> None:
         """Solve task i to the end: fetch what is missing, repair what the kernel flags."""
         at = slice(i, i + 1)
@@ -185,10 +195,8 @@ class Lassos:
             _kernel.solve_all(states, A[at], aim[at], self.units[at], W[at], status[at], rounds[at], max_iter)
             rounds[i] += before - 1
 
-        if self.n_jobs not in (None, 1):
-            run()
         while status[i] & MISSING and not status[i] & OVERRUN:
-            self.tasks[i].supply(a)
+            self.tasks[i].supply(a, n_jobs)
             run()
         if status[i] & OVERRUN:
             return
@@ -212,6 +220,12 @@ class Lassos:
         """Start the next solve from W (m, d) instead of from the last solution."""
         for task, w in zip(self.tasks, self._checked(W), strict=True):
             task.begin(w)
+
+
+def least_squares_on(lassos: Lassos, W: Floats) -> Floats:
+    """Least squares (m, d) on the support of W; of several solutions the one nearest to W."""
+    out, _ = lassos.solve(np.where(W != 0.0, 0.0, np.inf), reference=W)
+    return out
 
 
 # ------------------------------------------------------------------ minimisers that are not unique

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .certificates import Certificate, critical_residual
 from .checks import check_count, check_flag, check_n_jobs, check_positive
 from .designs import Floats
+from .lasso import Lassos, least_squares_on
 from .monitor import CallbackSupportMixin
 from .penalties import CappedRows
 from .problem import Problem, pose
@@ -45,10 +46,11 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
             standardize=self.standardize,
             positive=self.positive,
             penalty_factors=self.penalty_factors,
+            n_jobs=self.n_jobs,
         )
 
     def _check_common(self) -> None:
-        for name in ("fit_intercept", "standardize", "positive"):
+        for name in ("fit_intercept", "standardize", "positive", "relax"):
             check_flag(name, getattr(self, name))
         if self.unknown_task not in ("error", "mean"):
             raise ValueError(f"unknown_task must be 'error' or 'mean', got {self.unknown_task!r}.")
@@ -66,9 +68,9 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
 
     # ------------------------------------------------------------------ storing
 
-    def _store(self, problem: Problem, solution: Solution, penalty: CappedRows) -> None:
+    def _store(self, problem: Problem, lassos: Lassos, solution: Solution, penalty: CappedRows) -> None:
         data, last = problem.data, solution.stages[-1]
-        W = last.coef
+        W = least_squares_on(lassos, last.coef) if self.relax else last.coef
         self.tasks_ = data.labels
         self.features_ = data.features
         intercept = np.array([design.intercepts(w[None])[0] for design, w in zip(problem.designs, W, strict=True)])
@@ -94,7 +96,7 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         self.certificate_ = Certificate(
             dual_gap=last.dual_gap,
             kkt=last.kkt,
-            critical=critical_residual(problem.designs, W, penalty, self.positive),
+            critical=critical_residual(problem.designs, last.coef, penalty, self.positive),
             unique=all(stage.unique for stage in solution.stages),
             monotone=all(after <= before + rise for before, after in pairwise(objectives)),
             ambiguous={

@@ -24,7 +24,7 @@ import numpy as np
 
 from .designs import Floats
 from .tables import as_floats, check_finite, factorise, names_of
-from .tasks import _check_weights, read_target
+from .tasks import check_weights, read_target
 
 
 def mse(
@@ -128,7 +128,7 @@ def _read(y_true: Any, y_pred: Any, task: Any, sample_weight: Any) -> _Cells:
         raise ValueError(f"y_true has shape {truth.shape} but y_pred has {prediction.shape}. Give both the same.")
     if names is not None and predicted is not None and names.tolist() != predicted.tolist():
         raise ValueError("y_true and y_pred have different columns, or in another order. Give both the same.")
-    weight = np.asarray(_check_weights(1.0 if sample_weight is None else sample_weight, truth.shape))
+    weight = np.asarray(check_weights(1.0 if sample_weight is None else sample_weight, truth.shape))
     used = np.ones(n, dtype=bool)
     if truth.ndim == 2:
         if task is not None:

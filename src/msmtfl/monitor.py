@@ -37,16 +37,22 @@ def one_blas_thread() -> AbstractContextManager[Any]:
     return _controller().limit(limits=1, user_api="blas")
 
 
+def _root_context(estimator: Any, parts: int) -> Any:
+    """scikit-learn's callback context of a fit, begun; None if nobody listens."""
+    if not (getattr(estimator, "_skl_callbacks", None) or hasattr(estimator, "_parent_callback_ctx")):
+        return None
+    root = estimator._init_callback_context(max_subtasks=parts)
+    root.call_on_fit_task_begin(estimator=estimator)
+    return root
+
+
 class Monitor(Listener):
     """Reports the stages of a fit, and the tasks of a stage, to the estimator's callbacks."""
 
     def __init__(self, estimator: Any, max_stages: int, m: int):
         self.estimator, self.m = estimator, m
-        self.root: Any = None
+        self.root = _root_context(estimator, max_stages)
         self.stage: Any = None
-        if getattr(estimator, "_skl_callbacks", None) or hasattr(estimator, "_parent_callback_ctx"):
-            self.root = estimator._init_callback_context(max_subtasks=max_stages)
-            self.root.call_on_fit_task_begin(estimator=estimator)
 
     def begin_stage(self) -> None:
         if self.root is not None:
@@ -69,10 +75,12 @@ class Monitor(Listener):
 
 
 class Progress:
-    """A bar on the standard error stream, for `with`: `step` moves it on, from any thread; silent unless asked for."""
+    """Long work in equal steps, for `with`: `step` (from any thread) moves on a bar on the standard error stream, if
+    `verbose`, and tells the callbacks of the estimator that does the work, if there is one."""
 
-    def __init__(self, total: int, what: str, verbose: bool, width: int = 30):
-        self.total, self.what, self.width = max(total, 1), what, width
+    def __init__(self, total: int, what: str, verbose: bool, estimator: Any = None, width: int = 30):
+        self.total, self.what, self.width, self.estimator = max(total, 1), what, width, estimator
+        self.root = _root_context(estimator, total)
         self.stream = sys.stderr if verbose else None
         self.done, self.shown, self.stopped = 0, 0.0, False
         self.lock = Lock()
@@ -81,12 +89,20 @@ class Progress:
         self.began = time.monotonic()
         return self
 
+    def stop(self) -> None:
+        """Make the next step raise."""
+        self.stopped = True
+
     def step(self) -> None:
-        """One unit done. Raises KeyboardInterrupt in threads that go on after another was interrupted."""
+        """One unit done."""
         if self.stopped:
-            raise KeyboardInterrupt
+            raise RuntimeError("stopped: another thread has failed or was interrupted")
         with self.lock:
             self.done += 1
+            if self.root is not None:
+                part = self.root.subcontext(task_name=self.what)
+                part.call_on_fit_task_begin(estimator=self.estimator)
+                part.call_on_fit_task_end(estimator=self.estimator)
             now = time.monotonic()
             if self.stream is not None and (now - self.shown > 0.1 or self.done == self.total):
                 self.shown = now
@@ -102,5 +118,7 @@ class Progress:
 
     def __exit__(self, *problem: Any) -> None:
         self.stopped = True
+        if self.root is not None:
+            self.root.call_on_fit_task_end(estimator=self.estimator)
         if self.stream is not None:
             self.stream.write("\n")

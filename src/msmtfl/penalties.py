@@ -44,8 +44,12 @@ class CappedRows:
     factors: Floats
 
     def row_norms(self, W: Floats) -> Floats:
-        finite = np.where(np.isinf(self.factors), 0.0, self.factors)
-        return np.asarray((finite * np.abs(W)).sum(axis=1))
+        factors = np.where(np.isinf(self.factors), 0.0, self.factors) if self._excludes else self.factors
+        return np.asarray((factors * np.abs(W)).sum(axis=1))
+
+    @property
+    def _excludes(self) -> bool:
+        return bool(np.isinf(self.factors.max(initial=0.0)))
 
     def value(self, W: Floats) -> float:
         return float(self.lam * np.minimum(self.row_norms(W), self.theta).sum())
@@ -56,9 +60,11 @@ class CappedRows:
 
     def weights(self, pattern: np.ndarray) -> Floats:
         out = np.where(pattern[:, None], 0.0, self.lam * self.factors)
-        out[np.isinf(self.factors)] = np.inf
+        if self._excludes:
+            out[np.isinf(self.factors)] = np.inf
         return out
 
     def free_rows(self, pattern: np.ndarray) -> Ints:
-        counted = (self.factors > 0) & np.isfinite(self.factors)
-        return np.flatnonzero(counted.any(axis=1) & pattern)
+        rows = np.flatnonzero(pattern)
+        counted = (self.factors[rows] > 0) & np.isfinite(self.factors[rows])
+        return rows[counted.any(axis=1)]

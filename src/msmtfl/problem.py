@@ -44,8 +44,8 @@ class Problem:
 
     @cached_property
     def factors(self) -> Floats:
-        """(d, m): penalty factors with the units in them."""
-        return self.given_factors * self.units.T
+        """(d, m): penalty factors with the units in them; a task's lie side by side, as its coefficients do."""
+        return np.asfortranarray(self.given_factors * self.units.T)
 
     @cached_property
     def lam_max(self) -> float:
@@ -67,9 +67,16 @@ class Problem:
 
 
 def pose(
-    data: TaskData, *, fit_intercept: bool, standardize: bool, positive: bool, penalty_factors: Any = None
+    data: TaskData,
+    *,
+    fit_intercept: bool,
+    standardize: bool,
+    positive: bool,
+    penalty_factors: Any = None,
+    n_jobs: int | None = None,
 ) -> Problem:
-    return Problem(data, data.designs(fit_intercept), read_factors(penalty_factors, data), standardize, positive)
+    designs = data.designs(fit_intercept, n_jobs)
+    return Problem(data, designs, read_factors(penalty_factors, data), standardize, positive)
 
 
 def read_factors(factors: Any, data: TaskData) -> Floats:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 
@@ -25,6 +26,7 @@ CYCLES = "stopped: the sets of capped rows run in a cycle. Try another theta or 
 LIMIT = "stopped: max_stages={} reached before the set of capped rows repeated. Raise max_stages to go on"
 ASKED = "stopped: a callback asked to"
 ONE_STAGE = "one stage: the lasso"
+CONVEX = "converged: the lasso is convex, one stage solves it"
 FIRST_ONLY = "one stage, as asked: max_stages=1"
 UNFINISHED = "stopped: the solver ran out of rounds"
 UNSOLVED = "stopped: stage {} is not solved to tol (relative duality gap {:.1e} > {:.0e}). Raise {}"
@@ -73,26 +75,35 @@ class Listener:
     def end(self) -> None: ...
 
 
-def algorithm_1(penalty: Penalty, solve: Callable[[np.ndarray, Floats], tuple[Floats, str]], W: Floats, most: int) -> str:
-    """Algorithm 1 from W (m, d); returns why it stopped.
+State = TypeVar("State")
 
-    `solve(pattern, W)` solves the stage whose weights have this pattern, W being the last stage's solution; it returns
-    the stage's own W and, if it has one, a reason to stop there.
+
+def algorithm_1(
+    pattern: Callable[[State], np.ndarray],
+    solve: Callable[[np.ndarray, State], tuple[State, str]],
+    state: State,
+    most: int,
+) -> str:
+    """Algorithm 1, at most `most` stages; returns why it stopped.
+
+    A state stands for a W. `pattern(state)` is what the penalty makes of it: which weights the next stage has.
+    `solve(pattern, state)` solves that stage after the one that led to `state`; it returns the stage's own state and, if
+    it has one, a reason to stop there.
     """
     seen: list[np.ndarray] = []
-    pattern = penalty.pattern(W.T)
+    now = pattern(state)
     while True:
-        W, reason = solve(pattern, W)
-        seen.append(pattern)
-        pattern = penalty.pattern(W.T)
+        state, reason = solve(now, state)
+        seen.append(now)
+        now = pattern(state)
         if reason and reason != ASKED:
             return reason
-        if np.array_equal(pattern, seen[-1]):  # equal weights would give the same stage again
+        if np.array_equal(now, seen[-1]):  # equal weights would give the same stage again
             return REPEATS
-        if any(np.array_equal(pattern, old) for old in seen):
+        if any(np.array_equal(now, old) for old in seen):
             return CYCLES
         if len(seen) == most:
-            return LIMIT.format(most) if most > 1 else FIRST_ONLY if penalty.free_rows(seen[0]).size else ONE_STAGE
+            return LIMIT.format(most) if most > 1 else ONE_STAGE
         if reason:
             return reason
 
@@ -142,7 +153,10 @@ def run_stages(
             return W, UNSOLVED.format(len(stages), stages[-1].dual_gap, tol, way_out)
         return W, ASKED if asked else ""
 
-    reason = algorithm_1(penalty, solve, np.zeros((lassos.m, lassos.d)) if start is None else start, max_stages)
+    start = np.zeros((lassos.m, lassos.d)) if start is None else start
+    reason = algorithm_1(lambda W: penalty.pattern(W.T), solve, start, max_stages)
+    if reason == ONE_STAGE and len(stages[0].free_rows):
+        reason = FIRST_ONLY
     listener.end()
     return Solution(tuple(stages), reason == REPEATS, reason)
 

@@ -8,7 +8,7 @@ count too.) Objectives and certificates are computed on X, by other code, when t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .certificates import certify_all, relative_gap
+from .certificates import AT_ONCE, certify_all, relative_gap
 from .checks import check_count, check_flag, check_n_jobs, check_positive
 from .designs import Floats, Ints
 from .gram import Gram, gram_caches
@@ -28,6 +28,8 @@ from .problem import Problem, pose
 from .stages import REPEATS, UNFINISHED, algorithm_1
 from .tasks import read_training
 from .threads import count, each
+
+NONE = -1  # stands for the place of W = 0, where Algorithm 1 starts
 
 
 @dataclass(frozen=True)
@@ -91,24 +93,33 @@ class Surface:
             row[self.solved[s].at] = self.solved[s].values
         return out
 
-    def coef(self, k: int, l: int) -> Floats:  # noqa: E741
+    def of_task(self, i: int) -> sparse.csr_array:
+        """(solutions, d): task i's coefficients in all solutions."""
+        d = len(self.features)
+        cuts = [np.searchsorted(solved.at, (i * d, (i + 1) * d)) for solved in self.solved]
+        at = [solved.at[low:high] - i * d for solved, (low, high) in zip(self.solved, cuts, strict=True)]
+        values = [solved.values[low:high] for solved, (low, high) in zip(self.solved, cuts, strict=True)]
+        ends = np.concatenate([[0], np.cumsum([len(part) for part in at])])
+        return sparse.csr_array((np.concatenate(values), np.concatenate(at), ends), shape=(len(self.solved), d))
+
+    def coef(self, k: int, l: int) -> Floats:
         """(m, d): coefficients at lams[k] and thetas[k, l], in the data's units."""
         return self.coefs([self.last[k, l]])[0]
 
-    def sparse_coef(self, k: int, l: int) -> sparse.csr_array:  # noqa: E741
+    def sparse_coef(self, k: int, l: int) -> sparse.csr_array:
         """The same as a sparse array."""
         solved, shape = self.solved[self.last[k, l]], (len(self.tasks), len(self.features))
         return sparse.csr_array((solved.values, np.unravel_index(solved.at, shape)), shape=shape)
 
-    def intercept(self, k: int, l: int) -> Floats:  # noqa: E741
+    def intercept(self, k: int, l: int) -> Floats:
         """(m,): the intercepts that belong to `coef(k, l)`; zeros if the model has none."""
         return np.asarray(self._intercepts[self.last[k, l]])
 
-    def support(self, k: int, l: int) -> np.ndarray:  # noqa: E741
+    def support(self, k: int, l: int) -> np.ndarray:
         """(m, d) bool: where `coef(k, l)` is not zero."""
         return self.coef(k, l) != 0.0
 
-    def free_rows(self, k: int, l: int) -> Ints:  # noqa: E741
+    def free_rows(self, k: int, l: int) -> Ints:
         """The features that the last stage left un-penalised."""
         return self.solved[self.last[k, l]].capped
 
@@ -130,14 +141,13 @@ class Surface:
     @cached_property
     def _intercepts(self) -> Floats:
         """(solutions, m)"""
-        W = self.coefs(range(len(self.solved)))
-        return np.stack([design.intercepts(W[:, i]) for i, design in enumerate(self._data().designs)], axis=1)
+        return np.stack([design.intercepts(self.of_task(i)) for i, design in enumerate(self._data().designs)], axis=1)
 
     @cached_property
     def losses(self) -> Floats:
         """(solutions, m): |y_i - X_i w_i|^2"""
-        W = self.coefs(range(len(self.solved)))
-        return np.array([[design.loss(w) for w in W[:, i]] for i, design in enumerate(self._data().designs)]).T
+        designs = self._data().designs
+        return np.array([[design.loss(w) for w in _rows(self.of_task(i))] for i, design in enumerate(designs)]).T
 
     @cached_property
     def objective(self) -> Floats:
@@ -145,7 +155,9 @@ class Surface:
         n = np.array([design.n for design in problem.designs])
         out = (self.losses / (problem.m * n)).sum(axis=1)[self.last]
         for k, l in np.ndindex(out.shape):
-            out[k, l] += CappedRows(self.lams[k], self.thetas[k, l], problem.factors).value(self.coef(k, l).T)
+            out[k, l] += CappedRows(float(self.lams[k]), float(self.thetas[k, l]), problem.factors).value(
+                self.coef(k, l).T
+            )
         return np.asarray(out)
 
     @cached_property
@@ -153,13 +165,15 @@ class Surface:
         """Relative gap and uniqueness of every solution."""
         problem = self._data()
         scale = 0.5 * problem.m * np.array([design.n for design in problem.designs])
-        W = self.coefs(range(len(self.solved)))
 
         def certify(i: int) -> list[Any]:
-            A = np.empty((len(self.solved), problem.d))
-            for a, solved in zip(A, self.solved, strict=True):
-                a[:] = _weights(problem, self.lams[solved.k], solved.capped, i)
-            return certify_all(problem.designs[i], W[:, i], scale[i] * A, problem.positive)
+            W, out = self.of_task(i), []
+            for begin in range(0, len(self.solved), AT_ONCE):
+                part = self.solved[begin : begin + AT_ONCE]
+                A = [_weights(problem, self.lams[solved.k], solved.capped, i) for solved in part]
+                w = W[begin : begin + AT_ONCE].toarray()
+                out += certify_all(problem.designs[i], w, scale[i] * np.array(A), problem.positive)
+            return out
 
         proofs = [certify(i) for i in range(problem.m)]
         gaps = [relative_gap(problem.designs, of_one) for of_one in zip(*proofs, strict=True)]
@@ -178,7 +192,7 @@ class Surface:
     def to_dict(self) -> dict[str, np.ndarray]:
         """One entry per point, lam outer, in columns."""
         K, L = self.thetas.shape
-        columns = {"lam": np.repeat(self.lams[:, None], L, axis=1), "theta": self.thetas}
+        columns: dict[str, np.ndarray] = {"lam": np.repeat(self.lams[:, None], L, axis=1), "theta": self.thetas}
         for name in ("objective", "dual_gap", "n_stages", "converged", "unique", "n_rows", "n_entries"):
             columns[name] = getattr(self, name)
         columns["n_free_rows"] = np.array([len(solved.capped) for solved in self.solved], dtype=np.intp)[self.last]
@@ -201,6 +215,11 @@ class Surface:
 
 def _over(chains: np.ndarray, value: Callable[[tuple[int, ...]], Any], dtype: Any) -> np.ndarray:
     return np.array([value(chain) for chain in chains.ravel()], dtype=dtype).reshape(chains.shape)
+
+
+def _rows(matrix: sparse.csr_array) -> Iterator[Floats]:
+    for s in range(matrix.shape[0]):
+        yield matrix[[s]].toarray()[0]
 
 
 def _weights(problem: Problem, lam: float, capped: Ints, i: int) -> Floats:
@@ -264,7 +283,7 @@ def regularization_surface(
     >>> y = 2 * X[:, 0] - X[:, 3] + 0.1 * rng.standard_normal(90)
     >>> surface = regularization_surface(X, y, task=task, lams=10, theta_ratios=[4, 16])
     >>> surface
-    Surface(10 lams x 2 thetas, 3 tasks, 20 features, 12 solves)
+    Surface(10 lams x 2 thetas, 3 tasks, 20 features, 30 solves)
     >>> surface.coef(5, 0).round(1)[:, [0, 3]]
     array([[ 2., -1.],
            [ 2., -1.],
@@ -287,11 +306,18 @@ def regularization_surface(
             standardize=standardize,
             positive=positive,
             penalty_factors=penalty_factors,
+            n_jobs=n_jobs,
         )
         grid = read_grid(problem, lams, theta_ratios, thetas, lam_min_ratio)
         with Progress(len(grid.lams), "lams", verbose) as progress:
             return solve_surface(
-                problem, grid, max_stages=max_stages, n_jobs=n_jobs, budget=memory_budget, tick=progress.step
+                problem,
+                grid,
+                max_stages=max_stages,
+                n_jobs=n_jobs,
+                budget=memory_budget,
+                tick=progress.step,
+                stop=progress.stop,
             )
 
 
@@ -304,11 +330,13 @@ def solve_surface(
     grams: list[Gram] | None = None,
     budget: float | None = None,
     tick: Callable[[], None] = lambda: None,
+    stop: Callable[[], None] | None = None,
 ) -> Surface:
     """The surface of a problem on a grid.
 
     Threads share the lams out where whole Gram matrices are at hand; otherwise (few rows of many) they share out tasks,
-    so that no row is fetched twice. `tick` is called after every lam, and may raise to stop.
+    so that no row is fetched twice. `tick` is called after every lam, and may raise to stop; `stop` is called when a thread
+    has raised, so that `tick` can stop the others.
     """
     grams = gram_caches(problem.designs, budget=budget, n_jobs=n_jobs) if grams is None else grams
     by_lam = all(gram.whole is not None for gram in grams)
@@ -329,7 +357,7 @@ def solve_surface(
             tick()
         return walk
 
-    walks = each(walk, range(walkers), n_jobs if by_lam else None)
+    walks = each(walk, range(walkers), n_jobs if by_lam else None, stop)
     return _gather(problem, grid, walks)
 
 
@@ -345,40 +373,41 @@ class _Walk:
 
     def at(self, k: int) -> None:
         """All thetas at lams[k], there and back: the next lam begins where this one ended."""
-        lam, self.k = float(self.grid.lams[k]), k
-        self.W: dict[int, Floats] = {}  # solutions at this lam, by their place in `solved`
-        self.known: dict[tuple[bytes, int], int] = {}  # (capped rows, the stage before, or -1 if it does not matter)
+        self.k, self.penalty = k, CappedRows(float(self.grid.lams[k]), np.inf, self.problem.factors)
+        self.W = {NONE: np.zeros((self.problem.m, self.problem.d))}  # solutions at this lam, by their place in `solved`
+        self.norms = {NONE: np.zeros(self.problem.d)}
+        self.known: dict[tuple[bytes, int], int] = {}  # place of (capped rows, the stage before if it matters)
         thetas = self.grid.thetas[k]
         falling = np.argsort(-thetas, kind="stable")
-        for l in falling[::-1] if self.back else falling:  # noqa: E741
-            self.points[k, int(l)] = self._run(CappedRows(lam, float(thetas[l]), self.problem.factors))
+        for l in falling[::-1] if self.back else falling:
+            self.points[k, int(l)] = self._run(float(thetas[l]))
         self.back = not self.back
 
-    def _run(self, penalty: CappedRows) -> tuple[tuple[int, ...], str]:
+    def _run(self, theta: float) -> tuple[tuple[int, ...], str]:
+        """One point: the places in `solved` of its stages, and why they ended."""
         chain: list[int] = []
 
-        def solve(pattern: np.ndarray, last: Floats) -> tuple[Floats, str]:
-            chain.append(self._stage(penalty, pattern, last, chain[-1] if chain else -1))
-            return self.W[chain[-1]], "" if self.solved[chain[-1]].finished else UNFINISHED
+        def solve(capped: np.ndarray, before: int) -> tuple[int, str]:
+            chain.append(self._stage(capped, before))
+            return chain[-1], "" if self.solved[chain[-1]].finished else UNFINISHED
 
-        zero = np.zeros((self.problem.m, self.problem.d))
-        reason = algorithm_1(penalty, solve, zero, self.max_stages)
+        reason = algorithm_1(lambda place: self.norms[place] >= theta, solve, NONE, self.max_stages)
         return tuple(chain), reason
 
-    def _stage(self, penalty: CappedRows, pattern: np.ndarray, last: Floats, before: int) -> int:
-        """The place in `solved` of the stage with these capped rows."""
-        key = pattern.tobytes()
-        for known in ((key, -1), (key, before)):
+    def _stage(self, capped: np.ndarray, before: int) -> int:
+        """The place in `solved` of the stage with these rows capped."""
+        key = capped.tobytes()
+        for known in ((key, NONE), (key, before)):
             if known in self.known:
                 return self.known[known]
-        lassos = self.further if pattern.any() else self.path
-        W, _ = lassos.solve(lassos.scale * penalty.weights(pattern).T, reference=last)
+        lassos = self.further if capped.any() else self.path
+        W, _ = lassos.solve(lassos.scale * self.penalty.weights(capped).T, reference=self.W[before])
         at = np.flatnonzero(W)
         finished = not (lassos.status & OVERRUN).any()
-        self.solved.append(Solved(self.k, penalty.free_rows(pattern), at, W.ravel()[at], finished))
-        place = len(self.solved) - 1
-        self.W[place] = W
-        self.known[key, before if (lassos.status & SLID).any() else -1] = place
+        place = len(self.solved)
+        self.solved.append(Solved(self.k, self.penalty.free_rows(capped), at, W.ravel()[at], finished))
+        self.W[place], self.norms[place] = W, self.penalty.row_norms(W.T)
+        self.known[key, before if (lassos.status & SLID).any() else NONE] = place
         return place
 
 

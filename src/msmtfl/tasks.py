@@ -21,6 +21,7 @@ import numpy as np
 
 from .designs import DenseRows, DenseTask, Floats, Ints, TrainingRows
 from .tables import check_finite, factorise, is_table, missing_values, names_of, read_features, refuse_twice, warn_user
+from .threads import each
 
 LARGEST, SMALLEST = 1e290, 1e-290  # range in which sums of squares keep all their digits
 NO_WEIGHT = "all sample weights of task {!r} are zero. Leave the task out, or give a row a positive weight."
@@ -61,16 +62,14 @@ class TaskData:
     def d(self) -> int:
         return len(self.features)
 
-    def designs(self, centre: bool) -> list[DenseTask]:
+    def designs(self, centre: bool, n_jobs: int | None = None) -> list[DenseTask]:
         """One design per task; tasks on the same rows share theirs."""
-        shared: dict[tuple[int, int], DenseRows] = {}
-        for task in self.tasks:
-            key = (id(task.X), id(task.weight))
-            if key not in shared:
-                shared[key] = DenseRows(task.X, task.weight, centre)
+        first = {(id(task.X), id(task.weight)): task for task in self.tasks}
+        made = each(lambda task: DenseRows(task.X, task.weight, centre), list(first.values()), n_jobs)
+        shared = dict(zip(first, made, strict=True))
         rows = [shared[id(task.X), id(task.weight)] for task in self.tasks]
         self._check_range(np.array([part.squares for part in rows]))
-        out = [DenseTask(part, task.y) for part, task in zip(rows, self.tasks, strict=True)]
+        out = each(lambda i: DenseTask(rows[i], self.tasks[i].y), range(self.m), n_jobs)
         for task, design in zip(self.tasks, out, strict=True):
             if not (design.yy == 0 or SMALLEST <= design.yy <= LARGEST):
                 raise ValueError(f"y in task {task.label!r} is too {_extreme(design.yy)} Rescale it before fitting.")
@@ -126,7 +125,7 @@ def _extreme(square: float) -> str:
 # ------------------------------------------------------------------ weights and targets
 
 
-def _check_weights(sample_weight: Any, shape: tuple[int, ...]) -> Floats | None:
+def check_weights(sample_weight: Any, shape: tuple[int, ...]) -> Floats | None:
     if sample_weight is None:
         return None
     try:
@@ -182,7 +181,7 @@ def read_training(
     """Any accepted form of training data as `TaskData`."""
     values, task, names = read_features(X, task, task_column)
     target, target_names = read_target(y, len(values))
-    weight = _check_weights(sample_weight, target.shape)
+    weight = check_weights(sample_weight, target.shape)
     if target.ndim == 2:
         if task is not None:
             raise ValueError("with a 2-D y every column is a task: do not pass task labels as well.")

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, TypeVar
 
+import numpy as np
 from joblib import effective_n_jobs
 
 Item = TypeVar("Item")
@@ -23,10 +25,22 @@ def count(n_jobs: int | None) -> int:
     return 1 if n_jobs is None else int(effective_n_jobs(n_jobs))
 
 
-def each(call: Callable[[Item], Any], items: Sequence[Item], n_jobs: int | None = None) -> list[Any]:
+def shares(n: int, n_jobs: int | None) -> list[slice]:
+    """n items cut into one piece per thread."""
+    ends = np.linspace(0, n, min(count(n_jobs), max(n, 1)) + 1).astype(int)
+    return [slice(int(low), int(high)) for low, high in pairwise(ends)]
+
+
+def each(
+    call: Callable[[Item], Any],
+    items: Sequence[Item],
+    n_jobs: int | None = None,
+    stop: Callable[[], None] | None = None,
+) -> list[Any]:
     """[call(item) for item in items], on threads if asked to; calls must not call `each` with threads again.
 
-    The first error (or Ctrl-C) is raised once the calls under way have ended; those not begun are dropped.
+    The first error (or Ctrl-C) is raised once the calls under way have ended; those not begun are dropped. `stop` is then
+    called to hurry them.
     """
     workers = min(count(n_jobs), len(items))
     if workers < 2:
@@ -36,6 +50,10 @@ def each(call: Callable[[Item], Any], items: Sequence[Item], n_jobs: int | None 
         for job in wait(jobs, return_when=FIRST_EXCEPTION).done:
             job.result()
         return [job.result() for job in jobs]
+    except BaseException:
+        if stop is not None:
+            stop()
+        raise
     finally:
         for job in jobs:
             job.cancel()

@@ -1,0 +1,306 @@
+"""Cross-validation on a grid: folds, held-out errors per fold, task and point, and the choice of a point.
+
+One engine for all models: it is given a function that solves a whole grid for some training rows. The statistics of a
+training fold are those of all rows less those held out (`Problem.training`); centring and scaling are the fold's own.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaln
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import check_cv
+
+from .designs import Floats
+from .folds import TaskKFold
+from .problem import Problem
+from .surface import Surface
+from .tables import names_of, warn_user
+from .tasks import Task, TaskData
+from .threads import each
+
+ERRORS = ("neg_nmse", "neg_amse", "neg_mse")
+CRITERIA = ("aic", "bic", "ebic")
+
+
+@dataclass(frozen=True)
+class Split:
+    """Rows to train on and rows held out, both (N,) bool."""
+
+    train: np.ndarray
+    test: np.ndarray
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Errors on held-out rows.
+
+    mse is (folds, m, K, L), NaN where a fold holds no row of a task; weight (folds, m) is the sum of the sample weights of
+    the rows held out; scores (folds, K, L) are a scorer's, if there is one.
+    """
+
+    mse: Floats
+    weight: Floats
+    scores: Floats | None
+
+
+# ------------------------------------------------------------------ folds
+
+
+def read_splits(cv: Any, X: Any, y: Any, groups: Any, data: TaskData, random_state: Any) -> list[Split]:
+    """The folds asked for: a number (stratified by task), a splitter, or pairs of row indices."""
+    N = len(data.X)
+    if groups is not None and len(groups) != N:
+        raise ValueError(f"groups has {len(groups)} entries but X has {N} rows.")
+    if isinstance(cv, Integral) and not isinstance(cv, bool):
+        if cv < 2:
+            raise ValueError(f"cv must be at least 2 folds, got {cv}.")
+        cv = TaskKFold(int(cv), random_state=random_state)
+    if isinstance(cv, TaskKFold) and cv.task is None and cv.task_column is None:
+        pairs = _stratified(cv, data, groups)
+    else:
+        pairs = list(check_cv(cv).split(X, y, groups))
+    splits = []
+    for f, (train, test) in enumerate(pairs):
+        split = Split(_mask(train, N, f), _mask(test, N, f))
+        if (split.train & split.test).any():
+            row = int(np.argmax(split.train & split.test))
+            raise ValueError(f"row {row} is both in the training rows and in the test rows of fold {f}.")
+        lost = [task.label for task in data.tasks if not split.train[task.rows].any()]
+        if lost:
+            raise ValueError(
+                f"fold {f} leaves task(s) {names_of(lost)} without training rows. Use cv=TaskKFold(...) or a number of "
+                "folds, which keep every task in every training fold, or fewer folds."
+            )
+        if not any(split.test[task.rows].any() for task in data.tasks):
+            raise ValueError(f"fold {f} holds out no row that counts (test rows: {int(split.test.sum())}).")
+        splits.append(split)
+    if not splits:
+        raise ValueError("cv gives no folds.")
+    return splits
+
+
+def _mask(rows: Any, N: int, f: int) -> np.ndarray:
+    out = np.zeros(N, dtype=bool)
+    try:
+        out[rows] = True
+    except IndexError as error:
+        raise ValueError(f"fold {f}: {error}; X has {N} rows.") from error
+    return out
+
+
+def _stratified(cv: TaskKFold, data: TaskData, groups: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+    """TaskKFold on the rows that count, stratified by the task (of a 2-D y: by the set of tasks) they belong to."""
+    sets = np.zeros((len(data.X), data.m), dtype=bool)
+    for i, task in enumerate(data.tasks):
+        sets[task.rows, i] = True
+    used = np.flatnonzero(sets.any(axis=1))
+    if data.form == "wide":
+        fewest = min(data.tasks, key=lambda task: len(task.rows))
+        if len(fewest.rows) < cv.n_splits:
+            raise ValueError(
+                f"task {fewest.label!r} has {len(fewest.rows)} measured row(s), fewer than {cv.n_splits} folds. Use at most "
+                "as many folds as the smallest task has rows, or leave that task out."
+            )
+        parts = cv.deal_evenly(np.unique(sets[used], axis=0, return_inverse=True)[1].ravel(), _chosen(groups, used))
+    else:
+        labelled = TaskKFold(
+            cv.n_splits,
+            task=data.labels[np.argmax(sets[used], axis=1)],
+            shuffle=cv.shuffle,
+            random_state=cv.random_state,
+        )
+        parts = labelled.split(used, groups=_chosen(groups, used))
+    return [(used[train], used[test]) for train, test in parts]
+
+
+def _chosen(groups: Any, rows: np.ndarray) -> np.ndarray | None:
+    return None if groups is None else np.asarray(groups)[rows]
+
+
+# ------------------------------------------------------------------ held-out errors
+
+
+def cross_validate(
+    problem: Problem,
+    splits: Sequence[Split],
+    solve: Callable[[Problem], Surface],
+    *,
+    scorer: Scorer | None = None,
+    n_jobs: int | None = None,
+    stop: Callable[[], None] | None = None,
+) -> HeldOut:
+    """Solve the grid on every training fold and measure it on the rows held out; folds on threads."""
+
+    def fold(split: Split) -> tuple[Floats, Floats, Floats | None]:
+        surface = solve(problem.training(split.train))
+        return _measure(problem.data, split, surface, scorer)
+
+    parts = each(fold, splits, n_jobs, stop)
+    mse, weight, scores = (list(part) for part in zip(*parts, strict=True))
+    return HeldOut(np.array(mse), np.array(weight), None if scorer is None else np.array(scores))
+
+
+def _measure(
+    data: TaskData, split: Split, surface: Surface, scorer: Scorer | None
+) -> tuple[Floats, Floats, Floats | None]:
+    places, back = np.unique(surface.last, return_inverse=True)
+    back = back.reshape(surface.last.shape)
+    mse, weight = np.full((data.m, len(places)), np.nan), np.zeros(data.m)
+    shape = (len(split.test), data.m) if data.form == "wide" else (len(split.test),)
+    predictions = np.full((len(places), *shape), np.nan) if scorer is not None else None
+    assert surface.problem is not None
+    for i, (task, design) in enumerate(zip(data.tasks, surface.problem.designs, strict=True)):
+        rows = np.flatnonzero(split.test[task.rows])
+        if rows.size == 0:
+            continue
+        W = surface.of_task(i)[places]
+        used = np.unique(W.indices)
+        fitted = task.X[np.ix_(rows, used)] @ W[:, used].toarray().T + design.intercepts(W)
+        weights = np.ones(len(rows)) if task.weight is None else task.weight[rows]
+        weight[i] = weights.sum()
+        mse[i] = weights @ (task.y[rows, None] - fitted) ** 2 / weight[i]
+        if predictions is not None:
+            where = (slice(None), task.rows[rows], i) if data.form == "wide" else (slice(None), task.rows[rows])
+            predictions[where] = fitted.T
+    scores = None
+    if scorer is not None and predictions is not None:
+        scores = np.array([scorer(values, split.test) for values in predictions])[back]
+    return mse[:, back], weight, scores
+
+
+class Scorer:
+    """A scikit-learn scorer, or any callable (estimator, X, y), on predictions that have been made already."""
+
+    def __init__(self, scoring: Any, X: Any, y: Any, sample_weight: Any, data: TaskData):
+        self.score = get_scorer(scoring) if isinstance(scoring, str) else scoring
+        if not callable(self.score):
+            raise ValueError(
+                f"scoring must be one of {', '.join(map(repr, ERRORS))}, the name of a scikit-learn scorer or a callable; "
+                f"got {scoring!r}."
+            )
+        self.X, self.y = X, np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y, dtype=np.float64)
+        if self.y.ndim == 2 and np.isnan(self.y).any():
+            raise ValueError(
+                f"scoring={scoring!r} cannot be used with missing values in y: use one of {', '.join(map(repr, ERRORS))}."
+            )
+        self.weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        self.weighted = self.weight is not None and "sample_weight" in _parameters(self.score)
+
+    def __call__(self, predictions: Floats, test: np.ndarray) -> float:
+        rows = np.flatnonzero(test & ~np.isnan(predictions.reshape(len(test), -1)).any(axis=1))
+        X = self.X.iloc[rows] if hasattr(self.X, "iloc") else self.X[rows] if hasattr(self.X, "shape") else None
+        options = {"sample_weight": self.weight[rows]} if self.weighted and self.weight is not None else {}
+        return float(self.score(_Predicted(predictions[rows]), X, self.y[rows], **options))
+
+
+def _parameters(call: Any) -> Any:
+    try:
+        return inspect.signature(call).parameters
+    except (TypeError, ValueError):
+        return ()
+
+
+class _Predicted(RegressorMixin, BaseEstimator):
+    """An estimator that has predicted already."""
+
+    def __init__(self, values: Any = None):
+        self.values = values
+
+    def fit(self, X: Any, y: Any) -> _Predicted:
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def predict(self, X: Any) -> Any:
+        return self.values
+
+
+# ------------------------------------------------------------------ scores and choice
+
+
+def fold_scores(held_out: HeldOut, data: TaskData, scoring: Any) -> Floats:
+    """(folds, K, L), greater is better: a scorer's, or the error averaged over tasks with the weights held out."""
+    if held_out.scores is not None:
+        return held_out.scores
+    scale = np.array([_scale(task, scoring) for task in data.tasks])
+    if (scale == 0).any():
+        flat = [task.label for task, value in zip(data.tasks, scale, strict=True) if value == 0]
+        everything = len(flat) == data.m
+        warn_user(
+            f"the targets of task(s) {names_of(flat)} are {'all 0' if scoring == 'neg_amse' else 'constant'}: "
+            f"{scoring[4:]} is undefined there. {'Scored by neg_mse.' if everything else 'They are left out of the score.'}"
+        )
+        if everything:
+            scale = np.ones_like(scale)
+    weight = np.where(scale > 0, held_out.weight, 0.0)
+    error = np.nan_to_num(held_out.mse) / np.where(scale > 0, scale, 1.0)[:, None, None]
+    total = weight.sum(axis=1)
+    if (total == 0).any():
+        raise ValueError(
+            f"fold {int(np.argmin(total))} holds out only tasks whose targets are constant. Use scoring='neg_mse'."
+        )
+    return -np.einsum("fi,fikl->fkl", weight, error) / total[:, None, None]
+
+
+def _scale(task: Task, scoring: str) -> float:
+    """What a task's squared errors are divided by: its variance or mean square over all rows."""
+    if scoring == "neg_mse":
+        return 1.0
+    centre = float(np.average(task.y, weights=task.weight)) if scoring == "neg_nmse" else 0.0
+    if scoring == "neg_nmse" and np.ptp(task.y) == 0.0:
+        return 0.0
+    return float(np.average((task.y - centre) ** 2, weights=task.weight))
+
+
+def standard_errors(scores: Floats) -> Floats:
+    """(K, L) of the mean over folds; 0 with a single fold."""
+    folds = len(scores)
+    return scores.std(axis=0, ddof=1) / np.sqrt(folds) if folds > 1 else np.zeros(scores.shape[1:])
+
+
+def choose(scores: Floats, surface: Surface, selection: str) -> tuple[int, int]:
+    """The point with the best mean score, or ("1se") the simplest within one standard error of it.
+
+    Simplest: fewest non-zero rows, then fewest entries, then the largest lam; so are ties broken.
+    """
+    mean = scores.mean(axis=0)
+    best = np.unravel_index(int(np.argmax(mean)), mean.shape)
+    slack = standard_errors(scores)[best] if selection == "1se" else 0.0
+    return _simplest(surface, mean >= mean[best] - slack)
+
+
+def _simplest(surface: Surface, eligible: np.ndarray) -> tuple[int, int]:
+    at = np.argwhere(eligible)
+    k, l = at.T
+    order = np.lexsort((-surface.thetas[k, l], -surface.lams[k], surface.n_entries[k, l], surface.n_rows[k, l]))
+    return int(at[order[0], 0]), int(at[order[0], 1])
+
+
+def information(surface: Surface, data: TaskData, criterion: str) -> Floats:
+    """(K, L), smaller is better: AIC, BIC or EBIC of every point, tasks having noise variances of their own.
+
+        sum_i  n_i log(RSS_i / n_i) + c_i df_i,    c_i = 2 (AIC), log n_i (BIC)
+
+    with df_i the number of non-zero coefficients of task i (unbiased for the lasso: Zou, Hastie and Tibshirani 2007);
+    EBIC adds 2 log (d choose df_i) to BIC (Chen and Chen 2008, gamma = 1). Points where a task has more than n_i / 2
+    coefficients are not candidates (inf): there RSS says nothing about the noise any more.
+    """
+    n = np.array([float(len(task.y)) for task in data.tasks])
+    d = len(surface.features)
+    counts = np.stack([np.diff(surface.of_task(i).indptr) for i in range(data.m)], axis=1)  # (solutions, m)
+    yy = np.array([max(float(task.y @ task.y), np.finfo(float).tiny) for task in data.tasks])
+    rss = np.maximum(surface.losses, 1e-15 * yy)
+    value = n * np.log(rss / n) + counts * (2.0 if criterion == "aic" else np.log(n))
+    if criterion == "ebic":
+        value += 2.0 * (gammaln(d + 1) - gammaln(counts + 1) - gammaln(d - counts + 1))
+    out = np.where((counts <= n / 2).all(axis=1), value.sum(axis=1), np.inf)
+    return np.asarray(out[surface.last])

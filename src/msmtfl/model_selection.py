@@ -1,0 +1,360 @@
+"""Estimators that choose lam and theta themselves, by cross-validation or an information criterion."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from .checks import check_count, check_flag, check_positive
+from .cross_validation import (
+    CRITERIA,
+    ERRORS,
+    HeldOut,
+    Scorer,
+    choose,
+    cross_validate,
+    fold_scores,
+    information,
+    read_splits,
+    standard_errors,
+)
+from .designs import Floats
+from .gram import BUDGET, gram_caches
+from .grids import Grid, read_grid
+from .lasso import Lassos
+from .linear import MultiTaskLinear
+from .monitor import Progress, one_blas_thread, with_callbacks
+from .penalties import CappedRows
+from .problem import Problem
+from .stages import CONVEX, run_stages
+from .surface import Surface, solve_surface
+from .threads import count
+from .thresholds import unit
+
+
+class GridSearch(MultiTaskLinear):
+    """What models that search a grid share. A model says which grid (`_grid`) and how many stages (`_stages`)."""
+
+    def _grid(self, problem: Problem) -> Grid:
+        raise NotImplementedError
+
+    def _stages(self) -> int:
+        raise NotImplementedError
+
+    def _check_params(self) -> None:
+        self._check_common()
+        check_flag("verbose", self.verbose)
+        check_count("max_stages", self._stages())
+        if self.memory_budget is not None:
+            check_positive("memory_budget", self.memory_budget)
+        if self.selection not in ("min", "1se", *CRITERIA):
+            raise ValueError(
+                f"selection must be 'min', '1se' (with folds) or 'aic', 'bic', 'ebic' (without), got {self.selection!r}."
+            )
+
+    def _fit(self, X: Any, y: Any, task: Any, sample_weight: Any, groups: Any) -> None:
+        self._check_params()
+        with one_blas_thread():
+            problem = self._pose(X, y, task, sample_weight)
+            data, grid = problem.data, self._grid(problem)
+            by_folds = self.selection not in CRITERIA
+            splits = read_splits(self.cv, X, y, groups, data, self.random_state) if by_folds else []
+            scorer = None
+            if by_folds and not (isinstance(self.scoring, str) and self.scoring in ERRORS):
+                scorer = Scorer(self.scoring, X, y, sample_weight, data)
+            side_by_side = min(count(self.n_jobs), max(len(splits), 1))
+            budget = (self.memory_budget or BUDGET) / (1 + side_by_side)
+            steps = len(grid.lams) * (len(splits) + 1)
+            with Progress(steps, "lams", self.verbose, self) as progress:
+                grams = gram_caches(problem.designs, reuse=by_folds, budget=budget, n_jobs=self.n_jobs)
+
+                def solve(part: Problem) -> Surface:
+                    of_part = gram_caches(part.designs, reuse=True, budget=budget)
+                    return solve_surface(
+                        part, grid, max_stages=self._stages(), grams=of_part, tick=progress.step, stop=progress.stop
+                    )
+
+                self.surface_ = solve_surface(
+                    problem,
+                    grid,
+                    max_stages=self._stages(),
+                    n_jobs=self.n_jobs,
+                    grams=grams,
+                    tick=progress.step,
+                    stop=progress.stop,
+                )
+                if by_folds:
+                    held_out = cross_validate(
+                        problem, splits, solve, scorer=scorer, n_jobs=self.n_jobs, stop=progress.stop
+                    )
+                    k, l = self._choose(held_out, problem)
+                else:
+                    k, l = self._choose_without_folds(problem)
+            self.n_splits_ = len(splits)
+            self.best_index_ = (k, l)
+            self.lams_, self.thetas_ = grid.lams, grid.thetas
+            lassos = Lassos(
+                problem.designs, positive=self.positive, units=problem.units, grams=grams, n_jobs=self.n_jobs
+            )
+            lassos.warm(self.surface_.coef(k, l))
+            penalty = CappedRows(float(grid.lams[k]), float(grid.thetas[k, l]), problem.factors)
+            solution = run_stages(penalty, lassos, max_stages=self._stages(), tol=self.tol, max_iter=self.max_iter or 0)
+            if solution.converged and self._stages() == 1:
+                solution = replace(solution, reason=CONVEX)
+        self._store(problem, lassos, solution, penalty)
+
+    def _choose(self, held_out: HeldOut, problem: Problem) -> tuple[int, int]:
+        surface = self.surface_
+        scores = fold_scores(held_out, problem.data, self.scoring)
+        mean = scores.mean(axis=0)
+        columns = self._columns(problem)
+        columns["mean_test_score"] = mean
+        columns["std_test_score"] = scores.std(axis=0)
+        columns["se_test_score"] = standard_errors(scores)
+        columns["rank_test_score"] = np.searchsorted(np.sort(-mean.ravel()), -mean) + 1
+        for f, of_fold in enumerate(scores):
+            columns[f"split{f}_test_score"] = of_fold
+        results = {name: values.reshape(-1) for name, values in columns.items()}
+        results["test_mse"] = _cells(held_out.mse)
+        results["test_weight"] = _cells(np.broadcast_to(held_out.weight[..., None, None], held_out.mse.shape))
+        self.cv_results_ = results
+        k, l = choose(scores, surface, self.selection)
+        self.best_score_ = float(mean[k, l])
+        return k, l
+
+    def _choose_without_folds(self, problem: Problem) -> tuple[int, int]:
+        values = information(self.surface_, problem.data, self.selection)
+        columns = self._columns(problem)
+        columns[self.selection] = values
+        self.cv_results_ = {name: column.reshape(-1) for name, column in columns.items()}
+        if np.isinf(values).all():
+            raise ValueError(
+                f"selection={self.selection!r} has no candidate: at every point some task has more coefficients than half "
+                "its rows. Use larger lams, or cross-validation (selection='min')."
+            )
+        k, l = choose(-values[None], self.surface_, "min")
+        self.best_score_ = float(-values[k, l])
+        return k, l
+
+    def _columns(self, problem: Problem) -> dict[str, np.ndarray]:
+        surface = self.surface_
+        lam = np.repeat(surface.lams[:, None], surface.thetas.shape[1], axis=1)
+        ratio = surface.thetas / unit(1.0, problem.m, problem.rho_bar) / lam
+        names = ("n_rows", "n_entries", "n_stages", "converged")
+        return {"lam": lam, "theta": surface.thetas, "theta_ratio": ratio} | {n: getattr(surface, n) for n in names}
+
+
+def _cells(values: Floats) -> np.ndarray:
+    """(folds, m, K, L) as one entry (folds, m) per point, so that the results make a table."""
+    out = np.empty(values.shape[2] * values.shape[3], dtype=object)
+    for p, (k, l) in enumerate(np.ndindex(values.shape[2:])):
+        out[p] = values[:, :, k, l]
+    return out
+
+
+class MSMTFLCV(GridSearch):
+    r"""MSMTFL with lam and theta chosen by cross-validation: give it data, it does the rest.
+
+    The whole (lam, theta) surface is solved on every training fold, for about the price of one lasso path each; see
+    :func:`regularization_surface`. All folds use the same lams and thetas, taken from all data.
+
+    Parameters
+    ----------
+    lams : int or array of shape (K,), default=50
+        How many, from lam_max to `lam_min_ratio` lam_max, or the values themselves in any order.
+    theta_ratios : array of shape (L,), optional
+        theta in units of m lam / rho_bar; by default six from 1 to max(50, 11 m), and inf: the lasso is always among the
+        candidates.
+    thetas : array of shape (L,) or (K, L), optional
+        Instead of ratios; inf allowed.
+    lam_min_ratio : float, optional
+        By default 1e-2, or 1e-3 if every task has more samples than features.
+    cv : int, splitter or iterable of (train, test), default=5
+        A number: folds stratified by task (:class:`TaskKFold`); for a 2-D y rows are dealt out, a row being held out in
+        all tasks. Every training fold needs rows of every task.
+    scoring : {"neg_nmse", "neg_amse", "neg_mse"}, scorer name or callable, default="neg_nmse"
+        Held-out squared error of a task over its variance (its mean square; 1), averaged over tasks with the weights of
+        the rows held out; or a scikit-learn scorer. Greater is better.
+    selection : {"min", "1se", "aic", "bic", "ebic"}, default="min"
+        The best mean score; or the simplest model within one standard error of it (fewest features, then coefficients,
+        then the largest lam); or an information criterion, without folds.
+    task_column, max_stages, fit_intercept, standardize, positive, penalty_factors, relax, tol, max_iter, unknown_task
+        As for :class:`MSMTFL`.
+    random_state : int, RandomState or None, default=0
+        Deals out the rows when `cv` is a number.
+    n_jobs : int, optional
+        Threads over folds. The result is the same to rounding.
+    memory_budget : float, optional
+        Bytes for Gram matrices, by default 1 GiB.
+    verbose : bool, default=False
+        Show a progress bar.
+
+    Attributes
+    ----------
+    lam_, theta_, best_index_, best_score_ : the choice; its place (k, l) in the grid, its score
+    surface_ : :class:`Surface` on all data
+    cv_results_ : dict of arrays, one entry per point (lam outer), ready for a table: lam, theta, theta_ratio, n_rows,
+        n_entries, mean_test_score, std_test_score, se_test_score, rank_test_score, split0_test_score, ...; test_mse and
+        test_weight hold an array (folds, m) per point
+    lams_, thetas_, n_splits_
+    coef_, intercept_, tasks_, stages_, certificate_ ... : those of :class:`MSMTFL` at (lam_, theta_), refitted on all data
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import MSMTFLCV
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.standard_normal((90, 20)), np.repeat(["north", "south", "west"], 30)
+    >>> y = 2 * X[:, 0] - X[:, 3] + 0.1 * rng.standard_normal(90)
+    >>> model = MSMTFLCV().fit(X, y, task=task)
+    >>> model.coef_.round(1)[:, [0, 3]]
+    array([[ 2., -1.],
+           [ 2., -1.],
+           [ 2., -1.]])
+    >>> model.surface_
+    Surface(50 lams x 7 thetas, 3 tasks, 20 features, 200 solves)
+    """
+
+    def __init__(
+        self,
+        lams=50,
+        *,
+        theta_ratios=None,
+        thetas=None,
+        lam_min_ratio=None,
+        cv=5,
+        scoring="neg_nmse",
+        selection="min",
+        task_column=None,
+        max_stages=10,
+        fit_intercept=True,
+        standardize=False,
+        positive=False,
+        penalty_factors=None,
+        relax=False,
+        tol=1e-8,
+        max_iter=None,
+        unknown_task="error",
+        random_state=0,
+        n_jobs=None,
+        memory_budget=None,
+        verbose=False,
+    ):
+        self.lams = lams
+        self.theta_ratios = theta_ratios
+        self.thetas = thetas
+        self.lam_min_ratio = lam_min_ratio
+        self.cv = cv
+        self.scoring = scoring
+        self.selection = selection
+        self.task_column = task_column
+        self.max_stages = max_stages
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.positive = positive
+        self.penalty_factors = penalty_factors
+        self.relax = relax
+        self.tol = tol
+        self.max_iter = max_iter
+        self.unknown_task = unknown_task
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.memory_budget = memory_budget
+        self.verbose = verbose
+
+    def _grid(self, problem: Problem) -> Grid:
+        return read_grid(problem, self.lams, self.theta_ratios, self.thetas, self.lam_min_ratio)
+
+    def _stages(self) -> int:
+        return self.max_stages
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None) -> MSMTFLCV:
+        """Fit.
+
+        Parameters
+        ----------
+        X, y, task, sample_weight : as for :meth:`MSMTFL.fit`; held-out errors use the weights too
+        groups : (N,) labels, optional
+            Rows of one group (a patient, a speaker) stay in one fold.
+
+        Returns
+        -------
+        self
+        """
+        self._fit(X, y, task, sample_weight, groups)
+        self.theta_ = float(self.thetas_[self.best_index_])
+        return self
+
+
+class LassoMTLCV(GridSearch):
+    """Independent lassos, one per task, with one lam for all chosen by cross-validation: the baseline of MSMTFLCV.
+
+    Parameters and attributes are those of :class:`MSMTFLCV` but for theta and max_stages.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import LassoMTLCV
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.standard_normal((60, 4)), np.repeat([0, 1], 30)
+    >>> y = X[:, 0] + 0.1 * rng.standard_normal(60)
+    >>> model = LassoMTLCV(selection="1se").fit(X, y, task=task)
+    >>> np.count_nonzero(model.coef_, axis=1)
+    array([1, 1])
+    """
+
+    def __init__(
+        self,
+        lams=50,
+        *,
+        lam_min_ratio=None,
+        cv=5,
+        scoring="neg_nmse",
+        selection="min",
+        task_column=None,
+        fit_intercept=True,
+        standardize=False,
+        positive=False,
+        penalty_factors=None,
+        relax=False,
+        tol=1e-8,
+        max_iter=None,
+        unknown_task="error",
+        random_state=0,
+        n_jobs=None,
+        memory_budget=None,
+        verbose=False,
+    ):
+        self.lams = lams
+        self.lam_min_ratio = lam_min_ratio
+        self.cv = cv
+        self.scoring = scoring
+        self.selection = selection
+        self.task_column = task_column
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.positive = positive
+        self.penalty_factors = penalty_factors
+        self.relax = relax
+        self.tol = tol
+        self.max_iter = max_iter
+        self.unknown_task = unknown_task
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.memory_budget = memory_budget
+        self.verbose = verbose
+
+    def _grid(self, problem: Problem) -> Grid:
+        return read_grid(problem, self.lams, thetas=[np.inf], lam_min_ratio=self.lam_min_ratio)
+
+    def _stages(self) -> int:
+        return 1
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None) -> LassoMTLCV:
+        """Fit; see :meth:`MSMTFLCV.fit`."""
+        self._fit(X, y, task, sample_weight, groups)
+        return self
