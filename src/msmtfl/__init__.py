@@ -2,6 +2,7 @@
 
 from .estimators import MSMTFL, LassoMTL
 from .folds import TaskKFold
+from .inference import bootstrap_intervals, stability_selection
 from .model_selection import MSMTFLCV, LassoMTLCV
 from .surface import regularization_surface
 from .tasks import stack_tasks
@@ -14,6 +15,8 @@ __all__ = [
     "LassoMTL",
     "LassoMTLCV",
     "TaskKFold",
+    "bootstrap_intervals",
     "regularization_surface",
+    "stability_selection",
     "stack_tasks",
 ]

@@ -30,7 +30,7 @@ KKT = cython.declare(cython.double, 1e-11)  # relative excess over a_j that coun
 SHORT = cython.declare(cython.Py_ssize_t, 8)  # below this length a plain loop beats a call
 SMALL = cython.declare(cython.Py_ssize_t, 40)  # below this order plain substitution beats dtrsv
 TILE = cython.declare(cython.Py_ssize_t, 2048)  # entries of a long gradient that stay in the first cache
-TIES = cython.declare(cython.Py_ssize_t, 8)  # with more features at their bound the projection is left to Python
+TIES = cython.declare(cython.Py_ssize_t, 24)  # with more features at their bound the projection is left to Python
 WIDE = cython.declare(cython.double, 1e4)  # likewise where column lengths differ by more than this
 HUGE = cython.declare(cython.double, 1e300)  # a weight above this excludes the feature
 
@@ -231,10 +231,11 @@ class ActiveSet:
             self.pos[j] = -1
 
     def _make_room(self, n: cython.Py_ssize_t):
-        """Arrays by position for supports up to n"""
+        """Arrays by position for supports up to n; the vectors have room for some features tied with them"""
         self.ld = n
         self.U = np.empty(n * n)
-        numbers: cython.double[::1] = np.zeros(6 * n + TIES * (n + TIES))
+        n += TIES
+        numbers: cython.double[::1] = np.zeros(6 * n + TIES * n)
         marks: cython.int[::1] = np.zeros(3 * n, dtype=np.intc)
         self.w, self.z, self.b = numbers[:n], numbers[n : 2 * n], numbers[2 * n : 3 * n]
         self.x, self.w_saved, self.s_saved = numbers[3 * n : 4 * n], numbers[4 * n : 5 * n], numbers[5 * n : 6 * n]
@@ -860,8 +861,6 @@ class ActiveSet:
         reach: cython.double
         if q <= 0:
             return q == 0
-        if n > self.ld:  # scratch by position does not reach
-            return False
         # z: the entries, b: their signs (0: unconstrained), x: their units, act_saved: held places, s_saved: the move
         for p in range(n):
             j = self.act[p] if p < self.k else self.tie[p - self.k]

@@ -265,13 +265,16 @@ def nearest(design: Design, w: Floats, a: Floats, aim: Floats, unit: Floats, pos
 
 
 def _row_space(design: Design, E: Ints, length: Floats) -> Floats:
-    """An orthonormal basis (rank, |E|) of the row space of X_E with columns of unit length."""
+    """A basis (rank, |E|) of the row space of X_E with columns of unit length."""
     X = design.columns(E)
     if X is None:
         values, vectors = np.linalg.eigh(design.gram_rows(E)[:, E] / np.outer(length, length))
         return np.asarray(vectors[:, values > 1e-12 * len(E)].T)
-    _, values, right = np.linalg.svd(X / length, full_matrices=False)
-    return np.asarray(right[values > 1e-10 * values[0]])
+    R, order = qr(np.linalg.qr(X / length, mode="r"), mode="r", pivoting=True)
+    pivots = np.abs(np.diag(R))
+    out = np.empty((int((pivots > 1e-10 * pivots[0]).sum()), len(E)))
+    out[:, order] = R[: len(out)]
+    return out
 
 
 def _slide(v: Floats, N: Floats, goal: Floats, sign: Floats) -> Floats:

@@ -28,7 +28,7 @@ from .linear import MultiTaskLinear
 from .monitor import Progress, one_blas_thread, with_callbacks
 from .penalties import CappedRows
 from .problem import Problem
-from .stages import CONVEX, run_stages
+from .stages import CONVEX, Solution, run_stages
 from .surface import Surface, solve_surface
 from .threads import count
 from .thresholds import unit
@@ -100,10 +100,15 @@ class GridSearch(MultiTaskLinear):
             )
             lassos.warm(self.surface_.coef(k, l))
             penalty = CappedRows(float(grid.lams[k]), float(grid.thetas[k, l]), problem.factors)
-            solution = run_stages(penalty, lassos, max_stages=self._stages(), tol=self.tol, max_iter=self.max_iter or 0)
-            if solution.converged and self._stages() == 1:
-                solution = replace(solution, reason=CONVEX)
+            solution = self._refit(penalty, lassos, int(self.surface_.n_stages[k, l]))
+            if not solution.converged and solution.stages[-1].dual_gap <= self.tol:
+                solution = replace(solution, reason=self.surface_.stopping_reason[k, l])
         self._store(problem, lassos, solution, penalty)
+
+    def _refit(self, penalty: CappedRows, lassos: Lassos, stages: int) -> Solution:
+        """The point of the surface once more, with as many stages, but with certificates."""
+        solution = run_stages(penalty, lassos, max_stages=stages, tol=self.tol, max_iter=self.max_iter or 0)
+        return replace(solution, reason=CONVEX) if solution.converged and self._stages() == 1 else solution
 
     def _choose(self, held_out: HeldOut, problem: Problem) -> tuple[int, int]:
         surface = self.surface_

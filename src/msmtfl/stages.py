@@ -28,6 +28,10 @@ ASKED = "stopped: a callback asked to"
 ONE_STAGE = "one stage: the lasso"
 CONVEX = "converged: the lasso is convex, one stage solves it"
 FIRST_ONLY = "one stage, as asked: max_stages=1"
+CROWDED = (
+    "stopped: the next stage would leave more features un-penalised than there are independent samples in most tasks. "
+    "Choose a larger theta or lam"
+)
 UNFINISHED = "stopped: the solver ran out of rounds"
 UNSOLVED = "stopped: stage {} is not solved to tol (relative duality gap {:.1e} > {:.0e}). Raise {}"
 

@@ -3,7 +3,8 @@
 Stage 1 does not depend on theta: it is solved once per lam, warm from the lam before. A later stage depends on theta only
 through the rows that it caps: at one lam every set of capped rows is solved once, whichever theta asks for it. (Where
 a stage's minimiser is not unique the answer is the one nearest to the stage before, so there the sets before
-count too.) Objectives and certificates are computed on X, by other code, when they are asked for.
+count too. Where the next stage would interpolate in most tasks, a point stops short of it: such stages are not unique,
+say nothing about other data, and would take most of the time.) Objectives and certificates are computed on X, by other code, when they are asked for.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from .lasso import OVERRUN, SLID, Lassos
 from .monitor import Progress, one_blas_thread
 from .penalties import CappedRows
 from .problem import Problem, pose
-from .stages import REPEATS, UNFINISHED, algorithm_1
+from .stages import CROWDED, REPEATS, UNFINISHED, algorithm_1
 from .tasks import read_training
 from .threads import count, each
 
@@ -93,14 +94,19 @@ class Surface:
             row[self.solved[s].at] = self.solved[s].values
         return out
 
+    @cached_property
+    def _by_task(self) -> sparse.csr_array:
+        """(m * solutions, d): the coefficients of all solutions, task outer."""
+        m, d, count = len(self.tasks), len(self.features), len(self.solved)
+        at = np.concatenate([solved.at for solved in self.solved])
+        solution = np.repeat(np.arange(count), [len(solved.at) for solved in self.solved])
+        values = np.concatenate([solved.values for solved in self.solved])
+        return sparse.csr_array((values, (at // d * count + solution, at % d)), shape=(m * count, d))
+
     def of_task(self, i: int) -> sparse.csr_array:
         """(solutions, d): task i's coefficients in all solutions."""
-        d = len(self.features)
-        cuts = [np.searchsorted(solved.at, (i * d, (i + 1) * d)) for solved in self.solved]
-        at = [solved.at[low:high] - i * d for solved, (low, high) in zip(self.solved, cuts, strict=True)]
-        values = [solved.values[low:high] for solved, (low, high) in zip(self.solved, cuts, strict=True)]
-        ends = np.concatenate([[0], np.cumsum([len(part) for part in at])])
-        return sparse.csr_array((np.concatenate(values), np.concatenate(at), ends), shape=(len(self.solved), d))
+        count = len(self.solved)
+        return self._by_task[i * count : (i + 1) * count]
 
     def coef(self, k: int, l: int) -> Floats:
         """(m, d): coefficients at lams[k] and thetas[k, l], in the data's units."""
@@ -255,7 +261,9 @@ def regularization_surface(
 ) -> Surface:
     """MSMTFL on a whole grid of (lam, theta), for little more than the price of one lasso path.
 
-    Every point is what ``MSMTFL(lam, theta)`` gives on its own.
+    Every point is what ``MSMTFL(lam, theta)`` gives on its own, but for one thing: where the next stage would leave more
+    features un-penalised than there are independent samples, in most tasks, the point keeps the stage before it (see its
+    `stopping_reason`; MSMTFL itself goes on, and warns).
 
     Parameters
     ----------
@@ -367,6 +375,8 @@ class _Walk:
     def __init__(self, problem: Problem, grid: Grid, lassos: Lassos, max_stages: int):
         self.problem, self.grid, self.max_stages = problem, grid, max_stages
         self.path, self.further = lassos, lassos.twin()
+        self.orders = np.array([design.order for design in problem.designs])
+        self.usable = np.stack([design.squares > 0 for design in problem.designs], axis=1).astype(float)  # (d, m)
         self.back = False
         self.solved: list[Solved] = []
         self.points: dict[tuple[int, int], tuple[tuple[int, ...], str]] = {}  # (k, l): chain of stages, reason
@@ -388,11 +398,18 @@ class _Walk:
         chain: list[int] = []
 
         def solve(capped: np.ndarray, before: int) -> tuple[int, str]:
+            if chain and self._crowded(capped):
+                return before, CROWDED
             chain.append(self._stage(capped, before))
             return chain[-1], "" if self.solved[chain[-1]].finished else UNFINISHED
 
         reason = algorithm_1(lambda place: self.norms[place] >= theta, solve, NONE, self.max_stages)
         return tuple(chain), reason
+
+    def _crowded(self, capped: np.ndarray) -> bool:
+        """Whether in most tasks more features would be un-penalised than there are independent samples."""
+        free = capped @ self.usable  # (m,)
+        return bool(np.count_nonzero(free > self.orders) > 0.5 * len(free))
 
     def _stage(self, capped: np.ndarray, before: int) -> int:
         """The place in `solved` of the stage with these rows capped."""

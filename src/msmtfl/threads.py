@@ -27,6 +27,8 @@ def count(n_jobs: int | None) -> int:
 
 def shares(n: int, n_jobs: int | None) -> list[slice]:
     """n items cut into one piece per thread."""
+    if n_jobs in (None, 1):
+        return [slice(0, n)]
     ends = np.linspace(0, n, min(count(n_jobs), max(n, 1)) + 1).astype(int)
     return [slice(int(low), int(high)) for low, high in pairwise(ends)]
 

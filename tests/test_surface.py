@@ -1,0 +1,379 @@
+"""The (lam, theta) surface: every point is a fit of its own, and nothing is solved twice."""
+
+import pickle
+import re
+import signal
+import threading
+import warnings
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import oracles
+import pytest
+
+from msmtfl import MSMTFL, LassoMTL, regularization_surface, stack_tasks
+from msmtfl.gram import Gram
+from msmtfl.grids import default_ratios, read_grid
+from msmtfl.lasso import Lassos
+from msmtfl.monitor import Progress
+from msmtfl.problem import pose
+from msmtfl.stages import CROWDED
+from msmtfl.surface import solve_surface
+from msmtfl.tasks import read_training
+
+
+def make_tasks(seed=0, **options):
+    return stack_tasks(*oracles.random_tasks(seed, **{"m": 3, "n": [25, 30, 35], "d": 15, "noise": 0.5, **options}))
+
+
+def correlated(X, rng):
+    return 0.2 * X + rng.standard_normal((len(X), 3)) @ rng.standard_normal((3, X.shape[1])) + 2.0
+
+
+def some_factors(d, m):
+    """Factors with zeros and infinities in them."""
+    factors = np.random.default_rng(1).uniform(0.5, 2.0, (d, m))
+    factors[0], factors[1, 0], factors[2, 1], factors[5] = 0.0, 0.0, np.inf, np.inf
+    return factors
+
+
+# how the tasks are made, and what the models are told
+PROBLEMS = {
+    "one task": ({"m": 1, "n": 40}, {}),
+    "many tasks": ({"m": 12, "n": 20}, {}),
+    "fewer rows than features": ({"n": [15, 20, 25], "d": 40}, {}),
+    "no intercept": ({}, {"fit_intercept": False}),
+    "standardize": ({"n": [15, 20, 25], "d": 30}, {"standardize": True}),
+    "positive": ({}, {"positive": True}),
+    "factors": ({}, {"penalty_factors": some_factors(15, 3)}),
+    "factors, standardize, positive": (
+        {},
+        {"penalty_factors": some_factors(15, 3), "standardize": True, "positive": True},
+    ),
+    "sample weights": ({}, {}),
+    "correlated columns": ({"d": 20}, {}),
+    "two stages at most": ({"n": 20, "d": 30, "active": 12, "noise": 1.0}, {"max_stages": 2}),
+}
+
+
+def make_problem(name):
+    """X, y, task, weight, options"""
+    tasks, options = PROBLEMS[name]
+    X, y, task = make_tasks(**tasks)
+    rng = np.random.default_rng(2)
+    if name == "correlated columns":
+        X = correlated(X, rng)
+    weight = rng.uniform(0.1, 2.0, len(y)) if name == "sample weights" else None
+    return X, y, task, weight, options
+
+
+def cold(surface, k, l, X, y, options=None, **data):
+    """The fit of one point from nothing."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return MSMTFL(surface.lams[k], surface.thetas[k, l], **(options or {})).fit(X, y, **data)
+
+
+def assert_point(surface, k, l, model):
+    """The point is the cold fit, or the last of its stages that is not crowded."""
+    assert not model.warm_start
+    stage = model.stages_[surface.n_stages[k, l] - 1]
+    size = np.abs(stage.coef).max() or 1.0
+    np.testing.assert_allclose(surface.coef(k, l) / size, stage.coef / size, rtol=0, atol=1e-8)
+    assert surface.objective[k, l] == pytest.approx(stage.objective, rel=1e-10)
+    np.testing.assert_array_equal(surface.free_rows(k, l), stage.free_rows)
+    if surface.stopping_reason[k, l] != CROWDED:
+        assert surface.n_stages[k, l] == model.n_stages_
+        assert surface.converged[k, l] == model.converged_
+        assert surface.stopping_reason[k, l] == model.stopping_reason_
+        np.testing.assert_allclose(surface.intercept(k, l), model.intercept_, rtol=1e-8, atol=1e-8)
+
+
+def assert_equal(one, two, tolerance=1e-10):
+    """Two surfaces are the same to rounding."""
+    np.testing.assert_allclose(two.thetas, one.thetas, rtol=1e-12)
+    np.testing.assert_array_equal(two.n_stages, one.n_stages)
+    size = np.abs(one.coefs(one.last.ravel())).max()
+    np.testing.assert_allclose(two.coefs(two.last.ravel()), one.coefs(one.last.ravel()), rtol=0, atol=tolerance * size)
+
+
+# ------------------------------------------------------------------ every point is a fit of its own
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_points_equal_cold_fits(name):
+    X, y, task, weight, options = make_problem(name)
+    surface = regularization_surface(X, y, task=task, sample_weight=weight, lams=6, lam_min_ratio=0.02, **options)
+    for k, l in np.ndindex(surface.thetas.shape):
+        model = cold(surface, k, l, X, y, options, task=task, sample_weight=weight)
+        unique = all(stage.unique for stage in model.stages_[: surface.n_stages[k, l]])
+        assert surface.unique[k, l] == unique
+        if unique:
+            assert_point(surface, k, l, model)
+    assert surface.dual_gap.max() <= 1e-10
+    assert surface.unique.mean() > 0.7
+    assert surface.n_stages.max() > 1
+    assert surface.converged.mean() > (0.3 if name == "two stages at most" else 0.7)
+
+
+def test_points_stop_where_most_tasks_would_interpolate():
+    X, y, task = make_tasks(n=[12, 14, 40], d=60, active=20, noise=1.0)
+    surface = regularization_surface(X, y, task=task, lams=6)
+    crowded = surface.stopping_reason == CROWDED
+    assert 0 < crowded.sum() < crowded.size
+    assert not surface.converged[crowded].any()
+    for k, l in np.ndindex(surface.thetas.shape):
+        model = cold(surface, k, l, X, y, task=task)
+        free = [len(stage.free_rows) for stage in model.stages_]
+        assert max(free[: surface.n_stages[k, l]]) <= 13
+        if crowded[k, l]:
+            assert free[surface.n_stages[k, l]] > 13
+            assert_point(surface, k, l, model)
+
+
+def test_points_equal_cold_fits_on_isolet(isolet):
+    X, y, task = isolet
+    surface = regularization_surface(X, y, task=task, lams=3, lam_min_ratio=0.05, theta_ratios=[4, 16, np.inf])
+    assert surface.dual_gap.max() <= 1e-10
+    for k, l in np.ndindex(3, 3):
+        if surface.unique[k, l]:
+            assert_point(surface, k, l, cold(surface, k, l, X, y, task=task))
+    assert surface.unique.all(axis=0).any()
+
+
+def test_shared_features_with_missing_targets():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((40, 10))
+    Y = X[:, :3] @ rng.standard_normal((3, 4)) + 0.5 * rng.standard_normal((40, 4))
+    Y[:10, 1] = Y[30:, 3] = np.nan
+    surface = regularization_surface(X, Y, lams=4)
+    for k, l in np.ndindex(surface.thetas.shape):
+        assert_point(surface, k, l, cold(surface, k, l, X, Y))
+
+
+def test_stages_that_are_not_unique_repeat_exactly():
+    X, y, task = make_tasks(8, n=[10, 60, 60], d=40, active=20, noise=1.0)
+    one, two = (regularization_surface(X, y, task=task, lams=6) for _ in range(2))
+    assert 0 < one.unique.sum() < one.unique.size
+    np.testing.assert_array_equal(one.coefs(one.last.ravel()), two.coefs(two.last.ravel()))
+    for k, l in np.argwhere(one.unique):
+        assert_point(one, k, l, cold(one, k, l, X, y, task=task))
+
+
+def test_infinite_theta_is_the_lasso():
+    X, y, task = make_tasks()
+    surface = regularization_surface(X, y, task=task, lams=5)
+    assert (surface.thetas[:, -1] == np.inf).all()
+    for k, lam in enumerate(surface.lams):
+        lasso = LassoMTL(lam).fit(X, y, task=task)
+        np.testing.assert_allclose(surface.coef(k, -1), lasso.coef_, rtol=0, atol=1e-10)
+
+
+def test_a_constant_target():
+    X, _, task = make_tasks()
+    surface = regularization_surface(X, np.full(len(X), 0.1), task=task, lams=3)
+    assert surface.lam_max == 0.0
+    assert surface.n_entries.max() == surface.dual_gap.max() == surface.objective.max() == 0
+    np.testing.assert_allclose(surface.intercept(2, 0), 0.1, rtol=1e-14)
+
+
+# ------------------------------------------------------------------ the grid
+
+
+def test_default_grid():
+    X, y, task = make_tasks()
+    surface = regularization_surface(X, y, task=task, lams=4)
+    model = MSMTFL().fit(X, y, task=task)
+    np.testing.assert_allclose(surface.lams, model.lam_max_ * np.array([1, 0.1, 0.01, 0.001]), rtol=1e-12)
+    unit = model.theta_ / 8.0 / model.lam_  # of theta, per lam: see DESIGN of the ratio in `thresholds`
+    np.testing.assert_allclose(surface.thetas, np.outer(surface.lams * unit, default_ratios(3)), rtol=1e-12)
+    wide = regularization_surface(X[:, :10].repeat(4, axis=1), y, task=task, lams=2)
+    assert wide.lams[1] == pytest.approx(0.01 * wide.lam_max)
+    assert not surface.coef(0, 0).any()
+
+
+def test_the_users_order_is_kept():
+    X, y, task = make_tasks()
+    lams, ratios = np.array([0.05, 0.4, 0.01, 0.2]), np.array([8.0, 2.0, np.inf, 4.0])
+    given = regularization_surface(X, y, task=task, lams=lams, theta_ratios=ratios)
+    down, rising = np.argsort(-lams), np.argsort(ratios)
+    ordered = regularization_surface(X, y, task=task, lams=lams[down], theta_ratios=ratios[rising])
+    np.testing.assert_array_equal(given.lams, lams)
+    for k, l in np.ndindex(4, 4):
+        np.testing.assert_allclose(given.coef(down[k], rising[l]), ordered.coef(k, l), rtol=0, atol=1e-10)
+
+
+def test_ways_to_say_theta():
+    X, y, task = make_tasks()
+    ratios = regularization_surface(X, y, task=task, lams=3, theta_ratios=[2, 8])
+    assert_equal(ratios, regularization_surface(X, y, task=task, lams=3, thetas=ratios.thetas), 1e-14)
+    assert_equal(ratios, MSMTFL().surface(X, y, task=task, lams=3, theta_ratios=[2, 8]), 1e-14)
+    same = regularization_surface(X, y, task=task, lams=3, thetas=[0.5, np.inf])
+    np.testing.assert_array_equal(same.thetas, [[0.5, np.inf]] * 3)
+
+
+# ------------------------------------------------------------------ how it is solved
+
+
+@pytest.mark.parametrize("d", [15, 500], ids=["whole Gram matrices", "rows on demand"])
+def test_threads_change_nothing(d):
+    X, y, task = make_tasks(d=d)
+    one, two = (regularization_surface(X, y, task=task, lams=6, n_jobs=jobs) for jobs in (None, 2))
+    assert_equal(one, two)
+
+
+def test_a_small_budget_changes_nothing():
+    X, y, task = make_tasks(d=450, active=10)
+    lams = {"lams": 6, "lam_min_ratio": 0.05, "theta_ratios": [8, np.inf]}
+    surface = regularization_surface(X, y, task=task, **lams)
+    assert_equal(surface, regularization_surface(X, y, task=task, memory_budget=1, **lams))
+    problem = pose(read_training(X, y, task=task), fit_intercept=True, standardize=False, positive=False)
+    grams = [Gram(design, whole=False, may_form=False, most_rows=25) for design in problem.designs]
+    grid = read_grid(problem, lams["lams"], lams["theta_ratios"], lam_min_ratio=0.05)
+    assert_equal(surface, solve_surface(problem, grid, grams=grams))
+    assert all(gram.version > 0 for gram in grams)  # rows were given up and fetched again
+
+
+def test_every_capped_set_is_solved_once(monkeypatch):
+    calls = []
+    solve = Lassos.solve
+    monkeypatch.setattr(Lassos, "solve", lambda self, *rest, **more: calls.append(1) or solve(self, *rest, **more))
+    X, y, task = make_tasks()
+    thetas = np.geomspace(0.05, 5.0, 8)
+    surface = regularization_surface(X, y, task=task, lams=6, thetas=thetas)
+    assert len(calls) == len(surface.solved) < surface.n_stages.sum()
+    sets = {(solved.k, solved.capped.tobytes()) for solved in surface.solved}
+    assert len(sets) == len(surface.solved)
+    assert surface.unique.all()
+    again = regularization_surface(X, y, task=task, lams=6, thetas=np.tile(thetas, 3))
+    assert len(calls) == 2 * len(surface.solved)
+    assert_equal(surface, regularization_surface(X, y, task=task, lams=6, thetas=again.thetas[:, :8]))
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_ctrl_c_ends_it(monkeypatch, n_jobs):
+    """The signal reaches the main thread, which waits for the others."""
+    steps = []
+    step = Progress.step
+
+    def interrupt(self):
+        steps.append(1)
+        if len(steps) == 3:
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        step(self)
+
+    monkeypatch.setattr(Progress, "step", interrupt)
+    X, y, task = make_tasks(d=40)
+    with pytest.raises(KeyboardInterrupt):
+        regularization_surface(X, y, task=task, lams=5000, n_jobs=n_jobs)
+    assert len(steps) < 1000
+    monkeypatch.undo()
+    assert regularization_surface(X, y, task=task, lams=3, n_jobs=n_jobs).dual_gap.max() <= 1e-10
+
+
+def test_progress_is_shown_on_the_error_stream_if_asked_for(capsys):
+    X, y, task = make_tasks()
+    regularization_surface(X, y, task=task, lams=3)
+    assert capsys.readouterr() == ("", "")
+    regularization_surface(X, y, task=task, lams=3, verbose=True)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "3/3 lams [####" in shown.err
+
+
+# ------------------------------------------------------------------ the result
+
+
+@pytest.fixture(scope="module")
+def surface():
+    X, y, task = make_tasks()
+    return regularization_surface(X, y, task=np.array(["a", "b", "c"])[task], lams=4, theta_ratios=[2, 8])
+
+
+def test_views_of_the_coefficients_agree(surface):
+    assert surface.tasks.tolist() == ["a", "b", "c"]
+    assert surface.features.tolist() == [f"x{j}" for j in range(15)]
+    for k, l in np.ndindex(4, 2):
+        coef = surface.coef(k, l)
+        assert coef.shape == (3, 15)
+        np.testing.assert_array_equal(surface.sparse_coef(k, l).toarray(), coef)
+        np.testing.assert_array_equal(surface.support(k, l), coef != 0)
+        np.testing.assert_array_equal([surface.of_task(i)[[surface.last[k, l]]].toarray()[0] for i in range(3)], coef)
+        assert surface.n_entries[k, l] == np.count_nonzero(coef)
+        assert surface.n_rows[k, l] == np.count_nonzero(coef.any(axis=0))
+
+
+def test_to_frame_has_lam_outer(surface):
+    table = surface.to_frame()
+    known = ["lam", "theta", "objective", "dual_gap", "n_stages", "converged", "unique"]
+    assert table.columns[:7].tolist() == known
+    np.testing.assert_array_equal(table["lam"], surface.lams.repeat(2))
+    np.testing.assert_array_equal(table["theta"], surface.thetas.ravel())
+    for name in known[2:]:
+        np.testing.assert_array_equal(table[name], getattr(surface, name).ravel())
+    assert "4 lams x 2 thetas, 3 tasks, 15 features" in repr(surface)
+
+
+def test_pickling_keeps_everything_but_the_data(surface):
+    X, y, task = make_tasks(n=2000)
+    large = pickle.dumps(regularization_surface(X, y, task=task, lams=4, theta_ratios=[2, 8]))
+    assert len(large) < 0.05 * X.nbytes
+    again = pickle.loads(pickle.dumps(surface))
+    assert again.problem is None
+    assert again.to_frame().equals(surface.to_frame())
+    for k, l in np.ndindex(4, 2):
+        for name in ("coef", "intercept", "free_rows"):
+            np.testing.assert_array_equal(getattr(again, name)(k, l), getattr(surface, name)(k, l))
+
+
+def test_it_is_frozen(surface):
+    with pytest.raises(FrozenInstanceError):
+        surface.lams = surface.lams[:1]
+
+
+def test_it_does_not_change_with_the_arrays_given():
+    X, y, task = make_tasks()
+    lams, thetas = np.array([0.3, 0.1]), np.array([[1.0], [2.0]])
+    surface = regularization_surface(X, y, task=task, lams=lams, thetas=thetas)
+    lams[0], thetas[0] = 9.0, 9.0
+    np.testing.assert_array_equal(surface.lams, [0.3, 0.1])
+    np.testing.assert_array_equal(surface.thetas, [[1.0], [2.0]])
+
+
+# ------------------------------------------------------------------ bad input
+
+BAD = {
+    "no lam": ({"lams": []}, "non-empty 1-D"),
+    "lams=0": ({"lams": 0}, "at least 1.*got 0"),
+    "a lam of 0": ({"lams": [0.1, 0.0]}, r"lams\[1\] is 0"),
+    "a negative lam": ({"lams": [-0.1]}, r"lams\[0\] is -0.1"),
+    "NaN among lams": ({"lams": [0.1, np.nan]}, r"lams\[1\] is nan"),
+    "an infinite lam": ({"lams": [np.inf]}, r"lams\[0\] is inf"),
+    "2-D lams": ({"lams": [[0.1, 0.2]]}, r"1-D.*\(1, 2\)"),
+    "lams as text": ({"lams": "many"}, "lams must be numbers.*many"),
+    "lams=True": ({"lams": True}, "lams must be a count"),
+    "lams=5.0": ({"lams": 5.0}, "lams must be a count"),
+    "lam_min_ratio=0": ({"lam_min_ratio": 0}, "lam_min_ratio must be between 0 and 1"),
+    "lam_min_ratio=1": ({"lam_min_ratio": 1.0}, "lam_min_ratio must be between 0 and 1"),
+    "thetas beside ratios": ({"thetas": [1.0], "theta_ratios": [1.0]}, "not both"),
+    "thetas of another length": ({"lams": 3, "thetas": np.ones((2, 4))}, r"\(2, 4\).*\(3, k\)"),
+    "3-D thetas": ({"lams": 1, "thetas": np.ones((1, 1, 1))}, r"\(1, 1, 1\)"),
+    "no theta": ({"thetas": []}, "thetas is empty"),
+    "a theta of 0": ({"lams": 2, "thetas": [[1.0], [0.0]]}, r"thetas\[1, 0\] is 0"),
+    "a negative ratio": ({"theta_ratios": [1.0, -2.0]}, r"theta_ratios\[1\] is -2"),
+    "NaN among ratios": ({"theta_ratios": [np.nan]}, r"theta_ratios\[0\] is nan"),
+    "no ratio": ({"theta_ratios": []}, "theta_ratios is empty"),
+    "2-D ratios": ({"theta_ratios": [[1.0]]}, r"1-D.*\(1, 1\)"),
+    "ratios as text": ({"theta_ratios": ["high"]}, "theta_ratios must be numbers"),
+    "max_stages=0": ({"max_stages": 0}, "max_stages must be at least 1"),
+    "no memory": ({"memory_budget": 0}, "memory_budget must be > 0"),
+    "n_jobs=0": ({"n_jobs": 0}, "n_jobs"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_refused_with_the_place(name):
+    options, message = BAD[name]
+    X, y, task = make_tasks()
+    with pytest.raises(ValueError, match=re.compile(message, re.DOTALL)):
+        regularization_surface(X, y, task=task, **options)
