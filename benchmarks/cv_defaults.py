@@ -108,9 +108,7 @@ def main() -> int:
                 model = MSMTFLCV(**options).fit(*train[:2], task=train[2])
                 seconds = time.perf_counter() - began
             used = [np.count_nonzero(fitted.coef_.any(axis=0)) for fitted in (lasso, model)]
-            rows.append(
-                (error(lasso, test, train), error(model, test, train), *used, model.n_stages_ == 1, seconds)
-            )
+            rows.append((error(lasso, test, train), error(model, test, train), *used, model.n_stages_ == 1, seconds))
         if not rows:
             continue
         table = np.array(rows, dtype=float)

@@ -13,7 +13,6 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from scipy.special import gammaln
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import get_scorer
@@ -163,9 +162,10 @@ def _measure(
         if rows.size == 0:
             continue
         W = surface.of_task(i)
-        used, column = np.unique(W.indices, return_inverse=True)
-        coefs = sparse.csr_array((W.data, column, W.indptr), shape=(W.shape[0], len(used))).toarray()[places]
-        fitted = task.X[np.ix_(rows, used)] @ coefs.T + design.intercepts(W)[places]
+        used = np.flatnonzero(np.bincount(W.indices, minlength=data.d))
+        coefs = np.zeros((W.shape[0], len(used)))
+        coefs[np.repeat(np.arange(W.shape[0]), np.diff(W.indptr)), np.searchsorted(used, W.indices)] = W.data
+        fitted = task.X[np.ix_(rows, used)] @ coefs[places].T + design.intercepts(W)[places]
         weights = np.ones(len(rows)) if task.weight is None else task.weight[rows]
         weight[i] = weights.sum()
         mse[i] = weights @ (task.y[rows, None] - fitted) ** 2 / weight[i]

@@ -11,6 +11,7 @@ mean exceeds its spread so much that the subtraction would lose digits.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from threading import Lock
 from typing import Any, Protocol
 
@@ -112,6 +113,7 @@ class DenseRows:
         self.mean = shift + self.offset
         self.dead: Ints = np.empty(0, dtype=np.intp)
         self.whole: Floats | None = None
+        self.parts: dict[bytes, Floats] = {}  # Gram matrices of some of the rows, by their indices
         self.lock = Lock()
         if centre and np.isfinite(self.squares).all():  # otherwise the front door finds the place and says so
             self._centre()
@@ -163,6 +165,18 @@ class DenseRows:
                 self.whole = self._gram()
             return self.whole
 
+    def gather(self, outs: Sequence[Ints]) -> None:
+        """Form the Gram matrix as the sum of those of parts of the rows, and keep these: `outs` are the parts."""
+        self.parts = {out.tobytes(): _gram_of(self.held(out)) for out in outs}
+        self.whole = sum(self.parts.values(), np.zeros((self.d, self.d)))
+        if self.dead.size:
+            self.whole[self.dead] = 0.0
+            self.whole[:, self.dead] = 0.0
+
+    def held(self, rows: Ints) -> Floats:
+        """Some of the rows, centred as all are."""
+        return self.X[rows] - np.outer(self.u[rows], self.offset) if self.offset.any() else self.X[rows]
+
     def _gram(self) -> Floats:
         G = np.ascontiguousarray(self.X.T @ self.X)
         if self.centre and self.offset.any():
@@ -188,6 +202,10 @@ class DenseRows:
         return G
 
 
+def _gram_of(X: Floats) -> Floats:
+    return np.asarray(X.T @ X)
+
+
 class TrainingRows(DenseRows):
     """Dense rows without some of them: statistics are those of all rows less those left out; X is not copied.
 
@@ -203,7 +221,7 @@ class TrainingRows(DenseRows):
         self.u = total.u * self.kept
         self.n = float(self.u @ self.u)
         self.order = min(len(total.u) - len(out) - self.centre, self.d)
-        held = self._held()
+        held = total.held(out)
         self.shift = total.u[out] @ held / -self.n if self.centre else np.zeros(self.d)
         self.offset = total.offset + self.shift
         self.mean = total.mean + self.shift
@@ -227,11 +245,6 @@ class TrainingRows(DenseRows):
         far = self.squares[part] < OFFSET_SHARE * self.n * self.offset[part] ** 2
         return len(part) <= 0.25 * self.d and not far.any()
 
-    def _held(self) -> Floats:
-        """The rows left out, centred as all rows are."""
-        total = self.total
-        return total.X[self.out] - np.outer(total.u[self.out], total.offset)
-
     def _centred(self, features: Ints) -> Floats:
         return self.kept[:, None] * self.X[:, features] - np.outer(self.u, self.offset[features])
 
@@ -240,8 +253,8 @@ class TrainingRows(DenseRows):
         return self.kept * (self.X[:, used] @ w[used]) - self.u * (self.offset[used] @ w[used])
 
     def _gram(self) -> Floats:
-        held = self._held()
-        G = self.total.gram() - held.T @ held
+        part = self.total.parts.pop(self.out.tobytes(), None)
+        G = self.total.gram() - (_gram_of(self.total.held(self.out)) if part is None else part)
         if self.centre:
             G -= np.outer(self.n * self.shift, self.shift)
         if self.suspect.size:

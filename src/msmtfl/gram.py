@@ -102,15 +102,19 @@ def gram_caches(
 ) -> list[Gram]:
     """One Gram per task; whole where that pays and all of them fit into the budget (bytes)."""
     budget = BUDGET if budget is None else budget
-    d = designs[0].d
-    may_form = d <= WHOLE_AT_MOST and 8.0 * len(designs) * d**2 <= budget
+    d, whole = designs[0].d, may_form(designs, budget)
     most_rows = max(FEWEST_ROWS, int(budget / (8.0 * d * len(designs))))
 
     def cache(design: Design) -> Gram:
-        whole = may_form and wants_whole(design, reuse)
-        return Gram(design, whole=whole, may_form=may_form, most_rows=most_rows)
+        return Gram(design, whole=whole and wants_whole(design, reuse), may_form=whole, most_rows=most_rows)
 
     return each(cache, designs, n_jobs)
+
+
+def may_form(designs: Sequence[Design], budget: float) -> bool:
+    """Whether all tasks' whole Gram matrices are small enough to be formed."""
+    d = designs[0].d
+    return d <= WHOLE_AT_MOST and 8.0 * len(designs) * d**2 <= budget
 
 
 def wants_whole(design: Design, reuse: bool) -> bool:

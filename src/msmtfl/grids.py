@@ -13,7 +13,7 @@ from .designs import Floats
 from .problem import Problem
 
 N_RATIOS = 6  # of the default theta ratios, besides inf
-SMALL_SHARE, SMALLER_SHARE = 1e-2, 1e-3  # of lam_max where the lams end: n < d, n >= d in every task
+SMALL_SHARE, SMALLER_SHARE = 1e-3, 1e-4  # of lam_max where the lams end: n < d, n >= d in every task
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from .cross_validation import (
     standard_errors,
 )
 from .designs import Floats
-from .gram import BUDGET, gram_caches
+from .gram import BUDGET, gram_caches, may_form
 from .grids import Grid, read_grid
 from .lasso import Lassos
 from .linear import MultiTaskLinear
@@ -68,6 +68,8 @@ class GridSearch(MultiTaskLinear):
             budget = (self.memory_budget or BUDGET) / (1 + side_by_side)
             steps = len(grid.lams) * (len(splits) + 1)
             with Progress(steps, "lams", self.verbose, self) as progress:
+                if may_form(problem.designs, budget / (1 + len(splits))):
+                    data.gather(problem.designs, [split.train for split in splits])
                 grams = gram_caches(problem.designs, reuse=by_folds, budget=budget, n_jobs=self.n_jobs)
 
                 def solve(part: Problem) -> Surface:
@@ -175,7 +177,7 @@ class MSMTFLCV(GridSearch):
     thetas : array of shape (L,) or (K, L), optional
         Instead of ratios; inf allowed.
     lam_min_ratio : float, optional
-        By default 1e-2, or 1e-3 if every task has more samples than features.
+        By default 1e-3, or 1e-4 if every task has more samples than features.
     cv : int, splitter or iterable of (train, test), default=5
         A number: folds stratified by task (:class:`TaskKFold`); for a 2-D y rows are dealt out, a row being held out in
         all tasks. Every training fold needs rows of every task.

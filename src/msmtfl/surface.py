@@ -2,9 +2,10 @@
 
 Stage 1 does not depend on theta: it is solved once per lam, warm from the lam before. A later stage depends on theta only
 through the rows that it caps: at one lam every set of capped rows is solved once, whichever theta asks for it. (Where
-a stage's minimiser is not unique the answer is the one nearest to the stage before, so there the sets before
-count too. Where the next stage would interpolate in most tasks, a point stops short of it: such stages are not unique,
-say nothing about other data, and would take most of the time.) Objectives and certificates are computed on X, by other code, when they are asked for.
+a stage's minimiser is not unique the answer is the one nearest to the stage before, so there the sets before count
+too.) A point stops short of a stage that would interpolate in most tasks: such stages are not unique, say nothing about
+other data, and would take most of the time. Objectives and certificates are computed on X, by other code, when they are
+asked for.
 """
 
 from __future__ import annotations
@@ -273,7 +274,7 @@ def regularization_surface(
     thetas : (L,) or (K, L), instead of ratios; inf allowed
     fit_intercept, standardize, positive, penalty_factors, max_stages : as for :class:`MSMTFL`
     tol : accepted for symmetry with MSMTFL: solves are exact, and `dual_gap` says how exact
-    lam_min_ratio : by default 1e-2, or 1e-3 if every task has more samples than features
+    lam_min_ratio : by default 1e-3, or 1e-4 if every task has more samples than features
     n_jobs : threads; the result is the same to rounding
     memory_budget : bytes for Gram matrices, by default 1 GiB
     verbose : show a progress bar
@@ -377,6 +378,9 @@ class _Walk:
         self.path, self.further = lassos, lassos.twin()
         self.orders = np.array([design.order for design in problem.designs])
         self.usable = np.stack([design.squares > 0 for design in problem.designs], axis=1).astype(float)  # (d, m)
+        self.countable = np.isin(
+            np.arange(problem.d), CappedRows(1.0, 1.0, problem.factors).free_rows(np.ones(problem.d, bool))
+        )
         self.back = False
         self.solved: list[Solved] = []
         self.points: dict[tuple[int, int], tuple[tuple[int, ...], str]] = {}  # (k, l): chain of stages, reason
@@ -422,7 +426,7 @@ class _Walk:
         at = np.flatnonzero(W)
         finished = not (lassos.status & OVERRUN).any()
         place = len(self.solved)
-        self.solved.append(Solved(self.k, self.penalty.free_rows(capped), at, W.ravel()[at], finished))
+        self.solved.append(Solved(self.k, np.flatnonzero(capped & self.countable), at, W.ravel()[at], finished))
         self.W[place], self.norms[place] = W, self.penalty.row_norms(W.T)
         self.known[key, before if (lassos.status & SLID).any() else NONE] = place
         return place

@@ -75,6 +75,17 @@ class TaskData:
                 raise ValueError(f"y in task {task.label!r} is too {_extreme(design.yy)} Rescale it before fitting.")
         return out
 
+    def gather(self, designs: Sequence[DenseTask], keeps: Sequence[np.ndarray]) -> None:
+        """Prepare for `training` with each of `keeps`: where the rows left out are a partition of all, the whole Gram
+        matrices are formed from theirs, which are kept."""
+        rows = {id(design.rows): (task, design.rows) for task, design in zip(self.tasks, designs, strict=True)}
+        for task, total in rows.values():
+            outs = [np.flatnonzero(~keep[task.rows]) for keep in keeps]
+            every, n = np.concatenate(outs), len(total.u)
+            partition = len(every) == n == len(np.unique(every))
+            if total.whole is None and partition and all(0 < 2 * len(out) <= n for out in outs):
+                total.gather(outs)
+
     def training(self, designs: Sequence[DenseTask], keep: np.ndarray) -> list[DenseTask]:
         """The designs of some of the rows, given those of all; keep is (N,) bool.
 
