@@ -13,7 +13,7 @@ import pytest
 
 from msmtfl import MSMTFL, LassoMTL, regularization_surface, stack_tasks
 from msmtfl.gram import Gram
-from msmtfl.grids import default_ratios, read_grid
+from msmtfl.grids import SMALL_SHARE, SMALLER_SHARE, default_ratios, read_grid
 from msmtfl.lasso import Lassos
 from msmtfl.monitor import Progress
 from msmtfl.problem import pose
@@ -26,17 +26,8 @@ def make_tasks(seed=0, **options):
     return stack_tasks(*oracles.random_tasks(seed, **{"m": 3, "n": [25, 30, 35], "d": 15, "noise": 0.5, **options}))
 
 
-def correlated(X, rng):
-    return 0.2 * X + rng.standard_normal((len(X), 3)) @ rng.standard_normal((3, X.shape[1])) + 2.0
-
-
-def some_factors(d, m):
-    """Factors with zeros and infinities in them."""
-    factors = np.random.default_rng(1).uniform(0.5, 2.0, (d, m))
-    factors[0], factors[1, 0], factors[2, 1], factors[5] = 0.0, 0.0, np.inf, np.inf
-    return factors
-
-
+FACTORS = np.random.default_rng(1).uniform(0.5, 2.0, (15, 3))
+FACTORS[0], FACTORS[1, 0], FACTORS[2, 1], FACTORS[5] = 0.0, 0.0, np.inf, np.inf
 # how the tasks are made, and what the models are told
 PROBLEMS = {
     "one task": ({"m": 1, "n": 40}, {}),
@@ -45,26 +36,12 @@ PROBLEMS = {
     "no intercept": ({}, {"fit_intercept": False}),
     "standardize": ({"n": [15, 20, 25], "d": 30}, {"standardize": True}),
     "positive": ({}, {"positive": True}),
-    "factors": ({}, {"penalty_factors": some_factors(15, 3)}),
-    "factors, standardize, positive": (
-        {},
-        {"penalty_factors": some_factors(15, 3), "standardize": True, "positive": True},
-    ),
+    "factors": ({}, {"penalty_factors": FACTORS}),
+    "factors, standardize, positive": ({}, {"penalty_factors": FACTORS, "standardize": True, "positive": True}),
     "sample weights": ({}, {}),
     "correlated columns": ({"d": 20}, {}),
     "two stages at most": ({"n": 20, "d": 30, "active": 12, "noise": 1.0}, {"max_stages": 2}),
 }
-
-
-def make_problem(name):
-    """X, y, task, weight, options"""
-    tasks, options = PROBLEMS[name]
-    X, y, task = make_tasks(**tasks)
-    rng = np.random.default_rng(2)
-    if name == "correlated columns":
-        X = correlated(X, rng)
-    weight = rng.uniform(0.1, 2.0, len(y)) if name == "sample weights" else None
-    return X, y, task, weight, options
 
 
 def cold(surface, k, l, X, y, options=None, **data):
@@ -76,7 +53,6 @@ def cold(surface, k, l, X, y, options=None, **data):
 
 def assert_point(surface, k, l, model):
     """The point is the cold fit, or the last of its stages that is not crowded."""
-    assert not model.warm_start
     stage = model.stages_[surface.n_stages[k, l] - 1]
     size = np.abs(stage.coef).max() or 1.0
     np.testing.assert_allclose(surface.coef(k, l) / size, stage.coef / size, rtol=0, atol=1e-8)
@@ -102,7 +78,11 @@ def assert_equal(one, two, tolerance=1e-10):
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_points_equal_cold_fits(name):
-    X, y, task, weight, options = make_problem(name)
+    tasks, options = PROBLEMS[name]
+    (X, y, task), rng = make_tasks(**tasks), np.random.default_rng(2)
+    if name == "correlated columns":
+        X = 0.2 * X + rng.standard_normal((len(X), 3)) @ rng.standard_normal((3, X.shape[1])) + 2.0
+    weight = rng.uniform(0.1, 2.0, len(y)) if name == "sample weights" else None
     surface = regularization_surface(X, y, task=task, sample_weight=weight, lams=6, lam_min_ratio=0.02, **options)
     for k, l in np.ndindex(surface.thetas.shape):
         model = cold(surface, k, l, X, y, options, task=task, sample_weight=weight)
@@ -182,13 +162,13 @@ def test_a_constant_target():
 
 def test_default_grid():
     X, y, task = make_tasks()
-    surface = regularization_surface(X, y, task=task, lams=4)
-    model = MSMTFL().fit(X, y, task=task)
-    np.testing.assert_allclose(surface.lams, model.lam_max_ * np.array([1, 0.1, 0.01, 0.001]), rtol=1e-12)
-    unit = model.theta_ / 8.0 / model.lam_  # of theta, per lam: see DESIGN of the ratio in `thresholds`
-    np.testing.assert_allclose(surface.thetas, np.outer(surface.lams * unit, default_ratios(3)), rtol=1e-12)
-    wide = regularization_surface(X[:, :10].repeat(4, axis=1), y, task=task, lams=2)
-    assert wide.lams[1] == pytest.approx(0.01 * wide.lam_max)
+    surface = regularization_surface(X, y, task=task, lams=3)
+    assert surface.lam_max == pytest.approx(MSMTFL().fit(X, y, task=task).lam_max_, rel=1e-12)
+    np.testing.assert_allclose(surface.lams, surface.lam_max * SMALLER_SHARE ** np.array([0, 0.5, 1]), rtol=1e-12)
+    rho_bar = np.mean([X[task == i].var(axis=0) for i in range(3)])
+    np.testing.assert_allclose(surface.thetas, np.outer(3 * surface.lams / rho_bar, default_ratios(3)), rtol=1e-12)
+    wide = regularization_surface(X.repeat(4, axis=1), y, task=task, lams=2)
+    assert wide.lams[1] == pytest.approx(SMALL_SHARE * wide.lam_max)
     assert not surface.coef(0, 0).any()
 
 
@@ -250,6 +230,7 @@ def test_every_capped_set_is_solved_once(monkeypatch):
     assert_equal(surface, regularization_surface(X, y, task=task, lams=6, thetas=again.thetas[:, :8]))
 
 
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signals to threads here")
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_ctrl_c_ends_it(monkeypatch, n_jobs):
     """The signal reaches the main thread, which waits for the others."""
@@ -258,7 +239,7 @@ def test_ctrl_c_ends_it(monkeypatch, n_jobs):
 
     def interrupt(self):
         steps.append(1)
-        if len(steps) == 3:
+        if len(steps) == 200:
             signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
         step(self)
 
@@ -266,7 +247,7 @@ def test_ctrl_c_ends_it(monkeypatch, n_jobs):
     X, y, task = make_tasks(d=40)
     with pytest.raises(KeyboardInterrupt):
         regularization_surface(X, y, task=task, lams=5000, n_jobs=n_jobs)
-    assert len(steps) < 1000
+    assert len(steps) < 2500
     monkeypatch.undo()
     assert regularization_surface(X, y, task=task, lams=3, n_jobs=n_jobs).dual_gap.max() <= 1e-10
 
@@ -291,8 +272,7 @@ def surface():
 
 
 def test_views_of_the_coefficients_agree(surface):
-    assert surface.tasks.tolist() == ["a", "b", "c"]
-    assert surface.features.tolist() == [f"x{j}" for j in range(15)]
+    assert (surface.tasks.tolist(), surface.features[14]) == (["a", "b", "c"], "x14")
     for k, l in np.ndindex(4, 2):
         coef = surface.coef(k, l)
         assert coef.shape == (3, 15)
@@ -326,16 +306,13 @@ def test_pickling_keeps_everything_but_the_data(surface):
             np.testing.assert_array_equal(getattr(again, name)(k, l), getattr(surface, name)(k, l))
 
 
-def test_it_is_frozen(surface):
-    with pytest.raises(FrozenInstanceError):
-        surface.lams = surface.lams[:1]
-
-
-def test_it_does_not_change_with_the_arrays_given():
+def test_it_is_frozen():
     X, y, task = make_tasks()
     lams, thetas = np.array([0.3, 0.1]), np.array([[1.0], [2.0]])
     surface = regularization_surface(X, y, task=task, lams=lams, thetas=thetas)
-    lams[0], thetas[0] = 9.0, 9.0
+    with pytest.raises(FrozenInstanceError):
+        surface.lams = surface.lams[:1]
+    lams[0], thetas[0] = 9.0, 9.0  # the user's arrays are the user's
     np.testing.assert_array_equal(surface.lams, [0.3, 0.1])
     np.testing.assert_array_equal(surface.thetas, [[1.0], [2.0]])
 
@@ -348,26 +325,19 @@ BAD = {
     "a lam of 0": ({"lams": [0.1, 0.0]}, r"lams\[1\] is 0"),
     "a negative lam": ({"lams": [-0.1]}, r"lams\[0\] is -0.1"),
     "NaN among lams": ({"lams": [0.1, np.nan]}, r"lams\[1\] is nan"),
-    "an infinite lam": ({"lams": [np.inf]}, r"lams\[0\] is inf"),
     "2-D lams": ({"lams": [[0.1, 0.2]]}, r"1-D.*\(1, 2\)"),
     "lams as text": ({"lams": "many"}, "lams must be numbers.*many"),
     "lams=True": ({"lams": True}, "lams must be a count"),
-    "lams=5.0": ({"lams": 5.0}, "lams must be a count"),
     "lam_min_ratio=0": ({"lam_min_ratio": 0}, "lam_min_ratio must be between 0 and 1"),
     "lam_min_ratio=1": ({"lam_min_ratio": 1.0}, "lam_min_ratio must be between 0 and 1"),
     "thetas beside ratios": ({"thetas": [1.0], "theta_ratios": [1.0]}, "not both"),
     "thetas of another length": ({"lams": 3, "thetas": np.ones((2, 4))}, r"\(2, 4\).*\(3, k\)"),
-    "3-D thetas": ({"lams": 1, "thetas": np.ones((1, 1, 1))}, r"\(1, 1, 1\)"),
     "no theta": ({"thetas": []}, "thetas is empty"),
     "a theta of 0": ({"lams": 2, "thetas": [[1.0], [0.0]]}, r"thetas\[1, 0\] is 0"),
     "a negative ratio": ({"theta_ratios": [1.0, -2.0]}, r"theta_ratios\[1\] is -2"),
-    "NaN among ratios": ({"theta_ratios": [np.nan]}, r"theta_ratios\[0\] is nan"),
     "no ratio": ({"theta_ratios": []}, "theta_ratios is empty"),
     "2-D ratios": ({"theta_ratios": [[1.0]]}, r"1-D.*\(1, 1\)"),
-    "ratios as text": ({"theta_ratios": ["high"]}, "theta_ratios must be numbers"),
-    "max_stages=0": ({"max_stages": 0}, "max_stages must be at least 1"),
     "no memory": ({"memory_budget": 0}, "memory_budget must be > 0"),
-    "n_jobs=0": ({"n_jobs": 0}, "n_jobs"),
 }
 
 

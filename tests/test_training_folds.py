@@ -157,6 +157,27 @@ def test_tasks_in_a_long_table_each_lose_their_own_rows():
         assert_same(design, alone, KEEP[mine])
 
 
+@pytest.mark.parametrize("kind", ["plain", "offset", "large offset", "becomes constant", "stays rare", "wild scales"])
+def test_gram_matrices_gathered_from_the_folds(kind):
+    X, y, _ = make_data(kind)
+    Y = np.column_stack([y, np.where(np.arange(N) % 7 == 0, np.nan, y)])
+    data = read_training(X, Y)
+    designs = data.designs(True)
+    keeps = [
+        KEEP,
+        ~(np.isin(np.arange(N), np.arange(0, N, 2)) & KEEP),
+        ~(np.isin(np.arange(N), np.arange(1, N, 2)) & KEEP),
+    ]
+    data.gather(designs, keeps)
+    for design, direct in zip(designs, data.designs(True), strict=True):
+        assert_same(design, direct, slice(None))
+    for keep in keeps:
+        for fold, alone, task in zip(
+            data.training(designs, keep), read_training(X[keep], Y[keep]).designs(True), data.tasks, strict=True
+        ):
+            assert_same(fold, alone, keep[task.rows])
+
+
 # ------------------------------------------------------------------ by which way
 
 

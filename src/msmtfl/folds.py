@@ -110,7 +110,8 @@ class TaskKFold(BaseCrossValidator):
         random = check_random_state(self.random_state)
         fold = np.empty(len(codes), dtype=np.intp)
         start = 0
-        for i in np.unique(codes):
+        strata = np.unique(codes)
+        for i in random.permutation(strata) if self.shuffle else strata:  # small ones would always meet the same folds
             rows = np.flatnonzero(codes == i)
             if self.shuffle:
                 rows = random.permutation(rows)

@@ -109,7 +109,8 @@ def stability_selection(
 
     A clone of the estimator is fitted on all rows first, which settles lam and theta: all half-samples use its `lam_` and
     `theta_` (and start at 0, whatever `coef_init` says). Then `n_pairs` times the rows of every task are cut into two
-    random halves, and the model is solved on both. A row of a 2-D y is in the same half for all tasks.
+    random halves, and the model is solved on both, as by :func:`regularization_surface`. A row of a 2-D y is in the same
+    half for all tasks.
 
     Parameters
     ----------
@@ -302,9 +303,7 @@ def _refits(design: DenseTask, support: Ints, n_boot: int, random: np.random.Gen
     """
     if len(support) == 0:
         return np.empty((n_boot, 0))
-    Z = design.columns(support)
-    if design.rows.centre:
-        Z = np.column_stack([Z, design.rows.u])
+    Z = np.column_stack([design.columns(support), *([design.rows.u] if design.rows.centre else [])])
     length = np.maximum(np.linalg.norm(Z, axis=0), np.finfo(float).tiny)
     Q, R, order = qr(Z / length, mode="economic", pivoting=True)
     if Z.shape[1] >= len(Z) or abs(R[-1, -1]) <= DEPENDENT * abs(R[0, 0]):
@@ -329,9 +328,7 @@ def _refits(design: DenseTask, support: Ints, n_boot: int, random: np.random.Gen
 
 def _check(model: Any, n_jobs: Any, verbose: Any) -> None:
     if not isinstance(model, MultiTaskLinear):
-        raise TypeError(
-            f"expected an estimator such as MSMTFL(), got {type(model).__name__}. Of a Pipeline pass a step."
-        )
+        raise TypeError(f"give a model such as MSMTFL(), not {type(model).__name__}; of a Pipeline, its last step.")
     check_n_jobs(n_jobs)
     check_flag("verbose", verbose)
 

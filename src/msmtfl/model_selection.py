@@ -220,8 +220,8 @@ class MSMTFLCV(GridSearch):
     array([[ 2., -1.],
            [ 2., -1.],
            [ 2., -1.]])
-    >>> model.surface_
-    Surface(50 lams x 7 thetas, 3 tasks, 20 features, 200 solves)
+    >>> model.thetas_.shape, len(model.cv_results_["mean_test_score"])
+    ((50, 7), 350)
     """
 
     def __init__(

@@ -66,7 +66,6 @@ class Surface:
     thetas: Floats
     tasks: np.ndarray
     features: np.ndarray
-    lam_max: float
     n_stages: Ints
     stopping_reason: np.ndarray
     solved: tuple[Solved, ...] = field(repr=False)
@@ -140,6 +139,10 @@ class Surface:
         return np.array([len(np.unique(solved.at % d)) for solved in self.solved], dtype=np.intp)[self.last]
 
     # ------------------------------------------------------------------ what needs the data
+
+    @cached_property
+    def lam_max(self) -> float:
+        return self._data().lam_max
 
     def _data(self) -> Problem:
         assert self.problem is not None
@@ -216,7 +219,7 @@ class Surface:
 
     def __getstate__(self) -> dict[str, Any]:
         if self.problem is not None:
-            _ = self._intercepts, self.objective, self.dual_gap, self.unique
+            _ = self._intercepts, self.objective, self.dual_gap, self.unique, self.lam_max
         return {**self.__dict__, "problem": None}
 
 
@@ -291,8 +294,8 @@ def regularization_surface(
     >>> X, task = rng.standard_normal((90, 20)), np.repeat(["north", "south", "west"], 30)
     >>> y = 2 * X[:, 0] - X[:, 3] + 0.1 * rng.standard_normal(90)
     >>> surface = regularization_surface(X, y, task=task, lams=10, theta_ratios=[4, 16])
-    >>> surface
-    Surface(10 lams x 2 thetas, 3 tasks, 20 features, 30 solves)
+    >>> surface.thetas.shape
+    (10, 2)
     >>> surface.coef(5, 0).round(1)[:, [0, 3]]
     array([[ 2., -1.],
            [ 2., -1.],
@@ -376,20 +379,22 @@ class _Walk:
     def __init__(self, problem: Problem, grid: Grid, lassos: Lassos, max_stages: int):
         self.problem, self.grid, self.max_stages = problem, grid, max_stages
         self.path, self.further = lassos, lassos.twin()
+        factors = problem.factors.T  # (m, d)
+        self.weights = lassos.scale * factors  # of stage 1 at lam = 1
+        self.freed = np.where(np.isinf(factors), np.inf, 0.0)  # in place of them where a row is capped
+        self.of_norm = np.ravel(np.where(np.isinf(factors), 0.0, factors))
+        self.countable = np.asarray(((factors > 0) & np.isfinite(factors)).any(axis=0))
+        self.usable = np.array([design.squares > 0 for design in problem.designs])
         self.orders = np.array([design.order for design in problem.designs])
-        self.usable = np.stack([design.squares > 0 for design in problem.designs], axis=1).astype(float)  # (d, m)
-        self.countable = np.isin(
-            np.arange(problem.d), CappedRows(1.0, 1.0, problem.factors).free_rows(np.ones(problem.d, bool))
-        )
         self.back = False
         self.solved: list[Solved] = []
         self.points: dict[tuple[int, int], tuple[tuple[int, ...], str]] = {}  # (k, l): chain of stages, reason
 
     def at(self, k: int) -> None:
         """All thetas at lams[k], there and back: the next lam begins where this one ended."""
-        self.k, self.penalty = k, CappedRows(float(self.grid.lams[k]), np.inf, self.problem.factors)
+        self.k, self.A = k, float(self.grid.lams[k]) * self.weights
         self.W = {NONE: np.zeros((self.problem.m, self.problem.d))}  # solutions at this lam, by their place in `solved`
-        self.norms = {NONE: np.zeros(self.problem.d)}
+        self.norms: dict[int, np.ndarray] = {NONE: np.zeros(self.problem.d)}  # their row norms
         self.known: dict[tuple[bytes, int], int] = {}  # place of (capped rows, the stage before if it matters)
         thetas = self.grid.thetas[k]
         falling = np.argsort(-thetas, kind="stable")
@@ -412,7 +417,7 @@ class _Walk:
 
     def _crowded(self, capped: np.ndarray) -> bool:
         """Whether in most tasks more features would be un-penalised than there are independent samples."""
-        free = capped @ self.usable  # (m,)
+        free = self.usable[:, capped].sum(axis=1)
         return bool(np.count_nonzero(free > self.orders) > 0.5 * len(free))
 
     def _stage(self, capped: np.ndarray, before: int) -> int:
@@ -421,13 +426,17 @@ class _Walk:
         for known in ((key, NONE), (key, before)):
             if known in self.known:
                 return self.known[known]
-        lassos = self.further if capped.any() else self.path
-        W, _ = lassos.solve(lassos.scale * self.penalty.weights(capped).T, reference=self.W[before])
+        rows = np.flatnonzero(capped)
+        lassos, A = (self.further, self.A.copy()) if rows.size else (self.path, self.A)
+        A[:, rows] = self.freed[:, rows]
+        W, _ = lassos.solve(A, reference=self.W[before])
         at = np.flatnonzero(W)
+        values = W.ravel()[at]
         finished = not (lassos.status & OVERRUN).any()
         place = len(self.solved)
-        self.solved.append(Solved(self.k, np.flatnonzero(capped & self.countable), at, W.ravel()[at], finished))
-        self.W[place], self.norms[place] = W, self.penalty.row_norms(W.T)
+        self.solved.append(Solved(self.k, rows[self.countable[rows]], at, values, finished))
+        self.W[place] = W
+        self.norms[place] = np.bincount(at % self.problem.d, self.of_norm[at] * np.abs(values), self.problem.d)
         self.known[key, before if (lassos.status & SLID).any() else NONE] = place
         return place
 
@@ -444,7 +453,6 @@ def _gather(problem: Problem, grid: Grid, walks: Sequence[_Walk]) -> Surface:
         thetas=grid.thetas,
         tasks=problem.data.labels,
         features=problem.data.features,
-        lam_max=problem.lam_max,
         n_stages=_over(chains, len, np.intp),
         stopping_reason=reasons,
         solved=tuple(solved),

@@ -1,0 +1,282 @@
+"""Stability selection against refits on explicit rows; bootstrap intervals against plain least squares."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from oracles import random_tasks
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+
+from msmtfl import MSMTFL, MSMTFLCV, LassoMTL, LassoMTLCV, bootstrap_intervals, stability_selection, stack_tasks
+from msmtfl.inference import draw_halves
+from msmtfl.tasks import read_training
+
+X, y, TASK = stack_tasks(*random_tasks(0, m=3, n=[24, 31, 40], d=10, active=3), labels=["a", "b", "c"])
+WEIGHT = np.random.default_rng(1).uniform(0.5, 2.0, len(y))
+
+
+def easy(seed=0, noise=0.3):
+    """Two tasks of 60 rows; features 0 and 1 of 20 matter in both."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((120, 20))
+    return X, X[:, 0] - X[:, 1] + noise * rng.standard_normal(120), np.repeat(["a", "b"], 60)
+
+
+# ------------------------------------------------------------------ halves of the rows
+
+SCATTERED = np.where(np.random.default_rng(0).random((40, 12)) < 0.3, np.nan, 1.0)
+HALVED = {
+    "labels": (read_training(X, y, task=TASK), None),
+    "nested groups": (
+        read_training(X, y, task=TASK),
+        np.arange(len(y)) // 3 + 100 * np.unique(TASK, return_inverse=True)[1],
+    ),
+    "groups of all sizes": (read_training(X, y, task=TASK), np.repeat(np.arange(16), np.arange(16))[: len(y)]),
+    "a 2-D y with scattered holes": (read_training(np.ones((40, 1)), SCATTERED), None),
+}
+
+
+@pytest.mark.parametrize("form", HALVED)
+def test_halves_are_complementary_and_random(form):
+    data, groups = HALVED[form]
+    halves = np.array(draw_halves(data, groups, 200, np.random.RandomState(0)))
+    assert np.array_equal(halves[::2], ~halves[1::2])
+    unit = np.arange(len(data.X)) if groups is None else np.unique(groups, return_inverse=True)[1]
+    of_unit = halves[:, np.unique(unit, return_index=True)[1]]
+    assert np.array_equal(halves, of_unit[:, unit])  # groups stay together
+    for task in data.tasks:
+        share = halves[:, task.rows].mean(axis=1)
+        assert share.min() > 0
+        if form == "labels":
+            assert np.abs(share * len(task.rows) - len(task.rows) / 2).max() <= 0.5
+    assert len(np.unique(halves, axis=0)) > 200
+    together = (of_unit[::2, :, None] == of_unit[::2, None, :]).mean(axis=0)[~np.eye(of_unit.shape[1], dtype=bool)]
+    assert np.all(np.abs(np.quantile(together, [0.05, 0.95]) - 0.5) < 0.2)
+
+
+# ------------------------------------------------------------------ stability selection
+
+MODELS = {
+    "msmtfl": (MSMTFL(theta="adaptive", standardize=True), WEIGHT),
+    "lasso": (LassoMTL(lam=0.1, positive=True, fit_intercept=False), None),
+    "msmtfl, cv": (MSMTFLCV(lams=8, cv=3, theta_ratios=[2, 8]), WEIGHT),
+    "lasso, cv": (LassoMTLCV(lams=8, selection="1se"), None),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_frequencies_are_those_of_refits_on_the_rows(name):
+    model, weight = MODELS[name]
+    stability = stability_selection(model, X, y, task=TASK, sample_weight=weight, n_pairs=3, random_state=5)
+    refit = clone(model)
+    if name.endswith("cv"):
+        refit = LassoMTL() if name.startswith("lasso") else MSMTFL()
+    refit.set_params(lam=stability.lam, **({"theta": stability.theta} if isinstance(refit, MSMTFL) else {}))
+    cells = []
+    for half in draw_halves(read_training(X, y, task=TASK), None, 3, np.random.RandomState(5)):
+        of_half = None if weight is None else weight[half]
+        cells.append(refit.fit(X[half], y[half], task=TASK[half], sample_weight=of_half).coef_ != 0)
+    np.testing.assert_array_equal(stability.frequency, np.mean(cells, axis=0))
+    np.testing.assert_array_equal(stability.row_frequency, np.any(cells, axis=1).mean(axis=0))
+    assert stability.q == pytest.approx(np.sum(cells, axis=(1, 2)).mean())
+    assert stability.n_cells == 30
+
+
+def test_reproducible_whatever_the_threads():
+    once, again, threads, other = (
+        stability_selection(MSMTFL(), X, y, task=TASK, n_pairs=8, random_state=seed, n_jobs=n_jobs).frequency
+        for seed, n_jobs in ((0, 1), (0, None), (0, 2), (1, None))
+    )
+    assert np.array_equal(once, again)
+    assert np.array_equal(once, threads)
+    assert not np.array_equal(once, other)
+
+
+def test_all_forms_agree():
+    table = pd.DataFrame(X, columns=[f"x{j}" for j in range(10)]).assign(school=TASK)
+    labels = stability_selection(MSMTFL(), X, y, task=TASK, n_pairs=4)
+    column = stability_selection(MSMTFL(task_column="school"), table, y, n_pairs=4)
+    assert np.array_equal(labels.frequency, column.frequency)
+    # a row of a 2-D y is a group of the stacked rows
+    Y = np.column_stack([y[:40], y[40:80], y[10:50]])
+    Y[[3, 17, 18], [0, 2, 2]] = np.nan
+    i, row = np.nonzero(~np.isnan(Y.T))
+    wide = stability_selection(MSMTFL(), X[:40], Y, n_pairs=4)
+    stacked = stability_selection(MSMTFL(), X[row], Y[row, i], task=i, groups=row, n_pairs=4)
+    assert np.array_equal(wide.frequency, stacked.frequency)
+    single = stability_selection(MSMTFL(), X[:40], Y[:, 1], n_pairs=4)
+    assert np.array_equal(single.frequency, stability_selection(MSMTFL(), X[:40], Y[:, [1]], n_pairs=4).frequency)
+
+
+def test_strong_features_are_stable_and_noise_is_not():
+    X, y, task = easy()
+    stability = stability_selection(LassoMTL(lam=0.3), X, y, task=task, n_pairs=25)
+    assert np.all(stability.frequency[:, :2] == 1.0)
+    assert stability.frequency[:, 2:].mean() < 0.05
+    assert np.array_equal(stability.selected(), np.arange(20) < 2 * np.ones((2, 1)))
+    assert str(stability).splitlines()[:2] == [
+        "4 of 40 cells (task, feature) selected in at least 75 % of 50 half-samples",
+        "features: 'x0', 'x1'",
+    ]
+    table = stability.to_frame()
+    assert list(table.columns) == ["task", "feature", "frequency", "selected"]
+    assert table.query("selected")[["task", "feature"]].to_numpy().tolist() == [
+        [t, f] for t in "ab" for f in ("x0", "x1")
+    ]
+
+
+def test_the_bound_counts_the_cells_subject_to_selection():
+    X, y, task = easy()
+    X = np.column_stack([X, np.ones(120)])
+    factors = np.ones((21, 2))
+    factors[5], factors[6, 0] = 0.0, np.inf
+    stability = stability_selection(
+        LassoMTL(lam=0.2, penalty_factors=factors), X, y, task=task, n_pairs=5, threshold=0.9
+    )
+    assert stability.n_cells == 42 - 2 - 2 - 1  # constant, free, excluded
+    assert np.all(stability.frequency[:, 5] == 1.0)
+    assert stability.q == pytest.approx(stability.frequency.sum() - 2)
+    assert stability.error_bound() == pytest.approx(stability.q**2 / (0.8 * 37))
+    assert stability.error_bound(1.0) == pytest.approx(stability.q**2 / 37)
+
+
+def test_on_pure_noise_the_bound_holds():
+    selected, bounds = [], []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X, y, task = rng.standard_normal((80, 30)), rng.standard_normal(80), np.repeat([0, 1], 40)
+        stability = stability_selection(LassoMTL(lam=0.22), X, y, task=task, n_pairs=20, threshold=0.6)
+        selected.append(stability.selected().sum())
+        bounds.append(stability.error_bound())
+    assert 0.5 < np.mean(bounds) < 15  # neither nothing nor everything is selected
+    assert np.mean(selected) <= np.mean(bounds)
+
+
+# ------------------------------------------------------------------ bootstrap intervals
+
+
+@pytest.mark.parametrize("options", [{}, {"fit_intercept": False}, {"standardize": True}])
+@pytest.mark.parametrize("weight", [None, WEIGHT])
+def test_estimate_and_intervals_are_those_of_least_squares(options, weight):
+    model = LassoMTL(lam=0.2, **options).fit(X + 3.0, y, task=TASK, sample_weight=weight)
+    intervals = bootstrap_intervals(model, X + 3.0, y, task=TASK, sample_weight=weight, n_boot=50, random_state=3)
+    relaxed = clone(model).set_params(relax=True).fit(X + 3.0, y, task=TASK, sample_weight=weight)
+    np.testing.assert_allclose(intervals.estimate, relaxed.coef_, rtol=0, atol=1e-10)
+    seeds = np.random.RandomState(3).randint(np.iinfo(np.int32).max, size=3)
+    for i, label in enumerate("abc"):
+        rows, S = np.flatnonzero(np.equal(TASK, label)), np.flatnonzero(model.coef_[i])
+        Z = np.column_stack([X[np.ix_(rows, S)] + 3.0, np.full(len(rows), float(model.fit_intercept))])
+        root = np.ones(len(rows)) if weight is None else np.sqrt(weight[rows])
+        drawn = np.random.default_rng(seeds[i]).integers(len(rows), size=(50, len(rows)))
+        fits = [np.linalg.lstsq(root[r, None] * Z[r], root[r] * y[rows][r], rcond=None)[0][: len(S)] for r in drawn]
+        ends = np.quantile(fits, [0.025, 0.975], axis=0)
+        np.testing.assert_allclose([intervals.lower[i, S], intervals.upper[i, S]], ends, atol=1e-10)
+    assert np.array_equal(np.isnan(intervals.lower), model.coef_ == 0)
+    assert np.array_equal(intervals.n_used, [50, 50, 50])
+
+
+def test_intervals_cover_where_the_support_is_known():
+    rng = np.random.default_rng(0)
+    m, n, truth = 120, 60, np.array([1.0, -2.0, 0.0, 0.5])
+    X = rng.standard_normal((m * n, 6))
+    y, task = X[:, :4] @ truth + 1.0 + rng.standard_normal(m * n), np.repeat(np.arange(m), n)
+    model = LassoMTL(1.0, penalty_factors=[0, 0, 0, 0, np.inf, np.inf]).fit(X, y, task=task)
+    intervals = bootstrap_intervals(model, X, y, task=task, n_boot=400, level=0.95, n_jobs=2)
+    covered = (intervals.lower[:, :4] <= truth) & (truth <= intervals.upper[:, :4])
+    assert 0.9 < covered.mean() < 0.99
+    alone = bootstrap_intervals(model, X, y, task=task, n_boot=400)
+    assert np.array_equal(alone.lower, intervals.lower, equal_nan=True)
+    assert np.array_equal(alone.upper, intervals.upper, equal_nan=True)
+
+
+def test_the_fit_is_left_as_it_was_and_other_rows_are_welcome():
+    model = MSMTFL(0.2, task_column=-1).fit(np.column_stack([X, TASK]).astype(object), y)
+    before = dict(vars(model))
+    other = np.arange(len(y)) % 2 == 0
+    intervals = bootstrap_intervals(model, np.column_stack([X, TASK]).astype(object)[other], y[other], n_boot=40)
+    assert vars(model) == before
+    table = intervals.to_frame()
+    assert list(table.columns) == ["task", "feature", "estimate", "lower", "upper"]
+    assert len(table) == np.count_nonzero(model.coef_)
+    assert (table["lower"] < table["upper"]).all()
+    assert "CONDITIONAL ON SELECTION" in str(intervals)
+
+
+def test_large_problems_are_done_in_pieces(monkeypatch):
+    model = LassoMTL(lam=0.2).fit(X, y, task=TASK)
+    whole = bootstrap_intervals(model, X, y, task=TASK, n_boot=60)
+    monkeypatch.setattr("msmtfl.inference.AT_ONCE", 300)
+    pieces = bootstrap_intervals(model, X, y, task=TASK, n_boot=60)
+    np.testing.assert_allclose(pieces.lower, whole.lower, rtol=1e-10)
+
+
+def test_tasks_that_cannot_be_estimated_have_no_intervals():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((105, 8))
+    X[:30, 3] = X[:30, 2]  # "copies"
+    X[76, 0], X[77:91, 0] = 5.0, 0.0  # "rare": one row decides on feature 0
+    task = np.repeat(["copies", "empty", "good", "rare", "small", "tight"], [30, 16, 30, 15, 5, 9])
+    y = X[:, :4].sum(axis=1) + 0.1 * rng.standard_normal(105)
+    factors = np.zeros((8, 6))
+    factors[4:, [0, 2, 3, 5]] = np.inf
+    factors[:, 1] = np.inf
+    model = LassoMTL(1.0, penalty_factors=factors)
+    with pytest.warns(UserWarning, match="un-penalised"):
+        model.fit(X, y, task=task)
+    with pytest.warns(UserWarning, match=r"no intervals for task\(s\) 'copies', 'small': .*Raise lam"):
+        intervals = bootstrap_intervals(model, X, y, task=task, n_boot=200)
+    copies, empty, good, rare, small, tight = intervals.n_used
+    assert (copies, empty, good, small) == (0, 200, 200, 0)
+    assert 100 < rare < 150  # the row is drawn in 64 % of the resamples
+    assert 100 < tight < 200  # five columns, nine rows
+    assert np.isfinite(intervals.lower).sum(axis=1).tolist() == [0, 0, 4, 4, 0, 4]
+    assert np.isfinite(intervals.estimate).all()
+
+
+# ------------------------------------------------------------------ bad input
+
+FITTED = LassoMTL(lam=0.2).fit(X, y, task=TASK)
+ERRORS = {
+    "no pairs": (lambda: stability_selection(MSMTFL(), X, y, n_pairs=0), "n_pairs must be at least 1"),
+    "threshold": (lambda: stability_selection(MSMTFL(), X, y, threshold=0.5), r"in \(0.5, 1\].*got 0.5"),
+    "threshold of the bound": (lambda: stability_selection(MSMTFL(), X, y, n_pairs=1).error_bound(1.1), "got 1.1"),
+    "groups": (lambda: stability_selection(MSMTFL(), X, y, groups=[1, 2]), "groups has 2 entries but X has 95 rows"),
+    "one group": (
+        lambda: stability_selection(MSMTFL(), X, y, task=TASK, groups=TASK),
+        r"task 'a' has 1 group\(s\), too few",
+    ),
+    "unfitted": (lambda: bootstrap_intervals(MSMTFL(), X, y), "not fitted yet"),
+    "other tasks": (
+        lambda: bootstrap_intervals(FITTED, X, y),
+        "the tasks are not those .*fitted: 'a', 'b', 'c'; given: 0",
+    ),
+    "other features": (
+        lambda: bootstrap_intervals(FITTED, X[:, :2], y, task=TASK),
+        "the features are not those .*given: 'x0', 'x1'",
+    ),
+    "few resamples": (lambda: bootstrap_intervals(FITTED, X, y, n_boot=39), "n_boot=39 is too small .* at least 40"),
+    "level": (lambda: bootstrap_intervals(FITTED, X, y, level=95), "level must be between 0 and 1.*95"),
+}
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_errors_say_what_to_do(case):
+    call, message = ERRORS[case]
+    with pytest.raises((ValueError, NotFittedError), match=message):
+        call()
+
+
+def test_a_task_with_one_row_cannot_be_halved():
+    task = np.append(TASK[:-1], "d")
+    with (
+        pytest.warns(UserWarning, match="single row"),
+        pytest.raises(ValueError, match=r"task 'd' has 1 row\(s\).*Leave it"),
+    ):
+        stability_selection(MSMTFL(lam=0.5, theta=np.inf), X, y, task=task)
+
+
+@pytest.mark.parametrize("call", [stability_selection, bootstrap_intervals])
+def test_only_estimators_of_the_package(call):
+    with pytest.raises(TypeError, match=r"such as MSMTFL.*Pipeline.*last step"):
+        call(make_pipeline(MSMTFL()), X, y)
