@@ -12,6 +12,7 @@ import numpy as np
 from joblib import effective_n_jobs
 
 Item = TypeVar("Item")
+PATIENCE = 0.1  # seconds after which a waiting thread looks for Ctrl-C, even where a signal does not wake it
 
 
 @lru_cache(maxsize=4)
@@ -49,8 +50,11 @@ def each(
         return [call(item) for item in items]
     jobs = [_pool(workers).submit(call, item) for item in items]
     try:
-        for job in wait(jobs, return_when=FIRST_EXCEPTION).done:
-            job.result()
+        left = set(jobs)
+        while left:
+            done, left = wait(left, PATIENCE, FIRST_EXCEPTION)
+            for job in done:
+                job.result()
         return [job.result() for job in jobs]
     except BaseException:
         if stop is not None:
