@@ -86,7 +86,7 @@ def default_ratios(m: int) -> Floats:
 
 def _numbers(name: str, values: Any) -> Floats:
     try:
-        return np.asarray(values, dtype=np.float64)
+        return np.array(values, dtype=np.float64)  # a copy: a grid does not change when the user's array does
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be numbers: {error}.") from error
 
