@@ -52,145 +52,156 @@ def certify(design: Design, w: Floats, a: Floats, positive: bool = False) -> Tas
     return certify_all(design, w[None], a[None], positive)[0]
 
 
-def certify_all(design: Design, W: Floats, A: Floats, positive: bool = False) -> list[TaskCertificate]:
-    """The same for several weights: rows of W and A (solutions, d). X is gone through once for all of them."""
-    free = [np.flatnonzero(_unpenalised(design, w, a, positive)) for w, a in zip(W, A, strict=True)]
-    gradients, points = _dual_points(design, W, free)
+def certify_all(
+    design: Design, W: Floats, A: Floats, positive: bool = False, memo: dict[Any, Any] | None = None
+) -> list[TaskCertificate]:
+    """The same for several weights: rows of W and A (solutions, d). X is gone through once for all of them, and equal sets
+    of columns are factorised once; a `memo` (any dict) keeps these for the next call on the same design."""
+    memo = {} if memo is None else memo
+    free = (A == 0.0) & (design.squares > 0) & ((W > 0) | (not positive))
+    losses, gradients, point = _dual_points(design, W, free, memo)
+    gaps = _gaps(design, W, A, free, losses, point, positive)
+    kkts = violations(design, W, A, gradients, positive)
+    at_bound = _at_bound(design, W, A, gradients, positive)
     out = []
-    for w, a, g, point in zip(W, A, gradients, points, strict=True):
-        unique, dependent = uniqueness(design, w, a, g, positive)
-        gap, kkt = _gap(design, w, a, point, positive), violation(design, w, a, g, positive)
-        out.append(TaskCertificate(gap, 0.5 * design.yy, kkt, unique, dependent))
+    for gap, kkt, E in zip(gaps.tolist(), kkts.tolist(), at_bound, strict=True):
+        key = ("independent", E.tobytes())
+        if key not in memo:
+            memo[key] = independence(design, np.flatnonzero(E))
+        out.append(TaskCertificate(gap, 0.5 * design.yy, kkt, *memo[key]))
     return out
 
 
+# ------------------------------------------------------------------ duality gap
+
+
 @dataclass(frozen=True)
-class _DualPoint:
-    """A residual r made orthogonal to the un-penalised columns: |r|^2, y'r, X'r, and the smallest pivot of these columns."""
+class _DualPoints:
+    """Residuals r made orthogonal to the un-penalised columns: |r|^2 (solutions,), y'r, X'r (solutions, d), and the
+    smallest pivot among these columns."""
 
-    loss: float
-    fit: float
-    g: Floats
-    pivot: float
-
-
-def duality_gap(design: Design, w: Floats, a: Floats, positive: bool = False) -> float:
-    """P(w) - D(r) for a feasible multiple r of the projected residual, plus what rounding may hide of it."""
-    _, points = _dual_points(design, w[None], [np.flatnonzero(_unpenalised(design, w, a, positive))])
-    return _gap(design, w, a, points[0], positive)
+    losses: Floats
+    fits: Floats
+    gradients: Floats
+    pivots: Floats
 
 
-def _unpenalised(design: Design, w: Floats, a: Floats, positive: bool) -> np.ndarray:
-    return np.asarray((a == 0.0) & (design.squares > 0) & ((w > 0) | (not positive)))
-
-
-def _gap(design: Design, w: Floats, a: Floats, point: _DualPoint, positive: bool) -> float:
-    """The residual is known to about eps (|y| + sum_j |x_j w_j|), its projection to eps |y| over the smallest pivot of
-    the un-penalised columns: with huge coefficients or nearly dependent columns no gap below that can be claimed.
-    inf where w breaks a constraint.
-    """
-    used = w != 0.0
-    if np.isinf(a[used]).any() or (positive and (w < 0).any()):
-        return float("inf")
-    primal = 0.5 * design.loss(w) + float(a[used] @ np.abs(w[used]))
-    length = np.sqrt(design.squares) * np.sqrt(design.yy)
-    free = _unpenalised(design, w, a, positive)
-    size = point.g if positive else np.abs(point.g)
-    bound = np.isfinite(a) & ~free & (size > 0) & (length > 0)
-    rounding = bound & (a == 0.0) & (size <= 1e-11 * length)  # a weight of 0 with w >= 0 leaves no other room
-    bound &= ~rounding
-    with np.errstate(over="ignore"):
-        most = float(np.min(a[bound] / size[bound], initial=np.inf))
-    scale = min(1.0, most)
-    blur = EPS * (np.sqrt(design.yy) + float(np.sqrt(design.squares[used]) @ np.abs(w[used])))
-    tight = bound & (size > 0.9 * a) & (a > 0)
-    hidden = (blur + EPS * np.sqrt(design.yy) / point.pivot) * np.sqrt(design.yy)
-    if tight.any():
-        hidden += blur * point.fit * float(np.max(np.sqrt(design.squares[tight]) / a[tight]))
-    return abs(primal - scale * point.fit + 0.5 * scale**2 * point.loss) + hidden
-
-
-def _dual_points(design: Design, W: Floats, free: Sequence[Ints]) -> tuple[Floats, list[_DualPoint]]:
-    """Gradients at the rows of W and the dual points made of them."""
+def _dual_points(
+    design: Design, W: Floats, free: np.ndarray, memo: dict[Any, Any]
+) -> tuple[Floats, Floats, _DualPoints]:
+    """|y - Xw|^2 and gradients at the rows of W, and the dual points made of them."""
     y = design.target
     if y is None:
-        gradients = np.array([design.gradient(w) for w in W])
-        return gradients, [
-            _dual_point_from_statistics(design, w, g, columns) for w, g, columns in zip(W, gradients, free, strict=True)
-        ]
+        return _dual_points_from_statistics(design, W, free)
     residuals = np.array([design.residual(w) for w in W])
     gradients = design.correlate(residuals.T).T
-    projected, pivots, of_projected = residuals.copy(), np.ones(len(W)), gradients.copy()
-    for s, columns in enumerate(free):
-        if columns.size:
-            projected[s], pivots[s] = _project(design, residuals[s], columns)
-    moved = [s for s, columns in enumerate(free) if columns.size]
-    if moved:
+    projected, pivots = residuals.copy(), np.ones(len(W))
+    moved = np.flatnonzero(free.any(axis=1))
+    for s in moved:
+        key = ("basis", free[s].tobytes())
+        if key not in memo:
+            memo[key] = _basis(design, np.flatnonzero(free[s]))
+        Q, pivots[s] = memo[key]
+        for _ in range(2):
+            projected[s] -= Q @ (Q.T @ projected[s])
+    of_projected = gradients
+    if moved.size:
+        of_projected = gradients.copy()
         of_projected[moved] = design.correlate(projected[moved].T).T
-    return gradients, [
-        _DualPoint(float(r @ r), float(y @ r), g, float(pivot))
-        for r, g, pivot in zip(projected, of_projected, pivots, strict=True)
-    ]
+    losses = np.einsum("sr,sr->s", projected, projected)
+    points = _DualPoints(losses, projected @ y, of_projected, pivots)
+    return np.einsum("sr,sr->s", residuals, residuals), gradients, points
 
 
-def _project(design: Design, r: Floats, columns: Ints) -> tuple[Floats, float]:
-    """The residual made orthogonal to some columns, and the smallest pivot among these."""
+def _basis(design: Design, columns: Ints) -> tuple[Floats, float]:
+    """An orthonormal basis of some columns, and their smallest pivot."""
     X = design.columns(columns)
     assert X is not None
     Q, R, _ = qr(X / np.linalg.norm(X, axis=0), mode="economic", pivoting=True)
     pivots = np.abs(np.diag(R))
     independent = pivots > 1e-11 * pivots[0]
-    Q = Q[:, independent]
-    for _ in range(2):
-        r = r - Q @ (Q.T @ r)
-    return r, float(pivots[independent].min())
+    return Q[:, independent], float(pivots[independent].min())
 
 
-def _dual_point_from_statistics(design: Design, w: Floats, g: Floats, free: Ints) -> _DualPoint:
+def _dual_points_from_statistics(design: Design, W: Floats, free: np.ndarray) -> tuple[Floats, Floats, _DualPoints]:
     """The same without rows: r = y - Xv for the v that minimises over the un-penalised entries."""
-    v = w.copy()
-    pivot = 1.0
-    if free.size:
-        length = np.sqrt(design.squares[free])
-        G = design.gram_rows(free)[:, free] / np.outer(length, length)
-        step, _, _, values = np.linalg.lstsq(G, g[free] / length, rcond=1e-12)
-        v[free] += step / length
-        pivot = float(values[values > 1e-12 * values[0]].min())
-        g = design.gradient(v)
-        g[free] = 0.0
-    loss = design.loss(v)
-    return _DualPoint(loss, loss + float(v @ g), g, pivot)
+    gradients = np.array([design.gradient(w) for w in W])
+    V, pivots, of_dual = W.copy(), np.ones(len(W)), gradients.copy()
+    for s in np.flatnonzero(free.any(axis=1)):
+        columns = np.flatnonzero(free[s])
+        length = np.sqrt(design.squares[columns])
+        G = design.gram_rows(columns)[:, columns] / np.outer(length, length)
+        step, _, _, values = np.linalg.lstsq(G, gradients[s, columns] / length, rcond=1e-12)
+        V[s, columns] += step / length
+        pivots[s] = values[values > 1e-12 * values[0]].min()
+        of_dual[s] = design.gradient(V[s])
+        of_dual[s, columns] = 0.0
+    losses = np.array([design.loss(v) for v in V])
+    points = _DualPoints(losses, losses + np.einsum("sj,sj->s", V, of_dual), of_dual, pivots)
+    return np.array([design.loss(w) for w in W]), gradients, points
 
 
-def violation(design: Design, w: Floats, a: Floats, g: Floats, positive: bool = False) -> float:
-    """Largest violation of the optimality conditions, as a correlation between a column and y (0 to 1).
+def _gaps(
+    design: Design, W: Floats, A: Floats, free: np.ndarray, losses: Floats, point: _DualPoints, positive: bool
+) -> Floats:
+    """P(w) - D(r) for feasible multiples r of the projected residuals, plus what rounding may hide of it.
+
+    The residual is known to about eps (|y| + sum_j |x_j w_j|), its projection to eps |y| over the smallest pivot of
+    the un-penalised columns: with huge coefficients or nearly dependent columns no gap below that can be claimed.
+    inf where w breaks a constraint.
+    """
+    used, root, of_y = W != 0.0, np.sqrt(design.squares), float(np.sqrt(design.yy))
+    broken = (used & np.isinf(A)).any(axis=1) | (positive & (W < 0).any(axis=1))
+    primal = 0.5 * losses + (np.where(used & np.isfinite(A), A, 0.0) * np.abs(W)).sum(axis=1)
+    size = point.gradients if positive else np.abs(point.gradients)
+    bound = np.isfinite(A) & ~free & (size > 0) & (root * of_y > 0)
+    bound &= ~((A == 0.0) & (size <= 1e-11 * root * of_y))  # a weight of 0 with w >= 0 leaves no other room
+    with np.errstate(over="ignore"):
+        ratio = np.divide(A, size, out=np.full(A.shape, np.inf), where=bound)
+    scale = np.minimum(1.0, ratio.min(axis=1, initial=np.inf))
+    blur = EPS * (of_y + np.abs(W) @ root)
+    tight = bound & (size > 0.9 * A) & (A > 0)
+    steepest = np.divide(root, A, out=np.zeros(A.shape), where=tight).max(axis=1, initial=0.0)
+    hidden = (blur + EPS * of_y / point.pivots) * of_y + blur * point.fits * steepest
+    gap = np.abs(primal - scale * point.fits + 0.5 * scale**2 * point.losses) + hidden
+    return np.where(broken, np.inf, gap)
+
+
+# ------------------------------------------------------------------ optimality and uniqueness
+
+
+def violations(design: Design, W: Floats, A: Floats, gradients: Floats, positive: bool = False) -> Floats:
+    """Largest violation of the optimality conditions by each row of W, as a correlation between a column and y (0 to 1).
 
     g_j = a_j sign(w_j) where w_j != 0, |g_j| <= a_j elsewhere (g_j <= a_j if positive).
     """
     length = np.sqrt(design.squares) * np.sqrt(design.yy)
-    live = (length > 0) & np.isfinite(a)
-    if not live.any():
-        return 0.0
-    g, w, a, length = g[live], w[live], a[live], length[live]
-    outside = np.maximum((g if positive else np.abs(g)) - a, 0.0)
-    return float(np.max(np.where(w != 0.0, np.abs(g - a * np.sign(w)), outside) / length))
+    live = (length > 0) & np.isfinite(A)
+    bound = np.where(live, A, 0.0)
+    outside = np.maximum((gradients if positive else np.abs(gradients)) - bound, 0.0)
+    error = np.where(W != 0.0, np.abs(gradients - bound * np.sign(W)), outside)
+    return np.divide(error, length, out=np.zeros(error.shape), where=live).max(axis=1, initial=0.0)
 
 
-def uniqueness(design: Design, w: Floats, a: Floats, g: Floats, positive: bool = False) -> tuple[bool, Ints]:
-    """Whether w is certainly the only minimiser; otherwise the features of a direction that may be free.
-
-    The minimiser is unique if the columns whose gradient is at its bound (within EQUICORRELATION, a share of
-    the bound) are linearly independent. Independence is shown by a Cholesky factor of their correlation
-    matrix less a margin for rounding, or else by pivots of a QR factor above RANK.
-    """
+def _at_bound(design: Design, W: Floats, A: Floats, gradients: Floats, positive: bool) -> np.ndarray:
+    """(solutions, d) bool: features whose gradient is at its bound, within EQUICORRELATION (a share of the bound)."""
     length = np.sqrt(design.squares)
-    noise = 1e-12 * np.sqrt(design.yy) + 1e-13 * float(length @ np.abs(w))  # of a gradient, per length of its column
-    slack = EQUICORRELATION * a + noise * length
+    noise = 1e-12 * np.sqrt(design.yy) + 1e-13 * (np.abs(W) @ length)  # of a gradient, per length of its column
+    slack = EQUICORRELATION * A + np.outer(noise, length)
     with np.errstate(invalid="ignore"):
-        at_bound = (g if positive else np.abs(g)) >= a - slack
-    E = np.flatnonzero((at_bound & (length > 0) & np.isfinite(a)) | (w != 0.0))
+        reached = (gradients if positive else np.abs(gradients)) >= A - slack
+    return (reached & (length > 0) & np.isfinite(A)) | (W != 0.0)
+
+
+def independence(design: Design, E: Ints) -> tuple[bool, Ints]:
+    """Whether columns are certainly linearly independent; otherwise those of a direction that may be free.
+
+    A minimiser is unique if the columns whose gradient is at its bound are independent. That is shown by a Cholesky factor
+    of their correlation matrix less a margin for rounding, or else by pivots of a QR factor above RANK.
+    """
     if E.size == 0:
         return True, E
+    length = np.sqrt(design.squares)
     X = design.columns(E)
     if X is None:
         G = design.gram_rows(E)[:, E] / np.outer(length[E], length[E])
@@ -215,9 +226,8 @@ def uniqueness(design: Design, w: Floats, a: Floats, g: Floats, positive: bool =
     rank = int((pivots > RANK * pivots[0]).sum())
     if rank == E.size:
         return True, E[:0]
-    through = np.abs(solve_triangular(R[:rank, :rank], R[:rank, rank:])).max(
-        axis=1
-    )  # what the dependent ones are made of
+    # what the dependent ones are made of
+    through = np.abs(solve_triangular(R[:rank, :rank], R[:rank, rank:])).max(axis=1)
     return False, E[np.sort(np.concatenate([order[:rank][through > 1e-6], order[rank:]]))]
 
 
@@ -251,7 +261,7 @@ def critical_residual(designs: Sequence[Design], W: Floats, penalty: Penalty, po
     m = len(designs)
     weights = penalty.weights(penalty.pattern(W.T)).T
     return max(
-        violation(design, w, 0.5 * m * design.n * a, design.gradient(w), positive)
+        float(violations(design, w[None], 0.5 * m * design.n * a[None], design.gradient(w)[None], positive)[0])
         for design, w, a in zip(designs, W, weights, strict=True)
     )
 

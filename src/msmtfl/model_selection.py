@@ -68,7 +68,7 @@ class GridSearch(MultiTaskLinear):
             budget = (self.memory_budget or BUDGET) / (1 + side_by_side)
             steps = len(grid.lams) * (len(splits) + 1)
             with Progress(steps, "lams", self.verbose, self) as progress:
-                if may_form(problem.designs, budget / (1 + len(splits))):
+                if splits and may_form(problem.designs, budget / (1 + len(splits))):
                     data.gather(problem.designs, [split.train for split in splits])
                 grams = gram_caches(problem.designs, reuse=by_folds, budget=budget, n_jobs=self.n_jobs)
 

@@ -178,11 +178,12 @@ class Surface:
 
         def certify(i: int) -> list[Any]:
             W, out = self.of_task(i), []
+            memo: dict[Any, Any] = {}
             for begin in range(0, len(self.solved), AT_ONCE):
                 part = self.solved[begin : begin + AT_ONCE]
                 A = [_weights(problem, self.lams[solved.k], solved.capped, i) for solved in part]
                 w = W[begin : begin + AT_ONCE].toarray()
-                out += certify_all(problem.designs[i], w, scale[i] * np.array(A), problem.positive)
+                out += certify_all(problem.designs[i], w, scale[i] * np.array(A), problem.positive, memo)
             return out
 
         proofs = [certify(i) for i in range(problem.m)]
@@ -228,8 +229,8 @@ def _over(chains: np.ndarray, value: Callable[[tuple[int, ...]], Any], dtype: An
 
 
 def _rows(matrix: sparse.csr_array) -> Iterator[Floats]:
-    for s in range(matrix.shape[0]):
-        yield matrix[[s]].toarray()[0]
+    for begin in range(0, matrix.shape[0], AT_ONCE):
+        yield from matrix[begin : begin + AT_ONCE].toarray()
 
 
 def _weights(problem: Problem, lam: float, capped: Ints, i: int) -> Floats:
