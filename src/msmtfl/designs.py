@@ -224,11 +224,13 @@ class TrainingRows(DenseRows):
         held = total.held(out)
         self.shift = total.u[out] @ held / -self.n if self.centre else np.zeros(self.d)
         self.offset = total.offset + self.shift
-        self.mean = total.mean + self.shift
         self.squares = total.squares - np.einsum("ij,ij->j", held, held) - self.n * self.shift**2
         self.whole: Floats | None = None
         self.lock = Lock()
         suspect = np.flatnonzero(self.squares <= LEFT_SHARE * total.squares)
+        if self.centre:
+            self.offset[suspect] = self.u @ self.X[:, suspect] / self.n
+        self.mean = (total.mean - total.offset) + self.offset
         part = self._centred(suspect)
         if self.centre:
             part -= np.outer(self.u, self.u @ part / self.n)
