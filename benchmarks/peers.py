@@ -53,21 +53,25 @@ def adelie(Xs, ys, alphas):
     """grpnet with the Gaussian family, whole lambda path at once, early exit off, one thread."""
     import adelie as ad
 
-    out = []
-    for X, y in zip(Xs, ys):
-        state = ad.grpnet(
-            X=X,
-            glm=ad.glm.gaussian(y=y),
-            lmda_path=alphas,
-            intercept=False,
-            early_exit=False,
-            progress_bar=False,
-            tol=1e-10,
-            n_threads=1,
-            min_ratio=1e-6,
-        )
-        out.append(np.asarray(state.betas.todense()))
-    return out
+    return [grpnet(X, ad.glm.gaussian(y=y), alphas) for X, y in zip(Xs, ys)]
+
+
+def grpnet(X, target, alphas, penalty=None):
+    import adelie as ad
+
+    state = ad.grpnet(
+        X=X,
+        glm=target,
+        lmda_path=alphas,
+        penalty=penalty,
+        intercept=False,
+        early_exit=False,
+        progress_bar=False,
+        tol=1e-10,
+        n_threads=1,
+        min_ratio=1e-6,
+    )
+    return np.asarray(state.betas.todense())
 
 
 def quiet(path: Path) -> Path:

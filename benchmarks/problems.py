@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -96,17 +97,21 @@ def real(name: str, file: str, share: float, lam_min: float) -> BenchProblem | N
     return BenchProblem(name, Xs, ys, 30, lam_min)
 
 
-def lasso_path_problems(quick: bool = False) -> list[BenchProblem]:
-    problems: list[BenchProblem | None] = [
-        paper(),
-        synthetic("m=5", 5, 300, 617, 20, 0.5),
-        real("Isolet 3e-2", "isolet.npz", 0.25, 3e-2),
-        real("Isolet 3e-3", "isolet.npz", 0.25, 3e-3),
-        real("school", "school.npz", 1.0, 1e-2),
-    ]
-    if not quick:
-        problems[2:2] = [
-            synthetic("wide", 4, 500, 20_000, 12, 0.5),
-            synthetic("tall", 4, 20_000, 500, 200, 20.0),
-        ]
-    return [problem for problem in problems if problem is not None]
+PROBLEMS: dict[str, Callable[[], BenchProblem | None]] = {
+    "paper": paper,
+    "m=5": lambda: synthetic("m=5", 5, 300, 617, 20, 0.5),
+    "wide": lambda: synthetic("wide", 4, 500, 20_000, 12, 0.5),
+    "tall": lambda: synthetic("tall", 4, 20_000, 500, 200, 20.0),
+    "Isolet 3e-2": lambda: real("Isolet 3e-2", "isolet.npz", 0.25, 3e-2),
+    "Isolet 3e-3": lambda: real("Isolet 3e-3", "isolet.npz", 0.25, 3e-3),
+    "school": lambda: real("school", "school.npz", 1.0, 1e-2),
+}
+LARGE = {"wide", "tall"}
+
+
+def problems(names: Iterable[str]) -> Iterator[BenchProblem]:
+    """The problems of these names whose data are at hand, each made when it is its turn."""
+    for name in names:
+        problem = PROBLEMS[name]()
+        if problem is not None:
+            yield problem

@@ -1,8 +1,9 @@
 """One solver in a process of its own: reads commands (a JSON object per line), answers with one line each.
 
-{"load": file}   Xs, ys, lams of a problem           -> {}
-{"run": true}    solve the path once                 -> {"seconds": ...}
-{"save": file}   write the last coefficients         -> {}
+{"load": file}            X, y, task and lams of a problem               -> {}
+{"run": job, option: ..}  do a job once, with options                    -> {"seconds": ...}
+{"save": file}            write the arrays of the last job               -> {}
+{"memory": true}          resident bytes of this process, now and at most -> {"now": ..., "peak": ...}
 """
 
 from __future__ import annotations
@@ -10,55 +11,123 @@ from __future__ import annotations
 import json
 import sys
 import time
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 
 
-def own(Xs, ys, lams):
+def own_path(data, lams):
     """msmtfl: front door, designs, then one warm solve per lambda. Tasks stacked beforehand, as in a long table."""
     from msmtfl.lasso import Lassos
     from msmtfl.tasks import read_training
 
-    X, y, task = Xs
-    data = read_training(X, y, task=task)
-    designs = data.designs(centre=False)
+    X, y, task = data
+    designs = read_training(X, y, task=task).designs(centre=False)
     lassos = Lassos(designs)
     n = np.array([[design.n] for design in designs])
     return [lassos.solve(np.repeat(0.5 * len(designs) * n * lam, lassos.d, axis=1))[0] for lam in lams]
 
 
+def own_surface(data, lams, **options):
+    from msmtfl import regularization_surface
+
+    X, y, task = data
+    return regularization_surface(X, y, task=task, lams=lams, fit_intercept=False, **options)
+
+
+def surface_arrays(surface):
+    points = list(np.ndindex(surface.thetas.shape))
+    capped = np.zeros((*surface.thetas.shape, len(surface.features)), dtype=bool)
+    for point in points:
+        capped[point][surface.free_rows(*point)] = True
+    coefs = np.array([surface.coef(*point) for point in points])
+    return {
+        "coefs": coefs.reshape(*surface.thetas.shape, *coefs.shape[1:]),
+        "capped": capped,
+        "unique": surface.unique,
+    }
+
+
+def own_cross_validation(data, lams, *, model, **options):
+    import msmtfl
+
+    X, y, task = data
+    return getattr(msmtfl, model)(lams, cv=3, fit_intercept=False, **options).fit(X, y, task=task)
+
+
+def small_fit(data, lams):
+    """So that what a first call loads is not counted."""
+    rng = np.random.default_rng(0)
+    X = np.asfortranarray(rng.standard_normal((60, 30)))
+    return own_surface((X, X[:, 0] + rng.standard_normal(60), np.repeat([0, 1], 30)), 5)
+
+
+def jobs_of(name):
+    """(version, {job: (do it, make arrays of the result)})"""
+    if name == "msmtfl":
+        import msmtfl
+
+        return msmtfl.__version__, {
+            "path": (own_path, lambda result: {"coefs": np.array(result)}),
+            "surface": (own_surface, surface_arrays),
+            "cross-validation": (own_cross_validation, None),
+            "small fit": (small_fit, None),
+        }
+    import loops
+    import peers
+
+    def path(data, lams):
+        Xs, ys = data
+        return peers.PEERS[name](Xs, ys, 0.5 * len(Xs) * lams)
+
+    return __import__({"scikit-learn": "sklearn"}.get(name, name)).__version__, {
+        "path": (path, lambda result: {"coefs": np.swapaxes(np.array(result), 0, 1)}),
+        "stages": (partial(loops.stages, name), lambda result: result),
+    }
+
+
+def load(file, stacked):
+    """data and lams: tasks stacked as (X, y, task), or apart as lists (Xs, ys)"""
+    with np.load(file) as stored:
+        X, y, task, lams = (stored[key] for key in ("X", "y", "task", "lams"))
+    if stacked:
+        return (X, y, task), lams
+    parts = [task == i for i in np.unique(task)]
+    return ([np.asfortranarray(X[part]) for part in parts], [y[part] for part in parts]), lams
+
+
+def memory():
+    """On Linux not from getrusage: there a process begins with the peak of the one that started it."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        fields = dict(line.split(":", 1) for line in status.read_text().splitlines())
+        return {key: 1024 * int(fields[name].split()[0]) for key, name in (("now", "VmRSS"), ("peak", "VmHWM"))}
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return {"now": peak, "peak": peak}
+
+
 def main() -> None:
     name = sys.argv[1]
-    if name == "msmtfl":
-        path = own
-        version = __import__("msmtfl").__version__
-    else:
-        import peers
-
-        path = peers.PEERS[name]
-        version = __import__({"scikit-learn": "sklearn"}.get(name, name)).__version__
+    version, jobs = jobs_of(name)
     print(json.dumps({"version": version}), flush=True)
-    Xs, ys, lams, coefs = [], [], np.empty(0), None
+    data, lams, result, arrays = None, None, None, None
     for line in sys.stdin:
         command = json.loads(line)
         answer = {}
         if "load" in command:
-            stored = np.load(command["load"])
-            m = int(stored["m"])
-            Xs, ys, lams = [stored[f"X{i}"] for i in range(m)], [stored[f"y{i}"] for i in range(m)], stored["lams"]
-            if name == "msmtfl":
-                from msmtfl import stack_tasks
-
-                Xs, scale = stack_tasks(Xs, ys), 1.0
-            else:
-                scale = m / 2
+            data, lams = load(command["load"], stacked=name == "msmtfl")
         elif "run" in command:
+            job, arrays = jobs[command.pop("run")]
             began = time.perf_counter()
-            coefs = path(Xs, ys, scale * lams)
+            result = job(data, lams, **command)
             answer = {"seconds": time.perf_counter() - began}
         elif "save" in command:
-            stacked = np.array(coefs)  # own: (lams, m, d); peers: (m, lams, d)
-            np.save(command["save"], stacked if name == "msmtfl" else np.swapaxes(stacked, 0, 1))
+            np.savez(command["save"], **arrays(result))
+        elif "memory" in command:
+            answer = memory()
         print(json.dumps(answer), flush=True)
 
 

@@ -240,11 +240,11 @@ def test_ctrl_c_ends_it(monkeypatch, n_jobs):
     steps = []
     step = Progress.step
 
-    def interrupt(self):
+    def interrupt(self, part):
         steps.append(1)
         if len(steps) == 200:
             signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-        step(self)
+        step(self, part)
 
     monkeypatch.setattr(Progress, "step", interrupt)
     X, y, task = make_tasks(d=40)
@@ -329,8 +329,8 @@ BAD = {
     "2-D lams": ({"lams": [[0.1, 0.2]]}, r"1-D.*\(1, 2\)"),
     "lams as text": ({"lams": "many"}, "lams must be numbers.*many"),
     "lams=True": ({"lams": True}, "lams must be a count"),
-    "lam_min_ratio=0": ({"lam_min_ratio": 0}, "lam_min_ratio must be between 0 and 1"),
-    "lam_min_ratio=1": ({"lam_min_ratio": 1.0}, "lam_min_ratio must be between 0 and 1"),
+    "lam_min_ratio=0": ({"lam_min_ratio": 0}, "lam_min_ratio must be a number between 0 and 1"),
+    "lam_min_ratio=1": ({"lam_min_ratio": 1.0}, "lam_min_ratio must be a number between 0 and 1"),
     "thetas beside ratios": ({"thetas": [1.0], "theta_ratios": [1.0]}, "not both"),
     "thetas of another length": ({"lams": 3, "thetas": np.ones((2, 4))}, r"\(2, 4\).*\(3, k\)"),
     "no theta": ({"thetas": []}, "thetas is empty"),

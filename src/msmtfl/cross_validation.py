@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.metrics import get_scorer
+from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.model_selection import check_cv
 
 from .designs import Floats
 from .folds import TaskKFold
 from .problem import Problem
 from .surface import Surface
-from .tables import names_of, warn_user
+from .tables import missing_values, names_of, warn_user
 from .tasks import Task, TaskData
 from .threads import each
 
@@ -57,8 +57,9 @@ class HeldOut:
 def read_splits(cv: Any, X: Any, y: Any, groups: Any, data: TaskData, random_state: Any) -> list[Split]:
     """The folds asked for: a number (stratified by task), a splitter, or pairs of row indices."""
     N = len(data.X)
-    if groups is not None and len(groups) != N:
-        raise ValueError(f"groups has {len(groups)} entries but X has {N} rows.")
+    if groups is not None:
+        groups = _read_groups(groups, N)
+    cv = 5 if cv is None else cv
     if isinstance(cv, Integral) and not isinstance(cv, bool):
         if cv < 2:
             raise ValueError(f"cv must be at least 2 folds, got {cv}.")
@@ -68,7 +69,10 @@ def read_splits(cv: Any, X: Any, y: Any, groups: Any, data: TaskData, random_sta
     else:
         pairs = list(check_cv(cv).split(X, y, groups))
     splits = []
-    for f, (train, test) in enumerate(pairs):
+    for f, pair in enumerate(pairs):
+        if len(pair) != 2:
+            raise ValueError(f"cv must give pairs (training rows, test rows); fold {f} has {len(pair)} parts.")
+        train, test = pair
         split = Split(_mask(train, N, f), _mask(test, N, f))
         if (split.train & split.test).any():
             row = int(np.argmax(split.train & split.test))
@@ -88,11 +92,25 @@ def read_splits(cv: Any, X: Any, y: Any, groups: Any, data: TaskData, random_sta
 
 
 def _mask(rows: Any, N: int, f: int) -> np.ndarray:
-    out = np.zeros(N, dtype=bool)
+    out, rows = np.zeros(N, dtype=bool), np.asarray(rows, dtype=np.intp if len(rows) == 0 else None)
     try:
         out[rows] = True
     except IndexError as error:
         raise ValueError(f"fold {f}: {error}; X has {N} rows.") from error
+    if rows.dtype != bool and len(rows) != out.sum():
+        raise ValueError(f"fold {f} names a row twice. To count rows more than once use sample_weight.")
+    return out
+
+
+def _read_groups(groups: Any, N: int) -> np.ndarray:
+    out = np.asarray(groups.to_numpy() if hasattr(groups, "to_numpy") else groups)
+    if out.shape != (N,):
+        raise ValueError(
+            f"groups has {len(out) if out.ndim == 1 else f'shape {out.shape}'} entries but X has {N} rows."
+        )
+    missing = np.flatnonzero(missing_values(out))
+    if missing.size:
+        raise ValueError(f"the group of row {missing[0]} is missing. Give every row a group.")
     return out
 
 
@@ -182,7 +200,8 @@ class Scorer:
     """A scikit-learn scorer, or any callable (estimator, X, y), on predictions that have been made already."""
 
     def __init__(self, scoring: Any, X: Any, y: Any, sample_weight: Any, data: TaskData):
-        self.score = get_scorer(scoring) if isinstance(scoring, str) else scoring
+        known = isinstance(scoring, str) and scoring in get_scorer_names()
+        self.score = get_scorer(scoring) if known else scoring
         if not callable(self.score):
             raise ValueError(
                 f"scoring must be one of {', '.join(map(repr, ERRORS))}, the name of a scikit-learn scorer or a callable; "
@@ -274,9 +293,13 @@ def choose(scores: Floats, surface: Surface, selection: str) -> tuple[int, int]:
 
     Simplest: fewest non-zero rows, then fewest entries, then the largest lam; so are ties broken.
     """
-    mean = scores.mean(axis=0)
+    mean = np.nan_to_num(scores.mean(axis=0), nan=-np.inf)
+    if np.isneginf(mean).all():
+        raise ValueError(
+            "no point of the grid has a score: it is NaN in some fold. Use fewer, larger folds, or another scoring."
+        )
     best = np.unravel_index(int(np.argmax(mean)), mean.shape)
-    slack = standard_errors(scores)[best] if selection == "1se" else 0.0
+    slack = float(standard_errors(scores)[best]) if selection == "1se" else 0.0
     return _simplest(surface, mean >= mean[best] - slack)
 
 
@@ -299,8 +322,9 @@ def information(surface: Surface, data: TaskData, criterion: str) -> Floats:
     n = np.array([float(len(task.y)) for task in data.tasks])
     d = len(surface.features)
     counts = np.stack([np.diff(surface.of_task(i).indptr) for i in range(data.m)], axis=1)  # (solutions, m)
-    yy = np.array([max(float(task.y @ task.y), np.finfo(float).tiny) for task in data.tasks])
-    rss = np.maximum(surface.losses, 1e-15 * yy)
+    assert surface.problem is not None
+    yy = np.array([max(design.yy, np.finfo(float).tiny) for design in surface.problem.designs])
+    rss = np.maximum(surface.losses, 1e-15 * yy)  # an interpolation: its logarithm must exist
     value = n * np.log(rss / n) + counts * (2.0 if criterion == "aic" else np.log(n))
     if criterion == "ebic":
         value += 2.0 * (gammaln(d + 1) - gammaln(counts + 1) - gammaln(d - counts + 1))

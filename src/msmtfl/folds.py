@@ -90,7 +90,7 @@ class TaskKFold(BaseCrossValidator):
         if counts.min() < self.n_splits:
             i = int(np.argmin(counts))
             raise ValueError(
-                f"task {labels.tolist()[i]!r} has {counts[i]} row(s), fewer than n_splits={self.n_splits} folds. Use at "
+                f"task {labels.tolist()[i]!r} has {counts[i]} sample(s), fewer than n_splits={self.n_splits} folds. Use at "
                 "most as many folds as the smallest task has rows, or leave that task out."
             )
         return self._deal_out(codes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -44,9 +44,11 @@ def read_lams(problem: Problem, lams: Any = 50, lam_min_ratio: float | None = No
         if lam_min_ratio is None:
             enough = all(design.order >= design.d for design in problem.designs)
             lam_min_ratio = SMALLER_SHARE if enough else SMALL_SHARE
-        elif not 0 < lam_min_ratio < 1:
-            raise ValueError(f"lam_min_ratio must be between 0 and 1, got {lam_min_ratio!r}.")
+        elif not isinstance(lam_min_ratio, Real) or not 0 < lam_min_ratio < 1:
+            raise ValueError(f"lam_min_ratio must be a number between 0 and 1, got {lam_min_ratio!r}.")
         return (problem.lam_max or 1.0) * np.geomspace(1.0, lam_min_ratio, int(lams))
+    if lam_min_ratio is not None:
+        raise ValueError("lam_min_ratio goes with a number of lams; with an array of lams leave it out.")
     values = _numbers("lams", lams)
     if values.ndim != 1 or values.size == 0:
         raise ValueError(

@@ -27,6 +27,7 @@ OVERRUN, SET_ASIDE, WEAK, MISSING, SLID = (
 WIDE = 1e4  # ratio of column lengths beyond which rounding would decide what is nearest
 FEW_DIRECTIONS = 40  # with more null directions the nearest minimiser is found through the dual
 AT_LEAST = 16  # Gram rows fetched together: that many cost little more than one
+DOUBT = 1e-11  # suspicion beyond which a solution is worked out on X
 TIE = 1e-9  # |gradient| this close to its bound, relatively, counts as at the bound
 
 
@@ -167,7 +168,7 @@ class Lassos:
             )
 
         each(solve, shares(self.m, self.n_jobs), self.n_jobs)
-        left = np.flatnonzero(status & ~SLID)
+        left = np.flatnonzero(status)
         inner = self.n_jobs if len(left) == 1 else None  # one task alone may use all threads to fetch its rows
         if left.size:
             each(lambda i: self._finish(i, A, aim, W, status, rounds, max_iter, inner), left.tolist(), self.n_jobs)
@@ -200,26 +201,35 @@ class Lassos:
             run()
         if status[i] & OVERRUN:
             return
-        if status[i] & (WEAK | SET_ASIDE):
+        if status[i] == SLID and suspicion(design, W[i], a) <= DOUBT:
+            return
+        if status[i] & (WEAK | SET_ASIDE | SLID):
             W[i] = polish(design, W[i], a, self.positive)
-        if status[i] & ~SLID:
-            w = W[i].copy()
-            W[i] = nearest(design, w, a, aim[i], self.units[i], self.positive)
-            status[i] = 0 if np.array_equal(W[i], w) else SLID
+        w = W[i].copy()
+        W[i] = nearest(design, w, a, aim[i], self.units[i], self.positive)
+        status[i] &= SLID
+        if not np.array_equal(W[i], w):
+            status[i] = SLID
 
     def repair(self, i: int, w: Floats, a: Floats, aim: Floats) -> Floats:
         """A solution whose certificate is poor, polished on X and again the one nearest to aim."""
         better = polish(self.designs[i], w, a, self.positive)
         return nearest(self.designs[i], better, a, aim, self.units[i], self.positive)
 
-    def twin(self) -> Lassos:
-        """The same lassos on the same Gram matrices, with states of their own."""
-        return Lassos(self.designs, positive=self.positive, units=self.units, grams=self.grams, n_jobs=self.n_jobs)
-
     def warm(self, W: Floats) -> None:
         """Start the next solve from W (m, d) instead of from the last solution."""
         for task, w in zip(self.tasks, self._checked(W), strict=True):
             task.begin(w)
+
+
+def suspicion(design: Design, w: Floats, a: Floats) -> float:
+    """How far X itself contradicts w, as a share of |y|^2: sum_j |w_j| |g_j - a_j sign(w_j)| over its support.
+
+    In Gram form columns at a distance of less than about 1e-6 cannot be told from dependent ones.
+    """
+    used = np.flatnonzero(w)
+    g = design.gradient(w)[used] if used.size else w[used]
+    return float(np.abs(w[used]) @ np.abs(g - a[used] * np.sign(w[used]))) / max(design.yy, np.finfo(float).tiny)
 
 
 def least_squares_on(lassos: Lassos, W: Floats) -> Floats:

@@ -33,6 +33,8 @@ from .surface import Surface, solve_surface
 from .threads import count
 from .thresholds import unit
 
+Choice = tuple[dict[str, np.ndarray], tuple[int, int], float]  # cv_results_, the point, its score
+
 
 class GridSearch(MultiTaskLinear):
     """What models that search a grid share. A model says which grid (`_grid`) and how many stages (`_stages`)."""
@@ -66,8 +68,8 @@ class GridSearch(MultiTaskLinear):
                 scorer = Scorer(self.scoring, X, y, sample_weight, data)
             side_by_side = min(count(self.n_jobs), max(len(splits), 1))
             budget = (self.memory_budget or BUDGET) / (1 + side_by_side)
-            steps = len(grid.lams) * (len(splits) + 1)
-            with Progress(steps, "lams", self.verbose, self) as progress:
+            total = len(grid.lams) * (len(splits) + 1)
+            with Progress(total, "lams", self.verbose, self) as progress:
                 if splits and may_form(problem.designs, budget / (1 + len(splits))):
                     data.gather(problem.designs, [split.train for split in splits])
                 grams = gram_caches(problem.designs, reuse=by_folds, budget=budget, n_jobs=self.n_jobs)
@@ -78,10 +80,11 @@ class GridSearch(MultiTaskLinear):
                         part, grid, max_stages=self._stages(), grams=of_part, tick=progress.step, stop=progress.stop
                     )
 
-                self.surface_ = solve_surface(
+                surface = solve_surface(
                     problem,
                     grid,
                     max_stages=self._stages(),
+                    tol=self.tol,
                     n_jobs=self.n_jobs,
                     grams=grams,
                     tick=progress.step,
@@ -91,20 +94,20 @@ class GridSearch(MultiTaskLinear):
                     held_out = cross_validate(
                         problem, splits, solve, scorer=scorer, n_jobs=self.n_jobs, stop=progress.stop
                     )
-                    k, l = self._choose(held_out, problem)
+                    results, (k, l), score = self._choose(surface, held_out, problem)
                 else:
-                    k, l = self._choose_without_folds(problem)
-            self.n_splits_ = len(splits)
-            self.best_index_ = (k, l)
-            self.lams_, self.thetas_ = grid.lams, grid.thetas
+                    results, (k, l), score = self._choose_without_folds(surface, problem)
             lassos = Lassos(
                 problem.designs, positive=self.positive, units=problem.units, grams=grams, n_jobs=self.n_jobs
             )
-            lassos.warm(self.surface_.coef(k, l))
+            lassos.warm(surface.coef(k, l))
             penalty = CappedRows(float(grid.lams[k]), float(grid.thetas[k, l]), problem.factors)
-            solution = self._refit(penalty, lassos, int(self.surface_.n_stages[k, l]))
+            solution = self._refit(penalty, lassos, int(surface.n_stages[k, l]))
             if not solution.converged and solution.stages[-1].dual_gap <= self.tol:
-                solution = replace(solution, reason=self.surface_.stopping_reason[k, l])
+                solution = replace(solution, reason=surface.stopping_reason[k, l])
+        self.surface_, self.cv_results_ = surface, results
+        self.best_index_, self.best_score_, self.n_splits_ = (k, l), score, len(splits)
+        self.lams_, self.thetas_ = grid.lams, grid.thetas
         self._store(problem, lassos, solution, penalty)
 
     def _refit(self, penalty: CappedRows, lassos: Lassos, stages: int) -> Solution:
@@ -112,11 +115,10 @@ class GridSearch(MultiTaskLinear):
         solution = run_stages(penalty, lassos, max_stages=stages, tol=self.tol, max_iter=self.max_iter or 0)
         return replace(solution, reason=CONVEX) if solution.converged and self._stages() == 1 else solution
 
-    def _choose(self, held_out: HeldOut, problem: Problem) -> tuple[int, int]:
-        surface = self.surface_
+    def _choose(self, surface: Surface, held_out: HeldOut, problem: Problem) -> Choice:
         scores = fold_scores(held_out, problem.data, self.scoring)
         mean = scores.mean(axis=0)
-        columns = self._columns(problem)
+        columns = _columns(surface, problem)
         columns["mean_test_score"] = mean
         columns["std_test_score"] = scores.std(axis=0)
         columns["se_test_score"] = standard_errors(scores)
@@ -126,31 +128,27 @@ class GridSearch(MultiTaskLinear):
         results = {name: values.reshape(-1) for name, values in columns.items()}
         results["test_mse"] = _cells(held_out.mse)
         results["test_weight"] = _cells(np.broadcast_to(held_out.weight[..., None, None], held_out.mse.shape))
-        self.cv_results_ = results
         k, l = choose(scores, surface, self.selection)
-        self.best_score_ = float(mean[k, l])
-        return k, l
+        return results, (k, l), float(mean[k, l])
 
-    def _choose_without_folds(self, problem: Problem) -> tuple[int, int]:
-        values = information(self.surface_, problem.data, self.selection)
-        columns = self._columns(problem)
+    def _choose_without_folds(self, surface: Surface, problem: Problem) -> Choice:
+        values = information(surface, problem.data, self.selection)
+        columns = _columns(surface, problem)
         columns[self.selection] = values
-        self.cv_results_ = {name: column.reshape(-1) for name, column in columns.items()}
         if np.isinf(values).all():
             raise ValueError(
                 f"selection={self.selection!r} has no candidate: at every point some task has more coefficients than half "
                 "its rows. Use larger lams, or cross-validation (selection='min')."
             )
-        k, l = choose(-values[None], self.surface_, "min")
-        self.best_score_ = float(-values[k, l])
-        return k, l
+        k, l = choose(-values[None], surface, "min")
+        return {name: column.reshape(-1) for name, column in columns.items()}, (k, l), float(-values[k, l])
 
-    def _columns(self, problem: Problem) -> dict[str, np.ndarray]:
-        surface = self.surface_
-        lam = np.repeat(surface.lams[:, None], surface.thetas.shape[1], axis=1)
-        ratio = surface.thetas / unit(1.0, problem.m, problem.rho_bar) / lam
-        names = ("n_rows", "n_entries", "n_stages", "converged")
-        return {"lam": lam, "theta": surface.thetas, "theta_ratio": ratio} | {n: getattr(surface, n) for n in names}
+
+def _columns(surface: Surface, problem: Problem) -> dict[str, np.ndarray]:
+    lam = np.repeat(surface.lams[:, None], surface.thetas.shape[1], axis=1)
+    ratio = surface.thetas / unit(1.0, problem.m, problem.rho_bar) / lam
+    names = ("n_rows", "n_entries", "n_stages")
+    return {"lam": lam, "theta": surface.thetas, "theta_ratio": ratio} | {n: getattr(surface, n) for n in names}
 
 
 def _cells(values: Floats) -> np.ndarray:
@@ -188,7 +186,7 @@ class MSMTFLCV(GridSearch):
         The best mean score; or the simplest model within one standard error of it (fewest features, then coefficients,
         then the largest lam); or an information criterion, without folds.
     task_column, max_stages, fit_intercept, standardize, positive, penalty_factors, relax, tol, max_iter, unknown_task
-        As for :class:`MSMTFL`.
+        As for :class:`MSMTFL`. `relax` refits the model chosen; the scores are those of the models as penalised.
     random_state : int, RandomState or None, default=0
         Deals out the rows when `cv` is a number.
     n_jobs : int, optional

@@ -82,7 +82,7 @@ class Progress:
         self.total, self.what, self.width, self.estimator = max(total, 1), what, width, estimator
         self.root = _root_context(estimator, total)
         self.stream = sys.stderr if verbose else None
-        self.done, self.shown, self.stopped = 0, 0.0, False
+        self.done, self.shown, self.stopped = 0.0, 0.0, False
         self.lock = Lock()
 
     def __enter__(self) -> Progress:
@@ -93,26 +93,28 @@ class Progress:
         """Make the next step raise."""
         self.stopped = True
 
-    def step(self) -> None:
-        """One unit done."""
+    def step(self, part: float = 1.0) -> None:
+        """One step, or a part of one, is done."""
         if self.stopped:
             raise RuntimeError("stopped: another thread has failed or was interrupted")
         with self.lock:
-            self.done += 1
-            if self.root is not None:
-                part = self.root.subcontext(task_name=self.what)
-                part.call_on_fit_task_begin(estimator=self.estimator)
-                part.call_on_fit_task_end(estimator=self.estimator)
+            before, self.done = int(self.done + 1e-9), self.done + part
+            whole = int(self.done + 1e-9)
+            for _ in range(whole - before if self.root is not None else 0):
+                context = self.root.subcontext(task_name=self.what)
+                context.call_on_fit_task_begin(estimator=self.estimator)
+                context.call_on_fit_task_end(estimator=self.estimator)
             now = time.monotonic()
-            if self.stream is not None and (now - self.shown > 0.1 or self.done == self.total):
+            if self.stream is not None and whole and (now - self.shown > 0.1 or whole == self.total):
                 self.shown = now
                 self._show(now - self.began)
 
     def _show(self, seconds: float) -> None:
         assert self.stream is not None
-        full = self.width * self.done // self.total
-        left = seconds / self.done * (self.total - self.done)
-        line = f"{self.done}/{self.total} {self.what} [{'#' * full}{'.' * (self.width - full)}] {seconds:.1f} s"
+        done = int(self.done + 1e-9)
+        full = self.width * done // self.total
+        left = seconds / done * (self.total - done)
+        line = f"{done}/{self.total} {self.what} [{'#' * full}{'.' * (self.width - full)}] {seconds:.1f} s"
         self.stream.write(f"\r{line}, {left:.1f} s to go  ")
         self.stream.flush()
 

@@ -29,7 +29,7 @@ from .penalties import CappedRows
 from .problem import Problem, pose
 from .stages import CROWDED, REPEATS, UNFINISHED, algorithm_1
 from .tasks import read_training
-from .threads import count, each
+from .threads import count, each, shares
 
 NONE = -1  # stands for the place of W = 0, where Algorithm 1 starts
 
@@ -53,10 +53,12 @@ class Surface:
     ----------
     lams, thetas : the grid; column l of thetas belongs to `coef(k, l)`
     tasks, features : labels of the rows and names of the columns of `coef(k, l)`
-    n_stages, converged, stopping_reason : (K, L)
+    n_stages, stopping_reason : (K, L)
+    converged : (K, L) the set of capped rows repeats, and every stage's duality gap is at most `tol`
     n_rows, n_entries : (K, L) features used in any task; non-zero coefficients
     objective, dual_gap, unique : (K, L) value of (1), relative duality gap of the last stage, whether every
-        stage's solution is certainly the only one. Computed from the data when first asked for.
+        stage's solution is certainly the only one. With `converged` computed from the data when first asked for, so
+        do not change X and y in place before.
     lam_max : above it all coefficients are 0
 
     Pickling computes the certificates first and leaves the data behind.
@@ -66,6 +68,7 @@ class Surface:
     thetas: Floats
     tasks: np.ndarray
     features: np.ndarray
+    tol: float
     n_stages: Ints
     stopping_reason: np.ndarray
     solved: tuple[Solved, ...] = field(repr=False)
@@ -78,9 +81,10 @@ class Surface:
 
     # ------------------------------------------------------------------ solutions
 
-    @property
+    @cached_property
     def converged(self) -> np.ndarray:
-        return self.stopping_reason == REPEATS
+        solved = _over(self.chains, lambda chain: bool((self._proofs[0][list(chain)] <= self.tol).all()), np.bool_)
+        return solved & (self.stopping_reason == REPEATS)
 
     @cached_property
     def last(self) -> Ints:
@@ -220,7 +224,7 @@ class Surface:
 
     def __getstate__(self) -> dict[str, Any]:
         if self.problem is not None:
-            _ = self._intercepts, self.objective, self.dual_gap, self.unique, self.lam_max
+            _ = self._intercepts, self.objective, self.dual_gap, self.unique, self.converged, self.lam_max
         return {**self.__dict__, "problem": None}
 
 
@@ -277,7 +281,7 @@ def regularization_surface(
     theta_ratios : (L,) theta in units of m lam / rho_bar; by default six from 1 to max(50, 11 m), and inf (the lasso)
     thetas : (L,) or (K, L), instead of ratios; inf allowed
     fit_intercept, standardize, positive, penalty_factors, max_stages : as for :class:`MSMTFL`
-    tol : accepted for symmetry with MSMTFL: solves are exact, and `dual_gap` says how exact
+    tol : the relative duality gap that the stages of a `converged` point stay below
     lam_min_ratio : by default 1e-3, or 1e-4 if every task has more samples than features
     n_jobs : threads; the result is the same to rounding
     memory_budget : bytes for Gram matrices, by default 1 GiB
@@ -307,7 +311,8 @@ def regularization_surface(
     check_count("max_stages", max_stages)
     check_positive("tol", tol)
     check_n_jobs(n_jobs)
-    for name, value in (("fit_intercept", fit_intercept), ("standardize", standardize), ("positive", positive)):
+    flags = {"fit_intercept": fit_intercept, "standardize": standardize, "positive": positive, "verbose": verbose}
+    for name, value in flags.items():
         check_flag(name, value)
     if memory_budget is not None:
         check_positive("memory_budget", memory_budget)
@@ -327,6 +332,7 @@ def regularization_surface(
                 problem,
                 grid,
                 max_stages=max_stages,
+                tol=tol,
                 n_jobs=n_jobs,
                 budget=memory_budget,
                 tick=progress.step,
@@ -339,53 +345,94 @@ def solve_surface(
     grid: Grid,
     *,
     max_stages: int = 10,
+    tol: float = 1e-8,
     n_jobs: int | None = None,
     grams: list[Gram] | None = None,
     budget: float | None = None,
-    tick: Callable[[], None] = lambda: None,
+    tick: Callable[[float], None] = lambda part: None,
     stop: Callable[[], None] | None = None,
 ) -> Surface:
     """The surface of a problem on a grid.
 
-    Threads share the lams out where whole Gram matrices are at hand; otherwise (few rows of many) they share out tasks,
-    so that no row is fetched twice. `tick` is called after every lam, and may raise to stop; `stop` is called when a thread
-    has raised, so that `tick` can stop the others.
+    Threads share out the tasks of stage 1; then the lams, where whole Gram matrices are at hand, otherwise (few rows of
+    many) the tasks again, so that no row is fetched twice. `tick` is called with the share of a lam
+    that has been done, and may raise to stop; `stop` is called when a thread has raised, so that `tick` can stop the
+    others.
     """
     grams = gram_caches(problem.designs, budget=budget, n_jobs=n_jobs) if grams is None else grams
+    order = np.argsort(-grid.lams, kind="stable").tolist()
+    firsts = _path(problem, grid, grams, order, n_jobs, tick, stop)
     by_lam = all(gram.whole is not None for gram in grams)
-    order = np.argsort(-grid.lams, kind="stable")
     walkers = min(count(n_jobs), len(order)) if by_lam else 1
 
     def walk(start: int) -> _Walk:
-        lassos = Lassos(
-            problem.designs,
-            positive=problem.positive,
-            units=problem.units,
-            grams=grams,
-            n_jobs=None if by_lam else n_jobs,
-        )
-        walk = _Walk(problem, grid, lassos, max_stages)
+        walk = _Walk(problem, grid, firsts, _lassos(problem, grams, None if by_lam else n_jobs), max_stages)
         for k in order[start::walkers]:
-            walk.at(int(k))
-            tick()
+            walk.at(k)
+            tick(0.5)
         return walk
 
     walks = each(walk, range(walkers), n_jobs if by_lam else None, stop)
-    return _gather(problem, grid, walks)
+    return _gather(problem, grid, walks, tol)
+
+
+def _lassos(problem: Problem, grams: list[Gram], n_jobs: int | None, tasks: slice = slice(None)) -> Lassos:
+    return Lassos(
+        problem.designs[tasks],
+        positive=problem.positive,
+        units=problem.units[tasks],
+        grams=grams[tasks],
+        n_jobs=n_jobs,
+    )
+
+
+@dataclass(frozen=True)
+class _First:
+    """Stage 1 at one lam, of some of the tasks."""
+
+    W: sparse.csr_array
+    finished: bool
+
+
+def _path(
+    problem: Problem,
+    grid: Grid,
+    grams: list[Gram],
+    order: list[int],
+    n_jobs: int | None,
+    tick: Callable[[float], None],
+    stop: Callable[[], None] | None,
+) -> list[list[_First]]:
+    """Stage 1 at every lam, in pieces: tasks have nothing to do with each other here, so threads share them out."""
+    pieces = shares(problem.m, n_jobs)
+    # the scale of (1) has the number of all tasks in it
+    scale = 0.5 * problem.m * np.array([[design.n] for design in problem.designs])
+
+    def path(tasks: slice) -> dict[int, _First]:
+        lassos, weights = _lassos(problem, grams, None, tasks), scale[tasks] * problem.factors.T[tasks]
+        out = {}
+        for k in order:
+            W, _ = lassos.solve(grid.lams[k] * weights)
+            out[k] = _First(sparse.csr_array(W), not (lassos.status & OVERRUN).any())
+            tick(0.5 / len(pieces))
+        return out
+
+    parts = each(path, pieces, n_jobs, stop)
+    return [[part[k] for part in parts] for k in range(len(order))]
 
 
 class _Walk:
-    """Goes along some of the lams, and at each over the thetas, with two warm states: one for stage 1, one for the rest."""
+    """Goes along some of the lams, and at each over the thetas, from stage 1 on; stages start from the last one's state."""
 
-    def __init__(self, problem: Problem, grid: Grid, lassos: Lassos, max_stages: int):
-        self.problem, self.grid, self.max_stages = problem, grid, max_stages
-        self.path, self.further = lassos, lassos.twin()
+    def __init__(self, problem: Problem, grid: Grid, firsts: list[list[_First]], lassos: Lassos, max_stages: int):
+        self.problem, self.grid, self.firsts, self.lassos, self.max_stages = problem, grid, firsts, lassos, max_stages
         factors = problem.factors.T  # (m, d)
         self.weights = lassos.scale * factors  # of stage 1 at lam = 1
         self.freed = np.where(np.isinf(factors), np.inf, 0.0)  # in place of them where a row is capped
         self.of_norm = np.ravel(np.where(np.isinf(factors), 0.0, factors))
         self.countable = np.asarray(((factors > 0) & np.isfinite(factors)).any(axis=0))
-        self.usable = np.array([design.squares > 0 for design in problem.designs])
+        self.usable = np.array([design.squares > 0 for design in problem.designs]) & np.isfinite(factors)
+        self.always = (self.usable & (factors == 0)).sum(axis=1)  # cells that are never penalised
         self.orders = np.array([design.order for design in problem.designs])
         self.back = False
         self.solved: list[Solved] = []
@@ -418,7 +465,9 @@ class _Walk:
 
     def _crowded(self, capped: np.ndarray) -> bool:
         """Whether in most tasks more features would be un-penalised than there are independent samples."""
-        free = self.usable[:, capped].sum(axis=1)
+        if self.problem.positive:  # the constraint can make such a stage unique
+            return False
+        free = self.always + (self.usable & (self.of_norm.reshape(self.usable.shape) > 0))[:, capped].sum(axis=1)
         return bool(np.count_nonzero(free > self.orders) > 0.5 * len(free))
 
     def _stage(self, capped: np.ndarray, before: int) -> int:
@@ -428,21 +477,29 @@ class _Walk:
             if known in self.known:
                 return self.known[known]
         rows = np.flatnonzero(capped)
-        lassos, A = (self.further, self.A.copy()) if rows.size else (self.path, self.A)
-        A[:, rows] = self.freed[:, rows]
-        W, _ = lassos.solve(A, reference=self.W[before])
+        if before == NONE:
+            first = self.firsts[self.k]
+            W, finished, slid = (
+                np.concatenate([part.W.toarray() for part in first]),
+                all(p.finished for p in first),
+                False,
+            )
+        else:
+            A = self.A.copy()
+            A[:, rows] = self.freed[:, rows]
+            W, _ = self.lassos.solve(A, reference=self.W[before])
+            finished, slid = not (self.lassos.status & OVERRUN).any(), bool((self.lassos.status & SLID).any())
         at = np.flatnonzero(W)
         values = W.ravel()[at]
-        finished = not (lassos.status & OVERRUN).any()
         place = len(self.solved)
         self.solved.append(Solved(self.k, rows[self.countable[rows]], at, values, finished))
         self.W[place] = W
         self.norms[place] = np.bincount(at % self.problem.d, self.of_norm[at] * np.abs(values), self.problem.d)
-        self.known[key, before if (lassos.status & SLID).any() else NONE] = place
+        self.known[key, before if slid else NONE] = place
         return place
 
 
-def _gather(problem: Problem, grid: Grid, walks: Sequence[_Walk]) -> Surface:
+def _gather(problem: Problem, grid: Grid, walks: Sequence[_Walk], tol: float) -> Surface:
     chains, reasons = np.empty(grid.shape, dtype=object), np.empty(grid.shape, dtype=object)
     solved: list[Solved] = []
     for walk in walks:
@@ -454,6 +511,7 @@ def _gather(problem: Problem, grid: Grid, walks: Sequence[_Walk]) -> Surface:
         thetas=grid.thetas,
         tasks=problem.data.labels,
         features=problem.data.features,
+        tol=tol,
         n_stages=_over(chains, len, np.intp),
         stopping_reason=reasons,
         solved=tuple(solved),

@@ -48,8 +48,9 @@ def each(
     workers = min(count(n_jobs), len(items))
     if workers < 2:
         return [call(item) for item in items]
-    jobs = [_pool(workers).submit(call, item) for item in items]
+    jobs: list[Any] = []
     try:
+        jobs += [_pool(workers).submit(call, item) for item in items]
         left = set(jobs)
         while left:
             done, left = wait(left, PATIENCE, FIRST_EXCEPTION)
