@@ -93,7 +93,8 @@ def _dual_points(
     y = design.target
     if y is None:
         return _dual_points_from_statistics(design, W, free)
-    residuals = np.array([design.residual(w) for w in W])
+    residuals = design.residuals(W)
+    assert residuals is not None
     gradients = design.correlate(residuals.T).T
     projected, pivots = residuals.copy(), np.ones(len(W))
     moved = np.flatnonzero(free.any(axis=1))

@@ -69,6 +69,9 @@ class Design(Protocol):
     def residual(self, w: Floats) -> Floats | None:
         """y - Xw, shape (rows,); None if only statistics are at hand."""
 
+    def residuals(self, W: Floats) -> Floats | None:
+        """The same for the rows of W, shape (count, rows)."""
+
     def correlate(self, v: Floats) -> Floats:
         """X'v for vectors v over rows, (rows,) or (rows, count); only where rows are at hand."""
 
@@ -149,6 +152,12 @@ class DenseRows:
         """Xw for a sparse w"""
         used = np.flatnonzero(w)
         return self.X[:, used] @ w[used] - self.u * (self.offset[used] @ w[used])
+
+    def apply_all(self, W: Floats) -> Floats:
+        """The same for the rows of W, one row each"""
+        used = np.flatnonzero(W.any(axis=0))
+        V = W[:, used]
+        return V @ self.X[:, used].T - np.outer(V @ self.offset[used], self.u)
 
     def correlate(self, v: Floats) -> Floats:
         """X'v"""
@@ -250,6 +259,9 @@ class TrainingRows(DenseRows):
     def _centred(self, features: Ints) -> Floats:
         return self.kept[:, None] * self.X[:, features] - np.outer(self.u, self.offset[features])
 
+    def apply_all(self, W: Floats) -> Floats:
+        return super().apply_all(W) * self.kept  # u is 0 where kept is
+
     def apply(self, w: Floats) -> Floats:
         used = np.flatnonzero(w)
         return self.kept * (self.X[:, used] @ w[used]) - self.u * (self.offset[used] @ w[used])
@@ -297,6 +309,9 @@ class DenseTask:
 
     def residual(self, w: Floats) -> Floats:
         return self.target - self.rows.apply(w)
+
+    def residuals(self, W: Floats) -> Floats:
+        return self.target - self.rows.apply_all(W)
 
     def loss(self, w: Floats) -> float:
         r = self.residual(w)

@@ -118,6 +118,7 @@ class Lassos:
     positive : require w >= 0
     units : (m, d) scale in which the distance between solutions is measured (1, or the standard deviations)
     grams : what is known of the Gram matrices, by default nothing yet
+    careful : check solutions that seem not to be unique on X. Not needed where all are certified anyway
     n_jobs : threads over tasks; the answer does not depend on it
 
     Attributes
@@ -132,10 +133,11 @@ class Lassos:
         positive: bool = False,
         units: Floats | None = None,
         grams: list[Gram] | None = None,
+        careful: bool = False,
         n_jobs: int | None = None,
     ):
         self.designs = list(designs)
-        self.positive, self.n_jobs = positive, n_jobs
+        self.positive, self.careful, self.n_jobs = positive, careful, n_jobs
         self.m, self.d = len(self.designs), self.designs[0].d
         self.scale = 0.5 * self.m * np.array([[design.n] for design in self.designs])  # from (1) to a task's own sums
         self.units = np.ones((self.m, self.d)) if units is None else self._checked(units)
@@ -168,7 +170,7 @@ class Lassos:
             )
 
         each(solve, shares(self.m, self.n_jobs), self.n_jobs)
-        left = np.flatnonzero(status)
+        left = np.flatnonzero(status if self.careful else status & ~SLID)
         inner = self.n_jobs if len(left) == 1 else None  # one task alone may use all threads to fetch its rows
         if left.size:
             each(lambda i: self._finish(i, A, aim, W, status, rounds, max_iter, inner), left.tolist(), self.n_jobs)
@@ -201,7 +203,7 @@ class Lassos:
             run()
         if status[i] & OVERRUN:
             return
-        if status[i] == SLID and suspicion(design, W[i], a) <= DOUBT:
+        if status[i] == SLID and suspicions(design, W[at], A[at])[0] <= DOUBT:
             return
         if status[i] & (WEAK | SET_ASIDE | SLID):
             W[i] = polish(design, W[i], a, self.positive)
@@ -222,14 +224,17 @@ class Lassos:
             task.begin(w)
 
 
-def suspicion(design: Design, w: Floats, a: Floats) -> float:
-    """How far X itself contradicts w, as a share of |y|^2: sum_j |w_j| |g_j - a_j sign(w_j)| over its support.
+def suspicions(design: Design, W: Floats, A: Floats) -> Floats:
+    """How far X itself contradicts each row of W, as a share of |y|^2: sum_j |w_j| |g_j - a_j sign(w_j)|.
 
     In Gram form columns at a distance of less than about 1e-6 cannot be told from dependent ones.
     """
-    used = np.flatnonzero(w)
-    g = design.gradient(w)[used] if used.size else w[used]
-    return float(np.abs(w[used]) @ np.abs(g - a[used] * np.sign(w[used]))) / max(design.yy, np.finfo(float).tiny)
+    if design.target is None or design.yy == 0.0:
+        return np.zeros(len(W))
+    R = design.residuals(W)
+    assert R is not None
+    error = np.abs(design.correlate(R.T).T - np.where(W != 0.0, A, 0.0) * np.sign(W))
+    return np.einsum("sj,sj->s", np.abs(W), error) / design.yy
 
 
 def least_squares_on(lassos: Lassos, W: Floats) -> Floats:

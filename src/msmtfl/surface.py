@@ -20,10 +20,10 @@ from scipy import sparse
 
 from .certificates import AT_ONCE, certify_all, relative_gap
 from .checks import check_count, check_flag, check_n_jobs, check_positive
-from .designs import Floats, Ints
+from .designs import Design, Floats, Ints
 from .gram import Gram, gram_caches
 from .grids import Grid, read_grid
-from .lasso import OVERRUN, SLID, Lassos
+from .lasso import DOUBT, OVERRUN, SLID, Lassos, suspicions
 from .monitor import Progress, one_blas_thread
 from .penalties import CappedRows
 from .problem import Problem, pose
@@ -43,6 +43,7 @@ class Solved:
     at: Ints
     values: Floats
     finished: bool
+    slid: Ints  # tasks whose minimiser was not unique, as far as the Gram form can tell
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +153,19 @@ class Surface:
         assert self.problem is not None
         return self.problem
 
+    def lassos_of(self, i: int, places: Ints) -> Iterator[tuple[Floats, Floats]]:
+        """Coefficients and weights of task i's lassos in some solutions, in pieces of (AT_ONCE, d)."""
+        problem = self._data()
+        W = self.of_task(i)
+        factors = 0.5 * problem.m * problem.designs[i].n * problem.factors[:, i]
+        for begin in range(0, len(places), AT_ONCE):
+            some = places[begin : begin + AT_ONCE]
+            A = np.outer([self.lams[self.solved[s].k] for s in some], factors)
+            for a, s in zip(A, some, strict=True):
+                capped = self.solved[s].capped
+                a[capped] = np.where(np.isinf(factors[capped]), np.inf, 0.0)
+            yield W[some].toarray(), A
+
     @cached_property
     def _intercepts(self) -> Floats:
         """(solutions, m)"""
@@ -161,7 +175,7 @@ class Surface:
     def losses(self) -> Floats:
         """(solutions, m): |y_i - X_i w_i|^2"""
         designs = self._data().designs
-        return np.array([[design.loss(w) for w in _rows(self.of_task(i))] for i, design in enumerate(designs)]).T
+        return np.array([_losses(design, self.of_task(i)) for i, design in enumerate(designs)]).T
 
     @cached_property
     def objective(self) -> Floats:
@@ -178,17 +192,12 @@ class Surface:
     def _proofs(self) -> tuple[Floats, np.ndarray]:
         """Relative gap and uniqueness of every solution."""
         problem = self._data()
-        scale = 0.5 * problem.m * np.array([design.n for design in problem.designs])
+        every = np.arange(len(self.solved))
 
         def certify(i: int) -> list[Any]:
-            W, out = self.of_task(i), []
             memo: dict[Any, Any] = {}
-            for begin in range(0, len(self.solved), AT_ONCE):
-                part = self.solved[begin : begin + AT_ONCE]
-                A = [_weights(problem, self.lams[solved.k], solved.capped, i) for solved in part]
-                w = W[begin : begin + AT_ONCE].toarray()
-                out += certify_all(problem.designs[i], w, scale[i] * np.array(A), problem.positive, memo)
-            return out
+            parts = [certify_all(problem.designs[i], W, A, problem.positive, memo) for W, A in self.lassos_of(i, every)]
+            return [proof for part in parts for proof in part]
 
         proofs = [certify(i) for i in range(problem.m)]
         gaps = [relative_gap(problem.designs, of_one) for of_one in zip(*proofs, strict=True)]
@@ -232,16 +241,18 @@ def _over(chains: np.ndarray, value: Callable[[tuple[int, ...]], Any], dtype: An
     return np.array([value(chain) for chain in chains.ravel()], dtype=dtype).reshape(chains.shape)
 
 
-def _rows(matrix: sparse.csr_array) -> Iterator[Floats]:
+def _pieces(matrix: sparse.csr_array) -> Iterator[Floats]:
+    """The rows as dense arrays, AT_ONCE together."""
     for begin in range(0, matrix.shape[0], AT_ONCE):
-        yield from matrix[begin : begin + AT_ONCE].toarray()
+        yield matrix[begin : begin + AT_ONCE].toarray()
 
 
-def _weights(problem: Problem, lam: float, capped: Ints, i: int) -> Floats:
-    """Weights (d,) of task i in a stage at lam with these rows capped, on the scale of (1)."""
-    pattern = np.zeros(problem.d, dtype=bool)
-    pattern[capped] = True
-    return CappedRows(lam, np.inf, problem.factors[:, [i]]).weights(pattern)[:, 0]
+def _losses(design: Design, W: sparse.csr_array) -> Floats:
+    def of_piece(part: Floats) -> Floats:
+        R = None if design.target is None else design.residuals(part)
+        return np.array([design.loss(w) for w in part]) if R is None else np.einsum("sr,sr->s", R, R)
+
+    return np.concatenate([of_piece(part) for part in _pieces(W)])
 
 
 # ------------------------------------------------------------------ solving
@@ -351,37 +362,60 @@ def solve_surface(
     budget: float | None = None,
     tick: Callable[[float], None] = lambda part: None,
     stop: Callable[[], None] | None = None,
+    careful: bool = False,
 ) -> Surface:
     """The surface of a problem on a grid.
 
     Threads share out the tasks of stage 1; then the lams, where whole Gram matrices are at hand, otherwise (few rows of
     many) the tasks again, so that no row is fetched twice. `tick` is called with the share of a lam
     that has been done, and may raise to stop; `stop` is called when a thread has raised, so that `tick` can stop the
-    others.
+    others. Solutions that seem not to be unique in Gram form are checked on X at the end; if one fails (nearly dependent
+    columns can look dependent), all is solved again, `careful`ly: checked one by one.
     """
     grams = gram_caches(problem.designs, budget=budget, n_jobs=n_jobs) if grams is None else grams
     order = np.argsort(-grid.lams, kind="stable").tolist()
-    firsts = _path(problem, grid, grams, order, n_jobs, tick, stop)
+    firsts = _path(problem, grid, grams, order, n_jobs, tick, stop, careful)
     by_lam = all(gram.whole is not None for gram in grams)
     walkers = min(count(n_jobs), len(order)) if by_lam else 1
 
     def walk(start: int) -> _Walk:
-        walk = _Walk(problem, grid, firsts, _lassos(problem, grams, None if by_lam else n_jobs), max_stages)
+        walk = _Walk(problem, grid, firsts, _lassos(problem, grams, None if by_lam else n_jobs, careful), max_stages)
         for k in order[start::walkers]:
             walk.at(k)
             tick(0.5)
         return walk
 
     walks = each(walk, range(walkers), n_jobs if by_lam else None, stop)
-    return _gather(problem, grid, walks, tol)
+    surface = _gather(problem, grid, walks, tol)
+    if careful or not _doubtful(surface, problem):
+        return surface
+    return solve_surface(
+        problem, grid, max_stages=max_stages, tol=tol, n_jobs=n_jobs, grams=grams, stop=stop, careful=True
+    )
 
 
-def _lassos(problem: Problem, grams: list[Gram], n_jobs: int | None, tasks: slice = slice(None)) -> Lassos:
+def _doubtful(surface: Surface, problem: Problem) -> bool:
+    """Whether X contradicts a solution that in Gram form is one of several."""
+    ties: list[list[int]] = [[] for _ in problem.designs]  # by task: places in `solved`
+    for place, solved in enumerate(surface.solved):
+        for i in solved.slid.tolist():
+            ties[i].append(place)
+    for i, places in enumerate(ties):
+        for W, A in surface.lassos_of(i, np.array(places, dtype=np.intp)):
+            if (suspicions(problem.designs[i], W, A) > DOUBT).any():
+                return True
+    return False
+
+
+def _lassos(
+    problem: Problem, grams: list[Gram], n_jobs: int | None, careful: bool, tasks: slice = slice(None)
+) -> Lassos:
     return Lassos(
         problem.designs[tasks],
         positive=problem.positive,
         units=problem.units[tasks],
         grams=grams[tasks],
+        careful=careful,
         n_jobs=n_jobs,
     )
 
@@ -392,6 +426,7 @@ class _First:
 
     W: sparse.csr_array
     finished: bool
+    slid: Ints
 
 
 def _path(
@@ -402,6 +437,7 @@ def _path(
     n_jobs: int | None,
     tick: Callable[[float], None],
     stop: Callable[[], None] | None,
+    careful: bool,
 ) -> list[list[_First]]:
     """Stage 1 at every lam, in pieces: tasks have nothing to do with each other here, so threads share them out."""
     pieces = shares(problem.m, n_jobs)
@@ -409,11 +445,12 @@ def _path(
     scale = 0.5 * problem.m * np.array([[design.n] for design in problem.designs])
 
     def path(tasks: slice) -> dict[int, _First]:
-        lassos, weights = _lassos(problem, grams, None, tasks), scale[tasks] * problem.factors.T[tasks]
+        lassos, weights = _lassos(problem, grams, None, careful, tasks), scale[tasks] * problem.factors.T[tasks]
         out = {}
         for k in order:
             W, _ = lassos.solve(grid.lams[k] * weights)
-            out[k] = _First(sparse.csr_array(W), not (lassos.status & OVERRUN).any())
+            slid = np.flatnonzero(lassos.status & SLID) + tasks.start
+            out[k] = _First(sparse.csr_array(W), not (lassos.status & OVERRUN).any(), slid)
             tick(0.5 / len(pieces))
         return out
 
@@ -479,23 +516,20 @@ class _Walk:
         rows = np.flatnonzero(capped)
         if before == NONE:
             first = self.firsts[self.k]
-            W, finished, slid = (
-                np.concatenate([part.W.toarray() for part in first]),
-                all(p.finished for p in first),
-                False,
-            )
+            W, finished = np.concatenate([part.W.toarray() for part in first]), all(part.finished for part in first)
+            slid = np.concatenate([part.slid for part in first])
         else:
             A = self.A.copy()
             A[:, rows] = self.freed[:, rows]
             W, _ = self.lassos.solve(A, reference=self.W[before])
-            finished, slid = not (self.lassos.status & OVERRUN).any(), bool((self.lassos.status & SLID).any())
+            finished, slid = not (self.lassos.status & OVERRUN).any(), np.flatnonzero(self.lassos.status & SLID)
         at = np.flatnonzero(W)
         values = W.ravel()[at]
         place = len(self.solved)
-        self.solved.append(Solved(self.k, rows[self.countable[rows]], at, values, finished))
+        self.solved.append(Solved(self.k, rows[self.countable[rows]], at, values, finished, slid))
         self.W[place] = W
         self.norms[place] = np.bincount(at % self.problem.d, self.of_norm[at] * np.abs(values), self.problem.d)
-        self.known[key, before if slid else NONE] = place
+        self.known[key, before if slid.size else NONE] = place
         return place
 
 
