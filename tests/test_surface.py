@@ -18,8 +18,8 @@ from msmtfl.lasso import Lassos
 from msmtfl.monitor import Progress
 from msmtfl.problem import pose
 from msmtfl.stages import CROWDED
-from msmtfl.surface import solve_surface
 from msmtfl.tasks import read_training
+from msmtfl.walk import solve_surface
 
 
 def make_tasks(seed=0, **options):

@@ -4,8 +4,8 @@ from .estimators import MSMTFL, LassoMTL
 from .folds import TaskKFold
 from .inference import bootstrap_intervals, stability_selection
 from .model_selection import MSMTFLCV, LassoMTLCV
-from .surface import regularization_surface
 from .tasks import stack_tasks
+from .walk import regularization_surface
 
 __version__ = "0.1.0"
 

@@ -15,8 +15,9 @@ from .linear import MultiTaskLinear
 from .monitor import Monitor, one_blas_thread, with_callbacks
 from .penalties import CappedRows
 from .stages import CONVEX, run_stages
-from .surface import Surface, regularization_surface
+from .surface import Surface
 from .tasks import TaskData
+from .walk import regularization_surface
 
 
 class MSMTFL(MultiTaskLinear):

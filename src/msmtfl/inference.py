@@ -24,10 +24,10 @@ from .linear import MultiTaskLinear
 from .model_selection import GridSearch
 from .monitor import Progress, one_blas_thread
 from .problem import Problem
-from .surface import solve_surface
 from .tables import names_of, warn_user
 from .tasks import TaskData
 from .threads import count, each
+from .walk import solve_surface
 
 TRIES = 100  # to draw halves of the rows such that every task has some in both
 AT_ONCE = 2**22  # numbers in the largest arrays of the bootstrap

@@ -29,9 +29,10 @@ from .monitor import Progress, one_blas_thread, with_callbacks
 from .penalties import CappedRows
 from .problem import Problem
 from .stages import CONVEX, Solution, run_stages
-from .surface import Surface, solve_surface
+from .surface import Surface
 from .threads import count
 from .thresholds import unit
+from .walk import solve_surface
 
 Choice = tuple[dict[str, np.ndarray], tuple[int, int], float]  # cv_results_, the point, its score
 
