@@ -9,20 +9,18 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 
-from msmtfl import MSMTFL
-from msmtfl.demo import RATIOS, load_patients, search
+from msmtfl import MSMTFLCV, LassoMTLCV
+from msmtfl.demo import load_patients
 
 mpl.use("Agg")
 
 
 def main() -> None:
     patients = load_patients()
-    everyone = np.arange(len(patients.y))
-    top = MSMTFL(standardize=True).fit(patients.X, patients.y, task=patients.group).lam_max_
-    models = []
-    for ratios in ((np.inf,), (np.inf, *RATIOS)):
-        chosen = search(patients, everyone, ratios, top, seed=1).best_params_
-        models.append(MSMTFL(**chosen, standardize=True).fit(patients.X, patients.y, task=patients.group))
+    models = [
+        model.fit(patients.X, patients.y, task=patients.group)
+        for model in (LassoMTLCV(standardize=True), MSMTFLCV(standardize=True))
+    ]
     spread = np.array([patients.X[patients.group == g].std(axis=0) for g in models[0].tasks_])
     effects = [model.coef_ * spread for model in models]
     rows = np.argsort(-models[1].row_norms_ - 1e-3 * models[0].row_norms_)

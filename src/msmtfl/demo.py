@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import sys
 import time
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.datasets import load_diabetes
-from sklearn.model_selection import GridSearchCV
 
 from .designs import Floats
-from .estimators import MSMTFL
 from .folds import TaskKFold
+from .model_selection import MSMTFLCV, LassoMTLCV
 
 MEASUREMENTS = {
     "age": "age", "bmi": "bmi", "bp": "pressure", "s1": "cholesterol", "s2": "ldl", "s3": "hdl", "s4": "chol/hdl",
     "s5": "triglycerides", "s6": "glucose",
 }  # fmt: skip
-LAM_SHARES = np.geomspace(0.6, 0.06, 8)
-RATIOS = (4.0, 2.0, 1.0)
 FOLDS = 5
 
 
@@ -59,25 +56,12 @@ def load_patients() -> Patients:
     return Patients(np.array(values).T, raw.target, group, features)
 
 
-def search(patients: Patients, rows: np.ndarray, ratios: tuple[float, ...], top: float, seed: int) -> GridSearchCV:
-    """lam and theta by cross-validation on some rows; ratios (inf,) is separate lassos."""
-    group = patients.group[rows]
-    m = len(np.unique(patients.group))
-    table = np.column_stack([patients.X[rows].astype(object), group])
-    grid = [{"lam": [share * top], "theta": [ratio * m * share * top for ratio in ratios]} for share in LAM_SHARES]
-    model = MSMTFL(task_column=-1, standardize=True, max_stages=10)
-    folds = TaskKFold(FOLDS, task=group, random_state=seed)
-    return GridSearchCV(model, grid, cv=folds, scoring="neg_mean_squared_error").fit(table, patients.y[rows])
-
-
-def held_out(patients: Patients, ratios: tuple[float, ...], top: float, say) -> Floats:
+def held_out(patients: Patients, model: LassoMTLCV | MSMTFLCV, say) -> Floats:
     """Squared errors of every patient, predicted by a model (its lam and theta too) that never saw the patient."""
     errors = np.empty(len(patients.y))
-    folds = TaskKFold(FOLDS, task=patients.group, random_state=0)
-    for train, test in folds.split(patients.X):
-        chosen = search(patients, train, ratios, top, seed=1)
-        table = np.column_stack([patients.X[test].astype(object), patients.group[test]])
-        errors[test] = (chosen.predict(table) - patients.y[test]) ** 2
+    for train, test in TaskKFold(FOLDS, task=patients.group, random_state=0).split(patients.X):
+        chosen = clone(model).fit(patients.X[train], patients.y[train], task=patients.group[train])
+        errors[test] = (chosen.predict(patients.X[test], task=patients.group[test]) - patients.y[test]) ** 2
         say()
     return errors
 
@@ -86,14 +70,10 @@ def main() -> None:
     """Run the demo and print what it found."""
     began = time.perf_counter()
     tick = _ticker(2 * FOLDS)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # grid corners with too many free rows; the model chosen is reported below
-        patients = load_patients()
-        top = MSMTFL(standardize=True).fit(patients.X, patients.y, task=patients.group).lam_max_
-        separate = held_out(patients, (np.inf,), top, tick)
-        shared = held_out(patients, (np.inf, *RATIOS), top, tick)
-        chosen = search(patients, np.arange(len(patients.y)), (np.inf, *RATIOS), top, seed=1).best_params_
-        model = MSMTFL(**chosen, standardize=True).fit(patients.X, patients.y, task=patients.group)
+    patients = load_patients()
+    separate = held_out(patients, LassoMTLCV(standardize=True), tick)
+    shared = held_out(patients, MSMTFLCV(standardize=True), tick)
+    model = MSMTFLCV(standardize=True).fit(patients.X, patients.y, task=patients.group)
     tick(end=True)
     print(_report(patients, model, separate, shared))
     print(f"\n{time.perf_counter() - began:.1f} s. Next: the README, or `msmtfl --help`.")
@@ -113,7 +93,7 @@ def _ticker(total: int):
     return tick
 
 
-def _report(patients: Patients, model: MSMTFL, separate: Floats, shared: Floats) -> str:
+def _report(patients: Patients, model: MSMTFLCV, separate: Floats, shared: Floats) -> str:
     groups = model.tasks_.tolist()
     spread = np.array([patients.X[patients.group == g].std(axis=0) for g in groups])
     effect = model.coef_ * spread  # change of y per standard deviation of the feature
