@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .certificates import GAP, certify_all
 from .checks import check_count, check_flag, check_n_jobs, check_positive
 from .designs import Ints
 from .gram import Gram, gram_caches
@@ -173,9 +174,11 @@ def _doubtful(surface: Surface, problem: Problem) -> bool:
     for place, solved in enumerate(surface.solved):
         for i in solved.slid.tolist():
             ties[i].append(place)
-    for i, places in enumerate(ties):
+    for i, (design, places) in enumerate(zip(problem.designs, ties, strict=True)):
         for W, A in surface.lassos_of(i, np.array(places, dtype=np.intp)):
-            if (suspicions(problem.designs[i], W, A) > DOUBT).any():
+            doubt = suspicions(design, W, A) > DOUBT
+            proofs = certify_all(design, W[doubt], A[doubt], problem.positive) if doubt.any() else []
+            if any(proof.relative_gap > GAP for proof in proofs):
                 return True
     return False
 
