@@ -11,54 +11,20 @@ computed here from X and y. "to reach" is the bar for the ratio fastest peer / m
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
-from problems import BenchProblem, lasso_path_problems
+from problems import LARGE, PROBLEMS, BenchProblem, problems
+from processes import ONE_THREAD, Solver, arguments_of, start, versions, write
 from stress import gap_of
 
-HERE = Path(__file__).parent
-ONE_THREAD = dict.fromkeys(
-    ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
-)
 TO_REACH = {"paper": 10, "m=5": 4, "wide": 5, "tall": 1.3, "Isolet 3e-2": 15, "Isolet 3e-3": 60, "school": 15}
 SLOW = {"skglm"}  # run once per problem: it is timed after a warm-up that compiles
-
-
-class Solver:
-    """A worker process."""
-
-    def __init__(self, name: str, python: str):
-        self.name = name
-        self.process = subprocess.Popen(
-            [python, str(HERE / "worker.py"), name],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env={**os.environ, **ONE_THREAD, "PYTHONPATH": str(HERE)},
-        )
-        first = self.process.stdout.readline()
-        self.version = json.loads(first)["version"] if first else None
-
-    def ask(self, **command) -> dict:
-        self.process.stdin.write(json.dumps(command) + "\n")
-        self.process.stdin.flush()
-        line = self.process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"{self.name} stopped")
-        return json.loads(line)
-
-    def close(self) -> None:
-        self.process.stdin.close()
-        self.process.wait()
 
 
 def worst_gap(problem: BenchProblem, coefs: np.ndarray) -> float:
@@ -76,24 +42,20 @@ def worst_gap(problem: BenchProblem, coefs: np.ndarray) -> float:
 
 def run(problem: BenchProblem, solvers: list[Solver], repeats: int, folder: Path) -> list[dict]:
     """Tidy rows: one per solver."""
-    file = folder / "problem.npz"
-    arrays = {f"X{i}": X for i, X in enumerate(problem.Xs)} | {f"y{i}": y for i, y in enumerate(problem.ys)}
-    np.savez(file, m=len(problem.Xs), lams=problem.lams, **arrays)
+    file = write(problem, folder / "problem.npz")
     best: dict[str, float] = {}
     for solver in solvers:
-        solver.ask(load=str(file))
+        solver.ask(load=file)
         best[solver.name] = float("inf")
         if solver.name not in SLOW:
-            solver.ask(run=True)  # warm-up
+            solver.ask(run="path")  # warm-up
     for repeat in range(repeats):
         for solver in solvers:
             if repeat == 0 or solver.name not in SLOW:
-                best[solver.name] = min(best[solver.name], solver.ask(run=True)["seconds"])
+                best[solver.name] = min(best[solver.name], solver.ask(run="path")["seconds"])
     rows = []
     for solver in solvers:
-        answer = folder / "coefs.npy"
-        solver.ask(save=str(answer))
-        coefs = np.load(answer)
+        coefs = solver.arrays(folder / "coefs.npz")["coefs"]
         rows.append(
             {
                 "problem": problem.name,
@@ -148,35 +110,20 @@ def table(rows: list[dict], problems: list[BenchProblem]) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="leave the two large problems out")
-    parser.add_argument("--only", nargs="*", help="names of problems")
-    parser.add_argument("--peers", nargs="*", default=["scikit-learn", "celer", "skglm", "adelie"])
-    parser.add_argument("--adelie", default=sys.executable, help="an interpreter that has adelie")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--out", type=Path, help="write the rows as JSON")
-    arguments = parser.parse_args()
-    solvers = []
-    for name in ["msmtfl", *arguments.peers]:
-        solver = Solver(name, arguments.adelie if name == "adelie" else sys.executable)
-        if solver.version is None:
-            print(f"{name}: not installed, skipped")
-            continue
-        solvers.append(solver)
-    problems = [p for p in lasso_path_problems(arguments.quick) if not arguments.only or p.name in arguments.only]
+    peers = ["scikit-learn", "celer", "skglm", "adelie"]
+    arguments = arguments_of(__doc__, PROBLEMS, peers, "leave the two large problems out").parse_args()
+    solvers = start(["msmtfl", *arguments.peers], arguments.adelie)
+    chosen = list(problems(arguments.only or [name for name in PROBLEMS if not (arguments.quick and name in LARGE)]))
     rows: list[dict] = []
     with tempfile.TemporaryDirectory() as folder:
-        for problem in problems:
+        for problem in chosen:
             rows += run(problem, solvers, arguments.repeats, Path(folder))
             print(f"{problem.name} done", file=sys.stderr)
     for solver in solvers:
         solver.close()
-    print(
-        ", ".join(f"{solver.name} {solver.version}" for solver in solvers)
-        + f"; {platform.processor() or platform.machine()}"
-    )
+    print(versions(solvers))
     print("\n".join(start_up()))
-    print(table(rows, problems))
+    print(table(rows, chosen))
     if arguments.out:
         arguments.out.write_text(json.dumps(rows, indent=1))
     return 0

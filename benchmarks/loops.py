@@ -15,8 +15,10 @@ zero penalties  cold: adelie's warm start is meant for further lambdas only, and
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -30,30 +32,41 @@ TINY = 1e-6
 MOST_STAGES = 10
 
 
-def stages(peer, data, lams, *, route, ratios, start, at) -> dict[str, np.ndarray]:
+def stages(peer, data, lams, *, route, ratios, start, at, limit) -> dict[str, np.ndarray]:
     """Coefficients (len(at), L, m, d) and capped rows (len(at), L, d) at lams[at] and theta = ratios * m * lam, the
-    columns being standardised. `start`: file with stage 1 at all lams."""
+    columns being standardised; done (len(at), L): the points reached in `limit` seconds. `start`: file with stage 1
+    at all lams."""
+    end = time.perf_counter() + limit
     Xs, ys = data
     m, d = len(Xs), Xs[0].shape[1]
     solvers = [LOOPS[peer][route](X, y) for X, y in zip(Xs, ys)]
     independent = np.array([min(X.shape) for X in Xs])
     with np.load(start) as stored:
         first = stored["coefs"]
-    coefs, last = np.empty((len(at), len(ratios), m, d)), np.zeros((len(at), len(ratios), d), dtype=bool)
-    with warnings.catch_warnings():
+    shape = (len(at), len(ratios))
+    coefs, last, done = np.zeros((*shape, m, d)), np.zeros((*shape, d), dtype=bool), np.zeros(shape, dtype=bool)
+
+    def solve_all(capped, alpha, W):
+        out = np.empty_like(W)
+        for i, solve in enumerate(solvers):
+            if time.perf_counter() > end:
+                raise TimeoutError
+            out[i] = solve(capped, alpha, W[i])
+        return out
+
+    with warnings.catch_warnings(), suppress(TimeoutError):
         warnings.simplefilter("ignore")
-        for p, k in enumerate(at):
-            for l, ratio in enumerate(ratios):
-                W, seen = first[k], [np.zeros(d, dtype=bool)]
-                while len(seen) < MOST_STAGES:
-                    capped = np.abs(W).sum(axis=0) >= ratio * m * lams[k]
-                    crowded = np.count_nonzero(capped.sum() > independent) > 0.5 * m
-                    if crowded or any(np.array_equal(capped, old) for old in seen):
-                        break
-                    W = np.array([solve(capped, 0.5 * m * lams[k], w) for solve, w in zip(solvers, W)])
-                    seen.append(capped)
-                coefs[p, l], last[p, l] = W, seen[-1]
-    return {"coefs": coefs, "capped": last}
+        for p, l in np.ndindex(shape):
+            lam, W, seen = lams[at[p]], first[at[p]], [np.zeros(d, dtype=bool)]
+            while len(seen) < MOST_STAGES:
+                capped = np.abs(W).sum(axis=0) >= ratios[l] * m * lam
+                crowded = np.count_nonzero(capped.sum() > independent) > 0.5 * m
+                if crowded or any(np.array_equal(capped, old) for old in seen):
+                    break
+                W = solve_all(capped, 0.5 * m * lam, W)
+                seen.append(capped)
+            coefs[p, l], last[p, l], done[p, l] = W, seen[-1], True
+    return {"coefs": coefs, "capped": last, "done": done}
 
 
 # ------------------------------------------------------------------ projection

@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from .certificates import GAP, certify_all
 from .checks import check_count, check_flag, check_n_jobs, check_positive
-from .designs import Ints
+from .designs import Floats, Ints
 from .gram import Gram, gram_caches
 from .grids import Grid, read_grid
 from .lasso import DOUBT, OVERRUN, SLID, Lassos, suspicions
@@ -198,9 +197,10 @@ def _lassos(
 
 @dataclass(frozen=True)
 class _First:
-    """Stage 1 at one lam, of some of the tasks."""
+    """Stage 1 at one lam, of some of the tasks: values at flat positions of the (m, d) coefficients."""
 
-    W: sparse.csr_array
+    at: Ints
+    values: Floats
     finished: bool
     slid: Ints
 
@@ -225,8 +225,10 @@ def _path(
         out = {}
         for k in order:
             W, _ = lassos.solve(grid.lams[k] * weights)
+            at = np.flatnonzero(W)
             slid = np.flatnonzero(lassos.status & SLID) + tasks.start
-            out[k] = _First(sparse.csr_array(W), not (lassos.status & OVERRUN).any(), slid)
+            finished = not (lassos.status & OVERRUN).any()
+            out[k] = _First(at + tasks.start * problem.d, W.ravel()[at], finished, slid)
             tick(0.5 / len(pieces))
         return out
 
@@ -293,15 +295,17 @@ class _Walk:
         rows = np.flatnonzero(capped)
         if before == NONE:
             first = self.firsts[self.k]
-            W, finished = np.concatenate([part.W.toarray() for part in first]), all(part.finished for part in first)
-            slid = np.concatenate([part.slid for part in first])
+            at, values = np.concatenate([part.at for part in first]), np.concatenate([part.values for part in first])
+            W = np.zeros((self.problem.m, self.problem.d))
+            W.ravel()[at] = values
+            finished, slid = all(part.finished for part in first), np.concatenate([part.slid for part in first])
         else:
             A = self.A.copy()
             A[:, rows] = self.freed[:, rows]
             W, _ = self.lassos.solve(A, reference=self.W[before])
             finished, slid = not (self.lassos.status & OVERRUN).any(), np.flatnonzero(self.lassos.status & SLID)
-        at = np.flatnonzero(W)
-        values = W.ravel()[at]
+            at = np.flatnonzero(W)
+            values = W.ravel()[at]
         place = len(self.solved)
         self.solved.append(Solved(self.k, rows[self.countable[rows]], at, values, finished, slid))
         self.W[place] = W
