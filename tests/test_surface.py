@@ -279,7 +279,7 @@ def test_views_of_the_coefficients_agree(surface):
         coef = surface.coef(k, l)
         np.testing.assert_array_equal(surface.sparse_coef(k, l).toarray(), coef)
         np.testing.assert_array_equal(surface.support(k, l), coef != 0)
-        np.testing.assert_array_equal([surface.of_task(i)[[surface.last[k, l]]].toarray()[0] for i in range(3)], coef)
+        np.testing.assert_array_equal([surface.of_task(i).dense(surface.last[k, [l]])[0] for i in range(3)], coef)
         assert surface.n_entries[k, l] == np.count_nonzero(coef)
         assert surface.n_rows[k, l] == np.count_nonzero(coef.any(axis=0))
 

@@ -180,10 +180,8 @@ def _measure(
         if rows.size == 0:
             continue
         W = surface.of_task(i)
-        used = np.flatnonzero(np.bincount(W.indices, minlength=data.d))
-        coefs = np.zeros((W.shape[0], len(used)))
-        coefs[np.repeat(np.arange(W.shape[0]), np.diff(W.indptr)), np.searchsorted(used, W.indices)] = W.data
-        fitted = task.X[np.ix_(rows, used)] @ coefs[places].T + design.intercepts(W)[places]
+        used = W.used()
+        fitted = task.X[np.ix_(rows, used)] @ W.dense(places, used).T + design.intercepts(W)[places]
         weights = np.ones(len(rows)) if task.weight is None else task.weight[rows]
         weight[i] = weights.sum()
         mse[i] = weights @ (task.y[rows, None] - fitted) ** 2 / weight[i]
@@ -321,7 +319,7 @@ def information(surface: Surface, data: TaskData, criterion: str) -> Floats:
     """
     n = np.array([float(len(task.y)) for task in data.tasks])
     d = len(surface.features)
-    counts = np.stack([np.diff(surface.of_task(i).indptr) for i in range(data.m)], axis=1)  # (solutions, m)
+    counts = np.stack([surface.of_task(i).counts() for i in range(data.m)], axis=1)  # (solutions, m)
     assert surface.problem is not None
     yy = np.array([max(design.yy, np.finfo(float).tiny) for design in surface.problem.designs])
     rss = np.maximum(surface.losses, 1e-15 * yy)  # an interpolation: its logarithm must exist

@@ -201,9 +201,9 @@ class Lassos:
         while status[i] & MISSING and not status[i] & OVERRUN:
             self.tasks[i].supply(a, n_jobs)
             run()
-        if status[i] & OVERRUN:
+        if not status[i] or status[i] & OVERRUN:
             return
-        if status[i] == SLID and suspicions(design, W[at], A[at])[0] <= DOUBT:
+        if status[i] == SLID and not (self.careful and suspicions(design, W[at], A[at])[0] > DOUBT):
             return
         if status[i] & (WEAK | SET_ASIDE | SLID):
             W[i] = polish(design, W[i], a, self.positive)

@@ -32,6 +32,41 @@ class Solved:
     slid: Ints  # tasks whose minimiser was not unique, as far as the Gram form can tell
 
 
+@dataclass(frozen=True)
+class TaskCoefs:
+    """One task's coefficients in many solutions, as a sparse matrix of shape (solutions, d): values by solution and
+    feature. (As small as it is, because a surface asks for it per task; general sparse matrices cost more to make.)"""
+
+    shape: tuple[int, int]
+    solution: Ints
+    feature: Ints
+    values: Floats
+
+    def __matmul__(self, v: Floats) -> Floats:
+        return np.bincount(self.solution, self.values * v[self.feature], self.shape[0]).astype(np.float64)
+
+    def counts(self) -> Ints:
+        """(solutions,): non-zero coefficients."""
+        return np.bincount(self.solution, minlength=self.shape[0])
+
+    def used(self) -> Ints:
+        """The features that are not zero in all solutions."""
+        return np.flatnonzero(np.bincount(self.feature, minlength=self.shape[1]))
+
+    def dense(self, places: Ints, features: Ints | None = None) -> Floats:
+        """Some of the rows, and of the columns, the rest of which must be 0."""
+        row = np.full(self.shape[0], -1)
+        row[places] = np.arange(len(places))
+        row = row[self.solution]
+        chosen = row >= 0
+        column = self.feature[chosen]
+        if features is not None:
+            column = np.searchsorted(features, column)
+        out = np.zeros((len(places), self.shape[1] if features is None else len(features)))
+        out[row[chosen], column] = self.values[chosen]
+        return out
+
+
 @dataclass(frozen=True, eq=False)
 class Surface:
     """Solutions on a grid of lams (K,) and thetas (K, L).
@@ -89,18 +124,19 @@ class Surface:
         return out
 
     @cached_property
-    def _by_task(self) -> sparse.csr_array:
-        """(m * solutions, d): the coefficients of all solutions, task outer."""
+    def _by_task(self) -> list[TaskCoefs]:
         m, d, count = len(self.tasks), len(self.features), len(self.solved)
         at = np.concatenate([solved.at for solved in self.solved])
         solution = np.repeat(np.arange(count), [len(solved.at) for solved in self.solved])
+        order = np.argsort(at // d, kind="stable")
+        ends = np.searchsorted(at[order] // d, np.arange(1, m))
         values = np.concatenate([solved.values for solved in self.solved])
-        return sparse.csr_array((values, (at // d * count + solution, at % d)), shape=(m * count, d))
+        parts = (np.split(of_all[order], ends) for of_all in (solution, at % d, values))
+        return [TaskCoefs((count, d), *of_task) for of_task in zip(*parts, strict=True)]
 
-    def of_task(self, i: int) -> sparse.csr_array:
-        """(solutions, d): task i's coefficients in all solutions."""
-        count = len(self.solved)
-        return self._by_task[i * count : (i + 1) * count]
+    def of_task(self, i: int) -> TaskCoefs:
+        """Task i's coefficients in all solutions."""
+        return self._by_task[i]
 
     def coef(self, k: int, l: int) -> Floats:
         """(m, d): coefficients at lams[k] and thetas[k, l], in the data's units."""
@@ -153,7 +189,7 @@ class Surface:
             for a, s in zip(A, some, strict=True):
                 capped = self.solved[s].capped
                 a[capped] = np.where(np.isinf(factors[capped]), np.inf, 0.0)
-            yield W[some].toarray(), A
+            yield W.dense(some), A
 
     @cached_property
     def _intercepts(self) -> Floats:
@@ -230,15 +266,10 @@ def _over(chains: np.ndarray, value: Callable[[tuple[int, ...]], Any], dtype: An
     return np.array([value(chain) for chain in chains.ravel()], dtype=dtype).reshape(chains.shape)
 
 
-def _pieces(matrix: sparse.csr_array) -> Iterator[Floats]:
-    """The rows as dense arrays, AT_ONCE together."""
-    for begin in range(0, matrix.shape[0], AT_ONCE):
-        yield matrix[begin : begin + AT_ONCE].toarray()
-
-
-def _losses(design: Design, W: sparse.csr_array) -> Floats:
+def _losses(design: Design, W: TaskCoefs) -> Floats:
     def of_piece(part: Floats) -> Floats:
         R = None if design.target is None else design.residuals(part)
         return np.array([design.loss(w) for w in part]) if R is None else np.einsum("sr,sr->s", R, R)
 
-    return np.concatenate([of_piece(part) for part in _pieces(W)])
+    every = np.arange(W.shape[0])
+    return np.concatenate([of_piece(W.dense(every[low : low + AT_ONCE])) for low in range(0, len(every), AT_ONCE)])
