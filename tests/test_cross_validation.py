@@ -130,7 +130,7 @@ def test_scores_by_hand(scoring, weight):
     np.testing.assert_allclose(results["mean_test_score"], scores.mean(axis=1), rtol=1e-12)
     np.testing.assert_allclose(results["se_test_score"], scores.std(axis=1, ddof=1) / np.sqrt(3), rtol=1e-10)
     assert model.best_score_ == results["mean_test_score"].max()
-    assert results["rank_test_score"][np.ravel_multi_index(model.best_index_, (3, 3))] == 1
+    assert results["rank_test_score"][np.ravel_multi_index(model.best_point_, (3, 3))] == 1
 
 
 SCORERS = {
@@ -190,9 +190,9 @@ def test_one_standard_error_is_simpler():
     best, simple = (LassoMTLCV(selection=rule, lam_min_ratio=0.05).fit(X, y, task=task) for rule in ("min", "1se"))
     mean, n_rows = simple.cv_results_["mean_test_score"], simple.cv_results_["n_rows"]
     eligible = mean >= mean.max() - simple.cv_results_["se_test_score"][np.argmax(mean)]
-    k, l = simple.best_index_
+    k, l = simple.best_point_
     assert (eligible[k], l) == (True, 0)
-    assert n_rows[k] == n_rows[eligible].min() < n_rows[best.best_index_[0]]
+    assert n_rows[k] == n_rows[eligible].min() < n_rows[best.best_point_[0]]
 
 
 def criterion_by_hand(name, coef):
@@ -234,7 +234,7 @@ def test_criteria_look_away_from_models_with_many_coefficients():
 
 def test_attributes_are_those_of_the_model_chosen():
     model = fit()
-    k, l = model.best_index_
+    k, l = model.best_point_
     assert (model.lam_, model.theta_) == (model.lams_[k], model.thetas_[k, l])
     single = MSMTFL(model.lam_, model.theta_).fit(X, y, task=TASK)
     np.testing.assert_allclose(model.coef_, single.coef_, rtol=0, atol=1e-10)
@@ -264,7 +264,7 @@ def test_threads_and_budget_change_nothing_but_random_state_does():
     one = fit(sample_weight=WEIGHT)
     for options in ({"n_jobs": 2}, {"memory_budget": 1.0}, {"n_jobs": 2, "memory_budget": 1.0}):
         other = fit(sample_weight=WEIGHT, **options)
-        assert other.best_index_ == one.best_index_
+        assert other.best_point_ == one.best_point_
         np.testing.assert_allclose(other.cv_results_["mean_test_score"], one.cv_results_["mean_test_score"], rtol=1e-10)
         np.testing.assert_allclose(other.coef_, one.coef_, rtol=0, atol=1e-10)
     dealt = [fit(random_state=seed).cv_results_["split0_test_score"] for seed in (0, 0, 1)]

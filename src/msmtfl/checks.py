@@ -28,6 +28,11 @@ def check_flag(name: str, value: Any) -> None:
         raise TypeError(f"{name} must be True or False, got {value!r}.")
 
 
+def check_verbose(value: Any) -> None:
+    if not isinstance(value, (bool, np.bool_, Integral)):
+        raise TypeError(f"verbose must be True, False or a number, got {value!r}.")
+
+
 def check_n_jobs(n_jobs: Any) -> None:
     if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
         raise ValueError(f"n_jobs must be a non-zero integer or None, got {n_jobs!r}.")

@@ -23,10 +23,11 @@ from .folds import TaskKFold
 from .problem import Problem
 from .surface import Surface
 from .tables import missing_values, names_of, warn_user
-from .tasks import Task, TaskData
+from .tasks import Task, TaskData, check_weights
 from .threads import each
 
 ERRORS = ("neg_nmse", "neg_amse", "neg_mse")
+AT_ONCE = 2**20  # held-out predictions made together
 CRITERIA = ("aic", "bic", "ebic")
 
 
@@ -181,13 +182,17 @@ def _measure(
             continue
         W = surface.of_task(i)
         used = W.used()
-        fitted = task.X[np.ix_(rows, used)] @ W.dense(places, used).T + design.intercepts(W)[places]
+        coefs, intercepts = W.dense(places, used).T, design.intercepts(W)[places]
         weights = np.ones(len(rows)) if task.weight is None else task.weight[rows]
-        weight[i] = weights.sum()
-        mse[i] = weights @ (task.y[rows, None] - fitted) ** 2 / weight[i]
-        if predictions is not None:
-            where = (slice(None), task.rows[rows], i) if data.form == "wide" else (slice(None), task.rows[rows])
-            predictions[where] = fitted.T
+        weight[i], mse[i] = weights.sum(), 0.0
+        height = max(1, AT_ONCE // len(places))
+        for low in range(0, len(rows), height):  # (rows x points) at once would outgrow X
+            some = rows[low : low + height]
+            fitted = task.X[np.ix_(some, used)] @ coefs + intercepts
+            mse[i] += weights[low : low + height] @ (task.y[some, None] - fitted) ** 2 / weight[i]
+            if predictions is not None:
+                where = (slice(None), task.rows[some], i) if data.form == "wide" else (slice(None), task.rows[some])
+                predictions[where] = fitted.T
     scores = None
     if scorer is not None and predictions is not None:
         scores = np.array([scorer(values, split.test) for values in predictions])[back]
@@ -197,7 +202,7 @@ def _measure(
 class Scorer:
     """A scikit-learn scorer, or any callable (estimator, X, y), on predictions that have been made already."""
 
-    def __init__(self, scoring: Any, X: Any, y: Any, sample_weight: Any, data: TaskData):
+    def __init__(self, scoring: Any, X: Any, y: Any, sample_weight: Any):
         known = isinstance(scoring, str) and scoring in get_scorer_names()
         self.score = get_scorer(scoring) if known else scoring
         if not callable(self.score):
@@ -210,7 +215,12 @@ class Scorer:
             raise ValueError(
                 f"scoring={scoring!r} cannot be used with missing values in y: use one of {', '.join(map(repr, ERRORS))}."
             )
-        self.weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        self.weight = check_weights(sample_weight, self.y.shape)
+        if self.weight is not None and self.weight.ndim == 2:
+            raise ValueError(
+                f"scoring={scoring!r} takes one weight per row, not one per row and task: use one of "
+                f"{', '.join(map(repr, ERRORS))}."
+            )
         self.weighted = self.weight is not None and "sample_weight" in _parameters(self.score)
 
     def __call__(self, predictions: Floats, test: np.ndarray) -> float:

@@ -235,6 +235,7 @@ class TrainingRows(DenseRows):
         self.offset = total.offset + self.shift
         self.squares = total.squares - np.einsum("ij,ij->j", held, held) - self.n * self.shift**2
         self.whole: Floats | None = None
+        self.parts: dict[bytes, Floats] = {}
         self.lock = Lock()
         suspect = np.flatnonzero(self.squares <= LEFT_SHARE * total.squares)
         if self.centre:

@@ -165,8 +165,7 @@ class MSMTFL(MultiTaskLinear):
                 lasso = CappedRows(lam, np.inf, problem.factors)
                 first = run_stages(lasso, lassos, max_stages=1, **options).stages[0]
                 theta = thresholds.adaptive_theta(lasso.row_norms(first.coef.T))
-            self.theta_ = float(theta)
-            penalty = CappedRows(lam, self.theta_, problem.factors)
+            penalty = CappedRows(lam, float(theta), problem.factors)
             solution = run_stages(
                 penalty,
                 lassos,
@@ -176,6 +175,8 @@ class MSMTFL(MultiTaskLinear):
                 **options,
             )
         self._store(problem, lassos, solution, penalty)
+        self.theta_ = penalty.theta
+        self._warn(solution, problem)
         return self
 
     def surface(
@@ -313,4 +314,5 @@ class LassoMTL(MultiTaskLinear):
         if solution.converged:
             solution = replace(solution, reason=CONVEX)
         self._store(problem, lassos, solution, penalty)
+        self._warn(solution, problem)
         return self

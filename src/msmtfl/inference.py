@@ -144,8 +144,10 @@ def stability_selection(
         halves = draw_halves(problem.data, groups, n_pairs, check_random_state(random_state))
         with Progress(2 * n_pairs, "half-samples", verbose) as progress:
             options = {"budget": BUDGET / (1 + count(n_jobs)), "tick": progress.step}
-            parts = each(lambda keep: coef_on(model, problem.training(keep), **options), halves, n_jobs, progress.stop)
-    cells, data, factors = np.array(parts) != 0.0, problem.data, problem.given_factors.T
+            parts = each(
+                lambda keep: coef_on(model, problem.training(keep), **options) != 0.0, halves, n_jobs, progress.stop
+            )
+    cells, data, factors = np.array(parts), problem.data, problem.given_factors.T
     varying = np.array([design.squares > 0.0 for design in problem.designs])
     candidates = cells[:, varying & (factors > 0.0) & np.isfinite(factors)]
     frequency, row_frequency = cells.mean(axis=0), cells.any(axis=1).mean(axis=0)

@@ -28,6 +28,7 @@ WIDE = 1e4  # ratio of column lengths beyond which rounding would decide what is
 FEW_DIRECTIONS = 40  # with more null directions the nearest minimiser is found through the dual
 AT_LEAST = 16  # Gram rows fetched together: that many cost little more than one
 DOUBT = 1e-11  # suspicion beyond which a solution is worked out on X
+POLISHES = 20  # attempts to improve a solution on X
 TIE = 1e-9  # |gradient| this close to its bound, relatively, counts as at the bound
 
 
@@ -123,7 +124,8 @@ class Lassos:
 
     Attributes
     ----------
-    status : (m,) bits of the last solve: OVERRUN where it was not finished, SLID where the minimiser was not unique
+    status : (m,) bits of the last solve: OVERRUN where it was not finished, SLID where the minimiser was not unique, WEAK
+        where it had to be improved on X
     """
 
     def __init__(
@@ -207,11 +209,12 @@ class Lassos:
             return
         if status[i] & (WEAK | SET_ASIDE | SLID):
             W[i] = polish(design, W[i], a, self.positive)
+            status[i] |= WEAK
         w = W[i].copy()
         W[i] = nearest(design, w, a, aim[i], self.units[i], self.positive)
-        status[i] &= SLID
+        status[i] &= SLID | WEAK
         if not np.array_equal(W[i], w):
-            status[i] = SLID
+            status[i] |= SLID
 
     def repair(self, i: int, w: Floats, a: Floats, aim: Floats) -> Floats:
         """A solution whose certificate is poor, polished on X and again the one nearest to aim."""
@@ -225,7 +228,8 @@ class Lassos:
 
 
 def suspicions(design: Design, W: Floats, A: Floats) -> Floats:
-    """How far X itself contradicts each row of W, as a share of |y|^2: sum_j |w_j| |g_j - a_j sign(w_j)|.
+    """How far X itself contradicts each row of W: sum_j |w_j| |g_j - a_j sign(w_j)| as a share of |y|^2, plus the largest
+    violation by a feature that is not used, as a correlation.
 
     In Gram form columns at a distance of less than about 1e-6 cannot be told from dependent ones.
     """
@@ -233,8 +237,10 @@ def suspicions(design: Design, W: Floats, A: Floats) -> Floats:
         return np.zeros(len(W))
     R = design.residuals(W)
     assert R is not None
-    error = np.abs(design.correlate(R.T).T - np.where(W != 0.0, A, 0.0) * np.sign(W))
-    return np.einsum("sj,sj->s", np.abs(W), error) / design.yy
+    G, used, length = design.correlate(R.T).T, W != 0.0, np.sqrt(design.squares * design.yy)
+    error = np.abs(G - np.where(used, A, 0.0) * np.sign(W))
+    beyond = np.where(used | (length == 0.0), 0.0, np.abs(G) - A) / np.where(length > 0.0, length, 1.0)
+    return np.einsum("sj,sj->s", np.abs(W), error) / design.yy + np.maximum(beyond.max(axis=1, initial=0.0), 0.0)
 
 
 def least_squares_on(lassos: Lassos, W: Floats) -> Floats:
@@ -372,6 +378,21 @@ def _project(v: Floats, A: Floats, goal: Floats, sign: Floats) -> Floats:
 
 def polish(design: Design, w: Floats, a: Floats, positive: bool) -> Floats:
     """Improve a minimiser on X itself where the Gram form (which squares the condition) has lost digits.
+
+    Returns w unchanged when X is not at hand or nothing can be gained.
+    """
+    value = _objective(design, w, a)
+    for _ in range(POLISHES):
+        better = _polish_once(design, w, a, positive)
+        reached = _objective(design, better, a)
+        if not reached < value - 1e-14 * design.yy:
+            return better if reached <= value else w
+        w, value = better, reached
+    return w
+
+
+def _polish_once(design: Design, w: Floats, a: Floats, positive: bool) -> Floats:
+    """One attempt: a feature that has left does not come back in it, so it ends.
 
     A plain primal active-set method with a QR factor of X on the support, for the few steps that are left:
     solve on the support, line search to the first sign change, add the worst violator. Returns w unchanged

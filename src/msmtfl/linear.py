@@ -20,7 +20,7 @@ from .monitor import CallbackSupportMixin
 from .penalties import CappedRows
 from .problem import Problem, pose
 from .stages import ASKED, FIRST_ONLY, ONE_STAGE, Solution
-from .tables import check_finite, check_form, column_position, match_labels, names_of, read_features, warn_user
+from .tables import check_finite, check_form, match_labels, names_of, read_features, warn_user
 from .tasks import TaskData, read_target, read_training, refuse_infinity
 
 
@@ -33,10 +33,8 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         check_form(X)
         validate_data(self, X, skip_check_array=True)
         data = read_training(X, y, task=task, task_column=self.task_column, sample_weight=sample_weight)
-        self._form = data.form
-        self._task_position = None if self.task_column is None else column_position(X, self.task_column)
         if not hasattr(self, "n_features_in_"):  # nested lists
-            self.n_features_in_ = data.d + (self._task_position is not None)
+            self.n_features_in_ = data.d + (data.task_position is not None)
         return data
 
     def _pose(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Problem:
@@ -71,6 +69,7 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
     def _store(self, problem: Problem, lassos: Lassos, solution: Solution, penalty: CappedRows) -> None:
         data, last = problem.data, solution.stages[-1]
         W = least_squares_on(lassos, last.coef) if self.relax else last.coef
+        self._form, self._task_position = data.form, data.task_position
         self.tasks_ = data.labels
         self.features_ = data.features
         intercept = np.array([design.intercepts(w[None])[0] for design, w in zip(problem.designs, W, strict=True)])
@@ -106,7 +105,6 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
             },
             tol=self.tol,
         )
-        self._warn(solution, problem)
 
     def _warn(self, solution: Solution, problem: Problem) -> None:
         last, data = solution.stages[-1], problem.data

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .checks import check_count, check_flag, check_positive
+from .checks import check_count, check_positive, check_verbose
 from .cross_validation import (
     CRITERIA,
     ERRORS,
@@ -48,7 +48,7 @@ class GridSearch(MultiTaskLinear):
 
     def _check_params(self) -> None:
         self._check_common()
-        check_flag("verbose", self.verbose)
+        check_verbose(self.verbose)
         check_count("max_stages", self._stages())
         if self.memory_budget is not None:
             check_positive("memory_budget", self.memory_budget)
@@ -57,7 +57,7 @@ class GridSearch(MultiTaskLinear):
                 f"selection must be 'min', '1se' (with folds) or 'aic', 'bic', 'ebic' (without), got {self.selection!r}."
             )
 
-    def _fit(self, X: Any, y: Any, task: Any, sample_weight: Any, groups: Any) -> None:
+    def _fit(self, X: Any, y: Any, task: Any, sample_weight: Any, groups: Any) -> tuple[Solution, Problem]:
         self._check_params()
         with one_blas_thread():
             problem = self._pose(X, y, task, sample_weight)
@@ -66,31 +66,27 @@ class GridSearch(MultiTaskLinear):
             splits = read_splits(self.cv, X, y, groups, data, self.random_state) if by_folds else []
             scorer = None
             if by_folds and not (isinstance(self.scoring, str) and self.scoring in ERRORS):
-                scorer = Scorer(self.scoring, X, y, sample_weight, data)
+                scorer = Scorer(self.scoring, X, y, sample_weight)
             side_by_side = min(count(self.n_jobs), max(len(splits), 1))
             budget = (self.memory_budget or BUDGET) / (1 + side_by_side)
             total = len(grid.lams) * (len(splits) + 1)
             with Progress(total, "lams", self.verbose, self) as progress:
                 if splits and may_form(problem.designs, budget / (1 + len(splits))):
-                    data.gather(problem.designs, [split.train for split in splits])
+                    data.gather(problem.designs, [split.train for split in splits], self.n_jobs)
+                options: dict[str, Any] = {
+                    "max_stages": self._stages(),
+                    "tol": self.tol,
+                    "max_iter": self.max_iter or 0,
+                    "tick": progress.step,
+                    "stop": progress.stop,
+                }
                 grams = gram_caches(problem.designs, reuse=by_folds, budget=budget, n_jobs=self.n_jobs)
 
                 def solve(part: Problem) -> Surface:
                     of_part = gram_caches(part.designs, reuse=True, budget=budget)
-                    return solve_surface(
-                        part, grid, max_stages=self._stages(), grams=of_part, tick=progress.step, stop=progress.stop
-                    )
+                    return solve_surface(part, grid, grams=of_part, **options)
 
-                surface = solve_surface(
-                    problem,
-                    grid,
-                    max_stages=self._stages(),
-                    tol=self.tol,
-                    n_jobs=self.n_jobs,
-                    grams=grams,
-                    tick=progress.step,
-                    stop=progress.stop,
-                )
+                surface = solve_surface(problem, grid, grams=grams, n_jobs=self.n_jobs, **options)
                 if by_folds:
                     held_out = cross_validate(
                         problem, splits, solve, scorer=scorer, n_jobs=self.n_jobs, stop=progress.stop
@@ -105,11 +101,13 @@ class GridSearch(MultiTaskLinear):
             penalty = CappedRows(float(grid.lams[k]), float(grid.thetas[k, l]), problem.factors)
             solution = self._refit(penalty, lassos, int(surface.n_stages[k, l]))
             if not solution.converged and solution.stages[-1].dual_gap <= self.tol:
-                solution = replace(solution, reason=surface.stopping_reason[k, l])
-        self.surface_, self.cv_results_ = surface, results
-        self.best_index_, self.best_score_, self.n_splits_ = (k, l), score, len(splits)
-        self.lams_, self.thetas_ = grid.lams, grid.thetas
+                solution = replace(solution, reason=surface.ended[k, l])
+        self.surface_, self.cv_results_, self.best_score_ = surface, results, score
+        self.best_point_, self.best_index_ = (k, l), k * grid.shape[1] + l
+        self.lams_, self.thetas_, self.n_splits_ = grid.lams, grid.thetas, len(splits)
         self._store(problem, lassos, solution, penalty)
+        data.release(problem.designs)
+        return solution, problem
 
     def _refit(self, penalty: CappedRows, lassos: Lassos, stages: int) -> Solution:
         """The point of the surface once more, with as many stages, but with certificates."""
@@ -199,11 +197,13 @@ class MSMTFLCV(GridSearch):
 
     Attributes
     ----------
-    lam_, theta_, best_index_, best_score_ : the choice; its place (k, l) in the grid, its score
+    lam_, theta_ : the choice
+    best_point_, best_index_, best_score_ : its place (k, l) in the grid and in `cv_results_`; its mean score (of an
+        information criterion: minus its value)
     surface_ : :class:`Surface` on all data
     cv_results_ : dict of arrays, one entry per point (lam outer), ready for a table: lam, theta, theta_ratio, n_rows,
-        n_entries, mean_test_score, std_test_score, se_test_score, rank_test_score, split0_test_score, ...; test_mse and
-        test_weight hold an array (folds, m) per point
+        n_entries, n_stages, mean_test_score, std_test_score, se_test_score, rank_test_score, split0_test_score, ...;
+        test_mse and test_weight hold an array (folds, m) per point. Without folds: the criterion instead of scores
     lams_, thetas_, n_splits_
     coef_, intercept_, tasks_, stages_, certificate_ ... : those of :class:`MSMTFL` at (lam_, theta_), refitted on all data
 
@@ -290,8 +290,9 @@ class MSMTFLCV(GridSearch):
         -------
         self
         """
-        self._fit(X, y, task, sample_weight, groups)
-        self.theta_ = float(self.thetas_[self.best_index_])
+        fitted = self._fit(X, y, task, sample_weight, groups)
+        self.theta_ = float(self.thetas_[self.best_point_])
+        self._warn(*fitted)
         return self
 
 
@@ -362,5 +363,5 @@ class LassoMTLCV(GridSearch):
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None) -> LassoMTLCV:
         """Fit; see :meth:`MSMTFLCV.fit`."""
-        self._fit(X, y, task, sample_weight, groups)
+        self._warn(*self._fit(X, y, task, sample_weight, groups))
         return self

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from threading import Lock
 from typing import Any
@@ -32,9 +33,32 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """Hold BLAS to one thread: parallelism is over tasks, and the bits do not depend on n_jobs."""
-    return _controller().limit(limits=1, user_api="blas")
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Hold BLAS to one thread: parallelism is over tasks, and the bits do not depend on n_jobs.
+
+    The limit is the whole process's: of fits that overlap the first sets it, and the last one lifts it.
+    """
+    with _limit.lock:
+        _limit.inside += 1
+        if _limit.inside == 1:
+            _limit.held = _controller().limit(limits=1, user_api="blas")
+    try:
+        yield
+    finally:
+        with _limit.lock:
+            _limit.inside -= 1
+            if _limit.inside == 0:
+                _limit.held.restore_original_limits()
+
+
+class _Limit:
+    """How many fits are under way, and what they hold."""
+
+    lock, inside, held = Lock(), 0, None
+
+
+_limit: Any = _Limit()
 
 
 def _root_context(estimator: Any, parts: int) -> Any:

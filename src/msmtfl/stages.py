@@ -17,7 +17,7 @@ import numpy as np
 
 from .certificates import GAP, TaskCertificate, certify, loss_of, relative_gap
 from .designs import Floats, Ints
-from .lasso import Lassos
+from .lasso import OVERRUN, Lassos
 from .penalties import Penalty
 from .threads import each
 
@@ -32,6 +32,7 @@ CROWDED = (
     "stopped: the next stage would leave more features un-penalised than there are independent samples in most tasks. "
     "Choose a larger theta or lam"
 )
+INEXACT = "stopped: a stage is not solved to tol={:.0e}: rounding leaves no more digits there"
 UNFINISHED = "stopped: the solver ran out of rounds"
 UNSOLVED = "stopped: stage {} is not solved to tol (relative duality gap {:.1e} > {:.0e}). Raise {}"
 
@@ -173,7 +174,7 @@ def certified(
     def check(i: int) -> TaskCertificate:
         design, positive = lassos.designs[i], lassos.positive
         proof = certify(design, W[i], A[i], positive)
-        if proof.relative_gap > GAP:
+        if proof.relative_gap > GAP and not lassos.status[i] & OVERRUN:
             better = lassos.repair(i, W[i], A[i], aim[i])
             again = certify(design, better, A[i], positive)
             if again.gap < proof.gap:

@@ -17,7 +17,7 @@ from .certificates import AT_ONCE, certify_all, relative_gap
 from .designs import Design, Floats, Ints
 from .penalties import CappedRows
 from .problem import Problem
-from .stages import REPEATS
+from .stages import INEXACT, REPEATS
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Solved:
     at: Ints
     values: Floats
     finished: bool
-    slid: Ints  # tasks whose minimiser was not unique, as far as the Gram form can tell
+    unclear: Ints  # tasks where the Gram form may have gone wrong: several minimisers, or an ill-conditioned one
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Surface:
     ----------
     lams, thetas : the grid; column l of thetas belongs to `coef(k, l)`
     tasks, features : labels of the rows and names of the columns of `coef(k, l)`
-    n_stages, stopping_reason : (K, L)
+    n_stages, stopping_reason : (K, L) stages used and why they ended
     converged : (K, L) the set of capped rows repeats, and every stage's duality gap is at most `tol`
     n_rows, n_entries : (K, L) features used in any task; non-zero coefficients
     objective, dual_gap, unique : (K, L) value of (1), relative duality gap of the last stage, whether every
@@ -91,7 +91,7 @@ class Surface:
     tasks: np.ndarray
     features: np.ndarray
     tol: float
-    stopping_reason: np.ndarray
+    ended: np.ndarray = field(repr=False)  # (K, L) why the stages ended, their gaps left aside
     solved: tuple[Solved, ...] = field(repr=False)
     chains: np.ndarray = field(repr=False)  # (K, L) of tuples: the places in `solved` of a point's stages
     problem: Problem | None = field(repr=False)
@@ -105,7 +105,11 @@ class Surface:
     @cached_property
     def converged(self) -> np.ndarray:
         solved = _over(self.chains, lambda chain: bool((self._proofs[0][list(chain)] <= self.tol).all()), np.bool_)
-        return solved & (self.stopping_reason == REPEATS)
+        return solved & (self.ended == REPEATS)
+
+    @cached_property
+    def stopping_reason(self) -> np.ndarray:
+        return np.where((self.ended == REPEATS) & ~self.converged, INEXACT.format(self.tol), self.ended)
 
     @cached_property
     def n_stages(self) -> Ints:
@@ -258,7 +262,7 @@ class Surface:
 
     def __getstate__(self) -> dict[str, Any]:
         if self.problem is not None:
-            _ = self._intercepts, self.objective, self.dual_gap, self.unique, self.converged, self.lam_max
+            _ = self._intercepts, self.objective, self.dual_gap, self.unique, self.stopping_reason, self.lam_max
         return {**self.__dict__, "problem": None}
 
 

@@ -20,7 +20,17 @@ from typing import Any
 import numpy as np
 
 from .designs import DenseRows, DenseTask, Floats, Ints, TrainingRows
-from .tables import check_finite, factorise, is_table, missing_values, names_of, read_features, refuse_twice, warn_user
+from .tables import (
+    check_finite,
+    column_position,
+    factorise,
+    is_table,
+    missing_values,
+    names_of,
+    read_features,
+    refuse_twice,
+    warn_user,
+)
 from .threads import each
 
 LARGEST, SMALLEST = 1e290, 1e-290  # range in which sums of squares keep all their digits
@@ -53,6 +63,7 @@ class TaskData:
     features: np.ndarray
     form: str
     X: Floats  # all rows, as given: what an error message looks a value up in
+    task_position: int | None = None  # of the task column, if there is one
 
     @property
     def m(self) -> int:
@@ -75,16 +86,25 @@ class TaskData:
                 raise ValueError(f"y in task {task.label!r} is too {_extreme(design.yy)} Rescale it before fitting.")
         return out
 
-    def gather(self, designs: Sequence[DenseTask], keeps: Sequence[np.ndarray]) -> None:
+    def gather(self, designs: Sequence[DenseTask], keeps: Sequence[np.ndarray], n_jobs: int | None = None) -> None:
         """Prepare for `training` with each of `keeps`: where the rows left out are a partition of all, the whole Gram
         matrices are formed from theirs, which are kept."""
         rows = {id(design.rows): (task, design.rows) for task, design in zip(self.tasks, designs, strict=True)}
-        for task, total in rows.values():
+
+        def form(one: tuple[Task, DenseRows]) -> None:
+            task, total = one
             outs = [np.flatnonzero(~keep[task.rows]) for keep in keeps]
             every, n = np.concatenate(outs), len(total.u)
             partition = len(every) == n == len(np.unique(every))
             if total.whole is None and partition and all(0 < 2 * len(out) <= n for out in outs):
                 total.gather(outs)
+
+        each(form, list(rows.values()), n_jobs)
+
+    def release(self, designs: Sequence[DenseTask]) -> None:
+        """Forget the Gram matrices; they are formed again if need be."""
+        for design in designs:
+            design.rows.whole, design.rows.parts = None, {}
 
     def training(self, designs: Sequence[DenseTask], keep: np.ndarray) -> list[DenseTask]:
         """The designs of some of the rows, given those of all; keep is (N,) bool.
@@ -95,6 +115,8 @@ class TaskData:
         out = []
         for task, design in zip(self.tasks, designs, strict=True):
             total = design.rows
+            if isinstance(total, TrainingRows):
+                raise NotImplementedError("training rows of training rows: go back to all rows.")
             if id(total) not in made:
                 stays = keep[task.rows]
                 made[id(total)] = _without(task, total, np.flatnonzero(stays), np.flatnonzero(~stays))
@@ -204,7 +226,8 @@ def read_training(
     else:
         labels, codes = factorise(task, len(values))
         form = "long"
-    return TaskData(_long_tasks(values, target, weight, labels, codes), labels, names, form, values)
+    position = None if task_column is None else column_position(X, task_column)
+    return TaskData(_long_tasks(values, target, weight, labels, codes), labels, names, form, values, position)
 
 
 def _group(codes: np.ndarray, m: int) -> list[Ints | slice]:

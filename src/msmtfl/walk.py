@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from .certificates import GAP, certify_all
-from .checks import check_count, check_flag, check_n_jobs, check_positive
+from .checks import check_count, check_flag, check_n_jobs, check_positive, check_verbose
 from .designs import Floats, Ints
 from .gram import Gram, gram_caches
 from .grids import Grid, read_grid
-from .lasso import DOUBT, OVERRUN, SLID, Lassos, suspicions
+from .lasso import DOUBT, OVERRUN, SLID, WEAK, Lassos, suspicions
 from .monitor import Progress, one_blas_thread
 from .problem import Problem, pose
 from .stages import CROWDED, UNFINISHED, algorithm_1
@@ -95,9 +95,10 @@ def regularization_surface(
     check_count("max_stages", max_stages)
     check_positive("tol", tol)
     check_n_jobs(n_jobs)
-    flags = {"fit_intercept": fit_intercept, "standardize": standardize, "positive": positive, "verbose": verbose}
+    flags = {"fit_intercept": fit_intercept, "standardize": standardize, "positive": positive}
     for name, value in flags.items():
         check_flag(name, value)
+    check_verbose(verbose)
     if memory_budget is not None:
         check_positive("memory_budget", memory_budget)
     with one_blas_thread():
@@ -112,7 +113,7 @@ def regularization_surface(
         )
         grid = read_grid(problem, lams, theta_ratios, thetas, lam_min_ratio)
         with Progress(len(grid.lams), "lams", verbose) as progress:
-            return solve_surface(
+            surface = solve_surface(
                 problem,
                 grid,
                 max_stages=max_stages,
@@ -122,6 +123,8 @@ def regularization_surface(
                 tick=progress.step,
                 stop=progress.stop,
             )
+        data.release(problem.designs)
+        return surface
 
 
 def solve_surface(
@@ -130,6 +133,7 @@ def solve_surface(
     *,
     max_stages: int = 10,
     tol: float = 1e-8,
+    max_iter: int = 0,
     n_jobs: int | None = None,
     grams: list[Gram] | None = None,
     budget: float | None = None,
@@ -147,12 +151,14 @@ def solve_surface(
     """
     grams = gram_caches(problem.designs, budget=budget, n_jobs=n_jobs) if grams is None else grams
     order = np.argsort(-grid.lams, kind="stable").tolist()
-    firsts = _path(problem, grid, grams, order, n_jobs, tick, stop, careful)
+    firsts = _path(problem, grid, grams, order, max_iter, n_jobs, tick, stop, careful)
     by_lam = all(gram.whole is not None for gram in grams)
     walkers = min(count(n_jobs), len(order)) if by_lam else 1
 
     def walk(start: int) -> _Walk:
-        walk = _Walk(problem, grid, firsts, _lassos(problem, grams, None if by_lam else n_jobs, careful), max_stages)
+        walk = _Walk(
+            problem, grid, firsts, _lassos(problem, grams, None if by_lam else n_jobs, careful), max_stages, max_iter
+        )
         for k in order[start::walkers]:
             walk.at(k)
             tick(0.5)
@@ -163,17 +169,26 @@ def solve_surface(
     if careful or not _doubtful(surface, problem):
         return surface
     return solve_surface(
-        problem, grid, max_stages=max_stages, tol=tol, n_jobs=n_jobs, grams=grams, stop=stop, careful=True
+        problem,
+        grid,
+        max_stages=max_stages,
+        tol=tol,
+        max_iter=max_iter,
+        n_jobs=n_jobs,
+        grams=grams,
+        tick=lambda part: tick(0.0),  # counted already; it may still stop the work
+        stop=stop,
+        careful=True,
     )
 
 
 def _doubtful(surface: Surface, problem: Problem) -> bool:
-    """Whether X contradicts a solution that in Gram form is one of several."""
-    ties: list[list[int]] = [[] for _ in problem.designs]  # by task: places in `solved`
+    """Whether X contradicts a solution that in Gram form is one of several, or ill-conditioned."""
+    unclear: list[list[int]] = [[] for _ in problem.designs]  # by task: places in `solved`
     for place, solved in enumerate(surface.solved):
-        for i in solved.slid.tolist():
-            ties[i].append(place)
-    for i, (design, places) in enumerate(zip(problem.designs, ties, strict=True)):
+        for i in solved.unclear.tolist():
+            unclear[i].append(place)
+    for i, (design, places) in enumerate(zip(problem.designs, unclear, strict=True)):
         for W, A in surface.lassos_of(i, np.array(places, dtype=np.intp)):
             doubt = suspicions(design, W, A) > DOUBT
             proofs = certify_all(design, W[doubt], A[doubt], problem.positive) if doubt.any() else []
@@ -201,8 +216,7 @@ class _First:
 
     at: Ints
     values: Floats
-    finished: bool
-    slid: Ints
+    status: np.ndarray
 
 
 def _path(
@@ -210,6 +224,7 @@ def _path(
     grid: Grid,
     grams: list[Gram],
     order: list[int],
+    max_iter: int,
     n_jobs: int | None,
     tick: Callable[[float], None],
     stop: Callable[[], None] | None,
@@ -224,11 +239,9 @@ def _path(
         lassos, weights = _lassos(problem, grams, None, careful, tasks), scale[tasks] * problem.factors.T[tasks]
         out = {}
         for k in order:
-            W, _ = lassos.solve(grid.lams[k] * weights)
+            W, _ = lassos.solve(grid.lams[k] * weights, max_iter=max_iter)
             at = np.flatnonzero(W)
-            slid = np.flatnonzero(lassos.status & SLID) + tasks.start
-            finished = not (lassos.status & OVERRUN).any()
-            out[k] = _First(at + tasks.start * problem.d, W.ravel()[at], finished, slid)
+            out[k] = _First(at + tasks.start * problem.d, W.ravel()[at], lassos.status)
             tick(0.5 / len(pieces))
         return out
 
@@ -239,8 +252,11 @@ def _path(
 class _Walk:
     """Goes along some of the lams, and at each over the thetas, from stage 1 on; stages start from the last one's state."""
 
-    def __init__(self, problem: Problem, grid: Grid, firsts: list[list[_First]], lassos: Lassos, max_stages: int):
-        self.problem, self.grid, self.firsts, self.lassos, self.max_stages = problem, grid, firsts, lassos, max_stages
+    def __init__(
+        self, problem: Problem, grid: Grid, firsts: list[list[_First]], lassos: Lassos, max_stages: int, max_iter: int
+    ):
+        self.problem, self.grid, self.firsts, self.lassos = problem, grid, firsts, lassos
+        self.max_stages, self.max_iter = max_stages, max_iter
         factors = problem.factors.T  # (m, d)
         self.weights = lassos.scale * factors  # of stage 1 at lam = 1
         self.freed = np.where(np.isinf(factors), np.inf, 0.0)  # in place of them where a row is capped
@@ -298,19 +314,20 @@ class _Walk:
             at, values = np.concatenate([part.at for part in first]), np.concatenate([part.values for part in first])
             W = np.zeros((self.problem.m, self.problem.d))
             W.ravel()[at] = values
-            finished, slid = all(part.finished for part in first), np.concatenate([part.slid for part in first])
+            status = np.concatenate([part.status for part in first])
         else:
             A = self.A.copy()
             A[:, rows] = self.freed[:, rows]
-            W, _ = self.lassos.solve(A, reference=self.W[before])
-            finished, slid = not (self.lassos.status & OVERRUN).any(), np.flatnonzero(self.lassos.status & SLID)
+            W, _ = self.lassos.solve(A, reference=self.W[before], max_iter=self.max_iter)
+            status = self.lassos.status
             at = np.flatnonzero(W)
             values = W.ravel()[at]
         place = len(self.solved)
-        self.solved.append(Solved(self.k, rows[self.countable[rows]], at, values, finished, slid))
+        finished, unclear = not (status & OVERRUN).any(), np.flatnonzero(status & (SLID | WEAK))
+        self.solved.append(Solved(self.k, rows[self.countable[rows]], at, values, finished, unclear))
         self.W[place] = W
         self.norms[place] = np.bincount(at % self.problem.d, self.of_norm[at] * np.abs(values), self.problem.d)
-        self.known[key, before if slid.size else NONE] = place
+        self.known[key, before if (status & SLID).any() else NONE] = place
         return place
 
 
@@ -327,7 +344,7 @@ def _gather(problem: Problem, grid: Grid, walks: Sequence[_Walk], tol: float) ->
         tasks=problem.data.labels,
         features=problem.data.features,
         tol=tol,
-        stopping_reason=reasons,
+        ended=reasons,
         solved=tuple(solved),
         chains=chains,
         problem=problem,
