@@ -233,6 +233,20 @@ def test_every_capped_set_is_solved_once(monkeypatch):
     assert len(calls) == 2 * len(surface.solved)
 
 
+@pytest.mark.parametrize("distance", [1e-5, 1e-7])
+def test_near_copies_of_columns_are_solved_as_well_as_by_a_cold_fit(distance):
+    """In Gram form such columns cannot be told from copies."""
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X, task = rng.standard_normal((60, 12)), np.repeat([0, 1], 30)
+        X[:, 6:9] = X[:, :3] + distance * rng.standard_normal((60, 3))
+        y = X[:, :4].sum(axis=1) + 0.3 * rng.standard_normal(60)
+        surface = regularization_surface(X, y, task=task, lams=5, theta_ratios=[1, 16])
+        assert surface.dual_gap.max() <= 1e-8
+        cold = MSMTFL(surface.lams[-1], surface.thetas[-1, 0]).fit(X, y, task=task)
+        assert surface.objective[-1, 0] == pytest.approx(cold.objective_, rel=1e-8)
+
+
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signals to threads here")
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_ctrl_c_ends_it(monkeypatch, n_jobs):

@@ -1,0 +1,87 @@
+"""Work on threads: nested, interrupted, forked, and what it leaves behind."""
+
+import os
+import threading
+import time
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+from msmtfl import MSMTFL, MSMTFLCV, LassoMTL
+from msmtfl.monitor import one_blas_thread
+from msmtfl.threads import each
+
+rng = np.random.default_rng(0)
+X, task = rng.standard_normal((90, 8)), np.repeat([0, 1, 2], 30)
+y = X[:, 0] + 0.3 * rng.standard_normal(90)
+
+
+def test_work_within_work_needs_no_further_threads():
+    names = each(lambda _: each(lambda _: threading.current_thread().name, range(3), 2), range(4), 2)
+    assert all(len(set(inner)) == 1 for inner in names)
+
+    def scorer(estimator, X, y):
+        return LassoMTL(n_jobs=2).fit(X, y, task=np.arange(len(y)) % 2).score(X, y, task=np.arange(len(y)) % 2)
+
+    assert MSMTFLCV(lams=3, scoring=scorer, n_jobs=2).fit(X, y, task=task).n_splits_ == 5
+
+
+def test_the_first_error_is_raised_and_the_rest_dropped():
+    begun, stopped = [], []
+
+    def call(i):
+        begun.append(i)
+        if i == 1:
+            raise ZeroDivisionError
+        while not stopped:
+            time.sleep(0.001)
+
+    with pytest.raises(ZeroDivisionError):
+        each(call, range(100), 2, lambda: stopped.append(True))
+    assert len(begun) < 10
+    assert stopped
+
+
+def test_overlapping_fits_leave_blas_as_it_was():
+    def threads():
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    before = threads()
+    first, second = one_blas_thread(), one_blas_thread()
+    with first:
+        second.__enter__()
+    assert set(threads()) <= {1}
+    second.__exit__(None, None, None)
+    assert threads() == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_has_threads_of_its_own():
+    MSMTFL(n_jobs=2).fit(X, y, task=task)
+    child = os.fork()
+    if child == 0:
+        try:
+            MSMTFL(n_jobs=2).fit(X, y, task=task)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    for _ in range(200):
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            assert status == 0
+            return
+        time.sleep(0.05)
+    os.kill(child, 9)
+    os.waitpid(child, 0)
+    pytest.fail("the forked process hangs")
+
+
+def test_an_interrupted_fit_leaves_the_model_as_it_was(monkeypatch):
+    model = MSMTFL(0.1).fit(X, y, task=task)
+    prediction = model.predict(X, task=task)
+    monkeypatch.setattr("msmtfl.estimators.run_stages", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, np.column_stack([y, y]))
+    np.testing.assert_array_equal(model.predict(X, task=task), prediction)
