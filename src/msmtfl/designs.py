@@ -177,7 +177,10 @@ class DenseRows:
     def gather(self, outs: Sequence[Ints]) -> None:
         """Form the Gram matrix as the sum of those of parts of the rows, and keep these: `outs` are the parts."""
         self.parts = {out.tobytes(): _gram_of(self.held(out)) for out in outs}
-        self.whole = sum(self.parts.values(), np.zeros((self.d, self.d)))
+        first, *others = self.parts.values()
+        self.whole = first.copy()
+        for part in others:
+            self.whole += part
         if self.dead.size:
             self.whole[self.dead] = 0.0
             self.whole[:, self.dead] = 0.0
@@ -269,7 +272,8 @@ class TrainingRows(DenseRows):
 
     def _gram(self) -> Floats:
         part = self.total.parts.pop(self.out.tobytes(), None)
-        G = self.total.gram() - (_gram_of(self.total.held(self.out)) if part is None else part)
+        G = _gram_of(self.total.held(self.out)) if part is None else part
+        np.subtract(self.total.gram(), G, out=G)  # its memory is free now
         if self.centre:
             G -= np.outer(self.n * self.shift, self.shift)
         if self.suspect.size:

@@ -191,8 +191,8 @@ class Surface:
             some = places[begin : begin + AT_ONCE]
             A = np.outer([self.lams[self.solved[s].k] for s in some], factors)
             for a, s in zip(A, some, strict=True):
-                capped = self.solved[s].capped
-                a[capped] = np.where(np.isinf(factors[capped]), np.inf, 0.0)
+                if (capped := self.solved[s].capped).size:
+                    a[capped] = np.where(np.isinf(factors[capped]), np.inf, 0.0)
             yield W.dense(some), A
 
     @cached_property
