@@ -24,6 +24,7 @@ from .designs import Design, Floats, Ints
 from .penalties import Penalty
 
 EQUICORRELATION = 1e-7  # |gradient| within this share of its bound counts as at the bound
+WELL = 1e-4  # unit-length columns with all pivots (Cholesky) above this are far from dependent
 RANK = 1e-9  # unit-length columns with a pivot (QR) below this share of the largest count as dependent
 CRITICAL = 1e-8  # critical-point residual (a correlation) below which W counts as a critical point
 EPS = 2.0**-54  # half of the unit roundoff: errors of a sum do not all add up
@@ -99,12 +100,7 @@ def _dual_points(
     projected, pivots = residuals.copy(), np.ones(len(W))
     moved = np.flatnonzero(free.any(axis=1))
     for s in moved:
-        key = ("basis", free[s].tobytes())
-        if key not in memo:
-            memo[key] = _basis(design, np.flatnonzero(free[s]))
-        Q, pivots[s] = memo[key]
-        for _ in range(2):
-            projected[s] -= Q @ (Q.T @ projected[s])
+        projected[s], pivots[s] = _project(design, residuals[s], np.flatnonzero(free[s]), memo)
     of_projected = gradients
     if moved.size:
         of_projected = gradients.copy()
@@ -114,14 +110,36 @@ def _dual_points(
     return np.einsum("sr,sr->s", residuals, residuals), gradients, points
 
 
-def _basis(design: Design, columns: Ints) -> tuple[Floats, float]:
-    """An orthonormal basis of some columns, and their smallest pivot."""
+def _project(design: Design, r: Floats, columns: Ints, memo: dict[Any, Any]) -> tuple[Floats, float]:
+    """The residual made orthogonal to some columns, and the smallest pivot among these.
+
+    By a Cholesky factor of their correlations, applied until nothing is left to take away; by pivoted QR where they are
+    nearly dependent. The factor is kept, the columns are not.
+    """
     X = design.columns(columns)
     assert X is not None
-    Q, R, _ = qr(X / np.linalg.norm(X, axis=0), mode="economic", pivoting=True)
+    X = X / np.linalg.norm(X, axis=0)
+    key = ("factor", columns.tobytes())
+    if key not in memo:
+        try:
+            memo[key] = cholesky(X.T @ X) if columns.size <= design.order else None
+        except LinAlgError:
+            memo[key] = None
+        if memo[key] is not None and np.diag(memo[key]).min() < WELL:
+            memo[key] = None
+    factor = memo[key]
+    if factor is not None:
+        for _ in range(3):
+            inner = solve_triangular(factor, X.T @ r, lower=True)
+            r = r - X @ solve_triangular(factor, inner, lower=True, trans="T")
+        return r, float(np.diag(factor).min())
+    Q, R, _ = qr(X, mode="economic", pivoting=True)
     pivots = np.abs(np.diag(R))
     independent = pivots > 1e-11 * pivots[0]
-    return Q[:, independent], float(pivots[independent].min())
+    Q = Q[:, independent]
+    for _ in range(2):
+        r = r - Q @ (Q.T @ r)
+    return r, float(pivots[independent].min())
 
 
 def _dual_points_from_statistics(design: Design, W: Floats, free: np.ndarray) -> tuple[Floats, Floats, _DualPoints]:

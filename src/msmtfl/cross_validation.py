@@ -17,6 +17,7 @@ from scipy.special import gammaln
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.model_selection import check_cv
+from sklearn.utils import check_random_state
 
 from .designs import Floats
 from .folds import TaskKFold
@@ -27,6 +28,7 @@ from .tasks import Task, TaskData, check_weights
 from .threads import each
 
 ERRORS = ("neg_nmse", "neg_amse", "neg_mse")
+REDRAWS = 200  # of folds for a 2-D y in which rare tasks have few rows
 AT_ONCE = 2**20  # held-out predictions made together
 CRITERIA = ("aic", "bic", "ebic")
 
@@ -59,7 +61,7 @@ def read_splits(cv: Any, X: Any, y: Any, groups: Any, data: TaskData, random_sta
     """The folds asked for: a number (stratified by task), a splitter, or pairs of row indices."""
     N = len(data.X)
     if groups is not None:
-        groups = _read_groups(groups, N)
+        groups = read_groups(groups, N)
     cv = 5 if cv is None else cv
     if isinstance(cv, Integral) and not isinstance(cv, bool):
         if cv < 2:
@@ -103,7 +105,7 @@ def _mask(rows: Any, N: int, f: int) -> np.ndarray:
     return out
 
 
-def _read_groups(groups: Any, N: int) -> np.ndarray:
+def read_groups(groups: Any, N: int) -> np.ndarray:
     out = np.asarray(groups.to_numpy() if hasattr(groups, "to_numpy") else groups)
     if out.shape != (N,):
         raise ValueError(
@@ -128,7 +130,7 @@ def _stratified(cv: TaskKFold, data: TaskData, groups: Any) -> list[tuple[np.nda
                 f"task {fewest.label!r} has {len(fewest.rows)} measured row(s), fewer than {cv.n_splits} folds. Use at most "
                 "as many folds as the smallest task has rows, or leave that task out."
             )
-        parts = cv.deal_evenly(np.unique(sets[used], axis=0, return_inverse=True)[1].ravel(), _chosen(groups, used))
+        parts = _deal_until_whole(cv, sets[used], _chosen(groups, used))
     else:
         labelled = TaskKFold(
             cv.n_splits,
@@ -136,8 +138,22 @@ def _stratified(cv: TaskKFold, data: TaskData, groups: Any) -> list[tuple[np.nda
             shuffle=cv.shuffle,
             random_state=cv.random_state,
         )
-        parts = labelled.split(used, groups=_chosen(groups, used))
+        parts = list(labelled.split(used, groups=_chosen(groups, used)))
     return [(used[train], used[test]) for train, test in parts]
+
+
+def _deal_until_whole(
+    cv: TaskKFold, sets: np.ndarray, groups: np.ndarray | None
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Folds stratified by the set of tasks, drawn again while one of them leaves a rare task without training rows."""
+    random = check_random_state(cv.random_state)
+    again = TaskKFold(cv.n_splits, shuffle=cv.shuffle, random_state=random)
+    strata = np.unique(sets, axis=0, return_inverse=True)[1].ravel()
+    for _ in range(REDRAWS if cv.shuffle else 1):
+        parts = list(again.deal_evenly(strata, groups))
+        if all(sets[train].any(axis=0).all() for train, _ in parts):
+            break
+    return parts
 
 
 def _chosen(groups: Any, rows: np.ndarray) -> np.ndarray | None:
@@ -324,17 +340,19 @@ def information(surface: Surface, data: TaskData, criterion: str) -> Floats:
         sum_i  n_i log(RSS_i / n_i) + c_i df_i,    c_i = 2 (AIC), log n_i (BIC)
 
     with df_i the number of non-zero coefficients of task i (unbiased for the lasso: Zou, Hastie and Tibshirani 2007);
-    EBIC adds 2 log (d choose df_i) to BIC (Chen and Chen 2008, gamma = 1). Points where a task has more than n_i / 2
-    coefficients are not candidates (inf): there RSS says nothing about the noise any more.
+    EBIC adds 2 log (d choose df_i) to BIC (Chen and Chen 2008, gamma = 1). Where a task has more than n_i / 2 coefficients
+    its RSS says nothing about the noise any more: it is taken as if they explained nothing, so that neither a small task
+    nor an interpolated one decides for the others. Tasks with constant targets do not count.
     """
     n = np.array([float(len(task.y)) for task in data.tasks])
     d = len(surface.features)
     counts = np.stack([surface.of_task(i).counts() for i in range(data.m)], axis=1)  # (solutions, m)
     assert surface.problem is not None
-    yy = np.array([max(design.yy, np.finfo(float).tiny) for design in surface.problem.designs])
-    rss = np.maximum(surface.losses, 1e-15 * yy)  # an interpolation: its logarithm must exist
+    yy = np.array([design.yy for design in surface.problem.designs])
+    varies = yy > 0
+    rss = np.where(counts > n / 2, yy, np.maximum(surface.losses, 1e-15 * yy))  # an interpolation has a logarithm too
+    rss = np.where(varies, rss, 1.0)
     value = n * np.log(rss / n) + counts * (2.0 if criterion == "aic" else np.log(n))
     if criterion == "ebic":
         value += 2.0 * (gammaln(d + 1) - gammaln(counts + 1) - gammaln(d - counts + 1))
-    out = np.where((counts <= n / 2).all(axis=1), value.sum(axis=1), np.inf)
-    return np.asarray(out[surface.last])
+    return np.asarray(value[:, varies].sum(axis=1)[surface.last])

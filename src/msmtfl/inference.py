@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .checks import check_count, check_flag, check_n_jobs
+from .cross_validation import read_groups
 from .designs import DenseTask, Floats, Ints
 from .gram import BUDGET
 from .grids import Grid
@@ -168,9 +169,9 @@ def draw_halves(data: TaskData, groups: Any, n_pairs: int, random: np.random.Ran
     Rows (or groups) that belong to the same set of tasks are shuffled and dealt out in turn, set after set in random
     order. (Folds balanced with more care leave little to chance where such sets are small or groups differ in size.)
     """
-    unit = np.arange(len(data.X)) if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1].ravel()
-    if len(unit) != len(data.X):
-        raise ValueError(f"groups has {len(unit)} entries but X has {len(data.X)} rows.")
+    unit = np.arange(len(data.X))
+    if groups is not None:
+        unit = np.unique(read_groups(groups, len(data.X)), return_inverse=True)[1].ravel()
     sets = np.zeros((unit.max() + 1, data.m), dtype=bool)
     for i, task in enumerate(data.tasks):
         sets[unit[task.rows], i] = True

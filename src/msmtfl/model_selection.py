@@ -28,7 +28,7 @@ from .linear import MultiTaskLinear
 from .monitor import Progress, one_blas_thread, with_callbacks
 from .penalties import CappedRows
 from .problem import Problem
-from .stages import CONVEX, Solution, run_stages
+from .stages import CONVEX, REPEATS, Solution, run_stages
 from .surface import Surface
 from .threads import count
 from .thresholds import unit
@@ -99,8 +99,9 @@ class GridSearch(MultiTaskLinear):
             )
             lassos.warm(surface.coef(k, l))
             penalty = CappedRows(float(grid.lams[k]), float(grid.thetas[k, l]), problem.factors)
-            solution = self._refit(penalty, lassos, int(surface.n_stages[k, l]))
-            if not solution.converged and solution.stages[-1].dual_gap <= self.tol:
+            repeats = surface.ended[k, l] == REPEATS
+            solution = self._refit(penalty, lassos, self._stages() if repeats else int(surface.n_stages[k, l]))
+            if not (repeats or solution.converged) and solution.stages[-1].dual_gap <= self.tol:
                 solution = replace(solution, reason=surface.ended[k, l])
         self.surface_, self.cv_results_, self.best_score_ = surface, results, score
         self.best_point_, self.best_index_ = (k, l), k * grid.shape[1] + l
@@ -134,11 +135,6 @@ class GridSearch(MultiTaskLinear):
         values = information(surface, problem.data, self.selection)
         columns = _columns(surface, problem)
         columns[self.selection] = values
-        if np.isinf(values).all():
-            raise ValueError(
-                f"selection={self.selection!r} has no candidate: at every point some task has more coefficients than half "
-                "its rows. Use larger lams, or cross-validation (selection='min')."
-            )
         k, l = choose(-values[None], surface, "min")
         return {name: column.reshape(-1) for name, column in columns.items()}, (k, l), float(-values[k, l])
 
