@@ -20,7 +20,7 @@ import numpy as np
 from numpy.linalg import LinAlgError, cholesky
 from scipy.linalg import qr, solve_triangular
 
-from .designs import Design, Floats, Ints
+from .designs import Design, Floats, Ints, stage_scale
 from .penalties import Penalty
 
 EQUICORRELATION = 1e-7  # |gradient| within this share of its bound counts as at the bound
@@ -277,11 +277,10 @@ def block_value(loss: float, row_norms: Floats, v: Floats, lam: float, theta: fl
 def critical_residual(designs: Sequence[Design], W: Floats, penalty: Penalty, positive: bool = False) -> float:
     """How far W (m, d) is from a critical point of the non-convex objective: the largest violation of the optimality
     conditions of the lasso that majorises the objective at W itself, as a correlation."""
-    m = len(designs)
-    weights = penalty.weights(penalty.pattern(W.T)).T
+    A = stage_scale(designs) * penalty.weights(penalty.pattern(W.T)).T
     return max(
-        float(violations(design, w[None], 0.5 * m * design.n * a[None], design.gradient(w)[None], positive)[0])
-        for design, w, a in zip(designs, W, weights, strict=True)
+        float(violations(design, w[None], a[None], design.gradient(w)[None], positive)[0])
+        for design, w, a in zip(designs, W, A, strict=True)
     )
 
 

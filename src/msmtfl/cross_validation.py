@@ -119,9 +119,7 @@ def read_groups(groups: Any, N: int) -> np.ndarray:
 
 def _stratified(cv: TaskKFold, data: TaskData, groups: Any) -> list[tuple[np.ndarray, np.ndarray]]:
     """TaskKFold on the rows that count, stratified by the task (of a 2-D y: by the set of tasks) they belong to."""
-    sets = np.zeros((len(data.X), data.m), dtype=bool)
-    for i, task in enumerate(data.tasks):
-        sets[task.rows, i] = True
+    sets = data.membership
     used = np.flatnonzero(sets.any(axis=1))
     if data.form == "wide":
         fewest = min(data.tasks, key=lambda task: len(task.rows))

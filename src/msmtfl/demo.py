@@ -13,6 +13,7 @@ from sklearn.datasets import load_diabetes
 from .designs import Floats
 from .folds import TaskKFold
 from .model_selection import MSMTFLCV, LassoMTLCV
+from .monitor import Progress
 
 MEASUREMENTS = {
     "age": "age", "bmi": "bmi", "bp": "pressure", "s1": "cholesterol", "s2": "ldl", "s3": "hdl", "s4": "chol/hdl",
@@ -69,28 +70,13 @@ def held_out(patients: Patients, model: LassoMTLCV | MSMTFLCV, say) -> Floats:
 def main() -> None:
     """Run the demo and print what it found."""
     began = time.perf_counter()
-    tick = _ticker(2 * FOLDS)
     patients = load_patients()
-    separate = held_out(patients, LassoMTLCV(standardize=True), tick)
-    shared = held_out(patients, MSMTFLCV(standardize=True), tick)
+    with Progress(2 * FOLDS, "models", sys.stderr.isatty()) as progress:
+        separate = held_out(patients, LassoMTLCV(standardize=True), progress.step)
+        shared = held_out(patients, MSMTFLCV(standardize=True), progress.step)
     model = MSMTFLCV(standardize=True).fit(patients.X, patients.y, task=patients.group)
-    tick(end=True)
     print(_report(patients, model, separate, shared))
     print(f"\n{time.perf_counter() - began:.1f} s. Next: the README, or `msmtfl --help`.")
-
-
-def _ticker(total: int):
-    """A progress line for people; silent when the output is not a terminal."""
-    done = [0]
-
-    def tick(end: bool = False) -> None:
-        if not sys.stderr.isatty():
-            return
-        done[0] += 1
-        line = "" if end else f"cross-validating {min(done[0], total)}/{total} ..."
-        print(f"\r{line:<40}" + ("\r" if end else ""), end="", file=sys.stderr, flush=True)
-
-    return tick
 
 
 def _report(patients: Patients, model: MSMTFLCV, separate: Floats, shared: Floats) -> str:

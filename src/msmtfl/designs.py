@@ -87,6 +87,11 @@ class Design(Protocol):
         for data that are not centred."""
 
 
+def stage_scale(designs: Sequence[Design]) -> Floats:
+    """(m, 1): m n_i / 2, from weights on the scale of (1) to a task's own sums. Of all tasks, not of some of them."""
+    return 0.5 * len(designs) * np.array([[design.n] for design in designs])
+
+
 class DenseRows:
     """The feature side of a dense task; tasks measured on the same rows share one.
 

@@ -173,8 +173,7 @@ def draw_halves(data: TaskData, groups: Any, n_pairs: int, random: np.random.Ran
     if groups is not None:
         unit = np.unique(read_groups(groups, len(data.X)), return_inverse=True)[1].ravel()
     sets = np.zeros((unit.max() + 1, data.m), dtype=bool)
-    for i, task in enumerate(data.tasks):
-        sets[unit[task.rows], i] = True
+    np.logical_or.at(sets, unit, data.membership)
     stratum = np.unique(sets, axis=0, return_inverse=True)[1].ravel()
     out: list[np.ndarray] = []
     for _ in range(TRIES * n_pairs):

@@ -141,7 +141,6 @@ class Lassos:
         self.designs = list(designs)
         self.positive, self.careful, self.n_jobs = positive, careful, n_jobs
         self.m, self.d = len(self.designs), self.designs[0].d
-        self.scale = 0.5 * self.m * np.array([[design.n] for design in self.designs])  # from (1) to a task's own sums
         self.units = np.ones((self.m, self.d)) if units is None else self._checked(units)
         self.grams = gram_caches(self.designs, n_jobs=n_jobs) if grams is None else grams
         self.tasks = [TaskState(gram, positive) for gram in self.grams]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import thresholds
-from .designs import DenseTask, Floats
+from .designs import DenseTask, Floats, stage_scale
 from .lasso import Lassos
 from .tasks import TaskData
 
@@ -46,6 +46,11 @@ class Problem:
     def factors(self) -> Floats:
         """(d, m): penalty factors with the units in them; a task's lie side by side, as its coefficients do."""
         return np.asfortranarray(self.given_factors * self.units.T)
+
+    @cached_property
+    def stage_weights(self) -> Floats:
+        """(m, d): the weights of stage 1 at lam = 1, on the scale of each task's own sums."""
+        return np.ascontiguousarray(stage_scale(self.designs) * self.factors.T)
 
     @cached_property
     def lam_max(self) -> float:

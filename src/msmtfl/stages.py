@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 
 from .certificates import GAP, TaskCertificate, certify, loss_of, relative_gap
-from .designs import Floats, Ints
+from .designs import Floats, Ints, stage_scale
 from .lasso import OVERRUN, Lassos
 from .penalties import Penalty
 from .threads import each
@@ -128,14 +128,14 @@ def run_stages(
     Stops when the weights repeat (converged), when they cycle, after `max_stages`, when a stage could not be solved
     to `tol`, or when the listener asks to.
     """
-    designs = lassos.designs
+    designs, scale = lassos.designs, stage_scale(lassos.designs)
     listener = listener or Listener()
     stages: list[Stage] = []
 
     def solve(pattern: np.ndarray, last: Floats) -> tuple[Floats, str]:
         listener.begin_stage()
         began = time.perf_counter()
-        A = lassos.scale * penalty.weights(pattern).T
+        A = scale * penalty.weights(pattern).T
         W, rounds = lassos.solve(A, reference=last, max_iter=max_iter)
         W, proofs = certified(lassos, W, A, last, listener)
         stages.append(

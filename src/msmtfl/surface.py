@@ -186,7 +186,7 @@ class Surface:
         """Coefficients and weights of task i's lassos in some solutions, in pieces of (AT_ONCE, d)."""
         problem = self._data()
         W = self.of_task(i)
-        factors = 0.5 * problem.m * problem.designs[i].n * problem.factors[:, i]
+        factors = problem.stage_weights[i]
         for begin in range(0, len(places), AT_ONCE):
             some = places[begin : begin + AT_ONCE]
             A = np.outer([self.lams[self.solved[s].k] for s in some], factors)

@@ -86,6 +86,14 @@ class TaskData:
                 raise ValueError(f"y in task {task.label!r} is too {_extreme(design.yy)} Rescale it before fitting.")
         return out
 
+    @property
+    def membership(self) -> np.ndarray:
+        """(N, m) bool: the tasks that each row counts in."""
+        out = np.zeros((len(self.X), self.m), dtype=bool)
+        for i, task in enumerate(self.tasks):
+            out[task.rows, i] = True
+        return out
+
     def gather(self, designs: Sequence[DenseTask], keeps: Sequence[np.ndarray], n_jobs: int | None = None) -> None:
         """Prepare for `training` with each of `keeps`: where the rows left out are a partition of all, the whole Gram
         matrices are formed from theirs, which are kept."""

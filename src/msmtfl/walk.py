@@ -232,11 +232,9 @@ def _path(
 ) -> list[list[_First]]:
     """Stage 1 at every lam, in pieces: tasks have nothing to do with each other here, so threads share them out."""
     pieces = shares(problem.m, n_jobs)
-    # the scale of (1) has the number of all tasks in it
-    scale = 0.5 * problem.m * np.array([[design.n] for design in problem.designs])
 
     def path(tasks: slice) -> dict[int, _First]:
-        lassos, weights = _lassos(problem, grams, None, careful, tasks), scale[tasks] * problem.factors.T[tasks]
+        lassos, weights = _lassos(problem, grams, None, careful, tasks), problem.stage_weights[tasks]
         out = {}
         for k in order:
             W, _ = lassos.solve(grid.lams[k] * weights, max_iter=max_iter)
@@ -258,7 +256,6 @@ class _Walk:
         self.problem, self.grid, self.firsts, self.lassos = problem, grid, firsts, lassos
         self.max_stages, self.max_iter = max_stages, max_iter
         factors = problem.factors.T  # (m, d)
-        self.weights = lassos.scale * factors  # of stage 1 at lam = 1
         self.freed = np.where(np.isinf(factors), np.inf, 0.0)  # in place of them where a row is capped
         self.of_norm = np.ravel(np.where(np.isinf(factors), 0.0, factors))
         self.countable = np.asarray(((factors > 0) & np.isfinite(factors)).any(axis=0))
@@ -272,7 +269,7 @@ class _Walk:
 
     def at(self, k: int) -> None:
         """All thetas at lams[k], there and back: the next lam begins where this one ended."""
-        self.k, self.A = k, float(self.grid.lams[k]) * self.weights
+        self.k, self.A = k, float(self.grid.lams[k]) * self.problem.stage_weights
         self.W = {NONE: np.zeros((self.problem.m, self.problem.d))}  # solutions at this lam, by their place in `solved`
         self.norms: dict[int, np.ndarray] = {NONE: np.zeros(self.problem.d)}  # their row norms
         self.known: dict[tuple[bytes, int], int] = {}  # place of (capped rows, the stage before if it matters)
