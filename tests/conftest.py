@@ -25,19 +25,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _load_uncompiled_kernel() -> None:
-    """Put the kernel's source where `import msmtfl._kernel` looks first; the compiled module is never loaded."""
+    """Put the kernels' sources where `import msmtfl._kernel` looks first; the compiled modules are never loaded."""
     if "msmtfl" in sys.modules:
         raise pytest.UsageError("--uncompiled: msmtfl is already imported")
     package = importlib.util.find_spec("msmtfl")
     if package is None or package.origin is None:
         raise pytest.UsageError("--uncompiled: msmtfl is not installed")
-    source = Path(package.origin).with_name("_kernel.py")
-    spec = importlib.util.spec_from_file_location("msmtfl._kernel", source)
-    assert spec is not None
-    assert spec.loader is not None
-    kernel = importlib.util.module_from_spec(spec)
-    sys.modules["msmtfl._kernel"] = kernel
-    spec.loader.exec_module(kernel)
+    for name in ("_kernel", "_row_kernel"):
+        source = Path(package.origin).with_name(f"{name}.py")
+        spec = importlib.util.spec_from_file_location(f"msmtfl.{name}", source)
+        assert spec is not None
+        assert spec.loader is not None
+        kernel = importlib.util.module_from_spec(spec)
+        sys.modules[f"msmtfl.{name}"] = kernel
+        spec.loader.exec_module(kernel)
 
 
 def _folder(variable: str) -> Path | None:

@@ -171,7 +171,8 @@ def test_constant_targets_are_left_out_of_the_score():
 def chosen(mean, n_rows, selection="min", n_entries=None, lams=(3.0, 2.0, 1.0), spread=0.0):
     """The place chosen among three lams with one theta, by scores mean - spread and mean + spread."""
     entries = np.c_[n_rows if n_entries is None else n_entries]
-    surface = SimpleNamespace(lams=np.array(lams), thetas=np.ones((3, 1)), n_rows=np.c_[n_rows], n_entries=entries)
+    parameters = {"lam": np.c_[np.array(lams)], "theta": np.ones((3, 1))}
+    surface = SimpleNamespace(parameters=parameters, n_rows=np.c_[n_rows], n_entries=entries)
     return choose(np.c_[mean] + np.reshape([-spread, spread], (2, 1, 1)), surface, selection)[0]
 
 

@@ -6,7 +6,7 @@ import pytest
 from msmtfl import MSMTFL, LassoMTL, stack_tasks
 from msmtfl.designs import DenseRows, DenseTask
 from msmtfl.lasso import Lassos
-from msmtfl.stages import CYCLES, run_stages
+from msmtfl.stages import CYCLES, LassoStages, run_stages
 
 
 @pytest.mark.parametrize("offset", [0.0, 10.0])
@@ -91,7 +91,7 @@ def test_a_cycle_is_recognised():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((30, 2))
     design = DenseTask(DenseRows(X, None, True), X.sum(axis=1))
-    solution = run_stages(Alternating(), Lassos([design]), max_stages=10)
+    solution = run_stages(Alternating(), LassoStages(Lassos([design])), max_stages=10)
     assert solution.reason == CYCLES
     assert not solution.converged
     assert len(solution.stages) == 2

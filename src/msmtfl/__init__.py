@@ -1,5 +1,6 @@
 """Sparse linear models for many related tasks: multi-stage multi-task feature learning with certificates."""
 
+from .coupled import L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV
 from .estimators import MSMTFL, LassoMTL
 from .folds import TaskKFold
 from .inference import bootstrap_intervals, stability_selection
@@ -10,8 +11,12 @@ from .walk import regularization_surface
 __version__ = "0.1.0"
 
 __all__ = [
+    "L12MTL",
+    "L12MTLCV",
     "MSMTFL",
     "MSMTFLCV",
+    "DirtyMTL",
+    "DirtyMTLCV",
     "LassoMTL",
     "LassoMTLCV",
     "TaskKFold",

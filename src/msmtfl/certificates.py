@@ -20,8 +20,7 @@ import numpy as np
 from numpy.linalg import LinAlgError, cholesky
 from scipy.linalg import qr, solve_triangular
 
-from .designs import Design, Floats, Ints, stage_scale
-from .penalties import Penalty
+from .designs import Design, Floats, Ints
 
 EQUICORRELATION = 1e-7  # |gradient| within this share of its bound counts as at the bound
 WELL = 1e-4  # unit-length columns with all pivots (Cholesky) above this are far from dependent
@@ -100,7 +99,7 @@ def _dual_points(
     projected, pivots = residuals.copy(), np.ones(len(W))
     moved = np.flatnonzero(free.any(axis=1))
     for s in moved:
-        projected[s], pivots[s] = _project(design, residuals[s], np.flatnonzero(free[s]), memo)
+        projected[s], pivots[s] = project(design, residuals[s], np.flatnonzero(free[s]), memo)
     of_projected = gradients
     if moved.size:
         of_projected = gradients.copy()
@@ -110,7 +109,7 @@ def _dual_points(
     return np.einsum("sr,sr->s", residuals, residuals), gradients, points
 
 
-def _project(design: Design, r: Floats, columns: Ints, memo: dict[Any, Any]) -> tuple[Floats, float]:
+def project(design: Design, r: Floats, columns: Ints, memo: dict[Any, Any]) -> tuple[Floats, float]:
     """The residual made orthogonal to some columns, and the smallest pivot among these.
 
     By a Cholesky factor of their correlations, applied until nothing is left to take away; by pivoted QR where they are
@@ -274,10 +273,8 @@ def block_value(loss: float, row_norms: Floats, v: Floats, lam: float, theta: fl
     return loss + lam * (float(v @ row_norms) + capped)
 
 
-def critical_residual(designs: Sequence[Design], W: Floats, penalty: Penalty, positive: bool = False) -> float:
-    """How far W (m, d) is from a critical point of the non-convex objective: the largest violation of the optimality
-    conditions of the lasso that majorises the objective at W itself, as a correlation."""
-    A = stage_scale(designs) * penalty.weights(penalty.pattern(W.T)).T
+def largest_violation(designs: Sequence[Design], W: Floats, A: Floats, positive: bool = False) -> float:
+    """Of the optimality conditions of all tasks' lassos with weights A (m, d), at W (m, d), as a correlation."""
     return max(
         float(violations(design, w[None], a[None], design.gradient(w)[None], positive)[0])
         for design, w, a in zip(designs, W, A, strict=True)

@@ -22,7 +22,7 @@ from sklearn.utils import check_random_state
 from .designs import Floats
 from .folds import TaskKFold
 from .problem import Problem
-from .surface import Surface
+from .surface import Solutions
 from .tables import missing_values, names_of, warn_user
 from .tasks import Task, TaskData, check_weights
 from .threads import each
@@ -164,7 +164,7 @@ def _chosen(groups: Any, rows: np.ndarray) -> np.ndarray | None:
 def cross_validate(
     problem: Problem,
     splits: Sequence[Split],
-    solve: Callable[[Problem], Surface],
+    solve: Callable[[Problem], Solutions],
     *,
     scorer: Scorer | None = None,
     n_jobs: int | None = None,
@@ -182,7 +182,7 @@ def cross_validate(
 
 
 def _measure(
-    data: TaskData, split: Split, surface: Surface, scorer: Scorer | None
+    data: TaskData, split: Split, surface: Solutions, scorer: Scorer | None
 ) -> tuple[Floats, Floats, Floats | None]:
     places, back = np.unique(surface.last, return_inverse=True)
     back = back.reshape(surface.last.shape)
@@ -310,10 +310,10 @@ def standard_errors(scores: Floats) -> Floats:
     return scores.std(axis=0, ddof=1) / np.sqrt(folds) if folds > 1 else np.zeros(scores.shape[1:])
 
 
-def choose(scores: Floats, surface: Surface, selection: str) -> tuple[int, int]:
+def choose(scores: Floats, surface: Solutions, selection: str) -> tuple[int, int]:
     """The point with the best mean score, or ("1se") the simplest within one standard error of it.
 
-    Simplest: fewest non-zero rows, then fewest entries, then the largest lam; so are ties broken.
+    Simplest: fewest non-zero rows, then fewest entries, then the largest lam (lam_b); so are ties broken.
     """
     mean = np.nan_to_num(scores.mean(axis=0), nan=-np.inf)
     if np.isneginf(mean).all():
@@ -325,14 +325,15 @@ def choose(scores: Floats, surface: Surface, selection: str) -> tuple[int, int]:
     return _simplest(surface, mean >= mean[best] - slack)
 
 
-def _simplest(surface: Surface, eligible: np.ndarray) -> tuple[int, int]:
+def _simplest(surface: Solutions, eligible: np.ndarray) -> tuple[int, int]:
     at = np.argwhere(eligible)
     k, l = at.T
-    order = np.lexsort((-surface.thetas[k, l], -surface.lams[k], surface.n_entries[k, l], surface.n_rows[k, l]))
+    strengths = [-values[k, l] for values in reversed(surface.parameters.values())]
+    order = np.lexsort((*strengths, surface.n_entries[k, l], surface.n_rows[k, l]))
     return int(at[order[0], 0]), int(at[order[0], 1])
 
 
-def information(surface: Surface, data: TaskData, criterion: str) -> Floats:
+def information(surface: Solutions, data: TaskData, criterion: str) -> Floats:
     """(K, L), smaller is better: AIC, BIC or EBIC of every point, tasks having noise variances of their own.
 
         sum_i  n_i log(RSS_i / n_i) + c_i df_i,    c_i = 2 (AIC), log n_i (BIC)

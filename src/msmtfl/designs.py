@@ -43,6 +43,10 @@ class Design(Protocol):
     order: int  # no more than this many columns can be linearly independent
 
     @property
+    def same_x(self) -> object:
+        """One and the same object for designs that have the same X: what is known of their Gram matrix serves all."""
+
+    @property
     def yy(self) -> float:
         """y'y"""
 
@@ -302,7 +306,7 @@ class DenseTask:
     """A dense task: shared rows and one target of its own."""
 
     def __init__(self, rows: DenseRows, y: Floats):
-        self.rows = rows
+        self.rows = self.same_x = rows
         self.d, self.n, self.order = rows.d, rows.n, rows.order
         self.y_mean = float(rows.u**2 @ y / rows.n) if rows.centre else 0.0
         self.target: Floats = rows.u * (y - self.y_mean)

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from . import thresholds
-from .checks import check_count, check_flag, check_positive
+from .checks import check_count, check_positive
 from .designs import Floats
 from .lasso import Lassos
 from .linear import MultiTaskLinear
 from .monitor import Monitor, one_blas_thread, with_callbacks
 from .penalties import CappedRows
-from .stages import CONVEX, run_stages
+from .stages import CONVEX, LassoStages, run_stages
 from .surface import Surface
 from .tasks import TaskData
 from .walk import regularization_surface
@@ -163,19 +163,19 @@ class MSMTFL(MultiTaskLinear):
                 theta = thresholds.default_theta(lam, problem.m, problem.rho_bar)
             elif isinstance(theta, str):
                 lasso = CappedRows(lam, np.inf, problem.factors)
-                first = run_stages(lasso, lassos, max_stages=1, **options).stages[0]
+                first = run_stages(lasso, LassoStages(lassos), max_stages=1, **options).stages[0]
                 theta = thresholds.adaptive_theta(lasso.row_norms(first.coef.T))
             penalty = CappedRows(lam, float(theta), problem.factors)
             solution = run_stages(
                 penalty,
-                lassos,
+                LassoStages(lassos),
                 max_stages=self.max_stages,
                 start=start,
                 listener=Monitor(self, self.max_stages, problem.m),
                 **options,
             )
-        self._store(problem, lassos, solution, penalty)
-        self.theta_ = penalty.theta
+        self._store(problem, solution, penalty, lassos.grams)
+        self.lam_, self.theta_, self.lam_max_ = penalty.lam, penalty.theta, problem.lam_max
         self._warn(solution, problem)
         return self
 
@@ -215,7 +215,6 @@ class MSMTFL(MultiTaskLinear):
 
     def _check_params(self) -> None:
         self._check_common()
-        check_flag("warm_start", self.warm_start)
         if self.lam is not None:
             check_positive("lam", self.lam)
         if isinstance(self.theta, str):
@@ -293,7 +292,6 @@ class LassoMTL(MultiTaskLinear):
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> LassoMTL:
         """Fit; see :meth:`MSMTFL.fit`."""
         self._check_common()
-        check_flag("warm_start", self.warm_start)
         if self.lam is not None:
             check_positive("lam", self.lam)
         with one_blas_thread():
@@ -305,7 +303,7 @@ class LassoMTL(MultiTaskLinear):
             penalty = CappedRows(problem.lam(self.lam), np.inf, problem.factors)
             solution = run_stages(
                 penalty,
-                lassos,
+                LassoStages(lassos),
                 max_stages=1,
                 tol=self.tol,
                 max_iter=self.max_iter or 0,
@@ -313,6 +311,7 @@ class LassoMTL(MultiTaskLinear):
             )
         if solution.converged:
             solution = replace(solution, reason=CONVEX)
-        self._store(problem, lassos, solution, penalty)
+        self._store(problem, solution, penalty, lassos.grams)
+        self.lam_, self.lam_max_ = penalty.lam, problem.lam_max
         self._warn(solution, problem)
         return self

@@ -27,6 +27,11 @@ class Grid:
     def shape(self) -> tuple[int, int]:
         return self.thetas.shape[0], self.thetas.shape[1]
 
+    @property
+    def steps(self) -> int:
+        """How many steps of a progress bar a walk over it is."""
+        return len(self.lams)
+
 
 def read_grid(
     problem: Problem, lams: Any = 50, theta_ratios: Any = None, thetas: Any = None, lam_min_ratio: float | None = None
@@ -36,8 +41,11 @@ def read_grid(
     return Grid(found, read_thetas(problem, found, theta_ratios, thetas))
 
 
-def read_lams(problem: Problem, lams: Any = 50, lam_min_ratio: float | None = None) -> Floats:
-    """An array of lams as it is, or that many in a geometric grid from lam_max down to a share of it."""
+def read_lams(
+    problem: Problem, lams: Any = 50, lam_min_ratio: float | None = None, lam_max: float | None = None
+) -> Floats:
+    """An array of lams as it is, or that many in a geometric grid from lam_max (by default the lasso's) down to a share of
+    it."""
     if isinstance(lams, Integral) and not isinstance(lams, bool):
         if lams < 1:
             raise ValueError(f"lams must be a count of at least 1, or an array of values > 0; got {lams}.")
@@ -46,7 +54,8 @@ def read_lams(problem: Problem, lams: Any = 50, lam_min_ratio: float | None = No
             lam_min_ratio = SMALLER_SHARE if enough else SMALL_SHARE
         elif not isinstance(lam_min_ratio, Real) or not 0 < lam_min_ratio < 1:
             raise ValueError(f"lam_min_ratio must be a number between 0 and 1, got {lam_min_ratio!r}.")
-        return (problem.lam_max or 1.0) * np.geomspace(1.0, lam_min_ratio, int(lams))
+        top = problem.lam_max if lam_max is None else lam_max
+        return (top or 1.0) * np.geomspace(1.0, lam_min_ratio, int(lams))
     if lam_min_ratio is not None:
         raise ValueError("lam_min_ratio goes with a number of lams; with an array of lams leave it out.")
     values = _numbers("lams", lams)
@@ -79,6 +88,14 @@ def read_thetas(problem: Problem, lams: Floats, theta_ratios: Any = None, thetas
         raise ValueError(f"theta_ratios must be 1-D; it has shape {ratios.shape}.")
     units = np.array([thresholds.unit(lam, problem.m, problem.rho_bar) for lam in lams])
     return np.asarray(np.outer(units, ratios))
+
+
+def read_ratios(ratios: Any, name: str = "ratios") -> Floats:
+    """(L,) finite values > 0"""
+    out = _positive(name, ratios)
+    if out.ndim != 1 or not np.isfinite(out).all():
+        raise ValueError(f"{name} must be a 1-D array of finite values > 0; got {ratios!r}.")
+    return out
 
 
 def default_ratios(m: int) -> Floats:

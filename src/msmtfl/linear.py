@@ -12,12 +12,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .certificates import Certificate, critical_residual
+from .certificates import Certificate
 from .checks import check_count, check_flag, check_n_jobs, check_positive
 from .designs import Floats
+from .gram import Gram
 from .lasso import Lassos, least_squares_on
 from .monitor import CallbackSupportMixin
-from .penalties import CappedRows
+from .penalties import Penalty
 from .problem import Problem, pose
 from .stages import ASKED, FIRST_ONLY, ONE_STAGE, Solution
 from .tables import check_finite, check_form, match_labels, names_of, read_features, warn_user
@@ -42,14 +43,15 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
             self._read(X, y, task, sample_weight),
             fit_intercept=self.fit_intercept,
             standardize=self.standardize,
-            positive=self.positive,
+            positive=getattr(self, "positive", False),
             penalty_factors=self.penalty_factors,
             n_jobs=self.n_jobs,
         )
 
     def _check_common(self) -> None:
-        for name in ("fit_intercept", "standardize", "positive", "relax"):
-            check_flag(name, getattr(self, name))
+        for name in ("fit_intercept", "standardize", "positive", "relax", "warm_start"):
+            if hasattr(self, name):
+                check_flag(name, getattr(self, name))
         if self.unknown_task not in ("error", "mean"):
             raise ValueError(f"unknown_task must be 'error' or 'mean', got {self.unknown_task!r}.")
         check_positive("tol", self.tol)
@@ -66,9 +68,12 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
 
     # ------------------------------------------------------------------ storing
 
-    def _store(self, problem: Problem, lassos: Lassos, solution: Solution, penalty: CappedRows) -> None:
+    def _store(self, problem: Problem, solution: Solution, penalty: Penalty, grams: list[Gram] | None = None) -> None:
         data, last = problem.data, solution.stages[-1]
-        W = least_squares_on(lassos, last.coef) if self.relax else last.coef
+        W = last.coef
+        if self.relax:
+            lassos = Lassos(problem.designs, positive=problem.positive, units=problem.units, grams=grams)
+            W = least_squares_on(lassos, W)
         self._form, self._task_position = data.form, data.task_position
         self.tasks_ = data.labels
         self.features_ = data.features
@@ -76,7 +81,6 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         single = data.form == "single"
         self.coef_ = W[0] if single else W
         self.intercept_ = float(intercept[0]) if single else intercept
-        self.lam_, self.lam_max_ = penalty.lam, problem.lam_max
         self.row_norms_ = penalty.row_norms(W.T)
         self.feature_importances_ = self.row_norms_
         if self._task_position is not None:
@@ -95,13 +99,13 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         self.certificate_ = Certificate(
             dual_gap=last.dual_gap,
             kkt=last.kkt,
-            critical=critical_residual(problem.designs, last.coef, penalty, self.positive),
+            critical=solution.critical,
             unique=all(stage.unique for stage in solution.stages),
             monotone=all(after <= before + rise for before, after in pairwise(objectives)),
             ambiguous={
-                label: [str(name) for name in data.features[proof.dependent]]
-                for label, proof in zip(data.labels.tolist(), last.certificates, strict=True)
-                if not proof.unique
+                label: [str(name) for name in data.features[features]]
+                for label, features in zip(data.labels.tolist(), last.ambiguous, strict=True)
+                if features.size
             },
             tol=self.tol,
         )

@@ -21,15 +21,15 @@ from .cross_validation import (
     standard_errors,
 )
 from .designs import Floats
-from .gram import BUDGET, gram_caches, may_form
+from .gram import BUDGET, Gram, gram_caches, may_form
 from .grids import Grid, read_grid
 from .lasso import Lassos
 from .linear import MultiTaskLinear
 from .monitor import Progress, one_blas_thread, with_callbacks
-from .penalties import CappedRows
+from .penalties import CappedRows, Penalty
 from .problem import Problem
-from .stages import CONVEX, REPEATS, Solution, run_stages
-from .surface import Surface
+from .stages import CONVEX, REPEATS, LassoStages, Solution, run_stages
+from .surface import Solutions, Surface
 from .threads import count
 from .thresholds import unit
 from .walk import solve_surface
@@ -38,18 +38,23 @@ Choice = tuple[dict[str, np.ndarray], tuple[int, int], float]  # cv_results_, th
 
 
 class GridSearch(MultiTaskLinear):
-    """What models that search a grid share. A model says which grid (`_grid`) and how many stages (`_stages`)."""
+    """What models that search a grid share. A model says which grid (`_grid`), how to solve it (`_solve`), and how to solve
+    one of its points with certificates (`_refit`)."""
 
-    def _grid(self, problem: Problem) -> Grid:
+    def _grid(self, problem: Problem) -> Any:
         raise NotImplementedError
 
-    def _stages(self) -> int:
+    def _solve(self, problem: Problem, grid: Any, grams: list[Gram], n_jobs: int | None, progress: Progress) -> Any:
+        """The solutions at all points."""
+        raise NotImplementedError
+
+    def _refit(self, problem: Problem, surface: Any, k: int, l: int, grams: list[Gram]) -> tuple[Solution, Penalty]:
+        """One of them once more."""
         raise NotImplementedError
 
     def _check_params(self) -> None:
         self._check_common()
         check_verbose(self.verbose)
-        check_count("max_stages", self._stages())
         if self.memory_budget is not None:
             check_positive("memory_budget", self.memory_budget)
         if self.selection not in ("min", "1se", *CRITERIA):
@@ -69,24 +74,16 @@ class GridSearch(MultiTaskLinear):
                 scorer = Scorer(self.scoring, X, y, sample_weight)
             side_by_side = min(count(self.n_jobs), max(len(splits), 1))
             budget = (self.memory_budget or BUDGET) / (1 + side_by_side)
-            total = len(grid.lams) * (len(splits) + 1)
-            with Progress(total, "lams", self.verbose, self) as progress:
+            with Progress(grid.steps * (len(splits) + 1), self._step, self.verbose, self) as progress:
                 if splits and may_form(problem.designs, budget / (1 + len(splits))):
                     data.gather(problem.designs, [split.train for split in splits], self.n_jobs)
-                options: dict[str, Any] = {
-                    "max_stages": self._stages(),
-                    "tol": self.tol,
-                    "max_iter": self.max_iter or 0,
-                    "tick": progress.step,
-                    "stop": progress.stop,
-                }
                 grams = gram_caches(problem.designs, reuse=by_folds, budget=budget, n_jobs=self.n_jobs)
 
-                def solve(part: Problem) -> Surface:
+                def solve(part: Problem) -> Solutions:
                     of_part = gram_caches(part.designs, reuse=True, budget=budget)
-                    return solve_surface(part, grid, grams=of_part, **options)
+                    return self._solve(part, grid, of_part, None, progress)
 
-                surface = solve_surface(problem, grid, grams=grams, n_jobs=self.n_jobs, **options)
+                surface = self._solve(problem, grid, grams, self.n_jobs, progress)
                 if by_folds:
                     held_out = cross_validate(
                         problem, splits, solve, scorer=scorer, n_jobs=self.n_jobs, stop=progress.stop
@@ -94,31 +91,23 @@ class GridSearch(MultiTaskLinear):
                     results, (k, l), score = self._choose(surface, held_out, problem)
                 else:
                     results, (k, l), score = self._choose_without_folds(surface, problem)
-            lassos = Lassos(
-                problem.designs, positive=self.positive, units=problem.units, grams=grams, n_jobs=self.n_jobs
-            )
-            lassos.warm(surface.coef(k, l))
-            penalty = CappedRows(float(grid.lams[k]), float(grid.thetas[k, l]), problem.factors)
-            repeats = surface.ended[k, l] == REPEATS
-            solution = self._refit(penalty, lassos, self._stages() if repeats else int(surface.n_stages[k, l]))
-            if not (repeats or solution.converged) and solution.stages[-1].dual_gap <= self.tol:
-                solution = replace(solution, reason=surface.ended[k, l])
+            solution, penalty = self._refit(problem, surface, k, l, grams)
         self.surface_, self.cv_results_, self.best_score_ = surface, results, score
-        self.best_point_, self.best_index_ = (k, l), k * grid.shape[1] + l
-        self.lams_, self.thetas_, self.n_splits_ = grid.lams, grid.thetas, len(splits)
-        self._store(problem, lassos, solution, penalty)
+        self.best_point_, self.best_index_, self.n_splits_ = (k, l), k * grid.shape[1] + l, len(splits)
+        self._store(problem, solution, penalty, grams)
         data.release(problem.designs)
         return solution, problem
 
-    def _refit(self, penalty: CappedRows, lassos: Lassos, stages: int) -> Solution:
-        """The point of the surface once more, with as many stages, but with certificates."""
-        solution = run_stages(penalty, lassos, max_stages=stages, tol=self.tol, max_iter=self.max_iter or 0)
-        return replace(solution, reason=CONVEX) if solution.converged and self._stages() == 1 else solution
+    _step = "lams"  # what a step of the progress bar is
 
-    def _choose(self, surface: Surface, held_out: HeldOut, problem: Problem) -> Choice:
+    def _columns(self, surface: Any, problem: Problem) -> dict[str, np.ndarray]:
+        """The columns of `cv_results_` that do not come from folds."""
+        return {**surface.parameters, "n_rows": surface.n_rows, "n_entries": surface.n_entries}
+
+    def _choose(self, surface: Solutions, held_out: HeldOut, problem: Problem) -> Choice:
         scores = fold_scores(held_out, problem.data, self.scoring)
         mean = scores.mean(axis=0)
-        columns = _columns(surface, problem)
+        columns = self._columns(surface, problem)
         columns["mean_test_score"] = mean
         columns["std_test_score"] = scores.std(axis=0)
         columns["se_test_score"] = standard_errors(scores)
@@ -131,19 +120,62 @@ class GridSearch(MultiTaskLinear):
         k, l = choose(scores, surface, self.selection)
         return results, (k, l), float(mean[k, l])
 
-    def _choose_without_folds(self, surface: Surface, problem: Problem) -> Choice:
+    def _choose_without_folds(self, surface: Solutions, problem: Problem) -> Choice:
         values = information(surface, problem.data, self.selection)
-        columns = _columns(surface, problem)
+        columns = self._columns(surface, problem)
         columns[self.selection] = values
         k, l = choose(-values[None], surface, "min")
         return {name: column.reshape(-1) for name, column in columns.items()}, (k, l), float(-values[k, l])
 
 
-def _columns(surface: Surface, problem: Problem) -> dict[str, np.ndarray]:
-    lam = np.repeat(surface.lams[:, None], surface.thetas.shape[1], axis=1)
-    ratio = surface.thetas / unit(1.0, problem.m, problem.rho_bar) / lam
-    names = ("n_rows", "n_entries", "n_stages")
-    return {"lam": lam, "theta": surface.thetas, "theta_ratio": ratio} | {n: getattr(surface, n) for n in names}
+class StageSearch(GridSearch):
+    """Grids of (lam, theta) for Algorithm 1; a model says how many stages (`_stages`)."""
+
+    def _stages(self) -> int:
+        raise NotImplementedError
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_count("max_stages", self._stages())
+
+    def _solve(
+        self, problem: Problem, grid: Grid, grams: list[Gram], n_jobs: int | None, progress: Progress
+    ) -> Surface:
+        return solve_surface(
+            problem,
+            grid,
+            max_stages=self._stages(),
+            tol=self.tol,
+            max_iter=self.max_iter or 0,
+            n_jobs=n_jobs,
+            grams=grams,
+            tick=progress.step,
+            stop=progress.stop,
+        )
+
+    def _columns(self, surface: Surface, problem: Problem) -> dict[str, np.ndarray]:
+        lam, theta = surface.parameters.values()
+        ratio = theta / unit(1.0, problem.m, problem.rho_bar) / lam
+        out = super()._columns(surface, problem)
+        return {"lam": lam, "theta": theta, "theta_ratio": ratio} | out | {"n_stages": surface.n_stages}
+
+    def _refit(
+        self, problem: Problem, surface: Surface, k: int, l: int, grams: list[Gram]
+    ) -> tuple[Solution, CappedRows]:
+        """The point of the surface once more, with as many stages, but with certificates."""
+        lassos = Lassos(problem.designs, positive=self.positive, units=problem.units, grams=grams, n_jobs=self.n_jobs)
+        lassos.warm(surface.coef(k, l))
+        penalty = CappedRows(float(surface.lams[k]), float(surface.thetas[k, l]), problem.factors)
+        repeats = surface.ended[k, l] == REPEATS
+        most = self._stages() if repeats else int(surface.n_stages[k, l])
+        solution = run_stages(penalty, LassoStages(lassos), max_stages=most, tol=self.tol, max_iter=self.max_iter or 0)
+        if solution.converged and self._stages() == 1:
+            solution = replace(solution, reason=CONVEX)
+        if not (repeats or solution.converged) and solution.stages[-1].dual_gap <= self.tol:
+            solution = replace(solution, reason=surface.ended[k, l])
+        self.lams_, self.thetas_ = surface.lams, surface.thetas
+        self.lam_, self.lam_max_ = penalty.lam, problem.lam_max
+        return solution, penalty
 
 
 def _cells(values: Floats) -> np.ndarray:
@@ -154,7 +186,7 @@ def _cells(values: Floats) -> np.ndarray:
     return out
 
 
-class MSMTFLCV(GridSearch):
+class MSMTFLCV(StageSearch):
     r"""MSMTFL with lam and theta chosen by cross-validation: give it data, it does the rest.
 
     The whole (lam, theta) surface is solved on every training fold, for about the price of one lasso path each; see
@@ -292,7 +324,7 @@ class MSMTFLCV(GridSearch):
         return self
 
 
-class LassoMTLCV(GridSearch):
+class LassoMTLCV(StageSearch):
     """Independent lassos, one per task, with one lam for all chosen by cross-validation: the baseline of MSMTFLCV.
 
     Parameters and attributes are those of :class:`MSMTFLCV` but for theta and max_stages.

@@ -1,42 +1,50 @@
 """Concave penalties: the value, and the weights of the next stage. All that Algorithm 1 needs to know.
 
-A penalty is linearised at the current W: the stage that follows is a weighted lasso with a (d, m) matrix of weights. What
-decides these weights is the penalty's pattern at W: for capped penalties the d bits that say which rows are capped. Two
+A penalty is linearised at the current W: the stage that follows has a convex penalty, a weighted lasso or a norm of every
+row. What decides it is the penalty's pattern at W: for capped penalties the d bits that say which rows are capped. Two
 stages are the same exactly when their patterns are equal.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 
+from ._row_kernel import DIRTY, GROUP
 from .designs import Floats, Ints
+
+WHOLE = 1e-12  # lam_b / lam_s this close below a whole number counts as that number
 
 
 class Penalty(Protocol):
-    """A concave function of |W|. W has shape (d, m)."""
+    """A concave function of a norm of every row. W has shape (d, m)."""
 
     def value(self, W: Floats) -> float:
         """The penalty at W."""
 
+    def row_norms(self, W: Floats) -> Floats:
+        """(d,): how much each feature counts."""
+
     def pattern(self, W: Floats) -> np.ndarray:
         """What the next stage depends on."""
 
-    def weights(self, pattern: np.ndarray) -> Floats:
-        """Weights (d, m) of the lasso that majorises the penalty wherever it has this pattern."""
+    def weights(self, pattern: np.ndarray) -> Any:
+        """The convex penalty that majorises this one wherever it has this pattern, in the form that the stage's solver
+        takes: weights (d, m) of a lasso, or a `RowNorm`."""
 
     def free_rows(self, pattern: np.ndarray) -> Ints:
         """The rows that a stage with this pattern leaves un-penalised."""
 
 
 @dataclass(frozen=True)
-class CappedRows:
-    """The paper's penalty  lam * sum_j min(h_j, theta),  h_j = sum_i f_ji |w_ji|  (capped-l1,l1).
+class _Capped:
+    """lam * sum_j min(h_j, theta), h_j a norm of row j.
 
     factors is (d, m): 0 leaves a cell out of norm and cap, inf excludes it (its coefficient is 0).
-    theta = inf is the lasso.
+    theta = inf is the convex penalty lam * sum_j h_j.
     """
 
     lam: float
@@ -44,12 +52,7 @@ class CappedRows:
     factors: Floats
 
     def row_norms(self, W: Floats) -> Floats:
-        factors = np.where(np.isinf(self.factors), 0.0, self.factors) if self._excludes else self.factors
-        return np.asarray((factors * np.abs(W)).sum(axis=1))
-
-    @property
-    def _excludes(self) -> bool:
-        return bool(np.isinf(self.factors.max(initial=0.0)))
+        raise NotImplementedError
 
     def value(self, W: Floats) -> float:
         return float(self.lam * np.minimum(self.row_norms(W), self.theta).sum())
@@ -58,13 +61,177 @@ class CappedRows:
         """(d,) bool: capped rows."""
         return self.row_norms(W) >= self.theta  # with equality, as in Algorithm 1
 
-    def weights(self, pattern: np.ndarray) -> Floats:
-        out = np.where(pattern[:, None], 0.0, self.lam * self.factors)
-        if self._excludes:
-            out[np.isinf(self.factors)] = np.inf
-        return out
-
     def free_rows(self, pattern: np.ndarray) -> Ints:
         rows = np.flatnonzero(pattern)
         counted = (self.factors[rows] > 0) & np.isfinite(self.factors[rows])
         return rows[counted.any(axis=1)]
+
+
+class CappedRows(_Capped):
+    """The paper's penalty, capped-l1,l1:  h_j = sum_i f_ji |w_ji|."""
+
+    def row_norms(self, W: Floats) -> Floats:
+        return np.asarray((counted(self.factors) * np.abs(W)).sum(axis=1))
+
+    def weights(self, pattern: np.ndarray) -> Floats:
+        out = np.where(pattern[:, None], 0.0, self.lam * self.factors)
+        if _excludes(self.factors):
+            out[np.isinf(self.factors)] = np.inf
+        return out
+
+
+class CappedGroups(_Capped):
+    """Capped-l1,l2:  h_j = (sum_i (f_ji w_ji)^2)^1/2. With theta = inf this is L1,2."""
+
+    def row_norms(self, W: Floats) -> Floats:
+        return np.asarray(np.sqrt(((counted(self.factors) * W) ** 2).sum(axis=1)))
+
+    def weights(self, pattern: np.ndarray) -> GroupNorm:
+        return GroupNorm(np.where(pattern, 0.0, self.lam), self.factors)
+
+
+@dataclass(frozen=True)
+class Dirty:
+    """The convex penalty of DirtyMTL: see `DirtyNorm`. There is but one stage."""
+
+    lam_s: float
+    lam_b: float
+    factors: Floats
+
+    @cached_property
+    def norm(self) -> DirtyNorm:
+        return DirtyNorm(self.lam_s, self.lam_b, self.factors)
+
+    def value(self, W: Floats) -> float:
+        return self.norm.value(W)
+
+    def row_norms(self, W: Floats) -> Floats:
+        return np.asarray((counted(self.factors) * np.abs(W)).sum(axis=1))
+
+    def pattern(self, W: Floats) -> np.ndarray:
+        return np.empty(0, dtype=bool)
+
+    def weights(self, pattern: np.ndarray) -> DirtyNorm:
+        return self.norm
+
+    def free_rows(self, pattern: np.ndarray) -> Ints:
+        return np.empty(0, dtype=np.intp)
+
+
+def _excludes(factors: Floats) -> bool:
+    return bool(np.isinf(factors.max(initial=0.0)))
+
+
+def counted(factors: Floats) -> Floats:
+    """The factors with 0 in place of inf: what enters a norm of W, which is 0 there."""
+    return np.where(np.isinf(factors), 0.0, factors) if _excludes(factors) else factors
+
+
+# ------------------------------------------------------------------ convex norms of rows
+
+
+class RowNorm(Protocol):
+    """A norm of every row, summed, W being (d, m). It is  max p'w  over the p with dual(p) <= 1."""
+
+    @property
+    def factors(self) -> Floats:
+        """(d, m): 0 leaves an entry un-penalised, inf excludes it."""
+
+    def values(self, W: Floats) -> Floats:
+        """(d,): the norm of each row"""
+
+    def value(self, W: Floats) -> float:
+        """Their sum."""
+
+    def dual(self, G: Floats) -> Floats:
+        """(d,): the dual norm of each row of G (d, m); entries that are excluded or un-penalised do not count."""
+
+    def free(self) -> np.ndarray:
+        """(d, m) bool: entries that are not penalised."""
+
+    def kernel(self, d: int) -> tuple[int, Floats, Floats]:
+        """Which norm it is to the kernel, and its two parameters for each of the d rows."""
+
+    def of_rows(self, rows: Ints) -> RowNorm:
+        """The same for some of the rows."""
+
+
+@dataclass(frozen=True)
+class GroupNorm:
+    """a_j |f_j w^j|_2 with weights a (d,) >= 0 and factors f (d, m)."""
+
+    a: Floats
+    factors: Floats
+
+    def values(self, W: Floats) -> Floats:
+        return np.asarray(self.a * np.sqrt(((counted(self.factors) * W) ** 2).sum(axis=1)))
+
+    def value(self, W: Floats) -> float:
+        return float(self.values(W).sum())
+
+    def dual(self, G: Floats) -> Floats:
+        sizes = np.sqrt((_over(G, self.factors) ** 2).sum(axis=1))
+        return np.divide(sizes, self.a, out=np.zeros_like(sizes), where=self.a > 0)
+
+    def free(self) -> np.ndarray:
+        return ((self.a == 0.0)[:, None] | (self.factors == 0.0)) & np.isfinite(self.factors)
+
+    def kernel(self, d: int) -> tuple[int, Floats, Floats]:
+        return GROUP, self.a, np.zeros(d)
+
+    def of_rows(self, rows: Ints) -> GroupNorm:
+        return GroupNorm(self.a[rows], self.factors[rows])
+
+
+@dataclass(frozen=True)
+class DirtyNorm:
+    """min over w = s + b of  lam_s sum_i f_i |s_i| + lam_b max_i f_i |b_i|  for every row w of W.
+
+    That is  max p'(f w)  over |p|_inf <= lam_s, |p|_1 <= lam_b:  lam_s times the sum of the q largest f_i |w_i|, q = lam_b /
+    lam_s, the last of them counted in part if q is not whole. q >= m: the lasso; q <= 1: l-infinity rows.
+    """
+
+    lam_s: float
+    lam_b: float
+    factors: Floats
+
+    def values(self, W: Floats) -> Floats:
+        sizes = -np.sort(-counted(self.factors) * np.abs(W), axis=1)
+        share = np.clip(self.lam_b / self.lam_s - np.arange(sizes.shape[1]), 0.0, 1.0)
+        return np.asarray(self.lam_s * (sizes @ share))
+
+    def value(self, W: Floats) -> float:
+        return float(self.values(W).sum())
+
+    def dual(self, G: Floats) -> Floats:
+        sizes = np.abs(_over(G, self.factors))
+        return np.maximum(sizes.sum(axis=1) / self.lam_b, sizes.max(axis=1, initial=0.0) / self.lam_s)
+
+    def free(self) -> np.ndarray:
+        return self.factors == 0.0
+
+    @property
+    def separates(self) -> bool:
+        """Whether it is the lasso's, lam_s sum_i f_i |w_i|."""
+        return self.factors.shape[1] * self.lam_s <= self.lam_b * (1.0 + WHOLE)
+
+    def split(self, W: Floats) -> tuple[Floats, Floats]:
+        """S and B (d, m) of smallest norm with S + B = W: B is W clipped at the (q + 1)-th largest entry of its row, q
+        rounded down. (Any level up to the q-th largest serves where q is whole. Un-penalised entries go to S.)"""
+        sizes = counted(self.factors) * np.abs(W)
+        q = int(self.lam_b / self.lam_s + WHOLE)
+        clip = -np.sort(-sizes, axis=1)[:, q : q + 1] if q < sizes.shape[1] else np.zeros((len(W), 1))
+        share = np.divide(clip, sizes, out=np.zeros_like(sizes), where=sizes > 0)
+        B = np.where(sizes > 0, np.minimum(share, 1.0) * W, 0.0)
+        return W - B, B
+
+    def kernel(self, d: int) -> tuple[int, Floats, Floats]:
+        return DIRTY, np.full(d, self.lam_s), np.full(d, self.lam_b)
+
+    def of_rows(self, rows: Ints) -> DirtyNorm:
+        return DirtyNorm(self.lam_s, self.lam_b, self.factors[rows])
+
+
+def _over(G: Floats, factors: Floats) -> Floats:
+    """G / f where 0 < f < inf, else 0."""
+    return np.divide(G, factors, out=np.zeros_like(G), where=(factors > 0) & np.isfinite(factors))

@@ -53,8 +53,16 @@ class Problem:
         return np.ascontiguousarray(stage_scale(self.designs) * self.factors.T)
 
     @cached_property
+    def first_gradient(self) -> Floats:
+        """(m, d): 2 / (m n_i) x_j'r_i, r_i the residual of the fit of the cells that are never penalised; 0 in those."""
+        return first_gradient(self.designs, self.factors, self.positive)
+
+    @cached_property
     def lam_max(self) -> float:
-        return lam_max(self.designs, self.factors, self.positive)
+        """The smallest lam at which stage 1 is zero (but for the cells that are never penalised)."""
+        G, f = self.first_gradient, self.factors.T
+        sizes = np.divide(G if self.positive else np.abs(G), f, out=np.zeros_like(G), where=f > 0)
+        return max(float(sizes.max(initial=0.0)), 0.0)
 
     @cached_property
     def rho_bar(self) -> float:
@@ -108,22 +116,16 @@ def read_factors(factors: Any, data: TaskData) -> Floats:
     return out
 
 
-def lam_max(designs: Sequence[DenseTask], factors: Floats, positive: bool = False) -> float:
-    """The smallest lam at which stage 1 is zero (but for the cells that are never penalised).
-
-    max_ij 2 / (m n_i f_ji) |x_j'r_i|, r_i the residual of the fit of the f = 0 cells.
-    """
+def first_gradient(designs: Sequence[DenseTask], factors: Floats, positive: bool = False) -> Floats:
     free = (factors == 0.0).T
     W = np.zeros((len(designs), designs[0].d))
     if free.any():
         W, _ = Lassos(designs, positive=positive).solve(np.where(free, 0.0, np.inf))
-    top = 0.0
-    for design, w, f in zip(designs, W, factors.T, strict=True):
+    out = np.zeros_like(W)
+    for design, w, f, of_task in zip(designs, W, factors.T, out, strict=True):
         g = design.c
         if w.any():
             g = design.gradient(w)
             g[np.abs(g) <= 1e-11 * np.sqrt(design.squares) * np.sqrt(design.yy)] = 0.0  # rounding of an interpolation
-        counted = (f > 0) & np.isfinite(f)
-        size = g[counted] if positive else np.abs(g[counted])
-        top = max(top, 2.0 / (len(designs) * design.n) * float(np.max(size / f[counted], initial=0.0)))
-    return top
+        of_task[:] = np.where((f > 0) & np.isfinite(f), 2.0 / (len(designs) * design.n) * g, 0.0)
+    return out

@@ -2,8 +2,9 @@
 
     (1)  min_W  F(W) = sum_i 1/(m n_i) |X_i w_i - y_i|^2 + penalty(W)
 
-Each stage minimises the loss plus a weighted l1 norm that majorises the penalty at the last W; tasks meet only in the
-weights. The loop knows neither which penalty it serves nor how stages are solved. W is (m, d) here, one row per task.
+Each stage minimises the loss plus a convex penalty that majorises the penalty at the last W: in the paper a weighted l1
+norm, so that tasks meet only in the weights. The loop knows neither which penalty it serves nor how stages are solved. W is
+(m, d) here, one row per task.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from .certificates import GAP, TaskCertificate, certify, loss_of, relative_gap
-from .designs import Floats, Ints, stage_scale
+from .certificates import GAP, TaskCertificate, certify, largest_violation, loss_of, relative_gap
+from .designs import Design, Floats, Ints, stage_scale
 from .lasso import OVERRUN, Lassos
-from .penalties import Penalty
+from .penalties import Penalty, RowNorm
+from .row_certificates import certify_rows, row_violation
+from .rows import CoupledRows
 from .threads import each
 
 REPEATS = "converged: the set of capped rows repeats, so W is a critical point"
@@ -26,7 +29,7 @@ CYCLES = "stopped: the sets of capped rows run in a cycle. Try another theta or 
 LIMIT = "stopped: max_stages={} reached before the set of capped rows repeated. Raise max_stages to go on"
 ASKED = "stopped: a callback asked to"
 ONE_STAGE = "one stage: the lasso"
-CONVEX = "converged: the lasso is convex, one stage solves it"
+CONVEX = "converged: the problem is convex, one stage solves it"
 FIRST_ONLY = "one stage, as asked: max_stages=1"
 CROWDED = (
     "stopped: the next stage would leave more features un-penalised than there are independent samples in most tasks. "
@@ -39,7 +42,7 @@ UNSOLVED = "stopped: stage {} is not solved to tol (relative duality gap {:.1e} 
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage: its weighted lasso's solution and what is proven about it.
+    """One stage: the solution of its convex problem and what is proven about it.
 
     `coef` is (m, d) in the data's units; `objective` is (1) at it; `free_rows` are the rows that this stage left
     un-penalised; `dual_gap` is relative; `kkt` is the largest violation of its optimality conditions, as a
@@ -55,16 +58,18 @@ class Stage:
     unique: bool
     n_iter: int
     seconds: float
-    certificates: tuple[TaskCertificate, ...] = field(repr=False)
+    ambiguous: tuple[Ints, ...] = field(repr=False)  # of each task: features that keep it from being certainly unique
 
 
 @dataclass(frozen=True)
 class Solution:
-    """Stages of one run of Algorithm 1 and why it stopped."""
+    """Stages of one run of Algorithm 1, why it stopped, and how far the last W is from a critical point of (1): the largest
+    violation of the optimality conditions of the convex problem that majorises (1) at W itself, as a correlation."""
 
     stages: tuple[Stage, ...]
     converged: bool
     reason: str
+    critical: float
 
 
 class Listener:
@@ -78,6 +83,30 @@ class Listener:
         return False
 
     def end(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A stage as its solver leaves it: see `Stage`."""
+
+    coef: Floats
+    n_iter: int
+    dual_gap: float
+    kkt: float
+    unique: bool
+    ambiguous: tuple[Ints, ...]
+
+
+class StageSolver(Protocol):
+    """Solves the convex problem of a stage; `weights` are what the penalty calls its weights."""
+
+    designs: list[Design]
+
+    def solve(self, weights: Any, last: Floats, max_iter: int, listener: Listener) -> Outcome:
+        """The stage after the one that led to `last` (m, d), with certificates."""
+
+    def violation(self, weights: Any, W: Floats) -> float:
+        """How far W (m, d) is from solving it, as a correlation."""
 
 
 State = TypeVar("State")
@@ -115,7 +144,7 @@ def algorithm_1(
 
 def run_stages(
     penalty: Penalty,
-    lassos: Lassos,
+    solver: StageSolver,
     *,
     max_stages: int = 10,
     tol: float = 1e-8,
@@ -123,33 +152,32 @@ def run_stages(
     start: Floats | None = None,
     listener: Listener | None = None,
 ) -> Solution:
-    """Algorithm 1 from `start` (m, d), by default from 0 (then stage 1 is the lasso), with a certificate per stage.
+    """Algorithm 1 from `start` (m, d), by default from 0 (then stage 1 has no capped row), with a certificate per stage.
 
     Stops when the weights repeat (converged), when they cycle, after `max_stages`, when a stage could not be solved
     to `tol`, or when the listener asks to.
     """
-    designs, scale = lassos.designs, stage_scale(lassos.designs)
+    designs = solver.designs
     listener = listener or Listener()
     stages: list[Stage] = []
 
     def solve(pattern: np.ndarray, last: Floats) -> tuple[Floats, str]:
         listener.begin_stage()
         began = time.perf_counter()
-        A = scale * penalty.weights(pattern).T
-        W, rounds = lassos.solve(A, reference=last, max_iter=max_iter)
-        W, proofs = certified(lassos, W, A, last, listener)
+        outcome = solver.solve(penalty.weights(pattern), last, max_iter, listener)
+        W = outcome.coef
         stages.append(
             Stage(
                 stage=len(stages) + 1,
                 coef=W,
                 objective=loss_of(designs, W) + penalty.value(W.T),
                 free_rows=penalty.free_rows(pattern),
-                dual_gap=relative_gap(designs, proofs),
-                kkt=max(proof.kkt for proof in proofs),
-                unique=all(proof.unique for proof in proofs),
-                n_iter=int(rounds.max()),
+                dual_gap=outcome.dual_gap,
+                kkt=outcome.kkt,
+                unique=outcome.unique,
+                n_iter=outcome.n_iter,
                 seconds=time.perf_counter() - began,
-                certificates=tuple(proofs),
+                ambiguous=outcome.ambiguous,
             )
         )
         asked = listener.end_stage()
@@ -158,12 +186,58 @@ def run_stages(
             return W, UNSOLVED.format(len(stages), stages[-1].dual_gap, tol, way_out)
         return W, ASKED if asked else ""
 
-    start = np.zeros((lassos.m, lassos.d)) if start is None else start
+    start = np.zeros((len(designs), designs[0].d)) if start is None else start
     reason = algorithm_1(lambda W: penalty.pattern(W.T), solve, start, max_stages)
     if reason == ONE_STAGE and len(stages[0].free_rows):
         reason = FIRST_ONLY
     listener.end()
-    return Solution(tuple(stages), reason == REPEATS, reason)
+    last = stages[-1].coef
+    critical = solver.violation(penalty.weights(penalty.pattern(last.T)), last)
+    return Solution(tuple(stages), reason == REPEATS, reason, critical)
+
+
+# ------------------------------------------------------------------ solvers of stages
+
+
+class LassoStages:
+    """Stages that are weighted lassos: weights (d, m)."""
+
+    def __init__(self, lassos: Lassos):
+        self.lassos, self.designs = lassos, lassos.designs
+        self.scale = stage_scale(lassos.designs)
+
+    def solve(self, weights: Floats, last: Floats, max_iter: int, listener: Listener) -> Outcome:
+        A = self.scale * weights.T
+        W, rounds = self.lassos.solve(A, reference=last, max_iter=max_iter)
+        W, proofs = certified(self.lassos, W, A, last, listener)
+        return Outcome(
+            coef=W,
+            n_iter=int(rounds.max()),
+            dual_gap=relative_gap(self.designs, proofs),
+            kkt=max(proof.kkt for proof in proofs),
+            unique=all(proof.unique for proof in proofs),
+            ambiguous=tuple(proof.dependent for proof in proofs),
+        )
+
+    def violation(self, weights: Floats, W: Floats) -> float:
+        return largest_violation(self.designs, W, self.scale * weights.T, self.lassos.positive)
+
+
+class RowStages:
+    """Stages with a norm of every row."""
+
+    def __init__(self, rows: CoupledRows):
+        self.rows, self.designs = rows, rows.designs
+
+    def solve(self, weights: RowNorm, last: Floats, max_iter: int, listener: Listener) -> Outcome:
+        W, n_iter = self.rows.solve(weights, max_iter=max_iter)
+        proof = certify_rows(self.designs, W, weights)
+        for _ in self.designs:
+            listener.task_done()
+        return Outcome(W, n_iter, proof.gap, proof.kkt, proof.unique, proof.dependent)
+
+    def violation(self, weights: RowNorm, W: Floats) -> float:
+        return row_violation(self.designs, W, weights)
 
 
 def certified(

@@ -68,57 +68,23 @@ class TaskCoefs:
 
 
 @dataclass(frozen=True, eq=False)
-class Surface:
-    """Solutions on a grid of lams (K,) and thetas (K, L).
+class Solutions:
+    """Sparse solutions at the points (k, l) of a grid of parameters, K x L. What the parameters are, a subclass says."""
 
-    Attributes
-    ----------
-    lams, thetas : the grid; column l of thetas belongs to `coef(k, l)`
-    tasks, features : labels of the rows and names of the columns of `coef(k, l)`
-    n_stages, stopping_reason : (K, L) stages used and why they ended
-    converged : (K, L) the set of capped rows repeats, and every stage's duality gap is at most `tol`
-    n_rows, n_entries : (K, L) features used in any task; non-zero coefficients
-    objective, dual_gap, unique : (K, L) value of (1), relative duality gap of the last stage, whether every
-        stage's solution is certainly the only one. With `converged` computed from the data when first asked for, so
-        do not change X and y in place before.
-    lam_max : above it all coefficients are 0
-
-    Pickling computes the certificates first and leaves the data behind.
-    """
-
-    lams: Floats
-    thetas: Floats
     tasks: np.ndarray
     features: np.ndarray
-    tol: float
-    ended: np.ndarray = field(repr=False)  # (K, L) why the stages ended, their gaps left aside
     solved: tuple[Solved, ...] = field(repr=False)
-    chains: np.ndarray = field(repr=False)  # (K, L) of tuples: the places in `solved` of a point's stages
     problem: Problem | None = field(repr=False)
 
-    def __repr__(self) -> str:
-        shape = f"{len(self.lams)} lams x {self.thetas.shape[1]} thetas"
-        return f"Surface({shape}, {len(self.tasks)} tasks, {len(self.features)} features, {len(self.solved)} solves)"
-
-    # ------------------------------------------------------------------ solutions
-
-    @cached_property
-    def converged(self) -> np.ndarray:
-        solved = _over(self.chains, lambda chain: bool((self._proofs[0][list(chain)] <= self.tol).all()), np.bool_)
-        return solved & (self.ended == REPEATS)
-
-    @cached_property
-    def stopping_reason(self) -> np.ndarray:
-        return np.where((self.ended == REPEATS) & ~self.converged, INEXACT.format(self.tol), self.ended)
-
-    @cached_property
-    def n_stages(self) -> Ints:
-        return _over(self.chains, len, np.intp)
-
-    @cached_property
+    @property
     def last(self) -> Ints:
         """(K, L): the place in `solved` of each point's solution."""
-        return _over(self.chains, lambda chain: chain[-1], np.intp)
+        raise NotImplementedError
+
+    @property
+    def parameters(self) -> dict[str, Floats]:
+        """(K, L) each, the one that penalises most first."""
+        raise NotImplementedError
 
     def coefs(self, places: Sequence[int] | Ints) -> Floats:
         """(len(places), m, d): some of the solutions."""
@@ -159,10 +125,6 @@ class Surface:
         """(m, d) bool: where `coef(k, l)` is not zero."""
         return self.coef(k, l) != 0.0
 
-    def free_rows(self, k: int, l: int) -> Ints:
-        """The features that the last stage left un-penalised."""
-        return self.solved[self.last[k, l]].capped
-
     @cached_property
     def n_entries(self) -> Ints:
         return np.array([len(solved.at) for solved in self.solved], dtype=np.intp)[self.last]
@@ -172,15 +134,96 @@ class Surface:
         d = len(self.features)
         return np.array([len(np.unique(solved.at % d)) for solved in self.solved], dtype=np.intp)[self.last]
 
+    def _data(self) -> Problem:
+        assert self.problem is not None
+        return self.problem
+
+    @cached_property
+    def _intercepts(self) -> Floats:
+        """(solutions, m)"""
+        return np.stack([design.intercepts(self.of_task(i)) for i, design in enumerate(self._data().designs)], axis=1)
+
+    @cached_property
+    def losses(self) -> Floats:
+        """(solutions, m): |y_i - X_i w_i|^2"""
+        designs = self._data().designs
+        return np.array([_losses(design, self.of_task(i)) for i, design in enumerate(designs)]).T
+
+    # ------------------------------------------------------------------ tables
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """One entry per point, lam outer, in columns."""
+        raise NotImplementedError
+
+    def to_frame(self) -> Any:
+        """A pandas table, one row per point, lam outer."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_frame needs pandas (pip install pandas); to_dict() does without.") from error
+        return pd.DataFrame(self.to_dict())
+
+
+@dataclass(frozen=True, eq=False)
+class Surface(Solutions):
+    """Solutions on a grid of lams (K,) and thetas (K, L).
+
+    Attributes
+    ----------
+    lams, thetas : the grid; column l of thetas belongs to `coef(k, l)`
+    tasks, features : labels of the rows and names of the columns of `coef(k, l)`
+    n_stages, stopping_reason : (K, L) stages used and why they ended
+    converged : (K, L) the set of capped rows repeats, and every stage's duality gap is at most `tol`
+    n_rows, n_entries : (K, L) features used in any task; non-zero coefficients
+    objective, dual_gap, unique : (K, L) value of (1), relative duality gap of the last stage, whether every
+        stage's solution is certainly the only one. With `converged` computed from the data when first asked for, so
+        do not change X and y in place before.
+    lam_max : above it all coefficients are 0
+
+    Pickling computes the certificates first and leaves the data behind.
+    """
+
+    lams: Floats
+    thetas: Floats
+    tol: float
+    ended: np.ndarray = field(repr=False)  # (K, L) why the stages ended, their gaps left aside
+    chains: np.ndarray = field(repr=False)  # (K, L) of tuples: the places in `solved` of a point's stages
+
+    def __repr__(self) -> str:
+        shape = f"{len(self.lams)} lams x {self.thetas.shape[1]} thetas"
+        return f"Surface({shape}, {len(self.tasks)} tasks, {len(self.features)} features, {len(self.solved)} solves)"
+
+    @cached_property
+    def converged(self) -> np.ndarray:
+        solved = _over(self.chains, lambda chain: bool((self._proofs[0][list(chain)] <= self.tol).all()), np.bool_)
+        return solved & (self.ended == REPEATS)
+
+    @cached_property
+    def stopping_reason(self) -> np.ndarray:
+        return np.where((self.ended == REPEATS) & ~self.converged, INEXACT.format(self.tol), self.ended)
+
+    @cached_property
+    def n_stages(self) -> Ints:
+        return _over(self.chains, len, np.intp)
+
+    @cached_property
+    def last(self) -> Ints:
+        """(K, L): the place in `solved` of each point's solution."""
+        return _over(self.chains, lambda chain: chain[-1], np.intp)
+
+    @property
+    def parameters(self) -> dict[str, Floats]:
+        return {"lam": np.repeat(self.lams[:, None], self.thetas.shape[1], axis=1), "theta": self.thetas}
+
+    def free_rows(self, k: int, l: int) -> Ints:
+        """The features that the last stage left un-penalised."""
+        return self.solved[self.last[k, l]].capped
+
     # ------------------------------------------------------------------ what needs the data
 
     @cached_property
     def lam_max(self) -> float:
         return self._data().lam_max
-
-    def _data(self) -> Problem:
-        assert self.problem is not None
-        return self.problem
 
     def lassos_of(self, i: int, places: Ints) -> Iterator[tuple[Floats, Floats]]:
         """Coefficients and weights of task i's lassos in some solutions, in pieces of (AT_ONCE, d)."""
@@ -194,17 +237,6 @@ class Surface:
                 if (capped := self.solved[s].capped).size:
                     a[capped] = np.where(np.isinf(factors[capped]), np.inf, 0.0)
             yield W.dense(some), A
-
-    @cached_property
-    def _intercepts(self) -> Floats:
-        """(solutions, m)"""
-        return np.stack([design.intercepts(self.of_task(i)) for i, design in enumerate(self._data().designs)], axis=1)
-
-    @cached_property
-    def losses(self) -> Floats:
-        """(solutions, m): |y_i - X_i w_i|^2"""
-        designs = self._data().designs
-        return np.array([_losses(design, self.of_task(i)) for i, design in enumerate(designs)]).T
 
     @cached_property
     def objective(self) -> Floats:
@@ -244,21 +276,12 @@ class Surface:
 
     def to_dict(self) -> dict[str, np.ndarray]:
         """One entry per point, lam outer, in columns."""
-        K, L = self.thetas.shape
-        columns: dict[str, np.ndarray] = {"lam": np.repeat(self.lams[:, None], L, axis=1), "theta": self.thetas}
+        columns: dict[str, np.ndarray] = {**self.parameters}
         for name in ("objective", "dual_gap", "n_stages", "converged", "unique", "n_rows", "n_entries"):
             columns[name] = getattr(self, name)
         columns["n_free_rows"] = np.array([len(solved.capped) for solved in self.solved], dtype=np.intp)[self.last]
         columns["stopping_reason"] = self.stopping_reason
-        return {name: np.asarray(values).reshape(K * L) for name, values in columns.items()}
-
-    def to_frame(self) -> Any:
-        """A pandas table, one row per point, lam outer."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("to_frame needs pandas (pip install pandas); to_dict() does without.") from error
-        return pd.DataFrame(self.to_dict())
+        return {name: np.asarray(values).reshape(-1) for name, values in columns.items()}
 
     def __getstate__(self) -> dict[str, Any]:
         if self.problem is not None:

@@ -1,0 +1,250 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: initializedcheck=False, infer_types=True
+"""The second compiled kernel: block descent over rows that couple the tasks, in Gram form.
+
+    min_W  sum_i kappa_i (1/2 w_i'Q_i w_i - c_i'w_i)  +  sum_j N_j(w^j),     w^j = (w_ji)_i: feature j in all tasks
+
+A row is minimised exactly, the others fixed: with h_i = kappa_i Q_i,jj and b_i = h_i w_ji + g_ji (g the gradient) that is
+
+    min_v  sum_i 1/2 h_i v_i^2 - b_i v_i + N(v)
+
+for one of two norms, f_i >= 0 being the penalty factors of the row's entries (0: not penalised):
+
+- GROUP  N(v) = a |f v|_2: v_i = b_i nu / (h_i nu + a f_i^2), where nu = |f v|_2 solves a secular equation;
+- DIRTY  N(v) = min_{s+b=v} a |f s|_1 + b |f b|_inf: given t = |f b|_inf every entry has a closed form, and t is where a
+  falling, piecewise linear function passes b.
+
+Entries with h_i = 0 (a constant column, an excluded cell) stay 0. This file is plain Python: `cython` types make it C.
+"""
+
+import cython
+
+if not cython.compiled:
+    from math import fabs, sqrt
+
+GROUP = 0
+DIRTY = 1
+
+# What an entry of a row is to the Dirty norm, for whoever solves on a pattern.
+ZERO = cython.declare(cython.int, 0)  # stays 0
+TIED = cython.declare(cython.int, 1)  # |f v| = t
+BELOW = cython.declare(cython.int, 2)  # |f v| < t, or not penalised: its gradient is 0
+ABOVE = cython.declare(cython.int, 3)  # |f v| > t: its gradient is a f
+PATTERN = {"ZERO": ZERO, "TIED": TIED, "BELOW": BELOW, "ABOVE": ABOVE}
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _group(
+    m: cython.Py_ssize_t,
+    a: cython.double,
+    h: cython.double[::1],
+    f: cython.double[::1],
+    b: cython.double[::1],
+    v: cython.double[::1],
+    nu: cython.double,
+) -> cython.double:
+    """v <- the minimising row for the norm a |f v|_2, started from a guess of nu; returns nu."""
+    total: cython.double = 0.0
+    for i in range(m):
+        if h[i] > 0.0 and f[i] > 0.0:
+            total += (b[i] / f[i]) * (b[i] / f[i])
+    if total <= a * a or a == 0.0:
+        total = 0.0
+        for i in range(m):
+            v[i] = b[i] / h[i] if h[i] > 0.0 and (f[i] == 0.0 or a == 0.0) else 0.0
+            total += f[i] * v[i] * f[i] * v[i]
+        return sqrt(total)
+    # 1/s(nu) = 1, s(nu) = |f b / (h nu + a f^2)|: concave and rising, so that Newton's steps end below the root and climb
+    for _ in range(100):
+        square: cython.double = 0.0
+        slope: cython.double = 0.0
+        for i in range(m):
+            if h[i] > 0.0 and f[i] > 0.0:
+                below: cython.double = h[i] * nu + a * f[i] * f[i]
+                part: cython.double = f[i] * b[i] / below
+                square += part * part
+                slope += part * part * h[i] / below
+        s: cython.double = sqrt(square)
+        step: cython.double = (s - 1.0) * square / slope
+        if step < -nu:
+            step = -0.9 * nu
+        nu += step
+        if fabs(step) <= 4e-16 * nu:
+            break
+    for i in range(m):
+        v[i] = b[i] * nu / (h[i] * nu + a * f[i] * f[i]) if h[i] > 0.0 else 0.0
+        if h[i] > 0.0 and f[i] == 0.0:
+            v[i] = b[i] / h[i]
+    return nu
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _dirty(
+    m: cython.Py_ssize_t,
+    a: cython.double,
+    most: cython.double,
+    h: cython.double[::1],
+    f: cython.double[::1],
+    b: cython.double[::1],
+    v: cython.double[::1],
+    kind: cython.uchar[::1],
+) -> cython.double:
+    """v <- the minimising row for the Dirty norm with a on s and `most` on b; returns t."""
+    total: cython.double = 0.0
+    top: cython.double = 0.0
+    for i in range(m):
+        if h[i] > 0.0 and f[i] > 0.0:
+            size: cython.double = fabs(b[i]) / f[i]
+            total += size if size < a else a
+            reach: cython.double = fabs(b[i]) * f[i] / h[i]
+            if reach > top:
+                top = reach
+    t: cython.double = 0.0
+    if total > most:
+        # sum_i min(a, (|b_i| / f_i - h_i t / f_i^2)_+) falls to `most` in (0, top): Newton's steps within a bracket
+        low: cython.double = 0.0
+        high: cython.double = top
+        t = 0.0
+        for _ in range(200):
+            total = 0.0
+            slope: cython.double = 0.0
+            for i in range(m):
+                if h[i] > 0.0 and f[i] > 0.0:
+                    rest: cython.double = fabs(b[i]) / f[i] - h[i] / (f[i] * f[i]) * t
+                    if rest >= a:
+                        total += a
+                    elif rest > 0.0:
+                        total += rest
+                        slope += h[i] / (f[i] * f[i])
+            if total > most:
+                low = t
+            else:
+                high = t
+            if fabs(total - most) <= 2e-16 * most or high - low <= 2e-16 * high:
+                break
+            new: cython.double = t + (total - most) / slope if slope > 0.0 else low - 1.0
+            if new <= low or new >= high:
+                new = 0.5 * (low + high)
+            if new == t:
+                break
+            t = new
+    for i in range(m):
+        v[i] = 0.0
+        kind[i] = ZERO
+        if h[i] <= 0.0:
+            continue
+        if f[i] == 0.0:
+            v[i] = b[i] / h[i]
+            kind[i] = BELOW
+            continue
+        size = fabs(b[i]) * f[i] / h[i]
+        less: cython.double = (fabs(b[i]) - a * f[i]) * f[i] / h[i]
+        if less > t:
+            kind[i] = ABOVE
+            size = less
+        elif t > 0.0 and size < t:
+            kind[i] = BELOW
+        elif t > 0.0:
+            kind[i] = TIED
+            size = t
+        else:
+            size = 0.0
+        v[i] = (size if b[i] > 0.0 else -size) / f[i]
+    return t
+
+
+def sweep(
+    norm: cython.int,
+    a: cython.double[::1],
+    b: cython.double[::1],
+    kappa: cython.double[::1],
+    Q: cython.double[:, :, ::1],
+    which: cython.int[::1],
+    H: cython.double[:, ::1],
+    F: cython.double[:, ::1],
+    G: cython.double[:, ::1],
+    W: cython.double[:, ::1],
+    T: cython.double[::1],
+    kinds: cython.uchar[:, ::1],
+    scratch: cython.double[:, ::1],
+    epochs: cython.Py_ssize_t,
+    stop: cython.double,
+):
+    """Go over all K rows, up to `epochs` times; returns (epochs, largest change of the last one).
+
+    a, b (K,) are the norm's parameters of each row. Task i's Gram matrix is Q[which[i]] (K, K), its gradient G[i] (K,) is
+    kept up to date. H, F, W (K, m): curvatures h, factors f, coefficients. T (K,) gets nu or t of each row, kinds (K, m) the
+    Dirty pattern. A change is measured as |dv_i| sqrt(h_i); with none above `stop` the rows have settled.
+    """
+    K: cython.Py_ssize_t = W.shape[0]
+    m: cython.Py_ssize_t = W.shape[1]
+    new: cython.double[::1] = scratch[0]
+    target: cython.double[::1] = scratch[1]
+    done: cython.Py_ssize_t = 0
+    worst: cython.double = 0.0
+    with cython.nogil:
+        while done < epochs:
+            done += 1
+            worst = 0.0
+            for j in range(K):
+                for i in range(m):
+                    target[i] = G[i, j] + H[j, i] * W[j, i]
+                if norm == 0:
+                    T[j] = _group(m, a[j], H[j], F[j], target, new, T[j])
+                else:
+                    T[j] = _dirty(m, a[j], b[j], H[j], F[j], target, new, kinds[j])
+                for i in range(m):
+                    step: cython.double = new[i] - W[j, i]
+                    if step != 0.0:
+                        W[j, i] = new[i]
+                        change: cython.double = fabs(step) * sqrt(H[j, i])
+                        if change > worst:
+                            worst = change
+                        step *= -kappa[i]
+                        if cython.compiled:
+                            vec_axpy(K, step, cython.address(Q[which[i], j, 0]), cython.address(G[i, 0]))
+                        else:
+                            for l in range(K):
+                                G[i, l] += step * Q[which[i], j, l]
+            if worst <= stop:
+                break
+    return done, worst
+
+
+def excess(
+    norm: cython.int,
+    a: cython.double[::1],
+    b: cython.double[::1],
+    F: cython.double[:, ::1],
+    G: cython.double[:, ::1],
+    out: cython.double[::1],
+):
+    """out (d,) <- how many times too large each row of the gradient G (m, d) is for the row to stay 0 (1: just at the bound).
+
+    Entries with f = 0 do not count; those with no curvature must have a gradient of 0.
+    """
+    d: cython.Py_ssize_t = F.shape[0]
+    m: cython.Py_ssize_t = F.shape[1]
+    with cython.nogil:
+        for j in range(d):
+            total: cython.double = 0.0
+            top: cython.double = 0.0
+            for i in range(m):
+                if F[j, i] > 0.0:
+                    size: cython.double = fabs(G[i, j]) / F[j, i]
+                    if norm == 0:
+                        total += size * size
+                    else:
+                        total += size
+                        if size > top:
+                            top = size
+            if norm == 0:
+                out[j] = sqrt(total) / a[j] if a[j] > 0.0 else 0.0
+            else:
+                out[j] = total / b[j]
+                if top / a[j] > out[j]:
+                    out[j] = top / a[j]

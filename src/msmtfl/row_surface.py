@@ -1,0 +1,206 @@
+"""L1,2 and Dirty on a grid of their parameters: paths that go down warm, and the result with its certificates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .certificates import loss_of
+from .designs import Floats, Ints
+from .gram import Gram
+from .grids import read_lams, read_ratios
+from .penalties import CappedGroups, Dirty, DirtyNorm, GroupNorm
+from .problem import Problem
+from .row_certificates import RowCertificate, certify_rows
+from .rows import CoupledRows
+from .surface import Solutions, Solved
+from .threads import each
+
+DIRTY_RATIOS = (1.0, 0.5, 0.2, 0.1)  # lam_s / lam_b, those of the paper's figure; 1 / m, the lasso, comes with them
+
+
+def group_lam_max(problem: Problem) -> float:
+    """The smallest lam at which L1,2 is zero (but for the cells that are never penalised)."""
+    norm = GroupNorm(np.ones(problem.d), problem.factors)
+    return float(norm.dual(problem.first_gradient.T).max(initial=0.0))
+
+
+def dirty_lam_max(problem: Problem, ratio: float) -> float:
+    """The smallest lam_b at which Dirty with lam_s = ratio lam_b is zero."""
+    return float(DirtyNorm(ratio, 1.0, problem.factors).dual(problem.first_gradient.T).max(initial=0.0))
+
+
+@dataclass(frozen=True)
+class GroupGrid:
+    """L1,2 at lams (K, 1)."""
+
+    lam: Floats
+
+    @property
+    def parameters(self) -> dict[str, Floats]:
+        return {"lam": self.lam}
+
+    def penalty(self, k: int, l: int, factors: Floats) -> CappedGroups:
+        return CappedGroups(float(self.lam[k, l]), np.inf, factors)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.lam.shape[0], self.lam.shape[1]
+
+    @property
+    def steps(self) -> int:
+        return self.lam.size
+
+
+@dataclass(frozen=True)
+class DirtyGrid:
+    """Dirty at lam_b, lam_s (K, L); a column has one ratio of them."""
+
+    lam_b: Floats
+    lam_s: Floats
+
+    @property
+    def parameters(self) -> dict[str, Floats]:
+        return {"lam_b": self.lam_b, "lam_s": self.lam_s}
+
+    def penalty(self, k: int, l: int, factors: Floats) -> Dirty:
+        return Dirty(float(self.lam_s[k, l]), float(self.lam_b[k, l]), factors)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.lam_b.shape[0], self.lam_b.shape[1]
+
+    @property
+    def steps(self) -> int:
+        return self.lam_b.size
+
+
+RowGrid = GroupGrid | DirtyGrid
+
+
+def group_grid(problem: Problem, lams: Any = 50, lam_min_ratio: float | None = None) -> GroupGrid:
+    """An array of lams as it is, or that many from L1,2's own lam_max down."""
+    return GroupGrid(read_lams(problem, lams, lam_min_ratio, group_lam_max(problem))[:, None])
+
+
+def dirty_grid(problem: Problem, lams: Any = 50, ratios: Any = None, lam_min_ratio: float | None = None) -> DirtyGrid:
+    """lam_b as an array, the same for all ratios, or that many for each ratio from its own lam_max down. Ratios lam_s /
+    lam_b below 1/m are left out: they all are the lasso, as 1/m is."""
+    found = read_ratios(DIRTY_RATIOS if ratios is None else ratios)
+    if ratios is None:
+        found = np.append(found, 1.0 / problem.m)
+    least = 1.0 / problem.m
+    found = np.unique(np.maximum(found, least))[::-1]
+    columns = [read_lams(problem, lams, lam_min_ratio, dirty_lam_max(problem, float(ratio))) for ratio in found]
+    lam_b = np.stack(columns, axis=1)
+    return DirtyGrid(lam_b, lam_b * found)
+
+
+@dataclass(frozen=True, eq=False)
+class RowSurface(Solutions):
+    """Solutions of L1,2 or Dirty on a grid of their parameters.
+
+    Attributes
+    ----------
+    parameters : {name: (K, L)}: lam, or lam_b and lam_s
+    n_rows, n_entries : (K, L) features used in any task; non-zero coefficients
+    objective, dual_gap, unique : (K, L) computed from the data when first asked for
+    finished : (K, L) whether the solver came to its end within its rounds
+
+    Pickling computes the certificates first and leaves the data behind.
+    """
+
+    grid: RowGrid
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.parameters)
+        K, L = self.grid.shape
+        return f"RowSurface({K} x {L} values of {names}, {len(self.tasks)} tasks, {len(self.features)} features)"
+
+    @property
+    def parameters(self) -> dict[str, Floats]:
+        return self.grid.parameters
+
+    @cached_property
+    def last(self) -> Ints:
+        return np.arange(len(self.solved)).reshape(self.grid.shape)
+
+    @cached_property
+    def finished(self) -> np.ndarray:
+        return np.array([solved.finished for solved in self.solved]).reshape(self.grid.shape)
+
+    @cached_property
+    def _proofs(self) -> list[RowCertificate]:
+        problem = self._data()
+        points = np.ndindex(self.grid.shape)
+        norms = [self.grid.penalty(k, l, problem.factors).weights(np.zeros(problem.d, bool)) for k, l in points]
+        return [
+            certify_rows(problem.designs, W, norm)
+            for W, norm in zip(self.coefs(range(len(self.solved))), norms, strict=True)
+        ]
+
+    @cached_property
+    def dual_gap(self) -> Floats:
+        return np.array([proof.gap for proof in self._proofs]).reshape(self.grid.shape)
+
+    @cached_property
+    def unique(self) -> np.ndarray:
+        return np.array([proof.unique for proof in self._proofs]).reshape(self.grid.shape)
+
+    @cached_property
+    def objective(self) -> Floats:
+        problem, out = self._data(), np.empty(self.grid.shape)
+        for k, l in np.ndindex(out.shape):
+            W = self.coef(k, l)
+            out[k, l] = loss_of(problem.designs, W) + self.grid.penalty(k, l, problem.factors).value(W.T)
+        return out
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        names = ("objective", "dual_gap", "unique", "finished", "n_rows", "n_entries")
+        columns = {**self.parameters} | {name: getattr(self, name) for name in names}
+        return {name: np.asarray(values).reshape(-1) for name, values in columns.items()}
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.problem is not None:
+            _ = self._intercepts, self.objective, self.dual_gap, self.unique
+        return {**self.__dict__, "problem": None}
+
+
+def solve_rows(
+    problem: Problem,
+    grid: RowGrid,
+    *,
+    max_iter: int = 0,
+    n_jobs: int | None = None,
+    grams: list[Gram] | None = None,
+    tick: Callable[[float], None] = lambda part: None,
+    stop: Callable[[], None] | None = None,
+) -> RowSurface:
+    """Every column of the grid from its largest parameter down, each solve from the one before; columns on threads."""
+    strength = next(iter(grid.parameters.values()))
+    none = np.empty(0, dtype=np.intp)
+
+    def path(l: int) -> dict[int, Solved]:
+        rows = CoupledRows(problem.designs, problem.factors, units=problem.units, grams=grams)
+        out = {}
+        for k in np.argsort(-strength[:, l], kind="stable").tolist():
+            norm = grid.penalty(k, l, problem.factors).weights(np.zeros(problem.d, dtype=bool))
+            W, _ = rows.solve(norm, max_iter=max_iter)
+            at = np.flatnonzero(W)
+            out[k] = Solved(k, none, at, W.ravel()[at], rows.finished, none)
+            tick(1.0)
+        return out
+
+    K, L = grid.shape
+    columns = each(path, range(L), n_jobs, stop)
+    return RowSurface(
+        tasks=problem.data.labels,
+        features=problem.data.features,
+        solved=tuple(columns[l][k] for k in range(K) for l in range(L)),
+        problem=problem,
+        grid=grid,
+    )

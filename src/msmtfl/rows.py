@@ -1,0 +1,411 @@
+"""Rows that couple the tasks: L1,2, Dirty and what else puts a norm on a feature's coefficients in all tasks.
+
+    min_W  sum_i 1/(m n_i) |X_i w_i - y_i|^2  +  sum_j N_j(w^j)
+
+Working sets of rows: the compiled kernel goes over the rows at hand and minimises each exactly; then a Newton step on the
+rows in use finishes the work, with m Cholesky factors of their size and one Schur complement; then rows whose gradient
+is too large for 0 join, the worst first. All in Gram form, on the same `Gram` as the lassos.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.linalg import LinAlgError
+from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrf, dpotri
+
+from . import _row_kernel
+from .designs import Design, Floats, Ints, stage_scale
+from .gram import Gram, gram_caches
+from .lasso import OVERRUN, Lassos
+from .penalties import DirtyNorm, RowNorm
+
+SETTLED = 1e-12  # change of an entry in one go over the rows, as a correlation, that counts as none
+VIOLATES = 1e-10  # excess of a row's gradient over its bound, relatively, from which it joins
+JOIN = 10  # rows that may join together, if no more are in use
+LOOSE = 1e-6  # the same, while rows still join
+EPOCHS = 4  # times at least that the rows are gone over before a Newton step
+ROUNDS = 20000  # times at most that they are gone over
+HALVINGS = 40
+BATCHED = 48  # matrices up to this order are inverted together
+LARGEST = 2**25  # entries of all tasks' blocks beyond which no Newton step is made
+RIDGE = 1e-10  # relative: what keeps a singular system solvable; a step that does not descend is not taken
+ZERO, TIED, BELOW, ABOVE = (_row_kernel.PATTERN[name] for name in ("ZERO", "TIED", "BELOW", "ABOVE"))
+
+
+@dataclass
+class _Working:
+    """The rows at hand (K,) and all that the kernel needs of them."""
+
+    rows: Ints
+    Q: Floats  # (groups, K, K)
+    H: Floats  # (K, m)
+    F: Floats
+    C: Floats  # (m, K)
+    W: Floats  # (K, m)
+    G: Floats  # (m, K)
+    T: Floats  # (K,)
+    kinds: np.ndarray  # (K, m)
+
+
+class CoupledRows:
+    """The row-coupled problem of all tasks, with its warm state.
+
+    Parameters
+    ----------
+    designs : one Design per task
+    factors : (d, m) f >= 0: a row's norm is that of f w; 0 leaves an entry out, inf excludes it
+    units : (m, d) scale in which the distance between solutions is measured, where the problem turns out to be m lassos
+    grams : what is known of the tasks' Gram matrices, by default nothing yet
+    n_jobs : threads that fetch Gram rows, or over lassos
+    """
+
+    def __init__(
+        self,
+        designs: Sequence[Design],
+        factors: Floats,
+        *,
+        units: Floats | None = None,
+        grams: list[Gram] | None = None,
+        n_jobs: int | None = None,
+    ):
+        self.designs, self.factors, self.units, self.n_jobs = list(designs), factors, units, n_jobs
+        self.all_grams = grams
+        self.m, self.d = len(self.designs), self.designs[0].d
+        self.kappa = np.array([2.0 / (self.m * design.n) for design in self.designs])
+        excluded = np.isinf(factors)
+        self.F = np.ascontiguousarray(np.where(excluded, 1.0, factors))
+        squares = np.array([design.squares for design in self.designs])
+        self.H = np.ascontiguousarray(np.where(excluded, 0.0, (self.kappa[:, None] * squares).T))
+        self.C = np.where(self.H.T > 0.0, self.kappa[:, None] * np.array([design.c for design in self.designs]), 0.0)
+        self.scale = float(np.sqrt(sum(k * design.yy for k, design in zip(self.kappa, self.designs, strict=True))))
+        keys = [id(design.same_x) for design in self.designs]
+        firsts = [keys.index(key) for key in dict.fromkeys(keys)]
+        of_key = {keys[i]: g for g, i in enumerate(firsts)}
+        self.which = np.array([of_key[key] for key in keys], dtype=np.intc)
+        if grams is None:
+            self.grams = gram_caches([self.designs[i] for i in firsts], n_jobs=n_jobs)
+        else:
+            self.grams = [grams[i] for i in firsts]
+        self.groups = [np.flatnonzero(self.which == g) for g in range(len(firsts))]
+        self.stack: Floats | None = None  # (groups, d, d)
+        if all(gram.whole is not None for gram in self.grams) and len(firsts) * self.d**2 <= LARGEST:
+            self.stack = np.array([gram.whole for gram in self.grams])
+        self.W = np.zeros((self.d, self.m))
+        self.T = np.zeros(self.d)
+        self.G = self.C  # the gradient at W
+        self.work: _Working | None = None
+        self.lassos: Lassos | None = None
+        self.finished = True
+
+    # ------------------------------------------------------------------ Gram matrices
+
+    def _rows_of(self, g: int, rows: Ints) -> Floats:
+        """(len(rows), d) of the Gram matrix of group g"""
+        gram = self.grams[g]
+        self._fetch(gram, rows)
+        return gram.whole[rows] if gram.whole is not None else gram.rows[gram.slot[rows]]
+
+    def _fetch(self, gram: Gram, rows: Ints) -> None:
+        if gram.whole is None:
+            new = rows[gram.slot[rows] < 0]
+            if new.size:
+                gram.fetch(new, rows, self.n_jobs)
+
+    def _block(self, rows: Ints) -> Floats:
+        """(groups, K, K): the Gram matrices between some rows"""
+        if self.stack is not None:
+            return np.ascontiguousarray(self.stack[:, rows[:, None], rows])
+        out = np.empty((len(self.grams), len(rows), len(rows)))
+        for gram, block in zip(self.grams, out, strict=True):
+            self._fetch(gram, rows)
+            if gram.whole is not None:
+                block[:] = gram.whole[rows[:, None], rows]
+            else:
+                slots = gram.slot[rows]
+                block[:] = gram.known[slots[:, None], slots]
+        return out
+
+    def _weighted(self, Q: Floats, W: Floats) -> Floats:
+        """(m, n): kappa_i w_i'Q_i for W (k, m) and Q (groups, k, n)"""
+        V = (W * self.kappa).T
+        if len(Q) == 1:
+            return V @ Q[0]
+        if len(Q) == self.m:
+            return np.matmul(V[:, None, :], Q)[:, 0]
+        return np.array([V[i] @ Q[g] for i, g in enumerate(self.which)])
+
+    def gradient(self, W: Floats) -> Floats:
+        """(m, d): kappa_i X_i'(y_i - X_i w_i) at W (d, m)"""
+        used = np.flatnonzero(W.any(axis=1))
+        if used.size == 0:
+            return self.C.copy()
+        if self.stack is not None:
+            most = len(used) > 0.4 * self.d
+            out = self.C - self._weighted(self.stack if most else self.stack[:, used], W if most else W[used])
+        else:
+            out = self.C.copy()
+            for g, tasks in enumerate(self.groups):
+                out[tasks] -= (W[used[:, None], tasks] * self.kappa[tasks]).T @ self._rows_of(g, used)
+        out[self.H.T == 0.0] = 0.0
+        return out
+
+    # ------------------------------------------------------------------ solving
+
+    def warm(self, W: Floats) -> None:
+        """Start the next solve from W (m, d) instead of from the last solution."""
+        self.W, self.T, self.lassos = np.where(self.H > 0.0, W.T, 0.0), np.zeros(self.d), None
+        self.G = self.gradient(self.W)
+
+    def solve(self, norm: RowNorm, max_iter: int = 0) -> tuple[Floats, int]:
+        """W (m, d) that minimises the loss plus the norm, and how often the rows were gone over."""
+        if isinstance(norm, DirtyNorm) and norm.separates:
+            return self._solve_apart(norm, max_iter)
+        kind, a, b = norm.kernel(self.d)
+        always = (a == 0.0) & self.H.any(axis=1)
+        over, left, total = np.empty(self.d), max_iter or ROUNDS, 0
+        self.finished = self.scale == 0.0
+        rows: Ints = np.empty(0, dtype=np.intp)
+        accuracy = np.inf  # of W on the rows at hand
+        while total < left and not self.finished:
+            used = np.flatnonzero(self.W.any(axis=1) | always)
+            if total == 0 or accuracy <= LOOSE:
+                _row_kernel.excess(kind, a, b, self.F, self.G, over)
+                ahead = over[used].max(initial=1.0) - 1.0 if total == 0 else 0.0  # how far the bounds have come down
+                over[used if total == 0 else rows] = 0.0
+                joining = np.flatnonzero(over > 1.0 + VIOLATES - min(ahead, 0.5))
+                self.finished = joining.size == 0 and (accuracy <= SETTLED or used.size == 0)
+                if self.finished:
+                    break
+                most = max(JOIN, len(used))
+                if len(joining) > most:
+                    joining = joining[np.argpartition(-over[joining], most - 1)[:most]]
+                accuracy = np.inf if joining.size else SETTLED
+                rows = np.union1d(used, joining)
+            else:
+                rows, accuracy = used, LOOSE
+            work = self._working(rows)
+            total += self._settle(work, kind, a[rows], b[rows], norm, left - total, accuracy)
+            self.W[rows], self.T[rows] = work.W, work.T
+            self.G = self.gradient(self.W)
+        return np.ascontiguousarray(self.W.T), max(total, 1)
+
+    def _solve_apart(self, norm: DirtyNorm, max_iter: int) -> tuple[Floats, int]:
+        """The same where the norm is the lasso's: every task on its own."""
+        if self.lassos is None:
+            self.lassos = Lassos(self.designs, units=self.units, grams=self.all_grams, n_jobs=self.n_jobs)
+            self.lassos.warm(self.W.T)
+        W, rounds = self.lassos.solve(stage_scale(self.designs) * (norm.lam_s * self.factors).T, max_iter=max_iter)
+        self.W, self.T, self.finished = W.T.copy(), np.zeros(self.d), not (self.lassos.status & OVERRUN).any()
+        self.G = self.gradient(self.W)
+        return W, int(rounds.max())
+
+    def _working(self, rows: Ints) -> _Working:
+        old = self.work
+        if old is not None and np.array_equal(old.rows, rows):
+            old.W, old.G, old.T = self.W[rows], np.ascontiguousarray(self.G[:, rows]), self.T[rows]
+            return old
+        self.work = _Working(
+            rows=rows,
+            Q=self._block(rows),
+            H=self.H[rows],
+            F=self.F[rows],
+            C=np.ascontiguousarray(self.C[:, rows]),
+            W=self.W[rows],
+            G=np.ascontiguousarray(self.G[:, rows]),
+            T=self.T[rows],
+            kinds=np.zeros((len(rows), self.m), dtype=np.uint8),
+        )
+        return self.work
+
+    def _settle(
+        self, work: _Working, kind: int, a: Floats, b: Floats, norm: RowNorm, left: int, accuracy: float
+    ) -> int:
+        """Minimise over the rows at hand to some accuracy (inf: just go over them a few times); returns the goes."""
+        scratch, total, stop = np.empty((2, self.m)), 0, accuracy * self.scale
+        if np.isinf(accuracy):
+            stop, left = 0.0, min(left, EPOCHS)
+        step = self._newton if kind == _row_kernel.GROUP else self._on_pattern
+        best, stuck, patience, ridge, before = np.inf, 0, 1, RIDGE, 0.0
+        while total < left:
+            used = np.count_nonzero(work.W.any(axis=1))
+            as_long = max(EPOCHS, used // 8)  # going over the rows that often takes about as long as a Newton step
+            done, worst = _row_kernel.sweep(
+                kind, a, b, self.kappa, work.Q, self.which, work.H, work.F, work.G, work.W, work.T, work.kinds, scratch,
+                min(patience * EPOCHS, left - total), stop,
+            )  # fmt: skip
+            total += done
+            stuck = 0 if worst < 0.5 * best else stuck + 1
+            best = min(best, worst)
+            if worst <= stop or (stuck > 20 and best <= 1e2 * stop):  # rounding leaves no more digits
+                break
+            if total >= left or self.m * used**2 > LARGEST:
+                continue
+            if before == 0.0 or np.log(worst / stop) * done < as_long * np.log(before / worst):
+                before = worst  # soon there without
+                continue
+            part, before = self._descend(work, norm, step(work, a, b, ridge)), 0.0
+            if part > 0.1:
+                patience, ridge = 1, max(RIDGE, 0.1 * ridge)
+            else:  # the quadratic model reaches no further than rows that change their form
+                patience, ridge = min(2 * patience, 64), min(100.0 * ridge, 1e-2)
+        return total
+
+    def _descend(self, work: _Working, norm: RowNorm, direction: Floats | None) -> float:
+        """Go along the direction (K, m) as far as the objective falls; returns which part of it that is."""
+        if direction is None or not np.isfinite(direction).all():
+            return 0.0
+        norm = norm.of_rows(work.rows)
+
+        def objective(W: Floats, G: Floats) -> float:
+            return float(norm.value(W) - 0.5 * np.einsum("ji,ij->", W, work.C + G))
+
+        now = objective(work.W, work.G)
+        change = -self._weighted(work.Q, direction)
+        bend = norm.kernel(1)[0] == 1
+        for part in 0.5 ** np.arange(HALVINGS):
+            W, G = work.W + part * direction, work.G + part * change
+            if bend:
+                W = _kept(W, work)
+                G = work.C - self._weighted(work.Q, W)
+            if objective(W, G) <= now + 1e-16 * self.scale**2:
+                work.W, work.G = W, G
+                return float(part)
+        return 0.0
+
+    # ------------------------------------------------------------------ Newton steps
+
+    def _blocks(self, work: _Working, rows: Ints, same: bool) -> Floats:
+        """(m, k, k): kappa_i Q_i on some of the rows; one for all tasks if these are the `same`"""
+        Q = work.Q[:, rows[:, None], rows]
+        return self.kappa[:1, None, None] * Q if same else self.kappa[:, None, None] * Q[self.which]
+
+    def _newton(self, work: _Working, a: Floats, b: Floats, ridge: float) -> Floats | None:
+        """The Newton direction for group norms on the rows that are not 0.
+
+        There a |f w|_2 has the Hessian  D - q q' a / nu^3,  D = a f^2 / nu, q = f^2 w. With A_i = kappa_i Q_i + D_i, a block
+        per task, Woodbury's identity leaves one system of the size of the support.
+        """
+        S = np.flatnonzero(work.W.any(axis=1))
+        if S.size == 0:
+            return None
+        W, F, H, a = work.W[S], work.F[S], work.H[S], a[S]
+        nu = np.sqrt(((F * W) ** 2).sum(axis=1))
+        penalised = (a > 0.0) & (nu > 0.0)
+        nu = np.where(penalised, nu, 1.0)
+        a = np.where(penalised, a, 0.0)
+        D, q = (a / nu)[:, None] * F**2, F**2 * W
+        slope = np.where(H > 0.0, D * W - work.G[:, S].T, 0.0)
+        D = D + ridge * H.max(axis=0)
+        alike = np.ptp(self.kappa) == 0.0 and not np.ptp(D, axis=1).any() and (H > 0.0).all()
+        same = len(self.grams) == 1 and bool(alike)
+        A = self._blocks(work, S, same)
+        diagonal = np.arange(len(S))
+        A[:, diagonal, diagonal] += D.T[: len(A)]
+        inverses = _inverses(A, None if (H > 0.0).all() else (H > 0.0).T)
+        if inverses is None:
+            return None
+        x = (inverses @ slope.T[:, :, None])[:, :, 0]  # (m, k)
+        coupled = np.flatnonzero(penalised)
+        y = np.zeros(len(S))
+        if coupled.size:
+            part = q[coupled]
+            M = np.diag(nu[coupled] ** 3 / a[coupled])
+            inner = inverses[:, coupled[:, None], coupled]
+            M -= (part @ part.T) * inner[0] if same else np.einsum("ji,ijl,li->jl", part, inner, part)
+            solution = _solved(M, np.einsum("ji,ij->j", part, x[:, coupled]))
+            if solution is None:
+                return None
+            y[coupled] = solution
+        out = np.zeros_like(work.W)
+        out[S] = -(x + (inverses @ (q * y[:, None]).T[:, :, None])[:, :, 0]).T
+        return out
+
+    def _on_pattern(self, work: _Working, a: Floats, b: Floats, ridge: float) -> Floats | None:
+        """The way to the minimiser for the Dirty norm among the W with the present pattern: entries at their row's t move
+        with it, those below and above move freely, zeros stay."""
+        U = np.flatnonzero(work.kinds.any(axis=1))
+        if U.size == 0:
+            return None
+        W, F, H, G, kinds, a = work.W[U], work.F[U], work.H[U], work.G[:, U], work.kinds[U], a[U]
+        tied, above = kinds == TIED, kinds == ABOVE
+        free = (above | (kinds == BELOW)).T  # (m, k)
+        signs = np.where(W < 0.0, -1.0, 1.0)
+        S = np.where(tied, signs / np.where(tied, F, 1.0), 0.0)  # how entries move with t
+        rest = np.where(free, G - np.where(above, a[:, None] * F * signs, 0.0).T, 0.0)
+        excess = np.einsum("ji,ij->j", S, G) - (b[U] - a * above.sum(axis=1))
+        A = self._blocks(work, U, False)
+        t_rows = np.flatnonzero(tied.any(axis=1))
+        moved = A[:, :, t_rows] * S.T[:, None, t_rows]  # the gradient's change with t
+        B, into = free[:, :, None] * moved, S.T[:, t_rows]
+        A[:, np.arange(len(U)), np.arange(len(U))] += ridge * H.max(axis=0)[:, None]
+        inverses = _inverses(A, free)
+        if inverses is None:
+            return None
+        alone = (inverses @ rest[:, :, None])[:, :, 0]
+        step = np.zeros((self.m, len(U)))
+        if t_rows.size:
+            with_t = inverses @ B
+            M = np.einsum("il,iln->ln", into, moved[:, t_rows]) - np.matmul(B.transpose(0, 2, 1), with_t).sum(axis=0)
+            M.flat[:: len(t_rows) + 1] += ridge * (into**2 * H[t_rows].T).sum(axis=0).max()
+            dt = _solved(M, excess[t_rows] - np.einsum("ijl,ij->l", B, alone))
+            if dt is None:
+                return None
+            step[:, t_rows] = into * dt
+            step -= with_t @ dt
+        out = np.zeros_like(work.W)
+        out[U] = (step + alone).T
+        return out
+
+
+def _kept(W: Floats, work: _Working) -> Floats:
+    """W changed so that every entry stays on its side of its row's t (the size of the entries tied to it)."""
+    sizes = work.F * np.abs(W)
+    tied = work.kinds == TIED
+    t = np.where(tied, np.where(W * work.W > 0.0, sizes, 0.0), 0.0).max(axis=1)
+    t = np.where(tied.any(axis=1), t, work.T)[:, None]
+    below, above = (work.kinds == BELOW) & (work.F > 0.0), work.kinds == ABOVE
+    wrong = (below & (sizes > t)) | (above & ((sizes < t) | (W * work.W < 0.0))) | (tied & (t == 0.0))
+    bound = np.where(below, np.sign(W), np.sign(work.W)) * t / np.where(work.F > 0.0, work.F, 1.0)
+    return np.where(wrong, bound, W)
+
+
+def _inverses(A: Any, among: np.ndarray | None = None) -> Floats | None:
+    """A^-1 of positive definite matrices (count, k, k), or of their parts `among` (count, k) bool of the rows and columns,
+    0 elsewhere; None if one of them is not definite. A is used up."""
+    k = A.shape[1]
+    if k <= BATCHED:
+        if among is not None:
+            A *= among[:, :, None] & among[:, None, :]
+            A[:, np.arange(k), np.arange(k)] += ~among
+        try:
+            A = np.asarray(np.linalg.inv(A))
+        except LinAlgError:
+            return None
+        return A if among is None else A * (among[:, :, None] & among[:, None, :])
+    every = np.arange(k)
+    for i, one in enumerate(A):
+        part = every if among is None else np.flatnonzero(among[i])
+        if part.size == 0:
+            one[:] = 0.0
+            continue
+        factor, failed = dpotrf(one[part[:, None], part].T, lower=1, overwrite_a=1)
+        if failed:
+            return None
+        inverse, _ = dpotri(factor, lower=1, overwrite_c=1)
+        lower = np.tril(inverse)
+        one[:] = 0.0
+        one[part[:, None], part] = lower + np.tril(inverse, -1).T
+    return A
+
+
+def _solved(A: Floats, b: Floats) -> Floats | None:
+    """A^-1 b for a positive definite A; None if it is not."""
+    try:
+        return np.asarray(cho_solve(cho_factor(A, lower=True, check_finite=False), b, check_finite=False))
+    except (LinAlgError, ValueError):
+        return None
