@@ -1,5 +1,6 @@
 """Sparse linear models for many related tasks: multi-stage multi-task feature learning with certificates."""
 
+from .comparison import compare_models
 from .coupled import L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV
 from .estimators import MSMTFL, LassoMTL
 from .folds import TaskKFold
@@ -21,6 +22,7 @@ __all__ = [
     "LassoMTLCV",
     "TaskKFold",
     "bootstrap_intervals",
+    "compare_models",
     "regularization_surface",
     "stability_selection",
     "stack_tasks",

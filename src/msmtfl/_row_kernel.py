@@ -92,8 +92,9 @@ def _dirty(
     b: cython.double[::1],
     v: cython.double[::1],
     kind: cython.uchar[::1],
+    guess: cython.double,
 ) -> cython.double:
-    """v <- the minimising row for the Dirty norm with a on s and `most` on b; returns t."""
+    """v <- the minimising row for the Dirty norm with a on s and `most` on b, started from a guess of t; returns t."""
     total: cython.double = 0.0
     top: cython.double = 0.0
     for i in range(m):
@@ -108,7 +109,7 @@ def _dirty(
         # sum_i min(a, (|b_i| / f_i - h_i t / f_i^2)_+) falls to `most` in (0, top): Newton's steps within a bracket
         low: cython.double = 0.0
         high: cython.double = top
-        t = 0.0
+        t = guess if guess < top else 0.0
         for _ in range(200):
             total = 0.0
             slope: cython.double = 0.0
@@ -196,7 +197,7 @@ def sweep(
                 if norm == 0:
                     T[j] = _group(m, a[j], H[j], F[j], target, new, T[j])
                 else:
-                    T[j] = _dirty(m, a[j], b[j], H[j], F[j], target, new, kinds[j])
+                    T[j] = _dirty(m, a[j], b[j], H[j], F[j], target, new, kinds[j], T[j])
                 for i in range(m):
                     step: cython.double = new[i] - W[j, i]
                     if step != 0.0:
@@ -223,7 +224,7 @@ def excess(
     G: cython.double[:, ::1],
     out: cython.double[::1],
 ):
-    """out (d,) <- how many times too large each row of the gradient G (m, d) is for the row to stay 0 (1: just at the bound).
+    """out (d,) <- how many times too large each row of the gradient G (m, d) is for the row to stay 0 (1: at the bound).
 
     Entries with f = 0 do not count; those with no curvature must have a gradient of 0.
     """

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .checks import check_count, check_positive
+from .designs import Floats
 from .gram import Gram
 from .linear import MultiTaskLinear
 from .model_selection import GridSearch
@@ -26,7 +27,11 @@ from .row_surface import (
     solve_rows,
 )
 from .rows import CoupledRows
-from .stages import CONVEX, RowStages, Solution, run_stages
+from .stages import CONVEX, RowStages, Solution, algorithm_1, run_stages
+
+# The points of a grid are solved to this accuracy, with this many goes over the rows; the one chosen as a fit is.
+SEARCH_SETTLED = 1e-8
+SEARCH_ROUNDS = 1000
 
 
 class _Coupled(MultiTaskLinear):
@@ -251,6 +256,23 @@ class DirtyMTL(_Coupled):
         return self
 
 
+def coupled_coef(model: Any, part: Problem) -> Floats:
+    """(m, d): the coefficients at a fitted model's parameters on a part of the rows, without certificates."""
+    rows = CoupledRows(part.designs, part.factors, units=part.units)
+    if hasattr(model, "lam_b_"):
+        return rows.solve(Dirty(model.lam_s_, model.lam_b_, part.factors).norm)[0]
+    penalty = CappedGroups(model.lam_, getattr(model, "theta_", np.inf), part.factors)
+
+    stages = [np.zeros((part.m, part.d))]
+
+    def solve(pattern: np.ndarray, last: Floats) -> tuple[Floats, str]:
+        stages.append(rows.solve(penalty.weights(pattern))[0])
+        return stages[-1], ""
+
+    algorithm_1(lambda W: penalty.pattern(W.T), solve, stages[0], getattr(model, "max_stages", 1))
+    return stages[-1]
+
+
 def _default(lam: float | None, lam_max: float) -> float:
     """The lam asked for, by default a share of lam_max."""
     if lam is not None:
@@ -283,6 +305,7 @@ class _CoupledSearch(GridSearch):
             problem,
             grid,
             max_iter=self.max_iter or SEARCH_ROUNDS,
+            settled=SEARCH_SETTLED,
             n_jobs=n_jobs,
             grams=grams,
             tick=progress.step,
@@ -299,14 +322,11 @@ class _CoupledSearch(GridSearch):
         return solution, penalty
 
 
-SEARCH_ROUNDS = 1000  # goes over the rows at a point of a grid; the point that is chosen gets as many as it needs
-
-
 class L12MTLCV(_CoupledSearch):
     """L1,2 with lam chosen by cross-validation.
 
-    Parameters and attributes are those of :class:`MSMTFLCV` but for theta, max_stages and positive; lam_max is that of
-    :class:`L12MTL`.
+    Parameters and attributes are those of :class:`MSMTFLCV` but for theta, max_stages and positive. `lams`, 30 by default,
+    go from the lam_max of :class:`L12MTL` to 1e-2 of it (1e-3 if every task has more samples than features).
 
     Examples
     --------
@@ -322,7 +342,7 @@ class L12MTLCV(_CoupledSearch):
 
     def __init__(
         self,
-        lams=50,
+        lams=30,
         *,
         lam_min_ratio=None,
         cv=5,
@@ -377,11 +397,13 @@ class DirtyMTLCV(_CoupledSearch):
 
     Parameters
     ----------
-    lams : int or array of shape (K,), default=50
+    lams : int or array of shape (K,), default=30
         Values of lam_b: how many, for each ratio from its own largest down, or the values themselves.
     ratios : array of shape (L,), optional
         lam_s / lam_b; by default 1, 0.5, 0.2, 0.1 (the paper's) and 1/m. Those below 1/m all are the lasso, and are
         replaced by 1/m.
+    lam_min_ratio : float, optional
+        By default 1e-2, or 1e-3 if every task has more samples than features.
     the others : as for :class:`MSMTFLCV`, without theta, max_stages and positive
 
     Attributes
@@ -404,7 +426,7 @@ class DirtyMTLCV(_CoupledSearch):
 
     def __init__(
         self,
-        lams=50,
+        lams=30,
         *,
         ratios=None,
         lam_min_ratio=None,

@@ -42,16 +42,20 @@ def read_grid(
 
 
 def read_lams(
-    problem: Problem, lams: Any = 50, lam_min_ratio: float | None = None, lam_max: float | None = None
+    problem: Problem,
+    lams: Any = 50,
+    lam_min_ratio: float | None = None,
+    lam_max: float | None = None,
+    shares: tuple[float, float] = (SMALL_SHARE, SMALLER_SHARE),
 ) -> Floats:
     """An array of lams as it is, or that many in a geometric grid from lam_max (by default the lasso's) down to a share of
-    it."""
+    it (by default the first of `shares`, or the second if every task has more samples than features)."""
     if isinstance(lams, Integral) and not isinstance(lams, bool):
         if lams < 1:
             raise ValueError(f"lams must be a count of at least 1, or an array of values > 0; got {lams}.")
         if lam_min_ratio is None:
             enough = all(design.order >= design.d for design in problem.designs)
-            lam_min_ratio = SMALLER_SHARE if enough else SMALL_SHARE
+            lam_min_ratio = shares[enough]
         elif not isinstance(lam_min_ratio, Real) or not 0 < lam_min_ratio < 1:
             raise ValueError(f"lam_min_ratio must be a number between 0 and 1, got {lam_min_ratio!r}.")
         top = problem.lam_max if lam_max is None else lam_max

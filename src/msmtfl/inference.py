@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .checks import check_count, check_flag, check_n_jobs
+from .coupled import L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV, coupled_coef
 from .cross_validation import read_groups
 from .designs import DenseTask, Floats, Ints
 from .gram import BUDGET
@@ -115,7 +116,8 @@ def stability_selection(
 
     Parameters
     ----------
-    estimator : MSMTFL, LassoMTL or their CV; if `error_bound` is too large to be of use, give it a larger lam
+    estimator : MSMTFL, LassoMTL, L12MTL, DirtyMTL or their CV; if `error_bound` is too large to be of use, give it a larger
+        lam (lam_s and lam_b)
     X, y, task, sample_weight : as for :meth:`MSMTFL.fit`
     groups : (N,) labels; rows of one group (a patient, a speaker) stay in one half, and in one fold of a CV model
     n_pairs, threshold : number of pairs of halves; frequency in (0.5, 1] from which a cell counts as selected
@@ -153,12 +155,17 @@ def stability_selection(
     candidates = cells[:, varying & (factors > 0.0) & np.isfinite(factors)]
     frequency, row_frequency = cells.mean(axis=0), cells.any(axis=1).mean(axis=0)
     q, n_cells = float(candidates.sum(axis=1).mean()), candidates.shape[1]
-    lam, theta = float(model.lam_), float(getattr(model, "theta_", np.inf))
+    lam = float(getattr(model, "lam_", getattr(model, "lam_b_", np.nan)))
+    theta = float(getattr(model, "theta_", np.inf))
     return Stability(frequency, row_frequency, q, n_cells, threshold, n_pairs, lam, theta, data.labels, data.features)
 
 
 def coef_on(model: Any, part: Problem, **options: Any) -> Floats:
     """(m, d): the coefficients at a fitted model's setting on a part of the rows; options are those of `solve_surface`."""
+    if isinstance(model, (L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV)):
+        W = coupled_coef(model, part)
+        options["tick"](1.0)
+        return W
     grid = Grid(np.array([model.lam_]), np.array([[getattr(model, "theta_", np.inf)]]))
     return solve_surface(part, grid, max_stages=getattr(model, "max_stages", 1), **options).coef(0, 0)
 

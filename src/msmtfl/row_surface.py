@@ -16,10 +16,14 @@ from .grids import read_lams, read_ratios
 from .penalties import CappedGroups, Dirty, DirtyNorm, GroupNorm
 from .problem import Problem
 from .row_certificates import RowCertificate, certify_rows
-from .rows import CoupledRows
+from .rows import SETTLED, CoupledRows
 from .surface import Solutions, Solved
 from .threads import each
 
+SHARES = (
+    1e-2,
+    1e-3,
+)  # of lam_max where the lams end: n < d, n >= d. Rows that couple tasks saturate sooner than the lasso
 DIRTY_RATIOS = (1.0, 0.5, 0.2, 0.1)  # lam_s / lam_b, those of the paper's figure; 1 / m, the lasso, comes with them
 
 
@@ -82,12 +86,12 @@ class DirtyGrid:
 RowGrid = GroupGrid | DirtyGrid
 
 
-def group_grid(problem: Problem, lams: Any = 50, lam_min_ratio: float | None = None) -> GroupGrid:
+def group_grid(problem: Problem, lams: Any = 30, lam_min_ratio: float | None = None) -> GroupGrid:
     """An array of lams as it is, or that many from L1,2's own lam_max down."""
-    return GroupGrid(read_lams(problem, lams, lam_min_ratio, group_lam_max(problem))[:, None])
+    return GroupGrid(read_lams(problem, lams, lam_min_ratio, group_lam_max(problem), SHARES)[:, None])
 
 
-def dirty_grid(problem: Problem, lams: Any = 50, ratios: Any = None, lam_min_ratio: float | None = None) -> DirtyGrid:
+def dirty_grid(problem: Problem, lams: Any = 30, ratios: Any = None, lam_min_ratio: float | None = None) -> DirtyGrid:
     """lam_b as an array, the same for all ratios, or that many for each ratio from its own lam_max down. Ratios lam_s /
     lam_b below 1/m are left out: they all are the lasso, as 1/m is."""
     found = read_ratios(DIRTY_RATIOS if ratios is None else ratios)
@@ -95,7 +99,8 @@ def dirty_grid(problem: Problem, lams: Any = 50, ratios: Any = None, lam_min_rat
         found = np.append(found, 1.0 / problem.m)
     least = 1.0 / problem.m
     found = np.unique(np.maximum(found, least))[::-1]
-    columns = [read_lams(problem, lams, lam_min_ratio, dirty_lam_max(problem, float(ratio))) for ratio in found]
+    tops = [dirty_lam_max(problem, float(ratio)) for ratio in found]
+    columns = [read_lams(problem, lams, lam_min_ratio, top, SHARES) for top in tops]
     lam_b = np.stack(columns, axis=1)
     return DirtyGrid(lam_b, lam_b * found)
 
@@ -175,6 +180,7 @@ def solve_rows(
     grid: RowGrid,
     *,
     max_iter: int = 0,
+    settled: float = SETTLED,
     n_jobs: int | None = None,
     grams: list[Gram] | None = None,
     tick: Callable[[float], None] = lambda part: None,
@@ -189,7 +195,7 @@ def solve_rows(
         out = {}
         for k in np.argsort(-strength[:, l], kind="stable").tolist():
             norm = grid.penalty(k, l, problem.factors).weights(np.zeros(problem.d, dtype=bool))
-            W, _ = rows.solve(norm, max_iter=max_iter)
+            W, _ = rows.solve(norm, max_iter, settled)
             at = np.flatnonzero(W)
             out[k] = Solved(k, none, at, W.ravel()[at], rows.finished, none)
             tick(1.0)

@@ -161,8 +161,11 @@ class CoupledRows:
         self.W, self.T, self.lassos = np.where(self.H > 0.0, W.T, 0.0), np.zeros(self.d), None
         self.G = self.gradient(self.W)
 
-    def solve(self, norm: RowNorm, max_iter: int = 0) -> tuple[Floats, int]:
-        """W (m, d) that minimises the loss plus the norm, and how often the rows were gone over."""
+    def solve(self, norm: RowNorm, max_iter: int = 0, settled: float = SETTLED) -> tuple[Floats, int]:
+        """W (m, d) that minimises the loss plus the norm, and how often the rows were gone over.
+
+        W counts as the minimiser when going over the rows changes no entry by more than `settled`, as a correlation.
+        """
         if isinstance(norm, DirtyNorm) and norm.separates:
             return self._solve_apart(norm, max_iter)
         kind, a, b = norm.kernel(self.d)
@@ -178,13 +181,13 @@ class CoupledRows:
                 ahead = over[used].max(initial=1.0) - 1.0 if total == 0 else 0.0  # how far the bounds have come down
                 over[used if total == 0 else rows] = 0.0
                 joining = np.flatnonzero(over > 1.0 + VIOLATES - min(ahead, 0.5))
-                self.finished = joining.size == 0 and (accuracy <= SETTLED or used.size == 0)
+                self.finished = joining.size == 0 and (accuracy <= settled or used.size == 0)
                 if self.finished:
                     break
                 most = max(JOIN, len(used))
                 if len(joining) > most:
                     joining = joining[np.argpartition(-over[joining], most - 1)[:most]]
-                accuracy = np.inf if joining.size else SETTLED
+                accuracy = np.inf if joining.size else settled
                 rows = np.union1d(used, joining)
             else:
                 rows, accuracy = used, LOOSE

@@ -1,0 +1,521 @@
+"""Did sharing help, and for whom? All models on the same held-out rows, with paired uncertainty."""
+
+from __future__ import annotations
+
+import inspect
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from .baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
+from .checks import check_count, check_flag, check_n_jobs, check_verbose
+from .coupled import L12MTLCV, DirtyMTLCV
+from .cross_validation import Split, read_groups, read_splits
+from .designs import Floats
+from .model_selection import MSMTFLCV, LassoMTLCV
+from .monitor import Progress, one_blas_thread
+from .tables import names_of
+from .tasks import TaskData, check_weights, read_training
+from .threads import each
+
+REFERENCE = "lasso"  # separate models: what sharing is measured against
+CLEAR = 2.0  # standard errors from which a task counts as one that gains or loses
+
+
+def default_models(*, cv: int = 5, standardize: bool = False, random_state: Any = 0) -> dict[str, Any]:
+    """The paper's four models and what an analyst would try first; all choose their parameters by cross-validation."""
+    common = {"standardize": standardize, "unknown_task": "mean"}
+    folds = {"cv": cv, "random_state": random_state}
+    return {
+        "lasso": LassoMTLCV(**common, **folds),
+        "l12": L12MTLCV(**common, **folds),
+        "dirty": DirtyMTLCV(**common, **folds),
+        "msmtfl": MSMTFLCV(**common, **folds),
+        "ridge per task": RidgePerTaskCV(**common),
+        "pooled lasso": PooledLassoCV(**common, **folds),
+        "pooled ridge": PooledRidgeCV(**common, **folds),
+    }
+
+
+def compare_models(
+    X: Any,
+    y: Any,
+    *,
+    task: Any = None,
+    task_column: str | int | None = None,
+    sample_weight: Any = None,
+    groups: Any = None,
+    models: Any = None,
+    reference: str | None = None,
+    cv: Any = 5,
+    inner_cv: int = 5,
+    standardize: bool = False,
+    leave_one_task_out: bool = False,
+    random_state: Any = 0,
+    n_jobs: int | None = None,
+    verbose: bool = False,
+) -> Comparison:
+    """Compare models that share and models that do not, on the same held-out rows.
+
+    Every model is fitted on the training rows of each outer fold, where it chooses its parameters by its own inner
+    cross-validation, and predicts the rows held out.
+
+    Parameters
+    ----------
+    X, y, task, task_column, sample_weight : as for :meth:`MSMTFL.fit`
+    groups : (N,) labels, optional
+        Rows of one group (a patient, a speaker) stay together, in outer and inner folds; standard errors are of groups.
+    models : list of names, or {name: estimator}, optional
+        By default "lasso" (one per task), "l12", "dirty", "msmtfl", "ridge per task", "pooled lasso" and "pooled ridge" (one
+        model for all tasks, each with its own intercept). Any estimator with ``fit(X, y, task=...)`` and ``predict(X,
+        task=...)`` may take part.
+    reference : str, optional
+        The model that others are compared with; by default "lasso", if it takes part, else the first.
+    cv : int, splitter or iterable of (train, test), default=5
+        Outer folds: as for :class:`MSMTFLCV`. Repeated folds are welcome.
+    inner_cv : int, default=5
+        Folds inside, of the models by default.
+    standardize : bool, default=False
+        Of the models by default.
+    leave_one_task_out : bool, default=False
+        Also fit without each task in turn and predict it with the mean coefficients of the others.
+    random_state : int, RandomState or None, default=0
+    n_jobs : int, optional
+        Threads over outer folds.
+    verbose : bool, default=False
+        Show a progress bar.
+
+    Returns
+    -------
+    Comparison
+        Print it; `summary()`, `to_frame()` and `plot()` say more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import compare_models
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.standard_normal((120, 20)), np.repeat(["north", "south", "west"], 40)
+    >>> y = 2 * X[:, 0] - X[:, 3] + rng.standard_normal(120)
+    >>> result = compare_models(X, y, task=task, models=["lasso", "pooled lasso"])
+    >>> result.best
+    'pooled lasso'
+    >>> bool(result.difference[1] < 0)
+    True
+    """
+    check_flag("leave_one_task_out", leave_one_task_out)
+    check_flag("standardize", standardize)
+    check_count("inner_cv", inner_cv)
+    check_n_jobs(n_jobs)
+    check_verbose(verbose)
+    chosen = _read_models(models, default_models(cv=inner_cv, standardize=standardize, random_state=random_state))
+    names = list(chosen)
+    if reference is None:
+        reference = REFERENCE if REFERENCE in chosen else names[0]
+    if reference not in chosen:
+        raise ValueError(f"reference={reference!r} is not among the models: {names_of(names)}.")
+    data = read_training(X, y, task=task, task_column=task_column, sample_weight=sample_weight)
+    splits = read_splits(cv, X, y, groups, data, random_state)
+    rows = _Rows(data, sample_weight, None if groups is None else read_groups(groups, len(data.X)))
+    if leave_one_task_out and data.m < 2:
+        raise ValueError("leave_one_task_out needs at least two tasks.")
+    jobs: list[tuple[str, Any]] = [("fold", split) for split in splits]
+    if leave_one_task_out:
+        jobs += [("task", i) for i in range(data.m)]
+    with one_blas_thread(), Progress(len(jobs) * len(names), "fits", verbose) as progress, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of inner models; a model that fails shows in its error
+
+        def work(job: tuple[str, Any]) -> list[Any]:
+            out = []
+            for model in chosen.values():
+                out.append(rows.held_out(model, job[1]) if job[0] == "fold" else rows.new_task(model, job[1]))
+                progress.step()
+            return out
+
+        results = each(work, jobs, n_jobs, progress.stop)
+    errors, features, seconds = rows.gather([part for part, job in zip(results, jobs, strict=True) if job[0] == "fold"])
+    new = np.array([part for part, job in zip(results, jobs, strict=True) if job[0] == "task"])  # (m, models, 2)
+    seen = np.isfinite(errors).all(axis=0)
+    if not seen.any():
+        raise ValueError("no row was held out by cv.")
+    return Comparison(
+        models=names,
+        reference=reference,
+        tasks=data.labels,
+        errors=errors[:, seen],
+        cell_task=rows.cell_task[seen],
+        cell_weight=rows.cell_weight[seen],
+        cell_cluster=rows.cell_cluster[seen],
+        variance=rows.variance,
+        n_features=features,
+        seconds=seconds,
+        n_splits=len(splits),
+        new_task=new.transpose(1, 0, 2) if leave_one_task_out else None,
+    )
+
+
+def _read_models(models: Any, known: dict[str, Any]) -> dict[str, Any]:
+    if models is None:
+        return known
+    if isinstance(models, Mapping):
+        chosen = dict(models)
+        for name, model in chosen.items():
+            if not (hasattr(model, "fit") and hasattr(model, "predict")):
+                raise TypeError(f"model {name!r} has no fit and predict: {model!r}.")
+    else:
+        listed = [models] if isinstance(models, str) else list(models)
+        absent = [name for name in listed if name not in known]
+        if absent:
+            raise ValueError(f"unknown model(s) {names_of(absent)}. Known: {names_of(list(known))}.")
+        chosen = {name: known[name] for name in listed}
+    if len(chosen) < 2:
+        raise ValueError("give at least two models to compare.")
+    return chosen
+
+
+class _Rows:
+    """The data as cells (task, row): who is predicted from what."""
+
+    def __init__(self, data: TaskData, sample_weight: Any, groups: np.ndarray | None):
+        self.data, self.groups = data, groups
+        N = len(data.X)
+        self.wide = data.form == "wide"
+        self.y = np.full((N, data.m) if self.wide else N, np.nan)
+        self.labels = None if data.form != "long" else np.empty(N, dtype=data.labels.dtype)
+        self.weight = check_weights(sample_weight, self.y.shape)
+        cells: list[tuple[np.ndarray, ...]] = []
+        for i, task in enumerate(data.tasks):
+            self.y[(task.rows, i) if self.wide else task.rows] = task.y
+            if self.labels is not None:
+                self.labels[task.rows] = data.labels[i]
+            weight = np.ones(len(task.y)) if task.weight is None else task.weight
+            cells.append((np.full(len(task.y), i), task.rows, weight))
+        self.cell_task, self.cell_row, self.cell_weight = (np.concatenate(part) for part in zip(*cells, strict=True))
+        clusters = np.arange(N) if groups is None else groups
+        self.cell_cluster = np.unique(clusters[self.cell_row], return_inverse=True)[1].ravel()
+        self.variance = np.array([_variance(task.y, task.weight) for task in data.tasks])
+        if not (self.variance > 0).any():
+            raise ValueError("the targets of all tasks are constant: there is nothing to compare.")
+
+    def _fit(self, model: Any, rows: np.ndarray, tasks: np.ndarray | None = None) -> Any:
+        """A clone of the model fitted on some rows (and, of a 2-D y, some tasks)."""
+        used = rows[np.isfinite(self.y[rows]).any(axis=1)] if self.wide else rows
+        y = self.y[used] if tasks is None or not self.wide else self.y[np.ix_(used, tasks)]
+        options: dict[str, Any] = {}
+        if self.labels is not None:
+            options["task"] = self.labels[used]
+        if self.weight is not None:
+            part = self.weight[used]
+            options["sample_weight"] = part if part.ndim == 1 or tasks is None else part[:, tasks]
+        model = clone(model)
+        if self.groups is not None and "groups" in inspect.signature(model.fit).parameters:
+            options["groups"] = self.groups[used]
+        return model.fit(self.data.X[used], y, **options)
+
+    def held_out(self, model: Any, split: Split) -> tuple[Any, ...]:
+        """Predictions of the rows held out, features used, seconds."""
+        began = time.perf_counter()
+        rows = np.flatnonzero(split.train & self.data.membership.any(axis=1))
+        fitted = self._fit(model, rows)
+        seconds = time.perf_counter() - began
+        test = np.flatnonzero(split.test & self.data.membership.any(axis=1))
+        options = {} if self.labels is None else {"task": self.labels[test]}
+        coef = np.atleast_2d(getattr(fitted, "coef_", np.zeros((1, 1))))
+        return test, fitted.predict(self.data.X[test], **options), int(coef.any(axis=0).sum()), seconds
+
+    def gather(self, folds: list[list[tuple[Any, ...]]]) -> tuple[Floats, Floats, Floats]:
+        """Squared errors (models, cells), averaged where a row was held out more than once; mean features and seconds."""
+        count = len(folds[0])
+        total, times = np.zeros((count, len(self.cell_row))), np.zeros(len(self.cell_row))
+        target = self.y[self.cell_row, self.cell_task] if self.wide else self.y[self.cell_row]
+        for fold in folds:
+            for k, (test, prediction, _, _) in enumerate(fold):
+                every = np.full(self.y.shape, np.nan)
+                every[test] = prediction
+                value = every[self.cell_row, self.cell_task] if self.wide else every[self.cell_row]
+                total[k] += np.nan_to_num((value - target) ** 2)
+                if k == 0:
+                    times += np.isfinite(value)
+        with np.errstate(invalid="ignore"):
+            errors = np.where(times > 0, total / times, np.nan)
+        features = np.array([[part[2] for part in fold] for fold in folds]).mean(axis=0)
+        return errors, features, np.array([[part[3] for part in fold] for fold in folds]).mean(axis=0)
+
+    def new_task(self, model: Any, i: int) -> tuple[float, float]:
+        """nMSE in a task that was not in the training data, with the mean coefficients of the others: with their mean
+        intercept, and with the task's own."""
+        task = self.data.tasks[i]
+        if hasattr(model, "unknown_task"):
+            model = clone(model).set_params(unknown_task="mean")
+        if self.wide:
+            others = np.delete(np.arange(self.data.m), i)
+            rows = np.flatnonzero(np.isfinite(self.y[:, others]).any(axis=1))
+            prediction = self._fit(model, rows, others).predict(task.X).mean(axis=1)
+        else:
+            rows = np.sort(np.concatenate([other.rows for k, other in enumerate(self.data.tasks) if k != i]))
+            assert self.labels is not None
+            prediction = self._fit(model, rows).predict(
+                task.X, task=np.repeat(self.data.labels[i : i + 1], len(task.y))
+            )
+        rest = task.y - prediction
+        if self.variance[i] == 0:
+            return np.nan, np.nan
+        return float(np.average(rest**2, weights=task.weight) / self.variance[i]), float(
+            _variance(rest, task.weight) / self.variance[i]
+        )
+
+
+def _variance(y: Floats, weight: Floats | None) -> float:
+    return float(np.average((y - np.average(y, weights=weight)) ** 2, weights=weight)) if np.ptp(y) > 0 else 0.0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """Held-out errors of several models on the same rows. Print it for the answer in words.
+
+    Errors are nMSE: a task's mean squared error over the variance of its targets; over tasks they are averaged by size.
+    Differences are to the reference model, row by row; their standard errors are of rows (or groups) and do not
+    count how the models would change with other training data. Tasks with constant targets are left out.
+
+    Attributes
+    ----------
+    models, reference, tasks : names
+    nmse : (models,); nmse_by_task : (models, m), NaN where a task has no error
+    difference, se : (models,) nMSE less that of the reference, and its standard error
+    difference_by_task, se_by_task : (models, m)
+    gains, loses : (models, m) bool: tasks whose difference is below (above) 0 by two standard errors
+    best : the model with the smallest nMSE
+    n_features, seconds : (models,) features used in any task, and time of a fit, averaged over folds
+    new_task_nmse, new_task_nmse_centred : (models, m) or None: of tasks left out as a whole, predicted by the mean of the
+        others; with their mean intercept, and with the task's own
+    """
+
+    models: list[str]
+    reference: str
+    tasks: np.ndarray
+    errors: Floats  # (models, cells) squared
+    cell_task: np.ndarray
+    cell_weight: Floats
+    cell_cluster: np.ndarray
+    variance: Floats
+    n_features: Floats
+    seconds: Floats
+    n_splits: int
+    new_task: Floats | None = field(default=None)
+
+    # ------------------------------------------------------------------ numbers
+
+    @cached_property
+    def _weights(self) -> Floats:
+        """(cells,): a cell's weight, 0 in tasks with constant targets"""
+        return np.where(self.variance[self.cell_task] > 0, self.cell_weight, 0.0)
+
+    @cached_property
+    def _of_task(self) -> Floats:
+        """(m,): sums of the weights"""
+        return np.asarray(np.bincount(self.cell_task, self._weights, len(self.tasks)), dtype=np.float64)
+
+    @cached_property
+    def _scaled(self) -> Floats:
+        """(models, cells): squared errors over the task's variance"""
+        unit = np.where(self.variance > 0, self.variance, 1.0)
+        return self.errors / unit[self.cell_task]
+
+    def _mean_by_task(self, values: Floats) -> Floats:
+        total = np.array([np.bincount(self.cell_task, row * self._weights, len(self.tasks)) for row in values])
+        return np.divide(total, self._of_task, out=np.full(total.shape, np.nan), where=self._of_task > 0)
+
+    def _overall(self, by_task: Floats) -> Floats:
+        return np.asarray(np.nan_to_num(by_task) @ self._of_task / self._of_task.sum())
+
+    @cached_property
+    def nmse_by_task(self) -> Floats:
+        return self._mean_by_task(self._scaled)
+
+    @cached_property
+    def nmse(self) -> Floats:
+        return self._overall(self.nmse_by_task)
+
+    @cached_property
+    def _differences(self) -> Floats:
+        return self._scaled - self._scaled[self.models.index(self.reference)]
+
+    @cached_property
+    def difference_by_task(self) -> Floats:
+        return self._mean_by_task(self._differences)
+
+    @cached_property
+    def difference(self) -> Floats:
+        return self._overall(self.difference_by_task)
+
+    def _spread(self, cells: np.ndarray, total: float) -> Floats:
+        """(models,): standard error of the sum of differences over some cells, divided by `total`: clusters as wholes."""
+        centre = np.nan_to_num(self.difference_by_task)[:, self.cell_task[cells]]
+        part = (self._differences[:, cells] - centre) * self._weights[cells]
+        clusters, place = np.unique(self.cell_cluster[cells], return_inverse=True)
+        sums = np.array([np.bincount(place.ravel(), row, len(clusters)) for row in part])
+        few = len(clusters) / max(len(clusters) - 1, 1)
+        return np.sqrt(few * (sums**2).sum(axis=1)) / total if total > 0 else np.full(len(part), np.nan)
+
+    @cached_property
+    def se(self) -> Floats:
+        return self._spread(np.arange(len(self.cell_task)), float(self._of_task.sum()))
+
+    @cached_property
+    def se_by_task(self) -> Floats:
+        order = np.argsort(self.cell_task, kind="stable")
+        parts = np.split(order, np.cumsum(np.bincount(self.cell_task, minlength=len(self.tasks)))[:-1])
+        return np.stack([self._spread(part, float(n)) for part, n in zip(parts, self._of_task, strict=True)], axis=1)
+
+    @property
+    def gains(self) -> np.ndarray:
+        return self.difference_by_task < -CLEAR * self.se_by_task
+
+    @property
+    def loses(self) -> np.ndarray:
+        return self.difference_by_task > CLEAR * self.se_by_task
+
+    @property
+    def best(self) -> str:
+        return self.models[int(np.argmin(self.nmse))]
+
+    @property
+    def new_task_nmse(self) -> Floats | None:
+        return None if self.new_task is None else self.new_task[:, :, 0]
+
+    @property
+    def new_task_nmse_centred(self) -> Floats | None:
+        return None if self.new_task is None else self.new_task[:, :, 1]
+
+    # ------------------------------------------------------------------ tables
+
+    def summary(self) -> Any:
+        """A pandas table, one row per model, the smallest error first."""
+        columns = {
+            "model": self.models,
+            "nmse": self.nmse,
+            "difference": self.difference,
+            "se": self.se,
+            "tasks_gain": self.gains.sum(axis=1),
+            "tasks_lose": self.loses.sum(axis=1),
+            "n_features": self.n_features,
+            "seconds": self.seconds,
+        }
+        if self.new_task is not None:
+            columns["new_task_nmse"] = np.nanmean(self.new_task[:, :, 0], axis=1)
+            columns["new_task_nmse_centred"] = np.nanmean(self.new_task[:, :, 1], axis=1)
+        return _pandas().DataFrame(columns).sort_values("nmse", ignore_index=True)
+
+    def to_frame(self) -> Any:
+        """A pandas table, one row per model and task."""
+        shape = self.nmse_by_task.shape
+        columns = {
+            "model": np.repeat(self.models, shape[1]),
+            "task": np.tile(self.tasks, shape[0]),
+            "n": np.tile(self._of_task, shape[0]),
+        }
+        for name in ("nmse_by_task", "difference_by_task", "se_by_task", "gains", "loses"):
+            columns[name.removesuffix("_by_task")] = getattr(self, name).ravel()
+        if self.new_task is not None:
+            columns["new_task_nmse"] = self.new_task[:, :, 0].ravel()
+            columns["new_task_nmse_centred"] = self.new_task[:, :, 1].ravel()
+        return _pandas().DataFrame(columns)
+
+    def verdict(self) -> str:
+        """Whether sharing helped, in words."""
+        b, base = int(np.argmin(self.nmse)), self.models.index(self.reference)
+        if b == base:
+            rivals = [k for k in range(len(self.models)) if k != base]
+            k = rivals[int(np.argmin(self.nmse[rivals]))]
+            near = self.difference[k] <= CLEAR * self.se[k]
+            word = "not clearly different from it" if near else "clearly worse"
+            return (
+                f"{self.reference!r} is best (nMSE {self.nmse[base]:.3f}); the next, {self.models[k]!r}, is {word}: "
+                f"{self.difference[k]:+.3f} (s.e. {self.se[k]:.3f})."
+            )
+        clear = self.difference[b] < -CLEAR * self.se[b]
+        share = -self.difference[b] / self.nmse[base] if self.nmse[base] > 0 else 0.0
+        gain, lose = int(self.gains[b].sum()), int(self.loses[b].sum())
+        return (
+            f"{self.best!r} is best: nMSE {self.nmse[b]:.3f}, {share:.1%} less than {self.reference!r} "
+            f"({self.difference[b]:+.3f}, s.e. {self.se[b]:.3f}: {'clear' if clear else 'not clear'}). "
+            f"Of {len(self.tasks)} tasks {gain} clearly gain and {lose} clearly lose by it."
+        )
+
+    def __repr__(self) -> str:
+        order = np.argsort(self.nmse)
+        width = max(len(name) for name in self.models)
+        head = f"{'model':<{width}}   nMSE   - {self.reference}  (s.e.)   gain lose  features"
+        lines = [f"{len(self.tasks)} tasks, {self.n_splits} folds; held-out nMSE", head]
+        lines += [
+            f"{self.models[k]:<{width}}  {self.nmse[k]:6.3f}  {self.difference[k]:+8.3f}  ({self.se[k]:.3f})  "
+            f"{int(self.gains[k].sum()):4d} {int(self.loses[k].sum()):4d}  {self.n_features[k]:8.1f}"
+            for k in order
+        ]
+        return "\n".join([*lines, self.verdict()])
+
+    # ------------------------------------------------------------------ picture
+
+    def plot(self, model: str | None = None, axes: Any = None) -> Any:
+        """Errors of all models, and what each task gains or loses by one of them (by default the best that is not the
+        reference). Returns the matplotlib figure."""
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError as error:
+            raise ImportError("plot needs matplotlib (pip install matplotlib).") from error
+        order = np.argsort(-self.nmse)
+        if model is None:
+            model = next(self.models[k] for k in order[::-1] if self.models[k] != self.reference)
+        if model not in self.models:
+            raise ValueError(f"no model {model!r}: {names_of(self.models)}.")
+        k, base = self.models.index(model), self.models.index(self.reference)
+        if axes is None:
+            height = 1.6 + 0.34 * max(len(self.models), min(len(self.tasks), 14))
+            _, axes = plt.subplots(1, 2, figsize=(10, height), width_ratios=(1, 1.2), layout="constrained")
+        left, right = axes
+        dark, grey, good, bad = "#1b1b1b", "#9a9a9a", "#0072B2", "#D55E00"
+        colours = [grey if self.models[j] == self.reference else good for j in order]
+        low, high = self.nmse - CLEAR * self.se, self.nmse + CLEAR * self.se
+        left.hlines(np.arange(len(order)), low[order], high[order], colors=colours)
+        left.scatter(self.nmse[order], np.arange(len(order)), c=colours, zorder=3)
+        left.axvline(self.nmse[base], color=grey, lw=1, ls=":")
+        left.set_yticks(np.arange(len(order)), [self.models[j] for j in order])
+        left.set_xlabel(f"held-out nMSE (bars: two s.e. of the difference to {self.reference})")
+        left.set_title("Which model predicts best", loc="left", color=dark)
+        change, spread = self.difference_by_task[k], self.se_by_task[k]
+        place = np.argsort(np.where(np.isnan(change), np.inf, change))[::-1]
+        place = place[np.isfinite(change[place])]
+        colours = [good if self.gains[k, i] else bad if self.loses[k, i] else grey for i in place]
+        many = len(place) > 40
+        low, high = change - CLEAR * spread, change + CLEAR * spread
+        right.hlines(np.arange(len(place)), low[place], high[place], colors=colours, lw=0.8 if many else 1.5)
+        right.scatter(change[place], np.arange(len(place)), c=colours, s=10 if many else 28, zorder=3)
+        right.axvline(0.0, color=dark, lw=1)
+        if many:
+            right.set_yticks([])
+            right.set_ylabel(f"{len(place)} tasks, sorted")
+        else:
+            right.set_yticks(np.arange(len(place)), [str(self.tasks[i]) for i in place])
+        right.set_xlabel(f"nMSE of {model} less that of {self.reference} (bars: two s.e.)")
+        gain, lose = int(self.gains[k].sum()), int(self.loses[k].sum())
+        right.set_title(f"By {model}: {gain} tasks clearly better, {lose} worse", loc="left", color=dark)
+        for axis in (left, right):
+            axis.spines[["top", "right"]].set_visible(False)
+            axis.grid(axis="x", color="#e6e6e6", lw=0.7)
+            axis.set_axisbelow(True)
+        return left.figure
+
+
+def _pandas() -> Any:
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError("this table needs pandas (pip install pandas); the attributes hold the same.") from error
+    return pd
