@@ -74,9 +74,9 @@ def _group(
         if fabs(step) <= 4e-16 * nu:
             break
     for i in range(m):
-        v[i] = b[i] * nu / (h[i] * nu + a * f[i] * f[i]) if h[i] > 0.0 else 0.0
-        if h[i] > 0.0 and f[i] == 0.0:
-            v[i] = b[i] / h[i]
+        v[i] = 0.0
+        if h[i] > 0.0:
+            v[i] = b[i] / h[i] if f[i] == 0.0 else b[i] * nu / (h[i] * nu + a * f[i] * f[i])
     return nu
 
 

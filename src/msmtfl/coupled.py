@@ -30,7 +30,7 @@ from .rows import CoupledRows
 from .stages import CONVEX, RowStages, Solution, algorithm_1, run_stages
 
 # The points of a grid are solved to this accuracy, with this many goes over the rows; the one chosen as a fit is.
-SEARCH_SETTLED = 1e-8
+SEARCH_SETTLED = 1e-10
 SEARCH_ROUNDS = 1000
 
 
@@ -55,6 +55,7 @@ class _Coupled(MultiTaskLinear):
                 penalty,
                 RowStages(rows),
                 max_stages=self._most(),
+                start=previous,
                 tol=self.tol,
                 max_iter=self.max_iter or 0,
                 listener=Monitor(self, self._most(), problem.m),
@@ -170,7 +171,8 @@ class DirtyMTL(_Coupled):
 
     Only the sum W is determined by the data: where lam_b / lam_s is a whole number there are several S and B, of which
     those with the smallest B are given. Where lam_b >= m lam_s, B is 0 and the model is the lasso; where lam_b <= lam_s, S
-    is 0 (l1,inf).
+    is 0 (l1,inf). Entries below their row's level are not penalised, so that with few rows and small lam_b a task can be
+    interpolated in many ways: W is not unique then, the certificate says so, and which one is found depends on the start.
 
     Parameters
     ----------

@@ -169,7 +169,7 @@ class CoupledRows:
         if isinstance(norm, DirtyNorm) and norm.separates:
             return self._solve_apart(norm, max_iter)
         kind, a, b = norm.kernel(self.d)
-        always = (a == 0.0) & self.H.any(axis=1)
+        always = ((a == 0.0) & self.H.any(axis=1)) | ((self.F == 0.0) & (self.H > 0.0)).any(axis=1)
         over, left, total = np.empty(self.d), max_iter or ROUNDS, 0
         self.finished = self.scale == 0.0
         rows: Ints = np.empty(0, dtype=np.intp)

@@ -87,10 +87,11 @@ class Listener:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A stage as its solver leaves it: see `Stage`."""
+    """A stage as its solver leaves it: see `Stage`. `finished` is False where the solver ran out of rounds."""
 
     coef: Floats
     n_iter: int
+    finished: bool
     dual_gap: float
     kkt: float
     unique: bool
@@ -182,7 +183,7 @@ def run_stages(
         )
         asked = listener.end_stage()
         if stages[-1].dual_gap > tol:
-            way_out = "max_iter or tol" if max_iter else "tol or lam: rounding leaves no more digits here"
+            way_out = "max_iter or tol" if not outcome.finished else "tol or lam: rounding leaves no more digits here"
             return W, UNSOLVED.format(len(stages), stages[-1].dual_gap, tol, way_out)
         return W, ASKED if asked else ""
 
@@ -213,6 +214,7 @@ class LassoStages:
         return Outcome(
             coef=W,
             n_iter=int(rounds.max()),
+            finished=not (self.lassos.status & OVERRUN).any(),
             dual_gap=relative_gap(self.designs, proofs),
             kkt=max(proof.kkt for proof in proofs),
             unique=all(proof.unique for proof in proofs),
@@ -234,7 +236,7 @@ class RowStages:
         proof = certify_rows(self.designs, W, weights)
         for _ in self.designs:
             listener.task_done()
-        return Outcome(W, n_iter, proof.gap, proof.kkt, proof.unique, proof.dependent)
+        return Outcome(W, n_iter, self.rows.finished, proof.gap, proof.kkt, proof.unique, proof.dependent)
 
     def violation(self, weights: RowNorm, W: Floats) -> float:
         return row_violation(self.designs, W, weights)
