@@ -56,11 +56,26 @@ def own_cross_validation(data, lams, *, model, **options):
     return getattr(msmtfl, model)(lams, cv=3, fit_intercept=False, **options).fit(X, y, task=task)
 
 
+def own_rows(data, lams, *, ratio=None):
+    """The path of L1,2, or of Dirty with lam_s = ratio lam_b."""
+    from msmtfl.problem import pose
+    from msmtfl.row_surface import dirty_grid, group_grid, solve_rows
+    from msmtfl.tasks import read_training
+
+    X, y, task = data
+    problem = pose(read_training(X, y, task=task), fit_intercept=False, standardize=False, positive=False)
+    return solve_rows(problem, group_grid(problem, lams) if ratio is None else dirty_grid(problem, lams, [ratio]))
+
+
 def small_fit(data, lams):
     """So that what a first call loads is not counted."""
     rng = np.random.default_rng(0)
     X = np.asfortranarray(rng.standard_normal((60, 30)))
     return own_surface((X, X[:, 0] + rng.standard_normal(60), np.repeat([0, 1], 30)), 5)
+
+
+def of_lists(path, data, lams, **options):
+    return path(*data, lams, **options)
 
 
 def jobs_of(name):
@@ -72,8 +87,13 @@ def jobs_of(name):
             "path": (own_path, lambda result: {"coefs": np.array(result)}),
             "surface": (own_surface, surface_arrays),
             "cross-validation": (own_cross_validation, None),
+            "rows": (own_rows, lambda result: {"coefs": result.coefs(range(len(result.solved)))}),
             "small fit": (small_fit, None),
         }
+    if name == "FISTA":
+        import rows
+
+        return f"(numpy {np.__version__})", {"rows": (partial(of_lists, rows.fista), lambda result: {"coefs": result})}
     import loops
     import peers
 
@@ -84,15 +104,19 @@ def jobs_of(name):
     return __import__({"scikit-learn": "sklearn"}.get(name, name)).__version__, {
         "path": (path, lambda result: {"coefs": np.swapaxes(np.array(result), 0, 1)}),
         "stages": (partial(loops.stages, name), lambda result: result),
+        "rows": (partial(of_lists, peers.ROW_PEERS.get(name)), lambda result: {"coefs": result}),
     }
 
 
 def load(file, stacked):
-    """data and lams: tasks stacked as (X, y, task), or apart as lists (Xs, ys)"""
+    """data and lams: tasks stacked as (X, y, task), or apart as lists (Xs, ys); without a task, y has a column for each"""
     with np.load(file) as stored:
-        X, y, task, lams = (stored[key] for key in ("X", "y", "task", "lams"))
+        X, y, lams = (stored[key] for key in ("X", "y", "lams"))
+        task = stored.get("task")
     if stacked:
         return (X, y, task), lams
+    if task is None:
+        return ([X] * y.shape[1], list(y.T)), lams
     parts = [task == i for i in np.unique(task)]
     return ([np.asfortranarray(X[part]) for part in parts], [y[part] for part in parts]), lams
 

@@ -9,20 +9,20 @@ is too large for 0 join, the worst first. All in Gram form, on the same `Gram` a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.linalg import LinAlgError
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from . import _row_kernel
 from .designs import Design, Floats, Ints, stage_scale
 from .gram import Gram, gram_caches
 from .lasso import OVERRUN, Lassos
-from .penalties import DirtyNorm, RowNorm
+from .penalties import DirtyNorm, GroupNorm, RowNorm
 
 SETTLED = 1e-12  # change of an entry in one go over the rows, as a correlation, that counts as none
 VIOLATES = 1e-10  # excess of a row's gradient over its bound, relatively, from which it joins
@@ -30,7 +30,6 @@ JOIN = 10  # rows that may join together, if no more are in use
 LOOSE = 1e-6  # the same, while rows still join
 EPOCHS = 4  # times at least that the rows are gone over before a Newton step
 ROUNDS = 20000  # times at most that they are gone over
-HALVINGS = 40
 BATCHED = 48  # matrices up to this order are inverted together
 LARGEST = 2**25  # entries of all tasks' blocks beyond which no Newton step is made
 RIDGE = 1e-10  # relative: what keeps a singular system solvable; a step that does not descend is not taken
@@ -233,7 +232,9 @@ class CoupledRows:
         if np.isinf(accuracy):
             stop, left = 0.0, min(left, EPOCHS)
         step = self._newton if kind == _row_kernel.GROUP else self._on_pattern
+        part_norm = norm.of_rows(work.rows)
         best, stuck, patience, ridge, before = np.inf, 0, 1, RIDGE, 0.0
+        value = self._objective(work, part_norm, work.W, work.G)
         while total < left:
             used = np.count_nonzero(work.W.any(axis=1))
             as_long = max(EPOCHS, used // 8)  # going over the rows that often takes about as long as a Newton step
@@ -251,34 +252,50 @@ class CoupledRows:
             if before == 0.0 or np.log(worst / stop) * done < as_long * np.log(before / worst):
                 before = worst  # soon there without
                 continue
-            part, before = self._descend(work, norm, step(work, a, b, ridge)), 0.0
-            if part > 0.1:
+            swept = self._objective(work, part_norm, work.W, work.G)
+            part, new = self._descend(work, part_norm, step(work, a, b, ridge), swept)
+            if part > 0.1 or swept - new > value - swept:
                 patience, ridge = 1, max(RIDGE, 0.1 * ridge)
             else:  # the quadratic model reaches no further than rows that change their form
                 patience, ridge = min(2 * patience, 64), min(100.0 * ridge, 1e-2)
+            before, value = 0.0, new
         return total
 
-    def _descend(self, work: _Working, norm: RowNorm, direction: Floats | None) -> float:
-        """Go along the direction (K, m) as far as the objective falls; returns which part of it that is."""
+    def _objective(self, work: _Working, norm: RowNorm, W: Floats, G: Floats) -> float:
+        """At W (K, m) with gradient G (m, K), less the loss at 0."""
+        return float(norm.value(W) - 0.5 * np.einsum("ji,ij->", W, work.C + G))
+
+    def _descend(self, work: _Working, norm: RowNorm, direction: Floats | None, now: float) -> tuple[float, float]:
+        """Go along the direction (K, m), the whole of it or as far as is best; returns which part, and the objective there.
+
+        Rows on the way that would pass what bounds their form (0, or an entry its row's level) stay at the bound.
+        """
         if direction is None or not np.isfinite(direction).all():
-            return 0.0
-        norm = norm.of_rows(work.rows)
-
-        def objective(W: Floats, G: Floats) -> float:
-            return float(norm.value(W) - 0.5 * np.einsum("ji,ij->", W, work.C + G))
-
-        now = objective(work.W, work.G)
+            return 0.0, now
+        bend = _not_beyond_zero if isinstance(norm, GroupNorm) else _kept
         change = -self._weighted(work.Q, direction)
-        bend = norm.kernel(1)[0] == 1
-        for part in 0.5 ** np.arange(HALVINGS):
-            W, G = work.W + part * direction, work.G + part * change
-            if bend:
-                W = _kept(W, work)
-                G = work.C - self._weighted(work.Q, W)
-            if objective(W, G) <= now + 1e-16 * self.scale**2:
-                work.W, work.G = W, G
-                return float(part)
-        return 0.0
+
+        def straight(part: float) -> float:
+            return self._objective(work, norm, work.W + part * direction, work.G + part * change)
+
+        def bent(part: float) -> tuple[float, Floats, Floats]:
+            W = bend(work.W + part * direction, work)
+            G = work.C - self._weighted(work.Q, W)
+            return self._objective(work, norm, W, G), W, G
+
+        part = 1.0
+        value, W, G = bent(part)
+        if value > now + 1e-16 * self.scale**2:
+            part = _lowest(straight)
+            value, W, G = straight(part), work.W + part * direction, work.G + part * change
+            for longer in (part, 2.0 * part, 4.0 * part):
+                other = bent(longer)
+                if other[0] < value:
+                    value, W, G = other
+            if value >= now:
+                return 0.0, now
+        work.W, work.G = W, G
+        return part, value
 
     # ------------------------------------------------------------------ Newton steps
 
@@ -341,28 +358,93 @@ class CoupledRows:
         S = np.where(tied, signs / np.where(tied, F, 1.0), 0.0)  # how entries move with t
         rest = np.where(free, G - np.where(above, a[:, None] * F * signs, 0.0).T, 0.0)
         excess = np.einsum("ji,ij->j", S, G) - (b[U] - a * above.sum(axis=1))
-        A = self._blocks(work, U, False)
         t_rows = np.flatnonzero(tied.any(axis=1))
-        moved = A[:, :, t_rows] * S.T[:, None, t_rows]  # the gradient's change with t
-        B, into = free[:, :, None] * moved, S.T[:, t_rows]
-        A[:, np.arange(len(U)), np.arange(len(U))] += ridge * H.max(axis=0)[:, None]
-        inverses = _inverses(A, free)
-        if inverses is None:
+        M, right = np.zeros((len(t_rows), len(t_rows))), excess[t_rows]
+        M.flat[:: len(t_rows) + 1] += ridge * (S[t_rows] ** 2 * H[t_rows]).sum(axis=1).max(initial=0.0)
+        parts = self._free_parts(work, U, free, rest, t_rows, S, ridge, M, right)
+        dt = None if parts is None else _solved(M, right) if t_rows.size else np.empty(0)
+        if parts is None or dt is None:
             return None
-        alone = (inverses @ rest[:, :, None])[:, :, 0]
-        step = np.zeros((self.m, len(U)))
-        if t_rows.size:
-            with_t = inverses @ B
-            M = np.einsum("il,iln->ln", into, moved[:, t_rows]) - np.matmul(B.transpose(0, 2, 1), with_t).sum(axis=0)
-            M.flat[:: len(t_rows) + 1] += ridge * (into**2 * H[t_rows].T).sum(axis=0).max()
-            dt = _solved(M, excess[t_rows] - np.einsum("ijl,ij->l", B, alone))
-            if dt is None:
-                return None
-            step[:, t_rows] = into * dt
-            step -= with_t @ dt
+        alone, with_t = parts
+        step = np.zeros((len(U), self.m))
+        step[t_rows] = S[t_rows] * dt[:, None]
+        for i, (among, one, other) in enumerate(zip(free, alone, with_t, strict=True)):
+            step[among, i] = one - other @ dt
         out = np.zeros_like(work.W)
-        out[U] = (step + alone).T
+        out[U] = step
         return out
+
+    def _free_parts(
+        self,
+        work: _Working,
+        U: Ints,
+        free: np.ndarray,
+        rest: Floats,
+        t_rows: Ints,
+        S: Floats,
+        ridge: float,
+        M: Floats,
+        right: Floats,
+    ) -> tuple[list[Floats], list[Floats]] | None:
+        """Every task's free entries for t fixed, and how they follow t; M and right, the system for t, get their share."""
+        heights = ridge * work.H[U].max(axis=0)
+        alone, with_t = [], []
+        if len(U) <= BATCHED:
+            K = self._blocks(work, U, False)
+            moved = K[:, :, t_rows] * S.T[:, None, t_rows]  # the gradient's change with t
+            M += np.einsum("li,iln->ln", S[t_rows], moved[:, t_rows])
+            K[:, np.arange(len(U)), np.arange(len(U))] += heights[:, None]
+            inverses = _inverses(K, free)
+            if inverses is None:
+                return None
+            B = free[:, :, None] * moved
+            single, follow = (inverses @ rest[:, :, None])[:, :, 0], inverses @ B
+            M -= np.matmul(B.transpose(0, 2, 1), follow).sum(axis=0)
+            right -= np.einsum("ijl,ij->l", B, single)
+            return [one[among] for one, among in zip(single, free, strict=True)], [
+                one[among] for one, among in zip(follow, free, strict=True)
+            ]
+        for i, among in enumerate(free):
+            Q, at, level = work.Q[self.which[i]], U[among], U[t_rows]
+            M += self.kappa[i] * np.outer(S[t_rows, i], S[t_rows, i]) * Q[level[:, None], level]
+            B = self.kappa[i] * Q[at[:, None], level] * S[t_rows, i]
+            A = self.kappa[i] * Q[at[:, None], at]
+            A.flat[:: len(at) + 1] += heights[i]
+            factor, failed = dpotrf(A, lower=1, overwrite_a=1) if at.size else (A, 0)
+            if failed:
+                return None
+            if at.size:
+                both = solve_triangular(factor, np.column_stack([rest[i, among], B]), lower=True, check_finite=False)
+                M -= both[:, 1:].T @ both[:, 1:]
+                right -= both[:, 1:].T @ both[:, 0]
+                both = solve_triangular(factor, both, lower=True, trans="T", check_finite=False)
+            else:
+                both = np.empty((0, 1 + len(level)))
+            alone.append(both[:, 0])
+            with_t.append(both[:, 1:])
+        return alone, with_t
+
+
+def _lowest(value: Callable[[float], float]) -> float:
+    """Where in (2^-40, 1] a convex function is smallest: a golden section of the exponents."""
+    low, high, share = -40.0, 0.0, 0.5 * (np.sqrt(5.0) - 1.0)
+    left, right = high - share * (high - low), low + share * (high - low)
+    at_left, at_right = value(2.0**left), value(2.0**right)
+    while high - low > 0.05:
+        if at_left < at_right:
+            high, right, at_right = right, left, at_left
+            left = high - share * (high - low)
+            at_left = value(2.0**left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + share * (high - low)
+            at_right = value(2.0**right)
+    return float(2.0 ** (left if at_left < at_right else right))
+
+
+def _not_beyond_zero(W: Floats, work: _Working) -> Floats:
+    """W with 0 in the rows that have passed it."""
+    return np.where((W * work.W).sum(axis=1, keepdims=True) < 0.0, 0.0, W)
 
 
 def _kept(W: Floats, work: _Working) -> Floats:
