@@ -14,6 +14,7 @@ from .folds import TaskKFold
 from .linear import MultiTaskLinear
 from .model_selection import LassoMTLCV
 from .monitor import one_blas_thread
+from .tables import check_finite
 from .tasks import Task, TaskData
 
 ALPHAS = np.geomspace(1e-4, 1e4, 33)  # of ridge, times the mean square of the columns
@@ -29,6 +30,7 @@ class _Baseline(MultiTaskLinear):
         """Fit; see :meth:`MSMTFLCV.fit`. (Ridge's leave-one-out cross-validation does not know groups.)"""
         with one_blas_thread():
             data = self._read(X, y, task, sample_weight)
+            check_finite(data.X, data.features, "X")
             parts, means = zip(*(_centred(one) for one in data.tasks), strict=True)
             W = self._coefs(list(parts), data, None if groups is None else read_groups(groups, len(data.X)))
         self._form, self._task_position = data.form, data.task_position
@@ -59,14 +61,37 @@ def _scales(X: Floats, weight: Floats | None, standardize: bool) -> Floats:
     return np.where(square > 0, np.sqrt(square) if standardize else 1.0, np.inf)
 
 
-def _ridge(X: Floats, y: Floats, weight: Floats | None, standardize: bool, **options: Any) -> Floats:
-    """Ridge on centred data, its penalty chosen by cross-validation."""
+def _ridge(
+    X: Floats,
+    y: Floats,
+    weight: Floats | None,
+    standardize: bool,
+    splits: list[tuple[np.ndarray, np.ndarray]] | None = None,
+) -> Floats:
+    """Ridge on centred data (d,), its penalty chosen on the splits, or without them by leaving one row out."""
     scales = _scales(X, weight, standardize)
     Z = X / scales
     size = float((Z**2).sum()) / max(int(np.isfinite(scales).sum()), 1)
     if size == 0.0 or not y.any() or len(y) < 3:
         return np.zeros(X.shape[1])
-    return np.asarray(RidgeCV(ALPHAS * size, **options).fit(Z, y, sample_weight=weight).coef_ / scales)
+    if splits is None:
+        return np.asarray(RidgeCV(ALPHAS * size).fit(Z, y, sample_weight=weight).coef_ / scales)
+    root = np.ones(len(y)) if weight is None else np.sqrt(weight)
+    error = np.zeros(len(ALPHAS))
+    for train, test in splits:
+        share = len(train) / len(y)
+        rest = y[test, None] - Z[test] @ _ridges(
+            Z[train] * root[train, None], y[train] * root[train], ALPHAS * size * share
+        )
+        error += (root[test] ** 2) @ rest**2
+    best = ALPHAS[int(np.argmin(error))] * size
+    return _ridges(Z * root[:, None], y * root, np.array([best]))[:, 0] / scales
+
+
+def _ridges(X: Floats, y: Floats, alphas: Floats) -> Floats:
+    """(d, alphas): the minimisers of |y - Xw|^2 + alpha |w|^2"""
+    U, values, V = np.linalg.svd(X, full_matrices=False)
+    return np.asarray(V.T @ (values[:, None] / (values[:, None] ** 2 + alphas) * (U.T @ y)[:, None]))
 
 
 def _folds(
@@ -81,7 +106,10 @@ def _folds(
             strata[task.rows] = i
     folds = TaskKFold(model.cv, random_state=model.random_state).deal_evenly(strata, groups)
     pairs = [(np.isin(rows, train), np.isin(rows, test)) for train, test in folds]
-    return [(np.flatnonzero(train), np.flatnonzero(test)) for train, test in pairs if train.any() and test.any()]
+    found = [(np.flatnonzero(train), np.flatnonzero(test)) for train, test in pairs if train.any() and test.any()]
+    if not found:
+        raise ValueError(f"{len(rows)} row(s) cannot be dealt out to {model.cv} folds. Use fewer folds or more rows.")
+    return found
 
 
 class RidgePerTaskCV(_Baseline):
@@ -110,8 +138,8 @@ class PooledRidgeCV(_Baseline):
         self.random_state = random_state
 
     def _coefs(self, tasks: list[Task], data: TaskData, groups: Any) -> Floats:
-        options: dict[str, Any] = {"cv": _folds(self, tasks, data, groups), "fit_intercept": False}
-        return np.tile(_ridge(*_stacked(tasks), self.standardize, **options), (len(tasks), 1))
+        splits = _folds(self, tasks, data, groups)
+        return np.tile(_ridge(*_stacked(tasks), self.standardize, splits), (len(tasks), 1))
 
 
 class PooledLassoCV(_Baseline):

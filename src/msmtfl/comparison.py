@@ -469,7 +469,7 @@ class Comparison:
         try:
             import matplotlib.pyplot as plt
         except ImportError as error:
-            raise ImportError("plot needs matplotlib (pip install matplotlib).") from error
+            raise ImportError("plot needs matplotlib: pip install matplotlib, or msmtfl[plots].") from error
         order = np.argsort(-self.nmse)
         if model is None:
             model = next(self.models[k] for k in order[::-1] if self.models[k] != self.reference)

@@ -1,0 +1,258 @@
+"""compare_models and the baselines: the same held-out rows, honest errors, paired uncertainty."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression, RidgeCV
+from sklearn.model_selection import RepeatedKFold
+
+from msmtfl import LassoMTL, LassoMTLCV, TaskKFold, compare_models
+from msmtfl.baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
+from msmtfl.comparison import default_models
+from msmtfl.metrics import nmse
+
+TASKS = np.array(["east", "north", "south"])
+FAST = {"separate": LassoMTL(0.05), "strong": LassoMTL(0.5), "pooled": PooledRidgeCV(cv=3)}
+
+
+def make_data(seed=0, n=24, d=6, same=True, noise=1.0):
+    rng = np.random.default_rng(seed)
+    X, task = rng.standard_normal((3 * n, d)), np.repeat(TASKS, n)
+    W = np.tile(rng.standard_normal(d), (3, 1)) if same else rng.standard_normal((3, d))
+    y = (X * np.repeat(W, n, axis=0)).sum(axis=1) + noise * rng.standard_normal(3 * n)
+    order = rng.permutation(3 * n)
+    return X[order], y[order] + 5.0 * (task[order] == "north"), task[order]
+
+
+def by_hand(model, X, y, task, splits):
+    """Predictions of every row by the model fitted without it."""
+    out = np.full(len(y), np.nan)
+    for train, test in splits:
+        out[test] = clone(model).fit(X[train], y[train], task=task[train]).predict(X[test], task=task[test])
+    return out
+
+
+# ------------------------------------------------------------------ numbers
+
+
+def test_errors_are_those_of_a_loop_by_hand():
+    X, y, task = make_data()
+    splits = list(TaskKFold(4, task=task, random_state=3).split(X))
+    result = compare_models(X, y, task=task, models=FAST, cv=splits)
+    assert result.models == list(FAST)
+    assert result.reference == "separate"
+    for k, model in enumerate(FAST.values()):
+        prediction = by_hand(model, X, y, task, splits)
+        np.testing.assert_allclose(result.nmse_by_task[k], nmse(y, prediction, task=task, average=False))
+        np.testing.assert_allclose(result.nmse[k], nmse(y, prediction, task=task))
+    np.testing.assert_allclose(result.difference, result.nmse - result.nmse[0])
+    assert result.best == result.models[np.argmin(result.nmse)]
+
+
+def test_paired_standard_errors_by_hand():
+    X, y, task = make_data(1)
+    splits = list(TaskKFold(4, task=task, random_state=3).split(X))
+    result = compare_models(X, y, task=task, models=FAST, cv=splits)
+    errors = [(y - by_hand(model, X, y, task, splits)) ** 2 for model in FAST.values()]
+    for i, label in enumerate(TASKS):
+        rows = task == label
+        part = (errors[1][rows] - errors[0][rows]) / y[rows].var()
+        np.testing.assert_allclose(result.difference_by_task[1, i], part.mean())
+        np.testing.assert_allclose(result.se_by_task[1, i], part.std(ddof=1) / np.sqrt(len(part)), rtol=1e-9)
+    assert result.se[0] == 0.0
+    # tasks of equal size: the variance of a mean of three independent means
+    np.testing.assert_allclose(result.se[1], np.sqrt((result.se_by_task[1] ** 2).sum()) / 3, rtol=0.03)
+
+
+def test_groups_are_counted_as_wholes_and_stay_together():
+    X, y, task = make_data(2)
+    X, y, task = (np.concatenate([values, values]) for values in (X, y, task))  # every row twice
+    groups = np.tile(np.arange(len(y) // 2), 2)
+    result = compare_models(X, y, task=task, groups=groups, models=FAST, cv=3)
+    single = compare_models(X, y, task=task, models=FAST, cv=3)
+    assert (result.se[1:] > 1.2 * single.se[1:]).all()
+    once = compare_models(X[: len(y) // 2], y[: len(y) // 2], task=task[: len(y) // 2], models=FAST, cv=3)
+    np.testing.assert_allclose(result.se[1:], once.se[1:], rtol=0.5)
+
+
+def test_a_two_dimensional_y_counts_rows_as_clusters():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 5))
+    Y = X @ rng.standard_normal((5, 3)) + rng.standard_normal((60, 3))
+    copies = np.repeat(Y[:, :1], 3, axis=1)
+    three = compare_models(X, copies, models={"a": LassoMTL(0.05), "b": LassoMTL(0.4)}, cv=3)
+    np.testing.assert_allclose(three.se_by_task[1], three.se_by_task[1, 0])
+    np.testing.assert_allclose(three.se, three.se_by_task[:, 0])  # three copies tell no more than one
+    Y[::4, 1] = np.nan
+    result = compare_models(X, Y, models=FAST, cv=3, leave_one_task_out=True)
+    assert np.isfinite(result.nmse_by_task).all()
+    assert result._of_task.tolist() == [60, 45, 60]
+    assert np.isfinite(result.new_task_nmse).all()
+
+
+def test_rows_held_out_more_than_once_count_once():
+    X, y, task = make_data(3)
+    result = compare_models(X, y, task=task, models=FAST, cv=RepeatedKFold(n_splits=4, n_repeats=3, random_state=0))
+    assert result.n_splits == 12
+    assert result.errors.shape == (3, len(y))
+    once = [(np.arange(36, 72), np.arange(36))]  # rows that are never held out do not count
+    assert compare_models(X, y, task=task, models=FAST, cv=once).errors.shape == (3, 36)
+
+
+def test_weights_count():
+    X, y, task = make_data(4)
+    weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
+    splits = list(TaskKFold(3, task=task, random_state=0).split(X))
+    result = compare_models(X, y, task=task, sample_weight=weight, models=FAST, cv=splits)
+    out = np.full(len(y), np.nan)
+    for train, test in splits:
+        model = LassoMTL(0.05).fit(X[train], y[train], task=task[train], sample_weight=weight[train])
+        out[test] = model.predict(X[test], task=task[test])
+    np.testing.assert_allclose(result.nmse[0], nmse(y, out, task=task, sample_weight=weight))
+
+
+def test_new_tasks_are_predicted_by_the_mean_of_the_others():
+    X, y, task = make_data(5)
+    result = compare_models(X, y, task=task, models=FAST, cv=3, leave_one_task_out=True)
+    rows = task == "south"
+    others = LassoMTL(0.05, unknown_task="mean").fit(X[~rows], y[~rows], task=task[~rows])
+    rest = y[rows] - others.predict(X[rows], task=task[rows])
+    np.testing.assert_allclose(result.new_task_nmse[0, 2], np.mean(rest**2) / y[rows].var())
+    np.testing.assert_allclose(result.new_task_nmse_centred[0, 2], rest.var() / y[rows].var())
+    assert result.summary()["new_task_nmse"].notna().all()
+
+
+# ------------------------------------------------------------------ what it finds
+
+
+def test_equal_tasks_call_for_pooling_and_different_ones_do_not():
+    X, y, task = make_data(6, n=40, d=15, noise=2.0)
+    models = ["lasso", "pooled lasso"]
+    equal = compare_models(X, y, task=task, models=models)
+    assert equal.best == "pooled lasso"
+    assert equal.difference[1] < -2 * equal.se[1]
+    assert "'pooled lasso' is best" in equal.verdict()
+    X, y, task = make_data(6, n=40, d=15, same=False, noise=0.5)
+    different = compare_models(X, y, task=task, models=models)
+    assert different.best == "lasso"
+    assert different.loses[1].all()
+    assert "'lasso' is best" in different.verdict()
+    assert "clearly worse" in different.verdict()
+
+
+def test_defaults_hold_the_papers_models_and_the_first_tries():
+    names = ["lasso", "l12", "dirty", "msmtfl", "ridge per task", "pooled lasso", "pooled ridge"]
+    assert list(default_models()) == names
+    X, y, task = make_data(7, n=15, d=4)
+    result = compare_models(X, y, task=task, cv=2, inner_cv=2)
+    assert result.models == names
+    assert np.isfinite(result.nmse).all()
+
+
+def test_threads_do_not_change_the_result():
+    X, y, task = make_data(8)
+    one, two = (compare_models(X, y, task=task, models=FAST, cv=3, n_jobs=n_jobs) for n_jobs in (1, 2))
+    np.testing.assert_array_equal(one.errors, two.errors)
+
+
+def test_tables_in_and_out(capsys):
+    X, y, task = make_data(9)
+    table = pd.DataFrame(X, columns=list("abcdef")).assign(hospital=task)
+    result = compare_models(table, pd.Series(y), task_column="hospital", models=FAST, cv=3, verbose=True)
+    assert "fits" in capsys.readouterr().err
+    np.testing.assert_allclose(result.nmse, compare_models(X, y, task=task, models=FAST, cv=3).nmse)
+    frame = result.to_frame()
+    assert len(frame) == 9
+    assert {"model", "task", "n", "nmse", "difference", "se", "gains", "loses"} <= set(frame)
+    assert result.summary()["nmse"].is_monotonic_increasing
+    assert str(result).count("\n") == 5
+    again = pickle.loads(pickle.dumps(result))
+    np.testing.assert_array_equal(again.nmse, result.nmse)
+
+
+def test_a_task_with_constant_targets_is_left_out():
+    X, y, task = make_data(10)
+    y[task == "east"] = 3.0
+    result = compare_models(X, y, task=task, models=FAST, cv=3)
+    assert np.isnan(result.nmse_by_task[:, 0]).all()
+    assert np.isfinite(result.nmse).all()
+
+
+@pytest.mark.parametrize("labels", [TASKS, np.array([f"task {i}" for i in range(60)])], ids=["few", "many"])
+def test_figure(labels):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    rng = np.random.default_rng(0)
+    task = np.repeat(labels, 6)
+    X = rng.standard_normal((len(task), 3))
+    result = compare_models(X, X[:, 0] + rng.standard_normal(len(task)), task=task, models=FAST, cv=2)
+    figure = result.plot("strong")
+    assert len(figure.axes) == 2
+    figure.canvas.draw()
+    with pytest.raises(ValueError, match="no model 'weak'"):
+        result.plot("weak")
+
+
+# ------------------------------------------------------------------ baselines
+
+
+def test_ridge_per_task_is_ridge():
+    X, y, task = make_data(11)
+    model = RidgePerTaskCV().fit(X, y, task=task)
+    rows = task == "north"
+    size = ((X[rows] - X[rows].mean(axis=0)) ** 2).sum() / X.shape[1]
+    one = RidgeCV(np.geomspace(1e-4, 1e4, 33) * size).fit(X[rows], y[rows])
+    np.testing.assert_allclose(model.coef_[1], one.coef_)
+    np.testing.assert_allclose(model.intercept_[1], one.intercept_)
+
+
+def test_ridge_per_task_does_not_interpolate_noise():
+    """Centred rows sum to 0: leaving one out of them, with more features than rows, would tell it from the others."""
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((60, 80)), np.repeat([0, 1], 30)
+    for model in (RidgePerTaskCV(), PooledRidgeCV()):
+        assert np.abs(model.fit(X, rng.standard_normal(60), task=task).coef_).max() < 0.1
+
+
+@pytest.mark.parametrize("model", [PooledRidgeCV(), PooledLassoCV()], ids=["ridge", "lasso"])
+def test_pooled_models_have_one_slope_and_many_intercepts(model):
+    X, y, task = make_data(12, noise=0.01)
+    model = clone(model).fit(X, y, task=task)
+    assert (model.coef_ == model.coef_[0]).all()
+    dummies = np.column_stack([X, task == "east", task == "north", task == "south"])
+    best = LinearRegression(fit_intercept=False).fit(dummies, y)
+    np.testing.assert_allclose(model.coef_[0], best.coef_[:6], atol=0.01)
+    np.testing.assert_allclose(model.intercept_, best.coef_[6:], atol=0.01)
+
+
+@pytest.mark.parametrize("model", [RidgePerTaskCV(), PooledRidgeCV(), PooledLassoCV()])
+def test_baselines_refuse_what_is_not_finite(model):
+    X, y, task = make_data(14)
+    X[5, 2] = np.nan
+    with pytest.raises(ValueError, match=r"NaN.*x2"):
+        model.fit(X, y, task=task)
+
+
+# ------------------------------------------------------------------ bad input
+
+
+def test_bad_input_is_named():
+    X, y, task = make_data(13)
+    for options, words in [
+        ({"models": ["lasso", "lars"]}, "unknown model.*'lars'"),
+        ({"models": ["lasso"]}, "at least two models"),
+        ({"models": FAST, "reference": "lasso"}, "reference='lasso' is not among"),
+        ({"models": FAST, "cv": 30}, "task 'east'"),
+        ({"models": FAST, "groups": [1, 2]}, "groups has 2 entries"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            compare_models(X, y, task=task, **options)
+    with pytest.raises(TypeError, match="no fit and predict"):
+        compare_models(X, y, task=task, models={"a": LassoMTLCV(), "b": 3})
+    with pytest.raises(ValueError, match="at least two tasks"):
+        compare_models(X, y, models=FAST, leave_one_task_out=True)
+    with pytest.raises(ValueError, match="all tasks are constant"):
+        compare_models(X, np.ones(len(y)), task=task, models=FAST)
