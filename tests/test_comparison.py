@@ -256,3 +256,74 @@ def test_bad_input_is_named():
         compare_models(X, y, models=FAST, leave_one_task_out=True)
     with pytest.raises(ValueError, match="all tasks are constant"):
         compare_models(X, np.ones(len(y)), task=task, models=FAST)
+
+
+# ------------------------------------------------------------------ uncertainty, honestly
+
+
+class Fixed:
+    """A model that predicts a column of X: nothing is fitted, so that errors are as simulated."""
+
+    def __init__(self, column=0):
+        self.column = column
+
+    def get_params(self, deep=True):
+        return {"column": self.column}
+
+    def set_params(self, **params):
+        self.column = params.get("column", self.column)
+        return self
+
+    def fit(self, X, y, task=None):
+        return self
+
+    def predict(self, X, task=None):
+        return X[:, self.column]
+
+
+def test_standard_errors_cover_in_simulation():
+    """Forty tasks of two groups of five equal rows each: what counts is the spread between groups."""
+    rng = np.random.default_rng(0)
+    task, groups = np.repeat(np.arange(40), 10), np.repeat(np.arange(80), 5)
+    train = np.arange(400) % 2 == 0
+    cv = [(np.flatnonzero(train), np.flatnonzero(~train)), (np.flatnonzero(~train), np.flatnonzero(train))]
+    differences, errors = [], []
+    for _ in range(60):
+        X = np.repeat(rng.standard_normal((80, 2)), 5, axis=0)
+        y = np.tile([0.0, 1.0], 200)  # a variance of 1/4 in every task
+        result = compare_models(X, y, task=task, groups=groups, models={"a": Fixed(0), "b": Fixed(1)}, cv=cv)
+        differences.append(result.difference[1])
+        errors.append(result.se[1])
+    assert np.mean(errors) == pytest.approx(np.std(differences), rel=0.25)
+    assert np.mean(np.abs(differences) < 2 * np.array(errors)) >= 0.85
+
+
+def test_a_task_with_one_row_held_out_has_no_verdict():
+    X, y, task = make_data(15)
+    single = np.flatnonzero(task == "east")[0]
+    rest = np.flatnonzero(task != "east")
+    test = np.append(rest[:20], single)
+    result = compare_models(X, y, task=task, models=FAST, cv=[(np.setdiff1d(np.arange(len(y)), test), test)])
+    assert np.isnan(result.se_by_task[:, 0]).all()
+    assert not (result.gains | result.loses)[:, 0].any()
+    assert np.isfinite(result.se).all()
+
+
+def test_a_prediction_that_is_not_finite_is_named():
+    X, y, task = make_data(16)
+    X = np.column_stack([X, np.full(len(y), 1e200)])
+    with pytest.raises(ValueError, match="model 'b' predicts NaN or infinity"):
+        compare_models(X, y, task=task, models={"a": Fixed(0), "b": Blank()}, cv=3)
+
+
+class Blank(Fixed):
+    def predict(self, X, task=None):
+        return np.full(len(X), np.nan)
+
+
+def test_models_made_for_a_task_column_take_part():
+    X, y, task = make_data(17)
+    table = pd.DataFrame(X, columns=list("abcdef")).assign(hospital=task)
+    models = {"a": LassoMTL(0.05, task_column="hospital"), "b": LassoMTL(0.5, task_column="hospital")}
+    result = compare_models(table, y, task_column="hospital", models=models, cv=3)
+    assert np.isfinite(result.nmse).all()

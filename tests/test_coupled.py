@@ -778,3 +778,46 @@ def test_one_task_without_labels(estimator):
     np.testing.assert_allclose(model.coef_, lasso.coef_, rtol=0, atol=1e-9)
     if estimator is DirtyMTLCV:
         assert model.coef_shared_.shape == (D,)
+
+
+# ------------------------------------------------------------------ what reviewers found
+
+
+def test_columns_that_fetch_gram_rows_do_not_race():
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((120, 300)), np.repeat([0, 1, 2], 40)
+    y = X[:, :5].sum(axis=1) + rng.standard_normal(120)
+    options = {"lams": 6, "lam_min_ratio": 0.1, "cv": 2, "memory_budget": 2e5}  # far less than a whole Gram matrix
+    one, four = (DirtyMTLCV(n_jobs=n_jobs, **options).fit(X, y, task=task) for n_jobs in (1, 4))
+    np.testing.assert_allclose(one.cv_results_["mean_test_score"], four.cv_results_["mean_test_score"], rtol=1e-6)
+
+
+@pytest.mark.parametrize("model", [L12MTL(0.1), DirtyMTL(0.1, 0.2)], ids=["l12", "dirty"])
+def test_a_warm_start_on_constant_targets_gives_zeros(model):
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((60, 5)), np.repeat([0, 1], 30)
+    model = clone(model).set_params(warm_start=True)
+    assert model.fit(X, X[:, 0], task=task).coef_.any()
+    assert not model.fit(X, np.zeros(60), task=task).coef_.any()
+
+
+def test_reasons_and_certificates_tell_convex_from_not():
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((60, 5)), np.repeat([0, 1], 30)
+    y = X[:, 0] + 0.1 * rng.standard_normal(60)
+    convex = L12MTL(0.1).fit(X, y, task=task)
+    assert "convex, one stage" in convex.stopping_reason_
+    assert "the objective is convex" in str(convex.certificate_)
+    capped = L12MTL(0.1, 100.0).fit(X, y, task=task)
+    assert "capped rows repeats" in capped.stopping_reason_
+    assert "non-convex" in str(capped.certificate_)
+    assert L12MTL(0.1, 0.5, max_stages=1).fit(X, y, task=task).stopping_reason_ == "one stage, as asked: max_stages=1"
+
+
+@pytest.mark.parametrize("options", [{"max_iter": 1}, {"max_iter": 2}])
+def test_a_rough_solution_is_not_called_unique(options):
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((60, 5)), np.repeat([0, 1], 30)
+    X[:, 1] = X[:, 0]
+    model = L12MTL(0.01, tol=0.9, **options).fit(X, X[:, 0] + 0.1 * rng.standard_normal(60), task=task)
+    assert not model.certificate_.unique

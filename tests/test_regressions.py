@@ -73,7 +73,7 @@ def test_a_cycle_is_recognised():
     class Alternating:
         """Weights that swap two rows for ever; no concave penalty does this."""
 
-        turn = 0
+        turn, convex = 0, False
 
         def value(self, W):
             return 0.0

@@ -59,7 +59,7 @@ def certify_all(
     of columns are factorised once; a `memo` (any dict) keeps these for the next call on the same design."""
     memo = {} if memo is None else memo
     free = (A == 0.0) & (design.squares > 0) & ((W > 0) | (not positive))
-    losses, gradients, point = _dual_points(design, W, free, memo)
+    losses, gradients, point = dual_points(design, W, free, memo)
     gaps = _gaps(design, W, A, free, losses, point, positive)
     kkts = violations(design, W, A, gradients, positive)
     at_bound = _at_bound(design, W, A, gradients, positive)
@@ -76,7 +76,7 @@ def certify_all(
 
 
 @dataclass(frozen=True)
-class _DualPoints:
+class DualPoints:
     """Residuals r made orthogonal to the un-penalised columns: |r|^2 (solutions,), y'r, X'r (solutions, d), and the
     smallest pivot among these columns."""
 
@@ -86,9 +86,7 @@ class _DualPoints:
     pivots: Floats
 
 
-def _dual_points(
-    design: Design, W: Floats, free: np.ndarray, memo: dict[Any, Any]
-) -> tuple[Floats, Floats, _DualPoints]:
+def dual_points(design: Design, W: Floats, free: np.ndarray, memo: dict[Any, Any]) -> tuple[Floats, Floats, DualPoints]:
     """|y - Xw|^2 and gradients at the rows of W, and the dual points made of them."""
     y = design.target
     if y is None:
@@ -105,7 +103,7 @@ def _dual_points(
         of_projected = gradients.copy()
         of_projected[moved] = design.correlate(projected[moved].T).T
     losses = np.einsum("sr,sr->s", projected, projected)
-    points = _DualPoints(losses, projected @ y, of_projected, pivots)
+    points = DualPoints(losses, projected @ y, of_projected, pivots)
     return np.einsum("sr,sr->s", residuals, residuals), gradients, points
 
 
@@ -141,7 +139,7 @@ def project(design: Design, r: Floats, columns: Ints, memo: dict[Any, Any]) -> t
     return r, float(pivots[independent].min())
 
 
-def _dual_points_from_statistics(design: Design, W: Floats, free: np.ndarray) -> tuple[Floats, Floats, _DualPoints]:
+def _dual_points_from_statistics(design: Design, W: Floats, free: np.ndarray) -> tuple[Floats, Floats, DualPoints]:
     """The same without rows: r = y - Xv for the v that minimises over the un-penalised entries."""
     gradients = np.array([design.gradient(w) for w in W])
     V, pivots, of_dual = W.copy(), np.ones(len(W)), gradients.copy()
@@ -155,12 +153,12 @@ def _dual_points_from_statistics(design: Design, W: Floats, free: np.ndarray) ->
         of_dual[s] = design.gradient(V[s])
         of_dual[s, columns] = 0.0
     losses = np.array([design.loss(v) for v in V])
-    points = _DualPoints(losses, losses + np.einsum("sj,sj->s", V, of_dual), of_dual, pivots)
+    points = DualPoints(losses, losses + np.einsum("sj,sj->s", V, of_dual), of_dual, pivots)
     return np.array([design.loss(w) for w in W]), gradients, points
 
 
 def _gaps(
-    design: Design, W: Floats, A: Floats, free: np.ndarray, losses: Floats, point: _DualPoints, positive: bool
+    design: Design, W: Floats, A: Floats, free: np.ndarray, losses: Floats, point: DualPoints, positive: bool
 ) -> Floats:
     """P(w) - D(r) for feasible multiples r of the projected residuals, plus what rounding may hide of it.
 
@@ -204,11 +202,20 @@ def violations(design: Design, W: Floats, A: Floats, gradients: Floats, positive
 def _at_bound(design: Design, W: Floats, A: Floats, gradients: Floats, positive: bool) -> np.ndarray:
     """(solutions, d) bool: features whose gradient is at its bound, within EQUICORRELATION (a share of the bound)."""
     length = np.sqrt(design.squares)
-    noise = 1e-12 * np.sqrt(design.yy) + 1e-13 * (np.abs(W) @ length)  # of a gradient, per length of its column
-    slack = EQUICORRELATION * A + np.outer(noise, length)
+    slack = EQUICORRELATION * A + np.outer(gradient_noise(design, W), length)
     with np.errstate(invalid="ignore"):
         reached = (gradients if positive else np.abs(gradients)) >= A - slack
     return (reached & (length > 0) & np.isfinite(A)) | (W != 0.0)
+
+
+def gradient_noise(design: Design, W: Floats) -> Floats:
+    """(solutions,): what rounding leaves open of a gradient, per length of its column"""
+    return np.asarray(1e-12 * np.sqrt(design.yy) + 1e-13 * (np.abs(W) @ np.sqrt(design.squares)))
+
+
+def rank_margin(k: int) -> float:
+    """What rounding leaves open of the eigenvalues of a correlation matrix of k columns"""
+    return 1e-14 * k**2 + 1e-12
 
 
 def independence(design: Design, E: Ints) -> tuple[bool, Ints]:
@@ -226,7 +233,7 @@ def independence(design: Design, E: Ints) -> tuple[bool, Ints]:
     else:
         X = X / length[E]
         G = X.T @ X
-    margin = 1e-14 * E.size**2 + 1e-12
+    margin = rank_margin(E.size)
     try:
         if E.size <= design.order:
             cholesky(G - margin * np.eye(E.size))
@@ -294,6 +301,7 @@ class Certificate:
     monotone : whether the objective never rose over the stages
     ambiguous : {task: feature names} of the last stage where uniqueness could not be certified
     tol : the gap that the fit was asked to reach
+    convex : whether the objective is convex, so that its minimum is what was found
     """
 
     dual_gap: float
@@ -303,6 +311,7 @@ class Certificate:
     monotone: bool
     ambiguous: dict[Any, list[str]]
     tol: float
+    convex: bool = False
 
     @property
     def optimal(self) -> bool:
@@ -313,14 +322,18 @@ class Certificate:
         lines = [
             f"{'solved' if self.optimal else 'NOT solved'}: relative duality gap {self.dual_gap:.1e} (tolerance "
             f"{self.tol:.0e}), optimality violation {self.kkt:.1e}",
-            f"{'critical point' if self.critical <= CRITICAL else 'not a critical point'} of the non-convex objective: "
-            f"residual {self.critical:.1e}",
-            "objective never rose over the stages" if self.monotone else "the objective rose in a stage",
         ]
-        if self.unique:
-            lines.append("unique: the solution of every stage is the only one")
+        if self.convex:
+            lines.append("the objective is convex: no other solution has a smaller one")
         else:
-            lines.append("uniqueness not certified" + (":" if self.ambiguous else " in an earlier stage"))
+            critical = "critical point" if self.critical <= CRITICAL else "not a critical point"
+            lines.append(f"{critical} of the non-convex objective: residual {self.critical:.1e}")
+            lines.append("objective never rose over the stages" if self.monotone else "the objective rose in a stage")
+        if self.unique:
+            lines.append(f"unique: the solution{'' if self.convex else ' of every stage'} is the only one")
+        else:
+            earlier = "" if self.convex else " in an earlier stage"
+            lines.append("uniqueness not certified" + (":" if self.ambiguous else earlier))
             for task, names in list(self.ambiguous.items())[:5]:
                 shown = ", ".join(names[:6]) + (f", ... ({len(names)} features)" if len(names) > 6 else "")
                 lines.append(f"  task {task!r}: {shown} can be exchanged without changing the fit")

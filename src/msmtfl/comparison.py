@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.special import stdtrit
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -26,7 +27,8 @@ from .tasks import TaskData, check_weights, read_training
 from .threads import each
 
 REFERENCE = "lasso"  # separate models: what sharing is measured against
-CLEAR = 2.0  # standard errors from which a task counts as one that gains or loses
+CLEAR = 2.0  # standard errors from which the difference of two models counts as clear
+LEVEL = 0.975  # a task gains or loses clearly where a two-sided 95 % interval of its difference excludes 0
 
 
 def default_models(*, cv: int = 5, standardize: bool = False, random_state: Any = 0) -> dict[str, Any]:
@@ -140,7 +142,8 @@ def compare_models(
             return out
 
         results = each(work, jobs, n_jobs, progress.stop)
-    errors, features, seconds = rows.gather([part for part, job in zip(results, jobs, strict=True) if job[0] == "fold"])
+    folds = [part for part, job in zip(results, jobs, strict=True) if job[0] == "fold"]
+    errors, features, seconds = rows.gather(folds, names)
     new = np.array([part for part, job in zip(results, jobs, strict=True) if job[0] == "task"])  # (m, models, 2)
     seen = np.isfinite(errors).all(axis=0)
     if not seen.any():
@@ -215,6 +218,8 @@ class _Rows:
             part = self.weight[used]
             options["sample_weight"] = part if part.ndim == 1 or tasks is None else part[:, tasks]
         model = clone(model)
+        if getattr(model, "task_column", None) is not None:  # labels are given beside X here
+            model.set_params(task_column=None)
         if self.groups is not None and "groups" in inspect.signature(model.fit).parameters:
             options["groups"] = self.groups[used]
         return model.fit(self.data.X[used], y, **options)
@@ -227,22 +232,27 @@ class _Rows:
         seconds = time.perf_counter() - began
         test = np.flatnonzero(split.test & self.data.membership.any(axis=1))
         options = {} if self.labels is None else {"task": self.labels[test]}
-        coef = np.atleast_2d(getattr(fitted, "coef_", np.zeros((1, 1))))
-        return test, fitted.predict(self.data.X[test], **options), int(coef.any(axis=0).sum()), seconds
+        coef = getattr(fitted, "coef_", None)
+        used = np.nan if coef is None else float(np.atleast_2d(coef).any(axis=0).sum())
+        return test, fitted.predict(self.data.X[test], **options), used, seconds
 
-    def gather(self, folds: list[list[tuple[Any, ...]]]) -> tuple[Floats, Floats, Floats]:
+    def gather(self, folds: list[list[tuple[Any, ...]]], names: list[str]) -> tuple[Floats, Floats, Floats]:
         """Squared errors (models, cells), averaged where a row was held out more than once; mean features and seconds."""
         count = len(folds[0])
         total, times = np.zeros((count, len(self.cell_row))), np.zeros(len(self.cell_row))
         target = self.y[self.cell_row, self.cell_task] if self.wide else self.y[self.cell_row]
-        for fold in folds:
+        held = np.zeros((len(folds), len(self.data.X)), dtype=bool)
+        for f, fold in enumerate(folds):
+            held[f, fold[0][0]] = True
             for k, (test, prediction, _, _) in enumerate(fold):
                 every = np.full(self.y.shape, np.nan)
                 every[test] = prediction
                 value = every[self.cell_row, self.cell_task] if self.wide else every[self.cell_row]
-                total[k] += np.nan_to_num((value - target) ** 2)
-                if k == 0:
-                    times += np.isfinite(value)
+                here = held[f][self.cell_row]
+                if not np.isfinite(value[here]).all():
+                    raise ValueError(f"model {names[k]!r} predicts NaN or infinity for a row held out by fold {f}.")
+                total[k, here] += (value[here] - target[here]) ** 2
+            times += held[f][self.cell_row]
         with np.errstate(invalid="ignore"):
             errors = np.where(times > 0, total / times, np.nan)
         features = np.array([[part[2] for part in fold] for fold in folds]).mean(axis=0)
@@ -282,7 +292,8 @@ class Comparison:
 
     Errors are nMSE: a task's mean squared error over the variance of its targets; over tasks they are averaged by size.
     Differences are to the reference model, row by row; their standard errors are of rows (or groups) and do not
-    count how the models would change with other training data. Tasks with constant targets are left out.
+    count how the models would change with other training data. Tasks with constant targets are left out; a task with a
+    single row (group) has no standard error.
 
     Attributes
     ----------
@@ -290,7 +301,8 @@ class Comparison:
     nmse : (models,); nmse_by_task : (models, m), NaN where a task has no error
     difference, se : (models,) nMSE less that of the reference, and its standard error
     difference_by_task, se_by_task : (models, m)
-    gains, loses : (models, m) bool: tasks whose difference is below (above) 0 by two standard errors
+    gains, loses : (models, m) bool: tasks whose difference is clearly below (above) 0: a 95 % interval excludes 0. Of tasks
+        with no real difference some 2.5 % each are expected here by chance
     best : the model with the smallest nMSE
     n_features, seconds : (models,) features used in any task, and time of a fit, averaged over folds
     new_task_nmse, new_task_nmse_centred : (models, m) or None: of tasks left out as a whole, predicted by the mean of the
@@ -355,32 +367,54 @@ class Comparison:
     def difference(self) -> Floats:
         return self._overall(self.difference_by_task)
 
-    def _spread(self, cells: np.ndarray, total: float) -> Floats:
-        """(models,): standard error of the sum of differences over some cells, divided by `total`: clusters as wholes."""
-        centre = np.nan_to_num(self.difference_by_task)[:, self.cell_task[cells]]
-        part = (self._differences[:, cells] - centre) * self._weights[cells]
+    def _clusters_of(self, i: int) -> int:
+        return len(np.unique(self.cell_cluster[(self.cell_task == i) & (self._weights > 0)]))
+
+    @cached_property
+    def _clusters(self) -> np.ndarray:
+        """(m,): how many rows (groups) of each task were held out"""
+        return np.array([self._clusters_of(i) for i in range(len(self.tasks))])
+
+    @cached_property
+    def _influence(self) -> Floats:
+        """(models, cells): weighted differences less their task's mean, widened for having estimated it. A task with a
+        single cluster has no spread of its own: it is compared with the mean over all tasks."""
+        alone = self._clusters < 2
+        centre = np.where(alone, self.difference[:, None], np.nan_to_num(self.difference_by_task))
+        n = np.maximum(self._clusters, 2)
+        factor = np.where(alone, 1.0, np.sqrt(n / (n - 1.0)))
+        return (self._differences - centre[:, self.cell_task]) * self._weights * factor[self.cell_task]
+
+    def _spread(self, cells: np.ndarray) -> Floats:
+        """(models,): root of the sum of squares of clusters' influences, over some cells"""
         clusters, place = np.unique(self.cell_cluster[cells], return_inverse=True)
-        sums = np.array([np.bincount(place.ravel(), row, len(clusters)) for row in part])
-        few = len(clusters) / max(len(clusters) - 1, 1)
-        return np.sqrt(few * (sums**2).sum(axis=1)) / total if total > 0 else np.full(len(part), np.nan)
+        sums = np.array([np.bincount(place.ravel(), row, len(clusters)) for row in self._influence[:, cells]])
+        return np.asarray(np.sqrt((sums**2).sum(axis=1)))
 
     @cached_property
     def se(self) -> Floats:
-        return self._spread(np.arange(len(self.cell_task)), float(self._of_task.sum()))
+        return self._spread(np.arange(len(self.cell_task))) / self._of_task.sum()
 
     @cached_property
     def se_by_task(self) -> Floats:
         order = np.argsort(self.cell_task, kind="stable")
         parts = np.split(order, np.cumsum(np.bincount(self.cell_task, minlength=len(self.tasks)))[:-1])
-        return np.stack([self._spread(part, float(n)) for part, n in zip(parts, self._of_task, strict=True)], axis=1)
+        spread = np.stack([self._spread(part) for part in parts], axis=1)
+        enough = (self._of_task > 0) & (self._clusters > 1)
+        return np.divide(spread, self._of_task, out=np.full(spread.shape, np.nan), where=enough)
+
+    @cached_property
+    def _clear(self) -> Floats:
+        """(m,): standard errors that a 95 % interval reaches to either side, by Student's t"""
+        return np.asarray(stdtrit(np.maximum(self._clusters - 1, 1), LEVEL))
 
     @property
     def gains(self) -> np.ndarray:
-        return self.difference_by_task < -CLEAR * self.se_by_task
+        return self.difference_by_task < -self._clear * self.se_by_task
 
     @property
     def loses(self) -> np.ndarray:
-        return self.difference_by_task > CLEAR * self.se_by_task
+        return self.difference_by_task > self._clear * self.se_by_task
 
     @property
     def best(self) -> str:
@@ -494,7 +528,7 @@ class Comparison:
         place = place[np.isfinite(change[place])]
         colours = [good if self.gains[k, i] else bad if self.loses[k, i] else grey for i in place]
         many = len(place) > 40
-        low, high = change - CLEAR * spread, change + CLEAR * spread
+        low, high = change - self._clear * spread, change + self._clear * spread
         right.hlines(np.arange(len(place)), low[place], high[place], colors=colours, lw=0.8 if many else 1.5)
         right.scatter(change[place], np.arange(len(place)), c=colours, s=10 if many else 28, zorder=3)
         right.axvline(0.0, color=dark, lw=1)
@@ -503,7 +537,7 @@ class Comparison:
             right.set_ylabel(f"{len(place)} tasks, sorted")
         else:
             right.set_yticks(np.arange(len(place)), [str(self.tasks[i]) for i in place])
-        right.set_xlabel(f"nMSE of {model} less that of {self.reference} (bars: two s.e.)")
+        right.set_xlabel(f"nMSE of {model} less that of {self.reference} (bars: 95 %)")
         gain, lose = int(self.gains[k].sum()), int(self.loses[k].sum())
         right.set_title(f"By {model}: {gain} tasks clearly better, {lose} worse", loc="left", color=dark)
         for axis in (left, right):

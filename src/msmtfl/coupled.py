@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from .linear import MultiTaskLinear
 from .model_selection import GridSearch
 from .monitor import Monitor, Progress, one_blas_thread, with_callbacks
 from .penalties import CappedGroups, Dirty, Penalty
-from .problem import LAM_SHARE, Problem
+from .problem import Problem, default_lam
 from .row_surface import (
     DirtyGrid,
     GroupGrid,
@@ -27,7 +26,7 @@ from .row_surface import (
     solve_rows,
 )
 from .rows import CoupledRows
-from .stages import CONVEX, RowStages, Solution, algorithm_1, run_stages
+from .stages import RowStages, Solution, algorithm_1, run_stages
 
 # The points of a grid are solved to this accuracy, with this many goes over the rows; the one chosen as a fit is.
 SEARCH_SETTLED = 1e-10
@@ -37,7 +36,10 @@ SEARCH_ROUNDS = 1000
 class _Coupled(MultiTaskLinear):
     """One fit of a row-coupled model. A model says which penalty (`_penalty`)."""
 
-    def _penalty(self, problem: Problem) -> Penalty:
+    _of_several = "which of them is returned depends on the start"
+
+    def _penalty(self, problem: Problem) -> tuple[Penalty, float]:
+        """The penalty, and the largest of its kind that leaves anything but zeros."""
         raise NotImplementedError
 
     def _most(self) -> int:
@@ -46,7 +48,7 @@ class _Coupled(MultiTaskLinear):
     def _fit(self, X: Any, y: Any, task: Any, sample_weight: Any) -> tuple[Solution, Problem, Any]:
         with one_blas_thread():
             problem = self._pose(X, y, task, sample_weight)
-            penalty = self._penalty(problem)
+            penalty, lam_max = self._penalty(problem)
             rows = CoupledRows(problem.designs, problem.factors, units=problem.units, n_jobs=self.n_jobs)
             previous = self._previous(problem.data)
             if previous is not None:
@@ -60,9 +62,8 @@ class _Coupled(MultiTaskLinear):
                 max_iter=self.max_iter or 0,
                 listener=Monitor(self, self._most(), problem.m),
             )
-        if solution.converged and len(solution.stages) == 1:
-            solution = replace(solution, reason=CONVEX)
         self._store(problem, solution, penalty)
+        self.lam_max_ = lam_max
         return solution, problem, penalty
 
 
@@ -143,10 +144,9 @@ class L12MTL(_Coupled):
     def _most(self) -> int:
         return 1 if np.isinf(self.theta) else self.max_stages
 
-    def _penalty(self, problem: Problem) -> CappedGroups:
-        self.lam_max_ = group_lam_max(problem)
-        lam = _default(self.lam, self.lam_max_)
-        return CappedGroups(lam, float(self.theta), problem.factors)
+    def _penalty(self, problem: Problem) -> tuple[CappedGroups, float]:
+        lam_max = group_lam_max(problem)
+        return CappedGroups(default_lam(self.lam, lam_max), float(self.theta), problem.factors), lam_max
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> L12MTL:
@@ -235,15 +235,15 @@ class DirtyMTL(_Coupled):
         self.unknown_task = unknown_task
         self.n_jobs = n_jobs
 
-    def _penalty(self, problem: Problem) -> Dirty:
+    def _penalty(self, problem: Problem) -> tuple[Dirty, float]:
         given = (self.lam_s, self.lam_b)
         ratio = 1.0 / np.sqrt(problem.m) if None in given else self.lam_s / self.lam_b
-        self.lam_max_ = dirty_lam_max(problem, ratio)
+        lam_max = dirty_lam_max(problem, ratio)
         lam_b = self.lam_b
         if lam_b is None:
-            lam_b = _default(None, self.lam_max_) if self.lam_s is None else self.lam_s / ratio
+            lam_b = default_lam(None, lam_max) if self.lam_s is None else self.lam_s / ratio
         lam_s = ratio * lam_b if self.lam_s is None else self.lam_s
-        return Dirty(float(lam_s), float(lam_b), problem.factors)
+        return Dirty(float(lam_s), float(lam_b), problem.factors), lam_max
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> DirtyMTL:
@@ -275,13 +275,6 @@ def coupled_coef(model: Any, part: Problem) -> Floats:
     return stages[-1]
 
 
-def _default(lam: float | None, lam_max: float) -> float:
-    """The lam asked for, by default a share of lam_max."""
-    if lam is not None:
-        return float(lam)
-    return LAM_SHARE * lam_max if lam_max > 0 else 1.0
-
-
 def _keep_parts(model: Any, penalty: Dirty, solution: Solution) -> None:
     """Dirty's own attributes."""
     model.lam_s_, model.lam_b_ = penalty.lam_s, penalty.lam_b
@@ -299,6 +292,7 @@ class _CoupledSearch(GridSearch):
     """Grids of a row-coupled model."""
 
     _step = "points"
+    _of_several = _Coupled._of_several
 
     def _solve(
         self, problem: Problem, grid: RowGrid, grams: list[Gram], n_jobs: int | None, progress: Progress
@@ -314,13 +308,14 @@ class _CoupledSearch(GridSearch):
             stop=progress.stop,
         )
 
+    def _columns(self, surface: RowSurface, problem: Problem) -> dict[str, np.ndarray]:
+        return super()._columns(surface, problem) | {"finished": surface.finished}
+
     def _refit(self, problem: Problem, surface: RowSurface, k: int, l: int, grams: list[Gram]) -> tuple[Solution, Any]:
         rows = CoupledRows(problem.designs, problem.factors, units=problem.units, grams=grams, n_jobs=self.n_jobs)
         rows.warm(surface.coef(k, l))
         penalty = surface.grid.penalty(k, l, problem.factors)
         solution = run_stages(penalty, RowStages(rows), max_stages=1, tol=self.tol, max_iter=self.max_iter or 0)
-        if solution.converged:
-            solution = replace(solution, reason=CONVEX)
         return solution, penalty
 
 
@@ -328,7 +323,8 @@ class L12MTLCV(_CoupledSearch):
     """L1,2 with lam chosen by cross-validation.
 
     Parameters and attributes are those of :class:`MSMTFLCV` but for theta, max_stages and positive. `lams`, 30 by default,
-    go from the lam_max of :class:`L12MTL` to 1e-2 of it (1e-3 if every task has more samples than features).
+    go from the lam_max of :class:`L12MTL` to 1e-2 of it (1e-3 if every task has more samples than features). In
+    `cv_results_` `finished` is False for points that would have taken (on all data) more than 1,000 goes over the rows.
 
     Examples
     --------
@@ -412,7 +408,8 @@ class DirtyMTLCV(_CoupledSearch):
     ----------
     lam_s_, lam_b_ : the choice
     coef_specific_, coef_shared_ : as for :class:`DirtyMTL`
-    the others : as for :class:`MSMTFLCV`
+    the others : as for :class:`MSMTFLCV`; in `cv_results_` `finished` is False for points that would have taken (on all
+        data) more than 1,000 goes over the rows
 
     Examples
     --------

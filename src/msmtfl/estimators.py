@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from .lasso import Lassos
 from .linear import MultiTaskLinear
 from .monitor import Monitor, one_blas_thread, with_callbacks
 from .penalties import CappedRows
-from .stages import CONVEX, LassoStages, run_stages
+from .stages import LassoStages, run_stages
 from .surface import Surface
 from .tasks import TaskData
 from .walk import regularization_surface
@@ -309,8 +308,6 @@ class LassoMTL(MultiTaskLinear):
                 max_iter=self.max_iter or 0,
                 listener=Monitor(self, 1, problem.m),
             )
-        if solution.converged:
-            solution = replace(solution, reason=CONVEX)
         self._store(problem, solution, penalty, lassos.grams)
         self.lam_, self.lam_max_ = penalty.lam, problem.lam_max
         self._warn(solution, problem)

@@ -1,6 +1,7 @@
 """Gram matrices as far as they are needed: whole, or row by row, under a budget of memory.
 
-A Gram holds nothing but data of one task, so any number of solver states may work on it.
+A Gram holds nothing but data of one task, so any number of solver states may work on it: in turn, or, once it is whole, at
+the same time.
 """
 
 from __future__ import annotations

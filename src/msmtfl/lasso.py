@@ -199,9 +199,13 @@ class Lassos:
             _kernel.solve_all(states, A[at], aim[at], self.units[at], W[at], status[at], rounds[at], max_iter)
             rounds[i] += before - 1
 
-        while status[i] & MISSING and not status[i] & OVERRUN:
+        for _ in range(20 * self.d + 100):  # far more turns than it takes, even if rows must make room for others
+            if not status[i] & MISSING or status[i] & OVERRUN:
+                break
             self.tasks[i].supply(a, n_jobs)
             run()
+        else:
+            status[i] |= OVERRUN
         if not status[i] or status[i] & OVERRUN:
             return
         if status[i] == SLID and not (self.careful and suspicions(design, W[at], A[at])[0] > DOUBT):

@@ -20,7 +20,7 @@ from .lasso import Lassos, least_squares_on
 from .monitor import CallbackSupportMixin
 from .penalties import Penalty
 from .problem import Problem, pose
-from .stages import ASKED, FIRST_ONLY, ONE_STAGE, Solution
+from .stages import ASKED, ONE_STAGE, Solution
 from .tables import check_finite, check_form, match_labels, names_of, read_features, warn_user
 from .tasks import TaskData, read_target, read_training, refuse_infinity
 
@@ -108,11 +108,14 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
                 if features.size
             },
             tol=self.tol,
+            convex=solution.convex,
         )
+
+    _of_several = "the solution nearest the previous stage is returned"  # where coefficients are not unique
 
     def _warn(self, solution: Solution, problem: Problem) -> None:
         last, data = solution.stages[-1], problem.data
-        if not solution.converged and solution.reason not in (ONE_STAGE, FIRST_ONLY, ASKED):
+        if not solution.converged and solution.reason not in (ONE_STAGE, ASKED):
             warn_user(solution.reason + ".", ConvergenceWarning)
         free = problem.factors == 0.0
         free[last.free_rows] = True
@@ -124,8 +127,8 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         if crowded:
             warn_user(
                 f"{int(free.any(axis=1).sum())} rows are un-penalised, but task(s) {names_of(crowded)} have no more "
-                "independent samples than that: their coefficients interpolate (where they are not unique, the solution "
-                "nearest the previous stage is returned). Choose a larger theta or lam.",
+                "independent samples than that: their coefficients interpolate (where they are not unique, "
+                f"{self._of_several}). Choose a larger theta or lam.",
             )
 
     # ------------------------------------------------------------------ using

@@ -28,7 +28,7 @@ from .linear import MultiTaskLinear
 from .monitor import Progress, one_blas_thread, with_callbacks
 from .penalties import CappedRows, Penalty
 from .problem import Problem
-from .stages import CONVEX, REPEATS, LassoStages, Solution, run_stages
+from .stages import REPEATS, LassoStages, Solution, run_stages
 from .surface import Solutions, Surface
 from .threads import count
 from .thresholds import unit
@@ -169,8 +169,6 @@ class StageSearch(GridSearch):
         repeats = surface.ended[k, l] == REPEATS
         most = self._stages() if repeats else int(surface.n_stages[k, l])
         solution = run_stages(penalty, LassoStages(lassos), max_stages=most, tol=self.tol, max_iter=self.max_iter or 0)
-        if solution.converged and self._stages() == 1:
-            solution = replace(solution, reason=CONVEX)
         if not (repeats or solution.converged) and solution.stages[-1].dual_gap <= self.tol:
             solution = replace(solution, reason=surface.ended[k, l])
         self.lams_, self.thetas_ = surface.lams, surface.thetas

@@ -38,6 +38,10 @@ class Penalty(Protocol):
     def free_rows(self, pattern: np.ndarray) -> Ints:
         """The rows that a stage with this pattern leaves un-penalised."""
 
+    @property
+    def convex(self) -> bool:
+        """Whether one stage is all there is."""
+
 
 @dataclass(frozen=True)
 class _Capped:
@@ -50,6 +54,10 @@ class _Capped:
     lam: float
     theta: float
     factors: Floats
+
+    @property
+    def convex(self) -> bool:
+        return bool(np.isinf(self.theta))
 
     def row_norms(self, W: Floats) -> Floats:
         raise NotImplementedError
@@ -97,6 +105,7 @@ class Dirty:
     lam_s: float
     lam_b: float
     factors: Floats
+    convex = True
 
     @cached_property
     def norm(self) -> DirtyNorm:

@@ -70,13 +70,18 @@ class Problem:
 
     def lam(self, lam: float | None) -> float:
         """The lam asked for, by default a share of lam_max."""
-        if lam is not None:
-            return float(lam)
-        return LAM_SHARE * self.lam_max if self.lam_max > 0 else 1.0
+        return default_lam(lam, self.lam_max)
 
     def training(self, keep: np.ndarray) -> Problem:
         """The same problem on some of the rows, keep (N,) bool: with centring and scaling of its own."""
         return replace(self, designs=self.data.training(self.designs, keep))
+
+
+def default_lam(lam: float | None, lam_max: float) -> float:
+    """The lam asked for, by default a share of lam_max."""
+    if lam is not None:
+        return float(lam)
+    return LAM_SHARE * lam_max if lam_max > 0 else 1.0
 
 
 def pose(

@@ -1,4 +1,5 @@
-"""Certificates for problems whose rows couple the tasks (L1,2, Dirty). Nothing here is shared with the solver.
+"""Certificates for problems whose rows couple the tasks (L1,2, Dirty). But for the norms' values nothing here is shared with
+the solver.
 
     primal  P(W) = sum_i kappa_i/2 |y_i - X_i w_i|^2 + sum_j N(w^j),     kappa_i = 2 / (m n_i)
     dual    D(r) = sum_i kappa_i (y_i'r_i - |r_i|^2 / 2)    for rows (kappa_i x_ij'r_i)_i of dual norm <= 1
@@ -16,9 +17,12 @@ import numpy as np
 from numpy.linalg import LinAlgError, cholesky
 from scipy.linalg import solve_triangular
 
-from .certificates import EPS, EQUICORRELATION, project
+from .certificates import EPS, EQUICORRELATION, dual_points, gradient_noise, rank_margin
 from .designs import Design, Floats, Ints
 from .penalties import DirtyNorm, RowNorm
+
+
+ROUGH = 1e-9  # gap or violation beyond which W says nothing about other minimisers
 
 
 @dataclass(frozen=True)
@@ -38,37 +42,28 @@ def certify_rows(designs: Sequence[Design], W: Floats, norm: RowNorm) -> RowCert
     unit = 0.5 * sum(k * design.yy for k, design in zip(kappa, designs, strict=True))
     live = np.array([design.squares > 0 for design in designs]).T & np.isfinite(norm.factors)
     free = norm.free() & live
-    gradients = np.empty_like(W)
-    dual = np.empty_like(W)  # X'r of the dual point
+    gradients, dual, noise = np.empty_like(W), np.empty_like(W), np.empty_like(W)
     primal, fits, losses, hidden = norm.value(W.T), 0.0, 0.0, 0.0
     for i, (design, w, k) in enumerate(zip(designs, W, kappa, strict=True)):
-        gradients[i] = k * design.gradient(w)
-        loss, fit, square, dual[i], pivot = _dual_point(design, w, np.flatnonzero(free[:, i]))
-        dual[i] *= k
-        primal, fits, losses = primal + 0.5 * k * loss, fits + k * fit, losses + k * square
+        loss, gradient, point = dual_points(design, w[None], free[None, :, i], {})
+        gradients[i], dual[i] = k * gradient[0], k * point.gradients[0]
+        primal += 0.5 * k * float(loss[0])
+        fits, losses = fits + k * float(point.fits[0]), losses + k * float(point.losses[0])
         of_y = float(np.sqrt(design.yy))
-        blur = EPS * (of_y + np.abs(w) @ np.sqrt(design.squares))
-        hidden += k * of_y * (blur + EPS * of_y / pivot)
-    broken = bool((W.T[~live & np.isinf(norm.factors)] != 0.0).any())
-    size = norm.dual(np.where(live & ~free, dual.T, 0.0))
+        blur = EPS * (of_y + np.abs(w) @ np.sqrt(design.squares))  # of the residual
+        hidden += k * of_y * (blur + EPS * of_y / float(point.pivots[0]))
+        noise[i] = k * np.sqrt(design.squares) * blur
+    broken = bool((W.T[np.isinf(norm.factors)] != 0.0).any())
+    bound = live & ~free
+    size = norm.dual(np.where(bound, dual.T, 0.0))
     scale = min(1.0, 1.0 / max(float(size.max(initial=0.0)), np.finfo(float).tiny))
-    gap = abs(primal - scale * fits + 0.5 * scale**2 * losses) + hidden
+    steepest = norm.dual(np.where(bound, noise.T, 0.0))[size > 0.9].max(initial=0.0)
+    gap = abs(primal - scale * fits + 0.5 * scale**2 * losses) + hidden + abs(fits) * float(steepest)
     relative = (gap / unit if unit > 0 else float(gap > 0)) if not broken else np.inf
     dependent = _dependent(designs, W, norm, gradients, live, free, kappa)
     kkt = row_violation(designs, W, norm, gradients)
-    return RowCertificate(float(relative), kkt, all(part.size == 0 for part in dependent), dependent)
-
-
-def _dual_point(design: Design, w: Floats, free: Ints) -> tuple[float, float, float, Floats, float]:
-    """|y - Xw|^2; then y'r, |r|^2 and X'r of the residual r made orthogonal to some columns, and their smallest pivot"""
-    residual = design.residual(w)
-    if residual is None or design.target is None:
-        if free.size:
-            raise NotImplementedError("un-penalised entries need rows at hand.")
-        loss, gradient = design.loss(w), design.gradient(w)
-        return loss, loss + float(w @ gradient), loss, gradient, 1.0
-    r, pivot = (residual, 1.0) if free.size == 0 else project(design, residual, free, {})
-    return float(residual @ residual), float(design.target @ r), float(r @ r), design.correlate(r), pivot
+    unique = max(relative, kkt) <= ROUGH and all(part.size == 0 for part in dependent)
+    return RowCertificate(float(relative), kkt, unique, dependent)
 
 
 def row_violation(designs: Sequence[Design], W: Floats, norm: RowNorm, gradients: Floats | None = None) -> float:
@@ -112,17 +107,21 @@ def _dependent(
     m = len(W)
     none = np.empty(0, dtype=np.intp)
     G = np.where(live & ~free, gradients.T, 0.0)
-    at_bound = (norm.dual(G) >= 1.0 - EQUICORRELATION) | W.any(axis=0)
+    parts = [k * np.sqrt(x.squares) * gradient_noise(x, w[None])[0] for x, w, k in zip(designs, W, kappa, strict=True)]
+    noise = np.where(live & ~free, np.array(parts).T, 0.0)  # of the gradient
+    slack = EQUICORRELATION + norm.dual(noise)
+    at_bound = (norm.dual(G) >= 1.0 - slack) | W.any(axis=0)
     alone = free.copy()
     f = np.where(np.isfinite(norm.factors) & (norm.factors > 0), norm.factors, 1.0)
     if isinstance(norm, DirtyNorm):
         size = np.abs(G) / f / norm.lam_s
-        tied_rows = np.abs(G / f).sum(axis=1) >= norm.lam_b * (1.0 - EQUICORRELATION)
-        at_zero = (size <= EQUICORRELATION) & tied_rows[:, None]
-        alone |= ((size >= 1.0 - EQUICORRELATION) | at_zero) & at_bound[:, None] & live
+        close = EQUICORRELATION + noise / f / norm.lam_s
+        tied_rows = np.abs(G / f).sum(axis=1) >= norm.lam_b * (1.0 - slack)
+        at_zero = (size <= close) & tied_rows[:, None]
+        alone |= ((size >= 1.0 - close) | at_zero) & at_bound[:, None] & live
         along = np.where(live & tied_rows[:, None], np.sign(G) / f, 0.0)
-        along[np.abs(size) <= EQUICORRELATION] = 0.0
-        inside = (size > EQUICORRELATION) & (size < 1.0 - EQUICORRELATION)
+        along[size <= close] = 0.0
+        inside = (size > close) & (size < 1.0 - close)
         moving = tied_rows & inside.any(axis=1)  # with none inside, the level is not tied to any entry
     else:
         along, moving = G / f**2, at_bound & (np.abs(G).max(axis=1, initial=0.0) > 0)
@@ -145,7 +144,7 @@ def _dependent(
             try:
                 if a > design.order:
                     raise LinAlgError
-                factor = cholesky(Q[:a, :a] - (1e-14 * a**2 + 1e-12) * np.eye(a))
+                factor = cholesky(Q[:a, :a] - rank_margin(a) * np.eye(a))
                 inner = solve_triangular(factor, B, lower=True)
                 M -= inner.T @ inner
             except LinAlgError:
@@ -154,7 +153,7 @@ def _dependent(
     if not any(part.size for part in alone_lost) and rows.size:
         root = np.sqrt(np.where(size_of > 0, size_of, 1.0))
         try:
-            cholesky(M / np.outer(root, root) - (1e-14 * len(rows) ** 2 + 1e-11) * np.eye(len(rows)))
+            cholesky(M / np.outer(root, root) - 10.0 * rank_margin(len(rows)) * np.eye(len(rows)))
         except LinAlgError:
             return tuple(rows[along[rows, i] != 0.0] for i in range(m))
     return tuple(alone_lost)

@@ -11,7 +11,7 @@ import numpy as np
 
 from .certificates import loss_of
 from .designs import Floats, Ints
-from .gram import Gram
+from .gram import Gram, gram_caches
 from .grids import read_lams, read_ratios
 from .penalties import CappedGroups, Dirty, DirtyNorm, GroupNorm
 from .problem import Problem
@@ -93,7 +93,7 @@ def group_grid(problem: Problem, lams: Any = 30, lam_min_ratio: float | None = N
 
 def dirty_grid(problem: Problem, lams: Any = 30, ratios: Any = None, lam_min_ratio: float | None = None) -> DirtyGrid:
     """lam_b as an array, the same for all ratios, or that many for each ratio from its own lam_max down. Ratios lam_s /
-    lam_b below 1/m are left out: they all are the lasso, as 1/m is."""
+    lam_b below 1/m are replaced by 1/m: they all are the lasso."""
     found = read_ratios(DIRTY_RATIOS if ratios is None else ratios)
     if ratios is None:
         found = np.append(found, 1.0 / problem.m)
@@ -186,12 +186,16 @@ def solve_rows(
     tick: Callable[[float], None] = lambda part: None,
     stop: Callable[[], None] | None = None,
 ) -> RowSurface:
-    """Every column of the grid from its largest parameter down, each solve from the one before; columns on threads."""
+    """Every column of the grid from its largest parameter down, each solve from the one before. Columns run on threads where
+    whole Gram matrices are at hand; otherwise in turn, so that they can fetch rows."""
+    grams = gram_caches(problem.designs, reuse=True, n_jobs=n_jobs) if grams is None else grams
+    whole = all(gram.whole is not None for gram in grams)
     strength = next(iter(grid.parameters.values()))
     none = np.empty(0, dtype=np.intp)
 
     def path(l: int) -> dict[int, Solved]:
-        rows = CoupledRows(problem.designs, problem.factors, units=problem.units, grams=grams)
+        inner = None if whole else n_jobs
+        rows = CoupledRows(problem.designs, problem.factors, units=problem.units, grams=grams, n_jobs=inner)
         out = {}
         for k in np.argsort(-strength[:, l], kind="stable").tolist():
             norm = grid.penalty(k, l, problem.factors).weights(np.zeros(problem.d, dtype=bool))
@@ -202,7 +206,7 @@ def solve_rows(
         return out
 
     K, L = grid.shape
-    columns = each(path, range(L), n_jobs, stop)
+    columns = each(path, range(L), n_jobs if whole else None, stop)
     return RowSurface(
         tasks=problem.data.labels,
         features=problem.data.features,

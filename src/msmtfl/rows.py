@@ -31,9 +31,10 @@ LOOSE = 1e-6  # the same, while rows still join
 EPOCHS = 4  # times at least that the rows are gone over before a Newton step
 ROUNDS = 20000  # times at most that they are gone over
 BATCHED = 48  # matrices up to this order are inverted together
+STACKED = 2**22  # entries of whole Gram matrices up to which they are kept side by side as well
 LARGEST = 2**25  # entries of all tasks' blocks beyond which no Newton step is made
 RIDGE = 1e-10  # relative: what keeps a singular system solvable; a step that does not descend is not taken
-ZERO, TIED, BELOW, ABOVE = (_row_kernel.PATTERN[name] for name in ("ZERO", "TIED", "BELOW", "ABOVE"))
+TIED, BELOW, ABOVE = (_row_kernel.PATTERN[name] for name in ("TIED", "BELOW", "ABOVE"))
 
 
 @dataclass
@@ -92,7 +93,7 @@ class CoupledRows:
             self.grams = [grams[i] for i in firsts]
         self.groups = [np.flatnonzero(self.which == g) for g in range(len(firsts))]
         self.stack: Floats | None = None  # (groups, d, d)
-        if all(gram.whole is not None for gram in self.grams) and len(firsts) * self.d**2 <= LARGEST:
+        if all(gram.whole is not None for gram in self.grams) and len(firsts) * self.d**2 <= STACKED:
             self.stack = np.array([gram.whole for gram in self.grams])
         self.W = np.zeros((self.d, self.m))
         self.T = np.zeros(self.d)
@@ -171,6 +172,8 @@ class CoupledRows:
         always = ((a == 0.0) & self.H.any(axis=1)) | ((self.F == 0.0) & (self.H > 0.0)).any(axis=1)
         over, left, total = np.empty(self.d), max_iter or ROUNDS, 0
         self.finished = self.scale == 0.0
+        if self.finished:
+            self.W, self.T, self.G = np.zeros((self.d, self.m)), np.zeros(self.d), self.C
         rows: Ints = np.empty(0, dtype=np.intp)
         accuracy = np.inf  # of W on the rows at hand
         while total < left and not self.finished:

@@ -28,9 +28,8 @@ REPEATS = "converged: the set of capped rows repeats, so W is a critical point"
 CYCLES = "stopped: the sets of capped rows run in a cycle. Try another theta or lam"
 LIMIT = "stopped: max_stages={} reached before the set of capped rows repeated. Raise max_stages to go on"
 ASKED = "stopped: a callback asked to"
-ONE_STAGE = "one stage: the lasso"
 CONVEX = "converged: the problem is convex, one stage solves it"
-FIRST_ONLY = "one stage, as asked: max_stages=1"
+ONE_STAGE = "one stage, as asked: max_stages=1"
 CROWDED = (
     "stopped: the next stage would leave more features un-penalised than there are independent samples in most tasks. "
     "Choose a larger theta or lam"
@@ -70,6 +69,7 @@ class Solution:
     converged: bool
     reason: str
     critical: float
+    convex: bool
 
 
 class Listener:
@@ -189,12 +189,13 @@ def run_stages(
 
     start = np.zeros((len(designs), designs[0].d)) if start is None else start
     reason = algorithm_1(lambda W: penalty.pattern(W.T), solve, start, max_stages)
-    if reason == ONE_STAGE and len(stages[0].free_rows):
-        reason = FIRST_ONLY
     listener.end()
+    converged = reason == REPEATS
+    if converged and penalty.convex:
+        reason = CONVEX
     last = stages[-1].coef
     critical = solver.violation(penalty.weights(penalty.pattern(last.T)), last)
-    return Solution(tuple(stages), reason == REPEATS, reason, critical)
+    return Solution(tuple(stages), converged, reason, critical, penalty.convex)
 
 
 # ------------------------------------------------------------------ solvers of stages

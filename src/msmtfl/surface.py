@@ -17,7 +17,7 @@ from .certificates import AT_ONCE, certify_all, relative_gap
 from .designs import Design, Floats, Ints
 from .penalties import CappedRows
 from .problem import Problem
-from .stages import INEXACT, REPEATS
+from .stages import CONVEX, INEXACT, REPEATS
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Solutions:
         return self._by_task[i]
 
     def coef(self, k: int, l: int) -> Floats:
-        """(m, d): coefficients at lams[k] and thetas[k, l], in the data's units."""
+        """(m, d): coefficients at point (k, l) of the grid, in the data's units."""
         return self.coefs([self.last[k, l]])[0]
 
     def sparse_coef(self, k: int, l: int) -> sparse.csr_array:
@@ -200,7 +200,9 @@ class Surface(Solutions):
 
     @cached_property
     def stopping_reason(self) -> np.ndarray:
-        return np.where((self.ended == REPEATS) & ~self.converged, INEXACT.format(self.tol), self.ended)
+        inexact = (self.ended == REPEATS) & ~self.converged
+        convex = self.converged & np.isinf(self.thetas)
+        return np.where(inexact, INEXACT.format(self.tol), np.where(convex, CONVEX, self.ended))
 
     @cached_property
     def n_stages(self) -> Ints:
