@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.linear_model import LinearRegression, RidgeCV
+from sklearn.linear_model import LinearRegression, Ridge, RidgeCV
 from sklearn.model_selection import RepeatedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from msmtfl import LassoMTL, LassoMTLCV, TaskKFold, compare_models
 from msmtfl.baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
@@ -176,7 +178,8 @@ def test_tables_in_and_out(capsys):
 def test_a_task_with_constant_targets_is_left_out():
     X, y, task = make_data(10)
     y[task == "east"] = 3.0
-    result = compare_models(X, y, task=task, models=FAST, cv=3)
+    with pytest.warns(UserWarning, match="targets of task.*'east' are constant"):
+        result = compare_models(X, y, task=task, models=FAST, cv=3)
     assert np.isnan(result.nmse_by_task[:, 0]).all()
     assert np.isfinite(result.nmse).all()
 
@@ -250,12 +253,61 @@ def test_bad_input_is_named():
     ]:
         with pytest.raises(ValueError, match=words):
             compare_models(X, y, task=task, **options)
-    with pytest.raises(TypeError, match="no fit and predict"):
+    with pytest.raises(TypeError, match="must be an estimator with fit and predict"):
         compare_models(X, y, task=task, models={"a": LassoMTLCV(), "b": 3})
     with pytest.raises(ValueError, match="at least two tasks"):
         compare_models(X, y, models=FAST, leave_one_task_out=True)
     with pytest.raises(ValueError, match="all tasks are constant"):
         compare_models(X, np.ones(len(y)), task=task, models=FAST)
+
+
+def test_models_that_cannot_take_part_are_named():
+    X, y, task = make_data(18)
+    for model in (Ridge(), make_pipeline(StandardScaler(), Ridge())):
+        with pytest.raises(TypeError, match=r"model 'b'.*transform X beforehand|model 'b'.*does not say"):
+            compare_models(X, y, task=task, models={"a": LassoMTL(0.1), "b": model})
+    with pytest.raises(ValueError, match="'lasso' is listed twice"):
+        compare_models(X, y, task=task, models=["lasso", "lasso"])
+    with pytest.raises(TypeError, match="names of models must be text"):
+        compare_models(X, y, task=task, models={1: LassoMTL(0.1), 2: LassoMTL(0.2)})
+    with pytest.raises(ValueError, match=r"task 'east' has \d+ row\(s\) to train on in fold 0, fewer than inner_cv=20"):
+        compare_models(X, y, task=task, inner_cv=20)
+    table = pd.DataFrame(X, columns=list("abcdef")).assign(hospital=task)
+    table.loc[7, "c"] = np.nan
+    with pytest.raises(ValueError, match="'c', row 7"):
+        compare_models(table, y, task_column="hospital")
+
+
+@pytest.mark.parametrize("model", [PooledRidgeCV(), PooledLassoCV()], ids=["ridge", "lasso"])
+def test_pooled_models_do_not_interpolate_noise(model):
+    """Rows centred before the inner folds tell those held out: with fewer rows than features nothing would be penalised."""
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((50, 200)), np.repeat(np.arange(10), 5)
+    assert clone(model).fit(X, rng.standard_normal(50), task=task).score(X, X[:, 0], task=task) < 0.2
+    fitted = clone(model).fit(X, rng.standard_normal(50), task=task)
+    assert (X @ fitted.coef_[0]).var() < 0.3
+
+
+def test_ridge_per_task_keeps_groups_together():
+    rng = np.random.default_rng(0)
+    copies = np.repeat(np.arange(40), 3)  # three near copies of every row
+    X = rng.standard_normal((40, 60))[copies] + 0.01 * rng.standard_normal((120, 60))
+    y, task = rng.standard_normal(40)[copies], copies // 20
+    alone = RidgePerTaskCV().fit(X, y, task=task)
+    together = RidgePerTaskCV().fit(X, y, task=task, groups=copies)
+    assert np.abs(together.coef_).max() < 0.5 * np.abs(alone.coef_).max()
+
+
+def test_figure_shows_names_as_they_are():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    X, y, task = make_data(19)
+    labels = np.array(["$5k-$10k", r"$\frac$", "a" * 200])[np.unique(task, return_inverse=True)[1]]
+    models = {r"$\lambda_{bad$": LassoMTL(0.05), "b": LassoMTL(0.5)}
+    figure = compare_models(X, y, task=labels, models=models, cv=3).plot()
+    figure.canvas.draw()
+    with pytest.raises(ValueError, match="axes must be two"):
+        compare_models(X, y, task=task, models=FAST, cv=3).plot(axes=figure.axes[0])
 
 
 # ------------------------------------------------------------------ uncertainty, honestly

@@ -685,9 +685,11 @@ def test_default_ratios_end_with_the_lasso(m, expected):
 
 
 def test_ratios_below_the_lasso_are_replaced_by_it():
-    model = search(DirtyMTLCV, ratios=[0.1, 1.0, 0.01, 0.25])
-    ratios = (model.surface_.parameters["lam_s"] / model.surface_.parameters["lam_b"])[0]
-    np.testing.assert_allclose(ratios, [1.0, 0.25], rtol=1e-12)
+    """On a grid made for each ratio; values of lam_b that were given stay, and with them what lam_s is."""
+    for lams, expected in [(3, [1.0, 0.25]), ([0.5, 0.1], [1.0, 0.25, 0.1, 0.01])]:
+        model = search(DirtyMTLCV, ratios=[0.1, 1.0, 0.01, 0.25, 3.0], lams=lams)
+        ratios = (model.surface_.parameters["lam_s"] / model.surface_.parameters["lam_b"])[0]
+        np.testing.assert_allclose(ratios, expected, rtol=1e-12)
 
 
 def test_the_last_default_ratio_scores_as_the_lasso_does():
@@ -812,6 +814,30 @@ def test_reasons_and_certificates_tell_convex_from_not():
     assert "capped rows repeats" in capped.stopping_reason_
     assert "non-convex" in str(capped.certificate_)
     assert L12MTL(0.1, 0.5, max_stages=1).fit(X, y, task=task).stopping_reason_ == "one stage, as asked: max_stages=1"
+
+
+def test_features_that_can_be_exchanged_are_the_ones_named():
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((90, 6)), np.repeat([0, 1, 2], 30)
+    X = np.c_[X, X[:, 0]]
+    y = X[:, :3] @ [1.0, 2.0, 3.0] + 0.1 * rng.standard_normal(90)
+    for model in (L12MTL(0.1), DirtyMTL(0.1, 0.2), DirtyMTL(0.1, 0.1)):
+        ambiguous = model.fit(X, y, task=task).certificate_.ambiguous
+        assert ambiguous
+        assert all(names == ["x0", "x6"] for names in ambiguous.values())
+
+
+@pytest.mark.parametrize("lam", [1e-110, 1e-200, 1e-300])
+def test_a_tiny_lam_gives_numbers_and_no_false_proof(lam):
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((200, 15)), np.repeat(np.arange(10), 20)
+    y = X[:, 0] + rng.standard_normal(200)
+    for model in (L12MTL(lam), DirtyMTL(lam, 1.0), DirtyMTL(lam, lam)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(X, y, task=task)
+        assert np.isfinite(model.coef_).all()
+        assert model.converged_ == (model.dual_gap_ <= model.tol)
 
 
 @pytest.mark.parametrize("options", [{"max_iter": 1}, {"max_iter": 2}])

@@ -56,6 +56,11 @@ def _group(
             v[i] = b[i] / h[i] if h[i] > 0.0 and (f[i] == 0.0 or a == 0.0) else 0.0
             total += f[i] * v[i] * f[i] * v[i]
         return sqrt(total)
+    for i in range(m):  # no smaller than what any entry alone would have; and safe from overflow
+        if h[i] > 0.0 and f[i] > 0.0:
+            least: cython.double = (fabs(b[i]) - a * f[i]) * f[i] / h[i]
+            if least > nu:
+                nu = least
     # 1/s(nu) = 1, s(nu) = |f b / (h nu + a f^2)|: concave and rising, so that Newton's steps end below the root and climb
     for _ in range(100):
         square: cython.double = 0.0

@@ -2,39 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.linear_model import RidgeCV
 
-from .checks import check_count
+from .checks import check_count, check_flag
 from .cross_validation import read_groups
 from .designs import Floats
 from .folds import TaskKFold
 from .linear import MultiTaskLinear
-from .model_selection import LassoMTLCV
 from .monitor import one_blas_thread
 from .tables import check_finite
 from .tasks import Task, TaskData
+from .walk import regularization_surface
 
 ALPHAS = np.geomspace(1e-4, 1e4, 33)  # of ridge, times the mean square of the columns
 
 
 class _Baseline(MultiTaskLinear):
-    """A baseline says how it makes coefficients (m, d) of centred tasks (`_coefs`)."""
+    """A baseline says how it makes coefficients (m, d) of the tasks (`_coefs`)."""
 
-    def _coefs(self, tasks: list[Task], data: TaskData, groups: Any) -> Floats:
+    def _coefs(self, data: TaskData, groups: np.ndarray | None) -> Floats:
         raise NotImplementedError
 
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None) -> Any:
-        """Fit; see :meth:`MSMTFLCV.fit`. (Ridge's leave-one-out cross-validation does not know groups.)"""
+        """Fit; see :meth:`MSMTFLCV.fit`."""
+        check_flag("standardize", self.standardize)
+        check_count("cv", self.cv)
         with one_blas_thread():
             data = self._read(X, y, task, sample_weight)
             check_finite(data.X, data.features, "X")
-            parts, means = zip(*(_centred(one) for one in data.tasks), strict=True)
-            W = self._coefs(list(parts), data, None if groups is None else read_groups(groups, len(data.X)))
+            W = self._coefs(data, None if groups is None else read_groups(groups, len(data.X)))
         self._form, self._task_position = data.form, data.task_position
         self.tasks_, self.features_ = data.labels, data.features
+        means = [_means(one.X, one.y, one.weight) for one in data.tasks]
         intercept = np.array([y_mean - w @ x_mean for w, (x_mean, y_mean) in zip(W, means, strict=True)])
         single = data.form == "single"
         self.coef_ = W[0] if single else W
@@ -42,93 +46,92 @@ class _Baseline(MultiTaskLinear):
         return self
 
 
-def _centred(task: Task) -> tuple[Task, tuple[Floats, float]]:
-    x_mean = np.average(task.X, axis=0, weights=task.weight)
-    y_mean = float(np.average(task.y, weights=task.weight))
-    return Task(task.label, task.X - x_mean, task.y - y_mean, task.weight, task.rows), (x_mean, y_mean)
+def _means(X: Floats, y: Floats, weight: Floats | None) -> tuple[Floats, float]:
+    return np.average(X, axis=0, weights=weight), float(np.average(y, weights=weight))
 
 
-def _stacked(tasks: list[Task]) -> tuple[Floats, Floats, Floats | None]:
-    X, y = np.concatenate([task.X for task in tasks]), np.concatenate([task.y for task in tasks])
-    if all(task.weight is None for task in tasks):
-        return X, y, None
-    return X, y, np.concatenate([np.ones(len(task.y)) if task.weight is None else task.weight for task in tasks])
+@dataclass(frozen=True)
+class _Stack:
+    """Rows of several tasks one below the other: which task and which row of the data each is."""
+
+    X: Floats
+    y: Floats
+    weight: Floats
+    task: np.ndarray
+    row: np.ndarray
+
+    @classmethod
+    def of(cls, tasks: Sequence[Task]) -> _Stack:
+        weights = [np.ones(len(task.y)) if task.weight is None else task.weight for task in tasks]
+        return cls(
+            np.concatenate([task.X for task in tasks]),
+            np.concatenate([task.y for task in tasks]),
+            np.concatenate(weights),
+            np.repeat(np.arange(len(tasks)), [len(task.y) for task in tasks]),
+            np.concatenate([task.rows for task in tasks]),
+        )
+
+    def centred(self, on: np.ndarray) -> tuple[Floats, Floats]:
+        """X and y less their task's means over some of the rows (of a task without any: the means of all of these)."""
+        X, y = self.X.copy(), self.y.copy()
+        for i in np.unique(self.task):
+            of_task = self.task == i
+            some = of_task & on if (of_task & on).any() else on
+            x_mean, y_mean = _means(self.X[some], self.y[some], self.weight[some])
+            X[of_task] -= x_mean
+            y[of_task] -= y_mean
+        return X, y
 
 
-def _scales(X: Floats, weight: Floats | None, standardize: bool) -> Floats:
+Path = Callable[[Floats, Floats, Floats], Floats]  # centred X, y, weights -> (d, points) coefficients
+
+
+def _chosen(stack: _Stack, path: Path, folds: list[tuple[np.ndarray, np.ndarray]]) -> Floats:
+    """(d,): the coefficients at the point of a path with the smallest held-out error. Centring belongs to the fold: of rows
+    centred together the others tell those left out, if there are fewer than features."""
+    total: Any = 0.0
+    for train, test in folds:
+        X, y = stack.centred(train)
+        fitted = X[test] @ path(X[train], y[train], stack.weight[train])
+        total = total + stack.weight[test] @ (y[test, None] - fitted) ** 2
+    X, y = stack.centred(np.ones(len(stack.y), dtype=bool))
+    coefs = path(X, y, stack.weight)
+    return np.asarray(coefs[:, int(np.argmin(total))] if folds else np.zeros(X.shape[1]))
+
+
+def _folds(model: Any, stack: _Stack, data: TaskData, groups: np.ndarray | None) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Folds of the stacked rows as masks, stratified by task; of a 2-D y whole rows are held out."""
+    strata = np.zeros(len(data.X), dtype=np.intp)
+    if data.form != "wide":
+        strata[stack.row] = stack.task
+    splitter = TaskKFold(max(model.cv, 2), random_state=model.random_state)
+    rows = np.unique(stack.row)
+    parts = list(splitter.deal_evenly(strata[rows], None if groups is None else groups[rows]))
+    pairs = [(np.isin(stack.row, rows[train]), np.isin(stack.row, rows[test])) for train, test in parts]
+    return [(train, test) for train, test in pairs if train.any() and test.any()]
+
+
+def _scales(X: Floats, weight: Floats, standardize: bool) -> Floats:
     """(d,): what to divide the columns by; inf for a constant one."""
     square = np.average(X**2, axis=0, weights=weight)
     return np.where(square > 0, np.sqrt(square) if standardize else 1.0, np.inf)
 
 
-def _ridge(
-    X: Floats,
-    y: Floats,
-    weight: Floats | None,
-    standardize: bool,
-    splits: list[tuple[np.ndarray, np.ndarray]] | None = None,
-) -> Floats:
-    """Ridge on centred data (d,), its penalty chosen on the splits, or without them by leaving one row out."""
-    scales = _scales(X, weight, standardize)
-    Z = X / scales
-    size = float((Z**2).sum()) / max(int(np.isfinite(scales).sum()), 1)
-    if size == 0.0 or not y.any() or len(y) < 3:
-        return np.zeros(X.shape[1])
-    if splits is None:
-        return np.asarray(RidgeCV(ALPHAS * size).fit(Z, y, sample_weight=weight).coef_ / scales)
-    root = np.ones(len(y)) if weight is None else np.sqrt(weight)
-    error = np.zeros(len(ALPHAS))
-    for train, test in splits:
-        share = len(train) / len(y)
-        rest = y[test, None] - Z[test] @ _ridges(
-            Z[train] * root[train, None], y[train] * root[train], ALPHAS * size * share
-        )
-        error += (root[test] ** 2) @ rest**2
-    best = ALPHAS[int(np.argmin(error))] * size
-    return _ridges(Z * root[:, None], y * root, np.array([best]))[:, 0] / scales
+def _ridge_path(standardize: bool) -> Path:
+    def path(X: Floats, y: Floats, weight: Floats) -> Floats:
+        """The minimisers of sum_r s_r (y_r - x_r'w)^2 + alpha |w|^2"""
+        scales = _scales(X, weight, standardize)
+        root = np.sqrt(weight)
+        U, values, V = np.linalg.svd(X / scales * root[:, None], full_matrices=False)
+        alphas = ALPHAS * max(float((values**2).sum()) / X.shape[1], np.finfo(float).tiny)
+        share = values[:, None] / (values[:, None] ** 2 + alphas)
+        return np.asarray(V.T @ (share * (U.T @ (root * y))[:, None]) / scales[:, None])
 
-
-def _ridges(X: Floats, y: Floats, alphas: Floats) -> Floats:
-    """(d, alphas): the minimisers of |y - Xw|^2 + alpha |w|^2"""
-    U, values, V = np.linalg.svd(X, full_matrices=False)
-    return np.asarray(V.T @ (values[:, None] / (values[:, None] ** 2 + alphas) * (U.T @ y)[:, None]))
-
-
-def _folds(
-    model: Any, tasks: list[Task], data: TaskData, groups: np.ndarray | None
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Folds of the stacked rows, stratified by task; of a 2-D y whole rows are held out."""
-    check_count("cv", model.cv)
-    rows = np.concatenate([task.rows for task in tasks])
-    strata = np.zeros(len(data.X), dtype=np.intp)
-    if data.form != "wide":
-        for i, task in enumerate(tasks):
-            strata[task.rows] = i
-    folds = TaskKFold(model.cv, random_state=model.random_state).deal_evenly(strata, groups)
-    pairs = [(np.isin(rows, train), np.isin(rows, test)) for train, test in folds]
-    found = [(np.flatnonzero(train), np.flatnonzero(test)) for train, test in pairs if train.any() and test.any()]
-    if not found:
-        raise ValueError(f"{len(rows)} row(s) cannot be dealt out to {model.cv} folds. Use fewer folds or more rows.")
-    return found
+    return path
 
 
 class RidgePerTaskCV(_Baseline):
-    """One ridge regression per task, each with its own penalty by leave-one-out cross-validation."""
-
-    def __init__(self, *, task_column=None, standardize=False, unknown_task="error"):
-        self.task_column = task_column
-        self.standardize = standardize
-        self.unknown_task = unknown_task
-
-    def _coefs(self, tasks: list[Task], data: TaskData, groups: Any) -> Floats:
-        return np.array([_ridge(task.X, task.y, task.weight, self.standardize) for task in tasks])
-
-
-class PooledRidgeCV(_Baseline):
-    """The same ridge coefficients for all tasks, each with its own intercept; folds as for :class:`PooledLassoCV`.
-
-    (Not by leaving one row out: of centred rows the others tell the one left out, if there are fewer than features.)
-    """
+    """One ridge regression per task, each with its own penalty: by leave-one-out cross-validation, with groups by folds."""
 
     def __init__(self, *, cv=5, task_column=None, standardize=False, unknown_task="error", random_state=0):
         self.cv = cv
@@ -137,14 +140,42 @@ class PooledRidgeCV(_Baseline):
         self.unknown_task = unknown_task
         self.random_state = random_state
 
-    def _coefs(self, tasks: list[Task], data: TaskData, groups: Any) -> Floats:
-        splits = _folds(self, tasks, data, groups)
-        return np.tile(_ridge(*_stacked(tasks), self.standardize, splits), (len(tasks), 1))
+    def _coefs(self, data: TaskData, groups: np.ndarray | None) -> Floats:
+        return np.array([self._one(task, data, groups) for task in data.tasks])
+
+    def _one(self, task: Task, data: TaskData, groups: np.ndarray | None) -> Floats:
+        stack = _Stack.of([task])
+        if groups is not None:
+            few = len(np.unique(groups[task.rows])) < 2
+            return _chosen(stack, _ridge_path(self.standardize), [] if few else _folds(self, stack, data, groups))
+        X, y = stack.centred(np.ones(len(stack.y), dtype=bool))
+        scales = _scales(X, stack.weight, self.standardize)
+        Z = X / scales
+        size = float((Z**2).sum()) / X.shape[1]
+        if size == 0.0 or not y.any() or len(y) < 3:
+            return np.zeros(X.shape[1])
+        return np.asarray(RidgeCV(ALPHAS * size).fit(Z, y, sample_weight=task.weight).coef_ / scales)
+
+
+class PooledRidgeCV(_Baseline):
+    """The same ridge coefficients for all tasks, each with its own intercept; folds stratified by task (of a 2-D y: whole
+    rows are held out)."""
+
+    def __init__(self, *, cv=5, task_column=None, standardize=False, unknown_task="error", random_state=0):
+        self.cv = cv
+        self.task_column = task_column
+        self.standardize = standardize
+        self.unknown_task = unknown_task
+        self.random_state = random_state
+
+    def _coefs(self, data: TaskData, groups: np.ndarray | None) -> Floats:
+        stack = _Stack.of(data.tasks)
+        w = _chosen(stack, _ridge_path(self.standardize), _folds(self, stack, data, groups))
+        return np.tile(w, (data.m, 1))
 
 
 class PooledLassoCV(_Baseline):
-    """The same lasso coefficients for all tasks, each with its own intercept; cross-validation with folds stratified by
-    task (of a 2-D y: with whole rows held out)."""
+    """The same lasso coefficients for all tasks, each with its own intercept; folds as for :class:`PooledRidgeCV`."""
 
     def __init__(self, *, cv=5, lams=50, task_column=None, standardize=False, unknown_task="error", random_state=0):
         self.cv = cv
@@ -154,8 +185,16 @@ class PooledLassoCV(_Baseline):
         self.unknown_task = unknown_task
         self.random_state = random_state
 
-    def _coefs(self, tasks: list[Task], data: TaskData, groups: Any) -> Floats:
-        X, y, weight = _stacked(tasks)
-        splits = _folds(self, tasks, data, groups)
-        model = LassoMTLCV(lams=self.lams, cv=splits, fit_intercept=False, standardize=self.standardize)
-        return np.tile(model.fit(X, y, sample_weight=weight).coef_, (len(tasks), 1))
+    def _coefs(self, data: TaskData, groups: np.ndarray | None) -> Floats:
+        stack = _Stack.of(data.tasks)
+        options: dict[str, Any] = {"thetas": [np.inf], "fit_intercept": False, "standardize": self.standardize}
+        X, y = stack.centred(np.ones(len(stack.y), dtype=bool))
+        if not y.any():
+            return np.zeros((data.m, data.d))
+        lams = regularization_surface(X, y, lams=self.lams, sample_weight=stack.weight, **options).lams
+
+        def path(X: Floats, y: Floats, weight: Floats) -> Floats:
+            surface = regularization_surface(X, y, lams=lams, sample_weight=weight, **options)
+            return np.array([surface.coef(k, 0)[0] for k in range(len(lams))]).T
+
+        return np.tile(_chosen(stack, path, _folds(self, stack, data, groups)), (data.m, 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -22,7 +22,7 @@ from .cross_validation import Split, read_groups, read_splits
 from .designs import Floats
 from .model_selection import MSMTFLCV, LassoMTLCV
 from .monitor import Progress, one_blas_thread
-from .tables import names_of
+from .tables import check_finite, names_of, warn_user
 from .tasks import TaskData, check_weights, read_training
 from .threads import each
 
@@ -40,7 +40,7 @@ def default_models(*, cv: int = 5, standardize: bool = False, random_state: Any 
         "l12": L12MTLCV(**common, **folds),
         "dirty": DirtyMTLCV(**common, **folds),
         "msmtfl": MSMTFLCV(**common, **folds),
-        "ridge per task": RidgePerTaskCV(**common),
+        "ridge per task": RidgePerTaskCV(**common, **folds),
         "pooled lasso": PooledLassoCV(**common, **folds),
         "pooled ridge": PooledRidgeCV(**common, **folds),
     }
@@ -124,15 +124,21 @@ def compare_models(
     if reference not in chosen:
         raise ValueError(f"reference={reference!r} is not among the models: {names_of(names)}.")
     data = read_training(X, y, task=task, task_column=task_column, sample_weight=sample_weight)
+    check_finite(data.X, data.features, "X")
     splits = read_splits(cv, X, y, groups, data, random_state)
     rows = _Rows(data, sample_weight, None if groups is None else read_groups(groups, len(data.X)))
     if leave_one_task_out and data.m < 2:
         raise ValueError("leave_one_task_out needs at least two tasks.")
+    for name, model in chosen.items():
+        _check_signature(name, model, data.form == "long", sample_weight is not None)
+    if not isinstance(models, Mapping):
+        _check_inner(data, splits, rows.groups, inner_cv)
     jobs: list[tuple[str, Any]] = [("fold", split) for split in splits]
     if leave_one_task_out:
         jobs += [("task", i) for i in range(data.m)]
     with one_blas_thread(), Progress(len(jobs) * len(names), "fits", verbose) as progress, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # of inner models; a model that fails shows in its error
+        warnings.filterwarnings("ignore", "the targets of task")  # said once, below
 
         def work(job: tuple[str, Any]) -> list[Any]:
             out = []
@@ -145,6 +151,9 @@ def compare_models(
     folds = [part for part, job in zip(results, jobs, strict=True) if job[0] == "fold"]
     errors, features, seconds = rows.gather(folds, names)
     new = np.array([part for part, job in zip(results, jobs, strict=True) if job[0] == "task"])  # (m, models, 2)
+    if (rows.variance == 0).any():
+        flat = data.labels[rows.variance == 0].tolist()
+        warn_user(f"the targets of task(s) {names_of(flat)} are constant: they are left out of the comparison.")
     seen = np.isfinite(errors).all(axis=0)
     if not seen.any():
         raise ValueError("no row was held out by cv.")
@@ -170,17 +179,55 @@ def _read_models(models: Any, known: dict[str, Any]) -> dict[str, Any]:
     if isinstance(models, Mapping):
         chosen = dict(models)
         for name, model in chosen.items():
-            if not (hasattr(model, "fit") and hasattr(model, "predict")):
-                raise TypeError(f"model {name!r} has no fit and predict: {model!r}.")
+            if not isinstance(name, str):
+                raise TypeError(f"the names of models must be text; got {name!r}.")
+            if isinstance(model, type) or not (hasattr(model, "fit") and hasattr(model, "predict")):
+                raise TypeError(f"model {name!r} must be an estimator with fit and predict; got {model!r}.")
     else:
         listed = [models] if isinstance(models, str) else list(models)
         absent = [name for name in listed if name not in known]
         if absent:
             raise ValueError(f"unknown model(s) {names_of(absent)}. Known: {names_of(list(known))}.")
+        if len(set(listed)) < len(listed):
+            twice = next(name for k, name in enumerate(listed) if name in listed[:k])
+            raise ValueError(f"model {twice!r} is listed twice.")
         chosen = {name: known[name] for name in listed}
     if len(chosen) < 2:
         raise ValueError("give at least two models to compare.")
     return chosen
+
+
+def _check_signature(name: str, model: Any, labelled: bool, weighted: bool) -> None:
+    """Whether a model can be given task labels and weights."""
+    needed = [("fit", "task"), ("predict", "task")] if labelled else []
+    for method, option in [*needed, *([("fit", "sample_weight")] if weighted else [])]:
+        known = inspect.signature(getattr(model, method)).parameters
+        if option not in known and not (method == "fit" and any(p.kind == p.VAR_KEYWORD for p in known.values())):
+            raise TypeError(
+                f"model {name!r} ({type(model).__name__}) has no {method}(..., {option}=...). Models are given task labels "
+                "beside X, so a Pipeline or a plain scikit-learn model cannot take part: transform X beforehand."
+            )
+    if labelled and any(p.kind == p.VAR_KEYWORD for p in inspect.signature(model.fit).parameters.values()):
+        raise TypeError(f"model {name!r} ({type(model).__name__}) does not say that its fit takes task=...")
+
+
+def _check_inner(data: TaskData, splits: Sequence[Split], groups: np.ndarray | None, inner_cv: int) -> None:
+    """Whether every task has enough training rows for the folds inside."""
+    if inner_cv < 2:
+        raise ValueError(f"inner_cv must be at least 2, got {inner_cv}.")
+    for f, split in enumerate(splits):
+        if groups is not None:
+            left = len(np.unique(groups[split.train]))
+            if left < inner_cv:
+                raise ValueError(f"{left} group(s) to train on in fold {f}, fewer than inner_cv={inner_cv}: lower it.")
+            continue
+        for task in data.tasks:
+            left = int(split.train[task.rows].sum())
+            if left < inner_cv:
+                raise ValueError(
+                    f"task {task.label!r} has {left} row(s) to train on in fold {f}, fewer than inner_cv={inner_cv}. Use "
+                    "fewer inner folds, or leave that task out."
+                )
 
 
 class _Rows:
@@ -468,7 +515,7 @@ class Comparison:
         if b == base:
             rivals = [k for k in range(len(self.models)) if k != base]
             k = rivals[int(np.argmin(self.nmse[rivals]))]
-            near = self.difference[k] <= CLEAR * self.se[k]
+            near = self.difference[k] <= max(CLEAR * self.se[k], 5e-4)
             word = "not clearly different from it" if near else "clearly worse"
             return (
                 f"{self.reference!r} is best (nMSE {self.nmse[base]:.3f}); the next, {self.models[k]!r}, is {word}: "
@@ -513,15 +560,17 @@ class Comparison:
         if axes is None:
             height = 1.6 + 0.34 * max(len(self.models), min(len(self.tasks), 14))
             _, axes = plt.subplots(1, 2, figsize=(10, height), width_ratios=(1, 1.2), layout="constrained")
-        left, right = axes
+        if np.size(axes) != 2:
+            raise ValueError("axes must be two of matplotlib's Axes: for the models and for the tasks.")
+        left, right = np.ravel(axes)
         dark, grey, good, bad = "#1b1b1b", "#9a9a9a", "#0072B2", "#D55E00"
         colours = [grey if self.models[j] == self.reference else good for j in order]
         low, high = self.nmse - CLEAR * self.se, self.nmse + CLEAR * self.se
         left.hlines(np.arange(len(order)), low[order], high[order], colors=colours)
         left.scatter(self.nmse[order], np.arange(len(order)), c=colours, zorder=3)
         left.axvline(self.nmse[base], color=grey, lw=1, ls=":")
-        left.set_yticks(np.arange(len(order)), [self.models[j] for j in order])
-        left.set_xlabel(f"held-out nMSE (bars: two s.e. of the difference to {self.reference})")
+        left.set_yticks(np.arange(len(order)), [_shown(self.models[j]) for j in order])
+        left.set_xlabel(f"held-out nMSE (bars: two s.e. of the difference to {_shown(self.reference)})")
         left.set_title("Which model predicts best", loc="left", color=dark)
         change, spread = self.difference_by_task[k], self.se_by_task[k]
         place = np.argsort(np.where(np.isnan(change), np.inf, change))[::-1]
@@ -536,15 +585,21 @@ class Comparison:
             right.set_yticks([])
             right.set_ylabel(f"{len(place)} tasks, sorted")
         else:
-            right.set_yticks(np.arange(len(place)), [str(self.tasks[i]) for i in place])
-        right.set_xlabel(f"nMSE of {model} less that of {self.reference} (bars: 95 %)")
+            right.set_yticks(np.arange(len(place)), [_shown(self.tasks[i]) for i in place])
+        right.set_xlabel(f"nMSE of {_shown(model)} less that of {_shown(self.reference)} (bars: 95 %)")
         gain, lose = int(self.gains[k].sum()), int(self.loses[k].sum())
-        right.set_title(f"By {model}: {gain} tasks clearly better, {lose} worse", loc="left", color=dark)
+        right.set_title(f"By {_shown(model)}: {gain} tasks clearly better, {lose} worse", loc="left", color=dark)
         for axis in (left, right):
             axis.spines[["top", "right"]].set_visible(False)
             axis.grid(axis="x", color="#e6e6e6", lw=0.7)
             axis.set_axisbelow(True)
         return left.figure
+
+
+def _shown(name: Any) -> str:
+    """A name as matplotlib shows it: no mathematics in it, not too long."""
+    text = str(name)
+    return (text if len(text) <= 32 else text[:31] + "…").replace("$", r"\$")
 
 
 def _pandas() -> Any:

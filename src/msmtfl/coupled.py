@@ -398,8 +398,8 @@ class DirtyMTLCV(_CoupledSearch):
     lams : int or array of shape (K,), default=30
         Values of lam_b: how many, for each ratio from its own largest down, or the values themselves.
     ratios : array of shape (L,), optional
-        lam_s / lam_b; by default 1, 0.5, 0.2, 0.1 (the paper's) and 1/m. Those below 1/m all are the lasso, and are
-        replaced by 1/m.
+        lam_s / lam_b; by default 1, 0.5, 0.2, 0.1 (the paper's) and 1/m. Those above 1 are l1,inf, as 1 is; unless lam_b is
+        given as an array, those below 1/m are the lasso, as 1/m is: of equals one is kept.
     lam_min_ratio : float, optional
         By default 1e-2, or 1e-3 if every task has more samples than features.
     the others : as for :class:`MSMTFLCV`, without theta, max_stages and positive

@@ -96,7 +96,7 @@ def read_thetas(problem: Problem, lams: Floats, theta_ratios: Any = None, thetas
 
 def read_ratios(ratios: Any, name: str = "ratios") -> Floats:
     """(L,) finite values > 0"""
-    out = _positive(name, ratios)
+    out = _positive(name, ratios, "finite")
     if out.ndim != 1 or not np.isfinite(out).all():
         raise ValueError(f"{name} must be a 1-D array of finite values > 0; got {ratios!r}.")
     return out
@@ -114,14 +114,14 @@ def _numbers(name: str, values: Any) -> Floats:
         raise ValueError(f"{name} must be numbers: {error}.") from error
 
 
-def _positive(name: str, values: Any) -> Floats:
+def _positive(name: str, values: Any, note: str = "inf allowed") -> Floats:
     out = _numbers(name, values)
     if out.ndim == 0:
         out = out[None]
     if out.size == 0:
-        raise ValueError(f"{name} is empty: give at least one value > 0 (inf allowed).")
+        raise ValueError(f"{name} is empty: give at least one value > 0 ({note}).")
     bad = np.argwhere(~(out > 0))
     if bad.size:
         at = ", ".join(str(index) for index in bad[0])
-        raise ValueError(f"{name} must be > 0 (inf allowed); {name}[{at}] is {out[tuple(bad[0])]}.")
+        raise ValueError(f"{name} must be > 0 ({note}); {name}[{at}] is {out[tuple(bad[0])]}.")
     return out

@@ -229,8 +229,10 @@ class DirtyNorm:
         rounded down. (Any level up to the q-th largest serves where q is whole: B is the smallest, but for q = 1, where S
         is 0. Un-penalised entries go to S.)"""
         sizes = counted(self.factors) * np.abs(W)
-        q = int(self.lam_b / self.lam_s + WHOLE) if self.lam_b > self.lam_s * (1.0 + WHOLE) else 0
-        clip = -np.sort(-sizes, axis=1)[:, q : q + 1] if q < sizes.shape[1] else np.zeros((len(W), 1))
+        m, q = sizes.shape[1], 0
+        if self.lam_b > self.lam_s * (1.0 + WHOLE):
+            q = m if self.separates else int(self.lam_b / self.lam_s + WHOLE)
+        clip = -np.sort(-sizes, axis=1)[:, q : q + 1] if q < m else np.zeros((len(W), 1))
         share = np.divide(clip, sizes, out=np.zeros_like(sizes), where=sizes > 0)
         B = np.where(sizes > 0, np.minimum(share, 1.0) * W, 0.0)
         return W - B, B

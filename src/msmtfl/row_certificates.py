@@ -21,7 +21,6 @@ from .certificates import EPS, EQUICORRELATION, dual_points, gradient_noise, ran
 from .designs import Design, Floats, Ints
 from .penalties import DirtyNorm, RowNorm
 
-
 ROUGH = 1e-9  # gap or violation beyond which W says nothing about other minimisers
 
 
@@ -53,13 +52,13 @@ def certify_rows(designs: Sequence[Design], W: Floats, norm: RowNorm) -> RowCert
         blur = EPS * (of_y + np.abs(w) @ np.sqrt(design.squares))  # of the residual
         hidden += k * of_y * (blur + EPS * of_y / float(point.pivots[0]))
         noise[i] = k * np.sqrt(design.squares) * blur
-    broken = bool((W.T[np.isinf(norm.factors)] != 0.0).any())
+    broken = bool((W.T[np.isinf(norm.factors)] != 0.0).any()) or not np.isfinite(W).all()
     bound = live & ~free
     size = norm.dual(np.where(bound, dual.T, 0.0))
     scale = min(1.0, 1.0 / max(float(size.max(initial=0.0)), np.finfo(float).tiny))
     steepest = norm.dual(np.where(bound, noise.T, 0.0))[size > 0.9].max(initial=0.0)
     gap = abs(primal - scale * fits + 0.5 * scale**2 * losses) + hidden + abs(fits) * float(steepest)
-    relative = (gap / unit if unit > 0 else float(gap > 0)) if not broken else np.inf
+    relative = (gap / unit if unit > 0 else float(gap > 0)) if not broken and np.isfinite(gap) else np.inf
     dependent = _dependent(designs, W, norm, gradients, live, free, kappa)
     kkt = row_violation(designs, W, norm, gradients)
     unique = max(relative, kkt) <= ROUGH and all(part.size == 0 for part in dependent)
@@ -148,12 +147,23 @@ def _dependent(
                 inner = solve_triangular(factor, B, lower=True)
                 M -= inner.T @ inner
             except LinAlgError:
-                lost = single
+                lost = single[_null_part(Q[:a, :a])]
         alone_lost.append(lost)
     if not any(part.size for part in alone_lost) and rows.size:
         root = np.sqrt(np.where(size_of > 0, size_of, 1.0))
+        M = M / np.outer(root, root)
         try:
-            cholesky(M / np.outer(root, root) - 10.0 * rank_margin(len(rows)) * np.eye(len(rows)))
+            cholesky(M - 10.0 * rank_margin(len(rows)) * np.eye(len(rows)))
         except LinAlgError:
-            return tuple(rows[along[rows, i] != 0.0] for i in range(m))
+            part = _null_part(M)
+            return tuple(rows[part & (along[rows, i] != 0.0)] for i in range(m))
     return tuple(alone_lost)
+
+
+def _null_part(M: Floats) -> np.ndarray:
+    """(k,) bool: the columns that take part in a direction in which a positive semidefinite matrix of correlations (nearly)
+    vanishes; all, if none of them stands out."""
+    values, vectors = np.linalg.eigh(M)
+    null = vectors[:, values <= max(values[0] * 10.0, 10.0 * rank_margin(len(M)))]
+    part = np.abs(null).max(axis=1, initial=0.0) > 1e-6
+    return part if part.any() else np.ones(len(M), dtype=bool)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -92,13 +93,16 @@ def group_grid(problem: Problem, lams: Any = 30, lam_min_ratio: float | None = N
 
 
 def dirty_grid(problem: Problem, lams: Any = 30, ratios: Any = None, lam_min_ratio: float | None = None) -> DirtyGrid:
-    """lam_b as an array, the same for all ratios, or that many for each ratio from its own lam_max down. Ratios lam_s /
-    lam_b below 1/m are replaced by 1/m: they all are the lasso."""
+    """lam_b as an array, the same for all ratios, or that many for each ratio from its own lam_max down. Of ratios lam_s /
+    lam_b that give the same models one is kept: those above 1 are l1,inf, as 1 is; on a grid of its own a ratio below 1/m is
+    the lasso, as 1/m is."""
     found = read_ratios(DIRTY_RATIOS if ratios is None else ratios)
     if ratios is None:
         found = np.append(found, 1.0 / problem.m)
-    least = 1.0 / problem.m
-    found = np.unique(np.maximum(found, least))[::-1]
+    found = np.minimum(found, 1.0)
+    if isinstance(lams, Integral):
+        found = np.maximum(found, 1.0 / problem.m)
+    found = np.unique(found)[::-1]
     tops = [dirty_lam_max(problem, float(ratio)) for ratio in found]
     columns = [read_lams(problem, lams, lam_min_ratio, top, SHARES) for top in tops]
     lam_b = np.stack(columns, axis=1)

@@ -182,7 +182,7 @@ def run_stages(
             )
         )
         asked = listener.end_stage()
-        if stages[-1].dual_gap > tol:
+        if not stages[-1].dual_gap <= tol:  # NaN is not a proof
             way_out = "max_iter or tol" if not outcome.finished else "tol or lam: rounding leaves no more digits here"
             return W, UNSOLVED.format(len(stages), stages[-1].dual_gap, tol, way_out)
         return W, ASKED if asked else ""
