@@ -27,8 +27,8 @@ from .penalties import DirtyNorm, GroupNorm, RowNorm
 SETTLED = 1e-12  # change of an entry in one go over the rows, as a correlation, that counts as none
 VIOLATES = 1e-10  # excess of a row's gradient over its bound, relatively, from which it joins
 JOIN = 10  # rows that may join together, if no more are in use
-LOOSE = 1e-6  # the same, while rows still join
-EPOCHS = 4  # times at least that the rows are gone over before a Newton step
+LOOSE = 1e-5  # the same, while rows still join
+EPOCHS = 8  # times at least that the rows are gone over before a Newton step
 ROUNDS = 20000  # times at most that they are gone over
 BATCHED = 48  # matrices up to this order are inverted together
 STACKED = 2**22  # entries of whole Gram matrices up to which they are kept side by side as well
