@@ -192,7 +192,8 @@ def solve_rows(
 ) -> RowSurface:
     """Every column of the grid from its largest parameter down, each solve from the one before. Columns run on threads where
     whole Gram matrices are at hand; otherwise in turn, so that they can fetch rows."""
-    grams = gram_caches(problem.designs, reuse=True, n_jobs=n_jobs) if grams is None else grams
+    if grams is None:
+        grams = gram_caches(problem.designs, reuse=grid.shape[1] > 1, n_jobs=n_jobs)
     whole = all(gram.whole is not None for gram in grams)
     strength = next(iter(grid.parameters.values()))
     none = np.empty(0, dtype=np.intp)
