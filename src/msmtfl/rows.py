@@ -240,7 +240,9 @@ class CoupledRows:
         value = self._objective(work, part_norm, work.W, work.G)
         while total < left:
             used = np.count_nonzero(work.W.any(axis=1))
-            as_long = max(EPOCHS, used // 8)  # going over the rows that often takes about as long as a Newton step
+            as_long = min(
+                max(0.2 * used + 2e6 / (self.m * used**2 + 1), EPOCHS), 200
+            )  # goes in the time of a Newton step
             done, worst = _row_kernel.sweep(
                 kind, a, b, self.kappa, work.Q, self.which, work.H, work.F, work.G, work.W, work.T, work.kinds, scratch,
                 min(patience * EPOCHS, left - total), stop,
