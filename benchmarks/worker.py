@@ -90,10 +90,11 @@ def jobs_of(name):
             "rows": (own_rows, lambda result: {"coefs": result.coefs(range(len(result.solved)))}),
             "small fit": (small_fit, None),
         }
-    if name == "FISTA":
+    if name.endswith("FISTA"):
         import rows
 
-        return f"(numpy {np.__version__})", {"rows": (partial(of_lists, rows.fista), lambda result: {"coefs": result})}
+        path = rows.fista if name == "tuned FISTA" else rows.plain_fista
+        return f"(numpy {np.__version__})", {"rows": (partial(of_lists, path), lambda result: {"coefs": result})}
     import loops
     import peers
 
