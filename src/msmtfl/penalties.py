@@ -13,7 +13,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ._row_kernel import DIRTY, GROUP
 from .designs import Floats, Ints
 
 WHOLE = 1e-12  # lam_b / lam_s this close below a whole number counts as that number
@@ -158,9 +157,6 @@ class RowNorm(Protocol):
     def free(self) -> np.ndarray:
         """(d, m) bool: entries that are not penalised."""
 
-    def kernel(self, d: int) -> tuple[int, Floats, Floats]:
-        """Which norm it is to the kernel, and its two parameters for each of the d rows."""
-
     def of_rows(self, rows: Ints) -> RowNorm:
         """The same for some of the rows."""
 
@@ -184,9 +180,6 @@ class GroupNorm:
 
     def free(self) -> np.ndarray:
         return ((self.a == 0.0)[:, None] | (self.factors == 0.0)) & np.isfinite(self.factors)
-
-    def kernel(self, d: int) -> tuple[int, Floats, Floats]:
-        return GROUP, self.a, np.zeros(d)
 
     def of_rows(self, rows: Ints) -> GroupNorm:
         return GroupNorm(self.a[rows], self.factors[rows])
@@ -236,9 +229,6 @@ class DirtyNorm:
         share = np.divide(clip, sizes, out=np.zeros_like(sizes), where=sizes > 0)
         B = np.where(sizes > 0, np.minimum(share, 1.0) * W, 0.0)
         return W - B, B
-
-    def kernel(self, d: int) -> tuple[int, Floats, Floats]:
-        return DIRTY, np.full(d, self.lam_s), np.full(d, self.lam_b)
 
     def of_rows(self, rows: Ints) -> DirtyNorm:
         return DirtyNorm(self.lam_s, self.lam_b, self.factors[rows])

@@ -168,7 +168,7 @@ class CoupledRows:
         """
         if isinstance(norm, DirtyNorm) and norm.separates:
             return self._solve_apart(norm, max_iter)
-        kind, a, b = norm.kernel(self.d)
+        kind, a, b = _to_kernel(norm, self.d)
         always = ((a == 0.0) & self.H.any(axis=1)) | ((self.F == 0.0) & (self.H > 0.0)).any(axis=1)
         over, left, total = np.empty(self.d), max_iter or ROUNDS, 0
         self.finished = self.scale == 0.0
@@ -428,6 +428,14 @@ class CoupledRows:
             alone.append(both[:, 0])
             with_t.append(both[:, 1:])
         return alone, with_t
+
+
+def _to_kernel(norm: RowNorm, d: int) -> tuple[int, Floats, Floats]:
+    """Which norm it is to the kernel, and its two parameters for each of the d rows."""
+    if isinstance(norm, GroupNorm):
+        return _row_kernel.GROUP, norm.a, np.zeros(d)
+    assert isinstance(norm, DirtyNorm)
+    return _row_kernel.DIRTY, np.full(d, norm.lam_s), np.full(d, norm.lam_b)
 
 
 def _lowest(value: Callable[[float], float]) -> float:
