@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.linear_model import RidgeCV
 
 from .checks import check_count, check_flag
 from .cross_validation import read_groups
@@ -154,6 +153,8 @@ class RidgePerTaskCV(_Baseline):
         size = float((Z**2).sum()) / X.shape[1]
         if size == 0.0 or not y.any() or len(y) < 3:
             return np.zeros(X.shape[1])
+        from sklearn.linear_model import RidgeCV  # here: importing msmtfl does not wait for it
+
         return np.asarray(RidgeCV(ALPHAS * size).fit(Z, y, sample_weight=task.weight).coef_ / scales)
 
 
