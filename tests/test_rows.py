@@ -650,7 +650,7 @@ def test_an_interpolated_task_of_dirty_rows_is_ambiguous():
     assert [len(part) for part in proof.dependent] == [0, 11, 0, 0]
     X, y, _ = problem[1]
     part, level = proof.dependent[1], np.abs(W).max(axis=1)
-    np.testing.assert_allclose(X @ W[:, 1], y, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(X @ W[:, 1], y, rtol=0, atol=1e-9)
     tied = part[np.abs(W[part, 1]) > level[part] * (1 - 1e-9)]
     below = np.setdiff1d(part, tied)
     step = np.zeros(20)  # entries at the level inwards, the others so that the fit stays
@@ -659,7 +659,8 @@ def test_an_interpolated_task_of_dirty_rows_is_ambiguous():
     V = W.copy()
     V[:, 1] += step
     assert np.abs(step).max() >= 1e-4
-    assert relative_gap(problem, penalty, V) <= 1e-9
+    assert relative_gap(problem, penalty, V) <= relative_gap(problem, penalty, W) + 1e-13  # as good as W
+    assert relative_gap(problem, penalty, W) <= 1e-11
 
 
 @pytest.mark.parametrize("ratio", [1.5, 2.0, 3.0])

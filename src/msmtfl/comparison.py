@@ -414,13 +414,12 @@ class Comparison:
     def difference(self) -> Floats:
         return self._overall(self.difference_by_task)
 
-    def _clusters_of(self, i: int) -> int:
-        return len(np.unique(self.cell_cluster[(self.cell_task == i) & (self._weights > 0)]))
-
     @cached_property
     def _clusters(self) -> np.ndarray:
         """(m,): how many rows (groups) of each task were held out"""
-        return np.array([self._clusters_of(i) for i in range(len(self.tasks))])
+        used = self._weights > 0
+        pairs = np.unique(np.stack([self.cell_task[used], self.cell_cluster[used]]), axis=1)
+        return np.bincount(pairs[0], minlength=len(self.tasks))
 
     @cached_property
     def _influence(self) -> Floats:

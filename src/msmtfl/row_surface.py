@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from .certificates import loss_of
 from .designs import Floats, Ints
 from .gram import Gram, gram_caches
 from .grids import read_lams, read_ratios
-from .penalties import CappedGroups, Dirty, DirtyNorm, GroupNorm
+from .penalties import CappedGroups, Dirty, DirtyNorm, GroupNorm, RowNorm
 from .problem import Problem
 from .row_certificates import RowCertificate, certify_rows
 from .rows import SETTLED, CoupledRows
@@ -39,8 +38,36 @@ def dirty_lam_max(problem: Problem, ratio: float) -> float:
     return float(DirtyNorm(ratio, 1.0, problem.factors).dual(problem.first_gradient.T).max(initial=0.0))
 
 
+class RowGrid:
+    """Points (k, l) at which a row-coupled model is solved; `parameters` are (K, L) each, the first falls along a path."""
+
+    @property
+    def parameters(self) -> dict[str, Floats]:
+        raise NotImplementedError
+
+    def penalty(self, k: int, l: int, factors: Floats) -> CappedGroups | Dirty:
+        raise NotImplementedError
+
+    def norm(self, k: int, l: int, factors: Floats) -> RowNorm:
+        """The penalty of the only stage, as the solver takes it."""
+        penalty = self.penalty(k, l, factors)
+        return penalty.weights(penalty.pattern(np.zeros(factors.shape)))
+
+    @property
+    def strength(self) -> Floats:
+        return next(iter(self.parameters.values()))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.strength.shape[0], self.strength.shape[1]
+
+    @property
+    def steps(self) -> int:
+        return self.strength.size
+
+
 @dataclass(frozen=True)
-class GroupGrid:
+class GroupGrid(RowGrid):
     """L1,2 at lams (K, 1)."""
 
     lam: Floats
@@ -52,17 +79,9 @@ class GroupGrid:
     def penalty(self, k: int, l: int, factors: Floats) -> CappedGroups:
         return CappedGroups(float(self.lam[k, l]), np.inf, factors)
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.lam.shape[0], self.lam.shape[1]
-
-    @property
-    def steps(self) -> int:
-        return self.lam.size
-
 
 @dataclass(frozen=True)
-class DirtyGrid:
+class DirtyGrid(RowGrid):
     """Dirty at lam_b, lam_s (K, L); a column has one ratio of them."""
 
     lam_b: Floats
@@ -74,17 +93,6 @@ class DirtyGrid:
 
     def penalty(self, k: int, l: int, factors: Floats) -> Dirty:
         return Dirty(float(self.lam_s[k, l]), float(self.lam_b[k, l]), factors)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.lam_b.shape[0], self.lam_b.shape[1]
-
-    @property
-    def steps(self) -> int:
-        return self.lam_b.size
-
-
-RowGrid = GroupGrid | DirtyGrid
 
 
 def group_grid(problem: Problem, lams: Any = 30, lam_min_ratio: float | None = None) -> GroupGrid:
@@ -144,13 +152,9 @@ class RowSurface(Solutions):
 
     @cached_property
     def _proofs(self) -> list[RowCertificate]:
-        problem = self._data()
-        points = np.ndindex(self.grid.shape)
-        norms = [self.grid.penalty(k, l, problem.factors).weights(np.zeros(problem.d, bool)) for k, l in points]
-        return [
-            certify_rows(problem.designs, W, norm)
-            for W, norm in zip(self.coefs(range(len(self.solved))), norms, strict=True)
-        ]
+        problem, places = self._data(), range(len(self.solved))
+        norms = [self.grid.norm(k, l, problem.factors) for k, l in np.ndindex(self.grid.shape)]
+        return [certify_rows(problem.designs, W, norm) for W, norm in zip(self.coefs(places), norms, strict=True)]
 
     @cached_property
     def dual_gap(self) -> Floats:
@@ -162,11 +166,12 @@ class RowSurface(Solutions):
 
     @cached_property
     def objective(self) -> Floats:
-        problem, out = self._data(), np.empty(self.grid.shape)
+        problem = self._data()
+        n = np.array([design.n for design in problem.designs])
+        out = (self.losses / (problem.m * n)).sum(axis=1)[self.last]
         for k, l in np.ndindex(out.shape):
-            W = self.coef(k, l)
-            out[k, l] = loss_of(problem.designs, W) + self.grid.penalty(k, l, problem.factors).value(W.T)
-        return out
+            out[k, l] += self.grid.penalty(k, l, problem.factors).value(self.coef(k, l).T)
+        return np.asarray(out)
 
     def to_dict(self) -> dict[str, np.ndarray]:
         names = ("objective", "dual_gap", "unique", "finished", "n_rows", "n_entries")
@@ -195,16 +200,14 @@ def solve_rows(
     if grams is None:
         grams = gram_caches(problem.designs, reuse=grid.shape[1] > 1, n_jobs=n_jobs)
     whole = all(gram.whole is not None for gram in grams)
-    strength = next(iter(grid.parameters.values()))
     none = np.empty(0, dtype=np.intp)
 
     def path(l: int) -> dict[int, Solved]:
         inner = None if whole else n_jobs
         rows = CoupledRows(problem.designs, problem.factors, units=problem.units, grams=grams, n_jobs=inner)
         out = {}
-        for k in np.argsort(-strength[:, l], kind="stable").tolist():
-            norm = grid.penalty(k, l, problem.factors).weights(np.zeros(problem.d, dtype=bool))
-            W, _ = rows.solve(norm, max_iter, settled)
+        for k in np.argsort(-grid.strength[:, l], kind="stable").tolist():
+            W, _ = rows.solve(grid.norm(k, l, problem.factors), max_iter, settled)
             at = np.flatnonzero(W)
             out[k] = Solved(k, none, at, W.ravel()[at], rows.finished, none)
             tick(1.0)
