@@ -10,13 +10,17 @@ import pytest
 
 import msmtfl
 
-MODULES = [name for _, name, _ in pkgutil.iter_modules(msmtfl.__path__) if name not in ("__main__", "_kernel", "cli")]
+MODULES = [
+    name
+    for _, name, _ in pkgutil.walk_packages(msmtfl.__path__, "msmtfl.")
+    if name.split(".")[1] not in ("__main__", "_kernel", "cli")
+]
 README = Path(__file__).parents[1] / "README.md"
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_docstring_examples(name):
-    failures, _ = doctest.testmod(importlib.import_module(f"msmtfl.{name}"), optionflags=doctest.NORMALIZE_WHITESPACE)
+    failures, _ = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
     assert failures == 0
 
 

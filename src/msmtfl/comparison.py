@@ -20,6 +20,7 @@ from .checks import check_count, check_flag, check_n_jobs, check_verbose
 from .coupled import L12MTLCV, DirtyMTLCV
 from .cross_validation import Split, read_groups, read_splits
 from .designs import Floats
+from .drawing import BLUE, DARK, GREY, ORANGE, pyplot, quiet, shown
 from .model_selection import MSMTFLCV, LassoMTLCV
 from .monitor import Progress, one_blas_thread
 from .tables import check_finite, names_of, warn_user
@@ -546,10 +547,7 @@ class Comparison:
     def plot(self, model: str | None = None, axes: Any = None) -> Any:
         """Errors of all models, and what each task gains or loses by one of them (by default the best that is not the
         reference). Returns the matplotlib figure."""
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError as error:
-            raise ImportError("plot needs matplotlib: pip install matplotlib, or msmtfl[plots].") from error
+        plt = pyplot()
         order = np.argsort(-self.nmse)
         if model is None:
             model = next(self.models[k] for k in order[::-1] if self.models[k] != self.reference)
@@ -562,14 +560,14 @@ class Comparison:
         if np.size(axes) != 2:
             raise ValueError("axes must be two of matplotlib's Axes: for the models and for the tasks.")
         left, right = np.ravel(axes)
-        dark, grey, good, bad = "#1b1b1b", "#9a9a9a", "#0072B2", "#D55E00"
+        dark, grey, good, bad = DARK, GREY, BLUE, ORANGE
         colours = [grey if self.models[j] == self.reference else good for j in order]
         low, high = self.nmse - CLEAR * self.se, self.nmse + CLEAR * self.se
         left.hlines(np.arange(len(order)), low[order], high[order], colors=colours)
         left.scatter(self.nmse[order], np.arange(len(order)), c=colours, zorder=3)
         left.axvline(self.nmse[base], color=grey, lw=1, ls=":")
-        left.set_yticks(np.arange(len(order)), [_shown(self.models[j]) for j in order])
-        left.set_xlabel(f"held-out nMSE (bars: two s.e. of the difference to {_shown(self.reference)})")
+        left.set_yticks(np.arange(len(order)), [shown(self.models[j]) for j in order])
+        left.set_xlabel(f"held-out nMSE (bars: two s.e. of the difference to {shown(self.reference)})")
         left.set_title("Which model predicts best", loc="left", color=dark)
         change, spread = self.difference_by_task[k], self.se_by_task[k]
         place = np.argsort(np.where(np.isnan(change), np.inf, change))[::-1]
@@ -584,21 +582,13 @@ class Comparison:
             right.set_yticks([])
             right.set_ylabel(f"{len(place)} tasks, sorted")
         else:
-            right.set_yticks(np.arange(len(place)), [_shown(self.tasks[i]) for i in place])
-        right.set_xlabel(f"nMSE of {_shown(model)} less that of {_shown(self.reference)} (bars: 95 %)")
+            right.set_yticks(np.arange(len(place)), [shown(self.tasks[i]) for i in place])
+        right.set_xlabel(f"nMSE of {shown(model)} less that of {shown(self.reference)} (bars: 95 %)")
         gain, lose = int(self.gains[k].sum()), int(self.loses[k].sum())
-        right.set_title(f"By {_shown(model)}: {gain} tasks clearly better, {lose} worse", loc="left", color=dark)
+        right.set_title(f"By {shown(model)}: {gain} tasks clearly better, {lose} worse", loc="left", color=dark)
         for axis in (left, right):
-            axis.spines[["top", "right"]].set_visible(False)
-            axis.grid(axis="x", color="#e6e6e6", lw=0.7)
-            axis.set_axisbelow(True)
+            quiet(axis, "x")
         return left.figure
-
-
-def _shown(name: Any) -> str:
-    """A name as matplotlib shows it: no mathematics in it, not too long."""
-    text = str(name)
-    return (text if len(text) <= 32 else text[:31] + "…").replace("$", r"\$")
 
 
 def _pandas() -> Any:

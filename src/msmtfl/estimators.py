@@ -72,6 +72,7 @@ class MSMTFL(MultiTaskLinear):
     coef_ : (m, d), intercept_ : (m,)
         In the data's units; (d,) and a float if fitted without tasks.
     tasks_, features_ : labels of the rows and names of the columns of `coef_`
+    n_samples_, target_mean_, target_sd_ : (m,) rows of the tasks, and what their targets are like
     lam_, theta_, lam_max_ : the values used
     stages_ : list of stages with stage, coef, objective, free_rows, dual_gap, kkt, unique, n_iter, seconds
     certificate_ : what is proven; print it

@@ -77,6 +77,9 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         self._form, self._task_position = data.form, data.task_position
         self.tasks_ = data.labels
         self.features_ = data.features
+        self.n_samples_ = np.array([len(task.y) for task in data.tasks])
+        moments = np.array([_moments(task.y, task.weight) for task in data.tasks])
+        self.target_mean_, self.target_sd_ = moments[:, 0], moments[:, 1]
         intercept = np.array([design.intercepts(w[None])[0] for design, w in zip(problem.designs, W, strict=True)])
         single = data.form == "single"
         self.coef_ = W[0] if single else W
@@ -208,3 +211,9 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
         return tags
+
+
+def _moments(y: Floats, weight: Floats | None) -> tuple[float, float]:
+    """Mean and standard deviation."""
+    mean = float(np.average(y, weights=weight))
+    return mean, float(np.sqrt(np.average((y - mean) ** 2, weights=weight)))

@@ -1,4 +1,4 @@
-"""Multi-task data to try things on: the paper's synthetic generator."""
+"""The paper's synthetic data: features that matter to several tasks, known coefficients."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .checks import check_count, check_flag
-from .designs import Floats
+from ..checks import check_count, check_flag
+from ..designs import Floats
 
 
 @dataclass(frozen=True, eq=False)

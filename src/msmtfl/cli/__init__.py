@@ -1,16 +1,23 @@
-"""The `msmtfl` command (extra `cli`: typer and rich)."""
+"""The `msmtfl` command (extra `cli`: typer, rich, pandas and pyarrow). Commands import what they need when they run."""
 
 from __future__ import annotations
 
 import typer
 
-from . import __version__
+from .. import __version__
+from . import comparing, fitting, reproducing, using
 
 app = typer.Typer(
     name="msmtfl",
     help="Sparse linear models for many related tasks: multi-stage multi-task feature learning.",
-    epilog="Examples:  msmtfl            (the demo)  |  msmtfl demo  |  msmtfl --version",
+    epilog="""\b
+Examples:
+  msmtfl demo
+  msmtfl fit scores.csv --target score --task school --out model.msmtfl --report page.html
+  msmtfl predict model.msmtfl new.csv
+  msmtfl COMMAND --help""",
     add_completion=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -31,9 +38,21 @@ def start(
         demo()
 
 
-@app.command(epilog="Example:  msmtfl demo")
+@app.command(epilog="\b\nExample:\n  msmtfl demo")
 def demo() -> None:
     """Fit 442 diabetes patients in six groups: shared features, what sharing gained, the certificate (ten seconds)."""
-    from . import demo as demonstration
+    from .. import demo as demonstration
 
     demonstration.main()
+
+
+for command, examples in (
+    (fitting.fit, fitting.EXAMPLES),
+    (using.predict, using.PREDICT),
+    (using.inspect, using.INSPECT),
+    (using.report, using.REPORT),
+    (comparing.compare, comparing.COMPARE),
+    (comparing.surface, comparing.SURFACE),
+    (reproducing.reproduce, reproducing.EXAMPLES),
+):
+    app.command(epilog=examples)(command)

@@ -1,0 +1,196 @@
+"""`msmtfl compare` and `msmtfl surface`: which model, and what all parameters give."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from . import options as o
+from .data import InputError, pandas, write_table
+
+COMPARE = """\b
+Examples:
+  msmtfl compare scores.csv --target score --task school
+  msmtfl compare scores.csv -y score -t school --models all --out by_task.csv --plot models.png"""
+SURFACE = """\b
+Example:
+  msmtfl surface scores.csv --target score --task school --out surface.csv"""
+FOUR = ("lasso", "l12", "dirty", "msmtfl")
+
+
+def compare(
+    data: o.Data,
+    target: o.Target,
+    task: o.Task,
+    models: Annotated[
+        str, typer.Option("--models", help="a,b,c: lasso, l12, dirty, msmtfl, pooled lasso, ...; or all.")
+    ] = ",".join(FOUR),
+    features: o.Features = None,
+    exclude: o.Exclude = None,
+    weight: o.Weight = None,
+    group: o.Group = None,
+    one_hot: o.OneHot = False,
+    drop_missing: o.DropMissing = False,
+    standardize: o.Standardize = True,
+    cv: o.Folds = 5,
+    seed: o.Seed = 0,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="One row per model and task: CSV, Parquet or JSON.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Picture: .png, .svg or .pdf.")] = None,
+    report: Annotated[Path | None, typer.Option("--report", help="HTML report to write.")] = None,
+    delimiter: o.Delimiter = ",",
+    encoding: o.Encoding = "utf-8",
+    jobs: o.Jobs = None,
+    as_json: o.AsJson = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Did sharing help, and for whom? All models on the same held-out rows, each with parameters chosen inside."""
+    with o.guard("compare", quiet):
+        from ..comparison import compare_models
+        from .fitting import check_writable
+        from .tables import read_training
+
+        for path in (out, plot, report):
+            check_writable(path)
+        training = read_training(
+            data,
+            target=target,
+            task=task,
+            features=features,
+            exclude=exclude,
+            weight=weight,
+            group=group,
+            one_hot=one_hot,
+            drop_missing=drop_missing,
+            delimiter=delimiter,
+            encoding=encoding,
+            quiet=quiet,
+        )
+        result = compare_models(
+            training.X,
+            training.y,
+            task_column=task,
+            models=None if models == "all" else o.listed(models),
+            cv=cv,
+            standardize=standardize,
+            random_state=seed,
+            n_jobs=jobs,
+            verbose=o.talks(quiet, as_json),
+            **training.fit_arguments(groups=True),
+        )
+        if out is not None:
+            write_table(result.to_frame().reset_index(drop=True), out)
+        if plot is not None:
+            save_plot(result.plot(), plot)
+        if report is not None:
+            from ..report import write_report
+
+            write_report(result, report)
+        if as_json:
+            table = result.summary()
+            rows = json.loads(table.reset_index().to_json(orient="records"))
+            typer.echo(json.dumps({"models": rows, "best": result.best, "verdict": result.verdict()}, indent=1))
+        elif not quiet:
+            typer.echo(str(result))
+
+
+def surface(
+    data: o.Data,
+    target: o.Target,
+    task: o.Task,
+    lams: Annotated[int, typer.Option("--lams", min=1, help="How many values of lam.")] = 50,
+    ratios: Annotated[
+        str | None,
+        typer.Option("--theta-ratios", help="theta in units of m lam / rho_bar: 1,4,16,inf. Default: seven."),
+    ] = None,
+    features: o.Features = None,
+    exclude: o.Exclude = None,
+    weight: o.Weight = None,
+    one_hot: o.OneHot = False,
+    drop_missing: o.DropMissing = False,
+    standardize: o.Standardize = True,
+    intercept: o.Intercept = True,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="One row per point: CSV, Parquet or JSON.")] = None,
+    delimiter: o.Delimiter = ",",
+    encoding: o.Encoding = "utf-8",
+    jobs: o.Jobs = None,
+    as_json: o.AsJson = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Solve MSMTFL on the whole grid of lam and theta: objective, certificate and support at every point."""
+    with o.guard("surface", quiet):
+        from ..walk import regularization_surface
+        from .fitting import check_writable
+        from .tables import read_training
+
+        check_writable(out)
+        training = read_training(
+            data,
+            target=target,
+            task=task,
+            features=features,
+            exclude=exclude,
+            weight=weight,
+            group=None,
+            one_hot=one_hot,
+            drop_missing=drop_missing,
+            delimiter=delimiter,
+            encoding=encoding,
+            quiet=quiet,
+        )
+        found = regularization_surface(
+            training.X,
+            training.y,
+            task_column=task,
+            lams=lams,
+            theta_ratios=None if ratios is None else _numbers(ratios),
+            standardize=standardize,
+            fit_intercept=intercept,
+            n_jobs=jobs,
+            verbose=o.talks(quiet, as_json),
+            **training.fit_arguments(groups=False),
+        )
+        frame = pandas().DataFrame(found.to_dict())
+        if out is not None:
+            write_table(frame, out)
+        if as_json:
+            typer.echo(frame.to_json(orient="records", indent=1))
+        elif out is None:
+            typer.echo(frame.to_csv(index=False), nl=False)
+        elif not quiet:
+            typer.echo(_summary(found, frame, out))
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(one) for one in o.listed(text)]
+    except ValueError:
+        raise InputError(f"--theta-ratios must be numbers, 1,4,16,inf; got {text!r}.") from None
+
+
+def _summary(found: Any, frame: Any, out: Path) -> str:
+    shape = found.thetas.shape
+    gap = float(np.max(frame["dual_gap"]))
+    return (
+        f"{shape[0]} lams x {shape[1]} thetas, {len(found.tasks)} tasks, {len(found.features)} features; converged at "
+        f"{int(frame['converged'].sum())} of {len(frame)} points, largest relative duality gap {gap:.1e}.\n{out}"
+    )
+
+
+def save_plot(figure: Any, path: Path) -> None:
+    """Whole or not at all, in the format that the name says."""
+    import io
+
+    from ..files import write_whole
+
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in figure.canvas.get_supported_filetypes():
+        raise InputError(f"{path}: a picture ends in .png, .svg or .pdf.")
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=kind, dpi=200)
+    write_whole(path, buffer.getvalue())

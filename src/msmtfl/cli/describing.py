@@ -1,0 +1,69 @@
+"""A fitted model in words and as facts for programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+STRENGTHS = ("lam_", "theta_", "lam_s_", "lam_b_", "lam_max_")
+
+
+def facts(model: Any) -> dict[str, Any]:
+    """What JSON can hold of a fit."""
+    from ..sharing import sharing_map
+
+    out: dict[str, Any] = {"model": type(model).__name__}
+    out |= {name.rstrip("_"): _plain(getattr(model, name)) for name in STRENGTHS if hasattr(model, name)}
+    if hasattr(model, "best_score_"):
+        out["best_score"] = _plain(model.best_score_)
+    out |= {"tasks": len(model.tasks_), "features": len(model.features_)}
+    if hasattr(model, "n_samples_"):
+        out["rows"] = int(model.n_samples_.sum())
+    out["features_by_class"] = {name: int(count) for name, count in sharing_map(model).counts.items()}
+    if hasattr(model, "certificate_"):
+        proof = model.certificate_
+        out["converged"] = bool(model.converged_)
+        out["stopping_reason"] = model.stopping_reason_
+        out["stages"] = int(model.n_stages_)
+        out["objective"] = _plain(model.objective_)
+        out["dual_gap"] = _plain(model.dual_gap_)
+        out["unique"], out["critical"] = bool(proof.unique), bool(proof.critical)
+    return out
+
+
+def describe(model: Any) -> str:
+    """A fit for people: what it is, how well it predicts, what is shared, what is proven."""
+    from ..sharing import sharing_map
+
+    strengths = ", ".join(
+        f"{name.rstrip('_')} = {getattr(model, name):.4g}" for name in STRENGTHS[:4] if hasattr(model, name)
+    )
+    rows = f", {model.n_samples_.sum()} rows" if hasattr(model, "n_samples_") else ""
+    lines = [f"{type(model).__name__}: {len(model.tasks_)} tasks{rows}, {len(model.features_)} features; {strengths}"]
+    if hasattr(model, "best_score_") and getattr(model, "n_splits_", 0):
+        lines.append(_score(model))
+    parts = [*lines, "", str(sharing_map(model))]
+    if hasattr(model, "certificate_"):
+        parts += ["", str(model.certificate_)]
+    return "\n".join(parts)
+
+
+def _score(model: Any) -> str:
+    """The cross-validated error, and that of the best lasso on the same folds where the grid contains it."""
+    scoring = getattr(model, "scoring", "")
+    name = {"neg_nmse": "nMSE", "neg_amse": "aMSE", "neg_mse": "MSE"}.get(scoring)
+    if name is None:
+        return f"cross-validated score ({scoring}): {model.best_score_:.4g}"
+    text = f"cross-validated {name}: {-model.best_score_:.4g}"
+    results = model.cv_results_
+    if np.isfinite(getattr(model, "theta_", np.inf)) and np.isinf(results["theta"]).any():
+        lasso = -np.max(results["mean_test_score"][np.isinf(results["theta"])])
+        text += f" (separate lassos: {lasso:.4g})"
+    return text
+
+
+def _plain(value: Any) -> float | str:
+    """A number that JSON knows; inf and nan as text."""
+    number = float(value)
+    return number if np.isfinite(number) else str(number)

@@ -1,0 +1,170 @@
+"""`msmtfl fit`: from a table to a model file and a report."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from . import options as o
+from .data import InputError
+
+EXAMPLES = """\b
+Examples:
+  msmtfl fit scores.csv --target score --task school --out model.msmtfl --report page.html
+  msmtfl fit scores.parquet -y score -t school --exclude pupil --group pupil
+  msmtfl fit scores.csv.gz -y score -t school --model lasso --lam 0.1 --json"""
+MODELS = ("msmtfl", "lasso", "l12", "dirty")
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="Model file to write (.msmtfl, or .json).")]
+Report = Annotated[Path | None, typer.Option("--report", help="HTML report to write.")]
+
+
+def fit(
+    data: o.Data,
+    target: o.Target,
+    task: o.Task,
+    model: Annotated[str, typer.Option("--model", "-m", help=", ".join(MODELS) + ".")] = "msmtfl",
+    lam: Annotated[
+        float | None, typer.Option("--lam", help="Strength of the penalty. Default: by cross-validation.")
+    ] = None,
+    theta: Annotated[
+        str | None, typer.Option("--theta", help="Row norm from which a feature is free: number, adaptive or inf.")
+    ] = None,
+    lam_s: Annotated[float | None, typer.Option("--lam-s", help="dirty: strength for specific coefficients.")] = None,
+    lam_b: Annotated[float | None, typer.Option("--lam-b", help="dirty: strength for shared coefficients.")] = None,
+    selection: Annotated[
+        str, typer.Option("--selection", help="min, 1se (simplest within a standard error), aic, bic or ebic.")
+    ] = "min",
+    relax: Annotated[bool, typer.Option("--relax", help="Refit the features found by least squares.")] = False,
+    features: o.Features = None,
+    exclude: o.Exclude = None,
+    weight: o.Weight = None,
+    group: o.Group = None,
+    id: o.Id = None,
+    one_hot: o.OneHot = False,
+    drop_missing: o.DropMissing = False,
+    standardize: o.Standardize = True,
+    intercept: o.Intercept = True,
+    cv: o.Folds = 5,
+    seed: o.Seed = 0,
+    out: Out = None,
+    report: Report = None,
+    delimiter: o.Delimiter = ",",
+    encoding: o.Encoding = "utf-8",
+    jobs: o.Jobs = None,
+    as_json: o.AsJson = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Fit a model to a table with a task column; parameters by cross-validation unless given.
+
+    Columns are standardised unless --no-standardize says otherwise; coefficients stay in the table's units.
+    """
+    with o.guard("fit", quiet):
+        from ..model_files import save_model
+        from .describing import describe, facts
+        from .tables import read_training
+
+        for path in (out, report):
+            check_writable(path)
+        training = read_training(
+            data,
+            target=target,
+            task=task,
+            features=features,
+            exclude=exclude,
+            weight=weight,
+            group=group,
+            id=id,
+            one_hot=one_hot,
+            drop_missing=drop_missing,
+            delimiter=delimiter,
+            encoding=encoding,
+            quiet=quiet,
+        )
+        common = {
+            "task_column": task,
+            "standardize": standardize,
+            "fit_intercept": intercept,
+            "relax": relax,
+            "n_jobs": jobs,
+        }
+        search = {"cv": cv, "selection": selection, "random_state": seed, "verbose": o.talks(quiet, as_json)}
+        estimator = _estimator(model, {"lam": lam, "theta": theta, "lam_s": lam_s, "lam_b": lam_b}, common, search)
+        searches = type(estimator).__name__.endswith("CV")
+        if group is not None and not searches:
+            raise InputError("--group is about cross-validation: with given parameters there is none.")
+        began = time.perf_counter()
+        estimator.fit(training.X, training.y, **training.fit_arguments(searches))
+        seconds = time.perf_counter() - began
+        command = shlex.join(["msmtfl", *sys.argv[1:]])
+        provenance = training.provenance(command)
+        if out is not None:
+            save_model(estimator, out, provenance=provenance)
+        if report is not None:
+            from ..report import write_report
+
+            write_report(estimator, report, command=command)
+        written = {name: str(path) for name, path in (("model_file", out), ("report", report)) if path is not None}
+        if as_json:
+            typer.echo(json.dumps(facts(estimator) | {"seconds": round(seconds, 3)} | written, indent=1))
+        elif not quiet:
+            typer.echo(describe(estimator))
+            typer.echo(
+                f"\n{seconds:.1f} s. "
+                + (
+                    "; ".join(f"{k.replace('_', ' ')}: {v}" for k, v in written.items())
+                    or "Nothing was written: give --out MODEL or --report PAGE."
+                )
+            )
+
+
+def check_writable(path: Path | None) -> None:
+    """Before the work: is there a folder to write to?"""
+    import os
+
+    if path is None:
+        return
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; give the name of a file.")
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: there is no folder {path.parent}.")
+    if not os.access(path.parent, os.W_OK):
+        raise InputError(f"{path}: the folder {path.parent} cannot be written to.")
+
+
+def _estimator(name: str, given: dict[str, Any], common: dict[str, Any], search: dict[str, Any]) -> Any:
+    """The estimator asked for: with the parameters given, or one that searches for them."""
+    from .. import L12MTL, L12MTLCV, MSMTFL, MSMTFLCV, DirtyMTL, DirtyMTLCV, LassoMTL, LassoMTLCV
+
+    kinds: dict[str, tuple[Any, Any, tuple[str, ...]]] = {
+        "msmtfl": (MSMTFL, MSMTFLCV, ("lam", "theta")),
+        "lasso": (LassoMTL, LassoMTLCV, ("lam",)),
+        "l12": (L12MTL, L12MTLCV, ("lam", "theta")),
+        "dirty": (DirtyMTL, DirtyMTLCV, ("lam_s", "lam_b")),
+    }
+    if name not in kinds:
+        raise InputError(f"--model: no model {name!r}: {', '.join(kinds)}.")
+    plain, searching, names = kinds[name]
+    values = {key: value for key, value in given.items() if value is not None}
+    foreign = [f"--{key.replace('_', '-')}" for key in values if key not in names]
+    if foreign:
+        raise InputError(f"{', '.join(foreign)}: not a parameter of {name}, which has {', '.join(names)}.")
+    if not values:
+        return searching(**common, **search)
+    if "theta" in values:
+        values["theta"] = _theta(values["theta"])
+    return plain(**values, **common)
+
+
+def _theta(text: str) -> float | str:
+    if text == "adaptive":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"--theta must be a number, adaptive or inf; got {text!r}.") from None

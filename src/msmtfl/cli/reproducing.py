@@ -1,0 +1,110 @@
+"""`msmtfl reproduce`: the paper's experiments, from data to verdicts on its claims."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from ..experiments import Claim, Experiment
+
+EXAMPLES = """\b
+Examples:
+  msmtfl reproduce all --quick
+  msmtfl reproduce figure1 --out results --jobs 2
+  msmtfl reproduce isolet --data FOLDER
+  msmtfl reproduce mri --adni table.csv"""
+ALL = "all"
+
+
+def reproduce(
+    experiment: str = typer.Argument(help="figure1, figure2, isolet, mri, theory or all."),
+    quick: bool = typer.Option(False, "--quick", help="Fewer runs and smaller grids: all within two minutes."),
+    out: Path | None = typer.Option(
+        None, "--out", help="Folder for the results. Default: reproduced, with --quick reproduced-quick."
+    ),
+    jobs: int | None = typer.Option(None, "--jobs", min=1, help="Processes. Default: as many as there are cores."),
+    data: Path | None = typer.Option(
+        None,
+        "--data",
+        help="Folder with Isolet (isolet.npz, or the files of UCI). Default: MSMTFL_DATA, then download.",
+    ),
+    adni: Path | None = typer.Option(
+        None, "--adni", help="Table of ADNI's MRI and MMSE. Without it the MRI experiment runs on simulated data."
+    ),
+    quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress, no table: only errors."),
+) -> None:
+    """Run the paper's experiments and check its claims.
+
+    Every experiment writes rows.csv, figure.svg, figure.png, table.md and claims.json to OUT/EXPERIMENT. A run that was
+    stopped goes on where it was when the same command is given again.
+    """
+    import joblib
+
+    from ..experiments import EXPERIMENTS, Isolet, Mri, NotAvailableError, as_table, run
+
+    if experiment != ALL and experiment not in EXPERIMENTS:
+        raise typer.BadParameter(f"no experiment {experiment!r}: {', '.join(EXPERIMENTS)} or {ALL}.")
+    for path, option in ((data, "--data"), (adni, "--adni")):
+        if path is not None and not path.exists():
+            raise typer.BadParameter(f"{path} does not exist.", param_hint=option)
+    folder = out or Path("reproduced-quick" if quick else "reproduced")
+    names = list(EXPERIMENTS) if experiment == ALL else [experiment]
+    specs: list[Experiment] = []
+    for name in names:
+        spec: Experiment = EXPERIMENTS[name]()
+        if isinstance(spec, Isolet) and data is not None:
+            spec = Isolet(folder=str(data))
+        if isinstance(spec, Mri) and adni is not None:
+            spec = Mri(table_path=str(adni))
+        specs.append(spec.quick() if quick else spec)
+    workers = jobs or joblib.cpu_count()
+    claims: dict[str, list[Claim]] = {}
+    absent: dict[str, str] = {}
+    began = time.monotonic()
+    for spec in specs:
+        try:
+            claims[spec.name] = run(spec, folder, jobs=workers, progress=not quiet and sys.stderr.isatty())
+        except NotAvailableError as error:
+            absent[spec.name] = str(error)
+        except KeyboardInterrupt:
+            typer.echo("\nStopped. What was computed is kept: the same command goes on from here.", err=True)
+            raise typer.Exit(130) from None
+        except (OSError, ValueError, ImportError) as error:
+            typer.echo(f"msmtfl reproduce {spec.name}: {error}", err=True)
+            raise typer.Exit(1) from error
+    if not quiet:
+        for name, found in claims.items():
+            _show(name, found)
+        if claims:
+            typer.echo(f"{time.monotonic() - began:.0f} s. Figures, tables and rows: {folder}")
+    from ..files import write_whole
+
+    if claims and experiment == ALL:
+        every = "\n".join(f"## {name}\n\n{as_table(found)}" for name, found in claims.items())
+        left = "".join(f"\nNot run: {name}. {why}\n" for name, why in absent.items())
+        write_whole(folder / "claims.md", f"# The paper's claims, checked\n\n{every}{left}")
+    for name, why in absent.items():
+        typer.echo(f"Not run: {name}. {why}", err=True)
+    if absent and experiment != ALL:
+        raise typer.Exit(1)
+
+
+def _show(name: str, claims: list[Claim]) -> None:
+    """The verdicts, as a table for people."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=name, title_justify="left", show_lines=False, expand=False)
+    for head in ("the paper says", "where", "verdict", "evidence"):
+        table.add_column(head, overflow="fold")
+    colours = {"holds": "green", "does not hold": "red", "partly": "yellow"}
+    for claim in claims:
+        verdict = Text(claim.verdict, style=colours.get(claim.verdict, "dim"))
+        table.add_row(Text(claim.claim), Text(claim.setting), verdict, Text(claim.evidence))
+    Console().print(table)

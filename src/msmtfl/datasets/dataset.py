@@ -1,0 +1,81 @@
+"""What a loader returns: the rows of all tasks, where they came from and what was left out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..designs import Floats
+from ..tables import check_finite, missing_values
+
+
+def check_shapes(source: str, X: np.ndarray, y: np.ndarray, task: np.ndarray, names: np.ndarray | None) -> None:
+    shapes = f"X {X.shape}, y {y.shape}, task {task.shape}"
+    if X.ndim != 2 or y.shape != X.shape[:1] or task.shape != X.shape[:1]:
+        raise ValueError(f"{source}: X must be (N, d), y and task (N,); their shapes are {shapes}.")
+    if X.size == 0:
+        raise ValueError(f"{source}: no rows or no features ({shapes}).")
+    if names is not None and names.shape != X.shape[1:]:
+        raise ValueError(f"{source}: {names.size} feature names for {X.shape[1]} features.")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """Multi-task data. Unpacks to X, y, task.
+
+    Attributes
+    ----------
+    name, description, source : text
+        What the data are, in a word and in a few sentences, and the file or service that they were read from.
+    X : (N, d) float64
+    y : (N,) float64
+    task : (N,) labels
+    feature_names : (d,) text
+    group : (N,) or None
+        Rows of one group (patient) belong together: pass it as `groups=` to cross-validation.
+    dropped : {reason: {task or column: rows}}
+        What was left out, and why. Empty if nothing was.
+    note : text
+        What a reader of the repr should know, e.g. sizes other than the paper's.
+    """
+
+    name: str
+    X: Floats
+    y: Floats
+    task: np.ndarray
+    feature_names: np.ndarray
+    description: str
+    source: str
+    group: np.ndarray | None = None
+    dropped: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("X", "y"):  # the same layout from every source: fits are then the same to the last bit
+            object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), dtype=np.float64))
+        check_shapes(self.source, self.X, self.y, self.task, self.feature_names)
+        check_finite(self.X, self.feature_names.astype(object), f"X of {self.source}")
+        check_finite(self.y, None, f"y of {self.source}", "Drop these rows.")
+        if missing_values(self.task).any():
+            row = int(np.argmax(missing_values(self.task)))
+            raise ValueError(f"{self.source}: row {row} has no task label. Drop it or give it one.")
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return iter((self.X, self.y, self.task))
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Rows of every task, the tasks in order of their first row."""
+        return dict(Counter(self.task.tolist()))
+
+    def __repr__(self) -> str:
+        rows = self.sizes.values()
+        each = f"{min(rows)}" if min(rows) == max(rows) else f"{min(rows)} to {max(rows)}"
+        note = f"; {self.note}" if self.note else ""
+        return (
+            f"Dataset({self.name}: {len(rows)} tasks of {each} rows, {len(self.y)} in all, "
+            f"{self.X.shape[1]} features{note})"
+        )

@@ -1,0 +1,152 @@
+"""How our pictures look: colours that colour-blind readers can tell apart, quiet axes, matplotlib only when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+DARK, GREY, PALE = "#1b1b1b", "#8a8a8a", "#e6e6e6"
+BLUE, ORANGE, GREEN, PURPLE, SKY, YELLOW = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00"
+LINES = (BLUE, ORANGE, GREEN, PURPLE)  # Okabe and Ito's, told apart by dashes and markers too
+DASHES = ("-", "--", "-.", ":")
+MARKERS = ("o", "s", "^", "D")
+DIVERGING = ("#6b2400", ORANGE, "#ffffff", BLUE, "#00304d")  # below 0, 0, above 0
+SEQUENTIAL = ("#ffffff", SKY, BLUE, "#00304d")
+NAMED = 40  # rows, columns or lines up to which each has its name beside it
+TEXT = {
+    "font.size": 8.5,
+    "axes.titlesize": 9,
+    "axes.labelsize": 8.5,
+    "legend.fontsize": 8,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "msmtfl",
+}
+
+
+def pyplot() -> Any:
+    """matplotlib.pyplot, or what to install."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("pictures need matplotlib: pip install matplotlib, or msmtfl[plots].") from error
+    return plt
+
+
+def new_figure(rows: int, columns: int, width: float, height: float, **options: Any) -> tuple[Any, Any]:
+    """A figure that belongs to no window, and its axes (rows, columns)."""
+    pyplot()
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False, **options)
+
+
+def axes_for(ax: Any, width: float, height: float) -> Any:
+    """The Axes given, or those of a new figure."""
+    return pyplot().subplots(figsize=(width, height), layout="constrained")[1] if ax is None else ax
+
+
+def panels(ax: Any, count: int, width: float, height: float) -> Any:
+    """(count,) Axes side by side: those given, parts of the one given, or those of a new figure."""
+    if ax is None:
+        return pyplot().subplots(1, count, figsize=(width, height), layout="constrained")[1]
+    axes = np.ravel(np.asarray(ax, dtype=object))
+    if len(axes) == count:
+        return axes
+    cell = axes[0].get_subplotspec() if len(axes) == 1 else None
+    if cell is None:
+        raise ValueError(f"ax must be one of matplotlib's subplots, which is divided, or {count} Axes; got {len(axes)} Axes.")
+    axes[0].set_axis_off()
+    return np.array([axes[0].figure.add_subplot(part) for part in cell.subgridspec(1, count)])
+
+
+def colours(anchors: Sequence[str]) -> Any:
+    """A colour map through some colours; what is absent is pale grey."""
+    pyplot()
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("msmtfl", list(anchors)).with_extremes(bad=PALE)
+
+
+def heat_map(
+    ax: Any, values: Any, rows: Sequence[Any], columns: Sequence[Any], anchors: Sequence[str], low: float, high: float
+) -> Any:
+    """Cells (rows, columns) in colours, the first row on top; NaN is pale grey. Returns the mesh."""
+    fine = max(np.shape(values)) > NAMED
+    mesh = ax.pcolormesh(
+        np.ma.masked_invalid(values),
+        cmap=colours(anchors),
+        vmin=low,
+        vmax=high,
+        edgecolors="none" if fine else "white",
+        linewidth=0.0 if fine else 0.6,
+    )
+    ax.set_ylim(len(rows), 0)
+    name_ticks(ax.yaxis, rows)
+    name_ticks(ax.xaxis, columns)
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    return mesh
+
+
+def name_ticks(axis: Any, names: Sequence[Any], centre: float = 0.5) -> None:
+    """A name at every row or column, upright where there is no room; none where there are too many to read."""
+    if len(names) > NAMED:
+        axis.set_ticks([])
+        return
+    texts = [shown(name) for name in names]
+    axis.set_ticks(np.arange(len(texts)) + centre, texts, fontsize=8 if len(texts) <= 25 else 7)
+    if axis.axis_name == "x":
+        room = axis.axes.get_window_extent().width / axis.axes.figure.dpi / max(len(texts), 1)
+        axis.set_tick_params(rotation=90 if 0.09 * max(map(len, texts), default=0) > room else 0)
+
+
+def apart(places: Any, gap: float) -> Any:
+    """The places, moved as little as a pass up and one down need, until they are at least `gap` apart."""
+    order = np.argsort(places, kind="stable")
+    out = np.array(places, dtype=np.float64)[order]
+    top = out.max(initial=0.0)
+    for i in range(1, len(out)):
+        out[i] = max(out[i], out[i - 1] + gap)
+    for i in range(len(out) - 1, -1, -1):
+        out[i] = min(out[i], top - gap * (len(out) - 1 - i))
+    result = np.empty_like(out)
+    result[order] = out
+    return result
+
+
+def differences(ax: Any, names: Sequence[Any], change: Any, reach: Any) -> Any:
+    """What each name loses (right) or gains (left), largest gain on top, with bars that reach so far to either side; those
+    that exclude 0 are coloured. A change of NaN is left out. Returns the points."""
+    change, reach = np.asarray(change), np.asarray(reach)
+    place = np.argsort(-change, kind="stable")
+    place = place[np.isfinite(change[place])]
+    change, reach, many = change[place], reach[place], len(place) > NAMED
+    colour = np.where(change < -reach, BLUE, np.where(change > reach, ORANGE, GREY)).tolist()
+    at = np.arange(len(place))
+    ax.hlines(at, change - reach, change + reach, colors=colour, lw=0.8 if many else 1.5)
+    points = ax.scatter(change, at, c=colour, s=10 if many else 28, zorder=3)
+    ax.axvline(0.0, color=DARK, lw=1)
+    name_ticks(ax.yaxis, [names[i] for i in place], 0.0)
+    if many:
+        ax.set_ylabel(f"{len(place)} tasks, sorted")
+    quiet(ax, "x")
+    return points
+
+
+def quiet(axis: Any, grid: str = "both") -> Any:
+    """No frame above and to the right, a pale grid behind the data."""
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.grid(axis=grid, color=PALE, lw=0.6)
+    axis.set_axisbelow(True)
+    return axis
+
+
+def shown(name: Any, longest: int = 32) -> str:
+    """A name as matplotlib shows it: on one line, no mathematics in it, not too long."""
+    text = "".join(c if c.isprintable() else " " for c in str(name))
+    return (text if len(text) <= longest else text[: longest - 1] + "…").replace("$", r"\$")

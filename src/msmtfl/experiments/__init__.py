@@ -1,0 +1,28 @@
+"""The paper's experiments, as descriptions that anyone can run: `msmtfl reproduce`, or
+
+>>> from pathlib import Path
+>>> from msmtfl.experiments import Figure1, run
+>>> claims = run(Figure1().quick(), Path("results"), jobs=2)  # doctest: +SKIP
+"""
+
+from .base import Claim, Experiment, NotAvailableError
+from .guarantees import Guarantees
+from .prediction import Isolet, Mri
+from .runner import as_table, run
+from .synthetic import Figure1, Figure2
+
+EXPERIMENTS = {experiment.name: experiment for experiment in (Figure1, Figure2, Isolet, Mri, Guarantees)}
+
+__all__ = [
+    "EXPERIMENTS",
+    "Claim",
+    "Experiment",
+    "Figure1",
+    "Figure2",
+    "Guarantees",
+    "Isolet",
+    "Mri",
+    "NotAvailableError",
+    "as_table",
+    "run",
+]

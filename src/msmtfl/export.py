@@ -1,0 +1,267 @@
+"""Predictions where Python is not: a fitted model as SQL, or as an ONNX graph."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, overload
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .designs import Floats
+from .linear import MultiTaskLinear
+from .tables import names_of
+
+TERMS = 16  # of a sum without parentheses
+QUOTES = {'"': '"', "`": "`", "[": "]"}  # that begin and end a name
+OPSET, IR = 19, 9  # of ONNX: the first that compares text, and the file version that goes with it
+
+
+def _parts(model: Any) -> tuple[list[Any], Floats, Floats]:
+    """Labels, coefficients (m, d) and intercepts (m,) of a fitted model."""
+    if not isinstance(model, MultiTaskLinear):
+        raise TypeError(f"only models of this package can be exported, got {type(model).__name__}.")
+    check_is_fitted(model, "coef_")
+    labels = [label.item() if isinstance(label, np.generic) else label for label in model.tasks_.tolist()]
+    return labels, np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)
+
+
+# ------------------------------------------------------------------ SQL
+
+
+@overload
+def to_sql(model: Any, *, task_column: None = None, table: None = None, quote: str = '"') -> dict[Any, str]: ...
+
+
+@overload
+def to_sql(model: Any, *, task_column: str | None = None, table: str | Sequence[str], quote: str = '"') -> str: ...
+
+
+def to_sql(
+    model: Any,
+    *,
+    task_column: str | None = None,
+    table: str | Sequence[str] | None = None,
+    quote: str = '"',
+) -> dict[Any, str] | str:
+    """A fitted model as SQL: sums of products that any database can compute.
+
+    Numbers are written as Python writes them, which is exact, with an exponent, which makes them floating point in SQL.
+    Coefficients that are 0 are left out. Long sums are nested in parentheses, 16 terms at a time, so that 5,000 features
+    make an expression some 50 deep (SQLite allows 1,000). A NULL among the features makes the prediction NULL. SQLite
+    takes time with the square of the terms of a statement, seconds for 10,000: where all tasks together have more, run
+    one statement per task, made of the expressions.
+
+    Parameters
+    ----------
+    model : fitted model of this package
+    task_column : str, optional
+        The column of the table that says the task; by default the one that the model was fitted with. Only with `table`.
+    table : str or sequence of str, optional
+        Write a whole SELECT from this table (("schema", "table") for one in a schema).
+    quote : {'"', '`', '['}
+        Around names: standard SQL, MySQL, SQL Server. SQLite takes a name in double quotes that is no column for a text;
+        there '`' is safer.
+
+    Returns
+    -------
+    dict {label: expression}, one per task; or, with `table`, a statement: all columns of the table and `prediction`, chosen
+    by the task column. A label never seen gives NULL, or with ``unknown_task="mean"`` the prediction with the mean
+    coefficients. Of a model fitted with a 2-D y (and no `task_column`) there is one column per task, under its label.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import MSMTFL
+    >>> from msmtfl.export import to_sql
+    >>> X = np.array([[-1, 1], [1, 1], [-1, -1], [1, -1]] * 2)
+    >>> model = MSMTFL(lam=0.5).fit(X, 1 + 2 * X[:, 0], task=np.repeat(["north", "south"], 4))
+    >>> print(to_sql(model, table="winter", task_column="place"))
+    SELECT *, CASE "place"
+      WHEN 'north' THEN 1.0e0 + 1.5e0 * "x0"
+      WHEN 'south' THEN 1.0e0 + 1.5e0 * "x0"
+    END AS "prediction"
+    FROM "winter"
+    """
+    labels, coef, intercept = _parts(model)
+    if quote not in QUOTES:
+        raise ValueError(f"quote must be one of {', '.join(QUOTES)}, got {quote!r}.")
+    names = [_name(name, quote) for name in model.features_.tolist()]
+    expressions = [_expression(w, b, names) for w, b in zip(coef, intercept.tolist(), strict=True)]
+    if table is None:
+        if task_column is not None:
+            raise ValueError("task_column= goes with table=: without, there is one expression per task.")
+        return dict(zip(labels, expressions, strict=True))
+    if model._form == "single":
+        columns = [f"{expressions[0]} AS {_name('prediction', quote)}"]
+    elif model._form == "wide" and task_column is None:
+        columns = [
+            f"{expression} AS {_name(str(label), quote)}" for label, expression in zip(labels, expressions, strict=True)
+        ]
+    else:
+        cases = [f"  WHEN {_literal(label, quote)} THEN {one}" for label, one in zip(labels, expressions, strict=True)]
+        if model.unknown_task == "mean":
+            cases.append(f"  ELSE {_expression(coef.mean(axis=0), float(intercept.mean()), names)}")
+        column = _name(_task_name(model, task_column), quote)
+        columns = ["\n".join([f"CASE {column}", *cases, f"END AS {_name('prediction', quote)}"])]
+    source = ".".join(_name(part, quote) for part in ([table] if isinstance(table, str) else table))
+    return f"SELECT {', '.join(['*', *columns])}\nFROM {source}"
+
+
+def _task_name(model: Any, given: str | None) -> str:
+    if given is not None:
+        return given
+    if isinstance(model.task_column, str):
+        return str(model.task_column)
+    if model._task_position is not None and hasattr(model, "feature_names_in_"):
+        return str(model.feature_names_in_[model._task_position])
+    raise ValueError(
+        "pass task_column=, the column of the table that says the task: the model knows it by labels only."
+    )
+
+
+def _expression(w: Floats, intercept: float, names: list[str]) -> str:
+    """intercept + w . x as a tree of sums."""
+    terms = [_number(intercept)] if intercept != 0.0 else []
+    terms += [f"{_number(float(w[j]))} * {names[j]}" for j in np.flatnonzero(w)]
+    while len(terms) > TERMS:
+        terms = [f"({' + '.join(terms[k : k + TERMS])})" for k in range(0, len(terms), TERMS)]
+    return " + ".join(terms) or _number(0.0)
+
+
+def _number(value: float) -> str:
+    text = repr(value)
+    return text if "e" in text else text + "e0"
+
+
+def _name(name: str, quote: str) -> str:
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise ValueError(f"{name!r} cannot be a name in SQL. Rename it and fit again.")
+    end = QUOTES[quote]
+    return f"{quote}{name.replace(end, 2 * end)}{end}"
+
+
+def _literal(label: Any, quote: str) -> str:
+    if isinstance(label, bool):
+        return str(label).upper()
+    if isinstance(label, int) and -(2**63) <= label < 2**63:
+        return str(label)
+    if isinstance(label, float) and np.isfinite(label):
+        return _number(label)
+    if isinstance(label, str) and "\0" not in label and not (quote == "`" and "\\" in label):
+        return "'" + label.replace("'", "''") + "'"
+    way_out = " with quote='`': databases differ in what a backslash means" if quote == "`" else ""
+    raise ValueError(f"task label {label!r} cannot be written in SQL{way_out}. Relabel the tasks and fit again.")
+
+
+# ------------------------------------------------------------------ ONNX
+
+
+def to_onnx(model: Any) -> Any:
+    """A fitted model as an ONNX graph of standard operators (opset 19; needs `onnx`).
+
+    Inputs are `X`, double, (rows, d) in the order of `features_` without the task column, and, if the model was fitted with
+    labels, `task`, (rows,) labels: text, int64, double or bool. Output is `prediction`, double, (rows,); (rows, m) if the
+    model was fitted with a 2-D y. A label never seen gives NaN, or with ``unknown_task="mean"`` the prediction with the mean
+    coefficients. The metadata `features` and `tasks` hold their names as JSON.
+
+    Returns
+    -------
+    onnx.ModelProto; ``onnx.save(to_onnx(model), "model.onnx")`` writes a file.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import MSMTFL
+    >>> from msmtfl.export import to_onnx
+    >>> X, task = np.random.default_rng(0).standard_normal((40, 3)), np.repeat(["north", "south"], 20)
+    >>> model = MSMTFL().fit(X, X[:, 0], task=task)
+    >>> graph = to_onnx(model).graph  # doctest: +SKIP
+    >>> [one.name for one in graph.input], [one.name for one in graph.output]  # doctest: +SKIP
+    (['X', 'task'], ['prediction'])
+    """
+    from . import __version__
+
+    labels, coef, intercept = _parts(model)
+    onnx = _onnx()
+    helper, double = onnx.helper, onnx.TensorProto.DOUBLE
+    inputs = [helper.make_tensor_value_info("X", double, ["rows", coef.shape[1]])]
+    if model._form == "long":
+        tensor = _label_tensor(onnx, labels)
+        inputs.append(helper.make_tensor_value_info("task", tensor.data_type, ["rows"]))
+        nodes, constants = _by_label(onnx, coef, intercept, model.unknown_task == "mean")
+        tensors = [tensor]
+    else:
+        wide = model._form == "wide"
+        nodes = [("MatMul", "X coef", "sums", {}), ("Add", "sums intercept", "prediction", {})]
+        constants = {"coef": coef.T if wide else coef[0], "intercept": intercept if wide else intercept[0]}
+        tensors = []
+    tensors += [onnx.numpy_helper.from_array(np.array(value), name) for name, value in constants.items()]
+    shape = ["rows", len(labels)] if model._form == "wide" else ["rows"]
+    graph = helper.make_graph(
+        [helper.make_node(kind, into.split(), [out], **options) for kind, into, out, options in nodes],
+        type(model).__name__,
+        inputs,
+        [helper.make_tensor_value_info("prediction", double, shape)],
+        tensors,
+    )
+    out = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR)
+    out.producer_name, out.producer_version = "msmtfl", __version__
+    helper.set_model_props(out, {"features": json.dumps(model.features_.tolist()), "tasks": json.dumps(labels)})
+    onnx.checker.check_model(out)
+    return out
+
+
+def _onnx() -> Any:
+    try:
+        import onnx
+        import onnx.checker
+        import onnx.helper
+        import onnx.numpy_helper
+    except ImportError as error:
+        raise ImportError('to_onnx needs onnx: pip install onnx, or "msmtfl[onnx]".') from error
+    return onnx
+
+
+Node = tuple[str, str, str, dict[str, Any]]  # operator, inputs, output, options
+
+
+def _by_label(onnx: Any, coef: Floats, intercept: Floats, mean: bool) -> tuple[list[Node], dict[str, Any]]:
+    """Operators and constants that take every row's coefficients by its label; costs rows (m + d)."""
+    whole, flag = {"to": onnx.TensorProto.INT32}, {"to": onnx.TensorProto.BOOL}
+    nodes: list[Node] = [
+        ("Unsqueeze", "task one", "column", {}),
+        ("Equal", "column labels", "equal", {}),  # (rows, m)
+        ("Cast", "equal", "which", whole),
+        ("ArgMax", "which", "place", {"axis": 1, "keepdims": 0}),
+        ("Gather", "coef place", "w", {}),
+        ("Mul", "X w", "terms", {}),
+        ("ReduceSum", "terms one", "sums", {"keepdims": 0}),
+        ("Gather", "intercept place", "b", {}),
+        ("Add", "sums b", "of_task", {}),
+        ("ReduceMax", "which one", "found", {"keepdims": 0}),
+        ("Cast", "found", "known", flag),
+    ]
+    constants = {"one": np.array([1]), "coef": coef, "intercept": intercept}
+    if mean:
+        nodes += [("MatMul", "X mean_coef", "mean_sums", {}), ("Add", "mean_sums mean_intercept", "of_others", {})]
+        constants |= {"mean_coef": coef.mean(axis=0), "mean_intercept": intercept.mean()}
+    else:
+        constants |= {"of_others": np.array(np.nan)}
+    return [*nodes, ("Where", "known of_task of_others", "prediction", {})], constants
+
+
+def _label_tensor(onnx: Any, labels: list[Any]) -> Any:
+    """The labels as a tensor of ONNX."""
+    kinds = onnx.TensorProto
+    known = {str: kinds.STRING, int: kinds.INT64, float: kinds.DOUBLE, bool: kinds.BOOL}
+    types = {type(label) for label in labels}
+    large = types == {int} and not all(-(2**63) <= label < 2**63 for label in labels)
+    if len(types) > 1 or not types <= set(known) or large:
+        raise ValueError(
+            f"task labels {names_of(labels)} do not fit into one type of ONNX. Relabel the tasks with text or whole numbers "
+            "(of 64 bits) and fit again."
+        )
+    entries = [label.encode() if isinstance(label, str) else label for label in labels]
+    return onnx.helper.make_tensor("labels", known[types.pop()], [len(labels)], entries)

@@ -1,0 +1,281 @@
+"""Which tasks use which features: the sharing map of a fitted model, and how alike the tasks' supports are.
+
+A feature counts as used by a task where its coefficient is not zero. Zeros are exact here, so there is no threshold.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .baselines import PooledRidgeCV, RidgePerTaskCV
+from .designs import Floats, Ints
+from .linear import MultiTaskLinear
+from .tables import names_of
+
+CLASSES = ("all", "some", "one", "unused")
+LISTED = 5  # features of a class that are named when a map is printed
+ORDERED = 500  # tasks up to which leaves of the clustering are put next to their likes, which takes m^3 steps
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SharingMap:
+    """Which tasks use which features. Print it for the answer in words.
+
+    Attributes
+    ----------
+    features, tasks : names (d,) and labels (m,)
+    support : (m, d) bool: the tasks that use a feature
+    classes : (d,) "all", "some" (at least two, not all), "one" or "unused"; with a single task "one" or "unused"
+    n_tasks : (d,) how many tasks use a feature
+    row_norms : (d,) how much it counts over all tasks: the model's `row_norms_`, or sums of |coefficients|
+    freed : (d,) bool: the last stage did not penalise the feature; None if the model has no cap (or theta is inf)
+    signs : (d,) "+" or "-" where all tasks that use a feature agree, "mixed", or "" if there are none
+    counts : {class: number of features}
+    order : (d,) places of the features, most shared first: freed ones, then by class, then by row norm
+    """
+
+    features: np.ndarray
+    tasks: np.ndarray
+    support: np.ndarray
+    row_norms: Floats
+    freed: np.ndarray | None
+    signs: np.ndarray
+
+    @cached_property
+    def n_tasks(self) -> Ints:
+        return np.asarray(self.support.sum(axis=0))
+
+    @cached_property
+    def classes(self) -> np.ndarray:
+        m, n = len(self.tasks), self.n_tasks
+        return np.select([n == 0, n == 1, n == m], ["unused", "one", "all"], "some").astype(object)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return {name: int((self.classes == name).sum()) for name in CLASSES}
+
+    @cached_property
+    def order(self) -> Ints:
+        freed = np.zeros(len(self.features), dtype=bool) if self.freed is None else self.freed
+        place = np.array([CLASSES.index(name) for name in self.classes], dtype=np.intp)
+        return np.lexsort((-self.row_norms, place, ~freed))
+
+    def tasks_of(self, feature: str) -> np.ndarray:
+        """Labels of the tasks that use a feature."""
+        found = np.flatnonzero(self.features == feature)
+        if found.size == 0:
+            close = difflib.get_close_matches(str(feature), self.features.tolist(), n=1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise ValueError(f"no feature {feature!r} among {names_of(self.features)}.{hint}")
+        return self.tasks[self.support[:, found[0]]]
+
+    def to_frame(self) -> Any:
+        """A pandas table, one row per feature in the order of `features`: feature, class, n_tasks, tasks (a tuple of labels),
+        row_norm, freed, sign."""
+        columns = {
+            "feature": self.features,
+            "class": self.classes,
+            "n_tasks": self.n_tasks,
+            "tasks": [tuple(self.tasks[used].tolist()) for used in self.support.T],
+            "row_norm": self.row_norms,
+            "freed": [None] * len(self.features) if self.freed is None else self.freed,
+            "sign": self.signs,
+        }
+        return _pandas().DataFrame(columns)
+
+    # ------------------------------------------------------------------ in words
+
+    def __repr__(self) -> str:
+        m, counts = len(self.tasks), self.counts
+        said = {"all": f"used by all {m} tasks", "some": "used by some tasks", "one": "used by one task", "unused": "unused"}
+        lines = [f"{len(self.features)} features, {m} task{'s' * (m > 1)}"]
+        lines += [f"{counts[name]:5d} {said[name]}{self._strongest(name)}" for name in CLASSES if counts[name]]
+        if self.freed is not None:
+            free = self.order[self.freed[self.order]]
+            lines.append(f"freed by the cap, so not shrunk: {self._named(free) or 'none'}")
+        mixed = np.flatnonzero(self.signs == "mixed")
+        if mixed.size:
+            lines.append(f"signs differ between tasks: {self._named(mixed[np.argsort(-self.row_norms[mixed])])}")
+        return "\n".join([*lines, *self._closest()])
+
+    def _strongest(self, name: str) -> str:
+        """The features of a class, strongest first, with what the class leaves open."""
+        if name == "unused":
+            return ""
+        places = self.order[self.classes[self.order] == name]
+        places = places[np.argsort(-self.row_norms[places], kind="stable")]
+        notes = None
+        if name == "some":
+            notes = [f"{self.n_tasks[j]} of {len(self.tasks)}" for j in places[:LISTED]]
+        elif name == "one" and len(self.tasks) > 1:
+            notes = [names_of(self.tasks[self.support[:, j]]) for j in places[:LISTED]]
+        return f": {self._named(places, notes)}"
+
+    def _named(self, places: Ints, notes: list[str] | None = None) -> str:
+        names = [repr(str(self.features[j])) for j in places[:LISTED]]
+        if notes is not None:
+            names = [f"{name} ({note})" for name, note in zip(names, notes, strict=True)]
+        return ", ".join(names) + (f", ... ({len(places)} in all)" if len(places) > LISTED else "")
+
+    def _closest(self) -> list[str]:
+        """Which tasks share most."""
+        busy = np.flatnonzero(self.support.any(axis=1))
+        if len(busy) < 2:
+            return []
+        alike = _jaccard(self.support[busy])
+        if alike.min() == 1.0:
+            return [f"{'all tasks' if len(busy) == len(self.tasks) else f'{len(busy)} tasks'} use the same features"]
+        pairs = np.triu(alike, 1)
+        if pairs.max() == 0.0:
+            return ["no two tasks use the same feature"]
+        a, b = busy[list(np.unravel_index(int(np.argmax(pairs)), pairs.shape))]
+        both, either = (int(f(self.support[a], self.support[b]).sum()) for f in (np.logical_and, np.logical_or))
+        pair = " and ".join(names_of([self.tasks[i]]) for i in (a, b))
+        return [f"tasks that share most: {pair}, {both} of the {either} features that either uses"]
+
+
+def sharing_map(model: Any) -> SharingMap:
+    """Every feature classed as used by all tasks, by some, by one, or by none.
+
+    Parameters
+    ----------
+    model : fitted model of this package, also one from :func:`msmtfl.model_files.load_model`
+        Not ridge regression, which uses every feature everywhere.
+
+    Returns
+    -------
+    SharingMap
+        Print it; `to_frame()` has one row per feature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import MSMTFL
+    >>> from msmtfl.sharing import sharing_map
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.standard_normal((90, 20)), np.repeat(["north", "south", "west"], 30)
+    >>> y = 2 * X[:, 0] - X[:, 3] + np.where(task == "west", X[:, 5], 0) + 0.1 * rng.standard_normal(90)
+    >>> found = sharing_map(MSMTFL(lam=0.1, theta=2.0).fit(X, y, task=task))
+    >>> found
+    20 features, 3 tasks
+        2 used by all 3 tasks: 'x0', 'x3'
+        1 used by one task: 'x5' ('west')
+       17 unused
+    freed by the cap, so not shrunk: 'x0', 'x3'
+    tasks that share most: 'north' and 'south', 2 of the 2 features that either uses
+    >>> found.counts
+    {'all': 2, 'some': 0, 'one': 1, 'unused': 17}
+    >>> found.tasks_of("x5").tolist()
+    ['west']
+    """
+    fitted_coef(model)
+    if isinstance(model, (RidgePerTaskCV, PooledRidgeCV)):
+        raise TypeError(
+            f"{type(model).__name__} sets no coefficient to zero: every task uses every feature, so there is no sharing to "
+            "map. Take a sparse model, such as MSMTFLCV, LassoMTLCV or PooledLassoCV."
+        )
+    return map_of(model)
+
+
+def map_of(model: Any) -> SharingMap:
+    """The sharing map of any fitted model, dense ones too."""
+    W = fitted_coef(model)
+    positive, negative = (W > 0).any(axis=0), (W < 0).any(axis=0)
+    signs = np.select([positive & negative, positive, negative], ["mixed", "+", "-"], "").astype(object)
+    norms = np.asarray(getattr(model, "row_norms_", np.abs(W).sum(axis=0)))
+    return SharingMap(model.features_, model.tasks_, W != 0.0, norms, freed_rows(model), signs)
+
+
+def fitted_coef(model: Any) -> Floats:
+    """(m, d): the coefficients of a fitted model of this package, of which there is at least one task."""
+    if not isinstance(model, MultiTaskLinear):
+        raise TypeError(f"give a fitted model such as MSMTFL(), not {type(model).__name__}; of a Pipeline, its last step.")
+    check_is_fitted(model, "coef_")
+    return np.atleast_2d(model.coef_)
+
+
+def freed_rows(model: Any) -> np.ndarray | None:
+    """(d,) bool: features that the last stage left un-penalised; None where there is no cap."""
+    if np.isinf(getattr(model, "theta_", np.inf)):
+        return None
+    out = np.zeros(len(model.features_), dtype=bool)
+    out[model.stages_[-1].free_rows] = True
+    return out
+
+
+# ------------------------------------------------------------------ tasks
+
+
+@dataclass(frozen=True, eq=False)
+class TaskSimilarity:
+    """How alike the tasks' supports are.
+
+    Attributes
+    ----------
+    similarity : (m, m) Jaccard similarity: features that both tasks use over features that either uses
+    tasks : (m,) labels
+    order : (m,) places of the tasks, similar ones side by side (average linkage)
+    """
+
+    similarity: Floats
+    tasks: np.ndarray
+
+    @cached_property
+    def order(self) -> Ints:
+        m = len(self.tasks)
+        if m < 3:
+            return np.arange(m)
+        from scipy.cluster.hierarchy import leaves_list, linkage  # here: reading a model does not wait for it
+        from scipy.spatial.distance import squareform
+
+        distance = squareform(1.0 - self.similarity, checks=False)
+        return np.asarray(leaves_list(linkage(distance, "average", optimal_ordering=m <= ORDERED)), dtype=np.intp)
+
+    def to_frame(self) -> Any:
+        """A pandas table with the labels on both sides."""
+        labels = self.tasks.tolist()
+        return _pandas().DataFrame(self.similarity, index=labels, columns=labels)
+
+
+def task_similarity(model: Any) -> TaskSimilarity:
+    """Jaccard similarity of the tasks' supports S_i, the features with a coefficient that is not zero.
+
+    .. math::
+        J_{ik} = |S_i \\cap S_k| / |S_i \\cup S_k|
+
+    Two tasks that use no feature at all are alike (1); such a task and one that uses some are not (0).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import LassoMTL
+    >>> from msmtfl.sharing import task_similarity
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.standard_normal((60, 6)), np.repeat(["north", "south"], 30)
+    >>> y = X[:, 0] + np.where(task == "south", X[:, 1], 0) + 0.1 * rng.standard_normal(60)
+    >>> task_similarity(LassoMTL(lam=0.2).fit(X, y, task=task)).similarity
+    array([[1. , 0.5],
+           [0.5, 1. ]])
+    """
+    return TaskSimilarity(_jaccard(sharing_map(model).support), model.tasks_)
+
+
+def _jaccard(support: np.ndarray) -> Floats:
+    both = support.astype(np.float64) @ support.T
+    n = support.sum(axis=1)
+    either = n[:, None] + n - both
+    return np.divide(both, either, out=np.ones_like(both), where=either > 0)
+
+
+def _pandas() -> Any:
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError("to_frame needs pandas (pip install pandas); the attributes hold the same.") from error
+    return pd

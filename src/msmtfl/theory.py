@@ -1,0 +1,720 @@
+"""What the paper proves about the error of MSMTFL (Theorem 8, Lemmas 13 to 16), checked on data.
+
+With r the number of non-zero rows of the true W, Lam = m lam, nu(k) = max_i rho+_i(k) / n_i, rho-(k) = min_i rho-_i(k) and
+an integer s >= r, the conditions, and the bound on ||W^(l) - W||_2,1 at stage l, are
+
+    lam      Lam >= 12 sigma sqrt(2 nu(1) ln(2 d m / eta))
+    theta    theta >= 11 m Lam / rho-(2r + s)
+    rows     ||w^j||_1 >= 2 theta for every non-zero row of the true W
+    columns  rho+_i(s) / rho-_i(2r + 2s) <= 1 + s / (2r) for every task
+
+    bound    0.8^((l - 1)/2) 9.1 m Lam sqrt(r) / rho-(2r + s)
+             + 39.5 m sigma sqrt(nu(r) (7.4 r + 2.7 ln(2/eta))) / rho-(2r + s)
+
+This corrected form is what the paper's proof gives. The literal form, as printed, has lam for Lam and 0.8^(l/2):
+- The proof states the optimality of a stage for the loss 1/n |Xw - y|^2, but it is 1/(m n): m lam stands for lam.
+- The recursion starts at stage 1: W^(0) is nowhere bounded.
+- Lemma 13 claims two events together with probability 1 - eta. The first alone may use up eta; the second is taken from m
+  events without a union bound. It does hold: by Hsu, Kakade and Zhang (2012), for all tasks at once, it fails with
+  probability e^-t, m r + 2 sqrt(m r t) + 2t = m (7.4 r + 2.7 ln(2/eta)), so t >= ln(2/eta). Together: at least 1 - 1.5 eta.
+
+Beyond the paper: rows n_i that differ (through nu); intercepts (everything on centred columns); standardised columns (the
+problem as solved); k above d, where rho(k) means rho(d): the proof stays valid, since X can be padded with orthogonal
+columns of a length in between, whose coefficients are 0. So where no task has dependent columns, some s meets the last
+condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, combinations, islice
+from math import ceil, comb, exp, inf, log, sqrt
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from .certificates import Certificate, loss_of
+from .checks import check_count, check_flag, check_positive
+from .designs import DenseTask, Floats
+from .drawing import BLUE, DARK, ORANGE, pyplot, quiet
+from .estimators import MSMTFL
+from .metrics import parameter_error
+from .model_selection import MSMTFLCV
+from .monitor import one_blas_thread
+from .penalties import CappedRows
+from .problem import Problem
+from .stages import Stage
+from .tables import check_form
+from .tasks import read_training
+
+MAX_SUBSETS = 200_000  # about a second
+AT_ONCE = 2**21  # numbers in a batch of submatrices
+EPS = float(np.finfo(float).eps)
+CLOSE = 1e-9  # share of the largest column's square at which the ends of an interval count as equal
+SPARE = 1e-12  # a condition missed by this share holds: the theorem's constants have more than that to spare
+TRIES = 8  # values of s that are looked at
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A number known to lie in [low, high]. `exact`: the ends differ by rounding only. `how` says how it is known."""
+
+    low: float
+    high: float
+    exact: bool = True
+    how: str = ""
+
+    def over(self, other: Interval) -> Interval:
+        """The quotient of two numbers >= 0; what is divided by 0 is infinite."""
+        ends = _quotient(self.low, other.high), _quotient(self.high, other.low)
+        return Interval(*ends, self.exact and other.exact)
+
+    def __str__(self) -> str:
+        low, high = f"{self.low:.4g}", f"{self.high:.4g}"
+        return high if self.exact or low == high else f"{low} .. {high}"
+
+
+def _quotient(x: float, y: float) -> float:
+    return inf if y == 0.0 else 0.0 if y == inf else float(x) / float(y)
+
+
+def _exactly(value: float) -> Interval:
+    return Interval(value, value)
+
+
+def _extreme(which: Callable[[Iterable[float]], float], parts: Sequence[Interval]) -> Interval:
+    """The smallest or largest of several numbers."""
+    ends = which(part.low for part in parts), which(part.high for part in parts)
+    return Interval(*ends, all(part.exact for part in parts))
+
+
+# ------------------------------------------------------------------ sparse eigenvalues (Definition 6)
+
+
+class _Spectrum:
+    """Sparse eigenvalues of one A = Z'Z / n: exact where `max_subsets` suffice, else certified intervals.
+
+    Both kinds are the largest k-sparse eigenvalue R(k) of a symmetric M: rho+ with M = A, -rho- with M = -A. It is at most
+    - the largest eigenvalue of M,
+    - the largest m_jj + (the k - 1 largest |m_jl|, l != j): Gershgorin's discs,
+    - c R(q) - (c - 1) min_j m_jj for q < k and c = (k - 1)/(q - 1): the sum of all q x q blocks of a k x k block, over how
+      many of them hold a given pair, is that block plus (c - 1) times its diagonal; c is how often a row is held by then.
+    """
+
+    def __init__(self, Z: Floats, n: float, order: int, max_subsets: int):
+        self.A, self.n, self.order, self.max_subsets = Z.T @ Z / n, n, order, max_subsets
+        self.rows, self.d = Z.shape
+        self.squares = -np.sort(-np.diag(self.A))
+        self.whole = np.linalg.eigvalsh(self.A)
+        self.known: dict[tuple[int, int], Interval] = {}
+        self.ends: dict[int, tuple[float, float]] = {}
+
+    def upper(self, k: int) -> Interval:
+        return self._known(1, min(k, self.d))
+
+    def lower(self, k: int) -> Interval:
+        return self._known(-1, min(k, self.d))
+
+    def _known(self, sign: int, k: int) -> Interval:
+        if (sign, k) not in self.known:
+            self.known[sign, k] = self._certified(sign, k)
+        return self.known[sign, k]
+
+    def _certified(self, sign: int, k: int) -> Interval:
+        if sign < 0 and k > self.order:
+            return Interval(0.0, 0.0, True, f"{k} columns, at most {self.order} of them independent")
+        if k == 1:
+            value = float(self.squares[0 if sign > 0 else -1])
+            return Interval(value * (1 - self.rows * EPS), value * (1 + self.rows * EPS), True, "the columns' squares")
+        low, high, exact, how = self._largest(sign, k)
+        # rounding of A, at most rows * eps times the lengths of two columns, and of eigenvalues
+        margin = (self.rows + 10 * k) * EPS * float(self.squares[:k].sum())
+        if sign > 0:
+            return Interval(low - margin, high + margin, exact, how)
+        return Interval(max(-high - margin, 0.0), min(max(-low, 0.0) + margin, self.lower(1).high), exact, how)
+
+    def _largest(self, sign: int, k: int) -> tuple[float, float, bool, str]:
+        """Bounds on the largest k-sparse eigenvalue of sign * A, k >= 2."""
+        diagonal, whole = sign * np.diag(self.A), float((sign * self.whole).max())
+        if k == self.d:
+            return whole, whole, True, "all columns"
+        found, close, count = _attained(sign * self.A, k), CLOSE * float(self.squares[0]), comb(self.d, k)
+        sizes = np.abs(self.A)
+        np.fill_diagonal(sizes, 0.0)
+        discs = np.partition(sizes, 1 - k, axis=1)[:, 1 - k :].sum(axis=1)
+        above = {float((diagonal + discs).max()): "discs", whole: "all columns"}
+        if min(above) - found > close:
+            if count <= self.max_subsets:
+                top = self._over_all(sign, k)
+                return top, top, True, f"all {count} subsets"
+            q = max((q for q in range(3, k) if comb(self.d, q) <= self.max_subsets), default=0)
+            if q:
+                c = (k - 1) / (q - 1)
+                above[c * self._over_all(sign, q) - (c - 1) * float(diagonal.min())] = f"all subsets of {q}"
+        high = min(above)
+        return min(found, high), high, high - found <= close, f"a subset on one side, {above[high]} on the other"
+
+    def _over_all(self, sign: int, k: int) -> float:
+        """The largest eigenvalue of all k x k blocks of sign * A."""
+        if k not in self.ends:
+            subsets, (low, high) = combinations(range(self.d), k), (inf, -inf)
+            while batch := list(islice(subsets, max(1, AT_ONCE // k**2))):
+                S = np.fromiter(chain.from_iterable(batch), dtype=np.intp).reshape(-1, k)
+                values = np.linalg.eigvalsh(self.A[S[:, :, None], S[:, None, :]])
+                low, high = min(low, float(values.min())), max(high, float(values.max()))
+            self.ends[k] = low, high
+        return max(sign * end for end in self.ends[k])
+
+
+def _attained(M: Floats, k: int) -> float:
+    """The largest eigenvalue of some k x k block, k >= 2: to the best pair of columns those are added that are best beside
+    the eigenvector so far; then the column that counts least is exchanged while that helps."""
+    diagonal, best = np.diag(M), -inf
+    pairs = _of_two(diagonal[:, None], diagonal, M)
+    np.fill_diagonal(pairs, -inf)
+    S = [int(j) for j in np.unravel_index(np.argmax(pairs), pairs.shape)]
+    while True:
+        value, v = _top(M, S)
+        if len(S) == k:
+            if value <= best:
+                return best
+            best = value
+            S.pop(int(np.argmin(np.abs(v))))
+            value, v = _top(M, S)
+        gain = _of_two(value, diagonal, M[:, S] @ v)
+        gain[S] = -inf
+        S.append(int(np.argmax(gain)))
+
+
+def _of_two(x: Any, y: Any, c: Any) -> Floats:
+    """The largest eigenvalue of [[x, c], [c, y]]."""
+    return np.asarray((x + y) / 2 + np.hypot((x - y) / 2, c))
+
+
+def _top(M: Floats, S: list[int]) -> tuple[float, Floats]:
+    values, vectors = np.linalg.eigh(M[np.ix_(S, S)])
+    return float(values[-1]), vectors[:, -1]
+
+
+def _spectra(designs: Sequence[DenseTask], max_subsets: int, units: Floats | None = None) -> list[_Spectrum]:
+    """One per task; tasks with the same X share theirs."""
+    different = {id(design.same_x) for design in designs}
+    made: dict[int, _Spectrum] = {}
+    for i, design in enumerate(designs):
+        if id(design.same_x) not in made:
+            Z = design.columns(np.arange(design.d)) / (1.0 if units is None else units[i])
+            made[id(design.same_x)] = _Spectrum(Z, design.n, design.order, max_subsets // len(different))
+    return [made[id(design.same_x)] for design in designs]
+
+
+@dataclass(frozen=True, eq=False)
+class SparseEigenvalues:
+    """Per task the smallest and the largest eigenvalue of k columns, rho-_i(k) and rho+_i(k), as :class:`Interval`; and the
+    smallest and largest of all tasks, `rho_min` and `rho_max`."""
+
+    k: int
+    tasks: np.ndarray
+    lower: tuple[Interval, ...]
+    upper: tuple[Interval, ...]
+
+    @property
+    def rho_min(self) -> Interval:
+        return _extreme(min, self.lower)
+
+    @property
+    def rho_max(self) -> Interval:
+        return _extreme(max, self.upper)
+
+    def __str__(self) -> str:
+        parts = zip(self.tasks.tolist(), self.lower, self.upper, strict=True)
+        rows = [(str(label), str(low), str(high), low.how, high.how) for label, low, high in parts]
+        rows.insert(0, ("all", str(self.rho_min), str(self.rho_max), "", ""))
+        return _table(("task", f"rho-({self.k})", f"rho+({self.k})", "rho- known from", "rho+ known from"), rows)
+
+
+def sparse_eigenvalues(
+    X: Any, k: int, *, task: Any = None, center: bool = False, max_subsets: int = MAX_SUBSETS
+) -> SparseEigenvalues:
+    """Sparse eigenvalues of every task (Definition 6 of the paper): exact, or intervals that certainly hold them.
+
+    rho+_i(k) (rho-_i(k)) is the largest (smallest) eigenvalue of X_i'X_i / n_i restricted to any k columns.
+
+    Parameters
+    ----------
+    X : (N, d) table or array
+    k : int >= 1; above d it means d
+    task : (N,) labels; without them all rows are one task
+    center : centre every task's columns, as a model with intercepts does
+    max_subsets : how many subsets may be looked at, all tasks together; where there are more, one end of an interval is what
+        a good subset attains, the other a bound from all columns, from discs or from all smaller subsets
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl.theory import sparse_eigenvalues
+    >>> found = sparse_eigenvalues(np.array([[1.0, 0.0, 1.0], [1.0, 2.0, -1.0]]), 2)
+    >>> print(found.rho_min, found.rho_max, found.lower[0].how)
+    0.382 2.618 all 3 subsets
+    >>> print(sparse_eigenvalues(np.random.default_rng(0).standard_normal((900, 100)), 10).rho_min)
+    0.4318 .. 0.6641
+    """
+    check_count("k", k)
+    check_count("max_subsets", max_subsets)
+    check_flag("center", center)
+    check_form(X)
+    data = read_training(X, np.zeros(len(X)), task=task)
+    with one_blas_thread():
+        spectra = _spectra(data.designs(bool(center)), max_subsets)
+        lower, upper = tuple(one.lower(k) for one in spectra), tuple(one.upper(k) for one in spectra)
+    return SparseEigenvalues(int(k), data.labels, lower, upper)
+
+
+# ------------------------------------------------------------------ the bound of Theorem 8
+
+
+@dataclass(frozen=True)
+class ErrorBound:
+    """The bound of Theorem 8 on ||W^(l) - W||_2,1 for l = 1 .. stages.
+
+    `corrected` and `literal` (stages,) are the bound as proven (see :mod:`msmtfl.theory`) and as printed: at stage 1 the sum
+    of `shrinking` (as proven; inf where rho- may be 0) and `noise`. `probability` is a lower bound on that of `corrected`
+    at all stages at once.
+    """
+
+    shrinking: float
+    noise: float
+    probability: float
+    m: int
+    stages: int
+
+    @property
+    def corrected(self) -> Floats:
+        return np.asarray(0.8 ** (np.arange(self.stages) / 2) * self.shrinking + self.noise)
+
+    @property
+    def literal(self) -> Floats:
+        return np.asarray(0.8 ** (np.arange(1, self.stages + 1) / 2) * self.shrinking / self.m + self.noise)
+
+    @property
+    def stages_needed(self) -> int | None:
+        """The first stage whose shrinking term, as proven, is below the noise term; None if there is none."""
+        if not 0.0 < self.noise < inf:
+            return None
+        return max(int(2 * log(self.shrinking / self.noise) // log(1.25)) + 2, 1)
+
+
+def error_bound(
+    lam: float, *, m: int, rbar: int, nu: float, rho_minus: float, sigma: float, eta: float = 0.05, stages: int = 10
+) -> ErrorBound:
+    """The error bound of Theorem 8, stage by stage, as proven and as printed; it holds under the theorem's conditions.
+
+    Parameters
+    ----------
+    lam, m, sigma : strength of the penalty, number of tasks, parameter of the sub-Gaussian noise
+    rbar : number of non-zero rows of the true W
+    nu : the largest rho+_i(rbar) / n_i
+    rho_minus : the smallest rho-_i(2 rbar + s)
+    eta : in (0, 1); the bound holds with probability at least 1 - 1.5 eta
+
+    Examples
+    --------
+    >>> from msmtfl.theory import error_bound
+    >>> bound = error_bound(0.02, m=5, rbar=2, nu=1.1 / 1000, rho_minus=0.9, sigma=0.1)
+    >>> bound.corrected.round(2)[:3], bound.stages_needed
+    (array([10.77, 10.02,  9.34]), 8)
+    """
+    for name, count in (("m", m), ("rbar", rbar), ("stages", stages)):
+        check_count(name, count)
+    check_positive("lam", lam)
+    _check_eta(eta)
+    for name, value in (("nu", nu), ("rho_minus", rho_minus), ("sigma", sigma)):
+        if not 0.0 <= value < inf:
+            raise ValueError(f"{name} must be a finite number >= 0, got {value!r}.")
+    square, held = _noise_square(m, rbar, eta), m * rbar
+    t = (sqrt(2 * square - held) - sqrt(held)) ** 2 / 4
+    shrinking, noise = 9.1 * m**2 * lam * sqrt(rbar), 39.5 * sigma * sqrt(m * nu * square)
+    chance = max(1 - eta - exp(-t), 0.0)
+    return ErrorBound(_quotient(shrinking, rho_minus), _quotient(noise, rho_minus), chance, m, stages)
+
+
+def _noise_square(m: int, r: int, eta: float) -> float:
+    """The right-hand side of the second inequality of Lemma 13, over sigma^2 nu(r)."""
+    return m * (7.4 * r + 2.7 * log(2 / eta))
+
+
+def _check_eta(eta: Any) -> None:
+    check_positive("eta", eta)
+    if eta >= 1.0:
+        raise ValueError(f"eta must be in (0, 1), such as 0.05, got {eta!r}.")
+
+
+# ------------------------------------------------------------------ a fitted model
+
+
+@dataclass(frozen=True)
+class Condition:
+    """`have` must be at least `needed`; `ratio` is have / needed, `verdict` "holds", "fails" or "undecided"."""
+
+    name: str
+    words: str
+    needed: Interval
+    have: Interval
+
+    @property
+    def ratio(self) -> Interval:
+        return self.have.over(self.needed)
+
+    @property
+    def verdict(self) -> str:
+        low, high = self.ratio.low, self.ratio.high
+        return "holds" if low >= 1 - SPARE else "fails" if high < 1 - SPARE else "undecided"
+
+    def as_row(self) -> dict[str, Any]:
+        numbers = {"needed": self.needed, "have": self.have, "ratio": self.ratio}
+        ends = {f"{name}_{end}": getattr(one, end) for name, one in numbers.items() for end in ("low", "high")}
+        return {"condition": self.name, "words": self.words} | ends | {"verdict": self.verdict}
+
+
+@dataclass(frozen=True)
+class LemmaCheck:
+    """Both sides of an inequality at a stage (0: of no stage); `premises` says whether it must hold."""
+
+    lemma: str
+    stage: int
+    left: float
+    right: float
+    premises: bool
+
+    @property
+    def holds(self) -> bool:
+        return bool(self.left <= self.right * (1 + 1e-9))
+
+
+@dataclass(frozen=True, eq=False)
+class TheoryCheck:
+    """Whether Theorem 8 applies to a fit, and what it says then. Print it for the answer in words.
+
+    Attributes
+    ----------
+    conditions, literal_conditions : the four :class:`Condition` as proven and as printed
+    verdict, literal_verdict : "holds", "fails" or "undecided" (the sparse eigenvalues are not known well enough)
+    bound : :class:`ErrorBound` at the stages of the fit
+    lemmas : :class:`LemmaCheck` of Lemmas 13 to 16 with m lam for lam (16 over lam^2), if the true W is known. "15 rows":
+        rows in play, true or un-penalised, are at most 2 rbar
+    errors, rows_in_play : (stages,) ||W^(l) - W||_2,1 on the scale of the problem solved, and how many rows; or None
+    setting : dict of m, n (smallest and largest), d, lam, theta, rbar, s, sigma, eta
+    plug_in : which of "rbar" (with the coefficients) and "sigma" were estimated for want of the truth
+    impossible : why no design with so few rows can satisfy the condition on columns; "" if one can
+    certificate : that of the fit (Theorems 1 and 3)
+    """
+
+    conditions: tuple[Condition, ...]
+    literal_conditions: tuple[Condition, ...]
+    bound: ErrorBound
+    lemmas: tuple[LemmaCheck, ...]
+    setting: dict[str, Any]
+    plug_in: tuple[str, ...]
+    impossible: str
+    converged: bool
+    certificate: Certificate = field(repr=False)
+
+    @property
+    def verdict(self) -> str:
+        return _verdict(self.conditions)
+
+    @property
+    def literal_verdict(self) -> str:
+        return _verdict(self.literal_conditions)
+
+    @property
+    def errors(self) -> Floats | None:
+        return np.array([one.left for one in self.lemmas if one.lemma == "15a"]) if self.lemmas else None
+
+    @property
+    def rows_in_play(self) -> np.ndarray | None:
+        return np.array([one.left for one in self.lemmas if one.lemma == "15 rows"]) if self.lemmas else None
+
+    def __str__(self) -> str:
+        both = zip(self.conditions, self.literal_conditions, strict=True)
+        shown = [(a.words, a.needed, a.have, a.ratio, a.verdict, b.ratio, b.verdict) for a, b in both]
+        said = {"holds": "hold", "fails": "fail", "undecided": "are undecided"}[self.literal_verdict]
+        mark = dict.fromkeys(self.plug_in, " (plug-in)")
+        setting = [f"{name} = {_text(value)}{mark.get(name, '')}" for name, value in self.setting.items()]
+        stages = self._stages()
+        parts = [
+            f"{self._headline()}\nas printed in the paper, with lam for m lam, the conditions {said}\n{', '.join(setting)}",
+            _table(("condition", "needed", "have", "have/needed", "verdict", "as printed", "verdict"), shown),
+            _table(tuple(stages), list(zip(*stages.values(), strict=True))),
+        ]
+        if self.converged and self.verdict == "holds":
+            parts[-1] += f"\nlater stages are the same, so that the noise term bounds the last: {self.bound.noise:.4g}"
+        if self.lemmas:
+            rows = [[*vars(one).values(), one.holds] for one in self.lemmas]
+            parts.append(_table(("lemma", "stage", "left", "right", "premises", "left <= right"), rows))
+        return "\n\n".join([*parts, str(self.certificate)])
+
+    def _headline(self) -> str:
+        guess = f" (plug-in: {' and '.join(self.plug_in)} estimated)" if self.plug_in else ""
+        if self.impossible:
+            return f"Theorem 8 does not apply{guess}: {self.impossible}: no design can satisfy the eigenvalue condition"
+        if self.verdict == "holds":
+            end = f"all conditions hold, and the bounds do with probability at least {self.bound.probability:.4g}"
+            return f"Theorem 8 applies{guess}: {end}"
+        missed = [one for one in self.conditions if one.verdict == self.verdict]
+        words = ", ".join(f"{one.name} ({one.ratio} of what is needed)" for one in missed)
+        if self.verdict == "fails":
+            return f"Theorem 8 does not apply{guess}: {words}"
+        return f"Theorem 8 is undecided{guess}: {words}; a larger max_subsets may decide"
+
+    def _stages(self) -> dict[str, Any]:
+        stage, known = np.arange(1, self.bound.stages + 1), {"error": self.errors, "rows_in_play": self.rows_in_play}
+        bounds = {"stage": stage, "bound": self.bound.corrected, "as_printed": self.bound.literal}
+        return bounds | known if self.lemmas else bounds
+
+    def to_frame(self, table: str = "conditions") -> Any:
+        """A pandas table: "conditions" (one row per form and condition), "stages" or "lemmas"."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_frame needs pandas (pip install pandas); the attributes hold the same.") from error
+        if table == "stages":
+            return pd.DataFrame(self._stages())
+        if table == "lemmas":
+            return pd.DataFrame([vars(one) | {"holds": one.holds} for one in self.lemmas])
+        if table != "conditions":
+            raise ValueError(f"table must be 'conditions', 'stages' or 'lemmas', got {table!r}.")
+        forms = (("corrected", self.conditions), ("literal", self.literal_conditions))
+        return pd.DataFrame([{"form": form} | one.as_row() for form, conditions in forms for one in conditions])
+
+    def plot(self, ax: Any = None) -> Any:
+        """The bound, as proven and as printed, against the measured error over the stages. Returns the matplotlib Axes."""
+        if ax is None:
+            _, ax = pyplot().subplots(figsize=(6, 4), layout="constrained")
+        columns = self._stages()
+        stage = columns.pop("stage")
+        styles = {"bound": (BLUE, "o-"), "as_printed": (ORANGE, "s--"), "error": (DARK, "^-")}
+        for name, (colour, style) in styles.items():
+            if name in columns and np.isfinite(columns[name]).all():
+                ax.plot(stage, columns[name], style, color=colour, label=name.replace("_", " "))
+        ax.set_yscale("log")
+        ax.set_xticks(stage[:: 1 + len(stage) // 20])
+        ax.set_xlabel("stage")
+        ax.set_ylabel("parameter error (l2,1)")
+        ax.set_title(self._headline().split(":")[0], loc="left")
+        if ax.lines:
+            ax.legend(frameon=False)
+        return quiet(ax)
+
+
+def _verdict(conditions: Sequence[Condition]) -> str:
+    found = {one.verdict for one in conditions}
+    return next((word for word in ("fails", "undecided") if word in found), "holds")
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _table(head: tuple[str, ...], rows: Sequence[Sequence[Any]]) -> str:
+    text = [head, *(tuple(map(_text, row)) for row in rows)]
+    widths = [max(len(row[c]) for row in text) for c in range(len(head))]
+    return "\n".join("  ".join(f"{a:<{w}}" for a, w in zip(row, widths, strict=True)).rstrip() for row in text)
+
+
+def check_conditions(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    task: Any = None,
+    coef_true: Any = None,
+    sigma: float | None = None,
+    eta: float = 0.05,
+    s: int | None = None,
+    max_subsets: int = MAX_SUBSETS,
+) -> TheoryCheck:
+    """Whether the conditions of Theorem 8 hold for a fitted model, by how much, and what error it promises.
+
+    Parameters
+    ----------
+    model : fitted MSMTFL or MSMTFLCV, without sample weights, penalty factors, positive=True or a starting point
+    X, y, task : the data of the fit
+    coef_true : (m, d) true coefficients in the data's units. By default the model's own are plugged in: the answer is then
+        about a truth that looks like the model
+    sigma : of the noise, E exp(t noise) <= exp(sigma^2 t^2 / 2). By default the standard deviation of the residuals
+    eta : in (0, 1)
+    s : int >= rbar; by default the first of a few that meets the condition on columns, or else comes nearest
+    max_subsets : as for :func:`sparse_eigenvalues`, for each number of columns
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import MSMTFL
+    >>> from msmtfl.theory import check_conditions
+    >>> rng = np.random.default_rng(0)
+    >>> X, coef = rng.standard_normal((4000, 8)), np.zeros((2, 8))
+    >>> coef[:, 3] = 9.0
+    >>> Y = X @ coef.T + 0.1 * rng.standard_normal((4000, 2))
+    >>> model = MSMTFL(lam=0.05, theta=4.0, fit_intercept=False).fit(X, Y)
+    >>> result = check_conditions(model, X, Y, coef_true=coef, sigma=0.1)
+    >>> result.verdict, bool((result.errors <= result.bound.corrected).all())
+    ('holds', True)
+    """
+    if not isinstance(model, (MSMTFL, MSMTFLCV)):
+        raise TypeError(f"Theorem 8 is about MSMTFL and MSMTFLCV: give a fitted one, not {type(model).__name__}.")
+    check_is_fitted(model, "stages_")
+    check_count("max_subsets", max_subsets)
+    _check_eta(eta)
+    with one_blas_thread():
+        problem = _problem_of(model, X, y, task)
+        plug_in = tuple(name for name, given in (("rbar", coef_true), ("sigma", sigma)) if given is None)
+        W, sigma = _truth(problem, model.stages_[-1].coef, coef_true, sigma)
+        norms, lam, theta = np.abs(W).sum(axis=0), float(model.lam_), float(model.theta_)
+        r, m, d = int(np.count_nonzero(norms)), problem.m, problem.d
+        if r == 0:
+            raise ValueError(
+                "all coefficients are zero: Theorem 8 is about rbar >= 1 rows. Lower lam or give coef_true."
+            )
+        spectra = _spectra(problem.designs, max_subsets, problem.units)
+        s, columns = _choose_s(spectra, r, s)
+        minus = _extreme(min, [one.lower(2 * r + s) for one in spectra])
+        nu = {k: max(one.upper(k).high / one.n for one in spectra) for k in (1, r)}
+        noise = sigma**2 * nu[1] * 2 * log(2 * d * m / eta), sigma**2 * nu[r] * _noise_square(m, r, eta)
+        smallest = _exactly(float(norms[norms > 0].min()))
+
+        def conditions(name: str, gap: str, Lam: float) -> tuple[Condition, ...]:
+            limit, room = _exactly(12 * sqrt(noise[0])), _exactly(11 * m * Lam).over(minus)
+            return (
+                Condition("lam", f"{name} >= 12 sigma sqrt(2 nu(1) ln(2 d m / eta))", limit, _exactly(Lam)),
+                Condition("theta", f"theta >= 11 {gap} / rho-(2 rbar + s)", room, _exactly(theta)),
+                Condition("rows", "every row that matters >= 2 theta", _exactly(2 * theta), smallest),
+                columns,
+            )
+
+        proven, literal = conditions("m lam", "m^2 lam", m * lam), conditions("lam", "m lam", lam)
+        known = {"nu": nu[r], "rho_minus": minus.low, "sigma": sigma}
+        bound = error_bound(lam, m=m, rbar=r, eta=eta, stages=len(model.stages_), **known)
+        lemmas: tuple[LemmaCheck, ...] = ()
+        if coef_true is not None:
+            lemmas = _lemmas(problem, W, model.stages_, proven, (m * lam, theta), s, minus.low, noise)
+    n = sorted({int(design.n) for design in problem.designs})
+    setting = {"m": m, "n": n[0] if len(n) == 1 else f"{n[0]} to {n[-1]}", "d": d, "lam": lam, "theta": theta}
+    setting |= {"rbar": r, "s": s, "sigma": sigma, "eta": float(eta)}
+    end = _impossible(problem, r), bool(model.converged_), model.certificate_
+    return TheoryCheck(proven, literal, bound, lemmas, setting, plug_in, *end)
+
+
+def _truth(problem: Problem, last: Floats, coef_true: Any, sigma: float | None) -> tuple[Floats, float]:
+    """The true coefficients (m, d) on the scale of the problem solved, and sigma, or what is plugged in for them."""
+    if coef_true is not None:
+        parameter_error(coef_true, last)  # says what is wrong with it
+    W = last if coef_true is None else np.atleast_2d(np.asarray(coef_true, dtype=np.float64))
+    if sigma is not None:
+        check_positive("sigma", sigma)
+        return W * problem.units, float(sigma)
+    rows = sum(len(task.y) for task in problem.data.tasks)
+    fitted = sum(design.rows.centre for design in problem.designs)
+    fitted += int(np.count_nonzero(last)) if coef_true is None else 0
+    if rows <= fitted:
+        raise ValueError(f"sigma cannot be estimated: {rows} rows, {fitted} coefficients and intercepts. Give sigma=.")
+    residual = sum(design.loss(w) for design, w in zip(problem.designs, W, strict=True))
+    return W * problem.units, sqrt(residual / (rows - fitted))
+
+
+def _problem_of(model: Any, X: Any, y: Any, task: Any) -> Problem:
+    """The problem that the model solved, if the theorem is about it."""
+    problem = clone(model)._pose(X, y, task, None)
+    if problem.positive or (problem.given_factors != 1.0).any():
+        raise ValueError("Theorem 8 is not about positive=True or penalty_factors other than 1: fit without them.")
+    if model.stages_[0].free_rows.size:
+        raise ValueError("Theorem 8 is about stages that start at 0: fit without coef_init and warm_start.")
+    same = np.array_equal(model.tasks_, problem.data.labels) and np.array_equal(model.features_, problem.data.features)
+    if same:
+        W, penalty = model.stages_[-1].coef, CappedRows(model.lam_, model.theta_, problem.factors)
+        value, scale = loss_of(problem.designs, W) + penalty.value(W.T), loss_of(problem.designs, np.zeros_like(W))
+        same = abs(value - model.objective_) <= 1e-6 * abs(model.objective_) + 1e-12 * scale
+    if not same:
+        raise ValueError(
+            "X, y and task are not the data of the fit, or it had sample weights, which Theorem 8 is not about. Pass the "
+            "data as to fit; fit without weights."
+        )
+    return problem
+
+
+def _impossible(problem: Problem, r: int) -> str:
+    k, design = min(4 * r, problem.d), min(problem.designs, key=lambda one: one.order)
+    if k <= design.order:
+        return ""
+    rows = f"n - 1 = {design.n - 1:g} (centred)" if design.rows.centre else f"n = {design.n:g}"
+    return f"{'4 rbar' if k == 4 * r else 'd'} = {k} > {rows}"
+
+
+def _choose_s(spectra: Sequence[_Spectrum], r: int, s: int | None) -> tuple[int, Condition]:
+    """The s asked for, or the first of a few that meets the condition on columns, or the one nearest to it."""
+    if s is not None:
+        check_count("s", s)
+        if s < r:
+            raise ValueError(f"s={s} must be at least rbar = {r}, the number of rows that matter.")
+        return s, _on_columns(spectra, r, s)
+    d, order = spectra[0].d, min(one.order for one in spectra)
+    top = (order - 2 * r) // 2
+    if order >= d:  # with independent columns all k >= d are alike, so that s = top meets the condition
+        spread = max(one.upper(d).over(one.lower(d)).high for one in spectra)
+        top = ceil(2 * r * (spread - 1)) if spread < 1 / SPARE else d // 2
+    tried: dict[int, Condition] = {}
+    for one in np.unique(np.rint(np.geomspace(r, max(r, top), TRIES))).astype(int).tolist():
+        tried[one] = _on_columns(spectra, r, one)
+        if tried[one].verdict == "holds":
+            return one, tried[one]
+    return max(tried.items(), key=lambda item: (item[1].verdict == "undecided", item[1].ratio.high))
+
+
+def _on_columns(spectra: Sequence[_Spectrum], r: int, s: int) -> Condition:
+    needed = _extreme(max, [one.upper(s).over(one.lower(2 * r + 2 * s)) for one in spectra])
+    return Condition("columns", "1 + s / (2 rbar) >= rho+(s) / rho-(2 rbar + 2 s)", needed, _exactly(1 + s / (2 * r)))
+
+
+def _lemmas(
+    problem: Problem,
+    W: Floats,
+    stages: Sequence[Stage],
+    conditions: Sequence[Condition],
+    penalty: tuple[float, float],
+    s: int,
+    rho: float,
+    squares: tuple[float, float],
+) -> tuple[LemmaCheck, ...]:
+    """Both sides of Lemmas 13 to 16. W (m, d) is on the scale of the problem solved, `penalty` is m lam and theta, `squares`
+    are the right-hand sides of 13, squared."""
+    m, true, (Lam, theta) = problem.m, W.any(axis=0), penalty
+    r, met = int(true.sum()), {one.name: one.verdict == "holds" for one in conditions}
+    pairs = zip(problem.designs, W / problem.units, strict=True)
+    noise = np.array([design.gradient(w) / design.n for design, w in pairs]) / problem.units
+    size, before = float(np.abs(noise).max()), np.zeros_like(W)
+    quiet = 12 * size <= Lam * (1 + SPARE)
+    out = [
+        LemmaCheck("13a", 0, size, sqrt(squares[0]), True),
+        LemmaCheck("13b", 0, float((noise[:, true] ** 2).sum()), squares[1], True),
+    ]
+    for l, stage in enumerate(stages, start=1):
+        V, penalised = stage.coef * problem.units, ~np.isin(np.arange(problem.d), stage.free_rows)
+        G = penalised & ~true
+        k, error = int((~G).sum()), parameter_error(W, V)
+        of_rest = _quotient((2 * size + Lam) * float(np.abs(V - W)[:, ~G].sum()), max(Lam - 2 * size, 0.0))
+        inner = 4 * float((noise[:, ~G] ** 2).sum()) + Lam**2 * np.count_nonzero(W[:, penalised])
+        off = parameter_error(W[:, true], before[:, true]) / theta
+        sparse = quiet and met["columns"] and k <= 2 * r
+        out += [
+            LemmaCheck("14", l, float(np.abs(V[:, G]).sum()), of_rest, 2 * size < Lam),
+            LemmaCheck("15 rows", l, k, 2 * r, quiet and all(met.values())),
+            LemmaCheck("15a", l, error, _quotient((1 + 1.5 * sqrt(2 * r / s)) * sqrt(8 * m * inner), rho), sparse),
+            LemmaCheck("15b", l, error, _quotient(9.1 * m * Lam * sqrt(r), rho), sparse),
+            LemmaCheck("16", l, m * int((penalised & true).sum()), m * off**2, met["rows"]),
+        ]
+        before = V
+    return tuple(out)
