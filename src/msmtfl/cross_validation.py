@@ -24,7 +24,7 @@ from .folds import TaskKFold
 from .problem import Problem
 from .surface import Solutions
 from .tables import missing_values, names_of, warn_user
-from .tasks import Task, TaskData, check_weights
+from .tasks import Target, TaskData, check_weights
 from .threads import each
 
 ERRORS = ("neg_nmse", "neg_amse", "neg_mse")
@@ -274,9 +274,9 @@ def fold_scores(held_out: HeldOut, data: TaskData, scoring: Any) -> Floats:
     """(folds, K, L), greater is better: a scorer's, or the error averaged over tasks with the weights held out."""
     if held_out.scores is not None:
         return held_out.scores
-    scale = np.array([_scale(task, scoring) for task in data.tasks])
+    scale = np.array([_scale(target, scoring) for target in data.targets])
     if (scale == 0).any():
-        flat = [task.label for task, value in zip(data.tasks, scale, strict=True) if value == 0]
+        flat = data.labels[scale == 0].tolist()
         everything = len(flat) == data.m
         warn_user(
             f"the targets of task(s) {names_of(flat)} are {'all 0' if scoring == 'neg_amse' else 'constant'}: "
@@ -294,14 +294,9 @@ def fold_scores(held_out: HeldOut, data: TaskData, scoring: Any) -> Floats:
     return -np.einsum("fi,fikl->fkl", weight, error) / total[:, None, None]
 
 
-def _scale(task: Task, scoring: str) -> float:
+def _scale(target: Target, scoring: str) -> float:
     """What a task's squared errors are divided by: its variance or mean square over all rows."""
-    if scoring == "neg_mse":
-        return 1.0
-    centre = float(np.average(task.y, weights=task.weight)) if scoring == "neg_nmse" else 0.0
-    if scoring == "neg_nmse" and np.ptp(task.y) == 0.0:
-        return 0.0
-    return float(np.average((task.y - centre) ** 2, weights=task.weight))
+    return {"neg_mse": 1.0, "neg_nmse": target.variance, "neg_amse": target.square}[scoring]
 
 
 def standard_errors(scores: Floats) -> Floats:
@@ -343,7 +338,7 @@ def information(surface: Solutions, data: TaskData, criterion: str) -> Floats:
     its RSS says nothing about the noise any more: it is taken as if they explained nothing, so that neither a small task
     nor an interpolated one decides for the others. Tasks with constant targets do not count.
     """
-    n = np.array([float(len(task.y)) for task in data.tasks])
+    n = np.array([float(target.rows) for target in data.targets])
     d = len(surface.features)
     counts = np.stack([surface.of_task(i).counts() for i in range(data.m)], axis=1)  # (solutions, m)
     assert surface.problem is not None

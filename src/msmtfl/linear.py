@@ -77,9 +77,10 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         self._form, self._task_position = data.form, data.task_position
         self.tasks_ = data.labels
         self.features_ = data.features
-        self.n_samples_ = np.array([len(task.y) for task in data.tasks])
-        moments = np.array([_moments(task.y, task.weight) for task in data.tasks])
-        self.target_mean_, self.target_sd_ = moments[:, 0], moments[:, 1]
+        targets = data.targets
+        self.n_samples_ = np.array([target.rows for target in targets])
+        self.target_mean_ = np.array([target.mean for target in targets])
+        self.target_sd_ = np.sqrt([target.variance for target in targets])
         intercept = np.array([design.intercepts(w[None])[0] for design, w in zip(problem.designs, W, strict=True)])
         single = data.form == "single"
         self.coef_ = W[0] if single else W
@@ -123,9 +124,9 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         free = problem.factors == 0.0
         free[last.free_rows] = True
         crowded = [
-            task.label
-            for i, (task, design) in enumerate(zip(data.tasks, problem.designs, strict=True))
-            if np.count_nonzero(design.squares[free[:, i]]) >= max(len(task.y) - bool(self.fit_intercept), 1)
+            label
+            for i, (label, design) in enumerate(zip(data.labels.tolist(), problem.designs, strict=True))
+            if np.count_nonzero(design.squares[free[:, i]]) >= max(self.n_samples_[i] - bool(self.fit_intercept), 1)
         ]
         if crowded:
             warn_user(
@@ -211,9 +212,3 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
         return tags
-
-
-def _moments(y: Floats, weight: Floats | None) -> tuple[float, float]:
-    """Mean and standard deviation."""
-    mean = float(np.average(y, weights=weight))
-    return mean, float(np.sqrt(np.average((y - mean) ** 2, weights=weight)))

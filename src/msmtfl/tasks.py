@@ -52,6 +52,22 @@ class Task:
 
 
 @dataclass(frozen=True)
+class Target:
+    """What a task's y is like: rows, and the weighted mean, variance and mean square (0 variance: it is constant)."""
+
+    rows: int
+    mean: float
+    variance: float
+    square: float
+
+    @staticmethod
+    def of(y: Floats, weight: Floats | None) -> Target:
+        mean = float(np.average(y, weights=weight))
+        variance = 0.0 if np.ptp(y) == 0.0 else float(np.average((y - mean) ** 2, weights=weight))
+        return Target(len(y), mean, variance, float(np.average(y**2, weights=weight)))
+
+
+@dataclass(frozen=True)
 class TaskData:
     """Training data of all tasks, in the order of `labels`.
 
@@ -72,6 +88,10 @@ class TaskData:
     @property
     def d(self) -> int:
         return len(self.features)
+
+    @property
+    def targets(self) -> list[Target]:
+        return [Target.of(task.y, task.weight) for task in self.tasks]
 
     def designs(self, centre: bool, n_jobs: int | None = None) -> list[DenseTask]:
         """One design per task; tasks on the same rows share theirs."""
