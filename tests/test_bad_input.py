@@ -110,9 +110,14 @@ CASES = {
     "1-D X": refused(lambda: fit(X[:, 0]), ValueError, "2D array, got 1D", "reshape"),
     "list of arrays": refused(lambda: fit([X, X], [y, y]), TypeError, "list of 2 arrays", "stack_tasks"),
     "list of tables": refused(lambda: fit([TABLE, TABLE], [y, y]), TypeError, "list of 2", "stack_tasks"),
-    "sparse X": refused(lambda: fit(scipy.sparse.csr_array(X)), TypeError, "sparse", "toarray"),
     "sparse X with a task column": refused(
-        lambda: fit_table(scipy.sparse.csr_array(X), 0), TypeError, "sparse", "toarray"
+        lambda: fit_table(scipy.sparse.csr_array(X), 0), ValueError, "sparse X has no task column", "task="
+    ),
+    "sparse X with NaN": refused(
+        lambda: fit(scipy.sparse.csr_array(np.where(X == X[1, 2], np.nan, X))), ValueError, "NaN", "column 'x2'", "row 1"
+    ),
+    "sparse X of complex numbers": refused(
+        lambda: fit(scipy.sparse.csr_array(X + 1j)), ValueError, "Complex data not supported"
     ),
     "duplicate column names": refused(
         lambda: fit(pd.DataFrame(X, columns=["a", "b", "a", "c"])), ValueError, "'a' occurs more than once", "own name"

@@ -485,6 +485,20 @@ def test_lemma_14_holds_on_any_design_from_its_premise_on():
     assert busy > 30
 
 
+def test_lemma_15_has_no_say_where_too_many_rows_are_in_play():
+    rng = np.random.default_rng(0)
+    Xs = [rng.standard_normal((100, 6)) for _ in range(3)]
+    for X in Xs:
+        X[:, 1:] += 2 * X[:, :1]  # larger than what they copy: the lasso prefers them
+    W = np.zeros((3, 6))
+    W[:, 0] = 5.0
+    result = measure(rng, Xs, W, noise_limit(Xs, 0.1), 1e-3, 0.1)
+    assert result.conditions[3].verdict == "holds"
+    premises = [one.premises for one in result.lemmas if one.lemma == "15a"]
+    assert premises == (result.rows_in_play <= 2).tolist()
+    assert set(premises) == {True, False}
+
+
 def test_literal_bound_is_violated_by_an_orthogonal_design_with_dense_rows():
     """m = 30: stage 1 takes m lam / 2 off each of the 30 entries of the row, 15 of every 22 lam. Its norm falls below
     theta, so it is never freed: the error stays at m^2 lam / 2 = 450 lam, above the printed bound at all stages."""
@@ -656,8 +670,12 @@ def test_plot_shows_bounds_and_errors(unequal):
     X, y, task = stack_tasks(*unequal[:2])
     model = MSMTFL(lam=0.05, theta=1.7).fit(X, y, task=task)
     _, ax = pyplot.subplots()
-    check_conditions(model, X, y, task=task, coef_true=unequal[2], sigma=0.3).plot(ax)
+    result = check_conditions(model, X, y, task=task, coef_true=unequal[2], sigma=0.3)
+    assert result.plot(ax) is ax
     assert [line.get_label() for line in ax.lines] == ["bound", "as printed", "error"]
+    np.testing.assert_array_equal(ax.lines[0].get_ydata()[: model.n_stages_], result.bound.corrected)
+    shown = ax.lines[2].get_ydata()
+    assert (len(shown), shown[-1]) == (10, result.errors[-1])  # converged: later stages are the same
     assert ax.get_yscale() == "log"
     without = check_conditions(model, X, y, task=task).plot()
     assert [line.get_label() for line in without.lines] == ["bound", "as printed"]

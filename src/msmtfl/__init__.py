@@ -6,6 +6,7 @@ from .estimators import MSMTFL, LassoMTL
 from .folds import TaskKFold
 from .inference import bootstrap_intervals, stability_selection
 from .model_selection import MSMTFLCV, LassoMTLCV
+from .moments import Moments
 from .tasks import stack_tasks
 from .walk import regularization_surface
 
@@ -20,6 +21,7 @@ __all__ = [
     "DirtyMTLCV",
     "LassoMTL",
     "LassoMTLCV",
+    "Moments",
     "TaskKFold",
     "bootstrap_intervals",
     "compare_models",

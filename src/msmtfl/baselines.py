@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from .checks import check_count, check_flag
 from .cross_validation import read_groups
@@ -32,9 +33,11 @@ class _Baseline(MultiTaskLinear):
         check_flag("standardize", self.standardize)
         check_count("cv", self.cv)
         with one_blas_thread():
+            if issparse(X):
+                raise TypeError(f"Sparse data was passed for X, but {type(self).__name__} takes dense data: X.toarray().")
             data = self._read(X, y, task, sample_weight)
             check_finite(data.X, data.features, "X")
-            W = self._coefs(data, None if groups is None else read_groups(groups, len(data.X)))
+            W = self._coefs(data, None if groups is None else read_groups(groups, data.X.shape[0]))
         self._form, self._task_position = data.form, data.task_position
         self.tasks_, self.features_ = data.labels, data.features
         means = [_means(one.X, one.y, one.weight) for one in data.tasks]
@@ -43,6 +46,11 @@ class _Baseline(MultiTaskLinear):
         self.coef_ = W[0] if single else W
         self.intercept_ = float(intercept[0]) if single else intercept
         return self
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        return tags
 
 
 def _means(X: Floats, y: Floats, weight: Floats | None) -> tuple[Floats, float]:
@@ -100,7 +108,7 @@ def _chosen(stack: _Stack, path: Path, folds: list[tuple[np.ndarray, np.ndarray]
 
 def _folds(model: Any, stack: _Stack, data: TaskData, groups: np.ndarray | None) -> list[tuple[np.ndarray, np.ndarray]]:
     """Folds of the stacked rows as masks, stratified by task; of a 2-D y whole rows are held out."""
-    strata = np.zeros(len(data.X), dtype=np.intp)
+    strata = np.zeros(data.X.shape[0], dtype=np.intp)
     if data.form != "wide":
         strata[stack.row] = stack.task
     splitter = TaskKFold(max(model.cv, 2), random_state=model.random_state)

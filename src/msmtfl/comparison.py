@@ -127,7 +127,7 @@ def compare_models(
     data = read_training(X, y, task=task, task_column=task_column, sample_weight=sample_weight)
     check_finite(data.X, data.features, "X")
     splits = read_splits(cv, X, y, groups, data, random_state)
-    rows = _Rows(data, sample_weight, None if groups is None else read_groups(groups, len(data.X)))
+    rows = _Rows(data, sample_weight, None if groups is None else read_groups(groups, data.X.shape[0]))
     if leave_one_task_out and data.m < 2:
         raise ValueError("leave_one_task_out needs at least two tasks.")
     for name, model in chosen.items():
@@ -236,7 +236,7 @@ class _Rows:
 
     def __init__(self, data: TaskData, sample_weight: Any, groups: np.ndarray | None):
         self.data, self.groups = data, groups
-        N = len(data.X)
+        N = data.X.shape[0]
         self.wide = data.form == "wide"
         self.y = np.full((N, data.m) if self.wide else N, np.nan)
         self.labels = None if data.form != "long" else np.empty(N, dtype=data.labels.dtype)
@@ -289,7 +289,7 @@ class _Rows:
         count = len(folds[0])
         total, times = np.zeros((count, len(self.cell_row))), np.zeros(len(self.cell_row))
         target = self.y[self.cell_row, self.cell_task] if self.wide else self.y[self.cell_row]
-        held = np.zeros((len(folds), len(self.data.X)), dtype=bool)
+        held = np.zeros((len(folds), self.data.X.shape[0]), dtype=bool)
         for f, fold in enumerate(folds):
             held[f, fold[0][0]] = True
             for k, (test, prediction, _, _) in enumerate(fold):

@@ -13,6 +13,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from scipy.special import gammaln
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import get_scorer, get_scorer_names
@@ -21,6 +22,7 @@ from sklearn.utils import check_random_state
 
 from .designs import Floats
 from .folds import TaskKFold
+from .moments import MomentData
 from .problem import Problem
 from .surface import Solutions
 from .tables import missing_values, names_of, warn_user
@@ -40,6 +42,12 @@ class Split:
     train: np.ndarray
     test: np.ndarray
 
+    def measure(
+        self, data: TaskData, surface: Solutions, scorer: Scorer | None
+    ) -> tuple[Floats, Floats, Floats | None]:
+        """Mean squared errors (m, K, L) on the rows held out, their weights (m,), and a scorer's scores (K, L)."""
+        return _measure(data, self, surface, scorer)
+
 
 @dataclass(frozen=True)
 class HeldOut:
@@ -57,9 +65,11 @@ class HeldOut:
 # ------------------------------------------------------------------ folds
 
 
-def read_splits(cv: Any, X: Any, y: Any, groups: Any, data: TaskData, random_state: Any) -> list[Split]:
+def read_splits(cv: Any, X: Any, y: Any, groups: Any, data: Any, random_state: Any) -> list[Any]:
     """The folds asked for: a number (stratified by task), a splitter, or pairs of row indices."""
-    N = len(data.X)
+    if isinstance(data, MomentData):
+        return data.splits()
+    N = data.X.shape[0]
     if groups is not None:
         groups = read_groups(groups, N)
     cv = 5 if cv is None else cv
@@ -174,7 +184,7 @@ def cross_validate(
 
     def fold(split: Split) -> tuple[Floats, Floats, Floats | None]:
         surface = solve(problem.training(split.train))
-        return _measure(problem.data, split, surface, scorer)
+        return split.measure(problem.data, surface, scorer)
 
     parts = each(fold, splits, n_jobs, stop)
     mse, weight, scores = (list(part) for part in zip(*parts, strict=True))
@@ -202,7 +212,8 @@ def _measure(
         height = max(1, AT_ONCE // len(places))
         for low in range(0, len(rows), height):  # (rows x points) at once would outgrow X
             some = rows[low : low + height]
-            fitted = task.X[np.ix_(some, used)] @ coefs + intercepts
+            rows_of_x = task.X[some][:, used] if issparse(task.X) else task.X[np.ix_(some, used)]
+            fitted = rows_of_x @ coefs + intercepts
             mse[i] += weights[low : low + height] @ (task.y[some, None] - fitted) ** 2 / weight[i]
             if predictions is not None:
                 where = (slice(None), task.rows[some], i) if data.form == "wide" else (slice(None), task.rows[some])

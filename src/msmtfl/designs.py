@@ -302,10 +302,10 @@ class TrainingRows(DenseRows):
         return G
 
 
-class DenseTask:
-    """A dense task: shared rows and one target of its own."""
+class RowTask:
+    """A task whose rows are at hand: shared rows (`DenseRows`, or what is like it) and one target of its own."""
 
-    def __init__(self, rows: DenseRows, y: Floats):
+    def __init__(self, rows: Any, y: Floats):
         self.rows = self.same_x = rows
         self.d, self.n, self.order = rows.d, rows.n, rows.order
         self.y_mean = float(rows.u**2 @ y / rows.n) if rows.centre else 0.0

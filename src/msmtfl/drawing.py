@@ -59,7 +59,9 @@ def panels(ax: Any, count: int, width: float, height: float) -> Any:
         return axes
     cell = axes[0].get_subplotspec() if len(axes) == 1 else None
     if cell is None:
-        raise ValueError(f"ax must be one of matplotlib's subplots, which is divided, or {count} Axes; got {len(axes)} Axes.")
+        raise ValueError(
+            f"ax must be one of matplotlib's subplots, which is divided, or {count} Axes; got {len(axes)} Axes."
+        )
     axes[0].set_axis_off()
     return np.array([axes[0].figure.add_subplot(part) for part in cell.subgridspec(1, count)])
 
@@ -72,9 +74,7 @@ def colours(anchors: Sequence[str]) -> Any:
     return LinearSegmentedColormap.from_list("msmtfl", list(anchors)).with_extremes(bad=PALE)
 
 
-def heat_map(
-    ax: Any, values: Any, rows: Sequence[Any], columns: Sequence[Any], anchors: Sequence[str], low: float, high: float
-) -> Any:
+def heat_map(ax: Any, values: Any, rows: Any, columns: Any, anchors: Sequence[str], low: float, high: float) -> Any:
     """Cells (rows, columns) in colours, the first row on top; NaN is pale grey. Returns the mesh."""
     fine = max(np.shape(values)) > NAMED
     mesh = ax.pcolormesh(
@@ -93,7 +93,7 @@ def heat_map(
     return mesh
 
 
-def name_ticks(axis: Any, names: Sequence[Any], centre: float = 0.5) -> None:
+def name_ticks(axis: Any, names: Any, centre: float = 0.5) -> None:
     """A name at every row or column, upright where there is no room; none where there are too many to read."""
     if len(names) > NAMED:
         axis.set_ticks([])
@@ -105,21 +105,40 @@ def name_ticks(axis: Any, names: Sequence[Any], centre: float = 0.5) -> None:
         axis.set_tick_params(rotation=90 if 0.09 * max(map(len, texts), default=0) > room else 0)
 
 
-def apart(places: Any, gap: float) -> Any:
-    """The places, moved as little as a pass up and one down need, until they are at least `gap` apart."""
+def apart(places: Any, gap: float, high: float) -> Any:
+    """The places, in their order but at least `gap` apart and at most `high`: one pass up, one down."""
     order = np.argsort(places, kind="stable")
     out = np.array(places, dtype=np.float64)[order]
-    top = out.max(initial=0.0)
     for i in range(1, len(out)):
         out[i] = max(out[i], out[i - 1] + gap)
-    for i in range(len(out) - 1, -1, -1):
-        out[i] = min(out[i], top - gap * (len(out) - 1 - i))
-    result = np.empty_like(out)
-    result[order] = out
-    return result
+    for i in range(len(out)):
+        out[i] = min(out[i], high - gap * (len(out) - 1 - i))
+    return out[np.argsort(order)]
 
 
-def differences(ax: Any, names: Sequence[Any], change: Any, reach: Any) -> Any:
+def beside(ax: Any, y: float, text: str, **style: Any) -> None:
+    """A text to the right of the axes, at y."""
+    place = {"xy": (1, y), "xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
+    ax.annotate(text, xytext=(4, 0), va="center", **place, **style)
+
+
+def log_edges(values: Any) -> Any:
+    """(K + 1,): where the cells of K rising values end, half way on a log axis."""
+    logs = np.log(values)
+    middle = (logs[1:] + logs[:-1]) / 2 if len(logs) > 1 else logs[:0]
+    first, last = (
+        (2 * logs[0] - middle[0], 2 * logs[-1] - middle[-1]) if len(middle) else (logs[0] - 0.1, logs[0] + 0.1)
+    )
+    return np.exp(np.concatenate([[first], middle, [last]]))
+
+
+def runs(inside: Any) -> list[tuple[int, int]]:
+    """(begin, end) of the stretches that are True."""
+    change = np.flatnonzero(np.diff(np.concatenate([[0], np.asarray(inside, dtype=np.intp), [0]])))
+    return list(zip(change[::2].tolist(), change[1::2].tolist(), strict=True))
+
+
+def differences(ax: Any, names: Any, change: Any, reach: Any) -> Any:
     """What each name loses (right) or gains (left), largest gain on top, with bars that reach so far to either side; those
     that exclude 0 are coloured. A change of NaN is left out. Returns the points."""
     change, reach = np.asarray(change), np.asarray(reach)

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from .checks import check_count, check_flag, check_n_jobs
 from .coupled import L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV, coupled_coef
 from .cross_validation import read_groups
-from .designs import DenseTask, Floats, Ints
+from .designs import Floats, Ints, RowTask
 from .gram import BUDGET
 from .grids import Grid
 from .lasso import Lassos, least_squares_on
@@ -176,9 +176,9 @@ def draw_halves(data: TaskData, groups: Any, n_pairs: int, random: np.random.Ran
     Rows (or groups) that belong to the same set of tasks are shuffled and dealt out in turn, set after set in random
     order. (Folds balanced with more care leave little to chance where such sets are small or groups differ in size.)
     """
-    unit = np.arange(len(data.X))
+    unit = np.arange(data.X.shape[0])
     if groups is not None:
-        unit = np.unique(read_groups(groups, len(data.X)), return_inverse=True)[1].ravel()
+        unit = np.unique(read_groups(groups, data.X.shape[0]), return_inverse=True)[1].ravel()
     sets = np.zeros((unit.max() + 1, data.m), dtype=bool)
     np.logical_or.at(sets, unit, data.membership)
     stratum = np.unique(sets, axis=0, return_inverse=True)[1].ravel()
@@ -304,7 +304,7 @@ def bootstrap_intervals(
     return Intervals(estimate, ends[0], ends[1], W != 0.0, n_used, float(level), int(n_boot), labels, features)
 
 
-def _refits(design: DenseTask, support: Ints, n_boot: int, random: np.random.Generator) -> Floats:
+def _refits(design: RowTask, support: Ints, n_boot: int, random: np.random.Generator) -> Floats:
     """(resamples used, |support|): coefficients of the refits; no resamples if all rows do not determine them.
 
     With Z = [X_S, 1] (rows times the roots of their weights) and Z = QR, the refit on rows drawn c times is

@@ -17,6 +17,7 @@ from .checks import check_count, check_flag, check_n_jobs, check_positive
 from .designs import Floats
 from .gram import Gram
 from .lasso import Lassos, least_squares_on
+from .moments import MomentData, Moments
 from .monitor import CallbackSupportMixin
 from .penalties import Penalty
 from .problem import Problem, pose
@@ -30,13 +31,40 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
 
     # ------------------------------------------------------------------ reading
 
-    def _read(self, X: Any, y: Any, task: Any, sample_weight: Any) -> TaskData:
+    def _read(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Any:
+        if isinstance(X, MomentData):
+            self._note_features(X)
+            return X
         check_form(X)
         validate_data(self, X, skip_check_array=True)
         data = read_training(X, y, task=task, task_column=self.task_column, sample_weight=sample_weight)
         if not hasattr(self, "n_features_in_"):  # nested lists
             self.n_features_in_ = data.d + (data.task_position is not None)
         return data
+
+    def _note_features(self, data: MomentData) -> None:
+        """What `predict` expects: the features, and after them the task column if there is one."""
+        names = data.features.tolist() + ([] if data.task_position is None else [self.task_column])
+        self.n_features_in_ = len(names)
+        if data.total.named and all(isinstance(name, str) for name in names):
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def fit_moments(self, moments: Any) -> Any:
+        """Fit from statistics instead of rows: the same answer (see :class:`Moments`).
+
+        Parameters
+        ----------
+        moments : :class:`Moments`, or a list of them, one per fold, for models that cross-validate
+
+        Returns
+        -------
+        self
+            Tables to predict have the columns of the first batch, and after them the task column if `task_column` is set.
+        """
+        parts = [moments] if isinstance(moments, Moments) else list(moments)
+        return self.fit(MomentData(parts, self.task_column), None)
 
     def _pose(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Problem:
         return pose(
@@ -170,8 +198,8 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
             )
         if self._form == "single":
             raise ValueError("this model was fitted without task labels: leave task= out, or fit with task=.")
-        codes = match_labels(self.tasks_, task, len(values), self.unknown_task)
-        out = np.empty(len(values))
+        codes = match_labels(self.tasks_, task, values.shape[0], self.unknown_task)
+        out = np.empty(values.shape[0])
         for i in np.unique(codes):
             rows = codes == i
             w, b = (coef[i], intercept[i]) if i >= 0 else (coef.mean(axis=0), intercept.mean())
@@ -210,5 +238,6 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
+        tags.input_tags.sparse = True
         tags.target_tags.multi_output = True
         return tags

@@ -25,6 +25,7 @@ from .gram import BUDGET, Gram, gram_caches, may_form
 from .grids import Grid, read_grid
 from .lasso import Lassos
 from .linear import MultiTaskLinear
+from .moments import MomentData
 from .monitor import Progress, one_blas_thread, with_callbacks
 from .penalties import CappedRows, Penalty
 from .problem import Problem
@@ -71,6 +72,8 @@ class GridSearch(MultiTaskLinear):
             splits = read_splits(self.cv, X, y, groups, data, self.random_state) if by_folds else []
             scorer = None
             if by_folds and not (isinstance(self.scoring, str) and self.scoring in ERRORS):
+                if isinstance(X, MomentData):
+                    raise ValueError(f"from statistics scoring must be one of {', '.join(ERRORS)}; got {self.scoring!r}.")
                 scorer = Scorer(self.scoring, X, y, sample_weight)
             side_by_side = min(count(self.n_jobs), max(len(splits), 1))
             budget = (self.memory_budget or BUDGET) / (1 + side_by_side)

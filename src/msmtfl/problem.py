@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import thresholds
-from .designs import DenseTask, Floats, stage_scale
+from .designs import Floats, RowTask, stage_scale
 from .lasso import Lassos
 from .tasks import TaskData
 
@@ -23,7 +23,7 @@ class Problem:
     factors: X stays as it is, and coefficients are always in its units."""
 
     data: TaskData
-    designs: list[DenseTask]
+    designs: list[RowTask]
     given_factors: Floats  # (d, m), as given
     standardize: bool
     positive: bool
@@ -121,7 +121,7 @@ def read_factors(factors: Any, data: TaskData) -> Floats:
     return out
 
 
-def first_gradient(designs: Sequence[DenseTask], factors: Floats, positive: bool = False) -> Floats:
+def first_gradient(designs: Sequence[RowTask], factors: Floats, positive: bool = False) -> Floats:
     free = (factors == 0.0).T
     W = np.zeros((len(designs), designs[0].d))
     if free.any():

@@ -6,6 +6,7 @@ A feature counts as used by a task where its coefficient is not zero. Zeros are 
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -76,8 +77,8 @@ class SharingMap:
         return self.tasks[self.support[:, found[0]]]
 
     def to_frame(self) -> Any:
-        """A pandas table, one row per feature in the order of `features`: feature, class, n_tasks, tasks (a tuple of labels),
-        row_norm, freed, sign."""
+        """A pandas table, one row per feature in the order of `features`: feature, class, n_tasks, tasks (a tuple of
+        labels), row_norm, freed, sign."""
         columns = {
             "feature": self.features,
             "class": self.classes,
@@ -93,35 +94,35 @@ class SharingMap:
 
     def __repr__(self) -> str:
         m, counts = len(self.tasks), self.counts
-        said = {"all": f"used by all {m} tasks", "some": "used by some tasks", "one": "used by one task", "unused": "unused"}
+        said = {
+            "all": f"used by all {m} tasks",
+            "some": "used by some tasks",
+            "one": "used by one task",
+            "unused": "unused",
+        }
         lines = [f"{len(self.features)} features, {m} task{'s' * (m > 1)}"]
         lines += [f"{counts[name]:5d} {said[name]}{self._strongest(name)}" for name in CLASSES if counts[name]]
         if self.freed is not None:
-            free = self.order[self.freed[self.order]]
-            lines.append(f"freed by the cap, so not shrunk: {self._named(free) or 'none'}")
-        mixed = np.flatnonzero(self.signs == "mixed")
-        if mixed.size:
-            lines.append(f"signs differ between tasks: {self._named(mixed[np.argsort(-self.row_norms[mixed])])}")
+            lines.append(f"{int(self.freed.sum()):5d} freed by the cap (not shrunk){self._named(self.freed)}")
+        if (mixed := self.signs == "mixed").any():
+            lines.append(f"{int(mixed.sum()):5d} with signs that differ between tasks{self._named(mixed)}")
         return "\n".join([*lines, *self._closest()])
 
     def _strongest(self, name: str) -> str:
-        """The features of a class, strongest first, with what the class leaves open."""
-        if name == "unused":
-            return ""
-        places = self.order[self.classes[self.order] == name]
-        places = places[np.argsort(-self.row_norms[places], kind="stable")]
-        notes = None
+        """The features of a class, with what the class leaves open."""
+        m = len(self.tasks)
         if name == "some":
-            notes = [f"{self.n_tasks[j]} of {len(self.tasks)}" for j in places[:LISTED]]
-        elif name == "one" and len(self.tasks) > 1:
-            notes = [names_of(self.tasks[self.support[:, j]]) for j in places[:LISTED]]
-        return f": {self._named(places, notes)}"
+            return self._named(self.classes == name, lambda j: f" ({self.n_tasks[j]} of {m})")
+        if name == "one" and m > 1:
+            return self._named(self.classes == name, lambda j: f" ({names_of(self.tasks[self.support[:, j]])})")
+        return self._named(self.classes == name) if name != "unused" else ""
 
-    def _named(self, places: Ints, notes: list[str] | None = None) -> str:
-        names = [repr(str(self.features[j])) for j in places[:LISTED]]
-        if notes is not None:
-            names = [f"{name} ({note})" for name, note in zip(names, notes, strict=True)]
-        return ", ".join(names) + (f", ... ({len(places)} in all)" if len(places) > LISTED else "")
+    def _named(self, some: np.ndarray, note: Callable[[int], str] = lambda j: "") -> str:
+        """Names of some of the features, strongest first, cut after a few."""
+        places = np.flatnonzero(some)
+        places = places[np.argsort(-self.row_norms[places], kind="stable")]
+        names = [f"{str(self.features[j])!r}{note(j)}" for j in places[:LISTED]]
+        return f": {', '.join(names)}{', ...' * (len(places) > LISTED)}" if names else ""
 
     def _closest(self) -> list[str]:
         """Which tasks share most."""
@@ -167,7 +168,7 @@ def sharing_map(model: Any) -> SharingMap:
         2 used by all 3 tasks: 'x0', 'x3'
         1 used by one task: 'x5' ('west')
        17 unused
-    freed by the cap, so not shrunk: 'x0', 'x3'
+        2 freed by the cap (not shrunk): 'x0', 'x3'
     tasks that share most: 'north' and 'south', 2 of the 2 features that either uses
     >>> found.counts
     {'all': 2, 'some': 0, 'one': 1, 'unused': 17}
@@ -195,7 +196,9 @@ def map_of(model: Any) -> SharingMap:
 def fitted_coef(model: Any) -> Floats:
     """(m, d): the coefficients of a fitted model of this package, of which there is at least one task."""
     if not isinstance(model, MultiTaskLinear):
-        raise TypeError(f"give a fitted model such as MSMTFL(), not {type(model).__name__}; of a Pipeline, its last step.")
+        raise TypeError(
+            f"give a fitted model such as MSMTFL(), not {type(model).__name__}; of a Pipeline, its last step."
+        )
     check_is_fitted(model, "coef_")
     return np.atleast_2d(model.coef_)
 

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 from sklearn.utils.validation import check_array
 
 from .designs import Floats
@@ -28,8 +28,6 @@ def check_form(X: Any) -> None:
             f"X is a list of {len(X)} arrays. Stack per-task arrays first: X, y, task = stack_tasks(Xs, ys), "
             "then fit(X, y, task=task)."
         )
-    if issparse(X):
-        raise TypeError("Sparse data was passed for X, but dense data is required. Use '.toarray()' to convert it.")
     dimensions = len(X.shape) if hasattr(X, "shape") else np.asarray(X).ndim
     if dimensions != 2:
         raise ValueError(
@@ -110,6 +108,8 @@ def place_name(j: int, position: int | None) -> str:
 
 def as_floats(X: Any, names: np.ndarray | None = None, position: int | None = None, what: str = "X") -> Floats:
     """A 2-D float64 array, not yet checked for NaN; a value that is no number is named by its row and column."""
+    if issparse(X):
+        return as_sparse(X, what)
     if is_table(X) and not hasattr(X, "iloc") and hasattr(X, "to_numpy"):
         X = X.to_numpy()  # polars
     try:
@@ -137,6 +137,17 @@ def as_floats(X: Any, names: np.ndarray | None = None, position: int | None = No
     return out
 
 
+def as_sparse(X: Any, what: str) -> Any:
+    """A sparse array by rows, in its own precision."""
+    if X.dtype.kind not in "biuf":
+        kind = "Complex data not supported: " if X.dtype.kind == "c" else ""
+        raise ValueError(f"{kind}{what} must hold numbers, but is of type {X.dtype}.")
+    kept = X.dtype if X.dtype in (np.float32, np.float64) else np.float64
+    out = csr_array(X, dtype=kept)
+    out.sum_duplicates()
+    return out
+
+
 def _first_non_number(X: Any) -> tuple[int, int, Any] | None:
     """(row, column, value) of the first entry that float() refuses."""
     values = np.asarray(X, dtype=object) if not hasattr(X, "to_numpy") else np.asarray(X.to_numpy(), dtype=object)
@@ -154,7 +165,19 @@ def _first_non_number(X: Any) -> tuple[int, int, Any] | None:
     return None
 
 
-def check_finite(X: Floats, names: np.ndarray | None, what: str, hint: str = "") -> None:
+def check_finite(X: Any, names: np.ndarray | None, what: str, hint: str = "") -> None:
+    """An error that says where X, dense or sparse, holds NaN or infinity."""
+    if issparse(X):
+        bad = np.flatnonzero(~np.isfinite(X.data))
+        if bad.size == 0:
+            return
+        place = X.tocoo()
+        row, column = int(place.row[bad[0]]), int(place.col[bad[0]])
+        kind = "NaN" if np.isnan(place.data[bad[0]]) else "infinity"
+        name = column if names is None else repr(names[column])
+        raise ValueError(
+            f"Input {what} contains {kind}: column {name}, row {row} is the first of {len(bad)} such value(s)."
+        )
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(X.sum()):
             return
@@ -248,6 +271,8 @@ def read_features(X: Any, task: Any, task_column: str | int | None) -> tuple[Flo
     if task_column is not None:
         if task is not None:
             raise ValueError("pass either task_column= (a column of X) or task= (labels beside X), not both.")
+        if issparse(X):
+            raise ValueError("a sparse X has no task column: pass the labels as task=, and task_column=None.")
         position = column_position(X, task_column)
         X, task = split_off(X, position)
         if X.shape[1] == 0:

@@ -18,8 +18,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
-from .designs import DenseRows, DenseTask, Floats, Ints, TrainingRows
+from .designs import DenseRows, Floats, Ints, RowTask, TrainingRows
+from .sparse_rows import SparseRows
 from .tables import (
     check_finite,
     column_position,
@@ -93,14 +95,15 @@ class TaskData:
     def targets(self) -> list[Target]:
         return [Target.of(task.y, task.weight) for task in self.tasks]
 
-    def designs(self, centre: bool, n_jobs: int | None = None) -> list[DenseTask]:
+    def designs(self, centre: bool, n_jobs: int | None = None) -> list[RowTask]:
         """One design per task; tasks on the same rows share theirs."""
+        _warn_single_rows(self.tasks)
         first = {(id(task.X), id(task.weight)): task for task in self.tasks}
-        made = each(lambda task: DenseRows(task.X, task.weight, centre), list(first.values()), n_jobs)
+        made = each(lambda task: _rows_of(task.X, task.weight, centre), list(first.values()), n_jobs)
         shared = dict(zip(first, made, strict=True))
         rows = [shared[id(task.X), id(task.weight)] for task in self.tasks]
         self._check_range(np.array([part.squares for part in rows]))
-        out = each(lambda i: DenseTask(rows[i], self.tasks[i].y), range(self.m), n_jobs)
+        out = each(lambda i: RowTask(rows[i], self.tasks[i].y), range(self.m), n_jobs)
         for task, design in zip(self.tasks, out, strict=True):
             if not (design.yy == 0 or SMALLEST <= design.yy <= LARGEST):
                 raise ValueError(f"y in task {task.label!r} is too {_extreme(design.yy)} Rescale it before fitting.")
@@ -109,14 +112,16 @@ class TaskData:
     @property
     def membership(self) -> np.ndarray:
         """(N, m) bool: the tasks that each row counts in."""
-        out = np.zeros((len(self.X), self.m), dtype=bool)
+        out = np.zeros((self.X.shape[0], self.m), dtype=bool)
         for i, task in enumerate(self.tasks):
             out[task.rows, i] = True
         return out
 
-    def gather(self, designs: Sequence[DenseTask], keeps: Sequence[np.ndarray], n_jobs: int | None = None) -> None:
+    def gather(self, designs: Sequence[RowTask], keeps: Sequence[np.ndarray], n_jobs: int | None = None) -> None:
         """Prepare for `training` with each of `keeps`: where the rows left out are a partition of all, the whole Gram
-        matrices are formed from theirs, which are kept."""
+        matrices of dense rows are formed from theirs, which are kept."""
+        if issparse(self.X):
+            return
         rows = {id(design.rows): (task, design.rows) for task, design in zip(self.tasks, designs, strict=True)}
 
         def form(one: tuple[Task, DenseRows]) -> None:
@@ -129,17 +134,19 @@ class TaskData:
 
         each(form, list(rows.values()), n_jobs)
 
-    def release(self, designs: Sequence[DenseTask]) -> None:
+    def release(self, designs: Sequence[RowTask]) -> None:
         """Forget the Gram matrices; they are formed again if need be."""
         for design in designs:
-            design.rows.whole, design.rows.parts = None, {}
+            design.rows.whole = None
+            if isinstance(design.rows, DenseRows):
+                design.rows.parts = {}
 
-    def training(self, designs: Sequence[DenseTask], keep: np.ndarray) -> list[DenseTask]:
+    def training(self, designs: Sequence[RowTask], keep: np.ndarray) -> list[RowTask]:
         """The designs of some of the rows, given those of all; keep is (N,) bool.
 
         By subtraction of the rows left out where these are fewer and it loses no digits, else from the rows kept.
         """
-        made: dict[int, tuple[DenseRows, Ints | slice]] = {}  # tasks on the same rows share them
+        made: dict[int, tuple[Any, Ints | slice]] = {}  # tasks on the same rows share them
         out = []
         for task, design in zip(self.tasks, designs, strict=True):
             total = design.rows
@@ -149,7 +156,7 @@ class TaskData:
                 stays = keep[task.rows]
                 made[id(total)] = _without(task, total, np.flatnonzero(stays), np.flatnonzero(~stays))
             rows, used = made[id(total)]
-            out.append(DenseTask(rows, task.y[used]))
+            out.append(RowTask(rows, task.y[used]))
         return out
 
     def _check_range(self, squares: Floats) -> None:
@@ -158,6 +165,7 @@ class TaskData:
         empty = np.flatnonzero((squares == 0).any(axis=0))
         if empty.size:
             top = np.abs(self.X[:, empty]).max(axis=0)
+            top = np.ravel(top.toarray() if issparse(top) else top)
             bad[:, empty[(top > 0) & (top < SMALLEST**0.5)]] = True
         if bad.any():
             check_finite(self.X, self.features, "X")
@@ -168,15 +176,19 @@ class TaskData:
             )
 
 
-def _without(task: Task, total: DenseRows, stay: Ints, out: Ints) -> tuple[DenseRows, Ints | slice]:
+def _rows_of(X: Any, weight: Floats | None, centre: bool) -> DenseRows | SparseRows:
+    return SparseRows(X, weight, centre) if issparse(X) else DenseRows(X, weight, centre)
+
+
+def _without(task: Task, total: Any, stay: Ints, out: Ints) -> tuple[Any, Ints | slice]:
     if len(out) == 0:
         return total, slice(None)
-    if len(out) <= len(stay):
+    if len(out) <= len(stay) and isinstance(total, DenseRows):
         rows = TrainingRows(total, out)
         if rows.safe:
             return rows, slice(None)
     weight = None if task.weight is None else task.weight[stay]
-    return DenseRows(task.X[stay], weight, total.centre), stay
+    return _rows_of(task.X[stay], weight, total.centre), stay
 
 
 def _extreme(square: float) -> str:
@@ -241,7 +253,8 @@ def read_training(
 ) -> TaskData:
     """Any accepted form of training data as `TaskData`."""
     values, task, names = read_features(X, task, task_column)
-    target, target_names = read_target(y, len(values))
+    rows = values.shape[0]
+    target, target_names = read_target(y, rows)
     weight = check_weights(sample_weight, target.shape)
     if target.ndim == 2:
         if task is not None:
@@ -250,9 +263,9 @@ def read_training(
         return TaskData(_wide_tasks(values, target, weight, labels), labels, names, "wide", values)
     check_finite(target, None, "y", "Drop these rows, or pass a 2-D y in which NaN means not measured.")
     if task is None:
-        labels, codes, form = np.zeros(1, dtype=int), np.zeros(len(values), dtype=np.intp), "single"
+        labels, codes, form = np.zeros(1, dtype=int), np.zeros(rows, dtype=np.intp), "single"
     else:
-        labels, codes = factorise(task, len(values))
+        labels, codes = factorise(task, rows)
         form = "long"
     position = None if task_column is None else column_position(X, task_column)
     return TaskData(_long_tasks(values, target, weight, labels, codes), labels, names, form, values, position)
@@ -273,7 +286,6 @@ def _long_tasks(X: Floats, y: Floats, weight: Floats | None, labels: np.ndarray,
     for label, rows in zip(labels.tolist(), _group(codes, len(labels)), strict=True):
         place = np.arange(len(y))[rows]
         tasks.append(_make_task(label, X[rows], y[rows], None if weight is None else weight[rows], place))
-    _warn_single_rows(tasks)
     return tuple(tasks)
 
 
@@ -318,7 +330,6 @@ def _wide_tasks(X: Floats, Y: Floats, weight: Floats | None, labels: np.ndarray)
         if key not in parts:
             parts[key] = (X if used.all() else X[used], None if column is None else _proper(column[used]))
         tasks.append(Task(label, parts[key][0], Y[used, i], parts[key][1], np.flatnonzero(used)))
-    _warn_single_rows(tasks)
     return tuple(tasks)
 
 

@@ -26,10 +26,9 @@ condition.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from itertools import chain, combinations, islice
-from math import ceil, comb, exp, inf, log, sqrt
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from math import ceil, exp, inf, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -37,8 +36,8 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from .certificates import Certificate, loss_of
-from .checks import check_count, check_flag, check_positive
-from .designs import DenseTask, Floats
+from .checks import check_count, check_positive
+from .designs import Floats
 from .drawing import BLUE, DARK, ORANGE, pyplot, quiet
 from .estimators import MSMTFL
 from .metrics import parameter_error
@@ -46,230 +45,36 @@ from .model_selection import MSMTFLCV
 from .monitor import one_blas_thread
 from .penalties import CappedRows
 from .problem import Problem
+from .spectra import (
+    MAX_SUBSETS,
+    Interval,
+    SparseEigenvalues,
+    Spectrum,
+    as_table,
+    as_text,
+    exactly,
+    extreme,
+    quotient,
+    sparse_eigenvalues,
+    spectra_of,
+)
 from .stages import Stage
-from .tables import check_form
-from .tasks import read_training
 
-MAX_SUBSETS = 200_000  # about a second
-AT_ONCE = 2**21  # numbers in a batch of submatrices
-EPS = float(np.finfo(float).eps)
-CLOSE = 1e-9  # share of the largest column's square at which the ends of an interval count as equal
 SPARE = 1e-12  # a condition missed by this share holds: the theorem's constants have more than that to spare
 TRIES = 8  # values of s that are looked at
 
 
-@dataclass(frozen=True)
-class Interval:
-    """A number known to lie in [low, high]. `exact`: the ends differ by rounding only. `how` says how it is known."""
-
-    low: float
-    high: float
-    exact: bool = True
-    how: str = ""
-
-    def over(self, other: Interval) -> Interval:
-        """The quotient of two numbers >= 0; what is divided by 0 is infinite."""
-        ends = _quotient(self.low, other.high), _quotient(self.high, other.low)
-        return Interval(*ends, self.exact and other.exact)
-
-    def __str__(self) -> str:
-        low, high = f"{self.low:.4g}", f"{self.high:.4g}"
-        return high if self.exact or low == high else f"{low} .. {high}"
-
-
-def _quotient(x: float, y: float) -> float:
-    return inf if y == 0.0 else 0.0 if y == inf else float(x) / float(y)
-
-
-def _exactly(value: float) -> Interval:
-    return Interval(value, value)
-
-
-def _extreme(which: Callable[[Iterable[float]], float], parts: Sequence[Interval]) -> Interval:
-    """The smallest or largest of several numbers."""
-    ends = which(part.low for part in parts), which(part.high for part in parts)
-    return Interval(*ends, all(part.exact for part in parts))
-
-
-# ------------------------------------------------------------------ sparse eigenvalues (Definition 6)
-
-
-class _Spectrum:
-    """Sparse eigenvalues of one A = Z'Z / n: exact where `max_subsets` suffice, else certified intervals.
-
-    Both kinds are the largest k-sparse eigenvalue R(k) of a symmetric M: rho+ with M = A, -rho- with M = -A. It is at most
-    - the largest eigenvalue of M,
-    - the largest m_jj + (the k - 1 largest |m_jl|, l != j): Gershgorin's discs,
-    - c R(q) - (c - 1) min_j m_jj for q < k and c = (k - 1)/(q - 1): the sum of all q x q blocks of a k x k block, over how
-      many of them hold a given pair, is that block plus (c - 1) times its diagonal; c is how often a row is held by then.
-    """
-
-    def __init__(self, Z: Floats, n: float, order: int, max_subsets: int):
-        self.A, self.n, self.order, self.max_subsets = Z.T @ Z / n, n, order, max_subsets
-        self.rows, self.d = Z.shape
-        self.squares = -np.sort(-np.diag(self.A))
-        self.whole = np.linalg.eigvalsh(self.A)
-        self.known: dict[tuple[int, int], Interval] = {}
-        self.ends: dict[int, tuple[float, float]] = {}
-
-    def upper(self, k: int) -> Interval:
-        return self._known(1, min(k, self.d))
-
-    def lower(self, k: int) -> Interval:
-        return self._known(-1, min(k, self.d))
-
-    def _known(self, sign: int, k: int) -> Interval:
-        if (sign, k) not in self.known:
-            self.known[sign, k] = self._certified(sign, k)
-        return self.known[sign, k]
-
-    def _certified(self, sign: int, k: int) -> Interval:
-        if sign < 0 and k > self.order:
-            return Interval(0.0, 0.0, True, f"{k} columns, at most {self.order} of them independent")
-        if k == 1:
-            value = float(self.squares[0 if sign > 0 else -1])
-            return Interval(value * (1 - self.rows * EPS), value * (1 + self.rows * EPS), True, "the columns' squares")
-        low, high, exact, how = self._largest(sign, k)
-        # rounding of A, at most rows * eps times the lengths of two columns, and of eigenvalues
-        margin = (self.rows + 10 * k) * EPS * float(self.squares[:k].sum())
-        if sign > 0:
-            return Interval(low - margin, high + margin, exact, how)
-        return Interval(max(-high - margin, 0.0), min(max(-low, 0.0) + margin, self.lower(1).high), exact, how)
-
-    def _largest(self, sign: int, k: int) -> tuple[float, float, bool, str]:
-        """Bounds on the largest k-sparse eigenvalue of sign * A, k >= 2."""
-        diagonal, whole = sign * np.diag(self.A), float((sign * self.whole).max())
-        if k == self.d:
-            return whole, whole, True, "all columns"
-        found, close, count = _attained(sign * self.A, k), CLOSE * float(self.squares[0]), comb(self.d, k)
-        sizes = np.abs(self.A)
-        np.fill_diagonal(sizes, 0.0)
-        discs = np.partition(sizes, 1 - k, axis=1)[:, 1 - k :].sum(axis=1)
-        above = {float((diagonal + discs).max()): "discs", whole: "all columns"}
-        if min(above) - found > close:
-            if count <= self.max_subsets:
-                top = self._over_all(sign, k)
-                return top, top, True, f"all {count} subsets"
-            q = max((q for q in range(3, k) if comb(self.d, q) <= self.max_subsets), default=0)
-            if q:
-                c = (k - 1) / (q - 1)
-                above[c * self._over_all(sign, q) - (c - 1) * float(diagonal.min())] = f"all subsets of {q}"
-        high = min(above)
-        return min(found, high), high, high - found <= close, f"a subset on one side, {above[high]} on the other"
-
-    def _over_all(self, sign: int, k: int) -> float:
-        """The largest eigenvalue of all k x k blocks of sign * A."""
-        if k not in self.ends:
-            subsets, (low, high) = combinations(range(self.d), k), (inf, -inf)
-            while batch := list(islice(subsets, max(1, AT_ONCE // k**2))):
-                S = np.fromiter(chain.from_iterable(batch), dtype=np.intp).reshape(-1, k)
-                values = np.linalg.eigvalsh(self.A[S[:, :, None], S[:, None, :]])
-                low, high = min(low, float(values.min())), max(high, float(values.max()))
-            self.ends[k] = low, high
-        return max(sign * end for end in self.ends[k])
-
-
-def _attained(M: Floats, k: int) -> float:
-    """The largest eigenvalue of some k x k block, k >= 2: to the best pair of columns those are added that are best beside
-    the eigenvector so far; then the column that counts least is exchanged while that helps."""
-    diagonal, best = np.diag(M), -inf
-    pairs = _of_two(diagonal[:, None], diagonal, M)
-    np.fill_diagonal(pairs, -inf)
-    S = [int(j) for j in np.unravel_index(np.argmax(pairs), pairs.shape)]
-    while True:
-        value, v = _top(M, S)
-        if len(S) == k:
-            if value <= best:
-                return best
-            best = value
-            S.pop(int(np.argmin(np.abs(v))))
-            value, v = _top(M, S)
-        gain = _of_two(value, diagonal, M[:, S] @ v)
-        gain[S] = -inf
-        S.append(int(np.argmax(gain)))
-
-
-def _of_two(x: Any, y: Any, c: Any) -> Floats:
-    """The largest eigenvalue of [[x, c], [c, y]]."""
-    return np.asarray((x + y) / 2 + np.hypot((x - y) / 2, c))
-
-
-def _top(M: Floats, S: list[int]) -> tuple[float, Floats]:
-    values, vectors = np.linalg.eigh(M[np.ix_(S, S)])
-    return float(values[-1]), vectors[:, -1]
-
-
-def _spectra(designs: Sequence[DenseTask], max_subsets: int, units: Floats | None = None) -> list[_Spectrum]:
-    """One per task; tasks with the same X share theirs."""
-    different = {id(design.same_x) for design in designs}
-    made: dict[int, _Spectrum] = {}
-    for i, design in enumerate(designs):
-        if id(design.same_x) not in made:
-            Z = design.columns(np.arange(design.d)) / (1.0 if units is None else units[i])
-            made[id(design.same_x)] = _Spectrum(Z, design.n, design.order, max_subsets // len(different))
-    return [made[id(design.same_x)] for design in designs]
-
-
-@dataclass(frozen=True, eq=False)
-class SparseEigenvalues:
-    """Per task the smallest and the largest eigenvalue of k columns, rho-_i(k) and rho+_i(k), as :class:`Interval`; and the
-    smallest and largest of all tasks, `rho_min` and `rho_max`."""
-
-    k: int
-    tasks: np.ndarray
-    lower: tuple[Interval, ...]
-    upper: tuple[Interval, ...]
-
-    @property
-    def rho_min(self) -> Interval:
-        return _extreme(min, self.lower)
-
-    @property
-    def rho_max(self) -> Interval:
-        return _extreme(max, self.upper)
-
-    def __str__(self) -> str:
-        parts = zip(self.tasks.tolist(), self.lower, self.upper, strict=True)
-        rows = [(str(label), str(low), str(high), low.how, high.how) for label, low, high in parts]
-        rows.insert(0, ("all", str(self.rho_min), str(self.rho_max), "", ""))
-        return _table(("task", f"rho-({self.k})", f"rho+({self.k})", "rho- known from", "rho+ known from"), rows)
-
-
-def sparse_eigenvalues(
-    X: Any, k: int, *, task: Any = None, center: bool = False, max_subsets: int = MAX_SUBSETS
-) -> SparseEigenvalues:
-    """Sparse eigenvalues of every task (Definition 6 of the paper): exact, or intervals that certainly hold them.
-
-    rho+_i(k) (rho-_i(k)) is the largest (smallest) eigenvalue of X_i'X_i / n_i restricted to any k columns.
-
-    Parameters
-    ----------
-    X : (N, d) table or array
-    k : int >= 1; above d it means d
-    task : (N,) labels; without them all rows are one task
-    center : centre every task's columns, as a model with intercepts does
-    max_subsets : how many subsets may be looked at, all tasks together; where there are more, one end of an interval is what
-        a good subset attains, the other a bound from all columns, from discs or from all smaller subsets
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from msmtfl.theory import sparse_eigenvalues
-    >>> found = sparse_eigenvalues(np.array([[1.0, 0.0, 1.0], [1.0, 2.0, -1.0]]), 2)
-    >>> print(found.rho_min, found.rho_max, found.lower[0].how)
-    0.382 2.618 all 3 subsets
-    >>> print(sparse_eigenvalues(np.random.default_rng(0).standard_normal((900, 100)), 10).rho_min)
-    0.4318 .. 0.6641
-    """
-    check_count("k", k)
-    check_count("max_subsets", max_subsets)
-    check_flag("center", center)
-    check_form(X)
-    data = read_training(X, np.zeros(len(X)), task=task)
-    with one_blas_thread():
-        spectra = _spectra(data.designs(bool(center)), max_subsets)
-        lower, upper = tuple(one.lower(k) for one in spectra), tuple(one.upper(k) for one in spectra)
-    return SparseEigenvalues(int(k), data.labels, lower, upper)
+__all__ = [
+    "Condition",
+    "ErrorBound",
+    "Interval",
+    "LemmaCheck",
+    "SparseEigenvalues",
+    "TheoryCheck",
+    "check_conditions",
+    "error_bound",
+    "sparse_eigenvalues",
+]
 
 
 # ------------------------------------------------------------------ the bound of Theorem 8
@@ -337,7 +142,7 @@ def error_bound(
     t = (sqrt(2 * square - held) - sqrt(held)) ** 2 / 4
     shrinking, noise = 9.1 * m**2 * lam * sqrt(rbar), 39.5 * sigma * sqrt(m * nu * square)
     chance = max(1 - eta - exp(-t), 0.0)
-    return ErrorBound(_quotient(shrinking, rho_minus), _quotient(noise, rho_minus), chance, m, stages)
+    return ErrorBound(quotient(shrinking, rho_minus), quotient(noise, rho_minus), chance, m, stages)
 
 
 def _noise_square(m: int, r: int, eta: float) -> float:
@@ -442,18 +247,18 @@ class TheoryCheck:
         shown = [(a.words, a.needed, a.have, a.ratio, a.verdict, b.ratio, b.verdict) for a, b in both]
         said = {"holds": "hold", "fails": "fail", "undecided": "are undecided"}[self.literal_verdict]
         mark = dict.fromkeys(self.plug_in, " (plug-in)")
-        setting = [f"{name} = {_text(value)}{mark.get(name, '')}" for name, value in self.setting.items()]
+        setting = [f"{name} = {as_text(value)}{mark.get(name, '')}" for name, value in self.setting.items()]
         stages = self._stages()
         parts = [
             f"{self._headline()}\nas printed in the paper, with lam for m lam, the conditions {said}\n{', '.join(setting)}",
-            _table(("condition", "needed", "have", "have/needed", "verdict", "as printed", "verdict"), shown),
-            _table(tuple(stages), list(zip(*stages.values(), strict=True))),
+            as_table(("condition", "needed", "have", "have/needed", "verdict", "as printed", "verdict"), shown),
+            as_table(tuple(stages), list(zip(*stages.values(), strict=True))),
         ]
         if self.converged and self.verdict == "holds":
             parts[-1] += f"\nlater stages are the same, so that the noise term bounds the last: {self.bound.noise:.4g}"
         if self.lemmas:
             rows = [[*vars(one).values(), one.holds] for one in self.lemmas]
-            parts.append(_table(("lemma", "stage", "left", "right", "premises", "left <= right"), rows))
+            parts.append(as_table(("lemma", "stage", "left", "right", "premises", "left <= right"), rows))
         return "\n\n".join([*parts, str(self.certificate)])
 
     def _headline(self) -> str:
@@ -490,15 +295,19 @@ class TheoryCheck:
         return pd.DataFrame([{"form": form} | one.as_row() for form, conditions in forms for one in conditions])
 
     def plot(self, ax: Any = None) -> Any:
-        """The bound, as proven and as printed, against the measured error over the stages. Returns the matplotlib Axes."""
+        """The bound, as proven and as printed, against the measured error over the stages (ten at least where the fit has
+        converged: later stages are the same). Returns the matplotlib Axes."""
         if ax is None:
             _, ax = pyplot().subplots(figsize=(6, 4), layout="constrained")
-        columns = self._stages()
-        stage = columns.pop("stage")
-        styles = {"bound": (BLUE, "o-"), "as_printed": (ORANGE, "s--"), "error": (DARK, "^-")}
-        for name, (colour, style) in styles.items():
-            if name in columns and np.isfinite(columns[name]).all():
-                ax.plot(stage, columns[name], style, color=colour, label=name.replace("_", " "))
+        more = max(10 - self.bound.stages, 0) if self.converged else 0
+        bound = replace(self.bound, stages=self.bound.stages + more)
+        lines = [("bound", bound.corrected, BLUE, "o-"), ("as printed", bound.literal, ORANGE, "s--")]
+        if self.errors is not None:
+            lines.append(("error", np.pad(self.errors, (0, more), mode="edge"), DARK, "^-"))
+        stage = np.arange(1, bound.stages + 1)
+        for name, values, colour, style in lines:
+            if np.isfinite(values).all():
+                ax.plot(stage, values, style, color=colour, label=name)
         ax.set_yscale("log")
         ax.set_xticks(stage[:: 1 + len(stage) // 20])
         ax.set_xlabel("stage")
@@ -512,18 +321,6 @@ class TheoryCheck:
 def _verdict(conditions: Sequence[Condition]) -> str:
     found = {one.verdict for one in conditions}
     return next((word for word in ("fails", "undecided") if word in found), "holds")
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def _table(head: tuple[str, ...], rows: Sequence[Sequence[Any]]) -> str:
-    text = [head, *(tuple(map(_text, row)) for row in rows)]
-    widths = [max(len(row[c]) for row in text) for c in range(len(head))]
-    return "\n".join("  ".join(f"{a:<{w}}" for a, w in zip(row, widths, strict=True)).rstrip() for row in text)
 
 
 def check_conditions(
@@ -580,19 +377,19 @@ def check_conditions(
             raise ValueError(
                 "all coefficients are zero: Theorem 8 is about rbar >= 1 rows. Lower lam or give coef_true."
             )
-        spectra = _spectra(problem.designs, max_subsets, problem.units)
+        spectra = spectra_of(problem.designs, max_subsets, problem.units)
         s, columns = _choose_s(spectra, r, s)
-        minus = _extreme(min, [one.lower(2 * r + s) for one in spectra])
+        minus = extreme(min, [one.lower(2 * r + s) for one in spectra])
         nu = {k: max(one.upper(k).high / one.n for one in spectra) for k in (1, r)}
         noise = sigma**2 * nu[1] * 2 * log(2 * d * m / eta), sigma**2 * nu[r] * _noise_square(m, r, eta)
-        smallest = _exactly(float(norms[norms > 0].min()))
+        smallest = exactly(float(norms[norms > 0].min()))
 
         def conditions(name: str, gap: str, Lam: float) -> tuple[Condition, ...]:
-            limit, room = _exactly(12 * sqrt(noise[0])), _exactly(11 * m * Lam).over(minus)
+            limit, room = exactly(12 * sqrt(noise[0])), exactly(11 * m * Lam).over(minus)
             return (
-                Condition("lam", f"{name} >= 12 sigma sqrt(2 nu(1) ln(2 d m / eta))", limit, _exactly(Lam)),
-                Condition("theta", f"theta >= 11 {gap} / rho-(2 rbar + s)", room, _exactly(theta)),
-                Condition("rows", "every row that matters >= 2 theta", _exactly(2 * theta), smallest),
+                Condition("lam", f"{name} >= 12 sigma sqrt(2 nu(1) ln(2 d m / eta))", limit, exactly(Lam)),
+                Condition("theta", f"theta >= 11 {gap} / rho-(2 rbar + s)", room, exactly(theta)),
+                Condition("rows", "every row that matters >= 2 theta", exactly(2 * theta), smallest),
                 columns,
             )
 
@@ -654,7 +451,7 @@ def _impossible(problem: Problem, r: int) -> str:
     return f"{'4 rbar' if k == 4 * r else 'd'} = {k} > {rows}"
 
 
-def _choose_s(spectra: Sequence[_Spectrum], r: int, s: int | None) -> tuple[int, Condition]:
+def _choose_s(spectra: Sequence[Spectrum], r: int, s: int | None) -> tuple[int, Condition]:
     """The s asked for, or the first of a few that meets the condition on columns, or the one nearest to it."""
     if s is not None:
         check_count("s", s)
@@ -667,16 +464,19 @@ def _choose_s(spectra: Sequence[_Spectrum], r: int, s: int | None) -> tuple[int,
         spread = max(one.upper(d).over(one.lower(d)).high for one in spectra)
         top = ceil(2 * r * (spread - 1)) if spread < 1 / SPARE else d // 2
     tried: dict[int, Condition] = {}
+    least = 0.0  # what is needed grows with s
     for one in np.unique(np.rint(np.geomspace(r, max(r, top), TRIES))).astype(int).tolist():
-        tried[one] = _on_columns(spectra, r, one)
-        if tried[one].verdict == "holds":
-            return one, tried[one]
+        if least <= 1 + one / (2 * r) or not tried:
+            tried[one] = _on_columns(spectra, r, one)
+            least = tried[one].needed.low
+            if tried[one].verdict == "holds":
+                return one, tried[one]
     return max(tried.items(), key=lambda item: (item[1].verdict == "undecided", item[1].ratio.high))
 
 
-def _on_columns(spectra: Sequence[_Spectrum], r: int, s: int) -> Condition:
-    needed = _extreme(max, [one.upper(s).over(one.lower(2 * r + 2 * s)) for one in spectra])
-    return Condition("columns", "1 + s / (2 rbar) >= rho+(s) / rho-(2 rbar + 2 s)", needed, _exactly(1 + s / (2 * r)))
+def _on_columns(spectra: Sequence[Spectrum], r: int, s: int) -> Condition:
+    needed = extreme(max, [one.upper(s).over(one.lower(2 * r + 2 * s)) for one in spectra])
+    return Condition("columns", "1 + s / (2 rbar) >= rho+(s) / rho-(2 rbar + 2 s)", needed, exactly(1 + s / (2 * r)))
 
 
 def _lemmas(
@@ -705,15 +505,15 @@ def _lemmas(
         V, penalised = stage.coef * problem.units, ~np.isin(np.arange(problem.d), stage.free_rows)
         G = penalised & ~true
         k, error = int((~G).sum()), parameter_error(W, V)
-        of_rest = _quotient((2 * size + Lam) * float(np.abs(V - W)[:, ~G].sum()), max(Lam - 2 * size, 0.0))
+        of_rest = quotient((2 * size + Lam) * float(np.abs(V - W)[:, ~G].sum()), max(Lam - 2 * size, 0.0))
         inner = 4 * float((noise[:, ~G] ** 2).sum()) + Lam**2 * np.count_nonzero(W[:, penalised])
         off = parameter_error(W[:, true], before[:, true]) / theta
         sparse = quiet and met["columns"] and k <= 2 * r
         out += [
             LemmaCheck("14", l, float(np.abs(V[:, G]).sum()), of_rest, 2 * size < Lam),
             LemmaCheck("15 rows", l, k, 2 * r, quiet and all(met.values())),
-            LemmaCheck("15a", l, error, _quotient((1 + 1.5 * sqrt(2 * r / s)) * sqrt(8 * m * inner), rho), sparse),
-            LemmaCheck("15b", l, error, _quotient(9.1 * m * Lam * sqrt(r), rho), sparse),
+            LemmaCheck("15a", l, error, quotient((1 + 1.5 * sqrt(2 * r / s)) * sqrt(8 * m * inner), rho), sparse),
+            LemmaCheck("15b", l, error, quotient(9.1 * m * Lam * sqrt(r), rho), sparse),
             LemmaCheck("16", l, m * int((penalised & true).sum()), m * off**2, met["rows"]),
         ]
         before = V

@@ -10,7 +10,8 @@ import numpy as np
 import typer
 
 from . import options as o
-from .data import InputError, pandas, write_table
+from .data import InputError, pandas
+from .table_files import check_ending, plain_rows, records, table_bytes
 
 COMPARE = """\b
 Examples:
@@ -52,11 +53,13 @@ def compare(
     """Did sharing help, and for whom? All models on the same held-out rows, each with parameters chosen inside."""
     with o.guard("compare", quiet):
         from ..comparison import compare_models
-        from .fitting import check_writable
         from .tables import read_training
 
-        for path in (out, plot, report):
-            check_writable(path)
+        o.check_outputs((out, plot, report), data)
+        check_ending(out)
+        check_picture(plot)
+        if report is not None:
+            from ..report import write_report  # now: what it needs may be absent
         training = read_training(
             data,
             target=target,
@@ -84,19 +87,17 @@ def compare(
             **training.fit_arguments(groups=True),
         )
         if out is not None:
-            write_table(result.to_frame().reset_index(drop=True), out)
+            o.save(out, table_bytes(result.to_frame().reset_index(drop=True), out))
         if plot is not None:
-            save_plot(result.plot(), plot)
+            o.save(plot, picture(result.plot(), plot))
         if report is not None:
-            from ..report import write_report
-
-            write_report(result, report)
+            with o.writing(report):
+                write_report(result, report)
         if as_json:
-            table = result.summary()
-            rows = json.loads(table.reset_index().to_json(orient="records"))
-            typer.echo(json.dumps({"models": rows, "best": result.best, "verdict": result.verdict()}, indent=1))
+            rows = plain_rows(result.summary())
+            o.emit(json.dumps({"models": rows, "best": result.best, "verdict": result.verdict()}, indent=1) + "\n")
         elif not quiet:
-            typer.echo(str(result))
+            o.emit(f"{result}\n")
 
 
 def surface(
@@ -125,10 +126,10 @@ def surface(
     """Solve MSMTFL on the whole grid of lam and theta: objective, certificate and support at every point."""
     with o.guard("surface", quiet):
         from ..walk import regularization_surface
-        from .fitting import check_writable
         from .tables import read_training
 
-        check_writable(out)
+        o.check_outputs((out,), data)
+        check_ending(out)
         training = read_training(
             data,
             target=target,
@@ -157,13 +158,13 @@ def surface(
         )
         frame = pandas().DataFrame(found.to_dict())
         if out is not None:
-            write_table(frame, out)
+            o.save(out, table_bytes(frame, out))
         if as_json:
-            typer.echo(frame.to_json(orient="records", indent=1))
+            o.emit(records(frame) + "\n")
         elif out is None:
-            typer.echo(frame.to_csv(index=False), nl=False)
+            o.emit(frame.to_csv(index=False))
         elif not quiet:
-            typer.echo(_summary(found, frame, out))
+            o.emit(_summary(found, frame, out) + "\n")
 
 
 def _numbers(text: str) -> list[float]:
@@ -182,15 +183,24 @@ def _summary(found: Any, frame: Any, out: Path) -> str:
     )
 
 
-def save_plot(figure: Any, path: Path) -> None:
-    """Whole or not at all, in the format that the name says."""
+def check_picture(path: Path | None) -> None:
+    """Before the work: does the name say which kind of picture, and can one be drawn?"""
+    if path is None:
+        return
+    from ..drawing import pyplot
+
+    if _kind(path) not in pyplot().Figure().canvas.get_supported_filetypes():
+        raise InputError(f"{path}: a picture ends in .png, .svg or .pdf.")
+
+
+def _kind(path: Path) -> str:
+    return path.suffix.lower().removeprefix(".")
+
+
+def picture(figure: Any, path: Path) -> bytes:
+    """In the format that the name says."""
     import io
 
-    from ..files import write_whole
-
-    kind = path.suffix.lower().removeprefix(".")
-    if kind not in figure.canvas.get_supported_filetypes():
-        raise InputError(f"{path}: a picture ends in .png, .svg or .pdf.")
     buffer = io.BytesIO()
-    figure.savefig(buffer, format=kind, dpi=200)
-    write_whole(path, buffer.getvalue())
+    figure.savefig(buffer, format=_kind(path), dpi=200)
+    return buffer.getvalue()

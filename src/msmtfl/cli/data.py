@@ -1,100 +1,49 @@
-"""Tables from files, and what their columns are for."""
+"""What the columns of a table are for, and what a model takes of them. Rows are counted from 1, without the header."""
 
 from __future__ import annotations
 
-import csv
 import difflib
-import gzip
-import io
-from collections.abc import Iterable
+import re
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..files import write_whole
 from ..tables import names_of
 
-ENDINGS = (".csv", ".csv.gz", ".csv.bz2", ".csv.xz", ".csv.zst", ".parquet", ".pq")
-SEPARATORS = {";": ";", "\t": "tab", "|": "|", ",": ","}
+UNNAMED = "Unnamed: "  # how a column without a name is called, with its place
+NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
+WHOLE_FLOAT = re.compile(r"(-?\d+)\.0", re.ASCII)
+WITH_COMMA = re.compile(r"\s*[+-]?[\d.]*,\d[\d.,]*\s*", re.ASCII)
 
 
 class InputError(Exception):
     """Something that the user gave cannot be used. The message says what, and the way out."""
 
 
+@contextmanager
+def about(path: Path) -> Iterator[None]:
+    """Errors name the file."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
 def pandas() -> Any:
     try:
         import pandas as pd
     except ImportError as error:
-        raise InputError('tables need pandas: pip install "msmtfl[cli]"') from error
+        raise InputError('tables need pandas: pip install "msmtfl[cli]".') from error
     return pd
 
 
-def is_parquet(path: Path) -> bool:
-    return path.suffix.lower() in (".parquet", ".pq")
-
-
-def read_table(path: Path, *, delimiter: str = ",", encoding: str = "utf-8", as_text: Iterable[str] = ()) -> Any:
-    """A pandas table from a CSV (compressed or not) or Parquet file; columns `as_text` are not turned into numbers."""
-    pd = pandas()
-    if not path.exists():
-        raise InputError(f"{path} does not exist.")
-    if path.is_dir():
-        raise InputError(f"{path} is a folder, not a file.")
-    if path.stat().st_size == 0:
-        raise InputError(f"{path} is empty.")
-    try:
-        if is_parquet(path):
-            table = pd.read_parquet(path)
-        else:
-            _check_header(path, delimiter, encoding)
-            kinds = dict.fromkeys(as_text, str)
-            table = pd.read_csv(
-                path, sep=delimiter, encoding=encoding, dtype=kinds, low_memory=False, skipinitialspace=True
-            )
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{path} is not {encoding} text ({error.reason} at byte {error.start}). Try --encoding latin-1 or cp1252."
-        ) from error
-    except ImportError as error:
-        raise InputError(f"{path} cannot be read: {error}") from error
-    except (ValueError, OSError, EOFError) as error:  # pandas' and pyarrow's own errors are of these kinds
-        what = "Parquet" if is_parquet(path) else "CSV"
-        raise InputError(f"{path} cannot be read as {what}: {str(error).strip() or type(error).__name__}") from error
-    if len(table) == 0:
-        raise InputError(f"{path} has column names but no rows.")
-    table.columns = [str(name) for name in table.columns]
-    _refuse_twice(list(table.columns), path)
-    return table
-
-
-def _check_header(path: Path, delimiter: str, encoding: str) -> None:
-    """Names that occur twice (pandas would rename them), and a delimiter that is not the file's."""
-    first = pandas().read_csv(
-        path, sep="\0", header=None, nrows=1, encoding=encoding, dtype=str, engine="python", quoting=csv.QUOTE_NONE
-    )
-    line = str(first.iloc[0, 0]).removeprefix("\ufeff")
-    names = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True))
-    if len(names) == 1:
-        others = [mark for mark in SEPARATORS if mark != delimiter and line.count(mark)]
-        if others:
-            best = max(others, key=line.count)
-            given = "\\t" if best == "\t" else best
-            raise InputError(
-                f"{path} has a single column by {SEPARATORS.get(delimiter, delimiter)!r}; it looks separated by "
-                f"{SEPARATORS[best]!r}: --delimiter '{given}'."
-            )
-    _refuse_twice(names, path)
-
-
-def _refuse_twice(names: list[str], path: Path) -> None:
-    twice = {name for k, name in enumerate(names) if name in names[:k]}
-    if twice:
-        raise InputError(
-            f"{path}: column name(s) {names_of(sorted(twice))} occur more than once. Give each column its own."
-        )
+# ------------------------------------------------------------------ what columns are for
 
 
 @dataclass(frozen=True)
@@ -115,6 +64,15 @@ class Columns:
         roles = [self.target, self.task, self.weight, self.group]
         return [name for name in roles if name is not None] + self.features
 
+    @property
+    def expanded(self) -> list[str]:
+        """Names of the features that a model sees."""
+        return [
+            name if level is None else f"{name}={level}"
+            for name in self.features
+            for level in self.levels.get(name, [None])
+        ]
+
 
 def find_columns(
     table: Any,
@@ -134,70 +92,181 @@ def find_columns(
         if name is not None:
             require(table, [name], option)
     require(table, exclude, "--exclude")
-    if target == task:
-        raise InputError(f"--target and --task are both {target!r}.")
-    taken = {name for name in roles.values() if name is not None}
+    _refuse_two_roles(roles)
     if features is None:
-        features = [name for name in table.columns if name not in taken and name not in exclude]
+        taken = {*roles.values(), *exclude}
+        features = [name for name in table.columns if name not in taken]
+        _refuse_unnamed(features)
     else:
         require(table, features, "--features")
         both = [name for name in features if name in (target, task)]
         if both:
-            raise InputError(f"{names_of(both)} cannot be a feature: it is the target or the task.")
+            raise InputError(f"--features: {names_of(both)} cannot be a feature: it is the target or the task.")
         features = [name for name in dict.fromkeys(features) if name not in exclude]
     if not features:
         raise InputError("no column is left to be a feature.")
-    text = [name for name in features if not _is_number(table[name])]
+    text = [name for name in features if not is_number(table[name])]
     if text and not one_hot:
-        raise InputError(_about_text(table, text))
-    levels = {name: _levels(table[name]) for name in text}
-    return Columns(target, task, features, weight, group, id, levels)
+        way_out = f"Encode them as numbers, use --one-hot, or leave them out: {_exclude(text)}."
+        raise InputError(_about_text(table, text, way_out))
+    for name in text:
+        _warn_of_numbers(table[name])
+    columns = Columns(target, task, features, weight, group, id, {name: _levels(table[name]) for name in text})
+    _refuse_same_names(columns)
+    return columns
 
 
 def require(table: Any, names: Iterable[str], option: str) -> None:
     columns = list(table.columns)
-    for name in names:
-        if name not in columns:
-            close = difflib.get_close_matches(name, columns, n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
-            raise InputError(f"{option}: there is no column {name!r}.{hint} Columns: {names_of(columns)}.")
+    absent = [name for name in names if name not in columns]
+    if not absent:
+        return
+    close = difflib.get_close_matches(absent[0], columns, n=1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    if sum(bool(NUMBER.fullmatch(name)) for name in columns) > len(columns) / 2:
+        hint = " The first line must hold the names of the columns, but looks like data."
+    raise InputError(f"{option}: there is no column {names_of(absent)}.{hint} Columns: {names_of(columns)}.")
 
 
-def _is_number(column: Any) -> bool:
+def _refuse_two_roles(roles: dict[str, str | None]) -> None:
+    """A group may also be the id; nothing else may be two things."""
+    seen: dict[str, str] = {}
+    for option, name in roles.items():
+        if name in seen and option != "--id":
+            raise InputError(f"{seen[name]} and {option} are both {name!r}.")
+        if name is not None:
+            seen.setdefault(name, option)
+
+
+def _refuse_unnamed(features: list[str]) -> None:
+    unnamed = [name for name in features if name.startswith(UNNAMED)]
+    if unnamed:
+        raise InputError(
+            f"column(s) {names_of(unnamed)} have no name in the first line (row numbers?). Leave them out: "
+            f"{_exclude(unnamed)}. Or name them."
+        )
+
+
+def _refuse_same_names(columns: Columns) -> None:
+    names = [*columns.expanded, columns.task]
+    for name in columns.levels:
+        for level in columns.levels[name]:
+            if names.count(f"{name}={level}") > 1:
+                raise InputError(
+                    f"--one-hot makes a column {f'{name}={level}'!r} of column {name!r}, but there is one of that name. "
+                    "Rename it."
+                )
+
+
+# ------------------------------------------------------------------ numbers and text
+
+
+def is_number(column: Any) -> bool:
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-    if is_bool_dtype(column) or (is_numeric_dtype(column) and column.dtype.kind != "c"):
+    if is_bool_dtype(column) or is_numeric_dtype(column) or column.isna().all():
         return True
-    return (
-        column.dtype == object and column.map(lambda v: isinstance(v, int | float) or v is None).all()
-    )  # huge integers
+    kinds = int | float | Decimal  # integers of any size; bool is an int
+    return bool(column.dtype == object and column.map(lambda value: value is None or isinstance(value, kinds)).all())
 
 
-def _about_text(table: Any, text: list[str]) -> str:
-    """Columns that hold text: all of it, or a few entries among numbers (then the first is shown)."""
-    pd = pandas()
-    lines = []
-    for name in text:
-        column = table[name]
-        numbers = pd.to_numeric(column, errors="coerce") if column.dtype.kind not in "mM" else None
-        bad = column.notna() & numbers.isna() if numbers is not None else None
-        if bad is not None and bad.any() and bad.mean() < 0.5:
-            row = int(np.flatnonzero(bad)[0])
-            lines.append(
-                f"column {name!r} holds numbers, but not in {int(bad.sum())} of {len(column)} rows; the first is row "
-                f"{row + 1}: {column.iloc[row]!r}. Mend these, or leave them empty if they are missing."
-            )
-    others = [name for name in text if not any(f"{name!r} holds numbers" in line for line in lines)]
-    if others:
-        lines.append(
-            f"column(s) {names_of(others)} hold text or dates. Encode them as numbers, use --one-hot, or leave them out: "
-            f"--exclude {','.join(others[:3])}{',...' if len(others) > 3 else ''}"
+def numbers(column: Any, option: str = "") -> np.ndarray:
+    """A column as finite floats; otherwise an error that names the row."""
+    prefix = f"{option}: " if option else ""
+    if not is_number(column):
+        raise InputError(prefix + _about_text(column.to_frame(), [str(column.name)]))
+    plain = column.map(_float) if column.dtype == object else column
+    values = np.asarray(plain.to_numpy(dtype=float, na_value=np.nan))
+    endless = np.flatnonzero(np.isinf(values))
+    if endless.size:
+        value, row = column.iloc[endless[0]], _row(column, endless[0])
+        raise InputError(
+            f"{prefix}column {column.name!r} holds {_shown(value)} in row {row}: infinite, or too large for a float. Mend "
+            "it, or leave it empty if it is missing."
         )
-    return " ".join(lines)
+    return values
+
+
+def _float(value: Any) -> float:
+    try:
+        return np.nan if value is None else float(value)
+    except OverflowError:
+        return np.inf
+
+
+def _row(column: Any, place: int) -> int:
+    """Rows keep the number that they have in the file, also when others are left out."""
+    return int(column.index[place]) + 1
+
+
+def _shown(value: Any) -> str:
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def _strays(column: Any) -> np.ndarray:
+    """Places of the entries of a column of text that are no numbers (nor missing); of all, if the type alone is text."""
+    given = np.asarray(column.notna())
+    if column.dtype.kind in "mM":
+        return np.flatnonzero(given)
+    strays = given & np.asarray(pandas().to_numeric(column.astype(object), errors="coerce").isna())
+    return np.flatnonzero(strays if strays.any() else given)
+
+
+def _about_text(table: Any, names: list[str], way_out: str = "Encode them as numbers.") -> str:
+    """Columns that hold text: numbers with commas, a few entries among numbers, or all of it."""
+    commas = [name for name in names if _has_commas(table[name])]
+    few = [name for name in names if name not in commas and len(_strays(table[name])) < len(table) / 2]
+    rest = [name for name in names if name not in commas and name not in few]
+    said = [
+        f"column {name!r} holds numbers, but not in {len(_strays(table[name]))} of {len(table)} rows: "
+        f"{_example(table[name])}. Mend these, or leave them empty if they are missing."
+        for name in few[:3]
+    ]
+    if commas:
+        said.append(
+            f"column(s) {names_of(commas)} hold numbers with a comma: {_example(table[commas[0]])}. Write them with a "
+            "decimal point and no other mark: 1234.5."
+        )
+    if rest:
+        said.append(f"column(s) {names_of(rest)} hold text or dates: {_example(table[rest[0]])}. {way_out}")
+    return " ".join(said)
+
+
+def _has_commas(column: Any) -> bool:
+    first = column.iloc[_strays(column)[:100]]
+    return all(isinstance(value, str) and WITH_COMMA.fullmatch(value) for value in first)
+
+
+def _example(column: Any) -> str:
+    place = _strays(column)[0]
+    return f"{_shown(column.iloc[place])} in row {_row(column, place)}"
+
+
+def _exclude(names: list[str]) -> str:
+    """The option, ready to be pasted."""
+    import shlex
+
+    quoted = [f'"{name}"' if "," in name else name for name in names[:3]]
+    return f"--exclude {shlex.quote(','.join(quoted))}{' and so on' if len(names) > 3 else ''}"
+
+
+def _warn_of_numbers(column: Any) -> None:
+    strays = len(_strays(column))
+    if strays < len(column) / 2:
+        warnings.warn(
+            f"column {column.name!r} is one-hot encoded, but only {strays} of its {len(column)} rows hold no number: "
+            f"{_example(column)}.",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def _levels(column: Any) -> list[str]:
     return sorted({str(value) for value in column.dropna()})
+
+
+# ------------------------------------------------------------------ missing values
 
 
 def missing(table: Any, columns: Columns) -> np.ndarray:
@@ -214,63 +283,61 @@ def about_missing(table: Any, columns: Columns) -> str:
     return f"missing values in {shown}{more}, first in row {row + 1}"
 
 
+# ------------------------------------------------------------------ task labels
+
+
+def label_texts(values: Iterable[Any]) -> list[str]:
+    """Labels as text, whole floats as whole numbers if all are such: the same from CSV, Parquet and arrays."""
+    texts = [str(value) for value in values]
+    whole = [WHOLE_FLOAT.fullmatch(text) for text in texts]
+    return [match[1] for match in whole if match] if all(whole) else texts
+
+
 def labels(column: Any) -> Any:
-    """Task labels as text, in the order of numbers if all are whole numbers: the same from CSV and Parquet."""
+    """Task labels as a column of categories, numbers in their order before text."""
     pd = pandas()
-    text = column.map(_label)
-    known = sorted(set(text), key=_natural)
-    return pd.Series(pd.Categorical(text, categories=known), index=column.index, name=column.name)
+    known = list(column.unique())
+    text = column.astype(object).map(dict(zip(known, label_texts(known), strict=True)))
+    return pd.Categorical(text, categories=sorted(set(text), key=_natural))
 
 
-def _label(value: Any) -> str:
-    if isinstance(value, float | np.floating) and float(value).is_integer():
-        return str(int(value))
-    return str(value)
+def _natural(text: str) -> tuple[int, Decimal, str]:
+    return (0, Decimal(text), text) if NUMBER.fullmatch(text) else (1, Decimal(0), text)
 
 
-def _natural(text: str) -> tuple[int, int, str]:
-    digits = text.removeprefix("-")
-    return (0, int(text), text) if digits.isdecimal() and digits.isascii() and len(digits) < 4000 else (1, 0, text)
+def find_labels(known: Iterable[Any], column: Any) -> np.ndarray:
+    """(rows,) places of the labels among the known ones, or -1; 7 and 7.0 are the same, 7 and 007 are not."""
+    exact = {text: i for i, text in enumerate(label_texts(known))}
+    place = {_short(text): i for text, i in exact.items()} | exact
+    found = {value: place.get(str(value), place.get(_short(str(value)), -1)) for value in column.unique()}
+    return np.asarray(column.astype(object).map(found), dtype=np.intp)
+
+
+def _short(text: str) -> str:
+    match = WHOLE_FLOAT.fullmatch(text)
+    return match[1] if match else text
+
+
+# ------------------------------------------------------------------ what a model takes
 
 
 def design(table: Any, columns: Columns) -> Any:
     """The table that a model takes: features as numbers, one-hot columns by their levels, and the task column."""
-    pd = pandas()
     parts: dict[str, Any] = {}
     for name in columns.features:
         if name not in columns.levels:
-            parts[name] = _numbers(table[name])
+            parts[name] = numbers(table[name])
             continue
-        text = table[name].astype(str)
-        unknown = ~text.isin(columns.levels[name])
-        if unknown.any():
-            row = int(np.flatnonzero(unknown)[0])
+        text = table[name].map(str)
+        unknown = np.flatnonzero(~text.isin(columns.levels[name]))
+        if unknown.size:
+            value, row = text.iloc[unknown[0]], _row(text, unknown[0])
             raise InputError(
-                f"column {name!r}, row {row + 1} holds {text.iloc[row]!r}, which the model has not seen; it knows "
-                f"{names_of(columns.levels[name])}."
+                f"column {name!r} holds {_shown(value)} in row {row}, which the model has not seen; it knows "
+                f"{names_of(columns.levels[name])}. Mend it, or leave such rows out."
             )
         for level in columns.levels[name]:
-            parts[f"{name}={level}"] = (text == level).astype(float)
-    out = pd.DataFrame(parts, index=table.index)
+            parts[f"{name}={level}"] = (text == level).to_numpy(dtype=float)
     if columns.task is not None:
-        out[columns.task] = labels(table[columns.task])
-    return out
-
-
-def _numbers(column: Any) -> Any:
-    if not _is_number(column):
-        raise InputError(_about_text(column.to_frame(), [str(column.name)]))
-    return column.astype(float)
-
-
-def write_table(table: Any, path: Path) -> None:
-    """CSV (compressed if the name ends in .gz), Parquet or JSON (a list of records), whole or not at all."""
-    if is_parquet(path):
-        buffer = io.BytesIO()
-        table.to_parquet(buffer, index=False)
-        write_whole(path, buffer.getvalue())
-        return
-    name = path.name.lower()
-    as_json = name.removesuffix(".gz").endswith(".json")
-    data = (table.to_json(orient="records", indent=1) if as_json else table.to_csv(index=False)).encode()
-    write_whole(path, gzip.compress(data, mtime=0) if name.endswith(".gz") else data)
+        parts[columns.task] = labels(table[columns.task])
+    return pandas().DataFrame(parts, index=table.index)

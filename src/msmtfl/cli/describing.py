@@ -11,7 +11,7 @@ STRENGTHS = ("lam_", "theta_", "lam_s_", "lam_b_", "lam_max_")
 
 def facts(model: Any) -> dict[str, Any]:
     """What JSON can hold of a fit."""
-    from ..sharing import sharing_map
+    from ..sharing import map_of
 
     out: dict[str, Any] = {"model": type(model).__name__}
     out |= {name.rstrip("_"): _plain(getattr(model, name)) for name in STRENGTHS if hasattr(model, name)}
@@ -20,7 +20,7 @@ def facts(model: Any) -> dict[str, Any]:
     out |= {"tasks": len(model.tasks_), "features": len(model.features_)}
     if hasattr(model, "n_samples_"):
         out["rows"] = int(model.n_samples_.sum())
-    out["features_by_class"] = {name: int(count) for name, count in sharing_map(model).counts.items()}
+    out["features_by_class"] = {name: int(count) for name, count in map_of(model).counts.items()}
     if hasattr(model, "certificate_"):
         proof = model.certificate_
         out["converged"] = bool(model.converged_)
@@ -34,16 +34,19 @@ def facts(model: Any) -> dict[str, Any]:
 
 def describe(model: Any) -> str:
     """A fit for people: what it is, how well it predicts, what is shared, what is proven."""
-    from ..sharing import sharing_map
+    from ..sharing import map_of
 
     strengths = ", ".join(
         f"{name.rstrip('_')} = {getattr(model, name):.4g}" for name in STRENGTHS[:4] if hasattr(model, name)
     )
     rows = f", {model.n_samples_.sum()} rows" if hasattr(model, "n_samples_") else ""
-    lines = [f"{type(model).__name__}: {len(model.tasks_)} tasks{rows}, {len(model.features_)} features; {strengths}"]
-    if hasattr(model, "best_score_") and getattr(model, "n_splits_", 0):
+    tasks = f"{len(model.tasks_)} task{'s' * (len(model.tasks_) > 1)}"
+    lines = [
+        f"{type(model).__name__}: {tasks}{rows}, {len(model.features_)} features" + "; " * bool(strengths) + strengths
+    ]
+    if hasattr(model, "best_score_") and getattr(model, "n_splits_", None):
         lines.append(_score(model))
-    parts = [*lines, "", str(sharing_map(model))]
+    parts = [*lines, "", str(map_of(model))]
     if hasattr(model, "certificate_"):
         parts += ["", str(model.certificate_)]
     return "\n".join(parts)
@@ -55,7 +58,7 @@ def _score(model: Any) -> str:
     name = {"neg_nmse": "nMSE", "neg_amse": "aMSE", "neg_mse": "MSE"}.get(scoring)
     if name is None:
         return f"cross-validated score ({scoring}): {model.best_score_:.4g}"
-    text = f"cross-validated {name}: {-model.best_score_:.4g}"
+    text = f"cross-validated {name}: {abs(model.best_score_):.4g}"
     results = model.cv_results_
     if np.isfinite(getattr(model, "theta_", np.inf)) and np.isinf(results["theta"]).any():
         lasso = -np.max(results["mean_test_score"][np.isinf(results["theta"])])

@@ -30,7 +30,8 @@ def fit(
     task: o.Task,
     model: Annotated[str, typer.Option("--model", "-m", help=", ".join(MODELS) + ".")] = "msmtfl",
     lam: Annotated[
-        float | None, typer.Option("--lam", help="Strength of the penalty. Default: by cross-validation.")
+        float | None,
+        typer.Option("--lam", help="Strength of the penalty. If no parameter is given: all by cross-validation."),
     ] = None,
     theta: Annotated[
         str | None, typer.Option("--theta", help="Row norm from which a feature is free: number, adaptive or inf.")
@@ -69,8 +70,22 @@ def fit(
         from .describing import describe, facts
         from .tables import read_training
 
-        for path in (out, report):
-            check_writable(path)
+        given = {"lam": lam, "theta": theta, "lam_s": lam_s, "lam_b": lam_b}
+        common = {
+            "task_column": task,
+            "standardize": standardize,
+            "fit_intercept": intercept,
+            "relax": relax,
+            "n_jobs": jobs,
+        }
+        search = {"cv": cv, "selection": selection, "random_state": seed, "verbose": o.talks(quiet, as_json)}
+        estimator = _estimator(model, given, common, search)
+        searches = type(estimator).__name__.endswith("CV")
+        if not searches:
+            _refuse_search(group=group is not None, selection=selection != "min")
+        o.check_outputs((out, report), data)
+        if report is not None:
+            from ..report import write_report  # now: what it needs may be absent
         training = read_training(
             data,
             target=target,
@@ -86,55 +101,30 @@ def fit(
             encoding=encoding,
             quiet=quiet,
         )
-        common = {
-            "task_column": task,
-            "standardize": standardize,
-            "fit_intercept": intercept,
-            "relax": relax,
-            "n_jobs": jobs,
-        }
-        search = {"cv": cv, "selection": selection, "random_state": seed, "verbose": o.talks(quiet, as_json)}
-        estimator = _estimator(model, {"lam": lam, "theta": theta, "lam_s": lam_s, "lam_b": lam_b}, common, search)
-        searches = type(estimator).__name__.endswith("CV")
-        if group is not None and not searches:
-            raise InputError("--group is about cross-validation: with given parameters there is none.")
         began = time.perf_counter()
         estimator.fit(training.X, training.y, **training.fit_arguments(searches))
         seconds = time.perf_counter() - began
         command = shlex.join(["msmtfl", *sys.argv[1:]])
         provenance = training.provenance(command)
         if out is not None:
-            save_model(estimator, out, provenance=provenance)
+            with o.writing(out):
+                save_model(estimator, out, provenance=provenance)
         if report is not None:
-            from ..report import write_report
-
-            write_report(estimator, report, command=command)
+            with o.writing(report):
+                write_report(estimator, report, command=command)
         written = {name: str(path) for name, path in (("model_file", out), ("report", report)) if path is not None}
         if as_json:
-            typer.echo(json.dumps(facts(estimator) | {"seconds": round(seconds, 3)} | written, indent=1))
+            o.emit(json.dumps(facts(estimator) | {"seconds": round(seconds, 3)} | written, indent=1) + "\n")
         elif not quiet:
-            typer.echo(describe(estimator))
-            typer.echo(
-                f"\n{seconds:.1f} s. "
-                + (
-                    "; ".join(f"{k.replace('_', ' ')}: {v}" for k, v in written.items())
-                    or "Nothing was written: give --out MODEL or --report PAGE."
-                )
-            )
+            files = "; ".join(f"{name.replace('_', ' ')}: {path}" for name, path in written.items())
+            nothing = "Nothing was written: give --out MODEL or --report PAGE."
+            o.emit(f"{describe(estimator)}\n\n{seconds:.1f} s. {files or nothing}\n")
 
 
-def check_writable(path: Path | None) -> None:
-    """Before the work: is there a folder to write to?"""
-    import os
-
-    if path is None:
-        return
-    if path.is_dir():
-        raise InputError(f"{path} is a folder; give the name of a file.")
-    if not path.parent.is_dir():
-        raise InputError(f"{path}: there is no folder {path.parent}.")
-    if not os.access(path.parent, os.W_OK):
-        raise InputError(f"{path}: the folder {path.parent} cannot be written to.")
+def _refuse_search(**given: bool) -> None:
+    for name, is_given in given.items():
+        if is_given:
+            raise InputError(f"--{name} is about cross-validation: with given parameters there is none.")
 
 
 def _estimator(name: str, given: dict[str, Any], common: dict[str, Any], search: dict[str, Any]) -> Any:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import sys
+import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +18,12 @@ from .data import InputError
 
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 
-Data = Annotated[Path, typer.Argument(metavar="DATA", help="Table: CSV (also .gz, .bz2, .xz, .zst) or Parquet.")]
+Data = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATA", help="Table: CSV (also .gz, .bz2, .xz, .zst) or Parquet; - is CSV from standard input."
+    ),
+]
 Target = Annotated[str, typer.Option("--target", "-y", metavar="COL", help="Column to predict.")]
 Task = Annotated[str, typer.Option("--task", "-t", metavar="COL", help="Column that says the task.")]
 Features = Annotated[
@@ -35,7 +42,8 @@ Id = Annotated[
 ]
 OneHot = Annotated[bool, typer.Option("--one-hot", help="Turn text columns into one 0/1 column per value.")]
 DropMissing = Annotated[
-    bool, typer.Option("--drop-missing", help="Leave out rows with missing values, and say how many.")
+    bool,
+    typer.Option("--drop-missing", help="Leave out rows with missing values (empty, NA, nan, null), and say how many."),
 ]
 Delimiter = Annotated[str, typer.Option("--delimiter", help="Of a CSV file; \\t is a tab.")]
 Encoding = Annotated[str, typer.Option("--encoding", help="Of a CSV file.")]
@@ -52,18 +60,76 @@ AsJson = Annotated[bool, typer.Option("--json", help="The result as JSON on stdo
 
 def listed(text: str | None) -> list[str]:
     """a,b,c as a list; a name that holds a comma is quoted."""
-    import csv
-
-    return (
-        []
-        if text is None
-        else [name.strip() for name in next(csv.reader([text], skipinitialspace=True)) if name.strip()]
-    )
+    if not text:
+        return []
+    return [name.strip() for name in next(csv.reader([text], skipinitialspace=True)) if name.strip()]
 
 
 def talks(quiet: bool, as_json: bool) -> bool:
     """Whether a progress bar is wanted."""
     return not quiet and not as_json and sys.stderr.isatty()
+
+
+# ------------------------------------------------------------------ output
+
+
+def check_outputs(paths: Iterable[Path | None], *inputs: Path) -> None:
+    """Before the work: can the files be written, and is none of them another, or one that is read?"""
+    given = [path for path in paths if path is not None]
+    for k, path in enumerate(given):
+        _check_output(path, *inputs)
+        if path.resolve() in [other.resolve() for other in given[:k]]:
+            raise InputError(f"{path} is to be written twice; give two names.")
+
+
+def _check_output(path: Path, *inputs: Path) -> None:
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; give the name of a file.")
+    if path.exists() and not path.is_file():  # it would be replaced by a file
+        raise InputError(f"{path} is a device or a pipe, not a file; give the name of a file.")
+    if any(path.exists() and given.exists() and path.samefile(given) for given in inputs):
+        raise InputError(f"{path} is an input of this command and would be overwritten; give another name.")
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: there is no folder {path.parent}.")
+    try:
+        tempfile.TemporaryFile(dir=path.parent).close()
+    except OSError as error:
+        raise InputError(f"{path}: the folder {path.parent} cannot be written to ({error.strerror}).") from error
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Errors of the system name the file that was to be written."""
+    try:
+        yield
+    except OSError as error:
+        reason = f"{error.strerror or error}; the file was not written"
+        raise OSError(error.errno, reason, str(path)) from error
+
+
+def save(path: Path, content: str | bytes) -> None:
+    from ..files import write_whole
+
+    with writing(path):
+        write_whole(path, content)
+
+
+def emit(text: str) -> None:
+    """To stdout, in UTF-8 and to the last byte: an unbuffered stdout may take a part only, without an error."""
+    rest = memoryview(text.encode("utf-8", "surrogateescape"))
+    try:
+        sys.stdout.flush()
+        while rest:
+            rest = rest[sys.stdout.buffer.write(rest) :]
+        sys.stdout.buffer.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more at exit
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise OSError(error.errno, error.strerror, "stdout") from error
+
+
+# ------------------------------------------------------------------ how a command ends
 
 
 @contextmanager
@@ -82,15 +148,19 @@ def guard(command: str, quiet: bool = False) -> Iterator[None]:
             warnings.showwarning = show
             yield
     except (InputError, ValueError, TypeError) as error:
-        typer.echo(f"msmtfl {command}: {error}", err=True)
+        typer.echo(f"msmtfl {command}: {_in_options(str(error))}", err=True)
         raise typer.Exit(BAD_INPUT) from error
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read us has left: no message at exit
+    except BrokenPipeError:  # whoever read us has left: no message
         raise typer.Exit(FAILED) from None
     except (OSError, ImportError, MemoryError) as error:
-        what = f"{error.strerror}: {error.filename}" if isinstance(error, OSError) and error.strerror else str(error)
-        typer.echo(f"msmtfl {command}: {what or 'not enough memory'}", err=True)
+        what = f"{error.filename}: {error.strerror}." if isinstance(error, OSError) and error.filename else str(error)
+        typer.echo(f"msmtfl {command}: {what or 'not enough memory.'}", err=True)
         raise typer.Exit(FAILED) from error
     except KeyboardInterrupt:
         typer.echo(f"\nmsmtfl {command}: stopped.", err=True)
         raise typer.Exit(INTERRUPTED) from None
+
+
+def _in_options(message: str) -> str:
+    """What the parameters of the estimators are called here."""
+    return message.replace("n_splits=", "--cv ").replace("n_jobs must", "--jobs must")

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import typer
 
-from .data import Columns, InputError, about_missing, design, find_columns, missing, read_table
+from .data import Columns, InputError, about, about_missing, design, find_columns, missing, numbers
 from .options import listed
+from .table_files import read_table
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class Training:
     """A table ready to fit: X with its task column, y, weights and groups (or None); what the columns are; rows dropped."""
 
     X: Any
-    y: Any
+    y: np.ndarray
     weight: np.ndarray | None
     group: np.ndarray | None
     columns: Columns
@@ -59,42 +60,53 @@ def read_training(
     encoding: str,
     quiet: bool,
 ) -> Training:
-    separator = "\t" if delimiter == "\\t" else delimiter
-    labels = [name for name in (task, group, id) if name is not None]
-    table = read_table(data, delimiter=separator, encoding=encoding, as_text=labels)
-    columns = find_columns(
-        table,
-        target=target,
-        task=task,
-        features=None if features is None else listed(features),
-        exclude=listed(exclude),
-        weight=weight,
-        group=group,
-        id=id,
-        one_hot=one_hot,
-    )
+    with about(data):
+        labels = [name for name in (task, group, id) if name is not None]
+        table = read_table(data, delimiter=delimiter, encoding=encoding, as_text=labels)
+        columns = find_columns(
+            table,
+            target=target,
+            task=task,
+            features=None if features is None else listed(features),
+            exclude=listed(exclude),
+            weight=weight,
+            group=group,
+            id=id,
+            one_hot=one_hot,
+        )
+        kept = _complete(table, columns, drop_missing, quiet)
+        return Training(
+            X=design(kept, columns),
+            y=numbers(kept[target], "--target"),
+            weight=None if weight is None else _weights(kept[weight]),
+            group=None if group is None else kept[group].map(str).to_numpy(),
+            columns=columns,
+            source=data.name,
+            dropped=len(table) - len(kept),
+        )
+
+
+def _complete(table: Any, columns: Columns, drop_missing: bool, quiet: bool) -> Any:
+    """The rows in which nothing is missing; the others are an error, or counted and left out."""
     gone = missing(table, columns)
-    if gone.any():
-        if not drop_missing:
-            about = about_missing(table, columns)
-            raise InputError(f"{data}: {about}. Fill them in, or leave these rows out: --drop-missing.")
-        if gone.all():
-            raise InputError(
-                f"{data}: every row has {about_missing(table, columns)}. Leave columns out with --exclude."
-            )
-        if not quiet:
-            about = about_missing(table, columns)
-            typer.echo(f"{int(gone.sum())} of {len(table)} rows are left out: {about}.", err=True)
-        table = table[~gone]
-    X = design(table, columns)
-    y = _floats(table, target, "--target")
-    weights = None if weight is None else _floats(table, weight, "--weight")
-    groups = None if group is None else table[group].astype(str).to_numpy()
-    return Training(X, y, weights, groups, columns, data.name, int(gone.sum()))
+    if not gone.any():
+        return table
+    found = about_missing(table, columns)
+    if not drop_missing:
+        raise InputError(f"{found}. Fill them in, or leave these rows out: --drop-missing.")
+    if gone.all():
+        raise InputError(f"every row has {found}. Leave columns out with --exclude.")
+    if not quiet:
+        typer.echo(f"{int(gone.sum())} of {len(table)} rows are left out: {found}.", err=True)
+    return table[~gone]
 
 
-def _floats(table: Any, name: str, option: str) -> np.ndarray:
-    try:
-        return np.asarray(table[name].to_numpy(dtype=float))
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{option}: column {name!r} must hold numbers: {error}.") from error
+def _weights(column: Any) -> np.ndarray:
+    values = numbers(column, "--weight")
+    negative = np.flatnonzero(values < 0)
+    if negative.size:
+        row = int(column.index[negative[0]]) + 1
+        raise InputError(
+            f"--weight: column {column.name!r} holds {values[negative[0]]:g} in row {row}; weights are >= 0."
+        )
+    return values

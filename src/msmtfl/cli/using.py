@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
+from ..tables import names_of
 from . import options as o
-from .data import Columns, InputError, about_missing, design, labels, missing, pandas, read_table, require, write_table
+from .data import Columns, InputError, about, about_missing, design, find_labels, label_texts, missing, pandas, require
+from .table_files import check_ending, read_table, records, table_bytes
 
 PREDICT = """\b
 Examples:
@@ -35,8 +38,12 @@ def predict(
     task: Annotated[str | None, typer.Option("--task", "-t", help="Task column, if not that of the fit.")] = None,
     id: o.Id = None,
     unknown_task: Annotated[
-        str, typer.Option("--unknown-task", help="error, or mean: predict new tasks with the mean coefficients.")
-    ] = "error",
+        str | None,
+        typer.Option(
+            "--unknown-task",
+            help="error, or mean: predict new tasks with the mean coefficients. Default: as the model was made.",
+        ),
+    ] = None,
     drop_missing: Annotated[
         bool, typer.Option("--drop-missing", help="No prediction for rows with missing values, instead of an error.")
     ] = False,
@@ -47,100 +54,135 @@ def predict(
 ) -> None:
     """Predict: one line per row of DATA, in its order, with columns task and prediction."""
     with o.guard("predict", quiet):
-        from .fitting import check_writable
-
-        check_writable(out)
-        if unknown_task not in ("error", "mean"):
+        o.check_outputs((out,), model, data)
+        check_ending(out)
+        if unknown_task not in (None, "error", "mean"):
             raise InputError(f"--unknown-task must be error or mean, got {unknown_task!r}.")
         fitted, columns = load(model)
-        if task is not None:
-            columns = Columns(None, task, columns.features, None, None, columns.id, columns.levels)
+        columns = _asked(fitted, columns, task)
         name = id or columns.id
-        separator = "\t" if delimiter == "\\t" else delimiter
-        texts = [text for text in (columns.task, name) if text is not None]
-        table = read_table(data, delimiter=separator, encoding=encoding, as_text=texts)
-        if id is not None:
-            require(table, [id], "--id")
-        result = _predictions(fitted, columns, table, unknown_task, drop_missing, data)
-        if name is not None and name in table.columns and len(result) == len(table):
-            result.insert(0, name, table[name].to_numpy())
-        empty = int(result["prediction"].isna().sum())
-        if empty and not quiet:
-            typer.echo(f"{empty} of {len(result)} rows have missing values: no prediction.", err=True)
+        texts = [text for text in (columns.task, name, *columns.levels) if text is not None]
+        with about(data):
+            table = read_table(data, delimiter=delimiter, encoding=encoding, as_text=texts)
+            if id is not None:
+                require(table, [id], "--id")
+            result = _predictions(fitted, columns, table, unknown_task or fitted.unknown_task, drop_missing)
+            if name in table.columns:
+                _carry(table[name], result)
+        _say(result, None if name in table.columns else name, quiet)
         if out is not None:
-            write_table(result, out)
-        elif as_json:
-            typer.echo(result.to_json(orient="records", indent=1))
-        else:
-            typer.echo(result.to_csv(index=False), nl=False)
+            o.save(out, table_bytes(result, out))
+        if as_json:
+            o.emit(records(result) + "\n")
+        elif out is None:
+            o.emit(result.to_csv(index=False))
 
 
 def load(path: Path) -> tuple[Any, Columns]:
     """The model, and which columns it wants."""
     from ..model_files import load_model
 
-    if not path.exists():
-        raise InputError(f"{path} does not exist.")
+    with about(path):
+        if not path.exists():
+            raise InputError("there is no such file.")
+        if path.is_dir():
+            raise InputError("it is a folder, not a model file.")
+        if path.stat().st_size == 0 and path.is_file():
+            raise InputError("it is empty, not a model file.")
     fitted = load_model(path)
-    told = (getattr(fitted, "provenance_", None) or {}).get("user") or {}
-    if isinstance(told, dict) and isinstance(told.get("columns"), dict):
-        try:
-            found = Columns(**told["columns"])
-            return fitted, Columns(None, found.task, found.features, None, None, found.id, found.levels)
-        except TypeError as error:
-            raise InputError(f"{path}: what it says of its columns cannot be read ({error}).") from error
-    column = fitted.task_column if isinstance(getattr(fitted, "task_column", None), str) else None
-    return fitted, Columns(None, column, [str(name) for name in fitted.features_])
+    return fitted, _columns_of_fit(fitted) or _columns_of_model(fitted)
 
 
-def _predictions(fitted: Any, columns: Columns, table: Any, unknown_task: str, drop_missing: bool, data: Path) -> Any:
-    pd = pandas()
-    absent = [name for name in columns.features if name not in table.columns]
-    if absent:
-        require(
-            table, absent[:1], f"{data} lacks {len(absent)} of the model's features" if len(absent) > 1 else str(data)
-        )
-    if columns.task is None and fitted._form == "long":
+def _columns_of_fit(fitted: Any) -> Columns | None:
+    """What `msmtfl fit` wrote down of the columns; None if somebody else saved the model."""
+    user = fitted.provenance_.get("user")
+    told = user.get("columns") if isinstance(user, dict) else None
+    try:
+        found = Columns(**told)  # type: ignore[arg-type]
+        same = found.expanded == [str(name) for name in fitted.features_]
+    except (TypeError, AttributeError):
+        return None
+    texts = all(name is None or isinstance(name, str) for name in (found.task, found.id))
+    return Columns(None, found.task, list(found.features), id=found.id, levels=found.levels) if same and texts else None
+
+
+def _columns_of_model(fitted: Any) -> Columns:
+    task = fitted.task_column
+    if isinstance(task, int) and hasattr(fitted, "feature_names_in_"):
+        task = fitted.feature_names_in_[fitted._task_position]
+    return Columns(None, task if isinstance(task, str) else None, [str(name) for name in fitted.features_])
+
+
+def _asked(fitted: Any, columns: Columns, task: str | None) -> Columns:
+    """With the task column that the user names."""
+    if task is not None and fitted._form == "single":
+        raise InputError("--task: this model has a single task without a label; leave the option out.")
+    if task is None and columns.task is None and fitted._form == "long":
         raise InputError("this model was fitted with task labels: name their column with --task.")
+    return columns if task is None else replace(columns, task=task)
+
+
+def _predictions(fitted: Any, columns: Columns, table: Any, unknown_task: str, drop_missing: bool) -> Any:
+    """Columns task and prediction, in the order of the table; its rows are the index (several of each in the wide form)."""
+    pd = pandas()
+    require(table, columns.features, f"the model needs {len(columns.features)} feature column(s)")
     if columns.task is not None:
-        require(table, [columns.task], "--task")
+        require(table, [columns.task], "the model needs its task column (--task names another)")
     gone = missing(table, columns)
     if gone.any() and not drop_missing:
-        raise InputError(
-            f"{data}: {about_missing(table, columns)}. Fill them in, or use --drop-missing: no prediction for these rows."
-        )
+        found = about_missing(table, columns)
+        raise InputError(f"{found}. Fill them in, or use --drop-missing: no prediction for these rows.")
     kept = table[~gone]
-    X = design(kept, Columns(None, None, columns.features, levels=columns.levels))
-    X = X[[str(name) for name in fitted.features_]].to_numpy() if len(kept) else np.empty((0, len(fitted.features_)))
+    X = design(kept, replace(columns, task=None)).to_numpy(dtype=float)
     coef, intercept = np.atleast_2d(fitted.coef_), np.atleast_1d(fitted.intercept_)
     if columns.task is None:  # every task for every row (one X for all), or the only one
         each = np.full((len(table), len(coef)), np.nan)
         each[~gone] = X @ coef.T + intercept
-        return pd.DataFrame({"task": np.tile(_texts(fitted.tasks_), len(table)), "prediction": each.ravel()})
-    text = np.asarray(labels(kept[columns.task]).astype(str))
-    place = {str(label): i for i, label in enumerate(_texts(fitted.tasks_))}
-    codes = np.array([place.get(name, -1) for name in text.tolist()], dtype=int)
-    if unknown_task == "error" and (codes < 0).any():
-        row = int(np.flatnonzero(~gone)[np.argmax(codes < 0)])
-        from ..tables import names_of
-
-        raise InputError(
-            f"{data}: row {row + 1} has task {text[np.argmax(codes < 0)]!r}, which the model does not know; it knows "
-            f"{names_of(place)}. Leave such rows out, or predict them with the mean coefficients: --unknown-task mean."
-        )
-    coef, intercept = (
-        np.vstack([coef, coef.mean(axis=0)]),
-        np.append(intercept, intercept.mean()),
-    )  # the last is code -1
+        names = np.tile(np.array(label_texts(fitted.tasks_.tolist()), dtype=object), len(table))
+        return pd.DataFrame({"task": names, "prediction": each.ravel()}, index=np.repeat(table.index, len(coef)))
+    codes = find_labels(fitted.tasks_.tolist(), kept[columns.task])
+    if unknown_task == "error":
+        _refuse_unknown(kept[columns.task], codes, fitted)
     values = np.full(len(table), np.nan)
-    values[~gone] = np.einsum("nd,nd->n", X, coef[codes]) + intercept[codes]
-    return pd.DataFrame({"task": table[columns.task].to_numpy(), "prediction": values})
+    values[~gone] = _by_task(X, codes, coef, intercept)
+    return pd.DataFrame({"task": table[columns.task], "prediction": values})
 
 
-def _texts(tasks: np.ndarray) -> list[str]:
-    from .data import _label
+def _refuse_unknown(labels: Any, codes: np.ndarray, fitted: Any) -> None:
+    if (codes >= 0).all():
+        return
+    place, new = int(np.argmax(codes < 0)), int((codes < 0).sum())
+    known = names_of(label_texts(fitted.tasks_.tolist()))
+    raise InputError(
+        f"row {labels.index[place] + 1} has task {str(labels.iloc[place])!r}, which the model does not know ({new} of "
+        f"{len(codes)} rows have such a task); it knows {known}. Leave such rows out, or predict them with the mean "
+        "coefficients: --unknown-task mean."
+    )
 
-    return [_label(label) for label in tasks.tolist()]
+
+def _by_task(X: np.ndarray, codes: np.ndarray, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
+    """(rows,) predictions; code -1 is a new task, predicted with the mean coefficients."""
+    out = np.empty(len(X))
+    for i in np.unique(codes):
+        w, b = (coef[i], intercept[i]) if i >= 0 else (coef.mean(axis=0), intercept.mean())
+        out[codes == i] = X[codes == i] @ w + b
+    return out
+
+
+def _carry(ids: Any, result: Any) -> None:
+    """The ids as first column of the predictions."""
+    if ids.name in result.columns:
+        raise InputError(f"--id: the predictions have a column {ids.name!r} of their own; rename this one.")
+    result.insert(0, ids.name, ids.loc[result.index])
+
+
+def _say(result: Any, absent: str | None, quiet: bool) -> None:
+    """What people should know of the predictions."""
+    empty = int(result["prediction"].isna().sum())
+    if empty and not quiet:
+        typer.echo(f"{empty} of {len(result)} rows have missing values: no prediction.", err=True)
+    if absent is not None and not quiet:
+        typer.echo(f"There is no column {absent!r}, which named the rows of the fit: predictions go without.", err=True)
 
 
 def inspect(
@@ -155,29 +197,31 @@ def inspect(
 ) -> None:
     """Say what a model file holds: parameters, what is shared, what is proven, where it came from."""
     with o.guard("inspect", quiet):
-        from ..files import write_whole
         from .describing import describe, facts
-        from .fitting import check_writable
 
-        for path in (coefficients, sql):
-            check_writable(path)
+        o.check_outputs((coefficients, sql), model)
+        check_ending(coefficients)
         fitted, _ = load(model)
-        origin = getattr(fitted, "provenance_", None) or {}
         if coefficients is not None:
-            write_table(_coefficients(fitted), coefficients)
+            o.save(coefficients, table_bytes(_coefficients(fitted), coefficients))
         if sql is not None:
             from ..export import to_sql
 
-            write_whole(sql, "".join(f"-- task {_comment(task)}\n{text}\n\n" for task, text in to_sql(fitted).items()))
+            o.save(sql, "".join(f"-- task {_comment(task)}\n{text}\n\n" for task, text in to_sql(fitted).items()))
         if as_json:
-            typer.echo(json.dumps(facts(fitted) | {"provenance": origin}, indent=1))
+            o.emit(json.dumps(facts(fitted) | {"provenance": fitted.provenance_}, indent=1) + "\n")
         elif not quiet:
-            typer.echo(describe(fitted))
-            user = origin.get("user") or {}
-            typer.echo(f"\nsaved {origin.get('saved')} by msmtfl {origin.get('versions', {}).get('msmtfl')}")
-            for key in ("command", "data", "rows", "rows_dropped"):
-                if key in user:
-                    typer.echo(f"{key.replace('_', ' ')}: {user[key]}")
+            o.emit(f"{describe(fitted)}\n\n{_origin(fitted.provenance_)}\n")
+
+
+def _origin(provenance: dict[str, Any]) -> str:
+    user = provenance.get("user")
+    told = user if isinstance(user, dict) else {"note": user} if user else {}
+    lines = [f"saved {provenance.get('saved')} by msmtfl {provenance.get('versions', {}).get('msmtfl')}"]
+    lines += [
+        f"{name.replace('_', ' ')}: {value}" for name, value in told.items() if not isinstance(value, dict | list)
+    ]
+    return "\n".join(lines)
 
 
 def _comment(text: Any) -> str:
@@ -186,9 +230,9 @@ def _comment(text: Any) -> str:
 
 def _coefficients(fitted: Any) -> Any:
     """The sharing map with one more column per task."""
-    from ..sharing import sharing_map
+    from ..sharing import map_of
 
-    frame = sharing_map(fitted).to_frame().reset_index(drop=True)
+    frame = map_of(fitted).to_frame().reset_index(drop=True)
     for label, row in zip(fitted.tasks_.tolist(), np.atleast_2d(fitted.coef_), strict=True):
         frame[f"coef[{label}]"] = row
     for name in frame.columns:  # lists of tasks as text: CSV and Parquet
@@ -206,11 +250,12 @@ def report(
     """Make the HTML report of a model file: one page that works offline."""
     with o.guard("report", quiet):
         from ..report import write_report
-        from .fitting import check_writable
 
-        check_writable(out)
+        o.check_outputs((out,), model)
         fitted, _ = load(model)
-        user = (getattr(fitted, "provenance_", None) or {}).get("user") or {}
-        write_report(fitted, out, title=title, command=user.get("command") if isinstance(user, dict) else None)
+        user = fitted.provenance_.get("user")
+        command = user.get("command") if isinstance(user, dict) else None
+        with o.writing(out):
+            write_report(fitted, out, title=title, command=command)
         if not quiet:
-            typer.echo(f"report: {out}")
+            o.emit(f"report: {out}\n")

@@ -1,0 +1,260 @@
+"""Tables as files: CSV (compressed or not) and Parquet to read; these and JSON to write."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import sys
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..tables import names_of
+from .data import UNNAMED, InputError, is_number, pandas
+
+PARQUET = (".parquet", ".pq")
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": lambda data: gzip.compress(data, mtime=0),
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": lambda data: _arrow().compress(data, codec="zstd", asbytes=True),
+}
+SEPARATORS = {";": ";", "\t": "tab", "|": "|", ",": ","}
+EXCEL = "It looks like an Excel workbook: save its sheet as CSV."
+SIGNS = {  # how files begin that are no plain CSV, and the way out
+    b"PAR1": "It is Parquet: let its name end in .parquet.",
+    b"PK\x03\x04": EXCEL,
+    b"\xd0\xcf\x11\xe0": EXCEL,
+    b"\x1f\x8b": "It is compressed by gzip: let its name end in .csv.gz.",
+    b"BZh": "It is compressed by bzip2: let its name end in .csv.bz2.",
+    b"\xfd7zXZ": "It is compressed by xz: let its name end in .csv.xz.",
+    b"\x28\xb5\x2f\xfd": "It is compressed by zstd: let its name end in .csv.zst.",
+    b"\xff\xfe": "It looks like UTF-16: --encoding utf-16.",
+    b"\xfe\xff": "It looks like UTF-16: --encoding utf-16.",
+}
+UNREADABLE = (ValueError, OSError, EOFError, NotImplementedError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+
+
+def is_parquet(path: Path) -> bool:
+    return path.suffix.lower() in PARQUET
+
+
+def _is_packed(path: Path) -> bool:
+    return path.suffix.lower() in (*PACKERS, ".zip")
+
+
+def _arrow() -> Any:
+    try:
+        import pyarrow.parquet  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise InputError('Parquet and .zst files need pyarrow: pip install "msmtfl[cli]".') from error
+    return pyarrow
+
+
+# ------------------------------------------------------------------ reading
+
+
+def read_table(path: Path, *, delimiter: str = ",", encoding: str = "utf-8", as_text: Iterable[str] = ()) -> Any:
+    """A pandas table, its rows numbered from 0; `-` is standard input. Columns `as_text` are not turned into numbers."""
+    texts = set(as_text)
+    try:
+        if is_parquet(path):
+            table = _read_parquet(path)
+        else:
+            table = _read_csv(_source(path, encoding), "\t" if delimiter == "\\t" else delimiter, encoding, texts)
+    except UnicodeDecodeError as error:
+        raise InputError(f"it is not {encoding} text{_where(path, encoding)}. {_another(encoding)}") from error
+    except LookupError as error:
+        if type(error) is not LookupError:  # anything but an encoding that Python does not know
+            raise
+        raise InputError(f"--encoding: {error}. {_another(encoding)}") from error
+    except ImportError as error:
+        raise InputError(f"it cannot be read: {error}") from error
+    except UNREADABLE as error:
+        what = "Parquet" if is_parquet(path) else "CSV"
+        reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        raise InputError(f"it cannot be read as {what}: {reason}.") from error
+    if len(table) == 0:
+        raise InputError("it has column names but no rows.")
+    for name in texts & set(table.columns):
+        table[name] = table[name].map(_blank_as_missing)
+    return table
+
+
+def _another(encoding: str) -> str:
+    return f"Try --encoding {'latin-1 or cp1252' if 'utf' in encoding.lower() else 'utf-8'}."
+
+
+def _is_wide(encoding: str) -> bool:
+    return any(bits in encoding for bits in ("16", "32"))
+
+
+def _where(path: Path, encoding: str) -> str:
+    """The first line that cannot be decoded."""
+    if not path.is_file() or _is_packed(path) or _is_wide(encoding):
+        return ""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                line.decode(encoding)
+            except UnicodeDecodeError:
+                return f" (line {number})"
+    return ""
+
+
+def _blank_as_missing(value: Any) -> Any:
+    return None if isinstance(value, str) and not value.strip() else value
+
+
+def _source(path: Path, encoding: str) -> Callable[[], Any]:
+    """What pandas reads, as often as it is called; a pipe is read once and kept."""
+    if str(path) == "-":
+        data = sys.stdin.buffer.read()
+    else:
+        _check_exists(path)
+        if path.is_file() and path.suffix.lower() != ".zst":
+            with path.open("rb") as file:
+                _check_start(file.read(8), path, encoding)
+            return lambda: path
+        data = path.read_bytes()
+    _check_start(data[:8], path, encoding)
+    if path.suffix.lower() == ".zst":
+        data = _arrow().input_stream(io.BytesIO(data), compression="zstd").read()
+    return lambda: io.BytesIO(data)
+
+
+def _check_exists(path: Path) -> None:
+    if not path.exists():
+        raise InputError("there is no such file.")
+    if path.is_dir():
+        raise InputError("it is a folder, not a file.")
+
+
+def _check_start(start: bytes, path: Path, encoding: str) -> None:
+    if not start:
+        raise InputError("it is empty.")
+    for sign, hint in SIGNS.items():
+        if start.startswith(sign) and not _is_packed(path) and not _is_wide(encoding):
+            raise InputError(f"it is not plain CSV. {hint}")
+
+
+def _read_parquet(path: Path) -> Any:
+    _check_exists(path)
+    with path.open("rb") as file:
+        start = file.read(4)
+    if start != b"PAR1":
+        raise InputError(
+            "it is not Parquet" + (". If it is CSV, let its name end in .csv." if start else ": it is empty.")
+        )
+    _refuse_twice(_arrow().parquet.read_schema(path).names)
+    table = pandas().read_parquet(path, engine="pyarrow")
+    table = table.reset_index(drop=table.index.names == [None])  # an index that has a name is a column
+    table.columns = [str(name) for name in table.columns]
+    _refuse_twice(list(table.columns))
+    return table
+
+
+def _read_csv(source: Callable[[], Any], delimiter: str, encoding: str, texts: set[str]) -> Any:
+    if len(delimiter) != 1:
+        raise InputError(f"--delimiter must be one character (or \\t), got {delimiter!r}.")
+    options = {"sep": delimiter, "encoding": encoding, "skipinitialspace": True, "low_memory": False}
+    names = _header(source, delimiter, options)
+    kinds = {name: str for name in names if name in texts}
+    table = pandas().read_csv(source(), header=0, names=names, dtype=kinds, **options)
+    if not isinstance(table.index, pandas().RangeIndex):  # pandas takes what is too much for an index
+        raise InputError(f"its rows have more fields than the {len(names)} names of the first line. Name every column.")
+    for name, kind in table.dtypes.items():
+        if kind.kind not in "biuf":
+            table[name] = _tidy(table[name], name in texts)
+    return table
+
+
+def _header(source: Callable[[], Any], delimiter: str, options: dict[str, Any]) -> list[str]:
+    """The names in the first line; a name twice and a delimiter that is not the file's are refused."""
+    try:
+        first = pandas().read_csv(source(), header=None, nrows=1, dtype=str, keep_default_na=False, **options)
+    except pandas().errors.EmptyDataError as error:
+        raise InputError("it is empty: no line holds anything.") from error
+    names = [str(name).removeprefix("\ufeff").strip() for name in first.iloc[0]]
+    if len(names) == 1:
+        others = [mark for mark in SEPARATORS if mark != delimiter and mark in names[0]]
+        if others:
+            best = max(others, key=names[0].count)
+            option = best.replace("\t", "\\t")
+            raise InputError(
+                f"it has a single column by {SEPARATORS.get(delimiter, delimiter)!r}; it looks separated by "
+                f"{SEPARATORS[best]!r}: --delimiter '{option}'."
+            )
+    names = [name or f"{UNNAMED}{k}" for k, name in enumerate(names)]
+    _refuse_twice(names)
+    return names
+
+
+def _refuse_twice(names: list[str]) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise InputError(f"column name(s) {names_of(twice)} occur more than once. Give each column its own.")
+
+
+def _tidy(column: Any, text: bool) -> Any:
+    """Text without blanks around it; numbers that pandas left as text, which are the very long ones."""
+    column = column.map(lambda value: value.strip() if isinstance(value, str) else value)
+    if text or is_number(column):
+        return column
+    numbers = pandas().to_numeric(column, errors="coerce")
+    return numbers if (numbers.notna() == column.notna()).all() else column
+
+
+# ------------------------------------------------------------------ writing
+
+
+def check_ending(path: Path | None) -> None:
+    """Before the work: does the name say what to write?"""
+    if path is None or is_parquet(path) or _unpacked(path).endswith((".csv", ".json")):
+        return
+    raise InputError(
+        f"{path}: what to write is said by the ending: .csv, .json (also with {', '.join(PACKERS)}) or .parquet."
+    )
+
+
+def _unpacked(path: Path) -> str:
+    name = path.name.lower()
+    return name.removesuffix(path.suffix.lower()) if path.suffix.lower() in PACKERS else name
+
+
+def table_bytes(table: Any, path: Path) -> bytes:
+    """The table in the format that the name of the file says."""
+    if is_parquet(path):
+        buffer = io.BytesIO()
+        table.to_parquet(buffer, index=False, engine="pyarrow")
+        return buffer.getvalue()
+    text = records(table) if _unpacked(path).endswith(".json") else table.to_csv(index=False)
+    pack = PACKERS.get(path.suffix.lower())
+    return pack(text.encode()) if pack else text.encode()
+
+
+def records(table: Any) -> str:
+    """The rows as JSON: a list of objects. Floats have all their digits; missing is null, infinity the text "inf"."""
+    return json.dumps(plain_rows(table), indent=1, default=str)
+
+
+def plain_rows(table: Any) -> list[dict[str, Any]]:
+    return [{name: _plain(value) for name, value in row.items()} for row in table.to_dict("records")]
+
+
+def _plain(value: Any) -> Any:
+    if value is None or value is pandas().NA:
+        return None
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        return None if np.isnan(value) else str(value)
+    return value

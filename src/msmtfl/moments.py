@@ -1,0 +1,674 @@
+"""Sufficient statistics of tasks: all that squared loss needs to know of data too large, or too private, to be passed on.
+
+Per task: the number of rows, the sum n of their weights, the (weighted) means of features and target, and the sums of
+squares and products about these means. Batches are merged by the pairwise update of Chan, Golub and LeVeque (1979):
+every batch is centred at its own mean, so that data with a mean of 1e6 and a spread of 1 lose no digits.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from .checks import check_count, check_verbose
+from .designs import CONSTANT_SHARE, Floats, Ints
+from .files import write_whole
+from .monitor import Progress, one_blas_thread
+from .parquet import ParquetRows, Rows
+from .tables import check_finite, check_form, is_table, names_of, warn_user
+from .tasks import Target, TaskData, read_training
+
+FORMAT, VERSION = "msmtfl-moments", 1
+FEW_ONES = 5  # a 0/1 column with so many ones or fewer (or zeros) gives rows away
+ROUNDING = 1e-9  # a sum of squares this much below 0, as a share of what it was, means that too much was subtracted
+
+
+@dataclass(frozen=True)
+class TaskMoments:
+    """One task: rows, n = sum of weights, means, and centred sums xx (d, d), xy (d,), yy."""
+
+    rows: int
+    n: float
+    mean: Floats
+    y_mean: float
+    xx: Floats
+    xy: Floats
+    yy: float
+
+    @staticmethod
+    def of(X: Floats, y: Floats, weight: Floats | None) -> TaskMoments:
+        """Of rows at hand. The means are subtracted twice: the second time what their rounding left."""
+        n = float(len(y)) if weight is None else float(weight.sum())
+
+        def centred(values: Floats) -> tuple[Floats, Floats]:
+            mean = values.mean(axis=0) if weight is None else weight @ values / n
+            out = values - mean
+            rest = out.mean(axis=0) if weight is None else weight @ out / n
+            if np.any(rest):
+                out -= rest
+            return out, mean + rest
+
+        Z, mean = centred(X)
+        z, y_mean = centred(y)
+        if weight is not None:
+            root = np.sqrt(weight)
+            Z *= root[:, None]
+            z = z * root
+        return TaskMoments(len(y), n, mean, float(y_mean), np.asarray(Z.T @ Z), np.asarray(Z.T @ z), float(z @ z))
+
+    def merged(self, other: TaskMoments, sign: int = 1) -> TaskMoments:
+        """With the rows of another (sign 1), or without them (sign -1)."""
+        n = self.n + sign * other.n
+        if sign > 0:
+            dx, dy = other.mean - self.mean, other.y_mean - self.y_mean
+            share, mean, y_mean = self.n * other.n / n, self.mean + other.n / n * dx, self.y_mean + other.n / n * dy
+        else:  # self = rest + other, so the rest's mean is beyond self's, away from the other's
+            mean = self.mean - other.n / n * (other.mean - self.mean)
+            y_mean = self.y_mean - other.n / n * (other.y_mean - self.y_mean)
+            dx, dy = other.mean - mean, other.y_mean - y_mean
+            share = n * other.n / self.n
+        return TaskMoments(
+            self.rows + sign * other.rows,
+            n,
+            mean,
+            float(y_mean),
+            self.xx + sign * (other.xx + share * np.outer(dx, dx)),
+            self.xy + sign * (other.xy + share * dy * dx),
+            float(self.yy + sign * (other.yy + share * dy * dy)),
+        )
+
+    def squared_error(self, W: Floats, intercepts: Floats) -> Floats:
+        """(count,): sum over rows of weight * (y - intercept - x'w)^2, for the rows of W (count, d)."""
+        used = np.flatnonzero(W.any(axis=0))
+        V = W[:, used]
+        inner = np.einsum("sj,jk,sk->s", V, self.xx[np.ix_(used, used)], V, optimize=True)
+        shift = self.y_mean - intercepts - V @ self.mean[used]
+        return np.maximum(self.yy - 2.0 * (V @ self.xy[used]) + inner, 0.0) + self.n * shift**2
+
+
+class MomentTask:
+    """A task known by its statistics alone, as the solvers see it (a `Design`)."""
+
+    target = None
+
+    def __init__(self, moments: TaskMoments, centre: bool):
+        self.moments, self.centre, self.same_x = moments, centre, self
+        self.d, self.n = len(moments.mean), moments.n
+        self.order = min(moments.rows - centre, self.d)
+        n, mean, y_mean = moments.n, moments.mean, moments.y_mean
+        xx, self.c, self.yy = moments.xx, moments.xy.copy(), moments.yy
+        if not centre:
+            xx, self.c, self.yy = xx + n * np.outer(mean, mean), self.c + n * y_mean * mean, self.yy + n * y_mean**2
+        self.squares = xx.diagonal().copy()
+        dead = (
+            np.flatnonzero(self.squares <= CONSTANT_SHARE**2 * n * mean**2)
+            if centre
+            else np.flatnonzero(self.squares <= 0.0)
+        )
+        if dead.size:
+            xx = xx.copy()
+            xx[dead], xx[:, dead], self.c[dead], self.squares[dead] = 0.0, 0.0, 0.0, 0.0
+        if self.yy <= CONSTANT_SHARE**2 * n * y_mean**2 and centre:
+            self.yy, self.c = 0.0, np.zeros(self.d)
+        self._xx = np.ascontiguousarray(xx)
+
+    def gram(self) -> Floats:
+        return self._xx
+
+    def gram_rows(self, features: Ints, out: Floats | None = None, n_jobs: int | None = None) -> Floats:
+        rows = self._xx[features]
+        if out is None:
+            return rows
+        out[:] = rows
+        return out
+
+    def gradient(self, w: Floats) -> Floats:
+        used = np.flatnonzero(w)
+        return self.c - w[used] @ self._xx[used]
+
+    def loss(self, w: Floats) -> float:
+        used = np.flatnonzero(w)
+        v = w[used]
+        return max(float(self.yy - 2.0 * (v @ self.c[used]) + v @ self._xx[np.ix_(used, used)] @ v), 0.0)
+
+    def residual(self, w: Floats) -> None:
+        return None
+
+    def residuals(self, W: Floats) -> None:
+        return None
+
+    def columns(self, features: Ints) -> None:
+        return None
+
+    def correlate(self, v: Floats) -> Floats:
+        raise NotImplementedError("only statistics are at hand, no rows")
+
+    def intercepts(self, W: Any) -> Floats:
+        if not self.centre:
+            return np.zeros(W.shape[0])
+        return np.asarray(self.moments.y_mean - W @ self.moments.mean)
+
+
+class Moments:
+    """Statistics of all tasks, from which a model is fitted exactly as from the rows.
+
+    Rows come in batches (:meth:`update`, :meth:`from_batches`, :meth:`from_parquet`); statistics of different rows add up,
+    so that sites that may not share rows can share these: see :meth:`disclosure` for what they give away.
+
+    Attributes
+    ----------
+    features : (d,) names, in the order of the first batch
+    tasks : labels in the order in which they came
+    n, rows : (m,) sums of weights and numbers of rows
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import MSMTFL, Moments
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.standard_normal((300, 6)), np.tile(["north", "south", "west"], 100)
+    >>> y = 2 * X[:, 0] - X[:, 3] + 0.1 * rng.standard_normal(300)
+    >>> moments = Moments()
+    >>> for low in range(0, 300, 50):
+    ...     _ = moments.update(X[low : low + 50], y[low : low + 50], task=task[low : low + 50])
+    >>> moments
+    Moments(3 tasks, 300 rows, 6 features)
+    >>> streamed = MSMTFL(lam=0.1).fit_moments(moments)
+    >>> np.allclose(streamed.coef_, MSMTFL(lam=0.1).fit(X, y, task=task).coef_, atol=1e-12)
+    True
+    """
+
+    def __init__(self) -> None:
+        self.features: np.ndarray | None = None
+        self.named = False
+        self._tasks: dict[Any, TaskMoments] = {}
+        self.form = ""
+
+    # ---------------------------------------------------------------- what is there
+
+    @property
+    def tasks(self) -> np.ndarray:
+        labels = list(self._tasks)
+        kinds = {type(label) for label in labels}
+        if len(kinds) == 1 and not isinstance(labels[0], tuple):
+            return np.array(labels)
+        out = np.empty(len(labels), dtype=object)
+        out[:] = labels
+        return out
+
+    @property
+    def d(self) -> int:
+        return 0 if self.features is None else len(self.features)
+
+    @property
+    def n(self) -> Floats:
+        return np.array([task.n for task in self._tasks.values()])
+
+    @property
+    def rows(self) -> np.ndarray:
+        return np.array([task.rows for task in self._tasks.values()], dtype=int)
+
+    def __getitem__(self, label: Any) -> TaskMoments:
+        return self._tasks[label]
+
+    def __contains__(self, label: Any) -> bool:
+        return label in self._tasks
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def __repr__(self) -> str:
+        return f"Moments({len(self)} tasks, {int(self.rows.sum())} rows, {self.d} features)"
+
+    def copy(self) -> Moments:
+        out = Moments()
+        out.features, out.named, out._tasks, out.form = self.features, self.named, dict(self._tasks), self.form
+        return out
+
+    # ---------------------------------------------------------------- adding rows
+
+    def update(
+        self, X: Any, y: Any, *, task: Any = None, task_column: str | int | None = None, sample_weight: Any = None
+    ) -> Moments:
+        """Add a batch of rows; input as for :meth:`MSMTFL.fit`. All of it is added or, if something is wrong, nothing.
+
+        A table's columns are brought into the order of the first batch by their names.
+        """
+        add_batch([self], X, y, task=task, task_column=task_column, sample_weight=sample_weight)
+        return self
+
+    def _aligned(self, X: Any, task_column: str | int | None) -> Any:
+        """A table with the columns of the first batch, in their order."""
+        if not is_table(X) or not self.named:
+            return X
+        assert self.features is not None
+        columns = [str(name) for name in X.columns]
+        wanted = self.features.tolist()
+        absent = [name for name in wanted if name not in columns]
+        extra = [name for name in columns if name not in wanted and name != task_column]
+        if absent or (extra and not isinstance(task_column, int)):
+            lacks = f"lacks column(s) {names_of(absent)}" if absent else f"has further column(s) {names_of(extra)}"
+            raise ValueError(f"this batch {lacks}; the batches before had {names_of(wanted)}.")
+        if isinstance(task_column, int):
+            return X
+        order = [columns.index(name) for name in wanted]
+        if task_column is not None:
+            order.append(columns.index(task_column))
+        return X.iloc[:, order] if hasattr(X, "iloc") else X[:, order]
+
+    def _check_batch(self, data: TaskData) -> None:
+        if self.features is not None and data.d != self.d:
+            raise ValueError(f"this batch has {data.d} features, the batches before had {self.d}.")
+        if self.form and data.form != self.form:
+            kinds = {"single": "no task labels", "long": "task labels", "wide": "one column of y per task"}
+            raise ValueError(f"this batch has {kinds[data.form]}, the batches before had {kinds[self.form]}.")
+
+    def _merge(self, found: Mapping[Any, TaskMoments]) -> None:
+        new = dict(self._tasks)
+        for label, part in found.items():
+            new[label] = new[label].merged(part) if label in new else part
+        self._tasks = new
+
+    def sorted_tasks(self) -> np.ndarray:
+        """The labels in the order that a fit to the rows has: sorted if they can be; columns of y as they are."""
+        try:
+            return self.tasks if self.form == "wide" else np.unique(self.tasks)
+        except TypeError:
+            return self.tasks
+
+    def __add__(self, other: Moments) -> Moments:
+        out = self.copy()
+        out += other
+        return out
+
+    def __iadd__(self, other: Moments) -> Moments:
+        other = self._matching(other)
+        if self.features is None:
+            self.features, self.named, self.form = other.features, other.named, other.form
+        self._merge(other._tasks)
+        return self
+
+    def __sub__(self, other: Moments) -> Moments:
+        """The statistics without rows that were added before. A task of which nothing is left goes."""
+        other = self._matching(other)
+        out = self.copy()
+        for label, part in other._tasks.items():
+            whole = out._tasks.get(label)
+            if whole is None or part.rows > whole.rows or part.n > whole.n * (1 + ROUNDING):
+                had = 0 if whole is None else whole.rows
+                raise ValueError(f"task {label!r}: {part.rows} rows cannot be taken from {had}.")
+            if part.rows == whole.rows:
+                del out._tasks[label]
+                continue
+            rest = whole.merged(part, -1)
+            lost = np.flatnonzero(rest.xx.diagonal() < -ROUNDING * whole.xx.diagonal())
+            if lost.size or rest.yy < -ROUNDING * whole.yy:
+                name = "the target" if not lost.size else f"column {self.features[lost[0]]!r}"  # type: ignore[index]
+                raise ValueError(
+                    f"task {label!r}, {name}: more is subtracted than was added. Were these rows added before?"
+                )
+            np.fill_diagonal(rest.xx, np.maximum(rest.xx.diagonal(), 0.0))
+            out._tasks[label] = replace(rest, yy=max(rest.yy, 0.0))
+        return out
+
+    def _matching(self, other: Moments) -> Moments:
+        """The other with its features in our order."""
+        if not isinstance(other, Moments):
+            raise TypeError(f"Moments can be combined with Moments, not with {type(other).__name__}.")
+        if self.features is None or other.features is None:
+            return other
+        mine, theirs = self.features.tolist(), other.features.tolist()
+        if mine == theirs:
+            return other
+        if sorted(mine) != sorted(theirs):
+            odd = sorted(set(mine) ^ set(theirs))
+            raise ValueError(f"the features differ: {names_of(odd)} are in one of the two only.")
+        order = np.array([theirs.index(name) for name in mine])
+        out = other.copy()
+        out.features = self.features
+        out._tasks = {
+            label: replace(part, mean=part.mean[order], xx=part.xx[np.ix_(order, order)], xy=part.xy[order])
+            for label, part in other._tasks.items()
+        }
+        return out
+
+    # ---------------------------------------------------------------- streams
+
+    @classmethod
+    def from_batches(
+        cls,
+        batches: Iterable[Sequence[Any]],
+        *,
+        task_column: str | int | None = None,
+        folds: int | None = None,
+        random_state: Any = 0,
+    ) -> Any:
+        """Statistics of batches (X, y), (X, y, task) or (X, y, task, sample_weight), of which one is in memory at a time.
+
+        With `folds` a list of that many Moments: rows go to one of them at random, evenly within each task, so that
+        :meth:`MSMTFLCV.fit_moments` can cross-validate.
+        """
+        parts, dealer = cls._parts(folds, random_state)
+        for k, batch in enumerate(batches):
+            if not 2 <= len(batch) <= 4:
+                raise ValueError(
+                    f"batch {k} has {len(batch)} parts; expected X, y and, if need be, task and sample_weight."
+                )
+            X, y, task, weight = (*batch, None, None)[:4]
+            try:
+                add_batch(parts, X, y, task=task, task_column=task_column, sample_weight=weight, dealer=dealer)
+            except (ValueError, TypeError) as error:
+                raise type(error)(f"batch {k}: {error}") from error
+        return parts[0] if folds is None else parts
+
+    @classmethod
+    def _parts(cls, folds: int | None, random_state: Any) -> tuple[list[Moments], Dealer | None]:
+        if folds is None:
+            return [cls()], None
+        check_count("folds", folds)
+        return [cls() for _ in range(folds)], Dealer(int(folds), random_state)
+
+    @classmethod
+    def from_parquet(
+        cls,
+        path: Any,
+        target: str,
+        task: str | None = None,
+        *,
+        features: Sequence[str] | None = None,
+        weight: str | None = None,
+        group: str | None = None,
+        folds: int | None = None,
+        random_state: Any = 0,
+        batch_rows: int = 2**15,
+        verbose: bool = False,
+    ) -> Any:
+        """Statistics of Parquet files, read in batches of bounded memory with pyarrow.
+
+        Parameters
+        ----------
+        path : a file, a folder of files, a pattern such as "year=*/part-*.parquet", or a list of files
+        target, task, weight, group : names of columns; rows of one group go to the same fold
+        features : names; by default all columns that have no other role
+        folds, random_state : as for :meth:`from_batches`
+        batch_rows : rows in memory at a time
+        verbose : show a progress bar
+
+        Returns
+        -------
+        Moments, or with `folds` a list of them. A file that cannot be read, and a column that is missing, holds no
+        numbers or has missing values, is an error that names the file.
+        """
+        parts, dealer = cls._parts(folds, random_state)
+        check_count("batch_rows", batch_rows)
+        check_verbose(verbose)
+        files = ParquetRows(path, target, task, features, weight, group, batch_rows)
+        with one_blas_thread(), Progress(files.rows, "rows", verbose) as progress:
+            for tasks, count in files:
+                form = "single" if task is None else "long"
+                add_rows(parts, tasks, files.features, named=True, form=form, dealer=dealer)
+                progress.step(count)
+        return parts[0] if folds is None else parts
+
+    # ---------------------------------------------------------------- what leaves a site
+
+    def disclosure(self) -> list[str]:
+        """What these statistics give away of single rows, in words; empty if nothing was found.
+
+        Sums over many rows hide each of them; they do not where a task has few rows compared with its features (the sums
+        then determine the rows up to rotation), or where a 0/1 column has very few ones: sums of products with it are then
+        sums over these few.
+        """
+        out = []
+        for label, task in self._tasks.items():
+            if task.rows <= self.d + 1:
+                out.append(
+                    f"task {label!r} has {task.rows} rows and {self.d} features: sums over so few can give them away"
+                )
+            second = task.xx.diagonal() + task.n * task.mean**2
+            binary = (task.mean >= 0) & (task.mean <= 1) & np.isclose(second, task.n * task.mean, rtol=1e-9, atol=1e-9)
+            ones = np.rint(task.n * task.mean)
+            rare = binary & (ones > 0) & (ones < task.n) & (np.minimum(ones, task.n - ones) <= FEW_ONES)
+            if rare.any():
+                assert self.features is not None
+                names = names_of(self.features[rare])
+                out.append(
+                    f"task {label!r}: 0/1 column(s) {names} have {FEW_ONES} or fewer ones (or zeros), and show their rows"
+                )
+        return out
+
+    # ---------------------------------------------------------------- files
+
+    def save(self, path: Any) -> None:
+        """To a file of plain arrays that :meth:`load` reads; written whole or not at all. Warns of what it gives away."""
+        if self.features is None:
+            raise ValueError("there are no rows yet: nothing to save.")
+        for words in self.disclosure():
+            warn_user(f"{words}. Drop the column, merge sites first, or keep the file private.")
+        labels = [_plain(label) for label in self._tasks]
+        head = {"format": FORMAT, "version": VERSION, "form": self.form, "tasks": labels, "named": self.named}
+        arrays: dict[str, Any] = {"features": self.features.astype(str), "head": np.array(json.dumps(head))}
+        for name in ("rows", "n", "mean", "y_mean", "xx", "xy", "yy"):
+            arrays[name] = np.array([getattr(task, name) for task in self._tasks.values()])
+        buffer = io.BytesIO()
+        np.savez(buffer, **arrays)
+        write_whole(Path(path), buffer.getvalue())
+
+    @classmethod
+    def load(cls, path: Any) -> Moments:
+        """From a file of :meth:`save`. No code is run."""
+        try:
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
+                head = json.loads(str(stored["head"]))
+                arrays = {name: stored[name] for name in ("features", "rows", "n", "mean", "y_mean", "xx", "xy", "yy")}
+        except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            raise ValueError(f"{path} is not a file of Moments, or is damaged: {error}") from error
+        if not isinstance(head, dict) or head.get("format") != FORMAT:
+            raise ValueError(f"{path} is not a file of Moments.")
+        if head.get("version") != VERSION:
+            raise ValueError(
+                f"{path} has version {head.get('version')!r}; this msmtfl reads {VERSION}. Install a newer one."
+            )
+        m, d = len(head["tasks"]), len(arrays["features"])
+        shapes = {"rows": (m,), "n": (m,), "mean": (m, d), "y_mean": (m,), "xx": (m, d, d), "xy": (m, d), "yy": (m,)}
+        for name, shape in shapes.items():
+            if arrays[name].shape != shape or not np.isfinite(arrays[name]).all():
+                raise ValueError(f"{path} is damaged: {name} has shape {arrays[name].shape}, or is not finite.")
+        out = cls()
+        out.features, out.named, out.form = arrays["features"].astype(object), bool(head["named"]), str(head["form"])
+        for i, label in enumerate(head["tasks"]):
+            values = {name: arrays[name][i] for name in shapes}
+            scalars = {"rows": int(values["rows"]), **{k: float(values[k]) for k in ("n", "y_mean", "yy")}}
+            out._tasks[label] = TaskMoments(**{**values, **scalars})
+        return out
+
+
+def _plain(label: Any) -> Any:
+    value = label.item() if isinstance(label, np.generic) else label
+    if not isinstance(value, str | int | float | bool):
+        raise TypeError(f"task label {label!r} cannot be stored: use text or numbers.")
+    return value
+
+
+# ------------------------------------------------------------------ batches, and folds on the fly
+
+
+class Dealer:
+    """Deals the rows of a stream out to folds: of every `folds` rows of a task that follow each other each goes to another
+    fold, in random order; rows of one group all go to the same, which the group's name decides."""
+
+    def __init__(self, folds: int, random_state: Any):
+        if folds < 2:
+            raise ValueError(f"folds must be at least 2: one is held out at a time; got {folds}.")
+        self.folds, self.random = folds, check_random_state(random_state)
+        self.left: dict[Any, np.ndarray] = {}
+
+    def deal(self, label: Any, count: int) -> np.ndarray:
+        """The folds of the next `count` rows of a task."""
+        hand = [self.left.get(label, np.empty(0, dtype=int))]
+        rounds = -(-max(count - len(hand[0]), 0) // self.folds)
+        hand.append(self.random.random_sample((rounds, self.folds)).argsort(axis=1).ravel())
+        cards = np.concatenate(hand)
+        self.left[label] = cards[count:]
+        return cards[:count]
+
+    def by_group(self, groups: Iterable[Any]) -> np.ndarray:
+        return np.array([zlib.crc32(str(group).encode()) % self.folds for group in groups], dtype=int)
+
+
+def add_batch(
+    parts: Sequence[Moments],
+    X: Any,
+    y: Any,
+    *,
+    task: Any = None,
+    task_column: str | int | None = None,
+    sample_weight: Any = None,
+    dealer: Dealer | None = None,
+    groups: Any = None,
+) -> None:
+    """Add a batch to one Moments, or its rows to several, as the dealer says: all of it, or nothing."""
+    if len(np.shape(X)) == 2 and np.shape(X)[0] == 0:
+        return
+    first = parts[0]
+    check_form(X)
+    aligned = first._aligned(X, task_column)
+    data = read_training(aligned, y, task=task, task_column=task_column, sample_weight=sample_weight)
+    first._check_batch(data)
+    check_finite(data.X, data.features, "X")
+    member = None if groups is None else np.asarray(groups)
+    rows = [
+        Rows(label, one.X, one.y, one.weight, None if member is None else member[one.rows])
+        for label, one in zip(data.labels.tolist(), data.tasks, strict=True)
+    ]
+    add_rows(parts, rows, data.features, named=is_table(X), form=data.form, dealer=dealer)
+
+
+def add_rows(
+    parts: Sequence[Moments],
+    tasks: Iterable[Rows],
+    features: np.ndarray,
+    *,
+    named: bool,
+    form: str,
+    dealer: Dealer | None,
+) -> None:
+    """Add checked rows to one Moments, or deal them out to several."""
+    found: list[dict[Any, TaskMoments]] = [{} for _ in parts]
+    for one in tasks:
+        if dealer is None:
+            found[0][one.label] = TaskMoments.of(one.X, one.y, one.weight)
+            continue
+        fold = dealer.deal(one.label, len(one.y)) if one.group is None else dealer.by_group(one.group)
+        order = np.argsort(fold, kind="stable")
+        ends = np.cumsum(np.bincount(fold, minlength=dealer.folds))
+        for f, at in enumerate(np.split(order, ends[:-1])):
+            if at.size:
+                weight = None if one.weight is None else one.weight[at]
+                found[f][one.label] = TaskMoments.of(one.X[at], one.y[at], weight)
+    for part, of_part in zip(parts, found, strict=True):
+        if part.features is None or (named and not part.named):
+            part.features, part.named = features, named
+        part.form = form
+        part._merge(of_part)
+
+
+# ------------------------------------------------------------------ what a fit takes
+
+
+@dataclass(frozen=True)
+class MomentSplit:
+    """A fold of statistics: train on the others, measure on this one."""
+
+    train: int
+
+    def measure(self, data: Any, surface: Any, scorer: Any) -> tuple[Floats, Floats, None]:
+        places, back = np.unique(surface.last, return_inverse=True)
+        back = back.reshape(surface.last.shape)
+        mse, weight = np.full((data.m, len(places)), np.nan), np.zeros(data.m)
+        for i, (label, design) in enumerate(zip(data.labels.tolist(), surface.problem.designs, strict=True)):
+            if label in data.folds[self.train]:
+                held = data.folds[self.train][label]
+                W = surface.of_task(i)
+                error = held.squared_error(W.dense(places), design.intercepts(W)[places])
+                weight[i], mse[i] = held.n, error / held.n
+        return mse[:, back], weight, None
+
+
+class MomentData:
+    """Statistics where rows would be: what a `Problem` asks of its data."""
+
+    task_position: int | None = None
+
+    def __init__(self, folds: Sequence[Moments], task_column: Any):
+        if not folds:
+            raise ValueError("no Moments were given.")
+        total = folds[0].copy()
+        for other in folds[1:]:
+            total += other
+        if total.features is None or len(total) == 0:
+            raise ValueError("these Moments hold no rows: update them first.")
+        self.total, self.folds = total, [total._matching(fold) for fold in folds]
+        self.features, self.form, self.labels = total.features, total.form, total.sorted_tasks()
+        self.m, self.d = len(total), total.d
+        if task_column is not None:
+            self.task_position = self.d  # tables to predict have the task column last
+        if not np.isfinite([part.yy + part.xx.diagonal().sum() for part in self.tasks]).all():
+            raise ValueError("these Moments are not finite: the sums of squares overflow. Rescale the data.")
+
+    @property
+    def tasks(self) -> list[TaskMoments]:
+        return [self.total[label] for label in self.labels.tolist()]
+
+    @property
+    def targets(self) -> list[Target]:
+        return [
+            Target(part.rows, part.y_mean, _variance(part), part.yy / part.n + part.y_mean**2) for part in self.tasks
+        ]
+
+    def designs(self, centre: bool, n_jobs: int | None = None) -> list[MomentTask]:
+        return [MomentTask(part, centre) for part in self.tasks]
+
+    def splits(self) -> list[MomentSplit]:
+        if len(self.folds) < 2:
+            raise ValueError(
+                "cross-validation needs the statistics of at least 2 folds: Moments.from_batches(..., folds=5), or a list."
+            )
+        for f in range(len(self.folds)):
+            lost = [label for label in self.labels.tolist() if label not in self.without(f)]
+            if lost:
+                raise ValueError(
+                    f"task(s) {names_of(lost)} have all their rows in fold {f}: nothing is left to train on."
+                )
+        return [MomentSplit(f) for f in range(len(self.folds))]
+
+    def without(self, f: int) -> Moments:
+        """The sum of the other folds: nothing is subtracted."""
+        others = [fold for k, fold in enumerate(self.folds) if k != f]
+        out = others[0].copy()
+        for other in others[1:]:
+            out += other
+        return out
+
+    def training(self, designs: Sequence[MomentTask], keep: int) -> list[MomentTask]:
+        rest = self.without(keep)
+        return [MomentTask(rest[label], designs[0].centre) for label in self.labels.tolist()]
+
+    def gather(self, designs: Any, keeps: Any, n_jobs: int | None = None) -> None:
+        """Nothing to prepare: the Gram matrices are here."""
+
+    def release(self, designs: Any) -> None:
+        """Nothing to forget."""
+
+
+def _variance(part: TaskMoments) -> float:
+    return part.yy / part.n if part.yy > CONSTANT_SHARE**2 * part.n * part.y_mean**2 else 0.0

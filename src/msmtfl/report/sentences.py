@@ -1,0 +1,112 @@
+"""The summary in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..certificates import CRITICAL, Certificate
+from .facts import ModelFacts
+from .words import counted, listed, number, percent
+
+
+def shares(facts: ModelFacts) -> str:
+    """How many features are shared by whom; what comes after how many are used by all."""
+    said = {"some": "by some", "one": "by one only", "unused": "by none"}
+    parts = [f"{n:,} {said[name]}" for name, n in facts.sharing.counts.items() if name in said and n]
+    return listed(parts)
+
+
+def prediction(facts: ModelFacts) -> str:
+    """How well the model predicts, as far as the fit knows."""
+    errors = facts.errors
+    if errors is None:
+        way = "selection='min' measures it with folds" if facts.searched else f"{type(facts.model).__name__}CV measures it"
+        return f"This fit held no rows out, so how well it predicts is not known: {way}, and so does compare_models."
+    nmse = errors.overall(errors.nmse)
+    worst = int(np.nanargmax(errors.nmse)) if np.isfinite(errors.nmse).any() else None
+    said = (
+        f"On rows held out in {facts.model.n_splits_} folds the squared error is {percent(nmse)} of the targets' variance "
+        f"(nMSE {number(nmse)}, mean over tasks by size)"
+    )
+    if worst is None:
+        return "The targets of all tasks are constant."
+    if facts.m > 1:
+        best = int(np.nanargmin(errors.nmse))
+        tasks = facts.model.tasks_
+        said += (
+            f": from {number(errors.nmse[best])} in {tasks[best]} to {number(errors.nmse[worst])} in {tasks[worst]}"
+        )
+    poor = int((errors.nmse >= 1).sum())
+    if poor:
+        said += f". In {counted(poor, 'task')} it is no better than the mean"
+    return f"{said}."
+
+
+def gain(facts: ModelFacts) -> str:
+    """What sharing gained over independent lassos on the same rows."""
+    if facts.gain is None or facts.errors is None:
+        return ""
+    difference, reach = facts.gain
+    if facts.is_lasso:
+        return "Cross-validation chose the point of the grid where nothing is shared: on these data sharing did not help."
+    nmse = facts.errors.overall(facts.errors.nmse)
+    base = facts.errors.overall(facts.errors.nmse - difference)
+    change = 1 - nmse / base if base > 0 else 0.0
+    better, worse = (int((sign * difference > reach).sum()) for sign in (-1, 1))
+    verb = "lowers" if change >= 0 else "raises"
+    return (
+        f"Compared with the best independent lassos on the same folds (nMSE {number(base)}), sharing {verb} the error by "
+        f"{percent(abs(change))}. Of {counted(facts.m, 'task')} {better or 'none'} clearly gain{'s' * (better < 2)} and "
+        f"{worse or 'none'} clearly lose{'s' * (worse < 2)} (95 % intervals over folds)."
+    )
+
+
+def proof(facts: ModelFacts) -> str:
+    """Whether the solution is optimal, critical and unique."""
+    if not facts.stages:
+        return ""
+    found: Certificate = facts.model.certificate_
+    if not found.optimal:
+        first = f"Not solved to the tolerance: the relative duality gap is {number(found.dual_gap, 2)}"
+    elif found.convex:
+        first = f"Proven optimal: the objective is convex, and the relative duality gap is {number(found.dual_gap, 2)}"
+    else:
+        first = f"The last stage is proven optimal (relative duality gap {number(found.dual_gap, 2)})"
+        critical = "a critical point" if found.critical <= CRITICAL else "not a critical point"
+        first += f", and the result is {critical} of the non-convex objective"
+    if found.unique:
+        return f"{first}. It is the only solution."
+    tasks = list(found.ambiguous)
+    where = f" in {listed(tasks, 3)}, where features can stand in for each other" if tasks else " of an earlier stage"
+    return f"{first}. That it is the only solution is not certified{where}."
+
+
+def within(facts: ModelFacts) -> str:
+    """How flat the surface is around the choice."""
+    if facts.grid is None or facts.grid.within is None:
+        return ""
+    n, every = int(facts.grid.within.sum()), facts.grid.within.size
+    return f"{n:,} of {every:,} {'is' if n == 1 else 'are'} within one standard error of the best."
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a certificate: "good", or "care" where something is not proven."""
+
+    text: str
+    mark: str
+    details: list[str] = field(default_factory=list)
+
+
+def certificate(found: Certificate) -> list[Line]:
+    """What printing the certificate says, line by line."""
+    lines: list[Line] = []
+    doubts = ("NOT solved", "not a critical", "the objective rose", "uniqueness not")
+    for text in str(found).splitlines():
+        if text.startswith("  ") and lines:
+            lines[-1].details.append(text.strip())
+        else:
+            lines.append(Line(text[0].upper() + text[1:], "care" if text.startswith(doubts) else "good"))
+    return lines

@@ -1,0 +1,319 @@
+"""What pictures and reports show of fitted models: row norms by stage, held-out errors over a grid, the gain over the lasso,
+paths. Searches are read from `cv_results_` alone, so that a model from a file will do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import stdtrit
+from sklearn.base import clone
+
+from .comparison import LEVEL
+from .coupled import L12MTL, L12MTLCV
+from .cross_validation import CRITERIA
+from .designs import Floats, Ints
+from .model_selection import GridSearch
+from .penalties import CappedGroups, CappedRows
+from .row_surface import RowSurface
+from .sharing import fitted_coef
+from .stages import Stage
+from .surface import Solutions, Surface
+from .tables import names_of
+
+SYMBOLS = {"lam": "λ", "lam_b": r"$\lambda_b$"}
+MEASURES = {"neg_nmse": "nMSE", "neg_amse": "aMSE", "neg_mse": "MSE"}
+
+
+# ------------------------------------------------------------------ stages
+
+
+def stages_of(model: Any) -> list[Stage]:
+    """The stages of a fitted model."""
+    fitted_coef(model)
+    if not hasattr(model, "stages_"):
+        raise TypeError(f"{type(model).__name__} is not fitted in stages. Take MSMTFL, LassoMTL, L12MTL or DirtyMTL.")
+    return list(model.stages_)
+
+
+def stage_norms(
+    model: Any, X: Any = None, y: Any = None, *, task: Any = None, sample_weight: Any = None
+) -> dict[int, Floats]:
+    """{stage: (d,)}: row norms after the first and the last stage, on the scale of theta. Where the model standardises, the
+    first needs the data of the fit; without them it is left out."""
+    stages = stages_of(model)
+    factors = _factors(model, X, y, task, sample_weight)
+    if factors is not None:
+        kind = CappedGroups if isinstance(model, (L12MTL, L12MTLCV)) else CappedRows
+        penalty = kind(1.0, np.inf, factors)
+        return {stage.stage: penalty.row_norms(stage.coef.T) for stage in (stages[0], stages[-1])}
+    if model.relax:
+        raise ValueError(
+            "the row norms of a fit with standardize=True and relax=True are not kept: pass the data that it was fitted on, "
+            "from_estimator(model, X, y, ...)."
+        )
+    return {stages[-1].stage: model.row_norms_}
+
+
+def _factors(model: Any, X: Any, y: Any, task: Any, sample_weight: Any) -> Floats | None:
+    """(d, m): what coefficients are multiplied by in the row norms; None where only the data can tell."""
+    if X is not None:
+        return np.asarray(clone(model)._pose(X, y, task, sample_weight).factors)
+    if model.standardize:
+        return None
+    m, d = fitted_coef(model).shape
+    given = np.ones(d) if model.penalty_factors is None else np.asarray(model.penalty_factors, dtype=np.float64)
+    return np.broadcast_to(given if given.ndim == 2 else given[:, None], (d, m))
+
+
+# ------------------------------------------------------------------ what a search found
+
+
+@dataclass(frozen=True, eq=False)
+class SearchGrid:
+    """What a CV model found on its grid of K strengths of the penalty x L columns.
+
+    Attributes
+    ----------
+    lams : (K, L) lam, or lam_b of Dirty; `strength` is its symbol
+    values : (K, L) mean held-out error or score, or information criterion; `measure` says which
+    greater_is_better : whether values are scores
+    se : (K, L) standard errors over folds; None without folds
+    within : (K, L) bool: at most one standard error from the best; None without folds
+    chosen : (k, l)
+    levels : (L,) texts: what the columns are; `level_name`: what they are values of
+    """
+
+    lams: Floats
+    values: Floats
+    se: Floats | None
+    within: np.ndarray | None
+    chosen: tuple[int, int]
+    levels: tuple[str, ...]
+    level_name: str
+    strength: str
+    measure: str
+    greater_is_better: bool
+
+
+def search_grid(model: Any) -> SearchGrid:
+    """The grid of a fitted CV model."""
+    results = search_results(model)
+    L = _columns(model)
+    grid = {name: column.reshape(-1, L) for name, column in results.items() if column.dtype != object}
+    criterion = next((name for name in CRITERIA if name in grid), None)
+    se = within = None
+    if criterion is not None:
+        values, measure, greater = grid[criterion], criterion.upper(), False
+    else:
+        scores, se = grid["mean_test_score"], grid["se_test_score"]
+        best = np.unravel_index(int(np.nanargmax(scores)), scores.shape)
+        within = scores >= scores[best] - se[best]
+        name, greater = _measure(model.scoring)
+        measure = f"held-out {name}"
+        values = scores if greater else -scores
+    name = "lam_b" if "lam_b" in grid else "lam"
+    levels, level_name = _levels(grid)
+    point = model.best_point_
+    return SearchGrid(grid[name], values, se, within, point, levels, level_name, SYMBOLS[name], measure, greater)
+
+
+def search_results(model: Any) -> dict[str, np.ndarray]:
+    """cv_results_ of a fitted CV model."""
+    fitted_coef(model)
+    if not isinstance(model, GridSearch):
+        raise TypeError(f"{type(model).__name__} searches no grid. Take MSMTFLCV, LassoMTLCV, L12MTLCV or DirtyMTLCV.")
+    return dict(model.cv_results_)
+
+
+def _columns(model: Any) -> int:
+    """L of the grid K x L; that of Dirty repeats its ratios."""
+    results = model.cv_results_
+    if "lam_s" in results:
+        ratio = results["lam_s"] / results["lam_b"]
+        again = np.flatnonzero(np.isclose(ratio[1:], ratio[0], rtol=1e-9))
+        return int(again[0]) + 1 if again.size else len(ratio)
+    return int(model.thetas_.shape[1]) if hasattr(model, "thetas_") else 1
+
+
+def _levels(grid: dict[str, np.ndarray]) -> tuple[tuple[str, ...], str]:
+    """What the columns of a grid are called, each and together."""
+    if "lam_s" in grid:
+        return tuple(_number(value) for value in (grid["lam_s"] / grid["lam_b"])[0]), r"$\lambda_s / \lambda_b$"
+    for name, text in (("theta_ratio", "θ / (m λ / ρ̄)"), ("theta", "θ")):
+        values = grid.get(name)
+        if values is not None and np.isclose(values, values[0]).all():
+            return tuple("∞ (lasso)" if np.isinf(value) else _number(value) for value in values[0]), text
+    return tuple(str(l) for l in range(next(iter(grid.values())).shape[1])), "column of thetas"
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}" if value >= 1000 else f"{value:.3g}"
+
+
+def _measure(scoring: Any) -> tuple[str, bool]:
+    """What a score is called once its sign says error, and whether greater is better."""
+    if not isinstance(scoring, str):
+        return "score", True
+    if not scoring.startswith("neg_"):
+        return scoring, True
+    return MEASURES.get(scoring, scoring[4:].replace("_", " ")), False
+
+
+# ------------------------------------------------------------------ what sharing brings
+
+
+def gain_over_lasso(model: Any) -> tuple[Floats, Floats]:
+    """(m,) each: held-out nMSE of the point that a CV model chose less that of the best lasso of its grid, and how far a
+    95 % interval reaches to either side, by Student's t over folds. NaN where there is nothing to tell from."""
+    results = search_results(model)
+    if "test_mse" not in results:
+        raise ValueError(
+            "this model was chosen without folds (selection='aic', 'bic' or 'ebic'), so it has no held-out errors. Fit it "
+            "with selection='min' or '1se'."
+        )
+    lassos = _lassos(model)
+    base = lassos[int(np.nanargmax(results["mean_test_score"][lassos]))]
+    variance = np.where(model.target_sd_ > 0, model.target_sd_**2, np.nan)
+    change = (results["test_mse"][model.best_index_] - results["test_mse"][base]) / variance
+    return _over_folds(change, results["test_weight"][base])
+
+
+def _lassos(model: Any) -> Ints:
+    """The points of a grid at which the model is the lasso."""
+    results = model.cv_results_
+    if "theta" in results:
+        found = np.flatnonzero(np.isinf(results["theta"]))
+    elif "lam_s" in results:
+        found = np.flatnonzero(len(model.tasks_) * results["lam_s"] <= (1 + 1e-9) * results["lam_b"])
+    else:
+        found = np.empty(0, dtype=np.intp)
+    if found.size in (0, len(results["mean_test_score"])):
+        what = "nothing but lassos" if found.size else "no lasso in it (theta = inf; of Dirty: a ratio of 1 / m)"
+        raise ValueError(
+            f"the grid of this {type(model).__name__} has {what}, so it cannot tell what sharing brings. Use "
+            "GainDisplay.from_comparison(compare_models(...)), or an MSMTFLCV whose thetas include inf."
+        )
+    return found
+
+
+def _over_folds(change: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """(m,): means over folds (rows), weighted, and how far their intervals reach."""
+    weight = np.where(np.isfinite(change), weight, 0.0)
+    change = np.nan_to_num(change)
+    total, folds = weight.sum(axis=0), (weight > 0).sum(axis=0)
+    total = np.where(total > 0, total, np.nan)
+    mean = (change * weight).sum(axis=0) / total
+    spread = np.sqrt(((weight * (change - mean)) ** 2).sum(axis=0)) / total
+    factor = np.sqrt(folds / np.where(folds > 1, folds - 1.0, np.nan))
+    return mean, np.asarray(stdtrit(np.maximum(folds - 1, 1), LEVEL) * factor * spread)
+
+
+# ------------------------------------------------------------------ paths
+
+
+@dataclass(frozen=True, eq=False)
+class LamPath:
+    """One column of a grid, lam rising.
+
+    Attributes
+    ----------
+    lams : (K,); `strength` is its symbol
+    values : (K, d) row norms, or coefficients of one task; `measure` says which
+    features : (d,) names
+    freed : (K, d) bool: the cap has freed the feature; None without a cap
+    theta : (K,) what row norms are compared with; None where there is nothing to compare
+    chosen : the lam that was chosen, if one was
+    column : which column of the grid, in words
+    """
+
+    lams: Floats
+    values: Floats
+    features: np.ndarray
+    freed: np.ndarray | None
+    theta: Floats | None
+    chosen: float | None
+    column: str
+    strength: str
+    measure: str
+
+    def strongest(self, most: int) -> Ints:
+        """The features that are largest at the lam chosen; if there is none, those that leave 0 first."""
+        used = self.values != 0.0
+        if self.chosen is None:
+            order = np.lexsort((-np.abs(self.values).max(axis=0, initial=0.0), -used.sum(axis=0)))
+            return order[used[:, order].any(axis=0)][:most]
+        k = int(np.argmin(np.abs(self.lams - self.chosen)))
+        order = np.argsort(-np.abs(self.values[k]), kind="stable")
+        return order[used[k, order]][:most]
+
+
+def lam_path(surface: Any, l: int, task: Any = None, chosen: int | None = None) -> LamPath:
+    """Column l of a surface: row norms, or the coefficients of one task. `chosen` is a place k among its lams.
+
+    Row norms are those of the problem solved; a surface that was pickled has lost its data, and has norms of the
+    coefficients in the data's units."""
+    if not isinstance(surface, Solutions):
+        raise TypeError(f"give what regularization_surface returns, not {type(surface).__name__}.")
+    name, strengths = next(iter(surface.parameters.items()))
+    K, L = strengths.shape
+    if not -L <= l < L:
+        raise ValueError(f"column={l} is out of range: the surface has {L} columns.")
+    problem, lams = surface.problem, strengths[:, l]
+    theta = freed = None
+    if isinstance(surface, Surface) and np.isfinite(surface.thetas[:, l]).any():
+        freed = np.zeros((K, len(surface.features)), dtype=bool)
+        for k in range(K):
+            freed[k, surface.free_rows(k, l)] = True
+    coefs = [surface.coef(k, l) for k in range(K)]
+    if task is None:
+        factors = np.ones((len(surface.features), len(surface.tasks))) if problem is None else problem.factors
+        values = np.array([_row_norms(surface, k, l, W, factors) for k, W in enumerate(coefs)])
+        measure = "row norm" if problem is not None else "row norm, in the data's units"
+        if freed is not None and problem is not None:
+            theta = surface.thetas[:, l]
+    else:
+        i = _place(surface.tasks, task)
+        values, measure = np.array([W[i] for W in coefs]), "coefficient, in the data's units"
+    order = np.argsort(lams)
+    return LamPath(
+        lams[order],
+        values[order],
+        surface.features,
+        None if freed is None else freed[order],
+        None if theta is None else theta[order],
+        None if chosen is None else float(lams[chosen]),
+        _column_text(surface, l),
+        SYMBOLS[name],
+        measure,
+    )
+
+
+def _row_norms(surface: Any, k: int, l: int, W: Floats, factors: Floats) -> Floats:
+    if isinstance(surface, RowSurface):
+        return surface.grid.penalty(k, l, factors).row_norms(W.T)
+    return CappedRows(float(surface.lams[k]), float(surface.thetas[k, l]), factors).row_norms(W.T)
+
+
+def _place(labels: np.ndarray, label: Any) -> int:
+    found = [i for i, known in enumerate(labels.tolist()) if known == label]
+    if not found:
+        raise ValueError(f"no task {label!r}: {names_of(labels)}.")
+    return found[0]
+
+
+def _column_text(surface: Any, l: int) -> str:
+    if isinstance(surface, RowSurface):
+        lams = surface.parameters
+        if "lam_s" not in lams:
+            return "L1,2"
+        return rf"$\lambda_s$ = {_number(lams['lam_s'][0, l] / lams['lam_b'][0, l])} $\lambda_b$"
+    theta, lams = surface.thetas[:, l], surface.lams
+    if np.isinf(theta).all():
+        return "θ = ∞: the lasso"
+    if np.isclose(theta, theta[0]).all():
+        return f"θ = {_number(theta[0])}"
+    proportional = np.isclose(theta / lams, theta[0] / lams[0]).all()
+    return f"θ = {_number(theta[0] / lams[0])} λ" if proportional else f"column {l} of thetas"
