@@ -97,7 +97,7 @@ class ParquetRows:
             used = weight > 0
             X, y, weight = X[used], y[used], weight[used]
         else:
-            used = slice(None)
+            used = np.ones(len(y), dtype=bool)
         group = None if self.group is None else np.array(batch.column(self.group).to_pylist(), dtype=object)[used]
         if self.task is None:
             return [Rows(0, X, y, weight, group)] if len(y) else []

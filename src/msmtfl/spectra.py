@@ -176,7 +176,10 @@ def spectra_of(designs: Sequence[Design], max_subsets: int, units: Floats | None
     made: dict[int, Spectrum] = {}
     for i, design in enumerate(designs):
         if id(design.same_x) not in made:
-            Z = design.columns(np.arange(design.d)) / (1.0 if units is None else units[i])
+            Z = design.columns(np.arange(design.d))
+            if Z is None:
+                raise ValueError("sparse eigenvalues are computed from rows; here only statistics are at hand.")
+            Z = Z if units is None else Z / units[i]
             made[id(design.same_x)] = Spectrum(Z, design.n, design.order, max_subsets // len(different))
     return [made[id(design.same_x)] for design in designs]
 

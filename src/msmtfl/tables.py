@@ -168,16 +168,8 @@ def _first_non_number(X: Any) -> tuple[int, int, Any] | None:
 def check_finite(X: Any, names: np.ndarray | None, what: str, hint: str = "") -> None:
     """An error that says where X, dense or sparse, holds NaN or infinity."""
     if issparse(X):
-        bad = np.flatnonzero(~np.isfinite(X.data))
-        if bad.size == 0:
-            return
-        place = X.tocoo()
-        row, column = int(place.row[bad[0]]), int(place.col[bad[0]])
-        kind = "NaN" if np.isnan(place.data[bad[0]]) else "infinity"
-        name = column if names is None else repr(names[column])
-        raise ValueError(
-            f"Input {what} contains {kind}: column {name}, row {row} is the first of {len(bad)} such value(s)."
-        )
+        _check_stored(csr_array(X), names, what)
+        return
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(X.sum()):
             return
@@ -193,6 +185,18 @@ def check_finite(X: Any, names: np.ndarray | None, what: str, hint: str = "") ->
         f"Input {what} contains {kind}: {place} is the first of {len(bad)} such value(s). "
         + (hint or "Impute or drop them first (e.g. sklearn.impute.SimpleImputer in a Pipeline).")
     )
+
+
+def _check_stored(X: Any, names: np.ndarray | None, what: str) -> None:
+    bad = np.flatnonzero(~np.isfinite(X.data))
+    if bad.size:
+        place = X.tocoo()
+        row, column = int(place.row[bad[0]]), int(place.col[bad[0]])
+        kind = "NaN" if np.isnan(place.data[bad[0]]) else "infinity"
+        name = column if names is None else repr(names[column])
+        raise ValueError(
+            f"Input {what} contains {kind}: column {name}, row {row} is the first of {len(bad)} such value(s)."
+        )
 
 
 # ------------------------------------------------------------------ labels

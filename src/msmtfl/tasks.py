@@ -165,7 +165,7 @@ class TaskData:
         empty = np.flatnonzero((squares == 0).any(axis=0))
         if empty.size:
             top = np.abs(self.X[:, empty]).max(axis=0)
-            top = np.ravel(top.toarray() if issparse(top) else top)
+            top = np.ravel(top.toarray() if hasattr(top, "toarray") else top)
             bad[:, empty[(top > 0) & (top < SMALLEST**0.5)]] = True
         if bad.any():
             check_finite(self.X, self.features, "X")

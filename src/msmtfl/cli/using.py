@@ -180,7 +180,7 @@ def _say(result: Any, absent: str | None, quiet: bool) -> None:
     """What people should know of the predictions."""
     empty = int(result["prediction"].isna().sum())
     if empty and not quiet:
-        typer.echo(f"{empty} of {len(result)} rows have missing values: no prediction.", err=True)
+        typer.echo(f"{empty} of {len(result)} predictions are left empty: missing values.", err=True)
     if absent is not None and not quiet:
         typer.echo(f"There is no column {absent!r}, which named the rows of the fit: predictions go without.", err=True)
 

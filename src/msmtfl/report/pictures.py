@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +27,9 @@ def picture(
     pyplot()
     import matplotlib
 
-    with matplotlib.rc_context(TEXT):
+    # text stays text, in the reader's fonts: matplotlib's may lack letters of names, which it warns of
+    with matplotlib.rc_context({**TEXT, "svg.fonttype": "none"}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from")
         figure, axes = new_figure(1, columns, width, height)
         result = draw(axes)
         file = io.BytesIO()
