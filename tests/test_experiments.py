@@ -418,26 +418,29 @@ def test_with_enough_steps_truncated_stages_are_the_exact_ones():
         np.testing.assert_allclose(W, stage.coef, atol=1e-7)
 
 
-def test_one_step_by_hand():
-    """From W = 0, then a second stage from there with the rows of norm theta or more un-penalised."""
+@pytest.mark.parametrize("steps", [1, 4])
+def test_truncated_stages_by_hand(steps):
+    """FISTA from W = 0, then a second stage from there with the rows of norm theta or more un-penalised."""
     _, Xs, ys = truncated_data()
-    lam = 0.05
+    lam, scale = 0.05, 2 / (3 * 40)
 
-    def step(W, free):
-        out = np.zeros_like(W)
-        for i, (X, y) in enumerate(zip(Xs, ys, strict=True)):
-            size = 2 / (3 * 40) * np.linalg.eigvalsh(X.T @ X)[-1]
-            for j in range(15):
-                z = W[i, j] - 2 / (3 * 40) * X[:, j] @ (X @ W[i] - y) / size
-                shrink = 0.0 if free[j] else lam / size
-                out[i, j] = np.sign(z) * max(abs(z) - shrink, 0.0)
-        return out
+    def fista(X, y, w, free):
+        """x_k = prox(z_k), z_k+1 = x_k + (t_k - 1) / t_k+1 (x_k - x_k-1)"""
+        size = scale * np.linalg.eigvalsh(X.T @ X)[-1]
+        x, z, t = [w], w, [1.0]
+        for k in range(steps):
+            moved = z - scale * X.T @ (X @ z - y) / size
+            shrink = np.where(free, 0.0, lam / size)
+            x.append(np.where(moved > shrink, moved - shrink, np.where(moved < -shrink, moved + shrink, 0.0)))
+            t.append((1 + np.sqrt(1 + 4 * t[k] ** 2)) / 2)
+            z = x[-1] + (t[k] - 1) / t[k + 1] * (x[-1] - x[-2])
+        return x[-1]
 
-    first = step(np.zeros((3, 15)), np.zeros(15, dtype=bool))
+    first = np.array([fista(X, y, np.zeros(15), np.zeros(15, dtype=bool)) for X, y in zip(Xs, ys, strict=True)])
     norms = np.abs(first).sum(axis=0)
     theta = float(np.sort(norms)[-4:-2].mean())
-    second = step(first, norms >= theta)
-    found = truncated_stages(Xs, ys, lam, theta, stages=2, steps=1)
+    second = np.array([fista(X, y, w, norms >= theta) for X, y, w in zip(Xs, ys, first, strict=True)])
+    found = truncated_stages(Xs, ys, lam, theta, stages=2, steps=steps)
     np.testing.assert_allclose(found, [first, second], atol=1e-12)
     assert (norms >= theta).sum() == 3
 

@@ -9,7 +9,7 @@ import numpy as np
 from .checks import check_count, check_positive
 from .designs import Floats
 from .gram import Gram
-from .linear import MultiTaskLinear
+from .growing import Batchwise
 from .model_selection import GridSearch
 from .monitor import Monitor, Progress, one_blas_thread, with_callbacks
 from .penalties import CappedGroups, Dirty, Penalty
@@ -33,7 +33,7 @@ SEARCH_SETTLED = 1e-10
 SEARCH_ROUNDS = 1000
 
 
-class _Coupled(MultiTaskLinear):
+class _Coupled(Batchwise):
     """One fit of a row-coupled model. A model says which penalty (`_penalty`)."""
 
     _of_several = "which of them is returned depends on the start"

@@ -9,8 +9,8 @@ import numpy as np
 from . import thresholds
 from .checks import check_count, check_positive
 from .designs import Floats
+from .growing import Batchwise, Welcoming
 from .lasso import Lassos
-from .linear import MultiTaskLinear
 from .monitor import Monitor, one_blas_thread, with_callbacks
 from .penalties import CappedRows
 from .stages import LassoStages, run_stages
@@ -19,7 +19,7 @@ from .tasks import TaskData
 from .walk import regularization_surface
 
 
-class MSMTFL(MultiTaskLinear):
+class MSMTFL(Batchwise, Welcoming):
     r"""Multi-stage multi-task feature learning (Gong, Ye and Zhang): sparse linear models for related tasks.
 
     .. math::
@@ -236,7 +236,7 @@ class MSMTFL(MultiTaskLinear):
         return start
 
 
-class LassoMTL(MultiTaskLinear):
+class LassoMTL(Batchwise, Welcoming):
     r"""Independent lassos, one per task, on the scale of MSMTFL: stage 1 of it, and its baseline.
 
     .. math::

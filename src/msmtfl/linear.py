@@ -17,7 +17,7 @@ from .checks import check_count, check_flag, check_n_jobs, check_positive
 from .designs import Floats
 from .gram import Gram
 from .lasso import Lassos, least_squares_on
-from .moments import MomentData, Moments
+from .moments import MomentData
 from .monitor import CallbackSupportMixin
 from .penalties import Penalty
 from .problem import Problem, pose
@@ -51,21 +51,6 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    def fit_moments(self, moments: Any) -> Any:
-        """Fit from statistics instead of rows: the same answer (see :class:`Moments`).
-
-        Parameters
-        ----------
-        moments : :class:`Moments`, or a list of them, one per fold, for models that cross-validate
-
-        Returns
-        -------
-        self
-            Tables to predict have the columns of the first batch, and after them the task column if `task_column` is set.
-        """
-        parts = [moments] if isinstance(moments, Moments) else list(moments)
-        return self.fit(MomentData(parts, self.task_column), None)
-
     def _pose(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Problem:
         return pose(
             self._read(X, y, task, sample_weight),
@@ -98,12 +83,13 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
 
     def _store(self, problem: Problem, solution: Solution, penalty: Penalty, grams: list[Gram] | None = None) -> None:
         data, last = problem.data, solution.stages[-1]
+        self.moments_ = None
         W = last.coef
         if self.relax:
             lassos = Lassos(problem.designs, positive=problem.positive, units=problem.units, grams=grams)
             W = least_squares_on(lassos, W)
         self._form, self._task_position = data.form, data.task_position
-        self.tasks_ = data.labels
+        self.tasks_, self.n_fitted_tasks_ = data.labels, len(data.labels)
         self.features_ = data.features
         targets = data.targets
         self.n_samples_ = np.array([target.rows for target in targets])

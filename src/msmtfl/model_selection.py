@@ -23,8 +23,8 @@ from .cross_validation import (
 from .designs import Floats
 from .gram import BUDGET, Gram, gram_caches, may_form
 from .grids import Grid, read_grid
+from .growing import Growing, Welcoming
 from .lasso import Lassos
-from .linear import MultiTaskLinear
 from .moments import MomentData
 from .monitor import Progress, one_blas_thread, with_callbacks
 from .penalties import CappedRows, Penalty
@@ -38,7 +38,7 @@ from .walk import solve_surface
 Choice = tuple[dict[str, np.ndarray], tuple[int, int], float]  # cv_results_, the point, its score
 
 
-class GridSearch(MultiTaskLinear):
+class GridSearch(Growing):
     """What models that search a grid share. A model says which grid (`_grid`), how to solve it (`_solve`), and how to solve
     one of its points with certificates (`_refit`)."""
 
@@ -131,7 +131,7 @@ class GridSearch(MultiTaskLinear):
         return {name: column.reshape(-1) for name, column in columns.items()}, (k, l), float(-values[k, l])
 
 
-class StageSearch(GridSearch):
+class StageSearch(GridSearch, Welcoming):
     """Grids of (lam, theta) for Algorithm 1; a model says how many stages (`_stages`)."""
 
     def _stages(self) -> int:

@@ -167,8 +167,8 @@ def _first_non_number(X: Any) -> tuple[int, int, Any] | None:
 
 def check_finite(X: Any, names: np.ndarray | None, what: str, hint: str = "") -> None:
     """An error that says where X, dense or sparse, holds NaN or infinity."""
-    if issparse(X):
-        _check_stored(csr_array(X), names, what)
+    if hasattr(X, "tocoo"):
+        _check_stored(X, names, what)
         return
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(X.sum()):

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..comparison import CLEAR, Comparison
 from ..designs import Floats, Ints
+from ..drawing import NAMED
 from ..plots import GainDisplay, SurfaceDisplay
 from ..views import SearchGrid
 from .facts import ModelFacts, _chosen
@@ -46,8 +47,11 @@ def coefficient_map(facts: ModelFacts) -> Chart:
     scale = max(float(np.abs(frame.coef[:, rows]).max(initial=0.0)) for frame in frames) or 1.0
     plot = _figure("map", shape[1], shape[0], min(max(14 * shape[0], 120), 1300) + 110)
     plot.xaxis.visible = False
+    plot.xgrid.ticker = FixedTicker(ticks=list(range(1, shape[1])) if shape[1] <= NAMED else [])
     plot.add_layout(LinearAxis(name="columns", ticker=FixedTicker(ticks=[])), "above")
-    colours = LinearColorMapper(name="diverging", palette=["#000", "#fff"], low=-scale, high=scale, nan_color=(0, 0, 0, 0))
+    colours = LinearColorMapper(
+        name="diverging", palette=["#000", "#fff"], low=-scale, high=scale, nan_color=(0, 0, 0, 0)
+    )
     image = np.full(shape, np.nan, dtype=np.float32)
     source = ColumnDataSource({"image": [image], "x": [0], "y": [0], "dw": [shape[1]], "dh": [shape[0]]}, name="cells")
     cells = plot.image("image", x="x", y="y", dw="dw", dh="dh", source=source, color_mapper=colours)
@@ -55,13 +59,22 @@ def coefficient_map(facts: ModelFacts) -> Chart:
     starts, groups = _runs(facts.groups(rows))
     ends = [*starts[1:], shape[0]]
     middle = [shape[0] - (start + end) / 2 for start, end in zip(starts, ends, strict=True)]
-    said = {"freed": "freed", "all": "all tasks", "some": "some tasks", "one": "one task", "unused": "unused"}
+    said = {"freed": "freed", "all": f"{every(facts.m)} tasks", "some": "some tasks", "unused": "unused"}
+    said["one"] = "one task" if facts.m > 1 else "used"
     side = LinearAxis(name="groups", ticker=FixedTicker(ticks=middle), major_tick_line_color=None, axis_line_color=None)
     side.major_label_overrides = {place: said[group] for place, group in zip(middle, groups, strict=True)}
     plot.add_layout(side, "right")
     for start in starts[1:]:
         plot.add_layout(Span(location=shape[0] - start, dimension="width", line_width=1, name="rule"))
-    bar = ColorBar(color_mapper=colours, orientation="horizontal", location="bottom_left", width=260, height=8, name="bar", padding=4)
+    bar = ColorBar(
+        color_mapper=colours,
+        orientation="horizontal",
+        location="bottom_left",
+        width=260,
+        height=8,
+        name="bar",
+        padding=4,
+    )
     bar.title = "coefficient, in the data's units (blank: exactly 0)"
     plot.add_layout(bar, "below")
     return {
@@ -72,7 +85,7 @@ def coefficient_map(facts: ModelFacts) -> Chart:
         "frames": [
             {
                 "title": frame.title,
-                "free": int(len(frame.free_rows)),
+                "free": len(frame.free_rows),
                 "freed": np.flatnonzero(np.isin(rows, frame.free_rows)).tolist(),
                 "features": int(frame.coef.any(axis=0).sum()),
                 "entries": int(np.count_nonzero(frame.coef)),
@@ -106,8 +119,8 @@ def _surface(grid: SearchGrid, norm: Any) -> Chart:
     high = logs + np.concatenate([half, half[-1:]], axis=0)[:K]
     y = np.broadcast_to(0.5 + np.arange(L), (K, L))
     data = {
-        "left": 10**low.ravel(),
-        "right": 10**high.ravel(),
+        "left": 10 ** low.ravel(),
+        "right": 10 ** high.ravel(),
         "bottom": (y - 0.46).ravel(),
         "top": (y + 0.46).ravel(),
         "value": np.take_along_axis(grid.values, order, axis=0).ravel(),
@@ -121,11 +134,23 @@ def _surface(grid: SearchGrid, norm: Any) -> Chart:
     plot.add_tools(HoverTool(tooltips=None, renderers=[cells], visible=False))
     if grid.within is not None:
         k, l = np.nonzero(grid.within)
-        plot.scatter(grid.lams[k, l], l + 0.5, size=4, name="within", line_color=None, fill_color="white", fill_alpha=0.9)
+        plot.scatter(
+            grid.lams[k, l], l + 0.5, size=4, name="within", line_color=None, fill_color="white", fill_alpha=0.9
+        )
     k, l = grid.chosen
-    plot.scatter([grid.lams[k, l]], [l + 0.5], size=20, marker="star", fill_color="white", line_color="black", name="chosen")
+    plot.scatter(
+        [grid.lams[k, l]], [l + 0.5], size=20, marker="star", fill_color="white", line_color="black", name="chosen"
+    )
     plot.xaxis.axis_label = f"{symbol(grid.strength)}, the strength of the penalty (weaker to the right)"
-    bar = ColorBar(color_mapper=colours, orientation="horizontal", location="bottom_left", width=260, height=8, padding=4, title=grid.measure)
+    bar = ColorBar(
+        color_mapper=colours,
+        orientation="horizontal",
+        location="bottom_left",
+        width=260,
+        height=8,
+        padding=4,
+        title=grid.measure,
+    )
     plot.add_layout(bar, "below")
     return {"item": _item(plot), "rows": list(grid.levels)[::-1]}
 
@@ -160,7 +185,9 @@ def _points(grid: SearchGrid, order: Ints) -> np.ndarray:
         level = f", {symbol(grid.level_name)} = {grid.levels[l]}" if out.shape[1] > 1 else ""
         spread = "" if grid.se is None else f" ± {number(grid.se[at], 2)}"
         mark = " (chosen)" if at == tuple(grid.chosen) else ""
-        out[k, l] = f"{symbol(grid.strength)} = {number(grid.lams[at])}{level}: {grid.measure} {number(grid.values[at])}{spread}{mark}"
+        out[k, l] = (
+            f"{symbol(grid.strength)} = {number(grid.lams[at])}{level}: {grid.measure} {number(grid.values[at])}{spread}{mark}"
+        )
     return out
 
 
@@ -243,4 +270,3 @@ def _runs(groups: Sequence[str]) -> tuple[list[int], list[str]]:
     """Where stretches of equals begin, and what they are."""
     starts = [k for k, group in enumerate(groups) if k == 0 or group != groups[k - 1]]
     return starts, [groups[k] for k in starts]
-

@@ -27,7 +27,10 @@ def models_table(result: Comparison) -> Table:
         Column("Seconds", True, "of a fit, mean over folds"),
     ]
     cells = [
-        [Cell(f"{result.models[k]} (reference)" if result.models[k] == result.reference else result.models[k]) for k in order],
+        [
+            Cell(f"{result.models[k]} (reference)" if result.models[k] == result.reference else result.models[k])
+            for k in order
+        ],
         figures(result.nmse[order]),
         figures(result.difference[order], 2),
         figures(result.se[order], 2),
@@ -37,7 +40,9 @@ def models_table(result: Comparison) -> Table:
         figures(result.seconds[order], 2),
     ]
     if result.new_task is not None:
-        columns.append(Column("New task", True, "nMSE in a task left out as a whole, predicted by the mean of the others"))
+        columns.append(
+            Column("New task", True, "nMSE in a task left out as a whole, predicted by the mean of the others")
+        )
         cells.append(figures(np.nanmean(result.new_task[order, :, 0], axis=1)))
     return Table("models", "The models on the same held-out rows", columns, columns_to_rows(cells), len(order))
 
@@ -47,4 +52,11 @@ def by_task_table(result: Comparison) -> Table:
     place = np.arange(len(result.tasks))[:MOST_ROWS]
     columns = [Column("Task"), *(Column(result.models[k], True, "nMSE") for k in order)]
     cells = [texts(result.tasks[place]), *(figures(result.nmse_by_task[k][place]) for k in order)]
-    return Table("by-task", "Held-out nMSE by task and model", columns, columns_to_rows(cells), len(result.tasks), "the first are shown")
+    return Table(
+        "by-task",
+        "Held-out nMSE by task and model",
+        columns,
+        columns_to_rows(cells),
+        len(result.tasks),
+        "the first are shown",
+    )

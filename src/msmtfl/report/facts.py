@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -70,6 +69,7 @@ class ModelFacts:
         self.kind = type(model).__name__.removesuffix("CV")
         self.stages: list[Any] = list(getattr(model, "stages_", []))
         self.searched = isinstance(model, GridSearch)
+        self.shares = self.m > 1 and self.kind in ("MSMTFL", "L12MTL", "DirtyMTL")  # whether it is a model that can
 
     # ------------------------------------------------------------------ in words
 
@@ -113,9 +113,7 @@ class ModelFacts:
         """The strengths of the penalty that were used."""
         symbols = {"lam_": "λ", "theta_": "θ", "lam_s_": "λ_s", "lam_b_": "λ_b"}
         return [
-            (symbol, number(getattr(self.model, key), 4))
-            for key, symbol in symbols.items()
-            if hasattr(self.model, key)
+            (symbol, number(getattr(self.model, key), 4)) for key, symbol in symbols.items() if hasattr(self.model, key)
         ]
 
     @property
@@ -158,7 +156,9 @@ class ModelFacts:
         mse = self.model.cv_results_["test_mse"][self.model.best_index_]
         weight = np.where(np.isfinite(mse), self.model.cv_results_["test_weight"][self.model.best_index_], 0.0)
         total = weight.sum(axis=0)
-        of_task = np.divide((np.nan_to_num(mse) * weight).sum(axis=0), total, out=np.full(self.m, np.nan), where=total > 0)
+        of_task = np.divide(
+            (np.nan_to_num(mse) * weight).sum(axis=0), total, out=np.full(self.m, np.nan), where=total > 0
+        )
         variance = np.asarray(self.model.target_sd_) ** 2
         nmse = np.divide(of_task, variance, out=np.full(self.m, np.nan), where=variance > 0)
         return HeldOutErrors(total, of_task, nmse)
@@ -166,7 +166,7 @@ class ModelFacts:
     @cached_property
     def gain(self) -> tuple[Floats, Floats] | None:
         """nMSE less that of the best lasso of the grid, and how far its interval reaches; None where the fit cannot know."""
-        if self.errors is None:
+        if self.errors is None or not self.shares:
             return None
         try:
             return gain_over_lasso(self.model)
@@ -197,8 +197,12 @@ class ModelFacts:
         ]
         if self.errors is not None:
             columns += [
-                Column("Held-out error", True, "root of the mean squared error of rows held out, in the target's units"),
-                Column("nMSE", True, "its square over the target's variance: 0 is perfect, 1 is no better than the mean"),
+                Column(
+                    "Held-out error", True, "root of the mean squared error of rows held out, in the target's units"
+                ),
+                Column(
+                    "nMSE", True, "its square over the target's variance: 0 is perfect, 1 is no better than the mean"
+                ),
             ]
             cells += [figures(np.sqrt(self.errors.mse[place])), figures(self.errors.nmse[place])]
         rest = "those with the most rows are shown"
@@ -238,14 +242,14 @@ class ModelFacts:
     def features_table(self) -> Table:
         found = self.sharing
         place = _chosen(found.order, found.row_norms, MOST_ROWS)
-        columns = [Column("Feature"), Column("Shared by"), Column("Used by", wraps=True), Column("Row norm", True, "its weight over all tasks")]
         classes = {"all": every(self.m), "some": "some", "one": "one", "unused": "none"}
-        cells = [
-            texts(found.features[place]),
-            [Cell(classes[found.classes[j]]) for j in place],
-            [Cell(self._used_by(j), int(found.n_tasks[j])) for j in place],
-            figures(found.row_norms[place]),
-        ]
+        columns, cells = [Column("Feature")], [texts(found.features[place])]
+        if self.m > 1:
+            columns += [Column("Shared by"), Column("Used by", wraps=True)]
+            cells.append([Cell(classes[found.classes[j]]) for j in place])
+            cells.append([Cell(self._used_by(j), int(found.n_tasks[j])) for j in place])
+        columns.append(Column("Row norm", True, "how much it counts over all tasks"))
+        cells.append(figures(found.row_norms[place]))
         if found.freed is not None:
             columns.append(Column("Freed", False, "the cap freed it: its coefficients are not shrunk"))
             cells.append([Cell("freed" if found.freed[j] else "no") for j in place])
@@ -258,10 +262,15 @@ class ModelFacts:
                 columns.append(Column(str(label) if self.m > 1 else "Coefficient", True, "coefficient"))
                 cells.append(figures(self.coef[i, place]))
         else:
-            columns += [Column("Lowest", True, "coefficient over tasks"), Column("Highest", True, "coefficient over tasks")]
+            columns += [
+                Column("Lowest", True, "coefficient over tasks"),
+                Column("Highest", True, "coefficient over tasks"),
+            ]
             cells += [figures(self.coef[:, place].min(axis=0)), figures(self.coef[:, place].max(axis=0))]
         kinds = list(dict.fromkeys(cell.text for cell in cells[1])) if self.m > 1 else []
-        return Table("features", "The features", columns, columns_to_rows(cells), self.d, "the strongest are shown", kinds)
+        return Table(
+            "features", "The features", columns, columns_to_rows(cells), self.d, "the strongest are shown", kinds
+        )
 
     def stages_table(self) -> Table:
         columns = [
@@ -319,7 +328,7 @@ class ModelFacts:
         if n == 0:
             return "none"
         if n == self.m:
-            return every(self.m) if self.m > 1 else str(labels[0])
+            return every(self.m)
         if n <= 3:
             return listed(labels[used])
         return f"all but {listed(labels[~used])}" if self.m - n <= 2 else f"{n} of {self.m}"
@@ -336,9 +345,10 @@ class ModelFacts:
         if model.task_column is not None:
             call = "fit(table, y)  # table: the features and the task column"
         else:
-            call = {"long": "fit(X, y, task=labels)  # one label per row", "wide": "fit(X, Y)  # a column of Y per task"}.get(
-                model._form, "fit(X, y)"
-            )
+            call = {
+                "long": "fit(X, y, task=labels)  # one label per row",
+                "wide": "fit(X, Y)  # a column of Y per task",
+            }.get(model._form, "fit(X, y)")
         lines = [f"from msmtfl import {name}", "", f"model = {model!r}", f"model.{call}"]
         single = self._single()
         if single is not None:
@@ -353,7 +363,11 @@ class ModelFacts:
             return None
         known = cls().get_params()
         common = {key: value for key, value in self.model.get_params(deep=False).items() if key in known}
-        chosen = {key: float(getattr(self.model, f"{key}_")) for key in ("lam", "theta", "lam_s", "lam_b") if key in known and hasattr(self.model, f"{key}_")}
+        chosen = {
+            key: float(getattr(self.model, f"{key}_"))
+            for key in ("lam", "theta", "lam_s", "lam_b")
+            if key in known and hasattr(self.model, f"{key}_")
+        }
         return cls(**common | chosen)
 
 

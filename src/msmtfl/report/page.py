@@ -22,7 +22,7 @@ from . import charts, contest, sentences
 from .facts import ModelFacts
 from .pictures import Picture, picture
 from .tabular import Cell, Column, Table
-from .words import counted, every, number, symbol
+from .words import counted, every, number, short, symbol
 
 PRINT_ROWS = 60  # of a table; as in style.css
 
@@ -68,7 +68,10 @@ def _fill(content: dict[str, Any], data: Any, library: str) -> str:
     script = _asset("script.js")
     hashes = " ".join(f"'sha256-{_digest(text)}'" for text in (library, script))
     policy = f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["short"] = short
     template = environment.from_string(_asset("template.html"))
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     for sign in "<>&":  # no end of the element, no comment in it
@@ -95,7 +98,6 @@ def _describe_model(content: dict[str, Any], facts: ModelFacts) -> list[Illustra
         "name_of_model": type(facts.model).__name__,
         "shares": _shares(facts),
         "shares_said": sentences.shares(facts),
-        "every_task": every(facts.m),
         "frames": len(facts.frames),
         "map": coefficients,
         "surface": surface,
@@ -121,9 +123,7 @@ def _shares(facts: ModelFacts) -> list[dict[str, Any]]:
     said = {"all": f"used by {every(facts.m)} tasks", "some": "by some", "one": "by one only", "unused": "unused"}
     if facts.m == 1:
         said["one"] = "used"
-    return [
-        {"name": name, "count": f"{n:,}", "said": said[name], "n": n} for name, n in facts.sharing.counts.items()
-    ]
+    return [{"name": name, "count": f"{n:,}", "said": said[name], "n": n} for name, n in facts.sharing.counts.items()]
 
 
 def _coefficients(facts: ModelFacts) -> Illustration | None:
@@ -262,7 +262,7 @@ def _sections(content: dict[str, Any]) -> list[tuple[str, str]]:
         ("coefficients", "Coefficients", facts),
         ("features", "Features", facts),
         ("tasks", "Tasks and errors", facts),
-        ("sharing", "What sharing gained", facts and (content["sharing_gain"] or facts.m > 1)),
+        ("sharing", "What sharing gained", facts and facts.shares),
         ("comparison", "Comparison", content["comparison"]),
         ("choice", "Choice of parameters", facts and content["surface"]),
         ("proof", "What is proven", facts and facts.stages),

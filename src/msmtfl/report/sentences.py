@@ -8,21 +8,32 @@ import numpy as np
 
 from ..certificates import CRITICAL, Certificate
 from .facts import ModelFacts
-from .words import counted, listed, number, percent
+from .words import counted, every, listed, number, percent, task
 
 
-def shares(facts: ModelFacts) -> str:
-    """How many features are shared by whom; what comes after how many are used by all."""
+def shares(facts: ModelFacts) -> tuple[str, str, str]:
+    """How many features are used by whom: a sentence in three parts, of which the second matters most."""
+    n = facts.sharing.counts
+    if n["unused"] == facts.d:
+        return "", "No feature is used", ": all coefficients are 0."
+    begin = f"Of {counted(facts.d, 'feature')} "
+    if facts.m == 1:
+        return begin, f"{n['one']:,} {'is' if n['one'] == 1 else 'are'} used", "."
     said = {"some": "by some", "one": "by one only", "unused": "by none"}
-    parts = [f"{n:,} {said[name]}" for name, n in facts.sharing.counts.items() if name in said and n]
-    return listed(parts)
+    rest = listed([f"{n[name]:,} {text}" for name, text in said.items() if n[name]])
+    used = f"{n['all']:,} are" if n["all"] > 1 else "1 is" if n["all"] else "none is"
+    return begin, f"{used} used by {every(facts.m)} tasks", f", {rest}." if rest else "."
 
 
 def prediction(facts: ModelFacts) -> str:
     """How well the model predicts, as far as the fit knows."""
     errors = facts.errors
     if errors is None:
-        way = "selection='min' measures it with folds" if facts.searched else f"{type(facts.model).__name__}CV measures it"
+        way = (
+            "selection='min' measures it with folds"
+            if facts.searched
+            else f"{type(facts.model).__name__}CV measures it"
+        )
         return f"This fit held no rows out, so how well it predicts is not known: {way}, and so does compare_models."
     nmse = errors.overall(errors.nmse)
     worst = int(np.nanargmax(errors.nmse)) if np.isfinite(errors.nmse).any() else None
@@ -35,9 +46,7 @@ def prediction(facts: ModelFacts) -> str:
     if facts.m > 1:
         best = int(np.nanargmin(errors.nmse))
         tasks = facts.model.tasks_
-        said += (
-            f": from {number(errors.nmse[best])} in {tasks[best]} to {number(errors.nmse[worst])} in {tasks[worst]}"
-        )
+        said += f": from {number(errors.nmse[best])} in {task(tasks[best])} to {number(errors.nmse[worst])} in {task(tasks[worst])}"
     poor = int((errors.nmse >= 1).sum())
     if poor:
         said += f". In {counted(poor, 'task')} it is no better than the mean"
@@ -50,7 +59,9 @@ def gain(facts: ModelFacts) -> str:
         return ""
     difference, reach = facts.gain
     if facts.is_lasso:
-        return "Cross-validation chose the point of the grid where nothing is shared: on these data sharing did not help."
+        return (
+            "Cross-validation chose the point of the grid where nothing is shared: on these data sharing did not help."
+        )
     nmse = facts.errors.overall(facts.errors.nmse)
     base = facts.errors.overall(facts.errors.nmse - difference)
     change = 1 - nmse / base if base > 0 else 0.0
@@ -76,11 +87,16 @@ def proof(facts: ModelFacts) -> str:
         first = f"The last stage is proven optimal (relative duality gap {number(found.dual_gap, 2)})"
         critical = "a critical point" if found.critical <= CRITICAL else "not a critical point"
         first += f", and the result is {critical} of the non-convex objective"
+    only = "It is the only solution" if found.convex else "The solution of every stage is the only one"
     if found.unique:
-        return f"{first}. It is the only solution."
-    tasks = list(found.ambiguous)
-    where = f" in {listed(tasks, 3)}, where features can stand in for each other" if tasks else " of an earlier stage"
-    return f"{first}. That it is the only solution is not certified{where}."
+        return f"{first}. {only}."
+    tasks = [task(label) for label in found.ambiguous]
+    where = (
+        f" in {listed(tasks, 3)}, where features can stand in for each other"
+        if tasks
+        else ": an earlier stage has others"
+    )
+    return f"{first}. {only.replace(' is ', ' may not be ')}{where}."
 
 
 def within(facts: ModelFacts) -> str:

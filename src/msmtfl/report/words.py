@@ -62,12 +62,27 @@ def every(m: int) -> str:
     return "both" if m == 2 else f"all {m}"
 
 
+def short(name: Any, longest: int = 48) -> str:
+    """A name in a sentence: on one line, not too long."""
+    text = " ".join(str(name).split())
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def task(label: Any) -> str:
+    """
+    >>> task("north"), task(3)
+    ('north', 'task 3')
+    """
+    text = short(label)
+    return f"task {text}" if text.replace(".", "").isdigit() else text
+
+
 def listed(names: Sequence[Any], most: int = LISTED) -> str:
     """
     >>> listed(["a", "b", "c"]), listed(range(9), 2)
     ('a, b and c', '0, 1 and 7 more')
     """
-    texts = [str(name) for name in names]
+    texts = [short(name) for name in names]
     if len(texts) > most + 1:
         return f"{', '.join(texts[:most])} and {len(texts) - most:,} more"
     return " and ".join(filter(None, [", ".join(texts[:-1]), *texts[-1:]]))

@@ -1,0 +1,156 @@
+"""Models that can be fitted from statistics, fed in batches, and given one more task later."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .lasso import Lassos
+from .linear import MultiTaskLinear
+from .moments import MomentData, Moments
+from .monitor import one_blas_thread
+from .problem import Problem, pose
+from .stages import LassoStages, Listener, Outcome
+from .tables import check_form, is_table
+from .tasks import read_training
+
+
+class Growing(MultiTaskLinear):
+    """Fitting from statistics."""
+
+    def fit_moments(self, moments: Any) -> Any:
+        """Fit from statistics instead of rows: the same answer (see :class:`Moments`).
+
+        Parameters
+        ----------
+        moments : :class:`Moments`, or a list of them, one per fold, for models that cross-validate
+
+        Returns
+        -------
+        self
+            Tables to predict have the columns of the first batch, and after them the task column if `task_column` is set.
+        """
+        parts = [moments] if isinstance(moments, Moments) else list(moments)
+        return self.fit(MomentData(parts, self.task_column), None)
+
+
+class Batchwise(Growing):
+    """Fitting batch by batch."""
+
+    def partial_fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> Any:
+        """Add a batch of rows to those seen by `partial_fit` before, and fit to all of them, exactly.
+
+        What is kept of the rows are their statistics, `moments_`. A call of `fit` starts anew.
+        """
+        goes_on = getattr(self, "moments_", None) is not None
+        if goes_on and not is_table(X):  # a table's columns are found by their names
+            check_form(X)
+            validate_data(self, X, reset=False, skip_check_array=True)
+        moments = self.moments_.copy() if goes_on else Moments()
+        moments.update(X, y, task=task, task_column=self.task_column, sample_weight=sample_weight)
+        self.fit_moments(moments)
+        self.moments_ = moments
+        return self
+
+
+class Welcoming(Growing):
+    """Models whose rows do not couple the tasks once it is known which are free: a task can be added."""
+
+    def add_task(self, X: Any, y: Any, label: Any, *, sample_weight: Any = None) -> Any:
+        r"""Fit one more task with the learned row weights; the others are not touched.
+
+        .. math::
+            \min_w \frac{1}{m n} \|Xw - y\|^2 + \sum_j \lambda_j f_j |w_j|
+
+        with :math:`\lambda_j` = 0 for the features that the fit left free and lam for the others, and the m of the fit. The
+        new task gets a row of `coef_` and `intercept_`; in `stages_` before the last its coefficients are 0.
+
+        Parameters
+        ----------
+        X : (n, d) table or array of the model's features, without a task column
+        y : (n,) target
+        label : of the new task; not one that the model knows
+        sample_weight : (n,) weights, optional
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, "stages_")
+        if self._form == "single":
+            raise ValueError(
+                "this model was fitted without task labels: it has no tasks to add one to. Fit with task=."
+            )
+        if label in self.tasks_.tolist():
+            raise ValueError(f"the model has a task {label!r} already. Give the new one another label.")
+        if self._form == "wide" and np.ndim(y) != 1:
+            raise ValueError("add_task takes one task at a time: y must be 1-D.")
+        with one_blas_thread():
+            problem = self._newcomer(X, y, sample_weight)
+            m, design, last = self.n_fitted_tasks_, problem.designs[0], self.stages_[-1]
+            weights = self.lam_ * problem.factors.T.copy()
+            weights[:, last.free_rows] = np.where(np.isinf(weights[:, last.free_rows]), np.inf, 0.0)
+            lassos = Lassos(problem.designs, positive=problem.positive, units=problem.units)
+            stages = LassoStages(lassos)
+            stages.scale = np.array([[0.5 * m * design.n]])
+            outcome = stages.solve(weights.T, np.zeros((1, problem.d)), self.max_iter or 0, Listener())
+        self._append(label, problem, outcome)
+        return self
+
+    def _newcomer(self, X: Any, y: Any, sample_weight: Any) -> Problem:
+        data = read_training(X, y, sample_weight=sample_weight)
+        if data.d != len(self.features_):
+            raise ValueError(f"X has {data.d} features, the model {len(self.features_)} (without the task column).")
+        named = hasattr(X, "columns")
+        if named and [str(name) for name in X.columns] != [str(name) for name in self.features_]:
+            raise ValueError(
+                "the columns of X are not the model's features, or in another order. They are in features_."
+            )
+        factors = self.penalty_factors
+        if np.ndim(factors) == 2:
+            raise ValueError(
+                "penalty_factors differ between the tasks, so those of a new one are not known. Fit again."
+            )
+        return pose(
+            data,
+            fit_intercept=self.fit_intercept,
+            standardize=self.standardize,
+            positive=getattr(self, "positive", False),
+            penalty_factors=factors,
+        )
+
+    def _append(self, label: Any, problem: Problem, outcome: Outcome) -> None:
+        w, target = outcome.coef, problem.data.targets[0]
+        labels = np.append(
+            self.tasks_, np.array([label], dtype=self.tasks_.dtype if self.tasks_.dtype == object else None)
+        )
+        if labels.tolist() != [*self.tasks_.tolist(), label]:  # numpy made one type of two
+            labels = np.array([*self.tasks_.tolist(), label], dtype=object)
+        self.tasks_ = labels
+        self.coef_ = np.vstack([self.coef_, w])
+        self.intercept_ = np.append(self.intercept_, problem.designs[0].intercepts(w))
+        self.n_samples_ = np.append(self.n_samples_, target.rows)
+        self.target_mean_ = np.append(self.target_mean_, target.mean)
+        self.target_sd_ = np.append(self.target_sd_, np.sqrt(target.variance))
+        self.stages_ = [
+            replace(
+                stage,
+                coef=np.vstack([stage.coef, w if stage is self.stages_[-1] else np.zeros_like(w)]),
+                ambiguous=(*stage.ambiguous, *outcome.ambiguous),
+            )
+            for stage in self.stages_
+        ]
+        named = (
+            {label: [str(name) for name in self.features_[outcome.ambiguous[0]]]} if outcome.ambiguous[0].size else {}
+        )
+        proof = self.certificate_
+        self.certificate_ = replace(
+            proof,
+            dual_gap=max(proof.dual_gap, outcome.dual_gap),
+            kkt=max(proof.kkt, outcome.kkt),
+            unique=proof.unique and outcome.unique,
+            ambiguous=proof.ambiguous | named,
+        )
