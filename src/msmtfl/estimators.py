@@ -13,6 +13,7 @@ from .growing import Batchwise, Welcoming
 from .lasso import Lassos
 from .monitor import Monitor, one_blas_thread, with_callbacks
 from .penalties import CappedRows
+from .problem import Problem
 from .stages import LassoStages, run_stages
 from .surface import Surface
 from .tasks import TaskData
@@ -156,25 +157,25 @@ class MSMTFL(Batchwise, Welcoming):
             problem = self._pose(X, y, task, sample_weight)
             start = self._start(problem.data)
             lam = problem.lam(self.lam)
-            lassos = Lassos(problem.designs, positive=self.positive, units=problem.units, n_jobs=self.n_jobs)
+            solver = self._solver(problem)
             options = {"tol": self.tol, "max_iter": self.max_iter or 0}
             theta = self.theta
             if theta is None:
                 theta = thresholds.default_theta(lam, problem.m, problem.rho_bar)
             elif isinstance(theta, str):
                 lasso = CappedRows(lam, np.inf, problem.factors)
-                first = run_stages(lasso, LassoStages(lassos), max_stages=1, **options).stages[0]
+                first = run_stages(lasso, solver, max_stages=1, **options).stages[0]
                 theta = thresholds.adaptive_theta(lasso.row_norms(first.coef.T))
             penalty = CappedRows(lam, float(theta), problem.factors)
             solution = run_stages(
                 penalty,
-                LassoStages(lassos),
+                solver,
                 max_stages=self.max_stages,
                 start=start,
                 listener=Monitor(self, self.max_stages, problem.m),
                 **options,
             )
-        self._store(problem, solution, penalty, lassos.grams)
+        self._store(problem, solution, penalty, solver.grams)
         self.lam_, self.theta_, self.lam_max_ = penalty.lam, penalty.theta, problem.lam_max
         self._warn(solution, problem)
         return self
@@ -212,6 +213,11 @@ class MSMTFL(Batchwise, Welcoming):
             n_jobs=self.n_jobs,
             verbose=verbose,
         )
+
+    def _solver(self, problem: Problem) -> Any:
+        """What solves the stages."""
+        lassos = Lassos(problem.designs, positive=self.positive, units=problem.units, n_jobs=self.n_jobs)
+        return LassoStages(lassos)
 
     def _check_params(self) -> None:
         self._check_common()

@@ -42,11 +42,11 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
             self.n_features_in_ = data.d + (data.task_position is not None)
         return data
 
-    def _note_features(self, data: MomentData) -> None:
+    def _note_features(self, data: Any) -> None:
         """What `predict` expects: the features, and after them the task column if there is one."""
         names = data.features.tolist() + ([] if data.task_position is None else [self.task_column])
         self.n_features_in_ = len(names)
-        if data.total.named and all(isinstance(name, str) for name in names):
+        if data.named and all(isinstance(name, str) for name in names):
             self.feature_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_

@@ -88,9 +88,7 @@ class GridSearch(Growing):
 
                 surface = self._solve(problem, grid, grams, self.n_jobs, progress)
                 if by_folds:
-                    held_out = cross_validate(
-                        problem, splits, solve, scorer=scorer, n_jobs=self.n_jobs, stop=progress.stop
-                    )
+                    held_out = self._validate(problem, grid, splits, solve, scorer, progress)
                     results, (k, l), score = self._choose(surface, held_out, problem)
                 else:
                     results, (k, l), score = self._choose_without_folds(surface, problem)
@@ -100,6 +98,12 @@ class GridSearch(Growing):
         self._store(problem, solution, penalty, grams)
         data.release(problem.designs)
         return solution, problem
+
+    def _validate(
+        self, problem: Problem, grid: Any, splits: list[Any], solve: Any, scorer: Scorer | None, progress: Progress
+    ) -> HeldOut:
+        """Errors on the folds."""
+        return cross_validate(problem, splits, solve, scorer=scorer, n_jobs=self.n_jobs, stop=progress.stop)
 
     _step = "lams"  # what a step of the progress bar is
 

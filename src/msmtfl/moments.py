@@ -617,6 +617,7 @@ class MomentData:
             total += other
         if total.features is None or len(total) == 0:
             raise ValueError("these Moments hold no rows: update them first.")
+        self.named = total.named
         self.total, self.folds = total, [total._matching(fold) for fold in folds]
         self.features, self.form, self.labels = total.features, total.form, total.sorted_tasks()
         self.m, self.d = len(total), total.d

@@ -30,33 +30,57 @@ class SparseRows:
         self.X = sparse.csc_array(X)
         self.whole: Floats | None = None
         self.lock = Lock()
-        data, at = self.X.data.astype(np.float64), self.X.indices
-        column = np.repeat(np.arange(self.d), np.diff(self.X.indptr))
-        w = np.ones(len(data)) if weight is None else weight[at]
-        self.mean = np.bincount(column, w * data, self.d) / self.n if centre else np.zeros(self.d)
-        stored = np.bincount(column, w, self.d)
-        deviation = data - self.mean[column]
-        self.squares = np.bincount(column, w * deviation**2, self.d) + np.maximum(self.n - stored, 0.0) * self.mean**2
-        of_mean = self.n * self.mean**2
-        self.dead = np.flatnonzero(self.squares <= CONSTANT_SHARE**2 * of_mean)
-        self.squares[self.dead] = 0.0
-        self.offset = self.mean.copy()
+        self.mean = np.zeros(self.d)
+        with np.errstate(over="ignore", invalid="ignore"):  # the front door finds the place and says so
+            of_mean = self._sum_up(rows)
+        self.offset = self.mean.copy()  # what is still to be subtracted from self.X
+        suspect = np.flatnonzero(self.squares < OFFSET_SHARE * of_mean)
+        part = self._looked_at(suspect)
         if weight is not None:
-            self.X = sparse.csc_array((data * self.u[at], at, self.X.indptr), shape=self.X.shape)
-        thick = np.setdiff1d(np.flatnonzero(self.squares < OFFSET_SHARE * of_mean), self.dead)
-        if thick.size:
-            self._centre(thick)
+            self._set(self.X.data * self.u[self.X.indices])
+        if suspect.size:
+            self._replace(suspect, part)
 
-    def _centre(self, thick: Ints) -> None:
-        """Columns far off zero compared with their spread have hardly a zero: they are stored centred."""
-        part = self._centred(thick)
-        part -= np.outer(self.u, self.u @ part / self.n)
-        others = np.setdiff1d(np.arange(self.d), thick)
-        joined = sparse.hstack([self.X[:, others], sparse.csc_array(part)], format="csc")
-        back = np.empty(self.d, dtype=np.intp)
-        back[np.concatenate([others, thick])] = np.arange(self.d)
-        self.X = sparse.csc_array(joined[:, back])
-        self.offset[thick] = 0.0
+    def _sum_up(self, rows: int) -> Floats:
+        """Means and sums of squares of the columns, what is not stored counting as 0; returns n times the means squared."""
+        data, stored = self.X.data.astype(np.float64), np.diff(self.X.indptr)
+        column, w = np.repeat(np.arange(self.d), stored), self.u[self.X.indices] ** 2
+        if self.centre:
+            self.mean = np.bincount(column, w * data, self.d) / self.n
+        of_mean = self.n * self.mean**2
+        squares = np.bincount(column, w * (data - self.mean[column]) ** 2, self.d)
+        zeros = np.where(stored < rows, np.maximum(self.n - np.bincount(column, w, self.d), 0.0), 0.0)
+        self.squares = np.where(np.isfinite(of_mean), squares + zeros * self.mean**2, np.inf)
+        return of_mean
+
+    def _set(self, data: np.ndarray) -> None:
+        """Other values in the same places"""
+        self.X = sparse.csc_array((data, self.X.indices, self.X.indptr), shape=self.X.shape)
+
+    def _looked_at(self, suspect: Ints) -> Floats:
+        """Columns far off zero compared with their spread, centred once more by what the rounding of the mean left; they
+        have hardly a zero, so that this takes no more memory than they do. Constant ones are exactly 0."""
+        part = self.X[:, suspect].toarray().astype(np.float64) - self.mean[suspect]
+        rest = self.u**2 @ part / self.n
+        self.mean[suspect] += rest
+        part = (part - rest) * self.u[:, None]
+        squares = np.einsum("ij,ij->j", part, part)
+        constant = squares <= CONSTANT_SHARE**2 * self.n * self.mean[suspect] ** 2
+        part[:, constant], squares[constant] = 0.0, 0.0
+        self.squares[suspect] = squares
+        return part
+
+    def _replace(self, features: Ints, part: Floats) -> None:
+        """Store columns as they are in `part`: centred, so that no offset is left to subtract."""
+        others = np.ones(self.d, dtype=self.X.dtype)
+        others[features] = 0
+        self._set(self.X.data * np.repeat(others, np.diff(self.X.indptr)))
+        self.X.eliminate_zeros()
+        self.offset[features] = 0.0
+        if part.any():
+            count = len(features)
+            place = sparse.csc_array((np.ones(count), (np.arange(count), features)), shape=(count, self.d))
+            self.X = sparse.csc_array(self.X + sparse.csc_array(part) @ place)
 
     def _centred(self, features: Ints) -> Floats:
         return self.X[:, features].toarray().astype(np.float64) - np.outer(self.u, self.offset[features])
@@ -82,29 +106,22 @@ class SparseRows:
         out = np.asarray(self.X.T @ v)
         if self.centre:
             out -= np.multiply.outer(self.offset, self.u @ v)
-        if self.dead.size:
-            out[self.dead] = 0.0
         return out
 
     def gram(self) -> Floats:
         with self.lock:  # tasks on the same rows may ask from several threads
             if self.whole is None:
-                G = np.ascontiguousarray((self.X.T @ self.X).toarray(), dtype=np.float64)
-                self.whole = self._less_mean(G, np.arange(self.d))
+                X = self.X.astype(np.float64, copy=False)
+                self.whole = self._less_mean((X.T @ X).toarray(), np.arange(self.d))
             return self.whole
 
     def gram_rows(self, features: Ints, out: Floats | None = None, n_jobs: int | None = None) -> Floats:
         V = self.X[:, features].toarray().astype(np.float64)
         G = self._less_mean(np.asarray((self.X.T @ V).T), features)
         if out is None:
-            return np.ascontiguousarray(G)
+            return G
         out[:] = G
         return out
 
     def _less_mean(self, G: Floats, features: Ints) -> Floats:
-        if self.centre:
-            G = G - np.outer(self.n * self.offset[features], self.offset)
-        if self.dead.size:
-            G[:, self.dead] = 0.0
-            G[np.isin(features, self.dead)] = 0.0
-        return G
+        return np.ascontiguousarray(G - np.outer(self.n * self.offset[features], self.offset) if self.centre else G)

@@ -205,7 +205,7 @@ class LassoStages:
     """Stages that are weighted lassos: weights (d, m)."""
 
     def __init__(self, lassos: Lassos):
-        self.lassos, self.designs = lassos, lassos.designs
+        self.lassos, self.designs, self.grams = lassos, lassos.designs, lassos.grams
         self.scale = stage_scale(lassos.designs)
 
     def solve(self, weights: Floats, last: Floats, max_iter: int, listener: Listener) -> Outcome:

@@ -1,12 +1,13 @@
 """The pictures that move, by Bokeh: plots as JSON for the page, with what its script needs to know of them.
 
-Rows and columns are whole numbers here, the first row on top; the script writes names beside them where there is room.
-Colours come from the style sheet, by the names of the renderers, so that they follow the page from light to dark.
+Rows and columns are whole numbers here; the script writes names beside them where there is room. Colours come from the
+style sheet, by the names of the parts, so that they follow the page from light to dark.
 """
 
 from __future__ import annotations
 
 import base64
+import importlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,69 +15,58 @@ import numpy as np
 
 from ..comparison import CLEAR, Comparison
 from ..designs import Floats, Ints
-from ..drawing import NAMED
+from ..drawing import NAMED, log_edges
 from ..plots import GainDisplay, SurfaceDisplay
 from ..views import SearchGrid
-from .facts import ModelFacts, _chosen
-from .words import number, symbol
+from .facts import ModelFacts, largest
+from .words import every, number, symbol
 
-MAP_CELLS = 600_000  # cells of the coefficient map over all stages: 3 MB of the page
+MAP_CELLS = 600_000  # of the coefficient map over all stages: 3 MB of the page
 MAP_FEATURES = 300
 MAP_TASKS = 400
+MANY = 60  # rows from which on marks are small
+STRENGTH = "{}, the strength of the penalty (weaker to the right)"
+
 Chart = dict[str, Any]
 
 
-def bokeh_script() -> str:
-    """The library itself, for the page."""
+def bokeh(part: str) -> Any:
+    """A module of Bokeh, or what to install."""
     try:
-        from bokeh.resources import Resources
+        return importlib.import_module(f"bokeh.{part}")
     except ImportError as error:
-        raise ImportError("a report needs bokeh, jinja2 and matplotlib: pip install msmtfl[report].") from error
-    return str(Resources(mode="inline", components=["bokeh"], minified=True).js_raw[0])
+        raise ImportError('a report needs bokeh, jinja2 and matplotlib: pip install "msmtfl[report]".') from error
+
+
+def library() -> str:
+    """Bokeh's script, for the page."""
+    return str(bokeh("resources").Resources(mode="inline", components=["bokeh"], minified=True).js_raw[0])
+
+
+# ------------------------------------------------------------------ coefficients
 
 
 def coefficient_map(facts: ModelFacts) -> Chart:
-    """Features x tasks at every stage, scaled to [-1, 1]."""
-    from bokeh.models import ColorBar, ColumnDataSource, FixedTicker, HoverTool, LinearAxis, LinearColorMapper, Span
-
-    frames, every = facts.frames, facts.ever_used
-    tasks = _chosen(np.arange(facts.m), np.asarray(facts.model.n_samples_, dtype=np.float64), MAP_TASKS)
+    """Features x tasks at every stage. Cells are scaled to [-1, 1], `scale` undoes it."""
+    models, frames, used = bokeh("models"), facts.frames, facts.ever_used
+    tasks = largest(np.arange(facts.m), facts.n_samples, MAP_TASKS)
     most = max(min(MAP_FEATURES, MAP_CELLS // (len(tasks) * len(frames))), 1)
-    rows = _chosen(every, np.max([np.abs(frame.coef).sum(axis=0) for frame in frames], axis=0), most)
-    shape = (len(rows), len(tasks))
-    scale = max(float(np.abs(frame.coef[:, rows]).max(initial=0.0)) for frame in frames) or 1.0
-    plot = _figure("map", shape[1], shape[0], min(max(14 * shape[0], 120), 1300) + 110)
+    rows = largest(used, np.max([np.abs(frame.coef).sum(axis=0) for frame in frames], axis=0), most)
+    p, m = len(rows), len(tasks)
+    scale = max(float(np.abs(frame.coef[:, rows]).max()) for frame in frames)
+    plot = _figure("map", m, p, min(max(14 * p, 120), 1300) + 110)
     plot.xaxis.visible = False
-    plot.xgrid.ticker = FixedTicker(ticks=list(range(1, shape[1])) if shape[1] <= NAMED else [])
-    plot.add_layout(LinearAxis(name="columns", ticker=FixedTicker(ticks=[])), "above")
-    colours = LinearColorMapper(
-        name="diverging", palette=["#000", "#fff"], low=-scale, high=scale, nan_color=(0, 0, 0, 0)
+    plot.xgrid.ticker = _at(range(1, m) if m <= NAMED else [])
+    plot.add_layout(models.LinearAxis(name="columns", ticker=_at([])), "above")
+    colours = models.LinearColorMapper(
+        name="diverging", palette=["black", "white"], low=-scale, high=scale, nan_color=(0, 0, 0, 0)
     )
-    image = np.full(shape, np.nan, dtype=np.float32)
-    source = ColumnDataSource({"image": [image], "x": [0], "y": [0], "dw": [shape[1]], "dh": [shape[0]]}, name="cells")
-    cells = plot.image("image", x="x", y="y", dw="dw", dh="dh", source=source, color_mapper=colours)
-    plot.add_tools(HoverTool(tooltips=None, renderers=[cells], visible=False))
-    starts, groups = _runs(facts.groups(rows))
-    ends = [*starts[1:], shape[0]]
-    middle = [shape[0] - (start + end) / 2 for start, end in zip(starts, ends, strict=True)]
-    said = {"freed": "freed", "all": f"{every(facts.m)} tasks", "some": "some tasks", "unused": "unused"}
-    said["one"] = "one task" if facts.m > 1 else "used"
-    side = LinearAxis(name="groups", ticker=FixedTicker(ticks=middle), major_tick_line_color=None, axis_line_color=None)
-    side.major_label_overrides = {place: said[group] for place, group in zip(middle, groups, strict=True)}
-    plot.add_layout(side, "right")
-    for start in starts[1:]:
-        plot.add_layout(Span(location=shape[0] - start, dimension="width", line_width=1, name="rule"))
-    bar = ColorBar(
-        color_mapper=colours,
-        orientation="horizontal",
-        location="bottom_left",
-        width=260,
-        height=8,
-        name="bar",
-        padding=4,
-    )
-    bar.title = "coefficient, in the data's units (blank: exactly 0)"
-    plot.add_layout(bar, "below")
+    blank = np.full((p, m), np.nan, dtype=np.float32)
+    source = models.ColumnDataSource({"image": [blank], "x": [0], "y": [0], "dw": [m], "dh": [p]}, name="cells")
+    image = plot.image("image", x="x", y="y", dw="dw", dh="dh", source=source, color_mapper=colours)
+    _hover(plot, image)
+    _mark_groups(plot, facts, rows)
+    plot.add_layout(_colour_bar(colours, name="bar"), "below")
     return {
         "item": _item(plot),
         "rows": [str(name) for name in facts.sharing.features[rows]],
@@ -93,171 +83,21 @@ def coefficient_map(facts: ModelFacts) -> Chart:
             }
             for frame in frames
         ],
-        "left_out": {"features": len(every) - len(rows), "unused": facts.d - len(every), "tasks": facts.m - len(tasks)},
     }
 
 
-def surface_chart(display: SurfaceDisplay) -> Chart:
-    """Held-out error over the grid, as cells; of a single column as a curve."""
-    return _surface(display.grid, display.images_[0].norm) if display.images_ else _curve(display.grid)
-
-
-def _surface(grid: SearchGrid, norm: Any) -> Chart:
-    from bokeh.models import ColorBar, ColumnDataSource, HoverTool, LinearColorMapper
-    from bokeh.palettes import Viridis256
-
-    K, L = grid.lams.shape
-    ends = float(norm.vmin), float(norm.vmax)
-    steps = np.rint(255 * np.asarray(norm(np.linspace(*ends, 256)))).astype(int)
-    palette = [(Viridis256 if grid.greater_is_better else Viridis256[::-1])[k] for k in steps]
-    colours = LinearColorMapper(palette=palette, low=ends[0], high=ends[1], nan_color="#888888")
-    order = np.argsort(grid.lams, axis=0)
-    lams = np.take_along_axis(grid.lams, order, axis=0)
-    logs = np.log10(lams)
-    half = np.diff(logs, axis=0) / 2 if K > 1 else np.full((1, L), 0.1)
-    low = logs - np.concatenate([half[:1], half], axis=0)[:K]
-    high = logs + np.concatenate([half, half[-1:]], axis=0)[:K]
-    y = np.broadcast_to(0.5 + np.arange(L), (K, L))
-    data = {
-        "left": 10 ** low.ravel(),
-        "right": 10 ** high.ravel(),
-        "bottom": (y - 0.46).ravel(),
-        "top": (y + 0.46).ravel(),
-        "value": np.take_along_axis(grid.values, order, axis=0).ravel(),
-        "tip": _points(grid, order).ravel().tolist(),
-    }
-    plot = _figure("surface", (10 ** high.max(), 10 ** low.min()), L, 28 * L + 170, x_axis_type="log")
-    cells = plot.quad(
-        "left", "right", "top", "bottom",
-        source=ColumnDataSource(data), color={"field": "value", "transform": colours},
-    )  # fmt: skip
-    plot.add_tools(HoverTool(tooltips=None, renderers=[cells], visible=False))
-    if grid.within is not None:
-        k, l = np.nonzero(grid.within)
-        plot.scatter(
-            grid.lams[k, l], l + 0.5, size=4, name="within", line_color=None, fill_color="white", fill_alpha=0.9
-        )
-    k, l = grid.chosen
-    plot.scatter(
-        [grid.lams[k, l]], [l + 0.5], size=20, marker="star", fill_color="white", line_color="black", name="chosen"
-    )
-    plot.xaxis.axis_label = f"{symbol(grid.strength)}, the strength of the penalty (weaker to the right)"
-    bar = ColorBar(
-        color_mapper=colours,
-        orientation="horizontal",
-        location="bottom_left",
-        width=260,
-        height=8,
-        padding=4,
-        title=grid.measure,
-    )
-    plot.add_layout(bar, "below")
-    return {"item": _item(plot), "rows": list(grid.levels)[::-1]}
-
-
-def _curve(grid: SearchGrid) -> Chart:
-    from bokeh.models import ColumnDataSource, HoverTool
-
-    order = np.argsort(grid.lams, axis=0)
-    x, y = (np.take_along_axis(values, order, axis=0).ravel() for values in (grid.lams, grid.values))
-    se = np.zeros(len(x)) if grid.se is None else np.take_along_axis(grid.se, order, axis=0).ravel()
-    finite = np.isfinite(y)
-    low, high = float((y - se)[finite].min()), float((y + se)[finite].max())
-    pad = 0.06 * (high - low or 1.0)
-    plot = _figure("surface", (x[-1] * 1.1, x[0] / 1.1), (low - pad, high + pad), 340, x_axis_type="log")
-    plot.segment(x, y - se, x, y + se, name="whisker", line_width=1)
-    plot.line(x, y, name="line", line_width=1)
-    tips = _points(grid, order).ravel().tolist()
-    dots = plot.scatter("x", "y", source=ColumnDataSource({"x": x, "y": y, "tip": tips}), size=6, name="better")
-    plot.add_tools(HoverTool(tooltips=None, renderers=[dots], visible=False))
-    k, l = grid.chosen
-    plot.scatter([grid.lams[k, l]], [grid.values[k, l]], size=20, marker="star", name="chosen")
-    plot.xaxis.axis_label = f"{symbol(grid.strength)}, the strength of the penalty (weaker to the right)"
-    plot.yaxis.axis_label = grid.measure
-    return {"item": _item(plot)}
-
-
-def _points(grid: SearchGrid, order: Ints) -> np.ndarray:
-    """(K, L): what a point of the grid is, in words."""
-    out = np.empty(grid.lams.shape, dtype=object)
-    for k, l in np.ndindex(out.shape):
-        at = order[k, l], l
-        level = f", {symbol(grid.level_name)} = {grid.levels[l]}" if out.shape[1] > 1 else ""
-        spread = "" if grid.se is None else f" ± {number(grid.se[at], 2)}"
-        mark = " (chosen)" if at == tuple(grid.chosen) else ""
-        out[k, l] = (
-            f"{symbol(grid.strength)} = {number(grid.lams[at])}{level}: {grid.measure} {number(grid.values[at])}{spread}{mark}"
-        )
-    return out
-
-
-def gain_chart(display: GainDisplay) -> Chart:
-    """What each task gains or loses by sharing, the largest gain on top."""
-    return _differences("gains", display.tasks, display.difference, display.reach)
-
-
-def models_chart(result: Comparison) -> Chart:
-    """The models' errors less that of the reference."""
-    return _differences("models", result.models, result.difference, CLEAR * result.se)
-
-
-def _differences(name: str, names: Sequence[Any], change: Floats, reach: Floats) -> Chart:
-    from bokeh.models import ColumnDataSource, HoverTool, Span
-
-    place = np.argsort(change, kind="stable")
-    place = place[np.isfinite(change[place])]
-    n = len(place)
-    change, reach = change[place], np.nan_to_num(reach[place])
-    kinds = np.where(change < -reach, "better", np.where(change > reach, "worse", "unclear"))
-    ends = np.concatenate([change - reach, change + reach, [0.0]])
-    pad = 0.04 * (np.ptp(ends) or 1.0)
-    plot = _figure(name, (ends.min() - pad, ends.max() + pad), n, min(max(20 * n, 60), 640) + 60)
-    plot.add_layout(Span(location=0, dimension="height", line_width=1, name="zero"))
-    dots = []
-    for kind in ("unclear", "better", "worse"):
-        at = np.flatnonzero(kinds == kind)
-        y = n - 0.5 - at
-        plot.segment((change - reach)[at], y, (change + reach)[at], y, line_width=1.5 if n <= 60 else 0.8, name=kind)
-        tips = [f"{names[place[i]]}: {number(change[i], 2)} ± {number(reach[i], 2)}" for i in at]
-        source = ColumnDataSource({"x": change[at], "y": y, "tip": tips})
-        dots.append(plot.scatter("x", "y", source=source, size=8 if n <= 60 else 5, name=kind))
-    plot.add_tools(HoverTool(tooltips=None, renderers=dots, mode="hline" if n <= 60 else "mouse", visible=False))
-    plot.xaxis.axis_label = "difference in nMSE (left: better)"
-    return {"item": _item(plot), "rows": [str(names[i]) for i in place]}
-
-
-# ------------------------------------------------------------------ what all share
-
-
-def _figure(name: str, columns: Any, rows: Any, height: int, **options: Any) -> Any:
-    """A plot; `columns` and `rows` are how many there are, or the ends of an axis of numbers."""
-    from bokeh.models import FixedTicker, Range1d
-    from bokeh.plotting import figure
-
-    x, y = (Range1d(0, end) if np.ndim(end) == 0 else Range1d(*map(float, end)) for end in (columns, rows))
-    plot = figure(
-        name=name,
-        x_range=x,
-        y_range=y,
-        height=int(height),
-        sizing_mode="stretch_width",
-        tools="box_zoom,pan,reset,save",
-        active_drag=None,
-        **options,
-    )
-    plot.toolbar.logo = None
-    plot.toolbar.autohide = True
-    if np.ndim(rows) == 0:
-        plot.yaxis.name = "rows"
-        plot.yaxis.ticker = FixedTicker(ticks=[])
-        plot.ygrid.visible = False
-    return plot
-
-
-def _item(plot: Any) -> Any:
-    from bokeh.embed import json_item
-
-    return json_item(plot)
+def _mark_groups(plot: Any, facts: ModelFacts, rows: Ints) -> None:
+    """Lines between features that are shared by all, some and one, and these words beside them."""
+    models, p, groups = bokeh("models"), len(rows), facts.groups(rows)
+    starts = [k for k in range(p) if k == 0 or groups[k] != groups[k - 1]]
+    middles = [p - (start + end) / 2 for start, end in zip(starts, [*starts[1:], p], strict=True)]
+    said = {"freed": "freed", "all": f"{every(facts.m)} tasks", "some": "some tasks", "unused": "unused"}
+    said["one"] = "one task" if facts.m > 1 else "used"
+    words = models.LinearAxis(name="groups", ticker=_at(middles))
+    words.major_label_overrides = {place: said[groups[k]] for place, k in zip(middles, starts, strict=True)}
+    plot.add_layout(words, "right")
+    for start in starts[1:]:
+        plot.add_layout(models.Span(location=p - start, dimension="width", name="rule"))
 
 
 def _packed(cells: Floats) -> str:
@@ -266,7 +106,157 @@ def _packed(cells: Floats) -> str:
     return base64.b64encode(values.astype("<f4").tobytes()).decode()
 
 
-def _runs(groups: Sequence[str]) -> tuple[list[int], list[str]]:
-    """Where stretches of equals begin, and what they are."""
-    starts = [k for k, group in enumerate(groups) if k == 0 or group != groups[k - 1]]
-    return starts, [groups[k] for k in starts]
+# ------------------------------------------------------------------ what a search found
+
+
+def surface_chart(display: SurfaceDisplay) -> Chart:
+    """Held-out error over the grid, as cells; of a single column as a curve."""
+    return _surface(display.grid, display.images_[0].norm) if display.images_ else _curve(display.grid)
+
+
+def _surface(grid: SearchGrid, norm: Any) -> Chart:
+    models, L = bokeh("models"), grid.lams.shape[1]
+    low, high = float(norm.vmin), float(norm.vmax)
+    viridis = bokeh("palettes").Viridis256[:: 1 if grid.greater_is_better else -1]
+    steps = np.rint(255 * np.asarray(norm(np.linspace(low, high, 256)))).astype(int)
+    colours = models.LinearColorMapper(palette=[viridis[k] for k in steps], low=low, high=high, nan_color="#888888")
+    cells = [_cells(grid, l) for l in range(L)]
+    data = {name: np.concatenate([part[name] for part in cells]) for name in cells[0]}
+    data["tip"] = np.concatenate([_tips(grid, l) for l in range(L)]).tolist()
+    ends = (float(data["right"].max()), float(data["left"].min()))
+    plot = _figure("surface", ends, L, 28 * L + 170, x_axis_type="log")
+    source, paint = models.ColumnDataSource(data), {"field": "value", "transform": colours}
+    _hover(plot, plot.quad("left", "right", "top", "bottom", source=source, color=paint))
+    if grid.within is not None:
+        k, l = np.nonzero(grid.within)
+        plot.scatter(grid.lams[k, l], l + 0.5, size=4, color="white", alpha=0.9)
+    at = tuple(grid.chosen)
+    plot.scatter([grid.lams[at]], [at[1] + 0.5], size=20, marker="star", name="chosen")
+    plot.xaxis.axis_label = STRENGTH.format(symbol(grid.strength))
+    plot.add_layout(_colour_bar(colours, title=grid.measure), "below")
+    return {"item": _item(plot), "rows": list(grid.levels)[::-1]}
+
+
+def _cells(grid: SearchGrid, l: int) -> dict[str, Any]:
+    """The rectangles of a column of the grid, lam rising: each reaches half way to the next on a log axis."""
+    order = np.argsort(grid.lams[:, l])
+    edges, K = log_edges(grid.lams[order, l]), len(order)
+    return {
+        "left": edges[:-1],
+        "right": edges[1:],
+        "bottom": np.full(K, l + 0.04),
+        "top": np.full(K, l + 0.96),
+        "value": grid.values[order, l],
+    }
+
+
+def _curve(grid: SearchGrid) -> Chart:
+    models, order = bokeh("models"), np.argsort(grid.lams[:, 0])
+    x, y = grid.lams[order, 0], grid.values[order, 0]
+    se = np.zeros(len(x)) if grid.se is None else grid.se[order, 0]
+    seen = np.isfinite(y)
+    low, high = float((y - se)[seen].min()), float((y + se)[seen].max())
+    pad = 0.06 * (high - low or 1.0)
+    plot = _figure("surface", (1.1 * x[-1], x[0] / 1.1), (low - pad, high + pad), 340, x_axis_type="log")
+    plot.segment(x, y - se, x, y + se, name="whisker")
+    plot.line(x, y, name="line")
+    source = models.ColumnDataSource({"x": x, "y": y, "tip": _tips(grid, 0)})
+    _hover(plot, plot.scatter("x", "y", source=source, size=6, name="line"))
+    at = tuple(grid.chosen)
+    plot.scatter([grid.lams[at]], [grid.values[at]], size=20, marker="star", name="chosen")
+    plot.xaxis.axis_label = STRENGTH.format(symbol(grid.strength))
+    plot.yaxis.axis_label = grid.measure
+    return {"item": _item(plot)}
+
+
+def _tips(grid: SearchGrid, l: int) -> list[str]:
+    """What the points of a column are, lam rising."""
+    column = f", {symbol(grid.level_name)} = {grid.levels[l]}" if len(grid.levels) > 1 else ""
+    out = []
+    for k in np.argsort(grid.lams[:, l]):
+        value = f"{grid.measure} {number(grid.values[k, l])}"
+        if grid.se is not None:
+            value += f" ± {number(grid.se[k, l], 2)}"
+        mark = " (chosen)" if (k, l) == tuple(grid.chosen) else ""
+        out.append(f"{symbol(grid.strength)} = {number(grid.lams[k, l])}{column}: {value}{mark}")
+    return out
+
+
+# ------------------------------------------------------------------ who gains and who loses
+
+
+def gain_chart(display: GainDisplay) -> Chart:
+    """What each task gains or loses by sharing, the largest gain on top."""
+    return _differences(display.tasks.tolist(), display.difference, display.reach)
+
+
+def models_chart(result: Comparison) -> Chart:
+    """The models' errors less that of the reference, the best on top."""
+    return _differences(result.models, result.difference, CLEAR * result.se)
+
+
+def _differences(names: Sequence[Any], change: Floats, reach: Floats) -> Chart:
+    models, order = bokeh("models"), np.argsort(change, kind="stable")
+    order = order[np.isfinite(change[order])]
+    change, reach, n = change[order], reach[order], len(order)
+    better, worse = change < -reach, change > reach  # neither where the reach is not known
+    kinds = {"unclear": ~better & ~worse, "better": better, "worse": worse}
+    low, high = change - np.nan_to_num(reach), change + np.nan_to_num(reach)
+    ends = np.array([min(low.min(initial=0.0), 0.0), max(high.max(initial=0.0), 0.0)])
+    ends += 0.04 * (np.ptp(ends) or 1.0) * np.array([-1, 1])
+    plot = _figure("differences", tuple(ends), n, min(max(20 * n, 60), 640) + 60)
+    plot.add_layout(models.Span(location=0, dimension="height", name="zero"))
+    dots = []
+    for kind, which in kinds.items():
+        at = np.flatnonzero(which)
+        y = n - 0.5 - at
+        plot.segment(low[at], y, high[at], y, line_width=1.5 if n <= MANY else 0.8, name=kind)
+        tips = [f"{names[order[i]]}: {number(change[i], 2)} ± {number(reach[i], 2)}" for i in at]
+        source = models.ColumnDataSource({"x": change[at], "y": y, "tip": tips})
+        dots.append(plot.scatter("x", "y", source=source, size=8 if n <= MANY else 5, name=kind))
+    _hover(plot, *dots)
+    plot.xaxis.axis_label = "difference in nMSE (left: better)"
+    return {"item": _item(plot), "rows": [str(names[i]) for i in order]}
+
+
+# ------------------------------------------------------------------ what all share
+
+
+def _figure(name: str, columns: Any, rows: Any, height: int, **options: Any) -> Any:
+    """A plot; `columns` and `rows` are how many there are, or the ends of an axis of numbers."""
+    ranges = [(0.0, float(end)) if np.ndim(end) == 0 else (float(end[0]), float(end[1])) for end in (columns, rows)]
+    plot = bokeh("plotting").figure(
+        name=name,
+        x_range=ranges[0],
+        y_range=ranges[1],
+        height=height,
+        sizing_mode="stretch_width",
+        tools="box_zoom,pan,reset,save",
+        active_drag=None,  # a finger that moves over it scrolls the page
+        **options,
+    )
+    plot.toolbar.logo = None
+    plot.toolbar.autohide = True
+    if np.ndim(rows) == 0:
+        plot.yaxis.name = "rows"
+        plot.yaxis.ticker = _at([])
+        plot.ygrid.visible = False
+    return plot
+
+
+def _hover(plot: Any, *parts: Any) -> None:
+    """Have these tell the script when the mouse is over them."""
+    plot.add_tools(bokeh("models").HoverTool(tooltips=None, renderers=list(parts), visible=False))
+
+
+def _at(places: Any) -> Any:
+    return bokeh("models").FixedTicker(ticks=list(places))
+
+
+def _colour_bar(colours: Any, **options: Any) -> Any:
+    layout = {"orientation": "horizontal", "location": "bottom_left", "width": 260, "height": 8, "padding": 4}
+    return bokeh("models").ColorBar(color_mapper=colours, **layout, **options)
+
+
+def _item(plot: Any) -> Any:
+    return bokeh("embed").json_item(plot)

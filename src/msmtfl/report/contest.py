@@ -1,12 +1,12 @@
-"""What a report says of a comparison of models."""
+"""The tables of a comparison of models."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ..comparison import Comparison
-from .facts import MOST_ROWS
-from .tabular import Cell, Column, Table, columns_to_rows, counts, figures, texts
+from .model_tables import MOST_ROWS
+from .tabular import Table, counts, figures, texts
 
 SNIPPET = """from msmtfl import compare_models
 
@@ -16,47 +16,27 @@ print(result)"""
 
 def models_table(result: Comparison) -> Table:
     order = np.argsort(result.nmse, kind="stable")
+    names = [name + " (reference)" * (name == result.reference) for name in result.models]
     columns = [
-        Column("Model"),
-        Column("nMSE", True, "held-out squared error over the target's variance, averaged over tasks by size"),
-        Column("Difference", True, f"to {result.reference}, on the same rows"),
-        Column("s.e.", True, "standard error of the difference"),
-        Column("Tasks that gain", True, "95 % interval below 0"),
-        Column("Tasks that lose", True, "95 % interval above 0"),
-        Column("Features", True, "used in any task, mean over folds"),
-        Column("Seconds", True, "of a fit, mean over folds"),
-    ]
-    cells = [
-        [
-            Cell(f"{result.models[k]} (reference)" if result.models[k] == result.reference else result.models[k])
-            for k in order
-        ],
-        figures(result.nmse[order]),
-        figures(result.difference[order], 2),
-        figures(result.se[order], 2),
-        counts(result.gains[order].sum(axis=1)),
-        counts(result.loses[order].sum(axis=1)),
-        figures(result.n_features[order]),
-        figures(result.seconds[order], 2),
+        texts("Model", (names[k] for k in order)),
+        figures("nMSE", result.nmse[order], "squared error over the target's variance, mean over tasks by size"),
+        figures("Difference", result.difference[order], f"to {result.reference}, on the same rows", 2),
+        figures("s.e.", result.se[order], "standard error of the difference", 2),
+        counts("Tasks that gain", result.gains[order].sum(axis=1), "95 % interval below 0"),
+        counts("Tasks that lose", result.loses[order].sum(axis=1), "95 % interval above 0"),
+        figures("Features", result.n_features[order], "used in any task, mean over folds"),
+        figures("Seconds", result.seconds[order], "of a fit, mean over folds", 2),
     ]
     if result.new_task is not None:
-        columns.append(
-            Column("New task", True, "nMSE in a task left out as a whole, predicted by the mean of the others")
-        )
-        cells.append(figures(np.nanmean(result.new_task[order, :, 0], axis=1)))
-    return Table("models", "The models on the same held-out rows", columns, columns_to_rows(cells), len(order))
+        hint = "nMSE in a task left out as a whole, predicted by the mean of the others"
+        columns.append(figures("New task", np.nanmean(result.new_task[order, :, 0], axis=1), hint))
+    return Table("models", "The models on the same held-out rows", columns, len(order))
 
 
 def by_task_table(result: Comparison) -> Table:
-    order = np.argsort(result.nmse, kind="stable")
-    place = np.arange(len(result.tasks))[:MOST_ROWS]
-    columns = [Column("Task"), *(Column(result.models[k], True, "nMSE") for k in order)]
-    cells = [texts(result.tasks[place]), *(figures(result.nmse_by_task[k][place]) for k in order)]
-    return Table(
-        "by-task",
-        "Held-out nMSE by task and model",
-        columns,
-        columns_to_rows(cells),
-        len(result.tasks),
-        "the first are shown",
-    )
+    order, m = np.argsort(result.nmse, kind="stable"), len(result.tasks)
+    columns = [
+        texts("Task", result.tasks[:MOST_ROWS]),
+        *(figures(result.models[k], result.nmse_by_task[k, :MOST_ROWS], "nMSE") for k in order),
+    ]
+    return Table("by-task", "Held-out nMSE by task and model", columns, m, "the first are shown")

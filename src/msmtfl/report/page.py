@@ -1,30 +1,28 @@
-"""The page: what is said, shown and drawn, put into the template."""
+"""The page: words, tables and pictures put into the template."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import json
-import platform
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import resources
 from typing import Any
 
 import numpy as np
-import scipy
-import sklearn
 
 from ..comparison import Comparison
 from ..drawing import NAMED
 from ..plots import CoefficientMapDisplay, GainDisplay, SurfaceDisplay
-from . import charts, contest, sentences
+from . import charts, contest, model_tables, sentences
 from .facts import ModelFacts
 from .pictures import Picture, picture
-from .tabular import Cell, Column, Table
 from .words import counted, every, number, short, symbol
 
 PRINT_ROWS = 60  # of a table; as in style.css
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; script-src"
+COLOURS = "Blue: clearly better; orange: clearly worse; grey: not clear."
 
 
 @dataclass(frozen=True)
@@ -40,44 +38,48 @@ class Illustration:
 
 def render(facts: ModelFacts | None, comparison: Comparison | None, title: str | None, command: str | None) -> str:
     """The report as HTML."""
-    from .. import __version__
-
-    library = charts.bokeh_script()
-    content: dict[str, Any] = {"facts": facts, "comparison": comparison, "command": command, "print_rows": PRINT_ROWS}
-    shown: list[Illustration] = []
+    library = charts.library()
+    content: dict[str, Any] = {"facts": facts, "comparison": comparison, "command": command}
     if facts is not None:
-        shown += _describe_model(content, facts)
+        content |= _of_model(facts)
     if comparison is not None:
-        shown += _describe_comparison(content, comparison)
-    content["versions"] = _versions_table(facts, __version__)
-    content["title"] = title if title is not None else _title(facts, comparison)
-    content["kicker"] = "Multi-task feature learning" if facts else "Comparison of multi-task models"
+        content |= _of_comparison(comparison)
+    content["snippet"] = contest.SNIPPET if facts is None else facts.snippet()
+    content["versions"] = model_tables.versions_table(None if facts is None else facts.model)
+    content["title"] = _title(facts, comparison) if title is None else title
     content["byline"] = _byline(facts, comparison)
     content["sections"] = _sections(content)
-    content["version"] = __version__
-    data = {"charts": {one.name: one.chart for one in shown}}
-    return _fill(content, data, library)
+    shown = [one for one in content.values() if isinstance(one, Illustration)]
+    return _fill(content, {one.name: one.chart for one in shown}, library)
 
 
-def _fill(content: dict[str, Any], data: Any, library: str) -> str:
+def _fill(content: dict[str, Any], drawn: dict[str, charts.Chart], library: str) -> str:
     try:
         import jinja2
-        from markupsafe import Markup
     except ImportError as error:
-        raise ImportError("a report needs bokeh, jinja2 and matplotlib: pip install msmtfl[report].") from error
-    script = _asset("script.js")
-    hashes = " ".join(f"'sha256-{_digest(text)}'" for text in (library, script))
-    policy = f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+        raise ImportError('a report needs bokeh, jinja2 and matplotlib: pip install "msmtfl[report]".') from error
+    from markupsafe import Markup
+
+    from .. import __version__
+
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["short"] = short
-    template = environment.from_string(_asset("template.html"))
-    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
-    for sign in "<>&":  # no end of the element, no comment in it
+    script, style = _asset("script.js"), _asset("style.css")
+    text = json.dumps({"charts": drawn}, allow_nan=False, separators=(",", ":"))
+    for sign in "<>&":  # no end of the element in it, and no comment
         text = text.replace(sign, f"\\u{ord(sign):04x}")
-    whole = {"library": Markup(library), "script": Markup(script), "style": Markup(_asset("style.css"))}
-    return template.render(**content, **whole, data=Markup(text), policy=policy)
+    return environment.from_string(_asset("template.html")).render(
+        **content,
+        version=__version__,
+        print_rows=PRINT_ROWS,
+        policy=" ".join([POLICY, *(f"'sha256-{_digest(part)}'" for part in (library, script))]),
+        data=Markup(text),
+        library=Markup(library),
+        script=Markup(script),
+        style=Markup(style),
+    )
 
 
 def _asset(name: str) -> str:
@@ -85,111 +87,104 @@ def _asset(name: str) -> str:
 
 
 def _digest(text: str) -> str:
+    """What the page's policy knows a script by: no other script runs, whatever finds its way into the page."""
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 # ------------------------------------------------------------------ a model
 
 
-def _describe_model(content: dict[str, Any], facts: ModelFacts) -> list[Illustration]:
-    """Fills in what the template says of a model; returns the charts."""
-    coefficients, gain, surface = _coefficients(facts), _gain(facts), _surface(facts)
-    content |= {
-        "name_of_model": type(facts.model).__name__,
-        "shares": _shares(facts),
-        "shares_said": sentences.shares(facts),
-        "frames": len(facts.frames),
-        "map": coefficients,
-        "surface": surface,
-        "gain": gain,
+def _of_model(facts: ModelFacts) -> dict[str, Any]:
+    """What the template says of a model."""
+    return {
+        "model_name": type(facts.model).__name__,
+        "known_as": sentences.KNOWN_AS.get(facts.kind, ""),
+        "formula": sentences.FORMULAS.get(facts.kind, ""),
+        "choice": sentences.choice(facts),
+        "strengths": sentences.strengths(facts),
+        "shares": sentences.shares(facts),
+        "shares_bar": _shares_bar(facts),
         "prediction": sentences.prediction(facts),
-        "sharing_gain": sentences.gain(facts),
+        "gain": sentences.gain(facts),
         "proof": sentences.proof(facts),
         "within": sentences.within(facts),
         "certificate": sentences.certificate(facts.model.certificate_) if facts.stages else [],
-        "tasks": facts.tasks_table(),
-        "gains": facts.gain_table(),
-        "features": facts.features_table(),
-        "stages": facts.stages_table(),
-        "parameters": facts.parameters_table(),
-        "values": facts.values_table(),
-        "snippet": facts.snippet(),
+        "coefficient_map": _coefficient_map(facts),
+        "gains_chart": _gains_chart(facts),
+        "surface": _surface(facts),
+        "features": model_tables.features_table(facts),
+        "tasks": model_tables.tasks_table(facts),
+        "gains": model_tables.gains_table(facts),
+        "stages": model_tables.stages_table(facts),
+        "parameters": model_tables.parameters_table(facts),
+        "values": model_tables.values_table(facts),
     }
-    return [one for one in (coefficients, gain, surface) if one is not None]
 
 
-def _shares(facts: ModelFacts) -> list[dict[str, Any]]:
-    """The bar of the summary."""
+def _shares_bar(facts: ModelFacts) -> list[tuple[str, int, str]]:
+    """Class, number of features, words."""
     said = {"all": f"used by {every(facts.m)} tasks", "some": "by some", "one": "by one only", "unused": "unused"}
     if facts.m == 1:
         said["one"] = "used"
-    return [{"name": name, "count": f"{n:,}", "said": said[name], "n": n} for name, n in facts.sharing.counts.items()]
+    return [(name, n, said[name]) for name, n in facts.sharing.counts.items() if n]
 
 
-def _coefficients(facts: ModelFacts) -> Illustration | None:
-    if not facts.ever_used.size:
+def _coefficient_map(facts: ModelFacts) -> Illustration | None:
+    used = facts.ever_used.size
+    if not used:
         return None
-    rows = min(NAMED, facts.d)
-    drawn, _ = picture(
-        lambda axes: CoefficientMapDisplay.from_estimator(
-            facts.model, scale="row" if facts.model.standardize else None, ax=axes[0, 0]
-        ),
-        f"Coefficients of {counted(facts.d, 'feature')} in {counted(facts.m, 'task')}, as colours. The table of features "
-        "holds the numbers.",
-        float(np.clip(3.4 + 0.4 * facts.m, 5.0, 9.0)),
-        1.4 + 0.19 * rows,
+    rows = min(NAMED, used)
+    alt = (
+        f"Coefficients of features in {counted(facts.m, 'task')}, as colours. The table of features holds the numbers."
     )
-    chart = charts.coefficient_map(facts)
-    left, notes = chart.pop("left_out"), []
-    if left["features"]:
+    size = float(np.clip(3.4 + 0.4 * facts.m, 5.0, 9.0)), 1.4 + 0.19 * rows
+    scale = "row" if facts.model.standardize else None
+    drawn, _ = picture(
+        lambda axes: CoefficientMapDisplay.from_estimator(facts.model, scale=scale, ax=axes[0, 0]), alt, *size
+    )
+    chart, notes = charts.coefficient_map(facts), []
+    p, m = len(chart["rows"]), len(chart["columns"])
+    if p < used:
         notes.append(
-            f"The {len(chart['rows']):,} strongest of {counted(facts.d, 'feature')} are shown; all are in "
-            "model.coef_ and sharing_map(model).to_frame()."
+            f"The {p:,} strongest of {counted(facts.d, 'feature')} are shown; all are in model.coef_ and "
+            "sharing_map(model).to_frame()."
         )
-    if left["unused"]:
-        notes.append(f"Left out: {counted(left['unused'], 'feature')} that no task uses in any stage.")
-    if left["tasks"]:
-        notes.append(f"The {len(chart['columns']):,} tasks with the most rows are shown, of {facts.m:,}.")
-    if rows < facts.d:
-        notes.append(f"Print shows at most {rows}.")
-    caption = "Blue: the target rises with the feature; orange: it falls. Blank cells are exactly 0."
+    if used < facts.d:
+        notes.append(f"Left out: {counted(facts.d - used, 'feature')} that no task uses in any stage.")
+    if m < facts.m:
+        notes.append(f"The {m:,} tasks with the most rows are shown, of {facts.m:,}.")
+    if rows < p:
+        notes.append(f"In print, and where scripts do not run, at most {rows} features are shown.")
+    caption = "Blue: the target rises with the feature; orange: it falls. Blank cells (in print: grey) are exactly 0."
     return Illustration("map", chart, drawn, caption, notes)
 
 
 def _surface(facts: ModelFacts) -> Illustration | None:
-    if facts.grid is None:
+    grid = facts.grid
+    if grid is None:
         return None
-    grid, levels = facts.grid, len(facts.grid.levels)
-    k, l = grid.chosen
-    where = f"{symbol(grid.strength)} = {number(grid.lams[k, l])}"
+    at, levels = tuple(grid.chosen), len(grid.levels)
+    where = f"{symbol(grid.strength)} = {number(grid.lams[at])}"
     if levels > 1:
-        where += f" and {symbol(grid.level_name)} = {grid.levels[l]}"
-    measured = f"{grid.measure} {number(grid.values[k, l])}"
-    drawn, display = picture(
-        lambda axes: SurfaceDisplay(grid).plot(axes[0, 0]),
-        f"{grid.measure} over the grid of candidates; the one chosen has {where} and {measured}.",
-        7.5,
-        3.6 if levels == 1 else 1.9 + 0.4 * levels,
-    )
+        where += f" and {symbol(grid.level_name)} = {grid.levels[at[1]]}"
+    measured = f"{grid.measure} {number(grid.values[at])}"
+    alt = f"{grid.measure} over the grid of candidates; the one chosen has {where} and {measured}."
+    tall = 3.6 if levels == 1 else 1.9 + 0.4 * levels
+    drawn, display = picture(lambda axes: SurfaceDisplay(grid).plot(axes[0, 0]), alt, 7.5, tall)
     caption = f"Star: the choice, {where}, with {measured}."
     if grid.within is not None:
-        caption += " Whiskers: one standard error." if levels == 1 else " Dots: within one standard error of the best."
+        caption += " Whiskers: one standard error." if levels == 1 else " Dots (in print: boxes): within one standard error of the best."
     return Illustration("surface", charts.surface_chart(display), drawn, caption)
 
 
-def _gain(facts: ModelFacts) -> Illustration | None:
+def _gains_chart(facts: ModelFacts) -> Illustration | None:
     if facts.gain is None or facts.is_lasso:
         return None
+    alt = "Held-out error of each task less that of independent lassos; the table below holds the numbers."
     drawn, display = picture(
-        lambda axes: GainDisplay.from_estimator(facts.model, ax=axes[0, 0]),
-        "Held-out error of each task less that of independent lassos; the table below holds the numbers.",
-        7.0,
-        _tall(facts.m),
+        lambda axes: GainDisplay.from_estimator(facts.model, ax=axes[0, 0]), alt, 7.0, _tall(facts.m)
     )
-    caption = (
-        "Held-out nMSE less that of the best independent lassos, with 95 % intervals over folds. Blue: sharing clearly helps "
-        "the task; orange: it clearly hurts; grey: not clear."
-    )
+    caption = f"Held-out nMSE less that of the best independent lassos, 95 % intervals over folds. {COLOURS}"
     return Illustration("gains", charts.gain_chart(display), drawn, caption)
 
 
@@ -201,55 +196,43 @@ def _tall(names: int) -> float:
 # ------------------------------------------------------------------ a comparison
 
 
-def _describe_comparison(content: dict[str, Any], result: Comparison) -> list[Illustration]:
-    tall = max(len(result.models), min(len(result.tasks), 14))
-    drawn, _ = picture(
-        lambda axes: result.plot(axes=axes),
-        "Held-out error of each model; the table below holds the numbers.",
-        10.0,
-        1.6 + 0.3 * tall,
-        columns=2,
-    )
-    said = f"Each model's nMSE less that of {result.reference}, on the same rows, ± 2 standard errors."
-    models = Illustration("models", charts.models_chart(result), drawn, said)
+def _of_comparison(result: Comparison) -> dict[str, Any]:
+    """What the template says of a comparison."""
+    tall = 1.6 + 0.3 * max(len(result.models), min(len(result.tasks), 14))
+    alt = "Held-out error of each model, and what each task gains; the tables below hold the numbers."
+    drawn, _ = picture(lambda axes: result.plot(axes=axes), alt, 10.0, tall, columns=2)
+    said = f"Each model's nMSE less that of {result.reference}, on the same rows, ± 2 standard errors. {COLOURS}"
+    by_model = Illustration("models", charts.models_chart(result), drawn, said)
+    alt = "What each task gains by the best model; the table below holds the numbers."
     drawn, display = picture(
-        lambda axes: GainDisplay.from_comparison(result, ax=axes[0, 0]),
-        "What each task gains by the best model; the table below holds the numbers.",
-        7.0,
-        _tall(len(result.tasks)),
+        lambda axes: GainDisplay.from_comparison(result, ax=axes[0, 0]), alt, 7.0, _tall(len(result.tasks))
     )
-    said = f"nMSE of {display.model} less that of {display.reference}, 95 % intervals. Blue: clearly better; orange: clearly worse; grey: not clear."
-    tasks = Illustration("contest-tasks", charts.gain_chart(display), drawn, said)
-    content |= {
-        "contest": models,
-        "contest_tasks": tasks,
+    said = f"nMSE of {display.model} less that of {display.reference}, 95 % intervals. {COLOURS}"
+    return {
+        "models_chart": by_model,
+        "rival_chart": Illustration("rival", charts.gain_chart(display), drawn, said),
         "models": contest.models_table(result),
         "by_task": contest.by_task_table(result),
     }
-    content.setdefault("snippet", contest.SNIPPET)
-    return [models, tasks]
 
 
 # ------------------------------------------------------------------ around it
 
 
 def _title(facts: ModelFacts | None, comparison: Comparison | None) -> str:
-    if facts is None:
-        assert comparison is not None
-        return f"Did sharing help {counted(len(comparison.tasks), 'task')}?"
-    return f"What {counted(facts.m, 'task')} share" if facts.m > 1 else "A sparse linear model"
+    if facts is not None:
+        return f"What {counted(facts.m, 'task')} share" if facts.m > 1 else "A sparse linear model"
+    assert comparison is not None
+    return f"Did sharing help {counted(len(comparison.tasks), 'task')}?"
 
 
 def _byline(facts: ModelFacts | None, comparison: Comparison | None) -> list[str]:
-    today = f"{datetime.now(UTC):%-d %B %Y}"
+    now = datetime.now(UTC)
+    today = f"{now.day} {now:%B %Y}"
     if facts is not None:
-        return [
-            type(facts.model).__name__,
-            counted(facts.m, "task"),
-            counted(facts.n_rows, "row"),
-            counted(facts.d, "feature"),
-            today,
-        ]
+        n = int(facts.n_samples.sum())
+        size = [counted(facts.m, "task"), counted(n, "row"), counted(facts.d, "feature")]
+        return [type(facts.model).__name__, *size, today]
     assert comparison is not None
     return [counted(len(comparison.models), "model"), counted(len(comparison.tasks), "task"), today]
 
@@ -257,7 +240,7 @@ def _byline(facts: ModelFacts | None, comparison: Comparison | None) -> list[str
 def _sections(content: dict[str, Any]) -> list[tuple[str, str]]:
     """Anchors and headings for the table of contents."""
     facts = content["facts"]
-    every = [
+    every_one = [
         ("summary", "Summary", facts),
         ("coefficients", "Coefficients", facts),
         ("features", "Features", facts),
@@ -269,24 +252,4 @@ def _sections(content: dict[str, Any]) -> list[tuple[str, str]]:
         ("settings", "Parameters" if facts else "Versions", True),
         ("reproduce", "Reproduce", True),
     ]
-    return [(anchor, text) for anchor, text, there in every if there]
-
-
-def _versions_table(facts: ModelFacts | None, own: str) -> Table:
-    import bokeh
-
-    rows = [
-        ("msmtfl", own),
-        ("Python", platform.python_version()),
-        ("numpy", np.__version__),
-        ("scipy", scipy.__version__),
-        ("scikit-learn", sklearn.__version__),
-        ("bokeh", bokeh.__version__),
-    ]
-    origin = getattr(facts.model, "provenance_", None) if facts else None
-    if origin:
-        rows = [(f"report: {name}", version) for name, version in rows]
-        rows += [(f"fit: {name}", str(version)) for name, version in dict(origin.get("versions") or {}).items()]
-        rows.append(("model saved", str(origin.get("saved"))))
-    cells = [(Cell(name), Cell(version)) for name, version in rows]
-    return Table("versions", "Versions", [Column("Software"), Column("Version")], cells, len(cells))
+    return [(anchor, text) for anchor, text, there in every_one if there]

@@ -29,8 +29,9 @@ def picture(draw: Callable[[Any], Any], alt: str, width: float, height: float, c
     pyplot()
     import matplotlib
 
+    style: Any = {**TEXT, "svg.fonttype": "none"}
     # text stays text, in the reader's fonts: matplotlib's may lack letters of names, which it warns of
-    with matplotlib.rc_context({**TEXT, "svg.fonttype": "none"}), warnings.catch_warnings():
+    with matplotlib.rc_context(style), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from")
         figure, axes = new_figure(1, columns, width, height)
         result = draw(axes)

@@ -1,4 +1,4 @@
-"""The summary in words."""
+"""What the report says in sentences."""
 
 from __future__ import annotations
 
@@ -7,8 +7,39 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..certificates import CRITICAL, Certificate
-from .facts import ModelFacts
+from ..cross_validation import CRITERIA
+from .facts import STRENGTHS, ModelFacts
 from .words import counted, every, listed, number, percent, task
+
+KNOWN_AS = {
+    "MSMTFL": "multi-stage multi-task feature learning",
+    "LassoMTL": "independent lassos, one per task",
+    "L12MTL": "L1,2: the group lasso over tasks",
+    "DirtyMTL": "the dirty model: shared plus task-specific coefficients",
+}
+LOSS = "minimise  Σᵢ 1/(m nᵢ) ‖Xᵢ wᵢ − yᵢ‖²  +  "
+FORMULAS = {
+    "MSMTFL": LOSS + "λ Σⱼ min(‖wʲ‖₁, θ)",
+    "LassoMTL": LOSS + "λ Σⱼ ‖wʲ‖₁",
+    "L12MTL": LOSS + "λ Σⱼ min(‖wʲ‖₂, θ)",
+    "DirtyMTL": LOSS + "λ_s Σ |sⱼᵢ|  +  λ_b Σⱼ maxᵢ |bⱼᵢ|,   w = s + b",
+}
+
+
+def choice(facts: ModelFacts) -> str:
+    """How the parameters came about."""
+    if not facts.searched:
+        return "The parameters were given, or are the defaults for these data"
+    model, points = facts.model, len(next(iter(facts.model.cv_results_.values())))
+    what = {"MSMTFL": "λ and θ", "DirtyMTL": "λ_s and λ_b"}.get(facts.kind, "λ")
+    if model.selection in CRITERIA:
+        return f"{model.selection.upper()} chose {what} from {counted(points, 'candidate')}, without folds"
+    rule = ": the simplest model within one standard error of the best" if model.selection == "1se" else ""
+    return f"Cross-validation in {model.n_splits_} folds chose {what} from {counted(points, 'candidate')}{rule}"
+
+
+def strengths(facts: ModelFacts) -> list[str]:
+    return [f"{STRENGTHS[key]} = {number(value, 4)}" for key, value in facts.strengths.items()]
 
 
 def shares(facts: ModelFacts) -> tuple[str, str, str]:
@@ -45,8 +76,8 @@ def prediction(facts: ModelFacts) -> str:
         return "The targets of all tasks are constant."
     if facts.m > 1:
         best = int(np.nanargmin(errors.nmse))
-        tasks = facts.model.tasks_
-        said += f": from {number(errors.nmse[best])} in {task(tasks[best])} to {number(errors.nmse[worst])} in {task(tasks[worst])}"
+        ends = [f"{number(errors.nmse[i])} in {task(facts.model.tasks_[i])}" for i in (best, worst)]
+        said += f": from {ends[0]} to {ends[1]}"
     poor = int((errors.nmse >= 1).sum())
     if poor:
         said += f". In {counted(poor, 'task')} it is no better than the mean"
@@ -87,16 +118,12 @@ def proof(facts: ModelFacts) -> str:
         first = f"The last stage is proven optimal (relative duality gap {number(found.dual_gap, 2)})"
         critical = "a critical point" if found.critical <= CRITICAL else "not a critical point"
         first += f", and the result is {critical} of the non-convex objective"
-    only = "It is the only solution" if found.convex else "The solution of every stage is the only one"
     if found.unique:
-        return f"{first}. {only}."
+        return f"{first}. {'It is the only solution' if found.convex else 'The solution of every stage is the only one'}."
+    doubt = "That there is no other solution" if found.convex else "That no stage has another solution"
     tasks = [task(label) for label in found.ambiguous]
-    where = (
-        f" in {listed(tasks, 3)}, where features can stand in for each other"
-        if tasks
-        else ": an earlier stage has others"
-    )
-    return f"{first}. {only.replace(' is ', ' may not be ')}{where}."
+    where = f" in {listed(tasks, 3)}, where features can stand in for each other" if tasks else ""
+    return f"{first}. {doubt} is not certified{where}."
 
 
 def within(facts: ModelFacts) -> str:

@@ -1,12 +1,12 @@
-"""Tables as the page shows them: cells with what they say and what they are sorted by."""
+"""Tables as the page shows them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from .words import ABSENT, number
+from .words import number
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,7 @@ class Cell:
 @dataclass(frozen=True)
 class Column:
     head: str
+    cells: Sequence[Cell]
     numeric: bool = False
     hint: str = ""
     wraps: bool = False
@@ -27,31 +28,31 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """The first cell of a row names the row. `total` is how many rows there are in all, `rest` says which are shown.
+    """The first column names the rows.
 
-    `kinds` are the values of the second column, if rows can be chosen by them.
+    `total` is how many rows there are, shown or not, and `rest` says which are shown; `kinds` are the values of the second
+    column, if rows can be chosen by them.
     """
 
     name: str
     caption: str
     columns: Sequence[Column]
-    rows: Sequence[Sequence[Cell]]
     total: int
     rest: str = ""
-    kinds: Sequence[str] = ()
+    kinds: Sequence[str] = field(default=())
+
+    @property
+    def rows(self) -> list[tuple[Cell, ...]]:
+        return list(zip(*(column.cells for column in self.columns), strict=True))
 
 
-def figures(values: Iterable[float], digits: int = 3) -> list[Cell]:
-    return [Cell(number(value, digits), float(value)) for value in values]
+def texts(head: str, values: Iterable[Any], hint: str = "", wraps: bool = False) -> Column:
+    return Column(head, [Cell(str(value)) for value in values], hint=hint, wraps=wraps)
 
 
-def counts(values: Iterable[Any]) -> list[Cell]:
-    return [Cell(f"{int(value):,}", int(value)) for value in values]
+def counts(head: str, values: Iterable[Any], hint: str = "") -> Column:
+    return Column(head, [Cell(f"{int(value):,}", int(value)) for value in values], True, hint)
 
 
-def texts(values: Iterable[Any]) -> list[Cell]:
-    return [Cell(str(value) or ABSENT) for value in values]
-
-
-def columns_to_rows(columns: Iterable[Sequence[Cell]]) -> list[tuple[Cell, ...]]:
-    return list(zip(*columns, strict=True))
+def figures(head: str, values: Iterable[Any], hint: str = "", digits: int = 3) -> Column:
+    return Column(head, [Cell(number(value, digits), float(value)) for value in values], True, hint)

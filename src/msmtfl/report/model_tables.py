@@ -1,0 +1,171 @@
+"""The tables of a fitted model."""
+
+from __future__ import annotations
+
+import platform
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+
+from ..designs import Ints
+from .facts import ModelFacts, largest
+from .tabular import Cell, Column, Table, counts, figures, texts
+from .words import every, listed, percent
+
+MOST_ROWS = 1000
+MOST_COLUMNS = 12  # tasks up to which the table of features has a column for each
+MOST_ROWS_SHOWN = "those with the most rows are shown"
+VALUES = {
+    "lam_": "λ used",
+    "theta_": "θ used",
+    "lam_s_": "λ_s used",
+    "lam_b_": "λ_b used",
+    "lam_max_": "λ from which on all is 0",
+    "objective_": "objective",
+    "dual_gap_": "relative duality gap",
+    "n_stages_": "stages",
+    "n_iter_": "rounds of the solver",
+    "best_score_": "mean score of the choice",
+}
+
+
+def tasks_table(facts: ModelFacts) -> Table:
+    model, place = facts.model, _tasks_shown(facts)
+    columns = [
+        texts("Task", model.tasks_[place]),
+        counts("Rows", facts.n_samples[place]),
+        figures("Target mean", np.asarray(model.target_mean_)[place]),
+        figures("Target s.d.", np.asarray(model.target_sd_)[place]),
+        counts("Features used", facts.sharing.support.sum(axis=1)[place], "with a coefficient other than 0"),
+    ]
+    if facts.errors is not None:
+        root = "root of the mean squared error of rows held out, in the target's units"
+        share = "mean squared error over the target's variance: 0 is perfect, 1 is no better than the mean"
+        columns.append(figures("Held-out error", np.sqrt(facts.errors.mse[place]), root))
+        columns.append(figures("nMSE", facts.errors.nmse[place], share))
+    return Table("tasks", "The tasks", columns, facts.m, MOST_ROWS_SHOWN)
+
+
+def gains_table(facts: ModelFacts) -> Table | None:
+    if facts.gain is None or facts.errors is None or facts.is_lasso:
+        return None
+    place = _tasks_shown(facts)
+    change, reach, nmse = facts.gain[0][place], facts.gain[1][place], facts.errors.nmse[place]
+    base = nmse - change
+    share = np.divide(-change, base, out=np.full(len(base), np.nan), where=base > 0)
+    verdict = np.where(change < -reach, "gains", np.where(change > reach, "loses", "not clear"))
+    columns = [
+        texts("Task", facts.model.tasks_[place]),
+        figures("nMSE", nmse, "mean squared error of rows held out over the target's variance"),
+        figures("nMSE of lasso", base, "of one lasso per task, on the same rows"),
+        figures("Difference", change, "below 0: sharing helps", 2),
+        figures("± 95 %", reach, "how far the interval of the difference reaches", 2),
+        Column("Gain", [Cell(percent(x), float(x)) for x in share], True, "share of the lasso's error that is saved"),
+        texts("Verdict", verdict, "clear where the 95 % interval excludes 0"),
+    ]
+    return Table("gains", "What sharing gained, by task", columns, facts.m, MOST_ROWS_SHOWN)
+
+
+def features_table(facts: ModelFacts) -> Table:
+    found, model, kinds = facts.sharing, facts.model, []
+    place = largest(found.order, found.row_norms, MOST_ROWS)
+    columns = [texts("Feature", found.features[place])]
+    if facts.m > 1:
+        said = {"all": every(facts.m), "some": "some", "one": "one", "unused": "none"}
+        shared = [said[name] for name in found.classes[place]]
+        kinds = list(dict.fromkeys(shared))
+        users = [Cell(_users(facts, j), int(found.n_tasks[j])) for j in place]
+        columns += [texts("Shared by", shared), Column("Used by", users, wraps=True)]
+    columns.append(figures("Row norm", found.row_norms[place], "how much it counts over all tasks"))
+    if found.freed is not None:
+        freed = ["freed" if free else "no" for free in found.freed[place]]
+        columns.append(texts("Freed", freed, "the cap freed it: its coefficients are not shrunk"))
+    for key, head in (("coef_shared_", "Shared part"), ("coef_specific_", "Specific part")):
+        if hasattr(model, key):
+            part = np.abs(np.atleast_2d(getattr(model, key))[:, place]).max(axis=0)
+            columns.append(figures(head, part, "the largest over tasks, in size"))
+    W = facts.coef[:, place]
+    if facts.m == 1:
+        columns.append(figures("Coefficient", W[0]))
+    elif facts.m <= MOST_COLUMNS:
+        columns += [figures(str(label), w, "coefficient") for label, w in zip(model.tasks_, W, strict=True)]
+    else:
+        columns.append(figures("Lowest", W.min(axis=0), "smallest coefficient over tasks"))
+        columns.append(figures("Highest", W.max(axis=0), "largest coefficient over tasks"))
+    return Table("features", "The features", columns, facts.d, "the strongest are shown", kinds)
+
+
+def _users(facts: ModelFacts, j: int) -> str:
+    """The tasks that use a feature, by name if they are few."""
+    used = facts.sharing.support[:, j]
+    n, labels = int(used.sum()), facts.sharing.tasks
+    if n in (0, facts.m):
+        return every(facts.m) if n else "none"
+    if n <= 3:
+        return listed(labels[used])
+    return f"all but {listed(labels[~used])}" if facts.m - n <= 2 else f"{n} of {facts.m}"
+
+
+def _tasks_shown(facts: ModelFacts) -> Ints:
+    return largest(np.arange(facts.m), facts.n_samples, MOST_ROWS)
+
+
+def stages_table(facts: ModelFacts) -> Table:
+    stages = facts.stages
+    columns = [
+        Column("Stage", [Cell(str(s.stage), s.stage) for s in stages]),
+        counts("Capped rows", (len(s.free_rows) for s in stages), "features that the stage left un-penalised"),
+        counts("Features in use", (s.coef.any(axis=0).sum() for s in stages)),
+        counts("Coefficients", (np.count_nonzero(s.coef) for s in stages), "that are not 0"),
+        figures("Objective", (s.objective for s in stages), digits=6),
+        figures("Duality gap", (s.dual_gap for s in stages), "relative: how far from optimal the stage is at most", 2),
+        figures("Violation", (s.kkt for s in stages), "of the optimality conditions, as a correlation", 2),
+        texts("Unique", ("yes" if s.unique else "not certified" for s in stages)),
+        figures("Seconds", (s.seconds for s in stages), digits=2),
+    ]
+    return Table("stages", "The stages", columns, len(stages))
+
+
+def parameters_table(facts: ModelFacts) -> Table:
+    given, usual = facts.model.get_params(deep=False), type(facts.model)().get_params(deep=False)
+    values = {name: _short(value) for name, value in given.items()}
+    marks = ["" if text == _short(usual[name]) else "set" for name, text in values.items()]
+    columns = [
+        texts("Parameter", values),
+        texts("Value", values.values(), wraps=True),
+        texts("Set", marks, "differs from the default"),
+    ]
+    return Table("parameters", f"Parameters of {type(facts.model).__name__}", columns, len(values))
+
+
+def _short(value: Any, longest: int = 80) -> str:
+    text = repr(value.item() if isinstance(value, np.generic) else value)
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def values_table(facts: ModelFacts) -> Table:
+    found = {text: float(getattr(facts.model, key)) for key, text in VALUES.items() if hasattr(facts.model, key)}
+    cells = [Cell(f"{value:.6g}".replace("-", "−", int(value < 0)), value) for value in found.values()]
+    return Table("values", "What came out", [texts("Quantity", found), Column("Value", cells, True)], len(found))
+
+
+def versions_table(model: Any) -> Table:
+    """What made the report, and what made the model if it comes from a file."""
+    from .. import __version__
+
+    now = {
+        "msmtfl": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+    }
+    columns = [texts("Software", [*now, "bokeh"]), texts("This report", [*now.values(), metadata.version("bokeh")])]
+    origin = getattr(model, "provenance_", None)
+    if origin:
+        then = dict(origin.get("versions") or {})
+        columns.append(texts("The fit", [then.get(name, "–") for name in [*now, "bokeh"]]))
+    return Table("versions", "Versions", columns, len(now) + 1)

@@ -1,0 +1,402 @@
+"""The HTML report: what it says is what the model holds, names are text, nothing is asked of the network."""
+
+import base64
+import dataclasses
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import Ridge
+
+from msmtfl import MSMTFL, MSMTFLCV, L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV, LassoMTL, LassoMTLCV, compare_models
+from msmtfl.baselines import PooledRidgeCV
+from msmtfl.model_files import load_model, save_model
+from msmtfl.sharing import sharing_map
+
+for needed in ("bokeh", "jinja2", "matplotlib"):
+    pytest.importorskip(needed)
+
+from msmtfl.report import charts, model_tables, report_html, write_report
+from msmtfl.report.page import _asset
+
+TASKS = np.array(["east", "north", "south"])
+EVIL = ["<script>alert(1)</script>", "</script><!-- <b>", "$$x$$", "a & b \"q\" 's'", "{{ 7 * 7 }}", "line\nbreak"]
+EVIL_TASKS = np.array(["</script><img src=x onerror=alert(1)>", "&lt;i&gt;", "\\(t\\)"])
+VOID = {"meta", "input", "img", "br"}
+
+
+def make_data(names=None, tasks=TASKS, n=30, d=6, seed=0):
+    rng = np.random.default_rng(seed)
+    X, task = rng.standard_normal((3 * n, d)), np.repeat(tasks, n)
+    y = 2 * X[:, 0] - X[:, 1] + np.where(task == tasks[1], X[:, 2], 0) + 0.5 * rng.standard_normal(3 * n)
+    return pd.DataFrame(X, columns=names or [f"x{j}" for j in range(d)]), y, task
+
+
+def fitted(model, **options):
+    X, y, task = make_data(**options)
+    return model.fit(X, y, task=task)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fitted(MSMTFLCV(lams=8, cv=3))
+
+
+@pytest.fixture(scope="module")
+def comparison():
+    X, y, task = make_data()
+    models = {"lasso": LassoMTL(0.05), "<b>strong</b>": LassoMTL(0.5)}
+    return compare_models(X, y, task=task, models=models, cv=3)
+
+
+@dataclasses.dataclass
+class Element:
+    tag: str
+    attributes: dict
+    text: str = ""
+
+
+class Page(HTMLParser):
+    """Elements in order, with all the text in them; tags must nest as they should."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.elements, self.open = [], []
+        self.feed(html)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag, attributes):
+        element = Element(tag, dict(attributes))
+        self.elements.append(element)
+        if tag not in VOID:
+            self.open.append(element)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop().tag == tag
+
+    def handle_data(self, data):
+        for element in self.open:
+            element.text += data
+
+    def all(self, *tags):
+        return [element for element in self.elements if element.tag in tags]
+
+    def by_id(self, name):
+        return next(element for element in self.elements if element.attributes.get("id") == name)
+
+    @property
+    def text(self):
+        return re.sub(r"\s+", " ", self.all("main")[0].text)
+
+    @property
+    def charts(self):
+        return json.loads(self.by_id("data").text)["charts"]
+
+    def table(self, name):
+        """Rows of a table: the texts of their cells."""
+        begin = self.elements.index(self.by_id(f"table-{name}"))
+        rows = []
+        for element in self.elements[begin + 1 :]:
+            if element.attributes.get("id", "").startswith("table-") or element.tag == "section":
+                break
+            if element.tag == "tr":
+                rows.append([])
+            elif element.tag in ("th", "td"):
+                rows[-1].append(element.text)
+        return rows[0], rows[1:]
+
+
+@pytest.fixture(scope="module")
+def page(model):
+    return Page(report_html(model, command="msmtfl fit data.csv --task hospital"))
+
+
+def near(text):
+    """A number as the page writes it."""
+    return float(text.replace("−", "-").replace(",", "").replace("–", "nan").replace("∞", "inf"))
+
+
+# ------------------------------------------------------------------ what it says
+
+
+def test_tasks_and_errors_are_the_models(model, page):
+    head, rows = page.table("tasks")
+    assert head == ["Task", "Rows", "Target mean", "Target s.d.", "Features used", "Held-out error", "nMSE"]
+    mse, weight = (model.cv_results_[name][model.best_index_] for name in ("test_mse", "test_weight"))
+    by_hand = np.average(mse, weights=weight, axis=0)
+    for i, row in enumerate(rows):
+        values = [near(text) for text in row[1:]]
+        used = np.count_nonzero(model.coef_[i])
+        expected = [30, model.target_mean_[i], model.target_sd_[i], used, by_hand[i] ** 0.5]
+        np.testing.assert_allclose(values, [*expected, by_hand[i] / model.target_sd_[i] ** 2], rtol=5e-3)
+    assert [row[0] for row in rows] == TASKS.tolist()
+
+
+def test_gains_are_measured_against_the_best_lasso_of_the_grid(model, page):
+    head, rows = page.table("gains")
+    lasso = np.flatnonzero(np.isinf(model.cv_results_["theta"]))
+    base = lasso[np.argmax(model.cv_results_["mean_test_score"][lasso])]
+    weight = model.cv_results_["test_weight"][base]
+    mse = np.average(model.cv_results_["test_mse"][base], weights=weight, axis=0)
+    given = [near(row[head.index("nMSE of lasso")]) for row in rows]
+    np.testing.assert_allclose(given, mse / model.target_sd_**2, rtol=5e-3)
+
+
+def test_features_table_is_the_sharing_map(model, page):
+    found = sharing_map(model)
+    head, rows = page.table("features")
+    assert [row[0] for row in rows] == found.features[found.order].tolist()
+    for row, j in zip(rows, found.order, strict=True):
+        cells = dict(zip(head, row, strict=True))
+        assert cells["Shared by"] == {"all": "all 3", "some": "some", "one": "one", "unused": "none"}[found.classes[j]]
+        assert cells["Freed"] == ("freed" if found.freed[j] else "no")
+        assert near(cells["Row norm"]) == pytest.approx(found.row_norms[j], rel=5e-3)
+        for i, label in enumerate(TASKS):
+            assert near(cells[label]) == pytest.approx(model.coef_[i, j], rel=5e-3, abs=1e-12)
+
+
+def test_map_holds_every_stage(model, page):
+    chart = page.charts["map"]
+    rows = [list(model.features_).index(name) for name in chart["rows"]]
+    assert len(chart["frames"]) == len(model.stages_)
+    for frame, stage in zip(chart["frames"], model.stages_, strict=True):
+        cells = np.frombuffer(base64.b64decode(frame["cells"]), dtype="<f4").reshape(len(rows), 3)[::-1]
+        np.testing.assert_allclose(np.nan_to_num(cells) * chart["scale"], stage.coef[:, rows].T, rtol=1e-6)
+        assert frame["free"] == len(stage.free_rows)
+        assert frame["entries"] == np.count_nonzero(stage.coef)
+        assert sorted(rows[k] for k in frame["freed"]) == sorted(stage.free_rows)
+
+
+def test_summary_counts_features_and_gives_errors(model, page):
+    n = sharing_map(model).counts
+    assert f"Of 6 features {n['all']} are used by all 3 tasks" in page.text
+    assert "On rows held out in 3 folds the squared error is" in page.text
+    assert "Compared with the best independent lassos on the same folds" in page.text
+    assert "is proven optimal" in page.text
+    assert "msmtfl fit data.csv --task hospital" in page.text
+
+
+def test_certificate_is_printed_line_by_line(model, page):
+    for line in str(model.certificate_).splitlines():
+        assert line.strip()[1:] in page.text
+    assert model.stopping_reason_ in page.text
+
+
+def test_snippet_gives_the_same_model_without_the_search(model, page):
+    X, y, task = make_data()
+    code = next(element.text for element in page.all("pre") if "from msmtfl" in element.text)
+    names: dict = {"X": X, "y": y, "labels": task}
+    exec(code, names)
+    np.testing.assert_allclose(names["model"].coef_, model.coef_, rtol=1e-12)
+    np.testing.assert_allclose(names["same"].coef_, model.coef_, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (MSMTFL(theta="adaptive"), "This fit held no rows out"),
+        (LassoMTL(), "Proven optimal: the objective is convex"),
+        (LassoMTLCV(lams=5, cv=3), "chose λ from 5 candidates"),
+        (L12MTL(), "MSMTFLCV measures it".replace("MSMTFL", "L12MTL")),
+        (L12MTLCV(lams=5, cv=3), "This fit alone cannot say what sharing gained"),
+        (DirtyMTL(standardize=True), "as if scaled to unit standard deviation"),
+        (DirtyMTLCV(lams=5, cv=3), "λ_s and λ_b"),
+        (MSMTFLCV(lams=5, selection="bic"), "BIC chose λ and θ"),
+        (MSMTFLCV(lams=5, cv=3, selection="1se"), "the simplest model within one standard error"),
+        (MSMTFLCV(lams=5, cv=3, scoring="r2"), "held-out r2"),
+        (MSMTFLCV(lams=5, cv=3, thetas=[np.inf]), "There nothing is shared"),
+        (MSMTFLCV(lams=1, cv=3, relax=True), "Relaxed: the coefficients are refitted"),
+        (MSMTFL(max_stages=1), "one stage, as asked"),
+        (LassoMTL(lam=1e6), "No feature is used: all coefficients are 0."),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_every_model_has_a_report(kind, said):
+    assert said in Page(report_html(fitted(kind))).text
+
+
+def test_one_task_and_one_table_for_all_tasks():
+    X, y, _ = make_data()
+    alone = Page(report_html(MSMTFLCV(lams=5, cv=3).fit(X, y)))
+    assert "are used" in alone.text
+    assert "by all" not in alone.text
+    assert "Coefficient" in alone.table("features")[0]
+    Y = np.stack([y, -y], axis=1)
+    Y[:5, 0] = np.nan
+    wide = Page(report_html(MSMTFLCV(lams=5, cv=3).fit(X, Y)))
+    assert "used by both tasks" in wide.text
+    assert [row[1] for row in wide.table("tasks")[1]] == ["85", "90"]
+
+
+def test_fit_that_is_not_unique_says_so():
+    X, y, task = make_data(d=4)
+    X["again"] = X["x0"]
+    text = Page(report_html(LassoMTL(lam=0.05).fit(X, y, task=task))).text
+    assert "is not certified in east, north and south" in text
+    assert "x0, again can be exchanged" in text
+
+
+def test_task_with_constant_target_has_no_relative_error():
+    X, y, task = make_data()
+    y[task == "north"] = 3.0
+    with pytest.warns(UserWarning, match="constant"):
+        model = MSMTFLCV(lams=5, cv=3).fit(X, y, task=task)
+    assert Page(report_html(model)).table("tasks")[1][1][-1] == "–"
+
+
+def test_model_from_a_file_has_the_same_report(model, page, tmp_path):
+    save_model(model, tmp_path / "model.msmtfl")
+    loaded = Page(report_html(load_model(tmp_path / "model.msmtfl")))
+    assert loaded.table("features") == page.table("features")
+    assert loaded.table("gains") == page.table("gains")
+    assert loaded.charts["map"]["frames"] == page.charts["map"]["frames"]
+    assert loaded.charts["surface"]["rows"] == page.charts["surface"]["rows"]
+    assert "The model was read from a file, saved 20" in loaded.text
+
+
+def test_comparison_alone_and_beside_a_model(model, comparison):
+    alone = Page(report_html(comparison))
+    head, rows = alone.table("models")
+    assert sorted(row[0] for row in rows) == ["<b>strong</b>", "lasso (reference)"]
+    np.testing.assert_allclose([near(row[head.index("nMSE")]) for row in rows], np.sort(comparison.nmse), rtol=5e-3)
+    assert comparison.verdict() in alone.text
+    assert len(alone.table("by-task")[1]) == 3
+    both = Page(report_html(model, comparison=comparison))
+    assert both.table("models") == (head, rows)
+    assert both.table("features")[1]
+
+
+# ------------------------------------------------------------------ what it is made of
+
+
+def test_names_with_markup_are_text():
+    evil = Page(report_html(fitted(MSMTFLCV(lams=5, cv=3), names=EVIL, tasks=EVIL_TASKS), title="<i>T</i>", command="<x>"))
+    plain = Page(report_html(fitted(MSMTFLCV(lams=5, cv=3)), title="T", command="x"))
+    count = lambda page: {tag: len(page.all(tag)) for tag in ("script", "img", "b", "i", "style", "svg")}  # noqa: E731
+    assert count(evil) == count(plain)
+    assert sorted(row[0] for row in evil.table("features")[1]) == sorted(EVIL)
+    assert sorted(row[0] for row in evil.table("tasks")[1]) == sorted(EVIL_TASKS)
+    assert set(evil.charts["map"]["rows"]) <= set(EVIL)
+    assert evil.charts["map"]["columns"] == sorted(EVIL_TASKS)
+    assert evil.by_id("data").text.count("<") == 0
+    assert "49" not in evil.all("h1")[0].text
+    assert evil.all("h1")[0].text == evil.all("title")[0].text == "<i>T</i>"
+    stills = [base64.b64decode(image.attributes["src"].partition(",")[2]).decode() for image in evil.all("img")]
+    assert all("<script" not in still for still in stills)
+
+
+def test_page_asks_nothing_of_the_network(page):
+    policy = page.all("meta")[1].attributes["content"]
+    assert policy.startswith("default-src 'none';")
+    scripts = [element.text for element in page.all("script") if "type" not in element.attributes]
+    digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in scripts]
+    assert re.findall(r"'sha256-(.*?)'", policy) == digests
+    assert "unsafe-inline" not in policy.split("script-src")[1]
+    addresses = [value for e in page.elements for name, value in e.attributes.items() if name in ("src", "href")]
+    assert all(value.startswith(("#", "data:image/svg+xml;base64,")) for value in addresses)
+    assert "url(" not in _asset("style.css")
+    assert not page.all("link", "iframe", "object")
+
+
+def test_page_is_accessible_by_its_structure(page):
+    levels = [int(element.tag[1]) for element in page.all("h1", "h2", "h3")]
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in zip(levels, levels[1:], strict=False))
+    assert {element.tag for element in page.elements} >= {"header", "nav", "main", "footer"}
+    assert page.all("html")[0].attributes["lang"] == "en"
+    assert all(image.attributes["alt"] for image in page.all("img"))
+    assert all(element.attributes["aria-label"] for element in page.elements if element.attributes.get("role") == "img")
+    assert all(head.attributes["scope"] in ("row", "col") for head in page.all("th"))
+    assert len(page.all("caption")) == len(page.all("table"))
+    assert len(page.all("label")) == len(page.all("input", "select"))
+    ids = [element.attributes["id"] for element in page.elements if "id" in element.attributes]
+    assert len(ids) == len(set(ids))
+    assert {link.attributes["href"][1:] for link in page.all("a")} <= set(ids)
+
+
+def luminance(colour):
+    parts = np.array([int(colour[k : k + 2], 16) for k in (1, 3, 5)]) / 255
+    return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722]
+
+
+@pytest.mark.parametrize("place", [0, 1], ids=["light", "dark"])
+def test_text_has_contrast(place):
+    colours = dict(re.findall(r"--(\w+): light-dark\((#\w+, #\w+)\)", _asset("style.css")))
+    value = {name: luminance(pair.split(", ")[place]) for name, pair in colours.items()}
+    for text in ("ink", "soft", "accent", "warm", "good"):
+        for ground in ("paper", "raised"):
+            low, high = sorted((value[text], value[ground]))
+            assert (high + 0.05) / (low + 0.05) >= 4.5, (text, ground)
+
+
+def test_long_tables_and_large_maps_are_thinned_with_a_note(monkeypatch):
+    monkeypatch.setattr(model_tables, "MOST_ROWS", 4)
+    monkeypatch.setattr(charts, "MAP_FEATURES", 3)
+    monkeypatch.setattr(charts, "MAP_TASKS", 2)
+    monkeypatch.setattr(model_tables, "MOST_COLUMNS", 2)
+    model = fitted(LassoMTL(lam=0.01))
+    page = Page(report_html(model))
+    strong = np.argsort(-model.row_norms_)
+    head, rows = page.table("features")
+    assert {row[0] for row in rows} == set(model.features_[strong[:4]])
+    assert "4 of 6 rows: the strongest are shown." in page.text
+    assert {"Lowest", "Highest"} <= set(head)
+    assert set(page.charts["map"]["rows"]) == set(model.features_[strong[:3]])
+    assert "The 3 strongest of 6 features are shown" in page.text
+    assert "The 2 tasks with the most rows are shown, of 3." in page.text
+
+
+def test_text_of_pictures_needs_no_font_of_matplotlibs():
+    names = ["漢字", "🚀", "é", "x3", "x4", "x5"]
+    page = Page(report_html(fitted(LassoMTL(lam=0.01), names=names)))
+    still = base64.b64decode(page.all("img")[0].attributes["src"].partition(",")[2]).decode()
+    assert all(name in still for name in names[:3])
+
+
+# ------------------------------------------------------------------ files and errors
+
+
+def test_file_is_written_whole_or_not_at_all(model, tmp_path):
+    path = tmp_path / "report.html"
+    write_report(model, path, title="First")
+    first = path.read_text(encoding="utf-8")
+    assert first.startswith("<!doctype html>")
+    with pytest.raises(TypeError, match="Ridge"):
+        write_report(Ridge(), path)
+    with pytest.raises(FileNotFoundError):
+        write_report(model, tmp_path / "absent" / "report.html")
+    assert path.read_text(encoding="utf-8") == first
+    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_what_has_no_report_is_refused(model, comparison):
+    with pytest.raises(NotFittedError):
+        report_html(MSMTFL())
+    with pytest.raises(TypeError, match="no coefficient to zero"):
+        report_html(fitted(PooledRidgeCV(cv=3)))
+    with pytest.raises(ValueError, match="leave comparison= out"):
+        report_html(comparison, comparison=comparison)
+    with pytest.raises(TypeError, match="what compare_models returns, not MSMTFLCV"):
+        report_html(model, comparison=model)
+
+
+@pytest.mark.parametrize("absent", ["bokeh", "jinja2", "matplotlib"])
+def test_absent_libraries_are_named(absent, model, monkeypatch):
+    for name in [name for name in sys.modules if name == absent or name.startswith(f"{absent}.")]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setitem(sys.modules, absent, None)
+    with pytest.raises(ImportError, match=f"{absent}.*pip install"):
+        report_html(model)
+
+
+def test_import_waits_for_bokeh_and_matplotlib():
+    code = "import sys, msmtfl.report; sys.exit(bool({'bokeh', 'jinja2', 'matplotlib'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
