@@ -135,6 +135,12 @@ def predicted(model, data, *options):
     return pd.read_csv(io.StringIO(text), dtype={"task": str, "id": str})
 
 
+def exact(source, *numbers):
+    """A CSV with all digits of its columns of numbers; the others are text."""
+    table = pd.read_csv(source, dtype=str)
+    return table.assign(**{name: [float(text) for text in table[name]] for name in numbers})
+
+
 def features_and_town(table, features=FEATURES):
     return table[[*features, "town"]]
 
@@ -246,7 +252,7 @@ def test_compare_and_surface_give_what_the_api_gives(data, tmp_path):
         np.testing.assert_allclose([float(row[name]) for row in rows], surface[name], rtol=1e-12)
     assert rows[1]["theta"] == "inf"
     text = done("surface", data, *GIVEN[:-2], "--lams", 3, "--theta-ratios", "2,inf")
-    np.testing.assert_array_equal(pd.read_csv(io.StringIO(text), float_precision="round_trip").lam, surface["lam"])
+    np.testing.assert_array_equal(exact(io.StringIO(text), "lam").lam, surface["lam"])
 
 
 def test_real_tables_give_what_the_api_gives(tmp_path):
@@ -312,7 +318,7 @@ def test_quiet_prints_nothing_but_errors(data, model, new, tmp_path):
 
 
 def test_predictions_keep_all_digits_in_every_format(model, new, tmp_path):
-    csv = pd.read_csv(io.StringIO(done("predict", model, new)), dtype={"task": str}, float_precision="round_trip")
+    csv = exact(io.StringIO(done("predict", model, new)), "prediction")
     for ending in (".csv", ".csv.gz", ".csv.bz2", ".csv.xz", ".json", ".json.gz", ".parquet", ".csv.zst"):
         out = tmp_path / f"p{ending}"
         assert done("predict", model, new, "--out", out) == ""
@@ -322,7 +328,7 @@ def test_predictions_keep_all_digits_in_every_format(model, new, tmp_path):
             found = pd.DataFrame(json.loads(gzip.decompress(out.read_bytes()) if ".gz" in ending else out.read_text()))
         else:
             source = io.BytesIO(pa.input_stream(out, compression="zstd").read()) if ".zst" in ending else out
-            found = pd.read_csv(source, dtype={"task": str}, float_precision="round_trip")
+            found = exact(source, "prediction")
         assert found.task.tolist() == csv.task.tolist()
         np.testing.assert_array_equal(found.prediction, csv.prediction)
     printed = json.loads(done("predict", model, new, "--json"))
@@ -336,9 +342,10 @@ def test_inspect_says_what_a_model_holds(model, tmp_path):
     told = json.loads(done("inspect", model, "--json"))
     assert told["provenance"]["user"]["columns"]["features"] == FEATURES
     done("inspect", model, "--quiet", "--coefficients", tmp_path / "c.csv", "--sql", tmp_path / "model.sql")
-    frame, fitted = pd.read_csv(tmp_path / "c.csv", float_precision="round_trip"), load_model(model)
+    coefficients = [f"coef[{town}]" for town in TOWNS]
+    frame = exact(tmp_path / "c.csv", *coefficients)
     assert frame.feature.tolist() == FEATURES
-    np.testing.assert_array_equal(frame[[f"coef[{town}]" for town in TOWNS]].to_numpy().T, fitted.coef_)
+    np.testing.assert_array_equal(frame[coefficients].to_numpy().T, load_model(model).coef_)
     assert (tmp_path / "model.sql").read_text().count("-- task") == len(TOWNS)
     done("inspect", model, "--quiet", "--coefficients", tmp_path / "c.parquet")
     assert pd.read_parquet(tmp_path / "c.parquet").feature.tolist() == FEATURES
@@ -382,10 +389,10 @@ def test_report_is_written_by_fit_and_from_a_model(data, model, tmp_path):
 
 
 LABELS = {  # as given, and what the model calls them
-    "ints": ([10, 1, 2], ["1", "2", "10"]),
-    "texts": (["x", "7", "007"], ["007", "7", "x"]),
-    "whole floats": ([10.0, 1.0, 2.0], ["1", "2", "10"]),
-    "floats": ([2.0, 1.0, 0.5], ["0.5", "1.0", "2.0"]),
+    "ints": ([10, 1, 2], [1, 2, 10]),
+    "texts": (["x", "10", "9", "007"], ["007", "10", "9", "x"]),
+    "whole floats": ([10.0, 1.0, 2.0], [1, 2, 10]),
+    "floats": ([10.0, 2.0, 0.5], [0.5, 2.0, 10.0]),
     "booleans": ([True, False], ["False", "True"]),
 }
 
@@ -796,13 +803,12 @@ def test_short_rows_are_missing_values(tmp_path):
         ("--group", "patients", "Did you mean 'patient'?"),
         ("--id", "identity", "Columns: 'f0'"),
         ("--exclude", "color", "Did you mean 'colour'?"),
-        ("--features", "f0,f9", "Did you mean 'f"),
+        ("--features", "f0,f9", "Columns: 'f0'"),
     ],
 )
 def test_absent_columns_are_named_with_a_guess(option, name, hint, data):
     said = ["data.csv", f"{option}: there is no column '{name.split(',')[-1]}'"]
-    message = refused("fit", data, *ROLES, option, name, said=said)
-    assert option == "--target" or hint in message
+    refused("fit", data, *ROLES, option, name, said=[*said, hint])
 
 
 def test_one_column_has_one_role(data):
@@ -1011,15 +1017,14 @@ def command(*arguments):
 def test_pipes_and_a_full_disk_in_a_shell(data, model, tmp_path):
     """Results go to stdout, messages to stderr; a reader that leaves is no error to speak of."""
     big = written(pd.concat([TABLE] * 200), tmp_path / "big.csv")
-    for unbuffered in ("", "1"):
-        environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
-        with subprocess.Popen(
-            command("predict", model, big), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
-        ) as running:
-            assert running.stdout.readline() == b"task,prediction\n"
-            running.stdout.close()
-            assert running.stderr.read() == b""
-        assert running.returncode == 1
+    environment = os.environ | {"PYTHONUNBUFFERED": "1"}  # as in containers: Python then takes a part written for all
+    with subprocess.Popen(
+        command("predict", model, big), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+    ) as running:
+        assert running.stdout.readline() == b"task,prediction\n"
+        running.stdout.close()
+        assert running.stderr.read() == b""
+    assert running.returncode == 1
     if Path("/dev/full").exists():
         with open("/dev/full", "wb") as full:
             failed = subprocess.run(command("predict", model, data), stdout=full, stderr=subprocess.PIPE, check=False)
@@ -1041,9 +1046,8 @@ def test_fit_in_a_shell_writes_down_the_command(data, tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-@pytest.mark.parametrize("fitting", [False, True], ids=["reading", "fitting"])
-def test_interrupt_leaves_nothing_behind(fitting, tmp_path):
-    """The data come through a named pipe, so that we know when the command is at work."""
+def test_interrupt_leaves_nothing_behind(tmp_path):
+    """The data come through a named pipe, so that we know when the command is at work: it takes long to fit them."""
     pipe, out = tmp_path / "pipe", tmp_path / "m.msmtfl"
     os.mkfifo(pipe)
     out.write_text("before")
@@ -1053,10 +1057,8 @@ def test_interrupt_leaves_nothing_behind(fitting, tmp_path):
     arguments = ("fit", pipe, *ROLES, "--model", "dirty", "--out", out)
     with subprocess.Popen(command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         with open(pipe, "wb") as end:
-            if fitting:
-                end.write(text.encode())
-        if fitting:
-            time.sleep(1.0)
+            end.write(text.encode())
+        time.sleep(0.7)
         running.send_signal(signal.SIGINT)
         printed, said = running.communicate(timeout=60)
     assert running.returncode == 130

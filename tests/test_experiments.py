@@ -318,7 +318,10 @@ def test_an_interrupted_command_says_that_it_can_go_on_and_leaves_whole_files(tm
     while len(parts_of(folder)) < 3 and process.poll() is None and time.monotonic() < until:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    try:
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 130, err
     assert "Stopped" in err
     assert "same command" in err
@@ -1026,7 +1029,7 @@ def test_an_unknown_experiment_is_answered_with_the_known_ones(command):
 
 @pytest.mark.parametrize("option", ["--data", "--adni"])
 def test_data_that_are_not_there_are_refused_before_any_work(option, command, tmp_path):
-    status, out, err = command("all", option, tmp_path / "absent", "--out", tmp_path / "out")
+    status, out, err = command("figure1", option, tmp_path / "absent", "--out", tmp_path / "out", "--jobs", 1)
     assert (status, out) == (2, "")
     assert "does not exist" in plain(err)
     assert not (tmp_path / "out").exists()

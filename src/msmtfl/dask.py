@@ -264,7 +264,7 @@ def _solve(task: TaskOnWorker, scale: float, bits: bytes, before: Any, positive:
     W, rounds = lassos.solve(a[None], reference=reference, max_iter=max_iter)
     W, (proof,) = certified(lassos, W, a[None], reference, Listener())
     finished = not lassos.status[0] & OVERRUN
-    told = {
+    told: dict[str, Any] = {
         "gap": proof.gap,
         "unit": proof.unit,
         "kkt": proof.kkt,
@@ -375,7 +375,9 @@ class RemoteStages:
 
 
 class _RemoteMSMTFL(MSMTFL):
-    """MSMTFL whose stages are solved elsewhere: `remote` holds data, descriptions of tasks and their futures."""
+    """MSMTFL whose stages are solved elsewhere: `_remote` holds data, what is told of the tasks, their futures, the client."""
+
+    _remote: Any
 
     def _pose(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Problem:
         data, designs = self._remote[:2]
@@ -383,7 +385,8 @@ class _RemoteMSMTFL(MSMTFL):
         return Problem(data, designs, read_factors(self.penalty_factors, data), self.standardize, self.positive)
 
     def _solver(self, problem: Problem) -> RemoteStages:
-        self._stages = RemoteStages(problem, *self._remote[2:], self.positive)
+        tasks, client = self._remote[2:]
+        self._stages = RemoteStages(problem, tasks, client, self.positive)
         return self._stages
 
 
@@ -400,6 +403,8 @@ def _predict_block(part: Any, labels: Any, model: Any) -> Floats:
 
 class _RemoteSearch(MSMTFLCV):
     """MSMTFLCV whose folds are solved elsewhere: `_remote` holds the client and a future of the folds' statistics."""
+
+    _remote: Any
 
     def _validate(
         self, problem: Problem, grid: Any, splits: list[Any], solve: Any, scorer: Any, progress: Any

@@ -29,7 +29,8 @@ from .tasks import Target, TaskData, read_training
 
 FORMAT, VERSION = "msmtfl-moments", 1
 FEW_ONES = 5  # a 0/1 column with so many ones or fewer (or zeros) gives rows away
-ROUNDING = 1e-9  # a sum of squares this much below 0, as a share of what it was, means that too much was subtracted
+ROUNDING = 1e-9  # sums this much below what rows can have, as a share of what they were: too much was subtracted
+DIGITS = 1e8  # a sum that is this many times its rounding is good to 8 digits
 
 
 @dataclass(frozen=True)
@@ -46,24 +47,22 @@ class TaskMoments:
 
     @staticmethod
     def of(X: Floats, y: Floats, weight: Floats | None) -> TaskMoments:
-        """Of rows at hand. The means are subtracted twice: the second time what their rounding left."""
-        n = float(len(y)) if weight is None else float(weight.sum())
-
-        def centred(values: Floats) -> tuple[Floats, Floats]:
-            mean = values.mean(axis=0) if weight is None else weight @ values / n
-            out = values - mean
-            rest = out.mean(axis=0) if weight is None else weight @ out / n
-            if np.any(rest):
-                out -= rest
-            return out, mean + rest
-
-        Z, mean = centred(X)
-        z, y_mean = centred(y)
+        """Of rows at hand: centred at their means, and what the rounding of these left is taken away from the sums."""
+        if issparse(X):
+            return _of_sparse(X, y, weight)
+        w = np.ones(len(y)) if weight is None else weight
+        n = float(w.sum())
+        mean, y_mean = w @ X / n, float(w @ y / n)
+        Z, z = X - mean, y - y_mean
+        rest, y_rest = w @ Z / n, float(w @ z / n)
         if weight is not None:
             root = np.sqrt(weight)
             Z *= root[:, None]
-            z = z * root
-        return TaskMoments(len(y), n, mean, float(y_mean), np.asarray(Z.T @ Z), np.asarray(Z.T @ z), float(z @ z))
+            z *= root
+        xx = Z.T @ Z
+        xx -= np.outer(n * rest, rest)
+        xy, yy = Z.T @ z - n * y_rest * rest, float(z @ z - n * y_rest**2)
+        return TaskMoments(len(y), n, mean + rest, y_mean + y_rest, xx, xy, yy)
 
     def merged(self, other: TaskMoments, sign: int = 1) -> TaskMoments:
         """With the rows of another (sign 1), or without them (sign -1)."""
@@ -86,6 +85,17 @@ class TaskMoments:
             float(self.yy + sign * (other.yy + share * dy * dy)),
         )
 
+    @cached_property
+    def joint(self) -> Floats:
+        """(d + 1, d + 1): sums of squares and products of features and target"""
+        return np.block([[self.xx, self.xy[:, None]], [self.xy, self.yy]])
+
+    @property
+    def blur(self) -> Floats:
+        """(d + 1,): rounding of the sums of squares, as a share of them; a mean far off zero is not known so well"""
+        mean, spread = np.append(self.mean, self.y_mean), np.sqrt(np.maximum(self.joint.diagonal(), 0.0) / self.n)
+        return 1e-15 * (1.0 + np.divide(np.abs(mean), spread, out=np.zeros_like(mean), where=spread > 0))
+
     def squared_error(self, W: Floats, intercepts: Floats) -> Floats:
         """(count,): sum over rows of weight * (y - intercept - x'w)^2, for the rows of W (count, d)."""
         used = np.flatnonzero(W.any(axis=0))
@@ -93,6 +103,12 @@ class TaskMoments:
         inner = np.einsum("sj,jk,sk->s", V, self.xx[np.ix_(used, used)], V, optimize=True)
         shift = self.y_mean - intercepts - V @ self.mean[used]
         return np.maximum(self.yy - 2.0 * (V @ self.xy[used]) + inner, 0.0) + self.n * shift**2
+
+
+def _of_sparse(X: Any, y: Floats, weight: Floats | None) -> TaskMoments:
+    rows = SparseRows(X, weight, True)
+    task = RowTask(rows, y)
+    return TaskMoments(len(y), rows.n, rows.mean, task.y_mean, rows.gram(), task.c, task.yy)
 
 
 class MomentTask:
@@ -191,13 +207,14 @@ class Moments:
         self.features: np.ndarray | None = None
         self.named = False
         self._tasks: dict[Any, TaskMoments] = {}
+        self._seen: dict[Any, None] = {}  # all labels, also those that had no row that counts
         self.form = ""
 
     # ---------------------------------------------------------------- what is there
 
     @property
     def tasks(self) -> np.ndarray:
-        labels = list(self._tasks)
+        labels = [label for label in self._seen | dict.fromkeys(self._tasks) if label in self._tasks]
         kinds = {type(label) for label in labels}
         if len(kinds) == 1 and not isinstance(labels[0], tuple):
             return np.array(labels)
@@ -211,11 +228,11 @@ class Moments:
 
     @property
     def n(self) -> Floats:
-        return np.array([task.n for task in self._tasks.values()])
+        return np.array([self._tasks[label].n for label in self.tasks.tolist()])
 
     @property
     def rows(self) -> np.ndarray:
-        return np.array([task.rows for task in self._tasks.values()], dtype=int)
+        return np.array([self._tasks[label].rows for label in self.tasks.tolist()], dtype=int)
 
     def __getitem__(self, label: Any) -> TaskMoments:
         return self._tasks[label]
@@ -231,7 +248,8 @@ class Moments:
 
     def copy(self) -> Moments:
         out = Moments()
-        out.features, out.named, out._tasks, out.form = self.features, self.named, dict(self._tasks), self.form
+        out.features, out.named, out.form = self.features, self.named, self.form
+        out._tasks, out._seen = dict(self._tasks), dict(self._seen)
         return out
 
     # ---------------------------------------------------------------- adding rows
@@ -246,31 +264,25 @@ class Moments:
         add_batch([self], X, y, task=task, task_column=task_column, sample_weight=sample_weight)
         return self
 
-    def _aligned(self, X: Any, task_column: str | int | None) -> Any:
-        """A table with the columns of the first batch, in their order."""
-        if not is_table(X) or not self.named:
-            return X
+    def _order(self, names: np.ndarray) -> list[int] | None:
+        """Where the features of the first batch stand in a table with these; None if it is in their order."""
         assert self.features is not None
-        columns = [str(name) for name in X.columns]
-        wanted = self.features.tolist()
+        wanted, columns = self.features.tolist(), names.tolist()
+        if columns == wanted:
+            return None
         absent = [name for name in wanted if name not in columns]
-        extra = [name for name in columns if name not in wanted and name != task_column]
-        if absent or (extra and not isinstance(task_column, int)):
+        extra = [name for name in columns if name not in wanted]
+        if absent or extra:
             lacks = f"lacks column(s) {names_of(absent)}" if absent else f"has further column(s) {names_of(extra)}"
             raise ValueError(f"this batch {lacks}; the batches before had {names_of(wanted)}.")
-        if isinstance(task_column, int):
-            return X
-        order = [columns.index(name) for name in wanted]
-        if task_column is not None:
-            order.append(columns.index(task_column))
-        return X.iloc[:, order] if hasattr(X, "iloc") else X[:, order]
+        return [columns.index(name) for name in wanted]
 
-    def _check_batch(self, data: TaskData) -> None:
-        if self.features is not None and data.d != self.d:
-            raise ValueError(f"this batch has {data.d} features, the batches before had {self.d}.")
-        if self.form and data.form != self.form:
+    def _check_form(self, d: int, form: str, what: str = "this batch") -> None:
+        if self.features is not None and d != self.d:
+            raise ValueError(f"{what} has {d} features, the batches before had {self.d}.")
+        if self.form and form != self.form:
             kinds = {"single": "no task labels", "long": "task labels", "wide": "one column of y per task"}
-            raise ValueError(f"this batch has {kinds[data.form]}, the batches before had {kinds[self.form]}.")
+            raise ValueError(f"{what} has {kinds[form]}, the batches before had {kinds[self.form]}.")
 
     def _merge(self, found: Mapping[Any, TaskMoments]) -> None:
         new = dict(self._tasks)
@@ -294,6 +306,7 @@ class Moments:
         other = self._matching(other)
         if self.features is None:
             self.features, self.named, self.form = other.features, other.named, other.form
+        self._seen |= other._seen
         self._merge(other._tasks)
         return self
 
@@ -306,19 +319,28 @@ class Moments:
             if whole is None or part.rows > whole.rows or part.n > whole.n * (1 + ROUNDING):
                 had = 0 if whole is None else whole.rows
                 raise ValueError(f"task {label!r}: {part.rows} rows cannot be taken from {had}.")
-            if part.rows == whole.rows:
+            rest = self._less(label, whole, part)
+            if rest is None:
                 del out._tasks[label]
-                continue
-            rest = whole.merged(part, -1)
-            lost = np.flatnonzero(rest.xx.diagonal() < -ROUNDING * whole.xx.diagonal())
-            if lost.size or rest.yy < -ROUNDING * whole.yy:
-                name = "the target" if not lost.size else f"column {self.features[lost[0]]!r}"  # type: ignore[index]
-                raise ValueError(
-                    f"task {label!r}, {name}: more is subtracted than was added. Were these rows added before?"
-                )
-            np.fill_diagonal(rest.xx, np.maximum(rest.xx.diagonal(), 0.0))
-            out._tasks[label] = replace(rest, yy=max(rest.yy, 0.0))
+                out._seen.pop(label, None)
+            else:
+                out._tasks[label] = rest
         return out
+
+    def _less(self, label: Any, whole: TaskMoments, part: TaskMoments) -> TaskMoments | None:
+        """A task without some of its rows; None if these are all."""
+        if part.rows == whole.rows:
+            if not whole.equals(part):
+                raise ValueError(f"task {label!r}: these are as many rows as were added, but not the same.")
+            return None
+        if whole.n - part.n <= 1e-15 * whole.n:
+            raise ValueError(f"task {label!r}: no weight is left for {whole.rows - part.rows} row(s). {NOT_ADDED}")
+        rest = whole.merged(part, -1)
+        names = [*(f"column {name!r}" for name in self.features), "the target"]  # type: ignore[union-attr]
+        odd = rest.impossible(whole)
+        if odd is not None:
+            raise ValueError(f"task {label!r}, {names[odd]}: more is subtracted than was added. {NOT_ADDED}")
+        return rest.settled(whole, lambda j: warn_user(f"task {label!r}, {names[j]}: {FEW_DIGITS}"))
 
     def _matching(self, other: Moments) -> Moments:
         """The other with its features in our order."""

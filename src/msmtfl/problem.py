@@ -72,8 +72,9 @@ class Problem:
         """The lam asked for, by default a share of lam_max."""
         return default_lam(lam, self.lam_max)
 
-    def training(self, keep: np.ndarray) -> Problem:
-        """The same problem on some of the rows, keep (N,) bool: with centring and scaling of its own."""
+    def training(self, keep: Any) -> Problem:
+        """The same problem on some of the rows, keep (N,) bool (of statistics: without one fold), with centring and scaling
+        of its own."""
         return replace(self, designs=self.data.training(self.designs, keep))
 
 

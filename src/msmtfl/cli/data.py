@@ -121,7 +121,8 @@ def require(table: Any, names: Iterable[str], option: str) -> None:
     absent = [name for name in names if name not in columns]
     if not absent:
         return
-    close = difflib.get_close_matches(absent[0], columns, n=1)
+    close = [name for name in columns if name.lower() == absent[0].lower()]
+    close = close or difflib.get_close_matches(absent[0], columns, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     if sum(bool(NUMBER.fullmatch(name)) for name in columns) > len(columns) / 2:
         hint = " The first line must hold the names of the columns, but looks like data."
@@ -293,16 +294,18 @@ def label_texts(values: Iterable[Any]) -> list[str]:
     return [match[1] for match in whole if match] if all(whole) else texts
 
 
-def labels(column: Any) -> Any:
-    """Task labels as a column of categories, numbers in their order before text."""
-    pd = pandas()
-    known = list(column.unique())
-    text = column.astype(object).map(dict(zip(known, label_texts(known), strict=True)))
-    return pd.Categorical(text, categories=sorted(set(text), key=_natural))
+def labels(column: Any) -> np.ndarray:
+    """Task labels for a model: numbers where all are plain numbers (so that 2 is before 10), else text."""
+    known = column.unique().tolist()
+    texts = label_texts(known)
+    kind = next((kind for kind in (int, float) if all(_is_plain(text, kind) for text in texts)), str)
+    values = {value: kind(text) for value, text in zip(known, texts, strict=True)}
+    return np.array([values[value] for value in column.tolist()], dtype=object if kind is str else kind)
 
 
-def _natural(text: str) -> tuple[int, Decimal, str]:
-    return (0, Decimal(text), text) if NUMBER.fullmatch(text) else (1, Decimal(0), text)
+def _is_plain(text: str, kind: type[int] | type[float]) -> bool:
+    """Whether a number is written as Python does: 007 is text, and so is what does not fit in 64 bits."""
+    return bool(NUMBER.fullmatch(text)) and len(text) <= 18 and str(kind(text)) == text
 
 
 def find_labels(known: Iterable[Any], column: Any) -> np.ndarray:

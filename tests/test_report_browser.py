@@ -1,0 +1,293 @@
+"""The report in a real browser: chromium, driven by playwright. Skipped where one of them is absent."""
+
+import dataclasses
+import re
+import shutil
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from msmtfl import MSMTFLCV, LassoMTL
+
+for needed in ("bokeh", "jinja2", "matplotlib"):
+    pytest.importorskip(needed)
+playwright = pytest.importorskip("playwright.sync_api")
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+if CHROMIUM is None:
+    pytest.skip("no chromium on this machine", allow_module_level=True)
+
+from msmtfl.report import write_report
+
+EVIL = ["<script>alert(1)</script>", "</script><!-- <b>", "$$x$$", "{{ 7 * 7 }}", "n4", "n5"]
+EVIL_TASKS = np.array(["</script><img src=x onerror=alert(1)>", "$$t$$", "south"])
+
+
+@pytest.fixture(scope="module")
+def model():
+    """Two stages, three tasks, forty features: some shared, some of one task, some unused; a cap that frees."""
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((90, 40)), np.repeat(["east", "north", "south"], 30)
+    y = 3 * X[:, 0] - 2 * X[:, 1] + np.where(task == "north", X[:, 2], 0) + 0.5 * rng.standard_normal(90)
+    names = [f"gene {j}" for j in range(40)]
+    return MSMTFLCV(lams=8, theta_ratios=[4, np.inf], cv=3).fit(pd.DataFrame(X, columns=names), y, task=task)
+
+
+@pytest.fixture(scope="module")
+def evil():
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((90, 6)), np.repeat(EVIL_TASKS, 30)
+    y = X @ [3, -2, 1, 1, 0, 0] + 0.5 * rng.standard_normal(90)
+    return MSMTFLCV(lams=6, cv=3).fit(pd.DataFrame(X, columns=EVIL), y, task=task)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as engine:
+        instance = engine.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield instance
+        instance.close()
+
+
+@pytest.fixture
+def visit(browser, tmp_path):
+    """Opens a model's report without a network; what went wrong is in `page.troubles`."""
+    contexts = []
+
+    def opened(result, **options):
+        path = tmp_path / "report.html"
+        write_report(result, path)
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        contexts.append(context)
+        context.set_offline(True)
+        page = context.new_page()
+        page.troubles = []
+
+        def guard(route):
+            if route.request.url.startswith(("file:", "data:")):
+                route.continue_()
+            else:
+                page.troubles.append(f"request: {route.request.url}")
+                route.abort()
+
+        page.route("**/*", guard)
+        page.on("console", lambda said: page.troubles.append(said.text) if said.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: page.troubles.append(str(error)))
+        page.on("dialog", lambda dialog: (page.troubles.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.goto(path.as_uri())
+        if options.get("java_script_enabled", True):
+            page.wait_for_function("document.documentElement.dataset.ready")
+            page.wait_for_timeout(100)  # a frame or two, so that canvases are painted
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+def column(page, table, place):
+    """Texts of a column, of the rows that are shown."""
+    return page.evaluate(
+        """([table, place]) => [...document.querySelectorAll(`#table-${table} tbody tr`)]
+        .filter((row) => row.checkVisibility()).map((row) => row.cells[place].textContent)""",
+        [table, place],
+    )
+
+
+def brightness(page, selector):
+    """Of an element's background, 0 to 255."""
+    colour = page.evaluate("(s) => getComputedStyle(document.querySelector(s)).backgroundColor", selector)
+    return np.mean([float(part) for part in re.findall(r"[\d.]+", colour)[:3]])
+
+
+def test_page_loads_offline_without_a_complaint(model, visit):
+    page = visit(model)
+    assert page.troubles == []
+    assert page.locator("figure.alive").count() == 3
+    assert page.locator("figure .still:visible").count() == 0
+    assert page.locator("#live-map canvas").count() > 0
+    assert page.locator("h1").inner_text() == "What 3 tasks share"
+
+
+def test_slider_moves_with_the_keyboard_and_changes_the_map(model, visit):
+    assert len(model.stages_) > 1
+    page = visit(model)
+    said, live = page.locator("#stage-said"), page.locator("#live-map")
+    last, picture = said.inner_text(), live.screenshot()
+    assert last.startswith(f"Stage {len(model.stages_)} of {len(model.stages_)}")
+    assert f"{len(model.stages_[-1].free_rows)} capped row" in last
+    page.locator("#stage").focus()
+    page.keyboard.press("Home")
+    page.wait_for_timeout(100)
+    assert said.inner_text().startswith("Stage 1 of")
+    assert "0 capped rows" in said.inner_text()
+    assert f"{np.count_nonzero(model.stages_[0].coef)} coefficients" in said.inner_text()
+    assert live.screenshot() != picture
+    page.keyboard.press("End")
+    page.wait_for_timeout(100)
+    assert said.inner_text() == last
+    page.locator("#own-scale").check()
+    page.wait_for_timeout(100)
+    assert live.screenshot() != picture
+    page.get_by_role("button", name="Play").click()
+    assert said.inner_text().startswith("Stage 1 of")
+    page.wait_for_function("(text) => document.getElementById('stage-said').textContent === text", arg=last)
+    assert page.troubles == []
+
+
+def test_mouse_shows_the_coefficient(model, visit):
+    page = visit(model)
+    box = page.locator("#live-map").bounding_box()
+    found = set()
+    for share in np.linspace(0.2, 0.7, 12):
+        page.mouse.move(box["x"] + 0.4 * box["width"], box["y"] + share * box["height"])
+        page.wait_for_timeout(30)
+        if page.locator("#tip").is_visible():
+            found.add(page.locator("#tip").inner_text())
+    assert found
+    for tip in found:
+        feature, task, value = re.fullmatch(r"(gene \d+) in (\w+): (.*)", tip).groups()
+        coef = model.coef_[list(model.tasks_).index(task), list(model.features_).index(feature)]
+        assert float(value.replace("−", "-")) == pytest.approx(coef, rel=5e-3)
+    page.mouse.move(5, 5)
+    assert page.locator("#tip").is_hidden()
+
+
+def test_search_and_choice_filter_the_features(model, visit):
+    page = visit(model)
+    search, found = page.locator("#table-features [data-search]"), page.locator("#table-features [data-found]")
+    assert found.inner_text() == "40 of 40 shown"
+    search.press_sequentially("GENE 1")
+    assert sorted(column(page, "features", 0)) == sorted(f"gene {j}" for j in [1, *range(10, 20)])
+    assert found.inner_text() == "11 of 40 shown"
+    search.fill("")
+    page.locator("#table-features select").select_option("all 3")
+    shared = model.features_[(model.coef_ != 0).all(axis=0)]
+    assert sorted(column(page, "features", 0)) == sorted(shared)
+    search.fill("no such feature")
+    assert column(page, "features", 0) == []
+
+
+def test_columns_sort_with_the_keyboard(model, visit):
+    page = visit(model)
+    head = page.locator("#table-features th", has_text="Row norm")
+    names = model.features_[np.argsort(-model.row_norms_, kind="stable")].tolist()
+    used = int((model.row_norms_ > 0).sum())
+    assert head.get_attribute("aria-sort") == "none"
+    head.get_by_role("button").focus()
+    page.keyboard.press("Enter")
+    assert head.get_attribute("aria-sort") == "descending"
+    assert column(page, "features", 0)[:used] == names[:used]
+    page.keyboard.press("Space")
+    assert head.get_attribute("aria-sort") == "ascending"
+    assert column(page, "features", 0)[-used:] == names[:used][::-1]
+    page.locator("#table-features th", has_text="Feature").get_by_role("button").click()
+    assert column(page, "features", 0) == [f"gene {j}" for j in range(40)]
+    assert head.get_attribute("aria-sort") == "none"
+
+
+def test_names_with_markup_stay_text(evil, visit):
+    page = visit(evil)
+    assert page.troubles == []  # no dialog, and no request for mathematics
+    assert sorted(column(page, "features", 0)) == sorted(EVIL)
+    assert sorted(column(page, "tasks", 0)) == sorted(EVIL_TASKS)
+    assert page.locator("img[src=x]").count() == 0
+    box = page.locator("#live-map").bounding_box()
+    page.mouse.move(box["x"] + 0.4 * box["width"], box["y"] + 0.3 * box["height"])
+    page.wait_for_timeout(100)
+    assert any(name in page.locator("#tip").inner_text() for name in EVIL)
+    assert page.locator("#tip *").count() == 0
+
+
+def test_no_other_script_can_run(model, visit):
+    page = visit(model)
+    ran = page.evaluate(
+        """() => { const script = document.createElement("script"); script.textContent = "window.ran = true";
+        document.body.append(script); document.body.insertAdjacentHTML("beforeend", "<img src=x onerror='window.ran = true'>");
+        return new Promise((done) => setTimeout(() => done(window.ran === true), 200)); }"""
+    )
+    assert not ran
+    assert any("Content Security Policy" in trouble for trouble in page.troubles)
+
+
+def test_dark_follows_the_system_and_the_button(model, visit):
+    page = visit(model, color_scheme="dark")
+    button, live = page.locator("#theme"), page.locator("#live-map")
+    assert brightness(page, "body") < 60
+    assert button.get_attribute("aria-pressed") == "true"
+    dark = live.screenshot()
+    button.press("Enter")
+    page.wait_for_timeout(100)
+    assert brightness(page, "body") > 200
+    assert button.get_attribute("aria-pressed") == "false"
+    assert live.screenshot() != dark
+    page.emulate_media(color_scheme="light")
+    button.press("Enter")
+    page.wait_for_timeout(100)
+    assert brightness(page, "body") < 60
+    assert live.screenshot() == dark
+    assert page.troubles == []
+
+
+def test_page_is_readable_without_scripts(model, visit):
+    page = visit(model, java_script_enabled=False)
+    assert page.locator("figure .still:visible").count() == 3
+    assert page.locator(".js-only:visible").count() == 0
+    assert page.locator(".live:visible").count() == 0
+    assert page.locator("#table-features tbody tr:visible").count() == 40
+    assert "are used by all 3 tasks" in page.locator("main").inner_text()
+
+
+def test_print_shows_still_pictures_on_white(model, visit):
+    page = visit(model, color_scheme="dark")
+    page.emulate_media(media="print")
+    assert page.locator("figure .still:visible").count() == 3
+    assert page.evaluate("[...document.images].every((image) => image.complete && image.naturalWidth > 0)")
+    for hidden in (".live", ".tools", "nav", "#theme"):
+        assert page.locator(f"{hidden}:visible").count() == 0
+    assert brightness(page, "body") > 250
+    assert page.pdf(format="A4").startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("width", [320, 390, 1400])
+def test_nothing_is_wider_than_the_window(model, visit, width):
+    page = visit(model, viewport={"width": width, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_keyboard_reaches_the_content_first(model, visit):
+    page = visit(model)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#main")
+    assert page.evaluate("getComputedStyle(document.querySelector('#theme')).outlineStyle") == "none"
+    page.locator("#theme").focus()
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Tab")
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+
+
+def test_ten_thousand_features_of_two_hundred_tasks(visit, tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((400, 10_000)), np.repeat([f"hospital {i}" for i in range(200)], 2)
+    model = LassoMTL(lam=0.05).fit(X, X[:, :5].sum(axis=1), task=task)
+    coef = rng.standard_normal(model.coef_.shape)  # the worst that a fit could be: nothing is zero in eight stages
+    model.stages_ = [dataclasses.replace(model.stages_[0], stage=l + 1, coef=coef * (1 + l)) for l in range(8)]
+    model.coef_, model.row_norms_ = model.stages_[-1].coef, np.abs(model.stages_[-1].coef).sum(axis=0)
+    began = time.perf_counter()
+    page = visit(model)
+    seconds = time.perf_counter() - began
+    size = (tmp_path / "report.html").stat().st_size
+    opened = page.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd") / 1000
+    with capsys.disabled():
+        print(f" [{size / 1e6:.1f} MB, written and open in {seconds:.1f} s, loaded in {opened:.1f} s] ", end="")
+    assert size < 10e6
+    assert page.troubles == []
+    text = page.locator("main").inner_text()
+    assert "The 300 strongest of 10,000 features are shown" in text
+    assert "1,000 of 10,000 rows: the strongest are shown." in text
+    page.locator("#stage").focus()
+    page.keyboard.press("Home")
+    assert "Stage 1 of 8" in page.locator("#stage-said").inner_text()
