@@ -218,7 +218,6 @@ def test_parts_that_are_lost_or_damaged_are_computed_again_and_no_others(copy, f
     assert (copy / "rows.csv").read_bytes() == (finished[0] / "rows.csv").read_bytes()
 
 
-@pytest.mark.xfail(reason="run does not look for them")
 def test_what_a_killed_run_left_unfinished_is_removed(copy):
     path = next(iter(parts_of(copy)))
     (path.parent / f".{path.name}.abc.unfinished").write_text("[{")
@@ -749,14 +748,12 @@ def test_fingerprints_change_with_the_data(adni):
     assert small_mri(adni).fingerprint != small_mri(adni, folds=4).fingerprint
 
 
-@pytest.mark.xfail(reason="Prediction.fingerprint leaves out Dataset.group")
 def test_fingerprints_change_with_the_patients(adni):
     """They decide the folds."""
     group = load_adni(adni).group[::-1]
     assert altered(adni, group=group).fingerprint != altered(adni).fingerprint
 
 
-@pytest.mark.xfail(reason="_mri keeps what it read first from a path")
 def test_fingerprints_change_with_the_table(adni, tmp_path):
     path = tmp_path / "table.csv"
     shutil.copy(adni, path)

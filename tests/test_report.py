@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from html.parser import HTMLParser
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -19,14 +20,13 @@ from msmtfl import L12MTL, L12MTLCV, MSMTFL, MSMTFLCV, DirtyMTL, DirtyMTLCV, Las
 from msmtfl.baselines import PooledRidgeCV
 from msmtfl.linear import MultiTaskLinear
 from msmtfl.model_files import load_model, save_model
+from msmtfl.report import charts, model_tables, report_html, sentences, write_report
+from msmtfl.report.facts import ModelFacts
+from msmtfl.report.page import _asset
 from msmtfl.sharing import sharing_map
 
 for needed in ("bokeh", "jinja2", "matplotlib"):
     pytest.importorskip(needed)
-
-from msmtfl.report import charts, model_tables, report_html, sentences, write_report
-from msmtfl.report.facts import ModelFacts
-from msmtfl.report.page import _asset
 
 TASKS = np.array(["east", "north", "south"])
 EVIL = ["<script>alert(1)</script>", "</script><!-- <b>", "$$x$$", "a & b \"q\" 's'", "{{ 7 * 7 }}", "line\nbreak"]
@@ -321,7 +321,7 @@ def test_page_asks_nothing_of_the_network(page):
 def test_page_is_accessible_by_its_structure(page):
     levels = [int(element.tag[1]) for element in page.all("h1", "h2", "h3")]
     assert levels.count(1) == 1
-    assert all(after <= before + 1 for before, after in zip(levels, levels[1:], strict=False))
+    assert all(after <= before + 1 for before, after in pairwise(levels))
     assert {element.tag for element in page.elements} >= {"header", "nav", "main", "footer"}
     assert page.all("html")[0].attributes["lang"] == "en"
     assert all(image.attributes["alt"] for image in page.all("img"))

@@ -18,8 +18,14 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
     except BaseException:
-        os.unlink(temporary)
+        Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def remove_unfinished(folder: Path) -> None:
+    """What a process that was killed while it wrote has left behind."""
+    for old in folder.glob(".*.unfinished"):
+        old.unlink(missing_ok=True)
 
 
 def _umask() -> int:

@@ -13,24 +13,31 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils import check_random_state
 
 from .checks import check_count, check_verbose
-from .designs import CONSTANT_SHARE, Floats, Ints
+from .designs import CONSTANT_SHARE, Floats, Ints, RowTask
 from .files import write_whole
 from .monitor import Progress, one_blas_thread
 from .parquet import ParquetRows, Rows
-from .tables import check_finite, check_form, is_table, names_of, warn_user
-from .tasks import Target, TaskData, read_training
+from .sparse_rows import SparseRows
+from .tables import check_finite, check_form, is_table, names_of, read_features, warn_user
+from .tasks import Target, Task, check_weights, read_target, read_training
 
 FORMAT, VERSION = "msmtfl-moments", 1
+SUMS = ("rows", "n", "mean", "y_mean", "xx", "xy", "yy")
+UNREADABLE = (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, NotImplementedError)
 FEW_ONES = 5  # a 0/1 column with so many ones or fewer (or zeros) gives rows away
 ROUNDING = 1e-9  # sums this much below what rows can have, as a share of what they were: too much was subtracted
-DIGITS = 1e8  # a sum that is this many times its rounding is good to 8 digits
+NOISE = 100  # a sum of squares not more than this many times its rounding is rounding
+DIGITS = 1e8  # one that is this many times its rounding is good to 8 digits
+NOT_ADDED = "Were these rows added before?"
 
 
 @dataclass(frozen=True)
@@ -52,17 +59,25 @@ class TaskMoments:
             return _of_sparse(X, y, weight)
         w = np.ones(len(y)) if weight is None else weight
         n = float(w.sum())
-        mean, y_mean = w @ X / n, float(w @ y / n)
-        Z, z = X - mean, y - y_mean
-        rest, y_rest = w @ Z / n, float(w @ z / n)
-        if weight is not None:
-            root = np.sqrt(weight)
-            Z *= root[:, None]
-            z *= root
-        xx = Z.T @ Z
-        xx -= np.outer(n * rest, rest)
-        xy, yy = Z.T @ z - n * y_rest * rest, float(z @ z - n * y_rest**2)
+        with np.errstate(over="ignore", invalid="ignore"):  # see check_finite
+            mean, y_mean = w @ X / n, float(w @ y / n)
+            Z, z = X - mean, y - y_mean
+            rest, y_rest = w @ Z / n, float(w @ z / n)
+            if weight is not None:
+                root = np.sqrt(weight)
+                Z *= root[:, None]
+                z *= root
+            xx = Z.T @ Z
+            xx -= np.outer(n * rest, rest)
+            xy, yy = Z.T @ z - n * y_rest * rest, float(z @ z - n * y_rest**2)
         return TaskMoments(len(y), n, mean + rest, y_mean + y_rest, xx, xy, yy)
+
+    def check_finite(self, label: Any, features: np.ndarray) -> None:
+        """An error where sums of squares have overflowed."""
+        bad = np.flatnonzero(~np.isfinite(np.append(self.xx.diagonal(), self.yy)))
+        if bad.size:
+            name = "y" if bad[0] == len(features) else f"column {features[bad[0]]!r}"
+            raise ValueError(f"{name} in task {label!r} is too large: the sum of its squares overflows. Rescale it.")
 
     def merged(self, other: TaskMoments, sign: int = 1) -> TaskMoments:
         """With the rows of another (sign 1), or without them (sign -1)."""
@@ -85,16 +100,11 @@ class TaskMoments:
             float(self.yy + sign * (other.yy + share * dy * dy)),
         )
 
-    @cached_property
-    def joint(self) -> Floats:
-        """(d + 1, d + 1): sums of squares and products of features and target"""
-        return np.block([[self.xx, self.xy[:, None]], [self.xy, self.yy]])
-
-    @property
-    def blur(self) -> Floats:
-        """(d + 1,): rounding of the sums of squares, as a share of them; a mean far off zero is not known so well"""
-        mean, spread = np.append(self.mean, self.y_mean), np.sqrt(np.maximum(self.joint.diagonal(), 0.0) / self.n)
-        return 1e-15 * (1.0 + np.divide(np.abs(mean), spread, out=np.zeros_like(mean), where=spread > 0))
+    def flattened(self, constant: np.ndarray) -> TaskMoments:
+        """With columns (the last is the target) that are known to be constant."""
+        dead, xx, xy = np.flatnonzero(constant[:-1]), self.xx.copy(), self.xy.copy()
+        xx[dead], xx[:, dead], xy[dead] = 0.0, 0.0, 0.0
+        return replace(self, xx=xx, xy=0.0 * xy, yy=0.0) if constant[-1] else replace(self, xx=xx, xy=xy)
 
     def squared_error(self, W: Floats, intercepts: Floats) -> Floats:
         """(count,): sum over rows of weight * (y - intercept - x'w)^2, for the rows of W (count, d)."""
@@ -109,6 +119,43 @@ def _of_sparse(X: Any, y: Floats, weight: Floats | None) -> TaskMoments:
     rows = SparseRows(X, weight, True)
     task = RowTask(rows, y)
     return TaskMoments(len(y), rows.n, rows.mean, task.y_mean, rows.gram(), task.c, task.yy)
+
+
+class Sums:
+    """The sums of squares and products of features and target of a task, as one matrix, to be compared with others.
+
+    size is (d + 1,): lengths of the columns, or what rounding leaves of a constant one; blur is (d + 1,): the rounding of
+    sums of squares as a share of them: the mean of a column far off zero is not known so well.
+    """
+
+    def __init__(self, task: TaskMoments):
+        self.n, self.mean = task.n, np.append(task.mean, task.y_mean)
+        self.matrix = np.block([[task.xx, task.xy[:, None]], [task.xy, np.array([[task.yy]])]])
+        length, far = np.sqrt(np.maximum(self.matrix.diagonal(), 0.0)), np.sqrt(task.n) * np.abs(self.mean)
+        self.size = np.where(length + far > 0.0, length + 1e-12 * far, 1.0)
+        self.blur = 1e-15 * (1.0 + far / self.size)
+
+    def equal(self, other: Sums) -> bool:
+        """Whether they may be those of the same rows."""
+        share, unit = 1e-6, np.outer(self.size, self.size)
+        return bool(
+            abs(self.n - other.n) <= ROUNDING * self.n
+            and (np.sqrt(self.n) * np.abs(self.mean - other.mean) <= share * self.size).all()
+            and (np.abs(self.matrix - other.matrix) <= share * unit).all()
+        )
+
+    def left(self, rest: TaskMoments) -> Floats:
+        """What is left of them: correlations, but with the lengths that the columns had."""
+        return Sums(rest).matrix / np.outer(self.size, self.size)
+
+
+def _impossible(left: Floats, blur: Floats) -> int | None:
+    """Which column has sums that no rows have (a direction with a negative sum of squares), if there is one."""
+    try:
+        np.linalg.cholesky(left + np.diag(ROUNDING + NOISE * blur))
+    except np.linalg.LinAlgError:
+        return int(np.argmax(np.abs(np.linalg.eigh(left)[1][:, 0])))
+    return None
 
 
 class MomentTask:
@@ -329,18 +376,28 @@ class Moments:
 
     def _less(self, label: Any, whole: TaskMoments, part: TaskMoments) -> TaskMoments | None:
         """A task without some of its rows; None if these are all."""
+        before = Sums(whole)
         if part.rows == whole.rows:
-            if not whole.equals(part):
-                raise ValueError(f"task {label!r}: these are as many rows as were added, but not the same.")
+            if not before.equal(Sums(part)):
+                raise ValueError(f"task {label!r}: as many rows are subtracted as were added, but not the same ones.")
             return None
         if whole.n - part.n <= 1e-15 * whole.n:
             raise ValueError(f"task {label!r}: no weight is left for {whole.rows - part.rows} row(s). {NOT_ADDED}")
         rest = whole.merged(part, -1)
+        left = before.left(rest)
         names = [*(f"column {name!r}" for name in self.features), "the target"]  # type: ignore[union-attr]
-        odd = rest.impossible(whole)
+        odd = _impossible(left, before.blur)
         if odd is not None:
             raise ValueError(f"task {label!r}, {names[odd]}: more is subtracted than was added. {NOT_ADDED}")
-        return rest.settled(whole, lambda j: warn_user(f"task {label!r}, {names[j]}: {FEW_DIGITS}"))
+        share = left.diagonal()
+        gone = share <= NOISE * before.blur
+        poor = np.flatnonzero(~gone & (share < DIGITS * before.blur))
+        if poor.size:
+            warn_user(
+                f"task {label!r}, {names[poor[0]]}: so little is left of its spread ({share[poor[0]]:.0e}) that digits are "
+                "lost. Sum up the remaining rows instead."
+            )
+        return rest.flattened(gone)
 
     def _matching(self, other: Moments) -> Moments:
         """The other with its features in our order."""
@@ -348,6 +405,7 @@ class Moments:
             raise TypeError(f"Moments can be combined with Moments, not with {type(other).__name__}.")
         if self.features is None or other.features is None:
             return other
+        self._check_form(other.d, other.form, "the other")
         mine, theirs = self.features.tolist(), other.features.tolist()
         if mine == theirs:
             return other
@@ -433,11 +491,11 @@ class Moments:
         parts, dealer = cls._parts(folds, random_state)
         check_count("batch_rows", batch_rows)
         check_verbose(verbose)
-        files = ParquetRows(path, target, task, features, weight, group, batch_rows)
+        files = ParquetRows(path, target, task, features, weight, group, batch_rows, dealer)
         with one_blas_thread(), Progress(files.rows, "rows", verbose) as progress:
-            for tasks, count in files:
+            for rows, labels, count in files:
                 form = "single" if task is None else "long"
-                add_rows(parts, tasks, files.features, named=True, form=form, dealer=dealer)
+                add_rows(parts, rows, files.features, labels, named=True, form=form)
                 progress.step(count)
         return parts[0] if folds is None else parts
 
@@ -458,8 +516,10 @@ class Moments:
                 )
             second = task.xx.diagonal() + task.n * task.mean**2
             binary = (task.mean >= 0) & (task.mean <= 1) & np.isclose(second, task.n * task.mean, rtol=1e-9, atol=1e-9)
-            ones = np.rint(task.n * task.mean)
-            rare = binary & (ones > 0) & (ones < task.n) & (np.minimum(ones, task.n - ones) <= FEW_ONES)
+            rows = np.rint(
+                task.rows * np.minimum(task.mean, 1.0 - task.mean)
+            )  # ones, or zeros; with weights about so many
+            rare = binary & (task.mean > 0) & (task.mean < 1) & (rows <= FEW_ONES)
             if rare.any():
                 assert self.features is not None
                 names = names_of(self.features[rare])
@@ -476,10 +536,11 @@ class Moments:
             raise ValueError("there are no rows yet: nothing to save.")
         for words in self.disclosure():
             warn_user(f"{words}. Drop the column, merge sites first, or keep the file private.")
-        labels = [_plain(label) for label in self._tasks]
-        head = {"format": FORMAT, "version": VERSION, "form": self.form, "tasks": labels, "named": self.named}
+        labels, seen = [_plain(label) for label in self._tasks], [_plain(label) for label in self._seen]
+        head = {"format": FORMAT, "version": VERSION, "form": self.form, "tasks": labels, "seen": seen}
+        head["named"] = self.named
         arrays: dict[str, Any] = {"features": self.features.astype(str), "head": np.array(json.dumps(head))}
-        for name in ("rows", "n", "mean", "y_mean", "xx", "xy", "yy"):
+        for name in SUMS:
             arrays[name] = np.array([getattr(task, name) for task in self._tasks.values()])
         buffer = io.BytesIO()
         np.savez(buffer, **arrays)
@@ -489,29 +550,39 @@ class Moments:
     def load(cls, path: Any) -> Moments:
         """From a file of :meth:`save`. No code is run."""
         try:
-            with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
-                head = json.loads(str(stored["head"]))
-                arrays = {name: stored[name] for name in ("features", "rows", "n", "mean", "y_mean", "xx", "xy", "yy")}
-        except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            raise ValueError(f"{path} is not a file of Moments, or is damaged: {error}") from error
-        if not isinstance(head, dict) or head.get("format") != FORMAT:
-            raise ValueError(f"{path} is not a file of Moments.")
-        if head.get("version") != VERSION:
-            raise ValueError(
-                f"{path} has version {head.get('version')!r}; this msmtfl reads {VERSION}. Install a newer one."
+            with open(path, "rb") as file:
+                head, arrays = _stored(file)
+            out = cls()
+            out.features, out.named, out.form = (
+                arrays["features"].astype(object),
+                bool(head["named"]),
+                str(head["form"]),
             )
-        m, d = len(head["tasks"]), len(arrays["features"])
-        shapes = {"rows": (m,), "n": (m,), "mean": (m, d), "y_mean": (m,), "xx": (m, d, d), "xy": (m, d), "yy": (m,)}
-        for name, shape in shapes.items():
-            if arrays[name].shape != shape or not np.isfinite(arrays[name]).all():
-                raise ValueError(f"{path} is damaged: {name} has shape {arrays[name].shape}, or is not finite.")
-        out = cls()
-        out.features, out.named, out.form = arrays["features"].astype(object), bool(head["named"]), str(head["form"])
-        for i, label in enumerate(head["tasks"]):
-            values = {name: arrays[name][i] for name in shapes}
-            scalars = {"rows": int(values["rows"]), **{k: float(values[k]) for k in ("n", "y_mean", "yy")}}
-            out._tasks[label] = TaskMoments(**{**values, **scalars})
+            out._seen = dict.fromkeys(head["seen"])
+            for i, label in enumerate(head["tasks"]):
+                values = {name: arrays[name][i] for name in SUMS}
+                scalars = {"rows": int(values["rows"]), **{k: float(values[k]) for k in ("n", "y_mean", "yy")}}
+                out._tasks[label] = TaskMoments(**{**values, **scalars})
+        except UNREADABLE as error:
+            raise ValueError(f"{path} is not a file of Moments, or is damaged: {error}") from error
         return out
+
+
+def _stored(file: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Head and arrays of a file of statistics, checked."""
+    with np.load(file, allow_pickle=False) as stored:
+        head = json.loads(str(stored["head"]))
+        if head["format"] != FORMAT:
+            raise ValueError(f"its format is {head['format']!r}")
+        if head["version"] != VERSION:
+            raise ValueError(f"version {head['version']!r}; this msmtfl reads {VERSION}. Install a newer one.")
+        arrays = {name: stored[name] for name in ("features", *SUMS)}
+    m, d = len(head["tasks"]), len(arrays["features"])
+    shapes = {"rows": (m,), "n": (m,), "mean": (m, d), "y_mean": (m,), "xx": (m, d, d), "xy": (m, d), "yy": (m,)}
+    for name, shape in shapes.items():
+        if arrays[name].shape != shape or not np.isfinite(arrays[name]).all():
+            raise ValueError(f"{name} has shape {arrays[name].shape}, or is not finite")
+    return head, arrays
 
 
 def _plain(label: Any) -> Any:
@@ -526,25 +597,27 @@ def _plain(label: Any) -> Any:
 
 class Dealer:
     """Deals the rows of a stream out to folds: of every `folds` rows of a task that follow each other each goes to another
-    fold, in random order; rows of one group all go to the same, which the group's name decides."""
+    fold, in random order, whatever the batches they come in; or all rows of a group go to the fold that its name says."""
 
     def __init__(self, folds: int, random_state: Any):
         if folds < 2:
             raise ValueError(f"folds must be at least 2: one is held out at a time; got {folds}.")
-        self.folds, self.random = folds, check_random_state(random_state)
-        self.left: dict[Any, np.ndarray] = {}
+        self.folds, self.seed = folds, int(check_random_state(random_state).randint(2**31 - 1))
+        self.hands: dict[Any, tuple[np.random.Generator, np.ndarray]] = {}  # of every task: what is left of a round
 
     def deal(self, label: Any, count: int) -> np.ndarray:
         """The folds of the next `count` rows of a task."""
-        hand = [self.left.get(label, np.empty(0, dtype=int))]
-        rounds = -(-max(count - len(hand[0]), 0) // self.folds)
-        hand.append(self.random.random_sample((rounds, self.folds)).argsort(axis=1).ravel())
-        cards = np.concatenate(hand)
-        self.left[label] = cards[count:]
+        if label not in self.hands:
+            random = np.random.default_rng([self.seed, zlib.crc32(str(label).encode())])
+            self.hands[label] = random, np.empty(0, dtype=np.intp)
+        random, left = self.hands[label]
+        rounds = -(-max(count - len(left), 0) // self.folds)
+        cards = np.concatenate([left, random.random((rounds, self.folds)).argsort(axis=1).ravel()])
+        self.hands[label] = random, cards[count:]
         return cards[:count]
 
-    def by_group(self, groups: Iterable[Any]) -> np.ndarray:
-        return np.array([zlib.crc32(str(group).encode()) % self.folds for group in groups], dtype=int)
+    def of_groups(self, groups: Iterable[Any]) -> np.ndarray:
+        return np.array([zlib.crc32(str(group).encode()) % self.folds for group in groups], dtype=np.intp)
 
 
 def add_batch(
@@ -556,51 +629,78 @@ def add_batch(
     task_column: str | int | None = None,
     sample_weight: Any = None,
     dealer: Dealer | None = None,
-    groups: Any = None,
 ) -> None:
     """Add a batch to one Moments, or its rows to several, as the dealer says: all of it, or nothing."""
     if len(np.shape(X)) == 2 and np.shape(X)[0] == 0:
         return
-    first = parts[0]
     check_form(X)
-    aligned = first._aligned(X, task_column)
-    data = read_training(aligned, y, task=task, task_column=task_column, sample_weight=sample_weight)
-    first._check_batch(data)
-    check_finite(data.X, data.features, "X")
-    member = None if groups is None else np.asarray(groups)
-    rows = [
-        Rows(label, one.X, one.y, one.weight, None if member is None else member[one.rows])
-        for label, one in zip(data.labels.tolist(), data.tasks, strict=True)
-    ]
-    add_rows(parts, rows, data.features, named=is_table(X), form=data.form, dealer=dealer)
+    values, task, names = read_features(X, task, task_column)
+    named = is_table(X)
+    order = parts[0]._order(names) if named and parts[0].named else None
+    if order is not None:
+        values, names = values[:, order], names[order]
+    check_finite(values, names, "X")
+    tasks, labels, form = _read_batch(values, y, task, sample_weight)
+    parts[0]._check_form(values.shape[1], form)
+    rows = (one for each in tasks for one in _dealt(each, dealer))
+    add_rows(parts, rows, names, labels, named=named, form=form)
+
+
+def _read_batch(X: Any, y: Any, task: Any, sample_weight: Any) -> tuple[list[Task], list[Any], str]:
+    """(tasks with rows that count, labels of all, form): in a batch a task may have none, even if it has a column of y."""
+    target, names = read_target(y, X.shape[0])
+    weight = check_weights(sample_weight, target.shape)
+    wide = target.ndim == 2
+    measured = ~np.isnan(target).all(axis=0) if wide else np.ones(1, dtype=bool)
+    if not measured.any():
+        raise ValueError("all values of y are missing in this batch.")
+    data = read_training(X, target[:, measured] if wide else target, task=task)
+    every = data.labels.tolist()
+    if wide:
+        every = (np.arange(len(measured)) if names is None else names).tolist()
+    tasks = []
+    for i, one in zip(np.flatnonzero(measured) if wide else range(data.m), data.tasks, strict=True):
+        w = None if weight is None else (weight[:, i] if weight.ndim == 2 else weight)[one.rows]
+        if w is None or (w > 0).all():
+            tasks.append(replace(one, label=every[i], weight=w))
+        elif (w > 0).any():
+            used = w > 0
+            tasks.append(Task(every[i], one.X[used], one.y[used], w[used], one.rows[used]))
+    return tasks, every, data.form
+
+
+def _dealt(task: Task, dealer: Dealer | None) -> Iterable[Rows]:
+    """A task's rows, fold by fold."""
+    if dealer is None:
+        yield Rows(task.label, 0, task.X, task.y, task.weight)
+        return
+    fold = dealer.deal(task.label, len(task.y))
+    for f in range(dealer.folds):
+        at = np.flatnonzero(fold == f)
+        if at.size:
+            yield Rows(task.label, f, task.X[at], task.y[at], None if task.weight is None else task.weight[at])
 
 
 def add_rows(
     parts: Sequence[Moments],
-    tasks: Iterable[Rows],
+    rows: Iterable[Rows],
     features: np.ndarray,
+    labels: Iterable[Any],
     *,
     named: bool,
     form: str,
-    dealer: Dealer | None,
 ) -> None:
-    """Add checked rows to one Moments, or deal them out to several."""
+    """Add checked rows, every one to the part of its fold: all of them, or nothing."""
     found: list[dict[Any, TaskMoments]] = [{} for _ in parts]
-    for one in tasks:
-        if dealer is None:
-            found[0][one.label] = TaskMoments.of(one.X, one.y, one.weight)
-            continue
-        fold = dealer.deal(one.label, len(one.y)) if one.group is None else dealer.by_group(one.group)
-        order = np.argsort(fold, kind="stable")
-        ends = np.cumsum(np.bincount(fold, minlength=dealer.folds))
-        for f, at in enumerate(np.split(order, ends[:-1])):
-            if at.size:
-                weight = None if one.weight is None else one.weight[at]
-                found[f][one.label] = TaskMoments.of(one.X[at], one.y[at], weight)
+    for one in rows:
+        moments = TaskMoments.of(one.X, one.y, one.weight)
+        moments.check_finite(one.label, features)
+        found[one.fold][one.label] = moments
     for part, of_part in zip(parts, found, strict=True):
         if part.features is None or (named and not part.named):
             part.features, part.named = features, named
         part.form = form
+        part._seen |= dict.fromkeys(labels)
         part._merge(of_part)
 
 
@@ -634,6 +734,9 @@ class MomentData:
     def __init__(self, folds: Sequence[Moments], task_column: Any):
         if not folds:
             raise ValueError("no Moments were given.")
+        strange = [type(fold).__name__ for fold in folds if not isinstance(fold, Moments)]
+        if strange:
+            raise TypeError(f"expected Moments, or a list of them, one per fold; got {strange[0]}.")
         total = folds[0].copy()
         for other in folds[1:]:
             total += other
@@ -644,7 +747,11 @@ class MomentData:
         self.features, self.form, self.labels = total.features, total.form, total.sorted_tasks()
         self.m, self.d = len(total), total.d
         if task_column is not None:
-            self.task_position = self.d  # tables to predict have the task column last
+            at = task_column if isinstance(task_column, Integral) else -1  # a table to predict has it last
+            self.task_position = int(at) % (self.d + 1)
+        idle = [label for label in total._seen if label not in total]
+        if idle:
+            warn_user(f"task(s) {names_of(idle)} have no row that counts (weights 0, or y missing) and are left out.")
         if not np.isfinite([part.yy + part.xx.diagonal().sum() for part in self.tasks]).all():
             raise ValueError("these Moments are not finite: the sums of squares overflow. Rescale the data.")
 
@@ -670,7 +777,12 @@ class MomentData:
             lost = [label for label in self.labels.tolist() if label not in self.without(f)]
             if lost:
                 raise ValueError(
-                    f"task(s) {names_of(lost)} have all their rows in fold {f}: nothing is left to train on."
+                    f"task(s) {names_of(lost)} have all their rows in fold {f}: nothing is left to train on. Use fewer "
+                    "folds, or leave them out."
+                )
+            if not len(self.folds[f]):
+                raise ValueError(
+                    f"fold {f} holds no rows. Use fewer folds, or deal rows out by groups that are smaller."
                 )
         return [MomentSplit(f) for f in range(len(self.folds))]
 

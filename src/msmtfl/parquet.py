@@ -11,24 +11,28 @@ from typing import Any
 import numpy as np
 
 from .designs import Floats
-from .tables import names_of
+from .tables import missing_values, names_of, refuse_twice
+
+
+READ_AT_ONCE = 2**18  # bytes of a column
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of one task, checked."""
+    """Rows of one task that go to one fold, checked."""
 
     label: Any
+    fold: int
     X: Floats
     y: Floats
     weight: Floats | None
-    group: Any
 
 
 class ParquetRows:
-    """Iterates over batches: (list of `Rows`, one per task in the batch; number of rows).
+    """Iterates over batches: (list of `Rows`, by task and fold; labels of the tasks; number of rows).
 
-    Parameters are those of :meth:`Moments.from_parquet`. Columns are taken by name, whatever their order and type in a file.
+    Parameters are those of :meth:`Moments.from_parquet`, and a `Dealer` if there are folds. Columns are taken by name,
+    whatever their order and type in a file.
     """
 
     def __init__(
@@ -40,12 +44,13 @@ class ParquetRows:
         weight: str | None,
         group: str | None,
         batch_rows: int,
+        dealer: Any = None,
     ):
         try:
             import pyarrow.parquet
         except ImportError as error:
             raise ImportError("reading Parquet needs pyarrow: pip install pyarrow.") from error
-        self.parquet, self.batch_rows = pyarrow.parquet, batch_rows
+        self.parquet, self.batch_rows, self.dealer = pyarrow.parquet, batch_rows, dealer
         self.target, self.task, self.weight, self.group = target, task, weight, group
         self.files = _files(path)
         schemas = [self._schema(file) for file in self.files]
@@ -53,6 +58,8 @@ class ParquetRows:
         roles = [name for name in (target, task, weight, group) if name is not None]
         if features is None:
             features = [name for name in schemas[0][0] if name not in roles]
+        self.roles = roles
+        refuse_twice([*features, *dict.fromkeys(roles)], "features, target, task, weight and group")
         self.features = np.array(list(features), dtype=object)
         if self.features.size == 0:
             raise ValueError(f"{self.files[0]} has no column left that could be a feature.")
@@ -61,54 +68,80 @@ class ParquetRows:
             if absent:
                 raise ValueError(f"{file} lacks column(s) {names_of(absent)}; it has {names_of(names)}.")
 
+    def _open(self, file: Path) -> Any:
+        """In pieces, so that a large row group takes no more memory than a small one."""
+        return self.parquet.ParquetFile(file, buffer_size=READ_AT_ONCE, page_checksum_verification=True)
+
     def _schema(self, file: Path) -> tuple[list[str], int]:
         """Names of columns and number of rows."""
         try:
-            found = self.parquet.ParquetFile(file)
+            found = self._open(file)
         except (OSError, ValueError) as error:
             raise ValueError(f"{file} cannot be read as Parquet: {error}") from error
         with found:
             return list(found.schema_arrow.names), found.metadata.num_rows
 
-    def __iter__(self) -> Iterator[tuple[list[Rows], int]]:
-        wanted = list(dict.fromkeys([*self.features, self.target, self.task, self.weight, self.group]))
-        columns = [name for name in wanted if name is not None]
+    def __iter__(self) -> Iterator[tuple[list[Rows], list[Any], int]]:
+        columns = [*self.features, *dict.fromkeys(self.roles)]
         for file in self.files:
             try:
-                with self.parquet.ParquetFile(file) as opened:
+                with self._open(file) as opened:
                     for batch in opened.iter_batches(batch_size=self.batch_rows, columns=columns):
                         if batch.num_rows:
-                            yield self._tasks(batch), batch.num_rows
+                            yield *self._rows(batch), batch.num_rows
             except (OSError, ValueError) as error:
                 raise ValueError(f"{file}: {error}") from error
 
-    def _tasks(self, batch: Any) -> list[Rows]:
-        X = np.empty((batch.num_rows, len(self.features)), order="F")
+    def _rows(self, batch: Any) -> tuple[list[Rows], list[Any]]:
+        """The rows of a batch, by task and fold, and the labels of its tasks.
+
+        Columns are brought into that order one by one, while they are small enough for the cache.
+        """
+        weight = self._weights(batch)
+        used = slice(None) if weight is None or weight.all() else np.flatnonzero(weight)
+        codes, labels = np.zeros(batch.num_rows, dtype=np.intp), [0]
+        if self.task is not None:
+            codes, labels = self._codes(batch, self.task)
+        place = self._places(batch, codes, labels, used)
+        counts = np.bincount(place)
+        order: Any = used
+        if np.count_nonzero(counts) > 1:
+            small = place.astype(np.int16) if len(counts) < 2**15 else place  # small numbers are sorted faster
+            order = np.arange(batch.num_rows)[used][np.argsort(small, kind="stable")]
+        X = np.empty((len(place), len(self.features)), order="F")
         for j, name in enumerate(self.features):
-            X[:, j] = self._numbers(batch, name)
-        y = np.array(self._numbers(batch, self.target), dtype=np.float64)
-        for name, values in ((None, X), (self.target, y)):
-            if not np.isfinite(values.sum()):
-                self._refuse(name, values)
-        weight = None if self.weight is None else np.array(self._numbers(batch, self.weight), dtype=np.float64)
-        if weight is not None:
-            if not (np.isfinite(weight).all() and (weight >= 0).all()):
-                raise ValueError(f"column {self.weight!r} holds weights that are negative or not finite.")
-            used = weight > 0
-            X, y, weight = X[used], y[used], weight[used]
-        else:
-            used = np.ones(len(y), dtype=bool)
-        group = None if self.group is None else np.array(batch.column(self.group).to_pylist(), dtype=object)[used]
-        if self.task is None:
-            return [Rows(0, X, y, weight, group)] if len(y) else []
-        codes, labels = self._codes(batch, self.task)
+            X[:, j] = self._numbers(batch, name)[order]
+        y = self._numbers(batch, self.target)[order].astype(np.float64)
+        weight = None if weight is None else weight[order]
+        out, folds, end = [], 1 if self.dealer is None else self.dealer.folds, 0
+        for at in np.flatnonzero(counts).tolist():
+            low, end = end, end + int(counts[at])
+            w = None if weight is None else weight[low:end]
+            out.append(Rows(labels[at // folds], at % folds, X[low:end], y[low:end], w))
+        return out, labels
+
+    def _places(self, batch: Any, codes: np.ndarray, labels: list[Any], used: Any) -> np.ndarray:
+        """For every row that counts: its task's place times the number of folds, plus its fold."""
         codes = codes[used]
-        out = []
-        for code in np.unique(codes).tolist():
-            at: Any = slice(None) if len(labels) == 1 else np.flatnonzero(codes == code)
-            of_task = None if weight is None else weight[at]
-            out.append(Rows(labels[code], X[at], y[at], of_task, None if group is None else group[at]))
-        return out
+        if self.dealer is None or len(codes) == 0:
+            return codes
+        if self.group is not None:
+            groups, names = self._codes(batch, self.group)
+            fold = self.dealer.of_groups(names)[groups[used]]
+        else:
+            fold = np.empty(len(codes), dtype=np.intp)
+            for code in np.unique(codes).tolist():
+                mine = np.flatnonzero(codes == code)
+                fold[mine] = self.dealer.deal(labels[code], len(mine))
+        return codes * self.dealer.folds + fold
+
+    def _weights(self, batch: Any) -> Floats | None:
+        if self.weight is None:
+            return None
+        weight = self._numbers(batch, self.weight).astype(np.float64)
+        if (weight < 0).any():
+            raise ValueError(f"column {self.weight!r} holds negative weights.")
+        return weight
 
     def _numbers(self, batch: Any, name: str) -> np.ndarray:
         import pyarrow as pa
@@ -119,22 +152,30 @@ class ParquetRows:
             raise ValueError(f"column {name!r} holds {kind}, not numbers. Encode it, or leave it out: features=[...].")
         if column.null_count:
             raise ValueError(f"column {name!r} has {column.null_count} missing value(s). Drop or fill them first.")
-        return np.asarray(column.to_numpy(zero_copy_only=False))
-
-    def _refuse(self, name: str | None, values: Floats) -> None:
-        bad = np.argwhere(~np.isfinite(values))
-        if bad.size:
-            column = name if name is not None else self.features[bad[0][1]]
-            raise ValueError(f"column {column!r} holds a value that is not finite. Drop such rows first.")
+        values = np.asarray(column.to_numpy(zero_copy_only=False))
+        with np.errstate(over="ignore", invalid="ignore"):
+            if values.dtype.kind == "f" and not np.isfinite(values.sum()) and not np.isfinite(values).all():
+                raise ValueError(f"column {name!r} holds a value that is not finite. Drop such rows first.")
+        return values
 
     def _codes(self, batch: Any, name: str) -> tuple[np.ndarray, list[Any]]:
-        """Every row's place among the labels of the batch, and these."""
-        encoded = batch.column(name)
-        if encoded.null_count:
-            raise ValueError(f"column {name!r}: the task is missing in {encoded.null_count} row(s).")
-        if not hasattr(encoded, "dictionary"):
-            encoded = encoded.dictionary_encode()
-        return np.asarray(encoded.indices), encoded.dictionary.to_pylist()
+        """Every row's place among the labels that a column holds in this batch, and these."""
+        column = batch.column(name)
+        if column.null_count:
+            raise ValueError(
+                f"column {name!r} is missing in {column.null_count} row(s). Drop them, or give them a label."
+            )
+        encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
+        indices, every = np.asarray(encoded.indices), encoded.dictionary.to_pylist()
+        used = np.flatnonzero(
+            np.bincount(indices, minlength=len(every))
+        )  # a dictionary may hold more, or a label twice
+        labels: dict[Any, int] = {}
+        code = np.zeros(len(every), dtype=np.intp)
+        code[used] = [labels.setdefault(every[k], len(labels)) for k in used.tolist()]
+        if missing_values(np.array([*labels, None], dtype=object)[:-1]).any():
+            raise ValueError(f"column {name!r} holds a label that is missing. Drop such rows, or give them one.")
+        return code[indices], list(labels)
 
 
 def _files(path: Any) -> list[Path]:
@@ -151,5 +192,5 @@ def _files(path: Any) -> list[Path]:
         raise FileNotFoundError(f"no Parquet file at {path}.")
     for file in found:
         if not file.is_file():
-            raise FileNotFoundError(f"{file} does not exist.")
+            raise FileNotFoundError(f"{file} is not a file, or does not exist.")
     return found

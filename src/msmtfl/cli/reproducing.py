@@ -63,6 +63,14 @@ def reproduce(
             spec = Mri(table_path=str(adni))
         specs.append(spec.quick() if quick else spec)
     workers = jobs or joblib.cpu_count()
+    for spec in specs:  # data that cannot be read are found before the work
+        try:
+            _ = spec.fingerprint
+        except NotAvailableError:
+            continue
+        except (OSError, ValueError, ImportError) as error:
+            typer.echo(f"msmtfl reproduce {spec.name}: {error}", err=True)
+            raise typer.Exit(1) from error
     claims: dict[str, list[Claim]] = {}
     absent: dict[str, str] = {}
     began = time.monotonic()

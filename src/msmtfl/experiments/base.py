@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any, ClassVar
 
 Row = dict[str, Any]  # one line of rows.csv
@@ -46,7 +47,10 @@ class Experiment:
     @property
     def fingerprint(self) -> str:
         """Rows of two runs may be mixed if and only if these agree."""
-        return hashlib.sha256(repr(self).encode()).hexdigest()[:16]
+        return self._digest().hexdigest()[:16]
+
+    def _digest(self) -> Any:
+        return hashlib.sha256(f"msmtfl {version('msmtfl')} {self!r}".encode())
 
     def quick(self) -> Experiment:
         """The same in a minute or less: fewer runs and a smaller grid."""

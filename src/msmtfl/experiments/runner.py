@@ -16,7 +16,7 @@ from typing import Any
 import joblib
 
 from ..drawing import TEXT, pyplot
-from ..files import write_whole
+from ..files import remove_unfinished, write_whole
 from ..monitor import Progress, one_blas_thread
 from .base import Cell, Claim, Experiment, Row, markdown
 
@@ -29,12 +29,17 @@ def run(experiment: Experiment, out: Path, *, jobs: int = 1, progress: bool = Fa
     folder = out / experiment.name
     parts = folder / "parts" / experiment.fingerprint
     parts.mkdir(parents=True, exist_ok=True)
+    remove_unfinished(parts)
+    remove_unfinished(folder)
     cells = experiment.cells()
     missing = [cell for cell in cells if _load(_part(parts, cell)) is None]
     with Progress(len(missing), f"{experiment.name} cells", progress and bool(missing)) as bar:
         tasks = (joblib.delayed(_work)(experiment, cell, _part(parts, cell)) for cell in missing)
-        for _ in joblib.Parallel(n_jobs=min(jobs, max(len(missing), 1)), return_as="generator_unordered")(tasks):
-            bar.step()
+        try:
+            for _ in joblib.Parallel(n_jobs=min(jobs, max(len(missing), 1)), return_as="generator_unordered")(tasks):
+                bar.step()
+        finally:
+            remove_unfinished(parts)
     rows: list[Row] = []
     for cell in cells:
         found = _load(_part(parts, cell))
@@ -83,7 +88,7 @@ def _load(path: Path) -> list[Row] | None:
         found = json.loads(path.read_text())
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, list) else None
+    return found if isinstance(found, list) and found and all(isinstance(row, dict) for row in found) else None
 
 
 def _work(experiment: Experiment, cell: Cell, path: Path) -> None:

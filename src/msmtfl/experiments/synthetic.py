@@ -257,12 +257,10 @@ class Figure1(Synthetic):
                     f"{max(row['n_stages'] for row in found)}); the last stage's solution is unique in {lone}"
                 )
                 out.append(Claim("it settles in a few stages", f"{setting}; {reading}", verdict(soon), evidence))
-            elif solver == TRUNCATED:
-                what = "a falling curve is due to the cap"
-                name = "a lasso (theta = inf)" if reading == CONTROL else "literal theta"
-                where = f"{setting}; {name}, {self.steps} FISTA steps a stage"
-                if reading == CONTROL:  # nothing is capped, so any fall is the solver's
-                    out.append(Claim(what, where, verdict([not fall for fall in falls]), told + " with no cap at all"))
+            elif (solver, reading) == (TRUNCATED, CONTROL):  # nothing is capped, so any fall is the solver's
+                where = f"{setting}; a lasso (theta = inf), {self.steps} FISTA steps a stage"
+                held = verdict([not fall for fall in falls])
+                out.append(Claim("a falling curve is due to the cap", where, held, told + " with no cap at all"))
         return out
 
 
@@ -414,7 +412,7 @@ class Figure2(Synthetic):
                         f"{found['unique']} of {self.runs}",
                     )
                 )
-        head = ("setting", "model", "smallest error ± s.e.", "s.d. over runs", "at", "unique there")
+        head = ("setting", "model", "smallest error ± s.e.", "s.d. over runs", "at", "certified unique")
         text = f"The smallest error of each model over its whole grid, mean of {self.runs} runs at one point of it."
         return f"{NOTE}{text}\n\n" + markdown(head, body) + "\n"
 
@@ -454,9 +452,9 @@ class Figure2(Synthetic):
         """From which lam on the four thetas differ by 1 % at most, and whether anything is found there."""
         found = select(rows, setting=setting, model="MSMTFL", reading=reading)
         curves = np.array([_matrix(select(found, ratio=r), "run", "lam").mean(axis=0) for r in self.ratios])
-        spread = curves.max(axis=0) / curves.min(axis=0) - 1.0  # lams fall
+        spread = curves.max(axis=0) / np.maximum(curves.min(axis=0), np.finfo(float).tiny) - 1.0  # lams fall
         k = int(np.argmax(spread > 0.01)) if (spread > 0.01).any() else len(spread)
-        zero = float(curves[:, 0].max())
+        zero = max(float(curves[:, 0].max()), np.finfo(float).tiny)  # at the largest lam, where W is 0
         what, where = "insensitive to theta once lam exceeds a value", f"{setting}; {reading}"
         if k == 0:
             return Claim(
