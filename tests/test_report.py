@@ -52,6 +52,11 @@ def model():
 
 
 @pytest.fixture(scope="module")
+def simple():
+    return fitted(LassoMTL(lam=0.01))
+
+
+@pytest.fixture(scope="module")
 def comparison():
     X, y, task = make_data()
     models = {"lasso": LassoMTL(0.05), "<b>strong</b>": LassoMTL(0.5)}
@@ -236,33 +241,41 @@ def test_sentences_follow_the_choice():
     assert sentences.proof(facts).endswith("It is the only solution.")
 
 
-def test_one_task_and_one_table_for_all_tasks():
+def test_one_task_alone_has_nothing_to_share():
     X, y, _ = make_data()
-    alone = Page(report_html(MSMTFLCV(lams=5, cv=3).fit(X, y)))
-    assert "are used" in alone.text
-    assert "by all" not in alone.text
-    assert "Coefficient" in alone.table("features")[0]
+    page = Page(report_html(MSMTFL().fit(X, y)))
+    assert re.search(r"Of 6 features \d are used\.", page.text)
+    assert "sharing gained" not in page.text
+    assert page.table("features")[0] == ["Feature", "Row norm", "Freed", "Coefficient"]
+
+
+def test_two_responses_of_one_table_are_two_tasks():
+    X, y, _ = make_data()
     Y = np.stack([y, -y], axis=1)
     Y[:5, 0] = np.nan
-    wide = Page(report_html(MSMTFLCV(lams=5, cv=3).fit(X, Y)))
-    assert "used by both tasks" in wide.text
-    assert [row[1] for row in wide.table("tasks")[1]] == ["85", "90"]
+    facts = ModelFacts(MSMTFLCV(lams=5, cv=3).fit(X, Y))
+    assert "used by both tasks" in "".join(sentences.shares(facts))
+    assert [row[1].text for row in model_tables.tasks_table(facts).rows] == ["85", "90"]
+    assert "in task 0" in sentences.prediction(facts)
 
 
 def test_fit_that_is_not_unique_says_so():
     X, y, task = make_data(d=4)
     X["again"] = X["x0"]
-    text = Page(report_html(LassoMTL(lam=0.05).fit(X, y, task=task))).text
-    assert "is not certified in east, north and south" in text
-    assert "x0, again can be exchanged" in text
+    facts = ModelFacts(LassoMTL(lam=0.05).fit(X, y, task=task))
+    assert "is not certified in east, north and south" in sentences.proof(facts)
+    last = sentences.certificate(facts.model.certificate_)[-1]
+    assert last.mark == "care"
+    assert "x0, again can be exchanged" in last.details[0]
 
 
 def test_task_with_constant_target_has_no_relative_error():
     X, y, task = make_data()
     y[task == "north"] = 3.0
     with pytest.warns(UserWarning, match="constant"):
-        model = MSMTFLCV(lams=5, cv=3).fit(X, y, task=task)
-    assert Page(report_html(model)).table("tasks")[1][1][-1] == "–"
+        facts = ModelFacts(MSMTFLCV(lams=5, cv=3).fit(X, y, task=task))
+    assert [row[-1].text == "–" for row in model_tables.tasks_table(facts).rows] == [False, True, False]
+    assert "from" in sentences.prediction(facts)
 
 
 def test_model_from_a_file_has_the_same_report(model, page, tmp_path):
@@ -275,14 +288,14 @@ def test_model_from_a_file_has_the_same_report(model, page, tmp_path):
     assert "The model was read from a file, saved 20" in loaded.text
 
 
-def test_comparison_alone_and_beside_a_model(model, comparison):
+def test_comparison_alone_and_beside_a_model(simple, comparison):
     alone = Page(report_html(comparison))
     head, rows = alone.table("models")
     assert sorted(row[0] for row in rows) == ["<b>strong</b>", "lasso (reference)"]
     np.testing.assert_allclose([near(row[head.index("nMSE")]) for row in rows], np.sort(comparison.nmse), rtol=5e-3)
     assert comparison.verdict() in alone.text
     assert len(alone.table("by-task")[1]) == 3
-    both = Page(report_html(model, comparison=comparison))
+    both = Page(report_html(simple, comparison=comparison))
     assert both.table("models") == (head, rows)
     assert both.table("features")[1]
 
@@ -349,19 +362,18 @@ def test_text_has_contrast(place):
             assert (high + 0.05) / (low + 0.05) >= 4.5, (text, ground)
 
 
-def test_long_tables_and_large_maps_are_thinned_with_a_note(monkeypatch):
+def test_long_tables_and_large_maps_are_thinned_with_a_note(simple, monkeypatch):
     monkeypatch.setattr(model_tables, "MOST_ROWS", 4)
     monkeypatch.setattr(charts, "MAP_FEATURES", 3)
     monkeypatch.setattr(charts, "MAP_TASKS", 2)
     monkeypatch.setattr(model_tables, "MOST_COLUMNS", 2)
-    model = fitted(LassoMTL(lam=0.01))
-    page = Page(report_html(model))
-    strong = np.argsort(-model.row_norms_)
+    page = Page(report_html(simple))
+    strong = np.argsort(-simple.row_norms_)
     head, rows = page.table("features")
-    assert {row[0] for row in rows} == set(model.features_[strong[:4]])
+    assert {row[0] for row in rows} == set(simple.features_[strong[:4]])
     assert "4 of 6 rows: the strongest are shown." in page.text
     assert {"Lowest", "Highest"} <= set(head)
-    assert set(page.charts["map"]["rows"]) == set(model.features_[strong[:3]])
+    assert set(page.charts["map"]["rows"]) == set(simple.features_[strong[:3]])
     assert "The 3 strongest of 6 features are shown" in page.text
     assert "The 2 tasks with the most rows are shown, of 3." in page.text
 
@@ -376,37 +388,37 @@ def test_text_of_pictures_needs_no_font_of_matplotlibs():
 # ------------------------------------------------------------------ files and errors
 
 
-def test_file_is_written_whole_or_not_at_all(model, tmp_path):
+def test_file_is_written_whole_or_not_at_all(simple, tmp_path):
     path = tmp_path / "report.html"
-    write_report(model, path, title="First")
+    write_report(simple, path, title="First")
     first = path.read_text(encoding="utf-8")
     assert first.startswith("<!doctype html>")
     with pytest.raises(TypeError, match="Ridge"):
         write_report(Ridge(), path)
     with pytest.raises(FileNotFoundError):
-        write_report(model, tmp_path / "absent" / "report.html")
+        write_report(simple, tmp_path / "absent" / "report.html")
     assert path.read_text(encoding="utf-8") == first
     assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
 
 
-def test_what_has_no_report_is_refused(model, comparison):
+def test_what_has_no_report_is_refused(simple, comparison):
     with pytest.raises(NotFittedError):
         report_html(MSMTFL())
     with pytest.raises(TypeError, match="no coefficient to zero"):
         report_html(fitted(PooledRidgeCV(cv=3)))
     with pytest.raises(ValueError, match="leave comparison= out"):
         report_html(comparison, comparison=comparison)
-    with pytest.raises(TypeError, match="what compare_models returns, not MSMTFLCV"):
-        report_html(model, comparison=model)
+    with pytest.raises(TypeError, match="what compare_models returns, not LassoMTL"):
+        report_html(simple, comparison=simple)
 
 
 @pytest.mark.parametrize("absent", ["bokeh", "jinja2", "matplotlib"])
-def test_absent_libraries_are_named(absent, model, monkeypatch):
+def test_absent_libraries_are_named(absent, simple, monkeypatch):
     for name in [name for name in sys.modules if name == absent or name.startswith(f"{absent}.")]:
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setitem(sys.modules, absent, None)
     with pytest.raises(ImportError, match=f"{absent}.*pip install"):
-        report_html(model)
+        report_html(simple)
 
 
 def test_import_waits_for_bokeh_and_matplotlib():

@@ -64,6 +64,9 @@ class Design(Protocol):
     def gram_rows(self, features: Ints, out: Floats | None = None, n_jobs: int | None = None) -> Floats:
         """Rows of X'X, shape (len(features), d), written to `out` if given."""
 
+    def gram_block(self, some: Ints, others: Ints) -> Floats:
+        """X'X between some features and others, shape (len(some), len(others))."""
+
     def loss(self, w: Floats) -> float:
         """|y - Xw|^2"""
 
@@ -215,6 +218,9 @@ class DenseRows:
             G[np.isin(features, self.dead)] = 0.0
         return G
 
+    def gram_block(self, some: Ints, others: Ints) -> Floats:
+        return np.asarray(self.columns(some).T @ self.columns(others))
+
     def _products(self, V: Floats, out: Floats | None, n_jobs: int | None) -> Floats:
         """V'X for a few vectors V (rows, count), the columns of X shared out among threads"""
         G = np.empty((V.shape[1], self.d)) if out is None else out
@@ -318,6 +324,7 @@ class RowTask:
         self.squares = rows.squares
         self.gram = rows.gram
         self.gram_rows = rows.gram_rows
+        self.gram_block = rows.gram_block
         self.columns = rows.columns
         self.correlate = rows.correlate
 

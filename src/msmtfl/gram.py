@@ -112,6 +112,11 @@ def gram_caches(
     return each(cache, designs, n_jobs)
 
 
+def few_rows(designs: Sequence[Design], budget: float | None) -> bool:
+    """Whether the budget does not even hold the rows that every task may always hold."""
+    return 8.0 * designs[0].d * len(designs) * FEWEST_ROWS > (BUDGET if budget is None else budget)
+
+
 def may_form(designs: Sequence[Design], budget: float) -> bool:
     """Whether all tasks' whole Gram matrices are small enough to be formed."""
     d = designs[0].d

@@ -11,14 +11,17 @@ ill-conditioned that the Gram form loses the answer (`polish`, on X itself).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
 from . import _kernel
 from .designs import Design, Floats, Ints
-from .gram import Gram, gram_caches
+from .gram import WHOLE_AT_MOST, Gram, few_rows, gram_caches
+from .sparse_rows import SparseRows
 from .threads import each, shares
+from .working import WorkingSet, WorkingState
 
 OVERRUN, SET_ASIDE, WEAK, MISSING, SLID = (
     _kernel.BITS[name] for name in ("OVERRUN", "SET_ASIDE", "WEAK", "MISSING", "SLID")
@@ -110,6 +113,24 @@ class TaskState:
         return np.sort(lacking[np.argpartition(-over, count - 1)[:count]])
 
 
+def _state(gram: Gram | WorkingSet, positive: bool) -> Any:
+    return WorkingState(gram, positive) if isinstance(gram, WorkingSet) else TaskState(gram, positive)
+
+
+def thin(design: Design) -> bool:
+    return isinstance(getattr(design, "rows", None), SparseRows)
+
+
+def task_caches(
+    designs: Sequence[Design], *, reuse: bool = False, budget: float | None = None, n_jobs: int | None = None
+) -> list[Any]:
+    """What is kept of the Gram matrices: all, rows as they are needed, or no more than the features in work: where the
+    budget would not hold a few rows of every task, or a row takes more than the pass over a sparse X that it saves."""
+    if few_rows(designs, budget) or (thin(designs[0]) and designs[0].d > WHOLE_AT_MOST):
+        return each(WorkingSet, designs, n_jobs)
+    return gram_caches(designs, reuse=reuse, budget=budget, n_jobs=n_jobs)
+
+
 class Lassos:
     """The weighted lassos of all tasks, each with its warm state.
 
@@ -134,7 +155,7 @@ class Lassos:
         *,
         positive: bool = False,
         units: Floats | None = None,
-        grams: list[Gram] | None = None,
+        grams: list[Any] | None = None,
         careful: bool = False,
         n_jobs: int | None = None,
     ):
@@ -142,8 +163,8 @@ class Lassos:
         self.positive, self.careful, self.n_jobs = positive, careful, n_jobs
         self.m, self.d = len(self.designs), self.designs[0].d
         self.units = np.ones((self.m, self.d)) if units is None else self._checked(units)
-        self.grams = gram_caches(self.designs, n_jobs=n_jobs) if grams is None else grams
-        self.tasks = [TaskState(gram, positive) for gram in self.grams]
+        self.grams = task_caches(self.designs, n_jobs=n_jobs) if grams is None else grams
+        self.tasks = [_state(gram, positive) for gram in self.grams]
         self.status = np.zeros(self.m, np.intc)
 
     def _checked(self, matrix: Floats) -> Floats:
@@ -165,6 +186,11 @@ class Lassos:
             task.follow()
 
         def solve(tasks: slice) -> None:
+            if isinstance(self.tasks[0], WorkingState):
+                for i in range(self.m)[tasks]:
+                    at = slice(i, i + 1)
+                    self.tasks[i].solve(A[i], aim[i], self.units[i], W[i], status[at], rounds[at], max_iter)
+                return
             states = [task.state for task in self.tasks[tasks]]
             _kernel.solve_all(
                 states, A[tasks], aim[tasks], self.units[tasks], W[tasks], status[tasks], rounds[tasks], max_iter

@@ -24,7 +24,7 @@ from .designs import Floats
 from .gram import BUDGET, Gram, gram_caches, may_form
 from .grids import Grid, read_grid
 from .growing import Growing, Welcoming
-from .lasso import Lassos
+from .lasso import Lassos, task_caches
 from .moments import MomentData
 from .monitor import Progress, one_blas_thread, with_callbacks
 from .penalties import CappedRows, Penalty
@@ -80,10 +80,10 @@ class GridSearch(Growing):
             with Progress(grid.steps * (len(splits) + 1), self._step, self.verbose, self) as progress:
                 if splits and may_form(problem.designs, budget / (1 + len(splits))):
                     data.gather(problem.designs, [split.train for split in splits], self.n_jobs)
-                grams = gram_caches(problem.designs, reuse=by_folds, budget=budget, n_jobs=self.n_jobs)
+                grams = self._caches(problem.designs, reuse=by_folds, budget=budget, n_jobs=self.n_jobs)
 
                 def solve(part: Problem) -> Solutions:
-                    of_part = gram_caches(part.designs, reuse=True, budget=budget)
+                    of_part = self._caches(part.designs, reuse=True, budget=budget)
                     return self._solve(part, grid, of_part, None, progress)
 
                 surface = self._solve(problem, grid, grams, self.n_jobs, progress)
@@ -106,6 +106,7 @@ class GridSearch(Growing):
         return cross_validate(problem, splits, solve, scorer=scorer, n_jobs=self.n_jobs, stop=progress.stop)
 
     _step = "lams"  # what a step of the progress bar is
+    _caches = staticmethod(gram_caches)  # what is kept of Gram matrices
 
     def _columns(self, surface: Any, problem: Problem) -> dict[str, np.ndarray]:
         """The columns of `cv_results_` that do not come from folds."""
@@ -137,6 +138,8 @@ class GridSearch(Growing):
 
 class StageSearch(GridSearch, Welcoming):
     """Grids of (lam, theta) for Algorithm 1; a model says how many stages (`_stages`)."""
+
+    _caches = staticmethod(task_caches)
 
     def _stages(self) -> int:
         raise NotImplementedError

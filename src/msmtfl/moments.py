@@ -194,6 +194,9 @@ class MomentTask:
         out[:] = rows
         return out
 
+    def gram_block(self, some: Ints, others: Ints) -> Floats:
+        return self._xx[np.ix_(some, others)]
+
     def gradient(self, w: Floats) -> Floats:
         used = np.flatnonzero(w)
         return self.c - w[used] @ self._xx[used]
@@ -642,7 +645,8 @@ def add_batch(
     check_finite(values, names, "X")
     tasks, labels, form = _read_batch(values, y, task, sample_weight)
     parts[0]._check_form(values.shape[1], form)
-    rows = (one for each in tasks for one in _dealt(each, dealer))
+    fold = None if dealer is None else _folds(tasks, values.shape[0], form, dealer)
+    rows = (one for task in tasks for one in _by_fold(task, fold))
     add_rows(parts, rows, names, labels, named=named, form=form)
 
 
@@ -650,35 +654,59 @@ def _read_batch(X: Any, y: Any, task: Any, sample_weight: Any) -> tuple[list[Tas
     """(tasks with rows that count, labels of all, form): in a batch a task may have none, even if it has a column of y."""
     target, names = read_target(y, X.shape[0])
     weight = check_weights(sample_weight, target.shape)
-    wide = target.ndim == 2
-    measured = ~np.isnan(target).all(axis=0) if wide else np.ones(1, dtype=bool)
-    if not measured.any():
-        raise ValueError("all values of y are missing in this batch.")
-    data = read_training(X, target[:, measured] if wide else target, task=task)
-    every = data.labels.tolist()
-    if wide:
-        every = (np.arange(len(measured)) if names is None else names).tolist()
-    tasks = []
-    for i, one in zip(np.flatnonzero(measured) if wide else range(data.m), data.tasks, strict=True):
-        w = None if weight is None else (weight[:, i] if weight.ndim == 2 else weight)[one.rows]
-        if w is None or (w > 0).all():
-            tasks.append(replace(one, label=every[i], weight=w))
-        elif (w > 0).any():
-            used = w > 0
-            tasks.append(Task(every[i], one.X[used], one.y[used], w[used], one.rows[used]))
-    return tasks, every, data.form
+    if target.ndim == 1:
+        data = read_training(X, target, task=task)
+        labels = data.labels.tolist()
+        found = [_counting(one, label, weight) for one, label in zip(data.tasks, labels, strict=True)]
+        return [one for one in found if one is not None], labels, data.form
+    labels = list(range(target.shape[1])) if names is None else names.tolist()
+    measured = np.flatnonzero(~np.isnan(target).all(axis=0)).tolist()
+    if not measured:
+        warn_user(f"all {len(target)} rows of y are wholly missing and were left out.")
+        return [], labels, "wide"
+    tasks = read_training(X, target[:, measured], task=task).tasks
+    columns = [weight if weight is None or weight.ndim == 1 else weight[:, i] for i in measured]
+    found = [_counting(one, labels[i], w) for one, i, w in zip(tasks, measured, columns, strict=True)]
+    return [one for one in found if one is not None], labels, "wide"
 
 
-def _dealt(task: Task, dealer: Dealer | None) -> Iterable[Rows]:
+def _counting(task: Task, label: Any, weight: Floats | None) -> Task | None:
+    """The rows of a task that have a weight; None if there are none."""
+    if weight is None:
+        return replace(task, label=label)
+    w = weight[task.rows]
+    used = w > 0
+    if used.all():
+        return replace(task, label=label, weight=w)
+    return Task(label, task.X[used], task.y[used], w[used], task.rows[used]) if used.any() else None
+
+
+def _folds(tasks: Sequence[Task], rows: int, form: str, dealer: Dealer) -> np.ndarray:
+    """The fold of every row that counts; a row of a 2-D y goes to one fold, dealt out within the set of its tasks."""
+    out = np.zeros(rows, dtype=np.intp)
+    if form != "wide":
+        for task in tasks:
+            out[task.rows] = dealer.deal(task.label, len(task.rows))
+        return out
+    member = np.zeros((rows, len(tasks)), dtype=bool)
+    for i, task in enumerate(tasks):
+        member[task.rows, i] = True
+    sets, which = np.unique(member, axis=0, return_inverse=True)
+    for k, of_set in enumerate(sets):
+        mine = np.flatnonzero(which.ravel() == k)
+        out[mine] = dealer.deal(tuple(task.label for task, has in zip(tasks, of_set, strict=True) if has), len(mine))
+    return out
+
+
+def _by_fold(task: Task, fold: np.ndarray | None) -> Iterable[Rows]:
     """A task's rows, fold by fold."""
-    if dealer is None:
+    if fold is None:
         yield Rows(task.label, 0, task.X, task.y, task.weight)
         return
-    fold = dealer.deal(task.label, len(task.y))
-    for f in range(dealer.folds):
-        at = np.flatnonzero(fold == f)
-        if at.size:
-            yield Rows(task.label, f, task.X[at], task.y[at], None if task.weight is None else task.weight[at])
+    mine = fold[task.rows]
+    for f in np.unique(mine).tolist():
+        at = np.flatnonzero(mine == f)
+        yield Rows(task.label, f, task.X[at], task.y[at], None if task.weight is None else task.weight[at])
 
 
 def add_rows(

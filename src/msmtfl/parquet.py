@@ -13,7 +13,6 @@ import numpy as np
 from .designs import Floats
 from .tables import missing_values, names_of, refuse_twice
 
-
 READ_AT_ONCE = 2**18  # bytes of a column
 
 

@@ -123,5 +123,13 @@ class SparseRows:
         out[:] = G
         return out
 
+    def gram_block(self, some: Ints, others: Ints) -> Floats:
+        G = (self.X[:, some].T @ self.X[:, others]).toarray().astype(np.float64)
+        if self.centre:
+            G -= np.outer(self.n * self.offset[some], self.offset[others])
+        G[self.squares[some] == 0.0] = 0.0
+        G[:, self.squares[others] == 0.0] = 0.0
+        return np.asarray(G)
+
     def _less_mean(self, G: Floats, features: Ints) -> Floats:
         return np.ascontiguousarray(G - np.outer(self.n * self.offset[features], self.offset) if self.centre else G)

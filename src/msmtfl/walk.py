@@ -18,9 +18,8 @@ import numpy as np
 from .certificates import GAP, certify_all
 from .checks import check_count, check_flag, check_n_jobs, check_positive, check_verbose
 from .designs import Floats, Ints
-from .gram import Gram, gram_caches
 from .grids import Grid, read_grid
-from .lasso import DOUBT, OVERRUN, SLID, WEAK, Lassos, suspicions
+from .lasso import DOUBT, OVERRUN, SLID, WEAK, Lassos, suspicions, task_caches
 from .monitor import Progress, one_blas_thread
 from .problem import Problem, pose
 from .stages import CROWDED, UNFINISHED, algorithm_1
@@ -135,7 +134,7 @@ def solve_surface(
     tol: float = 1e-8,
     max_iter: int = 0,
     n_jobs: int | None = None,
-    grams: list[Gram] | None = None,
+    grams: list[Any] | None = None,
     budget: float | None = None,
     tick: Callable[[float], None] = lambda part: None,
     stop: Callable[[], None] | None = None,
@@ -149,7 +148,7 @@ def solve_surface(
     others. Solutions that seem not to be unique in Gram form are checked on X at the end; if one fails (nearly dependent
     columns can look dependent), all is solved again, `careful`ly: checked one by one.
     """
-    grams = gram_caches(problem.designs, budget=budget, n_jobs=n_jobs) if grams is None else grams
+    grams = task_caches(problem.designs, budget=budget, n_jobs=n_jobs) if grams is None else grams
     order = np.argsort(-grid.lams, kind="stable").tolist()
     firsts = _path(problem, grid, grams, order, max_iter, n_jobs, tick, stop, careful)
     by_lam = all(gram.whole is not None for gram in grams)
@@ -198,7 +197,7 @@ def _doubtful(surface: Surface, problem: Problem) -> bool:
 
 
 def _lassos(
-    problem: Problem, grams: list[Gram], n_jobs: int | None, careful: bool, tasks: slice = slice(None)
+    problem: Problem, grams: list[Any], n_jobs: int | None, careful: bool, tasks: slice = slice(None)
 ) -> Lassos:
     return Lassos(
         problem.designs[tasks],
@@ -222,7 +221,7 @@ class _First:
 def _path(
     problem: Problem,
     grid: Grid,
-    grams: list[Gram],
+    grams: list[Any],
     order: list[int],
     max_iter: int,
     n_jobs: int | None,

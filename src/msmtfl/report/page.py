@@ -38,7 +38,7 @@ class Illustration:
 
 def render(facts: ModelFacts | None, comparison: Comparison | None, title: str | None, command: str | None) -> str:
     """The report as HTML."""
-    library = charts.library()
+    library, template = charts.library(), _template()
     content: dict[str, Any] = {"facts": facts, "comparison": comparison, "command": command}
     if facts is not None:
         content |= _of_model(facts)
@@ -50,27 +50,31 @@ def render(facts: ModelFacts | None, comparison: Comparison | None, title: str |
     content["byline"] = _byline(facts, comparison)
     content["sections"] = _sections(content)
     shown = [one for one in content.values() if isinstance(one, Illustration)]
-    return _fill(content, {one.name: one.chart for one in shown}, library)
+    return _fill(template, content, {one.name: one.chart for one in shown}, library)
 
 
-def _fill(content: dict[str, Any], drawn: dict[str, charts.Chart], library: str) -> str:
+def _template() -> Any:
     try:
         import jinja2
     except ImportError as error:
         raise ImportError('a report needs bokeh, jinja2 and matplotlib: pip install "msmtfl[report]".') from error
-    from markupsafe import Markup
-
-    from .. import __version__
-
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["short"] = short
+    return environment.from_string(_asset("template.html"))
+
+
+def _fill(template: Any, content: dict[str, Any], drawn: dict[str, charts.Chart], library: str) -> str:
+    from markupsafe import Markup
+
+    from .. import __version__
+
     script, style = _asset("script.js"), _asset("style.css")
     text = json.dumps({"charts": drawn}, allow_nan=False, separators=(",", ":"))
     for sign in "<>&":  # no end of the element in it, and no comment
         text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return environment.from_string(_asset("template.html")).render(
+    text_of_page: str = template.render(
         **content,
         version=__version__,
         print_rows=PRINT_ROWS,
@@ -80,6 +84,7 @@ def _fill(content: dict[str, Any], drawn: dict[str, charts.Chart], library: str)
         script=Markup(script),
         style=Markup(style),
     )
+    return text_of_page
 
 
 def _asset(name: str) -> str:
@@ -173,7 +178,11 @@ def _surface(facts: ModelFacts) -> Illustration | None:
     drawn, display = picture(lambda axes: SurfaceDisplay(grid).plot(axes[0, 0]), alt, 7.5, tall)
     caption = f"Star: the choice, {where}, with {measured}."
     if grid.within is not None:
-        caption += " Whiskers: one standard error." if levels == 1 else " Dots (in print: boxes): within one standard error of the best."
+        caption += (
+            " Whiskers: one standard error."
+            if levels == 1
+            else " Dots (in print: boxes): within one standard error of the best."
+        )
     return Illustration("surface", charts.surface_chart(display), drawn, caption)
 
 

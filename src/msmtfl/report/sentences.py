@@ -119,7 +119,9 @@ def proof(facts: ModelFacts) -> str:
         critical = "a critical point" if found.critical <= CRITICAL else "not a critical point"
         first += f", and the result is {critical} of the non-convex objective"
     if found.unique:
-        return f"{first}. {'It is the only solution' if found.convex else 'The solution of every stage is the only one'}."
+        return (
+            f"{first}. {'It is the only solution' if found.convex else 'The solution of every stage is the only one'}."
+        )
     doubt = "That there is no other solution" if found.convex else "That no stage has another solution"
     tasks = [task(label) for label in found.ambiguous]
     where = f" in {listed(tasks, 3)}, where features can stand in for each other" if tasks else ""
