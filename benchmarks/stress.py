@@ -20,7 +20,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from msmtfl.certificates import GAP, TaskCertificate
-from msmtfl.designs import DenseRows, DenseTask
+from msmtfl.designs import DenseRows, RowTask
 from msmtfl.gram import Gram
 from msmtfl.lasso import Lassos
 from msmtfl.stages import Listener, certified
@@ -102,7 +102,7 @@ def run(seed: int, solves: int) -> tuple[Counter, float, list[str]]:
         d = X.shape[1]
         y = X @ (rng.standard_normal(d) * (rng.random(d) < 0.3) / np.maximum(np.linalg.norm(X, axis=0), 1e-9))
         y = y + 0.3 * rng.standard_normal(len(X))
-        design = DenseTask(DenseRows(X, None, False), y)
+        design = RowTask(DenseRows(X, None, False), y)
         root = np.sqrt(design.squares)
         lassos = Lassos([design], grams=[Gram(design, whole=rng.random() < 0.5)])
         aim = np.zeros(d)

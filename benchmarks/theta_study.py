@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from msmtfl import thresholds
-from msmtfl.designs import DenseRows, DenseTask
+from msmtfl.designs import DenseRows, RowTask
 from msmtfl.lasso import Lassos
 from msmtfl.penalties import CappedRows
 from msmtfl.problem import lam_max
@@ -211,7 +211,7 @@ class Fits:
 
     def __init__(self, split: Split):
         self.split = split
-        self.designs = [DenseTask(DenseRows(X, None, split.fit_intercept), y) for X, y in split.train]
+        self.designs = [RowTask(DenseRows(X, None, split.fit_intercept), y) for X, y in split.train]
         squares = np.array([design.squares / design.n for design in self.designs])
         units = np.sqrt(np.where(squares > 0, squares, 1.0)) if split.standardize else np.ones_like(squares)
         self.factors = units.T

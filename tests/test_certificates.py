@@ -11,14 +11,14 @@ from scipy.optimize import nnls
 
 from msmtfl import MSMTFL, LassoMTL, certificates, stack_tasks
 from msmtfl.certificates import Certificate, certify
-from msmtfl.designs import DenseRows, DenseTask
+from msmtfl.designs import DenseRows, RowTask
 from msmtfl.lasso import Lassos
 from msmtfl.penalties import CappedRows
 from msmtfl.stages import LassoStages
 
 
 def design_of(X, y):
-    return DenseTask(DenseRows(X, None, False), y)
+    return RowTask(DenseRows(X, None, False), y)
 
 
 def weighted_problem(n=30, d=12):
@@ -66,7 +66,7 @@ def test_broken_constraints_have_an_infinite_gap():
     assert np.isinf(certify(design_of(X, y), -np.eye(12)[0], a, positive=True).gap)
 
 
-class Statistics(DenseTask):
+class Statistics(RowTask):
     """A task known only by its sums: no rows to look at."""
 
     def residual(self, w):

@@ -11,14 +11,14 @@ from sklearn.linear_model import Lasso
 
 from msmtfl import LassoMTL, _kernel, lasso
 from msmtfl.certificates import certify
-from msmtfl.designs import DenseRows, DenseTask
+from msmtfl.designs import DenseRows, RowTask
 from msmtfl.gram import Gram
 from msmtfl.lasso import Lassos
 from msmtfl.stages import Listener, certified
 
 
 def design_of(X, y, centre=False):
-    return DenseTask(DenseRows(X, None, centre), y)
+    return RowTask(DenseRows(X, None, centre), y)
 
 
 def solve(X, y, a, positive=False, reference=None):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from msmtfl import MSMTFL, LassoMTL, stack_tasks
-from msmtfl.designs import DenseRows, DenseTask
+from msmtfl.designs import DenseRows, RowTask
 from msmtfl.lasso import Lassos
 from msmtfl.stages import CYCLES, LassoStages, run_stages
 
@@ -90,7 +90,7 @@ def test_a_cycle_is_recognised():
 
     rng = np.random.default_rng(0)
     X = rng.standard_normal((30, 2))
-    design = DenseTask(DenseRows(X, None, True), X.sum(axis=1))
+    design = RowTask(DenseRows(X, None, True), X.sum(axis=1))
     solution = run_stages(Alternating(), LassoStages(Lassos([design])), max_stages=10)
     assert solution.reason == CYCLES
     assert not solution.converged
@@ -98,7 +98,7 @@ def test_a_cycle_is_recognised():
 
 
 def test_lassos_refuse_matrices_of_another_shape():
-    design = DenseTask(DenseRows(np.eye(3), None, False), np.ones(3))
+    design = RowTask(DenseRows(np.eye(3), None, False), np.ones(3))
     with pytest.raises(ValueError, match=r"\(1, 2\).*\(1, 3\)"):
         Lassos([design]).solve(np.ones((1, 2)))
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 
 from msmtfl import _row_kernel, gram
-from msmtfl.designs import DenseRows, DenseTask
+from msmtfl.designs import DenseRows, RowTask
 from msmtfl.gram import gram_caches
 from msmtfl.penalties import DirtyNorm, GroupNorm
 from msmtfl.row_certificates import certify_rows, row_violation
@@ -124,7 +124,7 @@ def prepared(Xs, ys, weights=None, centre=False):
     designs, problem = [], []
     for i, (X, y) in enumerate(zip(Xs, ys, strict=True)):
         weight = None if weights is None else weights[i]
-        designs.append(DenseTask(DenseRows(X, weight, centre), y))
+        designs.append(RowTask(DenseRows(X, weight, centre), y))
         u = np.ones(len(y)) if weight is None else weight
         if centre:
             means = u @ X / u.sum()
@@ -789,7 +789,7 @@ def test_one_matrix_serves_tasks_on_the_same_rows():
     (X,), _ = oracles.random_tasks(24, m=1, n=40, d=15)
     ys = [X[:, :4] @ rng.standard_normal(4) + rng.standard_normal(40) for _ in range(5)]
     rows = DenseRows(X, None, False)
-    shared = [DenseTask(rows, y) for y in ys]
+    shared = [RowTask(rows, y) for y in ys]
     designs, problem = prepared([X] * 5, ys)
     two = [*shared[:3], *designs[3:]]
     assert len(CoupledRows(shared, np.ones((15, 5))).grams) == 1
