@@ -1045,6 +1045,19 @@ def test_fit_in_a_shell_writes_down_the_command(data, tmp_path):
     assert (user["data"], user["rows"], user["rows_dropped"]) == ("t.csv", 95, 1)
 
 
+def opened_by_reader(pipe, process):
+    """The writing end, once the process reads; an error if it ends before."""
+    while process.poll() is None:
+        try:
+            end = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:  # nobody reads yet
+            time.sleep(0.05)
+            continue
+        os.set_blocking(end, True)
+        return end
+    raise AssertionError(process.stderr.read())
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 def test_interrupt_leaves_nothing_behind(tmp_path):
     """The data come through a named pipe, so that we know when the command is at work: it takes long to fit them."""
@@ -1056,7 +1069,7 @@ def test_interrupt_leaves_nothing_behind(tmp_path):
     text = table.assign(y=table[0] + rng.standard_normal(1500)).to_csv(index=False, float_format="%.3g")
     arguments = ("fit", pipe, *ROLES, "--model", "dirty", "--out", out)
     with subprocess.Popen(command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
-        with open(pipe, "wb") as end:
+        with open(opened_by_reader(pipe, running), "wb") as end:
             end.write(text.encode())
         time.sleep(0.7)
         running.send_signal(signal.SIGINT)

@@ -79,7 +79,7 @@ def visit(browser):
                 route.abort()
 
         page.route("**/*", guard)
-        page.on("console", lambda said: page.troubles.append(said.text) if said.type in ("error", "warning") else None)
+        page.on("console", lambda said: page.troubles.append(said.text) if said.type == "error" else None)
         page.on("pageerror", lambda error: page.troubles.append(str(error)))
         page.on("dialog", lambda dialog: (page.troubles.append(f"dialog: {dialog.message}"), dialog.dismiss()))
         page.goto(path.as_uri())

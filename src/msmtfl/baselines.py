@@ -36,6 +36,8 @@ class _Baseline(MultiTaskLinear):
             if issparse(X):
                 raise TypeError(f"Sparse data was passed for X, but {type(self).__name__} takes dense data: X.toarray().")
             data = self._read(X, y, task, sample_weight)
+            if data.X.dtype != np.float64:
+                data = self._read(np.asarray(X, dtype=np.float64), y, task, sample_weight)
             check_finite(data.X, data.features, "X")
             W = self._coefs(data, None if groups is None else read_groups(groups, data.X.shape[0]))
         self._form, self._task_position = data.form, data.task_position

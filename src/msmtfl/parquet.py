@@ -69,7 +69,9 @@ class ParquetRows:
 
     def _open(self, file: Path) -> Any:
         """In pieces, so that a large row group takes no more memory than a small one."""
-        return self.parquet.ParquetFile(file, buffer_size=READ_AT_ONCE, pre_buffer=False)
+        return self.parquet.ParquetFile(
+            file, buffer_size=READ_AT_ONCE, pre_buffer=False, page_checksum_verification=True
+        )
 
     def _schema(self, file: Path) -> tuple[list[str], int]:
         """Names of columns and number of rows."""

@@ -17,6 +17,7 @@ from scipy.sparse import csr_array, issparse
 from sklearn.utils.validation import check_array
 
 from .designs import Floats
+from .narrow_rows import KEPT_ABOVE
 
 MANY = 8  # how many names an error message lists before it stops
 
@@ -106,8 +107,11 @@ def place_name(j: int, position: int | None) -> str:
     return f"x{j + (position is not None and j >= position)}"
 
 
-def as_floats(X: Any, names: np.ndarray | None = None, position: int | None = None, what: str = "X") -> Floats:
-    """A 2-D float64 array, not yet checked for NaN; a value that is no number is named by its row and column."""
+def as_floats(
+    X: Any, names: np.ndarray | None = None, position: int | None = None, what: str = "X", narrow: bool = False
+) -> Floats:
+    """A 2-D float64 array, not yet checked for NaN; a value that is no number is named by its row and column. If `narrow`, a
+    large float32 array stays one."""
     if issparse(X):
         return as_sparse(X, what)
     if is_table(X) and not hasattr(X, "iloc") and hasattr(X, "to_numpy"):
@@ -132,7 +136,7 @@ def as_floats(X: Any, names: np.ndarray | None = None, position: int | None = No
             f"{error}. Column {name!r} of {what}, row {row} holds {value!r}, which is not a number: encode text columns "
             "(e.g. one-hot), or name the column of task labels with task_column=."
         ) from error
-    if out.dtype != np.float64:
+    if out.dtype != np.float64 and not (narrow and out.nbytes > KEPT_ABOVE):
         out = out.astype(np.float64, order="K")
     return out
 
@@ -284,7 +288,7 @@ def read_features(X: Any, task: Any, task_column: str | int | None) -> tuple[Flo
     else:
         position = None
     names = np.array([str(c) for c in X.columns], dtype=object) if is_table(X) else None
-    values = as_floats(X, names, position)
+    values = as_floats(X, names, position, narrow=True)
     if names is None:  # named by their place in the X given
         names = np.array([place_name(j, position) for j in range(values.shape[1])], dtype=object)
     return values, task, names

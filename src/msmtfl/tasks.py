@@ -21,6 +21,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from .designs import DenseRows, Floats, Ints, RowTask, TrainingRows
+from .narrow_rows import NarrowRows
 from .sparse_rows import SparseRows
 from .tables import (
     check_finite,
@@ -120,7 +121,7 @@ class TaskData:
     def gather(self, designs: Sequence[RowTask], keeps: Sequence[np.ndarray], n_jobs: int | None = None) -> None:
         """Prepare for `training` with each of `keeps`: where the rows left out are a partition of all, the whole Gram
         matrices of dense rows are formed from theirs, which are kept."""
-        if issparse(self.X):
+        if not isinstance(designs[0].rows, DenseRows):
             return
         rows = {id(design.rows): (task, design.rows) for task, design in zip(self.tasks, designs, strict=True)}
 
@@ -176,8 +177,10 @@ class TaskData:
             )
 
 
-def _rows_of(X: Any, weight: Floats | None, centre: bool) -> DenseRows | SparseRows:
-    return SparseRows(X, weight, centre) if issparse(X) else DenseRows(X, weight, centre)
+def _rows_of(X: Any, weight: Floats | None, centre: bool) -> DenseRows | SparseRows | NarrowRows:
+    if issparse(X):
+        return SparseRows(X, weight, centre)
+    return NarrowRows(X, weight, centre) if X.dtype == np.float32 else DenseRows(X, weight, centre)
 
 
 def _without(task: Task, total: Any, stay: Ints, out: Ints) -> tuple[Any, Ints | slice]:

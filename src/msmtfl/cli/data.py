@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -130,7 +131,7 @@ def require(table: Any, names: Iterable[str], option: str) -> None:
 
 
 def _refuse_two_roles(roles: dict[str, str | None]) -> None:
-    """A group may also be the id; nothing else may be two things."""
+    """An id may be something else, too; no other column has two roles."""
     seen: dict[str, str] = {}
     for option, name in roles.items():
         if name in seen and option != "--id":
@@ -149,14 +150,10 @@ def _refuse_unnamed(features: list[str]) -> None:
 
 
 def _refuse_same_names(columns: Columns) -> None:
-    names = [*columns.expanded, columns.task]
-    for name in columns.levels:
-        for level in columns.levels[name]:
-            if names.count(f"{name}={level}") > 1:
-                raise InputError(
-                    f"--one-hot makes a column {f'{name}={level}'!r} of column {name!r}, but there is one of that name. "
-                    "Rename it."
-                )
+    counts = Counter([*columns.expanded, columns.task])
+    twice = [name for name, count in counts.items() if count > 1]
+    if twice:
+        raise InputError(f"--one-hot makes column(s) {names_of(twice)}, but there are such already. Rename these.")
 
 
 # ------------------------------------------------------------------ numbers and text
@@ -188,6 +185,15 @@ def numbers(column: Any, option: str = "") -> np.ndarray:
     return values
 
 
+def to_numbers(column: Any) -> Any:
+    """What can be read as numbers in a column of text, however long; the rest is missing."""
+    found = pandas().to_numeric(column.astype(object), errors="coerce").astype(float)
+    text = column[column.notna() & found.isna()].map(str)
+    long = text[[bool(NUMBER.fullmatch(value)) for value in text]]
+    found[long.index] = [float(value) for value in long]
+    return found
+
+
 def _float(value: Any) -> float:
     try:
         return np.nan if value is None else float(value)
@@ -210,7 +216,7 @@ def _strays(column: Any) -> np.ndarray:
     given = np.asarray(column.notna())
     if column.dtype.kind in "mM":
         return np.flatnonzero(given)
-    strays = given & np.asarray(pandas().to_numeric(column.astype(object), errors="coerce").isna())
+    strays = given & np.asarray(to_numbers(column).isna())
     return np.flatnonzero(strays if strays.any() else given)
 
 
@@ -305,7 +311,10 @@ def labels(column: Any) -> np.ndarray:
 
 def _is_plain(text: str, kind: type[int] | type[float]) -> bool:
     """Whether a number is written as Python does: 007 is text, and so is what does not fit in 64 bits."""
-    return bool(NUMBER.fullmatch(text)) and len(text) <= 18 and str(kind(text)) == text
+    try:
+        return bool(NUMBER.fullmatch(text)) and len(text) <= (18 if kind is int else 24) and str(kind(text)) == text
+    except ValueError:  # 1.5 is no int
+        return False
 
 
 def find_labels(known: Iterable[Any], column: Any) -> np.ndarray:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..tables import names_of
-from .data import UNNAMED, InputError, is_number, pandas
+from .data import UNNAMED, InputError, is_number, pandas, to_numbers
 
 PARQUET = (".parquet", ".pq")
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
@@ -53,7 +53,7 @@ def _is_packed(path: Path) -> bool:
 
 def _arrow() -> Any:
     try:
-        import pyarrow.parquet  # type: ignore[import-untyped]
+        import pyarrow.parquet
     except ImportError as error:
         raise InputError('Parquet and .zst files need pyarrow: pip install "msmtfl[cli]".') from error
     return pyarrow
@@ -166,6 +166,8 @@ def _read_csv(source: Callable[[], Any], delimiter: str, encoding: str, texts: s
     if len(delimiter) != 1:
         raise InputError(f"--delimiter must be one character (or \\t), got {delimiter!r}.")
     options = {"sep": delimiter, "encoding": encoding, "skipinitialspace": True, "low_memory": False}
+    if [int(part) for part in pandas().__version__.split(".")[:2]] < [3, 1]:
+        options["float_precision"] = "round_trip"  # to the bit, which later versions always are
     names = _header(source, delimiter, options)
     kinds = {name: str for name in names if name in texts}
     table = pandas().read_csv(source(), header=0, names=names, dtype=kinds, **options)
@@ -209,7 +211,7 @@ def _tidy(column: Any, text: bool) -> Any:
     column = column.map(lambda value: value.strip() if isinstance(value, str) else value)
     if text or is_number(column):
         return column
-    numbers = pandas().to_numeric(column, errors="coerce")
+    numbers = to_numbers(column)
     return numbers if (numbers.notna() == column.notna()).all() else column
 
 
