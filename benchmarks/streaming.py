@@ -144,12 +144,15 @@ def report(rows: int, best: dict[Any, tuple[float, float]], off: float) -> bool:
     whole = best[in_float64][0] / fitted[0]
     counts = rows == ROWS  # the fit does not depend on the rows: with few of them it is all there is
     lines.append(
-        ("rate of both over the plain float64", f"{whole:.2f}", ">= 0.5" if counts else "", whole >= 0.5 if counts else None)
+        (
+            "rate of both over the plain float64",
+            f"{whole:.2f}",
+            ">= 0.5" if counts else "",
+            whole >= 0.5 if counts else None,
+        )
     )
     lines.append(("peak memory of both", f"{fitted[1] / 1e6:.0f} MB", "<= 1500 MB", fitted[1] <= MEMORY_AT_MOST))
-    lines.append(
-        (f"streamed less in memory, {SUBSAMPLE:,} rows", f"{off:.1e}", "<= 1e-8", off <= DIFFERENCE_AT_MOST)
-    )
+    lines.append((f"streamed less in memory, {SUBSAMPLE:,} rows", f"{off:.1e}", "<= 1e-8", off <= DIFFERENCE_AT_MOST))
     print("| what | | to reach | |\n|---|---|---|---|")
     for what, value, bar, good in lines:
         print(f"| {what} | {value} | {bar} | {'' if good is None else 'OK' if good else 'SHORT'} |")
@@ -168,7 +171,9 @@ def main() -> int:
         folder = Path(name)
         alone(write_parts, folder, rows)
         size = sum(file.stat().st_size for file in folder.glob("*.parquet"))
-        print(f"{rows:,} rows x {FEATURES} features x {TASKS} tasks, {size / 1e9:.2f} GB; load {os.getloadavg()[0]:.1f}")
+        print(
+            f"{rows:,} rows x {FEATURES} features x {TASKS} tasks, {size / 1e9:.2f} GB; load {os.getloadavg()[0]:.1f}"
+        )
         runs = (in_float64, in_float32, stream, stream_and_fit)
         best: dict[Any, tuple[float, float]] = {}
         for _ in range(options.repeats):

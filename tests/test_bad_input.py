@@ -114,7 +114,11 @@ CASES = {
         lambda: fit_table(scipy.sparse.csr_array(X), 0), ValueError, "sparse X has no task column", "task="
     ),
     "sparse X with NaN": refused(
-        lambda: fit(scipy.sparse.csr_array(np.where(X == X[1, 2], np.nan, X))), ValueError, "NaN", "column 'x2'", "row 1"
+        lambda: fit(scipy.sparse.csr_array(np.where(X[1, 2] == X, np.nan, X))),
+        ValueError,
+        "NaN",
+        "column 'x2'",
+        "row 1",
     ),
     "sparse X of complex numbers": refused(
         lambda: fit(scipy.sparse.csr_array(X + 1j)), ValueError, "Complex data not supported"

@@ -211,6 +211,12 @@ def test_names_with_markup_stay_text(evil_report, visit):
     tips = tips_over_the_map(page)
     assert {name for name in EVIL for tip in tips if tip.startswith(f"{name} in ")} >= set(EVIL[:3])
     assert page.locator("#tip *").count() == 0
+    labels = page.evaluate(
+        """[...Bokeh.documents[0].roots()[0].references()].filter((part) => ["rows", "columns"].includes(part.name))
+        .flatMap((axis) => [...axis.major_label_overrides.values()])"""
+    )
+    assert {label.replace("\u200b", "") for label in labels} >= {"$$t$$", "south", "● $$x$$"}
+    assert not any("$$" in label for label in labels)  # Bokeh would set these as mathematics
 
 
 def test_no_other_script_can_run(report, visit):

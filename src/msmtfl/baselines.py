@@ -34,7 +34,9 @@ class _Baseline(MultiTaskLinear):
         check_count("cv", self.cv)
         with one_blas_thread():
             if issparse(X):
-                raise TypeError(f"Sparse data was passed for X, but {type(self).__name__} takes dense data: X.toarray().")
+                raise TypeError(
+                    f"Sparse data was passed for X, but {type(self).__name__} takes dense data: X.toarray()."
+                )
             data = self._read(X, y, task, sample_weight)
             if data.X.dtype != np.float64:
                 data = self._read(np.asarray(X, dtype=np.float64), y, task, sample_weight)

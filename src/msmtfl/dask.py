@@ -375,7 +375,7 @@ class RemoteStages:
 
 
 class _RemoteMSMTFL(MSMTFL):
-    """MSMTFL whose stages are solved elsewhere: `_remote` holds data, what is told of the tasks, their futures, the client."""
+    """MSMTFL whose stages are solved elsewhere: `_remote` is data, what is told of tasks, their futures, the client."""
 
     _remote: Any
 

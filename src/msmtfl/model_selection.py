@@ -73,7 +73,9 @@ class GridSearch(Growing):
             scorer = None
             if by_folds and not (isinstance(self.scoring, str) and self.scoring in ERRORS):
                 if isinstance(X, MomentData):
-                    raise ValueError(f"from statistics scoring must be one of {', '.join(ERRORS)}; got {self.scoring!r}.")
+                    raise ValueError(
+                        f"from statistics scoring must be one of {', '.join(ERRORS)}; got {self.scoring!r}."
+                    )
                 scorer = Scorer(self.scoring, X, y, sample_weight)
             side_by_side = min(count(self.n_jobs), max(len(splits), 1))
             budget = (self.memory_budget or BUDGET) / (1 + side_by_side)

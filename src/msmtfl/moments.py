@@ -2,7 +2,8 @@
 
 Per task: the number of rows, the sum n of their weights, the (weighted) means of features and target, and the sums of
 squares and products about these means. Batches are merged by the pairwise update of Chan, Golub and LeVeque (1979):
-every batch is centred at its own mean, so that data with a mean of 1e6 and a spread of 1 lose no digits.
+every batch is centred at its own mean. Means are kept with the digits that rounding cuts off them, so that data with a
+mean of 1e6 and a spread of 1 lose no digits, however many batches they come in.
 """
 
 from __future__ import annotations
@@ -31,23 +32,28 @@ from .tables import check_finite, check_form, is_table, names_of, read_features,
 from .tasks import Target, Task, check_weights, read_target, read_training
 
 FORMAT, VERSION = "msmtfl-moments", 1
-SUMS = ("rows", "n", "mean", "y_mean", "xx", "xy", "yy")
+SUMS = ("rows", "n", "mean", "y_mean", "low", "xx", "xy", "yy")
 UNREADABLE = (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, NotImplementedError)
 FEW_ONES = 5  # a 0/1 column with so many ones or fewer (or zeros) gives rows away
 ROUNDING = 1e-9  # sums this much below what rows can have, as a share of what they were: too much was subtracted
-NOISE = 100  # a sum of squares not more than this many times its rounding is rounding
-DIGITS = 1e8  # one that is this many times its rounding is good to 8 digits
+NOISE = 1e-13  # what is left of a sum of squares after a subtraction, below this share of it, is rounding
+FEW_DIGITS = 1e-7  # and below this one it has not all of 8 digits
 NOT_ADDED = "Were these rows added before?"
 
 
 @dataclass(frozen=True)
 class TaskMoments:
-    """One task: rows, n = sum of weights, means, and centred sums xx (d, d), xy (d,), yy."""
+    """One task: rows, n = sum of weights, means, and centred sums xx (d, d), xy (d,), yy.
+
+    low (d + 1,) are the digits of the means, the last that of the target, that rounding cuts off: means differ by little,
+    and the sums about one are made of those about another through that difference.
+    """
 
     rows: int
     n: float
     mean: Floats
     y_mean: float
+    low: Floats
     xx: Floats
     xy: Floats
     yy: float
@@ -70,7 +76,8 @@ class TaskMoments:
             xx = Z.T @ Z
             xx -= np.outer(n * rest, rest)
             xy, yy = Z.T @ z - n * y_rest * rest, float(z @ z - n * y_rest**2)
-        return TaskMoments(len(y), n, mean + rest, y_mean + y_rest, xx, xy, yy)
+        means, low = add_exactly(np.append(mean, y_mean), np.append(rest, y_rest))
+        return TaskMoments(len(y), n, means[:-1], float(means[-1]), low, xx, xy, yy)
 
     def check_finite(self, label: Any, features: np.ndarray) -> None:
         """An error where sums of squares have overflowed."""
@@ -82,19 +89,20 @@ class TaskMoments:
     def merged(self, other: TaskMoments, sign: int = 1) -> TaskMoments:
         """With the rows of another (sign 1), or without them (sign -1)."""
         n = self.n + sign * other.n
+        own, others = np.append(self.mean, self.y_mean), np.append(other.mean, other.y_mean)
+        apart = (others - own) + (other.low - self.low)
+        means, low = add_exactly(own, sign * other.n / n * apart)
         if sign > 0:
-            dx, dy = other.mean - self.mean, other.y_mean - self.y_mean
-            share, mean, y_mean = self.n * other.n / n, self.mean + other.n / n * dx, self.y_mean + other.n / n * dy
-        else:  # self = rest + other, so the rest's mean is beyond self's, away from the other's
-            mean = self.mean - other.n / n * (other.mean - self.mean)
-            y_mean = self.y_mean - other.n / n * (other.y_mean - self.y_mean)
-            dx, dy = other.mean - mean, other.y_mean - y_mean
-            share = n * other.n / self.n
+            share = self.n * other.n / n
+        else:  # self = rest + other: the rest's mean is beyond self's, away from the other's
+            share, apart = n * other.n / self.n, self.n / n * apart
+        dx, dy = apart[:-1], float(apart[-1])
         return TaskMoments(
             self.rows + sign * other.rows,
             n,
-            mean,
-            float(y_mean),
+            means[:-1],
+            float(means[-1]),
+            self.low + low,
             self.xx + sign * (other.xx + share * np.outer(dx, dx)),
             self.xy + sign * (other.xy + share * dy * dx),
             float(self.yy + sign * (other.yy + share * dy * dy)),
@@ -115,33 +123,36 @@ class TaskMoments:
         return np.maximum(self.yy - 2.0 * (V @ self.xy[used]) + inner, 0.0) + self.n * shift**2
 
 
+def add_exactly(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """The sum as floats, and what their rounding leaves of it (Knuth)."""
+    total = a + b
+    of_b = total - a
+    return total, (a - (total - of_b)) + (b - of_b)
+
+
 def _of_sparse(X: Any, y: Floats, weight: Floats | None) -> TaskMoments:
     rows = SparseRows(X, weight, True)
     task = RowTask(rows, y)
-    return TaskMoments(len(y), rows.n, rows.mean, task.y_mean, rows.gram(), task.c, task.yy)
+    low = np.append(rows.low, rows.u**2 @ (y - task.y_mean) / rows.n)
+    return TaskMoments(len(y), rows.n, rows.mean, task.y_mean, low, rows.gram(), task.c, task.yy)
 
 
 class Sums:
-    """The sums of squares and products of features and target of a task, as one matrix, to be compared with others.
-
-    size is (d + 1,): lengths of the columns, or what rounding leaves of a constant one; blur is (d + 1,): the rounding of
-    sums of squares as a share of them: the mean of a column far off zero is not known so well.
-    """
+    """The sums of squares and products of features and target of a task as one matrix, to be compared with others; size is
+    (d + 1,): lengths of the columns, or what rounding leaves of a constant one."""
 
     def __init__(self, task: TaskMoments):
         self.n, self.mean = task.n, np.append(task.mean, task.y_mean)
         self.matrix = np.block([[task.xx, task.xy[:, None]], [task.xy, np.array([[task.yy]])]])
         length, far = np.sqrt(np.maximum(self.matrix.diagonal(), 0.0)), np.sqrt(task.n) * np.abs(self.mean)
-        self.size = np.where(length + far > 0.0, length + 1e-12 * far, 1.0)
-        self.blur = 1e-15 * (1.0 + far / self.size)
+        self.size = np.where(length + far > 0.0, length + CONSTANT_SHARE * far, 1.0)
 
     def equal(self, other: Sums) -> bool:
         """Whether they may be those of the same rows."""
-        share, unit = 1e-6, np.outer(self.size, self.size)
         return bool(
             abs(self.n - other.n) <= ROUNDING * self.n
-            and (np.sqrt(self.n) * np.abs(self.mean - other.mean) <= share * self.size).all()
-            and (np.abs(self.matrix - other.matrix) <= share * unit).all()
+            and (np.sqrt(self.n) * np.abs(self.mean - other.mean) <= 1e-6 * self.size).all()
+            and (np.abs(self.matrix - other.matrix) <= 1e-6 * np.outer(self.size, self.size)).all()
         )
 
     def left(self, rest: TaskMoments) -> Floats:
@@ -149,10 +160,10 @@ class Sums:
         return Sums(rest).matrix / np.outer(self.size, self.size)
 
 
-def _impossible(left: Floats, blur: Floats) -> int | None:
+def _impossible(left: Floats) -> int | None:
     """Which column has sums that no rows have (a direction with a negative sum of squares), if there is one."""
     try:
-        np.linalg.cholesky(left + np.diag(ROUNDING + NOISE * blur))
+        np.linalg.cholesky(left + ROUNDING * np.eye(len(left)))
     except np.linalg.LinAlgError:
         return int(np.argmax(np.abs(np.linalg.eigh(left)[1][:, 0])))
     return None
@@ -389,12 +400,12 @@ class Moments:
         rest = whole.merged(part, -1)
         left = before.left(rest)
         names = [*(f"column {name!r}" for name in self.features), "the target"]  # type: ignore[union-attr]
-        odd = _impossible(left, before.blur)
+        odd = _impossible(left)
         if odd is not None:
             raise ValueError(f"task {label!r}, {names[odd]}: more is subtracted than was added. {NOT_ADDED}")
         share = left.diagonal()
-        gone = share <= NOISE * before.blur
-        poor = np.flatnonzero(~gone & (share < DIGITS * before.blur))
+        gone = share <= NOISE
+        poor = np.flatnonzero(~gone & (share < FEW_DIGITS))
         if poor.size:
             warn_user(
                 f"task {label!r}, {names[poor[0]]}: so little is left of its spread ({share[poor[0]]:.0e}) that digits are "
@@ -419,7 +430,13 @@ class Moments:
         out = other.copy()
         out.features = self.features
         out._tasks = {
-            label: replace(part, mean=part.mean[order], xx=part.xx[np.ix_(order, order)], xy=part.xy[order])
+            label: replace(
+                part,
+                mean=part.mean[order],
+                low=part.low[np.append(order, len(order))],
+                xx=part.xx[np.ix_(order, order)],
+                xy=part.xy[order],
+            )
             for label, part in other._tasks.items()
         }
         return out
@@ -581,7 +598,8 @@ def _stored(file: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             raise ValueError(f"version {head['version']!r}; this msmtfl reads {VERSION}. Install a newer one.")
         arrays = {name: stored[name] for name in ("features", *SUMS)}
     m, d = len(head["tasks"]), len(arrays["features"])
-    shapes = {"rows": (m,), "n": (m,), "mean": (m, d), "y_mean": (m,), "xx": (m, d, d), "xy": (m, d), "yy": (m,)}
+    shapes = {"rows": (m,), "n": (m,), "mean": (m, d), "y_mean": (m,), "low": (m, d + 1)}
+    shapes |= {"xx": (m, d, d), "xy": (m, d), "yy": (m,)}
     for name, shape in shapes.items():
         if arrays[name].shape != shape or not np.isfinite(arrays[name]).all():
             raise ValueError(f"{name} has shape {arrays[name].shape}, or is not finite")

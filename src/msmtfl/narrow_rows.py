@@ -1,4 +1,4 @@
-"""The feature side of a task whose X is a large float32 array: it stays one, and sums are formed in float64, block by block."""
+"""The feature side of a task whose X is a large float32 array: it stays one; sums are formed in float64, block by block."""
 
 from __future__ import annotations
 

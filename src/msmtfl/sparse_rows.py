@@ -30,7 +30,7 @@ class SparseRows:
         self.X = sparse.csc_array(X)
         self.whole: Floats | None = None
         self.lock = Lock()
-        self.mean = np.zeros(self.d)
+        self.mean, self.low = np.zeros(self.d), np.zeros(self.d)  # low: digits that rounding cuts off the mean
         with np.errstate(over="ignore", invalid="ignore"):  # the front door finds the place and says so
             of_mean = self._sum_up(rows)
         self.offset = self.mean.copy()  # what is still to be subtracted from self.X
@@ -62,7 +62,9 @@ class SparseRows:
         have hardly a zero, so that this takes no more memory than they do. Constant ones are exactly 0."""
         part = self.X[:, suspect].toarray().astype(np.float64) - self.mean[suspect]
         rest = self.u**2 @ part / self.n
-        self.mean[suspect] += rest
+        about = self.mean[suspect]
+        self.mean[suspect] = about + rest
+        self.low[suspect] = rest - (self.mean[suspect] - about)
         part = (part - rest) * self.u[:, None]
         squares = np.einsum("ij,ij->j", part, part)
         constant = squares <= CONSTANT_SHARE**2 * self.n * self.mean[suspect] ** 2

@@ -69,6 +69,7 @@
 
   // ---------------------------------------------------------------- charts
 
+  /** Bokeh takes $$ and \\( for mathematics: a character of no width keeps names as they are. */
   const plain = (name) => name.replaceAll("$", "$\u200b").replaceAll("\\", "\\\u200b").replace(/\s+/g, " ");
   const short = (name, most) => (name.length > most ? `${name.slice(0, most - 1)}…` : name);
 
