@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
 from msmtfl import L12MTL, L12MTLCV, MSMTFL, MSMTFLCV, DirtyMTL, DirtyMTLCV, LassoMTL, LassoMTLCV, compare_models
-from msmtfl.baselines import PooledRidgeCV
+from msmtfl.baselines import PooledLassoCV, PooledRidgeCV
 from msmtfl.linear import MultiTaskLinear
 from msmtfl.model_files import load_model, save_model
 from msmtfl.report import charts, model_tables, report_html, sentences, write_report
@@ -260,7 +260,7 @@ def test_two_responses_of_one_table_are_two_tasks():
 
 
 def test_fit_that_is_not_unique_says_so():
-    X, y, task = make_data(d=4)
+    X, y, task = make_data(names=["x0", "x1", "x2", "a\n\nb"], d=4)
     X["again"] = X["x0"]
     facts = ModelFacts(LassoMTL(lam=0.05).fit(X, y, task=task))
     assert "is not certified in east, north and south" in sentences.proof(facts)
@@ -406,6 +406,8 @@ def test_what_has_no_report_is_refused(simple, comparison):
         report_html(MSMTFL())
     with pytest.raises(TypeError, match="no coefficient to zero"):
         report_html(fitted(PooledRidgeCV(cv=3)))
+    with pytest.raises(TypeError, match=r"a report is of 'MSMTFLCV'.*, not PooledLassoCV"):
+        report_html(fitted(PooledLassoCV(cv=3)))
     with pytest.raises(ValueError, match="leave comparison= out"):
         report_html(comparison, comparison=comparison)
     with pytest.raises(TypeError, match="what compare_models returns, not LassoMTL"):

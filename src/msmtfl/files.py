@@ -9,7 +9,7 @@ from pathlib import Path
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
     """Write to a temporary file beside `path`, then put it in its place: nobody ever sees half of it."""
-    path = Path(path)
+    path = Path(os.path.realpath(path))  # a link stays one: what it points to is replaced
     data = content.encode() if isinstance(content, str) else content
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".unfinished")
     try:

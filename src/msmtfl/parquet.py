@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 from .designs import Floats
 from .tables import missing_values, names_of, refuse_twice
 
-READ_AT_ONCE = 2**18  # bytes of a column
+READ_AT_ONCE = 2**16  # bytes of a column
 
 
 @dataclass(frozen=True)
@@ -83,13 +84,20 @@ class ParquetRows:
             return list(found.schema_arrow.names), found.metadata.num_rows
 
     def __iter__(self) -> Iterator[tuple[list[Rows], list[Any], int]]:
+        for file, batch in ahead(self._batches()):
+            try:
+                yield *self._rows(batch), batch.num_rows
+            except ValueError as error:
+                raise ValueError(f"{file}: {error}") from error
+
+    def _batches(self) -> Iterator[tuple[Path, Any]]:
         columns = [*self.features, *dict.fromkeys(self.roles)]
         for file in self.files:
             try:
                 with self._open(file) as opened:
                     for batch in opened.iter_batches(batch_size=self.batch_rows, columns=columns):
                         if batch.num_rows:
-                            yield *self._rows(batch), batch.num_rows
+                            yield file, batch
             except (OSError, ValueError) as error:
                 raise ValueError(f"{file}: {error}") from error
 
@@ -177,6 +185,15 @@ class ParquetRows:
         if missing_values(np.array([*labels, None], dtype=object)[:-1]).any():
             raise ValueError(f"column {name!r} holds a label that is missing. Drop such rows, or give them one.")
         return code[indices], list(labels)
+
+
+def ahead(items: Iterator[Any]) -> Iterator[Any]:
+    """The same, but the next one is fetched on another thread while this one is worked on."""
+    with ThreadPoolExecutor(1) as thread:
+        coming = thread.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = thread.submit(next, items, None)
+            yield item
 
 
 def _files(path: Any) -> list[Path]:

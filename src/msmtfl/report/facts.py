@@ -13,6 +13,7 @@ from ..designs import Floats, Ints
 from ..estimators import MSMTFL, LassoMTL
 from ..model_selection import MSMTFLCV, GridSearch, LassoMTLCV
 from ..sharing import SharingMap, fitted_coef, sharing_map
+from ..tables import names_of
 from ..views import SearchGrid, gain_over_lasso, search_grid
 
 SINGLE = {MSMTFLCV: MSMTFL, LassoMTLCV: LassoMTL, L12MTLCV: L12MTL, DirtyMTLCV: DirtyMTL}
@@ -54,7 +55,7 @@ class ModelFacts:
     sharing : who uses which feature
     m, d, coef : tasks, features, (m, d) coefficients
     kind : name of the model, whether it searched or not
-    stages : its stages; none, if it is not fitted in stages
+    stages : its stages
     searched : whether it chose its parameters on a grid
     shares : whether it is a model that lets tasks share, and there are some
     """
@@ -64,8 +65,13 @@ class ModelFacts:
         self.sharing: SharingMap = sharing_map(model)
         self.coef = fitted_coef(model)
         self.m, self.d = self.coef.shape
-        self.kind = type(model).__name__.removesuffix("CV")
-        self.stages: list[Any] = list(getattr(model, "stages_", []))
+        kinds = [single.__name__ for search, single in SINGLE.items() if isinstance(model, (search, single))]
+        if not kinds:
+            raise TypeError(
+                f"a report is of {names_of(cls.__name__ for cls in SINGLE)} (or without CV), not {model!r}."
+            )
+        self.kind = kinds[0]
+        self.stages: list[Any] = list(model.stages_)
         self.searched = isinstance(model, GridSearch)
         self.shares = self.m > 1 and self.kind in ("MSMTFL", "L12MTL", "DirtyMTL")
 
@@ -91,8 +97,6 @@ class ModelFacts:
     def frames(self) -> list[Frame]:
         """The stages; after them, if the model was relaxed, its coefficients."""
         out = [Frame(f"Stage {s.stage} of {len(self.stages)}", s.coef, s.free_rows) for s in self.stages]
-        if not out:
-            return [Frame("Coefficients", self.coef, np.empty(0, dtype=np.intp))]
         return [*out, Frame("Refitted by least squares", self.coef, out[-1].free_rows)] if self.model.relax else out
 
     @cached_property

@@ -103,8 +103,8 @@ def _of_model(facts: ModelFacts) -> dict[str, Any]:
     """What the template says of a model."""
     return {
         "model_name": type(facts.model).__name__,
-        "known_as": sentences.KNOWN_AS.get(facts.kind, ""),
-        "formula": sentences.FORMULAS.get(facts.kind, ""),
+        "known_as": sentences.KNOWN_AS[facts.kind],
+        "formula": sentences.FORMULAS[facts.kind],
         "choice": sentences.choice(facts),
         "strengths": sentences.strengths(facts),
         "shares": sentences.shares(facts),
@@ -113,7 +113,7 @@ def _of_model(facts: ModelFacts) -> dict[str, Any]:
         "gain": sentences.gain(facts),
         "proof": sentences.proof(facts),
         "within": sentences.within(facts),
-        "certificate": sentences.certificate(facts.model.certificate_) if facts.stages else [],
+        "certificate": sentences.certificate(facts.model.certificate_),
         "coefficient_map": _coefficient_map(facts),
         "gains_chart": _gains_chart(facts),
         "surface": _surface(facts),
@@ -257,7 +257,7 @@ def _sections(content: dict[str, Any]) -> list[tuple[str, str]]:
         ("sharing", "What sharing gained", facts and facts.shares),
         ("comparison", "Comparison", content["comparison"]),
         ("choice", "Choice of parameters", facts and content["surface"]),
-        ("proof", "What is proven", facts and facts.stages),
+        ("proof", "What is proven", facts),
         ("settings", "Parameters" if facts else "Versions", True),
         ("reproduce", "Reproduce", True),
     ]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from ..certificates import CRITICAL, Certificate
 from ..cross_validation import CRITERIA
 from .facts import STRENGTHS, ModelFacts
-from .words import counted, every, listed, number, percent, task
+from .words import counted, every, listed, number, percent, short, task
 
 KNOWN_AS = {
     "MSMTFL": "multi-stage multi-task feature learning",
@@ -60,23 +60,18 @@ def prediction(facts: ModelFacts) -> str:
     """How well the model predicts, as far as the fit knows."""
     errors = facts.errors
     if errors is None:
-        way = (
-            "selection='min' measures it with folds"
-            if facts.searched
-            else f"{type(facts.model).__name__}CV measures it"
-        )
+        way = "selection='min' measures it with folds" if facts.searched else f"{facts.kind}CV measures it"
         return f"This fit held no rows out, so how well it predicts is not known: {way}, and so does compare_models."
+    if not np.isfinite(errors.nmse).any():
+        return "The targets of all tasks are constant."
     nmse = errors.overall(errors.nmse)
-    worst = int(np.nanargmax(errors.nmse)) if np.isfinite(errors.nmse).any() else None
     said = (
         f"On rows held out in {facts.model.n_splits_} folds the squared error is {percent(nmse)} of the targets' variance "
         f"(nMSE {number(nmse)}, mean over tasks by size)"
     )
-    if worst is None:
-        return "The targets of all tasks are constant."
     if facts.m > 1:
-        best = int(np.nanargmin(errors.nmse))
-        ends = [f"{number(errors.nmse[i])} in {task(facts.model.tasks_[i])}" for i in (best, worst)]
+        extremes = (np.nanargmin(errors.nmse), np.nanargmax(errors.nmse))
+        ends = [f"{number(errors.nmse[i])} in {task(facts.model.tasks_[i])}" for i in extremes]
         said += f": from {ends[0]} to {ends[1]}"
     poor = int((errors.nmse >= 1).sum())
     if poor:
@@ -107,8 +102,6 @@ def gain(facts: ModelFacts) -> str:
 
 def proof(facts: ModelFacts) -> str:
     """Whether the solution is optimal, critical and unique."""
-    if not facts.stages:
-        return ""
     found: Certificate = facts.model.certificate_
     if not found.optimal:
         first = f"Not solved to the tolerance: the relative duality gap is {number(found.dual_gap, 2)}"
@@ -132,8 +125,8 @@ def within(facts: ModelFacts) -> str:
     """How flat the surface is around the choice."""
     if facts.grid is None or facts.grid.within is None:
         return ""
-    n, every = int(facts.grid.within.sum()), facts.grid.within.size
-    return f"{n:,} of {every:,} {'is' if n == 1 else 'are'} within one standard error of the best."
+    n, points = int(facts.grid.within.sum()), facts.grid.within.size
+    return f"{n:,} of {points:,} {'is' if n == 1 else 'are'} within one standard error of the best."
 
 
 @dataclass(frozen=True)
@@ -147,9 +140,12 @@ class Line:
 
 def certificate(found: Certificate) -> list[Line]:
     """What printing the certificate says, line by line."""
+    names = {
+        label if isinstance(label, int) else short(label): list(map(short, of)) for label, of in found.ambiguous.items()
+    }
     lines: list[Line] = []
     doubts = ("NOT solved", "not a critical", "the objective rose", "uniqueness not")
-    for text in str(found).splitlines():
+    for text in str(replace(found, ambiguous=names)).splitlines():
         if text.startswith("  ") and lines:
             lines[-1].details.append(text.strip())
         else:

@@ -37,8 +37,8 @@ def number(value: Any, digits: int = 3) -> str:
 
 def percent(share: float, digits: int = 1) -> str:
     """
-    >>> percent(0.0312), percent(-0.5, 0)
-    ('3.1 %', '−50 %')
+    >>> percent(0.0312).split(), percent(-0.5, 0).split()
+    (['3.1', '%'], ['−50', '%'])
     """
     if not np.isfinite(share):
         return ABSENT
