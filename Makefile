@@ -1,5 +1,5 @@
 # make demo   a first result on real data, in a virtual environment of its own
-# make test   the tests
+# make test   the tests (make test-slow: those that start clusters, browsers and long runs)
 # make lint   what a maintainer checks besides: style, types, layering
 
 PYTHON ?= python3
@@ -7,13 +7,16 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml meson.build $(shell find src -type f -not -path '*/__pycache__/*')
 
-.PHONY: demo test lint format package stress bench clean
+.PHONY: demo test test-slow lint format package stress bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/python -m msmtfl demo
 
 test: $(VENV)/tested
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n auto $(ARGS)
+
+test-slow: $(VENV)/tested
+	$(BIN)/python -m pytest -m slow $(ARGS)
 
 lint: $(VENV)/linted
 	$(BIN)/ruff check .
