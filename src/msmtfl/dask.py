@@ -13,25 +13,42 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse, vstack
+from sklearn.utils import check_random_state
 
 from .certificates import largest_violation, relative_gap
-from .cross_validation import HeldOut
+from .checks import check_count
+from .cross_validation import CRITERIA, HeldOut
 from .designs import Floats, Ints, RowTask
 from .estimators import MSMTFL
-from .gram import BUDGET, WHOLE_AT_MOST, gram_caches
-from .lasso import OVERRUN, Lassos
+from .gram import BUDGET, WHOLE_AT_MOST
+from .lasso import OVERRUN, Lassos, task_caches
 from .model_selection import MSMTFLCV
-from .moments import Dealer, MomentData, Moments, add_batch
-from .monitor import Progress
+from .moments import Dealer, MomentData, Moments, _read_batch, add_batch
+from .monitor import Progress, one_blas_thread
 from .problem import Problem, read_factors
 from .stages import Listener, Outcome, certified
-from .tables import is_table, names_of
-from .tasks import Target, read_training
+from .tables import (
+    check_finite,
+    check_form,
+    column_position,
+    factorise,
+    is_table,
+    names_of,
+    place_name,
+    read_features,
+    split_off,
+)
+from .tasks import NO_WEIGHT, Target, Task, TaskData
 
 MODES = ("auto", "moments", "data")
+NOTHING = "all partitions are empty: nothing to fit."
+AT_ONCE = 4  # statistics added up at a time
+TWICE = 2  # a task's rows are there twice while they are put together
 
 
 def _dask() -> tuple[Any, Any]:
@@ -44,19 +61,32 @@ def _dask() -> tuple[Any, Any]:
 
 
 @contextlib.contextmanager
-def _connection() -> Iterator[None]:
+def _connection(client: Any) -> Iterator[None]:
     """A cluster that goes away gives an error that says so."""
     _, distributed = _dask()
     from concurrent.futures import CancelledError
 
-    gone = (CancelledError, distributed.comm.core.CommClosedError, distributed.KilledWorker)
     try:
         yield
-    except gone as error:
+    except distributed.KilledWorker as error:
+        raise ConnectionError(
+            f"workers died, one after the other, at the same piece of work, most often for lack of memory: {error} Nothing "
+            "was fitted; use smaller partitions, or workers with more memory."
+        ) from error
+    except Exception as error:
+        gone = isinstance(error, (CancelledError, distributed.comm.core.CommClosedError))
+        if not gone and client.status == "running":
+            raise
         raise ConnectionError(
             f"the Dask cluster or its client went away during the fit ({type(error).__name__}: {error}). Nothing was "
-            "fitted; start a client and fit again."
+            "fitted; start a client and fit again. (Data that were scattered to workers are lost with them.)"
         ) from error
+
+
+def _smallest_memory(client: Any) -> float:
+    """Bytes that every worker may use; inf if that is not known."""
+    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    return min((float(one["memory_limit"]) for one in workers if one.get("memory_limit")), default=np.inf)
 
 
 # ------------------------------------------------------------------ what a partition is
@@ -64,12 +94,21 @@ def _connection() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Part:
-    """Delayed or future X, y, task labels (None: in X, or one task) and weights (or None) of some rows."""
+    """X, y, task labels (None: in X, or one task) and weights (or None) of some rows: delayed, futures, in memory, or names
+    of columns of X. y is None where X is a future of all."""
 
     X: Any
     y: Any
     task: Any = None
     weight: Any = None
+
+    @property
+    def values(self) -> tuple[Any, Any, Any, Any]:
+        return self.X, self.y, self.task, self.weight
+
+
+def _is_frame(X: Any) -> bool:
+    return hasattr(X, "to_delayed") and hasattr(X, "npartitions") and not hasattr(X, "chunks")
 
 
 def partitions(X: Any, y: Any, task: Any, sample_weight: Any) -> list[Part]:
@@ -82,55 +121,99 @@ def partitions(X: Any, y: Any, task: Any, sample_weight: Any) -> list[Part]:
         if not X:
             raise ValueError("an empty list of futures: nothing to fit.")
         return [Part(one, None) for one in X]
-    if hasattr(X, "to_delayed") and hasattr(X, "npartitions") and not hasattr(X, "chunks"):
-        return _of_frames(X, y, task, sample_weight)
-    if hasattr(X, "chunks"):
-        return _of_arrays(X, y, task, sample_weight)
-    raise TypeError(
-        f"X is a {type(X).__name__}; expected a Dask DataFrame or Array, or a list of futures. For data in memory: MSMTFL."
-    )
+    if not _is_frame(X) and not hasattr(X, "chunks"):
+        raise TypeError(
+            f"X is a {type(X).__name__}; expected a Dask DataFrame or Array, or a list of futures. For data "
+            "in memory: MSMTFL."
+        )
+    if y is None:
+        raise ValueError("y is missing: pass the target, or (of a DataFrame) the name of its column.")
+    others = {"y": y, "task": task, "sample_weight": sample_weight}
+    return _of_frames(X, others) if _is_frame(X) else _of_arrays(X, others)
 
 
-def _of_frames(X: Any, y: Any, task: Any, weight: Any) -> list[Part]:
-    columns: dict[str, Any] = {"y": y, "task": task, "sample_weight": weight}
-    parts = []
-    for name, value in columns.items():
-        if isinstance(value, str):
+def _of_frames(X: Any, others: dict[str, Any]) -> list[Part]:
+    def split(name: str, value: Any) -> list[Any]:
+        if value is None:
+            return [None] * X.npartitions
+        if isinstance(value, str):  # split off on the worker, where rows are sure to stand side by side
             if value not in X.columns:
                 raise ValueError(f"{name}={value!r} is not a column of X. Columns: {names_of(X.columns)}.")
-            columns[name] = X[value]
-        elif value is not None and getattr(value, "npartitions", None) != X.npartitions:
-            raise ValueError(f"{name} has {getattr(value, 'npartitions', 'no')} partitions, X has {X.npartitions}.")
-    named = [value for value in (y, task, weight) if isinstance(value, str)]
-    X = X.drop(columns=named) if named else X
-    delayed = {name: None if value is None else value.to_delayed() for name, value in columns.items()}
-    for i, part in enumerate(X.to_delayed()):
-        others = {name: None if value is None else value[i] for name, value in delayed.items()}
-        parts.append(Part(part, others["y"], others["task"], others["sample_weight"]))
-    return parts
+            return [value] * X.npartitions
+        if not hasattr(value, "to_delayed"):
+            raise TypeError(
+                f"{name} is a {type(value).__name__}; with a Dask DataFrame pass a Dask Series, or a column's name."
+            )
+        if value.npartitions != X.npartitions:
+            raise ValueError(f"{name} has {value.npartitions} partitions, X has {X.npartitions}.")
+        return list(np.ravel(value.to_delayed()))
+
+    columns = [split(name, value) for name, value in others.items()]
+    return [Part(*one) for one in zip(X.to_delayed(), *columns, strict=True)]
 
 
-def _of_arrays(X: Any, y: Any, task: Any, weight: Any) -> list[Part]:
-    if any(np.isnan(size) for size in X.chunks[0]):
-        raise ValueError("the chunks of X have unknown sizes: call X.compute_chunk_sizes() first.")
+def _of_arrays(X: Any, others: dict[str, Any]) -> list[Part]:
+    if X.ndim != 2:
+        raise ValueError(f"X has {X.ndim} dimension(s); expected rows and columns.")
+    for name, value in {"X": X, **others}.items():
+        if any(np.isnan(size) for sizes in getattr(value, "chunks", ()) for size in sizes):
+            raise ValueError(f"the chunks of {name} have unknown sizes: call {name}.compute_chunk_sizes() first.")
     X = X.rechunk({1: -1})
-    rows = [block[0] for block in X.to_delayed()]
 
-    def split(values: Any, name: str) -> list[Any]:
+    def split(name: str, values: Any) -> list[Any]:
         if values is None:
-            return [None] * len(rows)
-        if hasattr(values, "chunks"):
-            if values.shape[0] != X.shape[0]:
-                raise ValueError(f"{name} has {values.shape[0]} rows, X has {X.shape[0]}.")
-            blocks = values.rechunk({0: X.chunks[0]} | ({1: -1} if values.ndim == 2 else {})).to_delayed()
-            return list(np.ravel(blocks))
+            return [None] * X.numblocks[0]
+        if isinstance(values, str):
+            raise TypeError(f"{name}={values!r}: a Dask Array has no names of columns. Pass the values.")
         if len(values) != X.shape[0]:
             raise ValueError(f"{name} has {len(values)} rows, X has {X.shape[0]}.")
-        ends = np.cumsum(X.chunks[0])
-        return list(np.split(np.asarray(values), ends[:-1]))
+        if hasattr(values, "chunks"):
+            whole = {0: X.chunks[0]} | ({1: -1} if values.ndim == 2 else {})
+            return list(np.ravel(values.rechunk(whole).to_delayed()))
+        return list(np.split(np.asarray(values), np.cumsum(X.chunks[0])[:-1]))
 
-    named = zip(rows, split(y, "y"), split(task, "task"), split(weight, "sample_weight"), strict=True)
-    return [Part(*one) for one in named]
+    columns = [split(name, values) for name, values in others.items()]
+    return [Part(*one) for one in zip(X.to_delayed()[:, 0], *columns, strict=True)]
+
+
+# ------------------------------------------------------------------ on the workers: reading a partition
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the first partition is like, and all must be: features (d,), the task column's place, form (see `TaskData`), a
+    table's columns as given, and the order of tasks that are categories."""
+
+    features: np.ndarray
+    position: int | None
+    form: str
+    columns: list[Any] | None
+    categories: list[Any] | None = None
+
+    @property
+    def d(self) -> int:
+        return len(self.features)
+
+    def moments(self) -> Moments:
+        """Statistics of no rows yet, to which only partitions like the first can be added."""
+        out = Moments()
+        out.features, out.named, out.form = self.features, self.columns is not None, self.form
+        return out
+
+    def in_order(self, labels: np.ndarray) -> np.ndarray:
+        """Sorted labels, in the order that a local fit has."""
+        rank = {label: r for r, label in enumerate(self.categories or ())}
+        places = [rank.get(label, len(rank)) for label in labels.tolist()]
+        return labels[np.argsort(places, kind="stable")]
+
+
+@contextlib.contextmanager
+def _in_partition(place: int) -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"partition {place}: {error}") from error
 
 
 def _open(X: Any, y: Any, task: Any, weight: Any) -> tuple[Any, Any, Any, Any]:
@@ -139,25 +222,53 @@ def _open(X: Any, y: Any, task: Any, weight: Any) -> tuple[Any, Any, Any, Any]:
         if not isinstance(X, (tuple, list)) or not 2 <= len(X) <= 4:
             raise ValueError("a future must hold (X, y), (X, y, task) or (X, y, task, sample_weight).")
         X, y, task, weight = (*X, None, None)[:4]
-    if X.shape[0] != len(y):
-        raise ValueError(f"a partition has {X.shape[0]} rows of X but {len(y)} of y.")
+    named = [one for one in (y, task, weight) if isinstance(one, str)]
+    y, task, weight = (X[one] if isinstance(one, str) else one for one in (y, task, weight))
+    X = X.drop(columns=named) if named else X
+    check_form(X)
+    for name, other in (("y", y), ("task", task), ("sample_weight", weight)):
+        if other is not None and np.ndim(other) and len(other) != X.shape[0]:
+            raise ValueError(f"{X.shape[0]} rows of X, but {len(other)} of {name}.")
+        if _in_another_order(X, other):
+            raise ValueError(
+                f"the rows of {name} stand in another order than those of X: pass {name} as a column of X."
+            )
     return X, y, task, weight
 
 
-# ------------------------------------------------------------------ on the workers: statistics
+def _in_another_order(X: Any, other: Any) -> bool:
+    """Whether two tables have the same index in another order (a shuffle does not promise one)."""
+    if not (hasattr(X, "iloc") and hasattr(other, "iloc")) or X.index.equals(other.index):
+        return False
+    return bool(np.array_equal(np.sort(X.index), np.sort(other.index)))
+
+
+def _layout(X: Any, y: Any, task: Any, weight: Any, task_column: Any) -> Layout:
+    """Of the first partition, which may be empty."""
+    with _in_partition(0):
+        X, y, task, _ = _open(X, y, task, weight)
+        position = None if task_column is None else column_position(X, task_column)
+        columns = list(X.columns) if is_table(X) else None
+        places = [j for j in range(X.shape[1]) if j != position]
+        names = [place_name(k, position) if columns is None else str(columns[j]) for k, j in enumerate(places)]
+        labels = task if position is None else split_off(X, position)[1]
+        form = "wide" if np.ndim(y) == 2 else "single" if labels is None else "long"
+        kind: Any = getattr(labels, "dtype", None)
+        categories = (
+            list(kind.categories) if hasattr(kind, "categories") and not hasattr(labels, "to_physical") else None
+        )
+        return Layout(np.array(names, dtype=object), position, form, columns, categories)
 
 
 def _statistics(
-    place: int, X: Any, y: Any, task: Any, weight: Any, task_column: Any, folds: int, seed: int
+    place: int, layout: Layout, X: Any, y: Any, task: Any, weight: Any, task_column: Any, folds: int, seed: int
 ) -> list[Moments]:
     """The Moments of one partition: of all rows, or of every fold."""
-    parts = [Moments() for _ in range(folds)]
-    X, y, task, weight = _open(X, y, task, weight)
+    parts = [layout.moments() for _ in range(folds)]
     dealer = None if folds == 1 else Dealer(folds, seed + place)
-    try:
+    with _in_partition(place), one_blas_thread():
+        X, y, task, weight = _open(X, y, task, weight)
         add_batch(parts, X, y, task=task, task_column=task_column, sample_weight=weight, dealer=dealer)
-    except (ValueError, TypeError) as error:
-        raise type(error)(f"partition {place}: {error}") from error
     return parts
 
 
@@ -169,70 +280,108 @@ def _sum(some: list[list[Moments]]) -> list[Moments]:
     return out
 
 
+Piece = tuple[Any, Floats, Floats | None]  # X, y, weight of some rows of a task
+
+
+def _pieces(
+    place: int, layout: Layout, X: Any, y: Any, task: Any, weight: Any, task_column: Any
+) -> dict[Any, Piece | None]:
+    """The rows of every task in a partition; None for a task that has none with a weight."""
+    with _in_partition(place):
+        X, y, task, weight = _open(X, y, task, weight)
+        if X.shape[0] == 0:
+            return {}
+        like = layout.moments()
+        values, task, names = read_features(X, task, task_column)
+        order = like._order(names) if like.named and is_table(X) else None
+        values = values if order is None else values[:, order]
+        tasks, labels, form = _read_batch(values, y, task, weight)
+        like._check_form(values.shape[1], form)
+        check_finite(values, layout.features, "X")
+    found = {one.label: (one.X, one.y, one.weight) for one in tasks}
+    return {label: found.get(label) for label in labels}
+
+
+def _size(X: Any) -> int:
+    """Bytes of a dense or sparse array."""
+    return X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+
+
+def _count(*part: Any) -> dict[Any, tuple[int, int]]:
+    """{task: (rows, bytes)} of a partition."""
+    pieces = _pieces(*part)
+    return {label: (0, 0) if one is None else (len(one[1]), _size(one[0])) for label, one in pieces.items()}
+
+
+def _pick(pieces: dict[Any, Piece | None], label: Any) -> Piece | None:
+    return pieces[label]
+
+
 # ------------------------------------------------------------------ on the workers: data that stay
 
 
 @dataclass(frozen=True)
-class Shape:
-    """Task labels, feature names (and whether they are a table's), form and number of rows."""
+class Rules:
+    """How every one of the m tasks is fitted."""
 
-    labels: list[Any]
-    features: list[str]
-    named: bool
-    form: str
-    rows: int
-
-
-def _shape_of(X: Any, y: Any, task: Any, weight: Any, task_column: Any) -> Shape | None:
-    """The shape of a partition; None if it is empty."""
-    X, y, task, weight = _open(X, y, task, weight)
-    if X.shape[0] == 0:
-        return None
-    data = read_training(X, y, task=task, task_column=task_column, sample_weight=weight)
-    names = [str(name) for name in data.features]
-    return Shape(data.labels.tolist(), names, is_table(X), data.form, X.shape[0])
-
-
-def _rows_of(X: Any, y: Any, task: Any, weight: Any, task_column: Any, label: Any) -> Any:
-    """One task's rows of a partition, or None."""
-    X, y, task, weight = _open(X, y, task, weight)
-    if X.shape[0] == 0:
-        return None
-    data = read_training(X, y, task=task, task_column=task_column, sample_weight=weight)
-    for one in data.tasks:
-        if one.label == label:
-            return one.X, one.y, one.weight
-    return None
+    centre: bool
+    standardize: bool
+    positive: bool
+    factors: Floats | None
+    m: int
 
 
 class TaskOnWorker:
-    """One task's data, penalty factors and units, where the data are."""
+    """One task's data, penalty factors and units, where the data are. If it has to move, its rows do."""
 
-    def __init__(self, pieces: Sequence[Any], label: Any, centre: bool, standardize: bool, factors: Floats | None):
-        found = [piece for piece in pieces if piece is not None]
-        X = np.concatenate([piece[0] for piece in found])
-        y = np.concatenate([piece[1] for piece in found])
-        weights = [piece[2] for piece in found]
-        weight = None
-        if any(one is not None for one in weights):
-            weight = np.concatenate([np.ones(len(p[1])) if p[2] is None else p[2] for p in found])
-        labels = np.empty(len(y), dtype=object)
-        labels[:] = [label] * len(y)
-        data = read_training(X, y, task=labels, sample_weight=weight)
-        self.design: RowTask = data.designs(centre)[0]
+    def __init__(self, pieces: Sequence[Piece], label: Any, layout: Layout, rules: Rules):
+        self.piece, self.label, self.layout, self.rules = _stacked(pieces), label, layout, rules
+        X, y, weight = self.piece
+        labels = np.empty(1, dtype=object)
+        labels[0] = label
+        data = TaskData((Task(label, X, y, weight, np.arange(len(y))),), labels, layout.features, "long", X)
+        with one_blas_thread():
+            self.design: RowTask = data.designs(rules.centre)[0]
         self.target = data.targets[0]
-        problem = Problem(data, [self.design], read_factors(factors, data), standardize, False)
+        problem = Problem(data, [self.design], read_factors(rules.factors, data), rules.standardize, rules.positive)
         self.factors, self.units = problem.factors[:, 0], problem.units
+        self.grams: Any = None  # what is known of the Gram matrix serves all stages
+
+    def __reduce__(self) -> Any:
+        return TaskOnWorker, ([self.piece], self.label, self.layout, self.rules)
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + _size(self.piece[0])  # lest Dask thinks it is easily moved
+
+    def lassos(self) -> Lassos:
+        if self.grams is None:
+            self.grams = task_caches([self.design], budget=BUDGET / self.rules.m)
+        return Lassos([self.design], positive=self.rules.positive, units=self.units, grams=self.grams)
 
     def weights(self, scale: float, bits: bytes) -> Floats:
-        """Of a stage that leaves the features free whose bits are set, on the scale of the task's sums."""
+        """(1, d) of a stage that leaves the features free whose bits are set, on the scale of the task's sums."""
         free = np.unpackbits(np.frombuffer(bits, dtype=np.uint8), count=len(self.factors)).astype(bool)
-        return np.where(free & np.isfinite(self.factors), 0.0, scale * self.factors)
+        out = np.full((1, len(free)), np.inf)
+        counts = np.isfinite(self.factors)
+        out[0, counts] = np.where(free, 0.0, scale)[counts] * self.factors[counts]
+        return out
 
     def describe(self) -> dict[str, Any]:
         design = self.design
         names = ("d", "n", "order", "squares", "c", "yy", "y_mean")
         return {name: getattr(design, name) for name in names} | {"mean": design.rows.mean, "target": self.target}
+
+
+def _stacked(pieces: Sequence[Piece]) -> Piece:
+    """One under the other."""
+    if len(pieces) == 1:
+        return pieces[0]
+    Xs, ys, weights = zip(*pieces, strict=True)
+    X = vstack(Xs, format="csr") if any(issparse(one) for one in Xs) else np.concatenate(Xs)
+    weight = None
+    if any(one is not None for one in weights):
+        weight = np.concatenate([np.ones(len(y)) if w is None else w for y, w in zip(ys, weights, strict=True)])
+    return X, np.concatenate(ys), weight
 
 
 def _describe(task: TaskOnWorker) -> dict[str, Any]:
@@ -254,28 +403,31 @@ class Answer:
     loss: float
 
 
-def _solve(task: TaskOnWorker, scale: float, bits: bytes, before: Any, positive: bool, max_iter: int) -> Answer:
-    """A stage of one task; `before` is its stage before, which has stayed where it was computed."""
-    a, design = task.weights(scale, bits), task.design
-    reference = np.zeros((1, design.d)) if before is None else before.w[None]
-    lassos = Lassos([design], positive=positive, units=task.units)
-    if before is not None:
-        lassos.warm(reference)
-    W, rounds = lassos.solve(a[None], reference=reference, max_iter=max_iter)
-    W, (proof,) = certified(lassos, W, a[None], reference, Listener())
-    finished = not lassos.status[0] & OVERRUN
-    told: dict[str, Any] = {
-        "gap": proof.gap,
-        "unit": proof.unit,
-        "kkt": proof.kkt,
-        "unique": proof.unique,
-        "dependent": proof.dependent,
-    }
-    return Answer(w=W[0], rounds=int(rounds[0]), finished=bool(finished), loss=design.loss(W[0]), **told)
+def _solve(task: TaskOnWorker, scale: float, bits: bytes, before: Any, max_iter: int) -> Answer:
+    """A stage of one task; `before` is its stage before, which has stayed where it was computed, or where to start (d,)."""
+    with one_blas_thread():
+        a, lassos, design = task.weights(scale, bits), task.lassos(), task.design
+        reference = np.zeros((1, design.d))
+        if before is not None:
+            reference = (before.w if isinstance(before, Answer) else before)[None]
+            lassos.warm(reference)
+        W, rounds = lassos.solve(a, reference=reference, max_iter=max_iter)
+        W, (proof,) = certified(lassos, W, a, reference, Listener())
+        finished = not lassos.status[0] & OVERRUN
+        told: dict[str, Any] = {
+            "gap": proof.gap,
+            "unit": proof.unit,
+            "kkt": proof.kkt,
+            "unique": proof.unique,
+            "dependent": proof.dependent,
+        }
+        return Answer(w=W[0], rounds=int(rounds[0]), finished=bool(finished), loss=design.loss(W[0]), **told)
 
 
-def _violation(task: TaskOnWorker, scale: float, bits: bytes, answer: Answer, positive: bool) -> float:
-    return largest_violation([task.design], answer.w[None], task.weights(scale, bits)[None], positive)
+def _violation(task: TaskOnWorker, scale: float, bits: bytes, answer: Answer) -> float:
+    with one_blas_thread():
+        weights = task.weights(scale, bits)
+        return largest_violation([task.design], answer.w[None], weights, task.rules.positive)
 
 
 # ------------------------------------------------------------------ on the client: data that stay elsewhere
@@ -328,11 +480,12 @@ class RemoteStages:
 
     grams = None
 
-    def __init__(self, problem: Problem, tasks: Sequence[Any], client: Any, positive: bool):
+    def __init__(self, problem: Problem, tasks: Sequence[Any], client: Any):
         self.designs: list[Any] = list(problem.designs)
-        self.tasks, self.client, self.positive, self.factors = list(tasks), client, positive, problem.factors
+        self.tasks, self.client, self.factors = list(tasks), client, problem.factors
         self.scales = [0.5 * len(self.designs) * design.n for design in self.designs]
-        self.last: list[Any] = [None] * len(self.tasks)
+        self.last: list[Any] = [None] * len(self.tasks)  # the tasks' last answers, where they were computed
+        self.coef: Floats | None = None  # and what they say
         self.sent, self.received = 0, 0
 
     def _message(self, weights: Floats) -> tuple[float, bytes]:
@@ -346,22 +499,22 @@ class RemoteStages:
         """A function of (task, scale, free features, last answer, ...) for every task: futures and results."""
         lam, bits = self._message(weights)
         self.sent += len(bits) * len(self.tasks)
-        each = zip(self.tasks, self.scales, self.last, strict=True)
-        with _connection():
-            futures = [
-                self.client.submit(function, task, lam * scale, bits, last, self.positive, *more, pure=False)
-                for task, scale, last in each
-            ]
-            return futures, self.client.gather(futures)
+        scales = [lam * scale for scale in self.scales]
+        same = ([value] * len(self.tasks) for value in more)
+        futures = self.client.map(function, self.tasks, scales, [bits] * len(self.tasks), self.last, *same, pure=False)
+        return futures, self.client.gather(futures)
 
     def solve(self, weights: Floats, last: Floats, max_iter: int, listener: Listener) -> Outcome:
+        if last is not self.coef:  # a new run: from 0, or from where the user says
+            self.last = list(last) if last.any() else [None] * len(self.tasks)
         self.last, answers = self._ask(_solve, weights, max_iter)
-        self.received += sum(answer.w.nbytes for answer in answers)
+        self.coef = np.array([answer.w for answer in answers])
+        self.received += self.coef.nbytes
         for design, answer in zip(self.designs, answers, strict=True):
             design.last_loss = answer.loss
             listener.task_done()
         return Outcome(
-            coef=np.array([answer.w for answer in answers]),
+            coef=self.coef,
             n_iter=max(answer.rounds for answer in answers),
             finished=all(answer.finished for answer in answers),
             dual_gap=relative_gap(self.designs, answers),
@@ -375,7 +528,7 @@ class RemoteStages:
 
 
 class _RemoteMSMTFL(MSMTFL):
-    """MSMTFL whose stages are solved elsewhere: `_remote` is data, what is told of tasks, their futures, the client."""
+    """MSMTFL whose stages are solved elsewhere: `_remote` holds data, what is told of the tasks, their futures, a client."""
 
     _remote: Any
 
@@ -385,51 +538,88 @@ class _RemoteMSMTFL(MSMTFL):
         return Problem(data, designs, read_factors(self.penalty_factors, data), self.standardize, self.positive)
 
     def _solver(self, problem: Problem) -> RemoteStages:
-        tasks, client = self._remote[2:]
-        self._stages = RemoteStages(problem, tasks, client, self.positive)
+        self._stages = RemoteStages(problem, *self._remote[2:])
         return self._stages
 
 
-def _predict_frame(part: Any, model: Any) -> Any:
-    import pandas as pd
-
-    values = model.predict(part) if len(part) else np.empty(0)
-    return pd.Series(values, index=part.index, name="prediction")
-
-
-def _predict_block(part: Any, labels: Any, model: Any) -> Floats:
-    return model.predict(part, task=labels[:, 0])
-
-
 class _RemoteSearch(MSMTFLCV):
-    """MSMTFLCV whose folds are solved elsewhere: `_remote` holds the client and a future of the folds' statistics."""
+    """MSMTFLCV whose folds are solved elsewhere: `_remote` holds a client, futures of the folds' statistics and of the
+    layout."""
 
     _remote: Any
+
+    def _grid(self, problem: Problem) -> Any:
+        """The folds are begun as soon as the grid is known; the surface of all data is solved here meanwhile."""
+        grid = super()._grid(problem)
+        client, folds, layout = self._remote
+        data: Any = problem.data
+        count = 0 if self.selection in CRITERIA else len(data.folds)
+        same = {"parameters": self.get_params(), "folds": folds, "layout": layout, "grid": grid}
+        self._held_out = client.map(_errors, range(count), **same, pure=False) if count else []
+        return grid
 
     def _validate(
         self, problem: Problem, grid: Any, splits: list[Any], solve: Any, scorer: Any, progress: Any
     ) -> HeldOut:
-        client, folds = self._remote
-        with _connection():
-            futures = [
-                client.submit(_errors, self.get_params(), folds, grid, f, pure=False) for f in range(len(splits))
-            ]
-            parts = client.gather(futures)
+        parts = self._remote[0].gather(self._held_out)
         progress.step(grid.steps * len(splits))
         mse, weight, _ = (list(part) for part in zip(*parts, strict=True))
         return HeldOut(np.array(mse), np.array(weight), None)
 
 
-def _errors(parameters: dict[str, Any], folds: list[Moments], grid: Any, f: int) -> Any:
+def _errors(f: int, parameters: dict[str, Any], folds: list[Moments], layout: Layout, grid: Any) -> Any:
     """What the local fit computes for one fold, on a worker."""
     model = MSMTFLCV(**parameters)
-    data = MomentData(folds, model.task_column)
-    problem = model._pose(data, None, None, None)
-    split = data.splits()[f]
-    with Progress(grid.steps, "lams", False) as progress:
+    with one_blas_thread(), Progress(grid.steps, "lams", False) as progress:
+        data = _moment_data(folds, model.task_column, layout)
+        problem = model._pose(data, None, None, None)
+        split = data.splits()[f]
         part = problem.training(split.train)
-        surface = model._solve(part, grid, gram_caches(part.designs, reuse=True), None, progress)
-    return split.measure(data, surface, None)
+        surface = model._solve(part, grid, model._caches(part.designs, reuse=True), None, progress)
+        return split.measure(data, surface, None)
+
+
+def _moment_data(folds: list[Moments], task_column: Any, layout: Layout) -> MomentData:
+    """Statistics as a fit takes them, with tasks and columns in the order that a local fit has."""
+    if not any(len(fold) for fold in folds):
+        raise ValueError(NOTHING)
+    data = MomentData(folds, task_column)
+    data.task_position, data.labels = layout.position, layout.in_order(data.labels)
+    return data
+
+
+def _as(model: Any, kind: Any) -> Any:
+    """The same model, fitted or not, as another class: what belongs to the cluster stays behind."""
+    out = kind(**model.get_params())
+    out.__dict__ |= {
+        name: value for name, value in vars(model).items() if name not in ("_remote", "_stages", "_held_out")
+    }
+    return out
+
+
+# ------------------------------------------------------------------ predictions
+
+
+def _predicted(part: Any, task: Any, model: Any) -> Floats:
+    """A model's predictions for a partition, which may be empty."""
+    if len(part) == 0:
+        return np.empty((0, len(model.tasks_)) if model._form == "wide" and task is None else 0)
+    return np.asarray(model.predict(part, task=task))
+
+
+def _predict_frame(part: Any, task: Any, model: Any) -> Any:
+    import pandas as pd
+
+    if isinstance(task, str):
+        part, task = part.drop(columns=task), part[task]
+    values = _predicted(part, task, model)
+    if values.ndim == 2:
+        return pd.DataFrame(values, index=part.index, columns=model.tasks_)
+    return pd.Series(values, index=part.index, name="prediction")
+
+
+def _predict_block(part: Any, labels: Any, model: Any) -> Floats:
+    return _predicted(part, labels[:, 0], model)
 
 
 # ------------------------------------------------------------------ the estimators
@@ -465,20 +655,36 @@ class _OnCluster:
         return self.model
 
     def predict(self, X: Any, *, task: Any = None) -> Any:
-        """Predictions: of a Dask DataFrame or Array a Dask collection like it, of data in memory an array."""
+        """Predictions: of a Dask DataFrame or Array a Dask collection like it, of data in memory an array.
+
+        `task` (Dask Series or Array, labels in memory, or of a DataFrame the name of a column) if fit was given it.
+        """
         model = self.to_local()
-        if hasattr(X, "map_partitions") and not hasattr(X, "chunks"):
-            return X.map_partitions(_predict_frame, model, meta=("prediction", "f8"))
+        if _is_frame(X):
+            return self._predict_frames(model, X, task)
         if not hasattr(X, "chunks"):
             return model.predict(X, task=task)
         from dask import array
 
         X = X.rechunk({1: -1})
-        if task is None:
-            return X.map_blocks(model.predict, dtype=float, drop_axis=1)
-        labels = task if hasattr(task, "chunks") else array.from_array(np.asarray(task), chunks=-1)
-        labels = labels.rechunk({0: X.chunks[0]})[:, None]
-        return array.map_blocks(_predict_block, X, labels, model, dtype=float, drop_axis=1)
+        if task is not None:
+            labels = task if hasattr(task, "chunks") else array.from_array(np.asarray(task), chunks=-1)
+            labels = labels.rechunk({0: X.chunks[0]})[:, None]
+            return array.map_blocks(_predict_block, X, labels, model, dtype=float, drop_axis=1)
+        wide = model._form == "wide"
+        shape = {"chunks": (X.chunks[0], (len(model.tasks_),))} if wide else {"drop_axis": 1}
+        return X.map_blocks(_predicted, None, model, dtype=float, **shape)
+
+    @staticmethod
+    def _predict_frames(model: Any, X: Any, task: Any) -> Any:
+        import pandas as pd
+
+        meta: Any = ("prediction", "f8")
+        if model._form == "wide" and task is None:
+            meta = pd.DataFrame(columns=model.tasks_, dtype=float)
+        if task is not None and not isinstance(task, str) and getattr(task, "npartitions", None) != X.npartitions:
+            raise ValueError("task must be a Dask Series with the partitions of X, or the name of a column of X.")
+        return X.map_partitions(_predict_frame, task, model, meta=meta, align_dataframes=False)
 
     # ---------------------------------------------------------------- the cluster
 
@@ -493,48 +699,73 @@ class _OnCluster:
                 "there is no Dask client: start one, client = distributed.Client(), or pass client=."
             ) from error
 
-    def _submit(self, client: Any, function: Any, part: Part, *more: Any, first: Any = ()) -> Any:
-        """A function of a part's content, on the cluster."""
-        dask, _ = _dask()
-        values = [
-            client.compute(v) if dask.is_dask_collection(v) else v for v in (part.X, part.y, part.task, part.weight)
-        ]
-        return client.submit(function, *first, *values, *more, pure=False)
+    def _each(self, client: Any, function: Any, parts: list[Part], layout: Any, *more: Any) -> list[Any]:
+        """Futures of a function of every part's place, the layout (a future), its content and the task column."""
+        content = zip(*_loaded(client, parts), strict=True)
+        same = ([value] * len(parts) for value in (self.model.task_column, *more))
+        return client.map(function, range(len(parts)), [layout] * len(parts), *content, *same, pure=False)
 
-    def _moments(self, client: Any, parts: list[Part], folds: int, seed: int) -> Any:
+    def _layout(self, client: Any, parts: list[Part]) -> tuple[Any, Layout]:
+        """A future of it, so that d names need not go out with every piece of work; and itself."""
+        values = _loaded(client, parts[:1])[0]
+        future = client.submit(_layout, *values, self.model.task_column, pure=False)
+        return future, future.result()
+
+    def _moments(self, client: Any, parts: list[Part], layout: Any, d: int, folds: int, seed: int) -> Any:
         """A future of the statistics of all partitions, added up in a tree."""
-        column = self.model.task_column
-        with _connection():
-            level = [
-                self._submit(client, _statistics, part, column, folds, seed, first=(i,)) for i, part in enumerate(parts)
-            ]
-            while len(level) > 1:
-                level = [client.submit(_sum, level[i : i + 4], pure=False) for i in range(0, len(level), 4)]
-            return level[0]
+        one, room = 8.0 * d**2, _smallest_memory(client)
+        if (AT_ONCE + 1) * folds * one > room:
+            raise ValueError(
+                f"the statistics of a task with {d} features take {_gigabytes(one)}, and {(AT_ONCE + 1) * folds} of them "
+                f"have to fit into a worker's memory, {_gigabytes(room)}. Use fewer features"
+                + (", or mode='data'." if folds == 1 else " or folds.")
+            )
+        level = self._each(client, _statistics, parts, layout, folds, seed)
+        while len(level) > 1:
+            some = [level[i : i + AT_ONCE] for i in range(0, len(level), AT_ONCE)]
+            level = client.map(_sum, some, pure=False)
+        return level[0]
 
-    def _shape(self, client: Any, parts: list[Part]) -> Shape:
-        """Of all partitions; labels are sorted if they can be."""
-        with _connection():
-            told = client.gather([self._submit(client, _shape_of, part, self.model.task_column) for part in parts])
-        seen = [one for one in told if one is not None]
+
+def _loaded(client: Any, parts: list[Part]) -> list[tuple[Any, Any, Any, Any]]:
+    """The parts' contents, collections as futures: in one graph, so that what they have in common is computed once."""
+    dask, _ = _dask()
+    found = [v for part in parts for v in part.values if dask.is_dask_collection(v)]
+    futures = iter(client.compute(found))
+    return [tuple(next(futures) if dask.is_dask_collection(v) else v for v in part.values) for part in parts]
+
+
+def _note_columns(model: Any, layout: Layout) -> None:
+    """A table to predict has the columns of the one given to fit, in their order."""
+    model.__dict__.pop("feature_names_in_", None)
+    if layout.columns is not None and all(isinstance(name, str) for name in layout.columns):
+        model.feature_names_in_ = np.array(layout.columns, dtype=object)
+
+
+def _gigabytes(size: float) -> str:
+    return f"{size / 2**30:.3g} GiB"
+
+
+@dataclass(frozen=True)
+class Census:
+    """The tasks of all partitions: labels in the order of a local fit, rows and bytes (m,), and who has rows of them."""
+
+    labels: np.ndarray
+    rows: np.ndarray
+    size: np.ndarray
+    places: list[list[int]]
+
+    @staticmethod
+    def of(told: list[dict[Any, tuple[int, int]]], layout: Layout) -> Census:
+        seen = list(dict.fromkeys(label for one in told for label in one))
         if not seen:
-            raise ValueError("all partitions are empty: nothing to fit.")
-        first = seen[0]
-        for i, one in enumerate(told):
-            if one is not None and (one.features != first.features or one.form != first.form):
-                raise ValueError(f"partition {i} has other columns than the first: {names_of(one.features)}.")
-        found = Moments()
-        found._tasks = dict.fromkeys(label for one in seen for label in one.labels)  # type: ignore[assignment]
-        found.form = first.form
-        labels = found.sorted_tasks().tolist()
-        return Shape(labels, first.features, first.named, first.form, sum(one.rows for one in seen))
-
-    def _by_size(self, shape: Shape) -> str:
-        """Statistics where they are small; data that stay where they are otherwise."""
-        m, d = len(shape.labels), len(shape.features)
-        if self.mode != "auto":
-            return self.mode
-        return "moments" if d <= WHOLE_AT_MOST and 8.0 * m * d**2 <= BUDGET else "data"
+            raise ValueError(NOTHING)
+        labels = layout.in_order(factorise(seen, len(seen))[0])
+        counts = np.array([[one.get(label, (0, 0)) for one in told] for label in labels.tolist()])  # (m, partitions, 2)
+        rows, size = counts.sum(axis=1).T
+        if not rows.all():
+            raise ValueError(NO_WEIGHT.format(labels.tolist()[int(np.argmin(rows))]))
+        return Census(labels, rows, size, [np.flatnonzero(of_task[:, 0]).tolist() for of_task in counts])
 
 
 class DaskMSMTFL(_OnCluster):
@@ -545,7 +776,10 @@ class DaskMSMTFL(_OnCluster):
     client : distributed.Client, optional
         By default the one in use.
     mode : {"auto", "moments", "data"}, default="auto"
-        Statistics added up in a tree, or data that stay on the workers (one task's rows on one); by size.
+        Statistics added up in a tree, or data that stay on the workers (one task's rows on one). "auto" goes over the data
+        once more and chooses by size: statistics where they are small, or where a task's rows do not fit into half of a
+        worker's memory; and where data mode cannot be had (relax, a 2-D y, penalty factors that differ between tasks or
+        are 0).
     **parameters
         Those of :class:`MSMTFL`.
 
@@ -572,48 +806,82 @@ class DaskMSMTFL(_OnCluster):
         y : Dask Series or Array of the same partitions, or the name of a column of X
         task, sample_weight : the same, if need be
         """
+        self.model._check_params()
         client = self._client()
         parts = partitions(X, y, task, sample_weight)
-        shape = self._shape(client, parts)
-        mode = self._by_size(shape)
-        if mode == "moments":
-            with _connection():
-                self.model.fit_moments(self._moments(client, parts, 1, 0).result())
-        else:
-            self._fit_data(client, parts, shape)
-        self.mode_ = mode
+        messages = None
+        with _connection(client):
+            future, layout = self._layout(client, parts)
+            census = self._census(client, parts, future, layout)
+            if census is None:
+                model = _as(self.model, MSMTFL)
+                folds = self._moments(client, parts, future, layout.d, 1, 0).result()
+                model.fit(_moment_data(folds, model.task_column, layout), None)
+            else:
+                model, messages = self._fit_data(client, self._place(client, parts, future, census), layout, census)
+        _note_columns(model, layout)
+        self.model, self.mode_ = model, "moments" if census is None else "data"
+        self.__dict__.pop("messages_", None)
+        if messages is not None:
+            self.messages_ = messages
         return self
 
-    def _fit_data(self, client: Any, parts: list[Part], shape: Shape) -> None:
-        model, labels = self.model, shape.labels
-        if shape.form == "wide":
-            raise ValueError("data mode takes a label per row, not one column of y per task: use mode='moments'.")
-        if model.relax:
-            raise ValueError("relax=True needs the data where the client is: use mode='moments'.")
-        factors = None if model.penalty_factors is None else np.asarray(model.penalty_factors, dtype=float)
-        if factors is not None and (factors.ndim != 1 or (factors == 0).any()):
-            raise ValueError(
-                "in data mode penalty_factors must be one per feature, none of them 0: use mode='moments'."
-            )
-        options = (bool(model.fit_intercept), bool(model.standardize), factors)
-        with _connection():
-            tasks = []
-            for label in labels:
-                pieces = [self._submit(client, _rows_of, part, model.task_column, label) for part in parts]
-                tasks.append(client.submit(TaskOnWorker, pieces, label, *options, pure=False))
-            told = client.gather([client.submit(_describe, task, pure=False) for task in tasks])
-        names = np.array(shape.features, dtype=object)
-        position = None if model.task_column is None else len(names)
-        marks = np.empty(len(labels), dtype=object)
-        marks[:] = labels
-        with contextlib.suppress(ValueError, TypeError):
-            marks = np.array(labels) if len({type(label) for label in labels}) == 1 else marks
-        data = RemoteData(marks, names, shape.form, [one["target"] for one in told], position, shape.named)
-        remote = _RemoteMSMTFL(**model.get_params())
+    def _census(self, client: Any, parts: list[Part], future: Any, layout: Layout) -> Census | None:
+        """The tasks, if their rows are to stay on the workers; None for statistics."""
+        reason = self._only_from_statistics(layout)
+        if self.mode == "data" and reason:
+            raise ValueError(f"{reason}: use mode='moments'.")
+        if self.mode == "moments" or reason:
+            return None
+        census = Census.of(client.gather(self._each(client, _count, parts, future)), layout)
+        statistics, room = 8.0 * len(census.labels) * layout.d**2, _smallest_memory(client)
+        auto = self.mode == "auto"
+        if auto and layout.d <= WHOLE_AT_MOST and statistics <= BUDGET:
+            return None
+        largest = int(np.argmax(census.size))
+        if TWICE * census.size[largest] <= room:
+            return census
+        if auto and (AT_ONCE + 1) * statistics <= room:
+            return None
+        raise ValueError(
+            f"the {census.rows[largest]} rows of task {census.labels.tolist()[largest]!r} take "
+            f"{_gigabytes(census.size[largest])}, more than half of a worker's memory, {_gigabytes(room)}. Use workers with "
+            f"more memory, or mode='moments', which needs {_gigabytes(statistics)} for the statistics of all tasks."
+        )
+
+    def _only_from_statistics(self, layout: Layout) -> str:
+        """Why data mode cannot be had; empty if it can."""
+        factors = self.model.penalty_factors
+        if layout.form == "wide":
+            return "data mode takes a label per row, not one column of y per task"
+        if self.model.relax:
+            return "relax=True needs the data where the client is"
+        if factors is not None and (np.ndim(factors) != 1 or (np.asarray(factors) == 0).any()):
+            return "in data mode penalty_factors must be one per feature, none of them 0"
+        return ""
+
+    def _fit_data(self, client: Any, tasks: list[Any], layout: Layout, census: Census) -> tuple[Any, dict[str, int]]:
+        remote = _as(self.model, _RemoteMSMTFL)
+        told = client.gather(client.map(_describe, tasks, pure=False))
+        targets = [one["target"] for one in told]
+        named = layout.columns is not None
+        data = RemoteData(census.labels, layout.features, layout.form, targets, layout.position, named)
         remote._remote = (data, [RemoteTask(one) for one in told], tasks, client)
         remote.fit(None, None)
-        self.messages_ = {"sent": remote._stages.sent, "received": remote._stages.received}
-        self.model = _local(remote, MSMTFL)
+        messages = {"sent": remote._stages.sent, "received": remote._stages.received}
+        return _as(remote, MSMTFL), messages
+
+    def _place(self, client: Any, parts: list[Part], layout: Any, census: Census) -> list[Any]:
+        """Futures of the tasks, each put together on one worker."""
+        model, labels = self.model, census.labels.tolist()
+        factors = None if model.penalty_factors is None else np.asarray(model.penalty_factors, dtype=float)
+        flags = (bool(model.fit_intercept), bool(model.standardize), bool(model.positive))
+        rules = Rules(*flags, factors, len(labels))
+        pieces = self._each(client, _pieces, parts, layout)
+        pairs = [(pieces[i], label) for label, places in zip(labels, census.places, strict=True) for i in places]
+        picked = iter(client.map(_pick, *zip(*pairs, strict=True), pure=False))
+        mine = [list(islice(picked, len(places))) for places in census.places]
+        return client.map(TaskOnWorker, mine, labels, [layout] * len(labels), [rules] * len(labels), pure=False)
 
 
 class DaskMSMTFLCV(_OnCluster):
@@ -629,22 +897,20 @@ class DaskMSMTFLCV(_OnCluster):
         """Fit; see :meth:`DaskMSMTFL.fit`."""
         if self.mode == "data":
             raise ValueError("cross-validation works from statistics: mode='moments'.")
-        if not isinstance(self.model.cv, (int, np.integer)):
+        count = 5 if self.model.cv is None else self.model.cv
+        if not isinstance(count, (int, np.integer)):
             raise ValueError("on a cluster cv must be a number of folds.")
+        check_count("cv", count)
+        self.model._check_params()
         client = self._client()
         parts = partitions(X, y, task, sample_weight)
-        seed = self.model.random_state if isinstance(self.model.random_state, (int, np.integer)) else 0
-        folds = self._moments(client, parts, int(self.model.cv), int(seed))
-        remote = _RemoteSearch(**self.model.get_params())
-        remote._remote = (client, folds)
-        with _connection():
-            remote.fit_moments(folds.result())
-        self.model, self.mode_ = _local(remote, MSMTFLCV), "moments"
+        seed = int(check_random_state(self.model.random_state).randint(2**31 - 1))
+        with _connection(client):
+            future, layout = self._layout(client, parts)
+            folds = self._moments(client, parts, future, layout.d, int(count), seed)
+            remote = _as(self.model, _RemoteSearch)
+            remote._remote = (client, folds, future)
+            remote.fit(_moment_data(folds.result(), remote.task_column, layout), None)
+        _note_columns(remote, layout)
+        self.model, self.mode_ = _as(remote, MSMTFLCV), "moments"
         return self
-
-
-def _local(remote: Any, kind: Any) -> Any:
-    """The same fit as an estimator that knows nothing of a cluster."""
-    out = kind(**remote.get_params())
-    out.__dict__ |= {name: value for name, value in vars(remote).items() if name not in ("_remote", "_stages")}
-    return out

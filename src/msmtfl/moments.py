@@ -75,7 +75,7 @@ class TaskMoments:
                 z *= root
             xx = Z.T @ Z
             xx -= np.outer(n * rest, rest)
-            xy, yy = Z.T @ z - n * y_rest * rest, float(z @ z - n * y_rest**2)
+            xy, yy = Z.T @ z - n * y_rest * rest, float(z @ z - n * y_rest * y_rest)
         means, low = add_exactly(np.append(mean, y_mean), np.append(rest, y_rest))
         return TaskMoments(len(y), n, means[:-1], float(means[-1]), low, xx, xy, yy)
 
@@ -500,7 +500,7 @@ class Moments:
         target, task, weight, group : names of columns; rows of one group go to the same fold
         features : names; by default all columns that have no other role
         folds, random_state : as for :meth:`from_batches`
-        batch_rows : rows in memory at a time
+        batch_rows : rows of a batch; two are in memory at a time, the next one being read on another thread
         verbose : show a progress bar
 
         Returns

@@ -148,7 +148,9 @@ def as_sparse(X: Any, what: str) -> Any:
         raise ValueError(f"{kind}{what} must hold numbers, but is of type {X.dtype}.")
     kept = X.dtype if X.dtype in (np.float32, np.float64) else np.float64
     out = csr_array(X, dtype=kept)
-    out.sum_duplicates()
+    if not out.has_canonical_format:
+        out = out.copy()  # the arrays may be the caller's
+        out.sum_duplicates()
     return out
 
 
