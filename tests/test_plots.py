@@ -410,6 +410,15 @@ def test_gain_of_dirty_is_over_its_own_lasso_column(sample):
     assert np.isfinite(GainDisplay.from_estimator(fitted).difference).all()
 
 
+def test_gain_of_a_task_added_later_is_not_known(sample, searched):
+    X, y, task = sample
+    grown = MSMTFLCV(lams=12, cv=4).fit(X, y, task=task).add_task(X[:40], y[:40], "east")
+    before, after = gain_over_lasso(searched), gain_over_lasso(grown)
+    for known, found in zip(before, after, strict=True):
+        np.testing.assert_array_equal(found, [*known, np.nan])
+    assert len(GainDisplay.from_estimator(grown).points_.get_offsets()) == 3
+
+
 def test_no_gain_is_said_so(sample):
     X, y, task = sample
     fitted = MSMTFLCV(lams=[0.05, 0.2], thetas=[1e9, np.inf], cv=3).fit(X, y, task=task)

@@ -20,6 +20,7 @@ from msmtfl import L12MTL, L12MTLCV, MSMTFL, MSMTFLCV, DirtyMTL, DirtyMTLCV, Las
 from msmtfl.baselines import PooledLassoCV, PooledRidgeCV
 from msmtfl.linear import MultiTaskLinear
 from msmtfl.model_files import load_model, save_model
+from msmtfl.plots import CoefficientMapDisplay
 from msmtfl.report import charts, model_tables, report_html, sentences, write_report
 from msmtfl.report.facts import ModelFacts
 from msmtfl.report.page import _asset
@@ -278,6 +279,42 @@ def test_task_with_constant_target_has_no_relative_error():
     assert "from" in sentences.prediction(facts)
 
 
+def test_task_added_later_is_not_measured(tmp_path):
+    X, y, task = make_data()
+    model = MSMTFLCV(lams=8, cv=3).fit(X, y, task=task)
+    before = Page(report_html(model))
+    model.add_task(X[:40], y[:40], "west")
+    save_model(model, tmp_path / "model.msmtfl")
+    note = "Not measured: west, which add_task added after the search."
+    for grown in (model, load_model(tmp_path / "model.msmtfl")):
+        page = Page(report_html(grown))
+        rows = page.table("tasks")[1]
+        assert rows[:3] == before.table("tasks")[1]
+        assert rows[3][:2] == ["west", "40"]
+        assert rows[3][-2:] == ["–", "–"]
+        assert page.table("gains") == before.table("gains")
+        assert page.charts["gains"]["rows"] == before.charts["gains"]["rows"]
+        assert sentences.gain(ModelFacts(grown)) in before.text
+        assert page.text.count(note) == 3  # the summary, the tasks, the chart of gains
+        assert page.charts["map"]["columns"] == [*TASKS, "west"]
+    assert note not in before.text
+
+
+def test_one_measured_task_has_no_range_of_errors():
+    X, y, _ = make_data()
+    model = MSMTFLCV(lams=5, cv=3).fit(X, y, task=np.full(90, "north")).add_task(X, y, "west")
+    assert sentences.prediction(ModelFacts(model)).endswith("mean over tasks by size).")
+    assert "Not measured: west" in Page(report_html(model)).text
+
+
+def test_gain_and_its_chart_say_that_the_same_folds_chose(page):
+    said = "The same folds chose the parameters, so this flatters a little"
+    more = f"{said}; msmtfl compare measures it on rows that had no part in the choice."
+    captions = [element.text for element in page.all("figcaption")]
+    assert [said in text for text in captions] == [False, True, False]  # the map, gains, the grid
+    assert all(more in re.sub(r"\s+", " ", page.by_id(name).text) for name in ("summary", "sharing"))
+
+
 def test_model_from_a_file_has_the_same_report(model, page, tmp_path):
     save_model(model, tmp_path / "model.msmtfl")
     loaded = Page(report_html(load_model(tmp_path / "model.msmtfl")))
@@ -378,11 +415,34 @@ def test_long_tables_and_large_maps_are_thinned_with_a_note(simple, monkeypatch)
     assert "The 2 tasks with the most rows are shown, of 3." in page.text
 
 
+@pytest.mark.parametrize("standardize", [True, False])
+def test_live_map_has_the_rows_and_scales_of_the_still_one(standardize, monkeypatch):
+    monkeypatch.setattr(charts, "MAP_FEATURES", 3)
+    X, y, task = make_data()
+    X *= [1e3, 1e3, 1e3, 1e-3, 1e-3, 1e-3]  # the strongest features have the smallest coefficients
+    model = LassoMTL(lam=0.01, standardize=standardize).fit(X, y, task=task)
+    page = Page(report_html(model))
+    own = "checked" in page.by_id("own-scale").attributes
+    still = CoefficientMapDisplay.from_estimator(model, max_features=3, scale="row" if own else None)
+    chart = page.charts["map"]
+    assert own == standardize
+    assert chart["rows"] == still.features.tolist()
+    cells = np.frombuffer(base64.b64decode(chart["frames"][0]["cells"]), dtype="<f4").reshape(3, 3)[::-1]
+    cells = np.nan_to_num(cells) * chart["scale"]
+    top = np.abs(cells).max(axis=1, keepdims=True) if own else 1.0
+    np.testing.assert_allclose(cells / top, still.coef.T, rtol=1e-6)
+    assert ("coefficient / largest of its feature" in still_text(page)) == own
+
+
+def still_text(page):
+    """Of the first still picture."""
+    return base64.b64decode(page.all("img")[0].attributes["src"].partition(",")[2]).decode()
+
+
 def test_text_of_pictures_needs_no_font_of_matplotlibs():
     names = ["漢字", "🚀", "é", "x3", "x4", "x5"]
     page = Page(report_html(fitted(LassoMTL(lam=0.01), names=names)))
-    still = base64.b64decode(page.all("img")[0].attributes["src"].partition(",")[2]).decode()
-    assert all(name in still for name in names[:3])
+    assert all(name in still_text(page) for name in names[:3])
 
 
 # ------------------------------------------------------------------ files and errors

@@ -302,6 +302,7 @@ class Certificate:
     ambiguous : {task: feature names} of the last stage where uniqueness could not be certified
     tol : the gap that the fit was asked to reach
     convex : whether the objective is convex, so that its minimum is what was found
+    added : tasks that were added after the fit, each solved for itself; `critical` and `monotone` are about the others
     """
 
     dual_gap: float
@@ -312,6 +313,7 @@ class Certificate:
     ambiguous: dict[Any, list[str]]
     tol: float
     convex: bool = False
+    added: int = 0
 
     @property
     def optimal(self) -> bool:
@@ -339,4 +341,8 @@ class Certificate:
                 lines.append(f"  task {task!r}: {shown} can be exchanged without changing the fit")
             if len(self.ambiguous) > 5:
                 lines.append(f"  and {len(self.ambiguous) - 5} more tasks")
+        if self.added:
+            lines.append(
+                f"{self.added} task(s) added later, with the row weights of the fit: the objective is the others'"
+            )
         return "\n".join(lines)

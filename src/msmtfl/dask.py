@@ -5,7 +5,8 @@ where the client is: for up to some thousand features, any number of rows. **dat
 together on one worker and stay there; a stage is solved where the data are. Down go the features that are free (one bit
 each) and lam, up come d numbers per task.
 
-All work is done by functions of their arguments, so what is lost with a worker is computed again, with the same result.
+All work is done by functions of their arguments, so what is lost with a worker is computed again, with the same result (to
+rounding).
 """
 
 from __future__ import annotations

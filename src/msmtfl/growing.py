@@ -9,13 +9,14 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .lasso import Lassos
-from .linear import MultiTaskLinear
+from .linear import MultiTaskLinear, importances
 from .moments import MomentData, Moments
 from .monitor import one_blas_thread
+from .penalties import counted
 from .problem import Problem, pose
 from .stages import LassoStages, Listener, Outcome
 from .tables import check_form, is_table
-from .tasks import read_training
+from .tasks import label_array, read_training
 
 
 class Growing(MultiTaskLinear):
@@ -80,6 +81,10 @@ class Welcoming(Growing):
         self
         """
         check_is_fitted(self, "stages_")
+        if self.relax:
+            raise ValueError(
+                "relax=True refits all tasks together with the choice of features: fit again with the new task."
+            )
         if self._form == "single":
             raise ValueError(
                 "this model was fitted without task labels: it has no tasks to add one to. Fit with task=."
@@ -124,12 +129,7 @@ class Welcoming(Growing):
 
     def _append(self, label: Any, problem: Problem, outcome: Outcome) -> None:
         w, target = outcome.coef, problem.data.targets[0]
-        labels = np.append(
-            self.tasks_, np.array([label], dtype=self.tasks_.dtype if self.tasks_.dtype == object else None)
-        )
-        if labels.tolist() != [*self.tasks_.tolist(), label]:  # numpy made one type of two
-            labels = np.array([*self.tasks_.tolist(), label], dtype=object)
-        self.tasks_ = labels
+        self.tasks_ = label_array([*self.tasks_.tolist(), label])
         self.coef_ = np.vstack([self.coef_, w])
         self.intercept_ = np.append(self.intercept_, problem.designs[0].intercepts(w))
         self.n_samples_ = np.append(self.n_samples_, target.rows)
@@ -146,6 +146,9 @@ class Welcoming(Growing):
         named = (
             {label: [str(name) for name in self.features_[outcome.ambiguous[0]]]} if outcome.ambiguous[0].size else {}
         )
+        self.row_norms_ = self.row_norms_ + counted(problem.factors)[:, 0] * np.abs(w[0])
+        self.feature_importances_ = importances(self.row_norms_, self._task_position)
+        self.dual_gap_ = max(self.dual_gap_, outcome.dual_gap)
         proof = self.certificate_
         self.certificate_ = replace(
             proof,
@@ -153,4 +156,5 @@ class Welcoming(Growing):
             kkt=max(proof.kkt, outcome.kkt),
             unique=proof.unique and outcome.unique,
             ambiguous=proof.ambiguous | named,
+            added=proof.added + 1,
         )

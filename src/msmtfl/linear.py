@@ -100,11 +100,7 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         self.coef_ = W[0] if single else W
         self.intercept_ = float(intercept[0]) if single else intercept
         self.row_norms_ = penalty.row_norms(W.T)
-        self.feature_importances_ = self.row_norms_
-        if self._task_position is not None:
-            self.feature_importances_ = np.insert(
-                self.row_norms_, self._task_position, self.row_norms_.max(initial=0.0)
-            )
+        self.feature_importances_ = importances(self.row_norms_, self._task_position)
         self.stages_ = list(solution.stages)
         self.n_stages_ = len(solution.stages)
         self.n_iter_ = int(sum(stage.n_iter for stage in solution.stages))
@@ -227,3 +223,10 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.target_tags.multi_output = True
         return tags
+
+
+def importances(row_norms: Floats, task_position: int | None) -> Floats:
+    """Row norms of the features, the task column (if there is one) getting the largest."""
+    if task_position is None:
+        return row_norms
+    return np.insert(row_norms, task_position, row_norms.max(initial=0.0))

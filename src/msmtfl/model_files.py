@@ -24,6 +24,8 @@ in the order of `features_`. In `fitted`, with m tasks, d features and c columns
     tasks_, features_                       (m,) labels: text, numbers, true or false; (d,) text
     coef_, coef_specific_, coef_shared_     (m, d) in the data's units; (d,) if form is "single"
     intercept_                              (m,); a number if form is "single"
+    n_samples_, target_mean_, target_sd_    (m,): rows of the tasks, mean and standard deviation of their targets
+    n_fitted_tasks_                         the first so many tasks were fitted together, the others added later
     row_norms_, feature_importances_        (d,); (c,)
     n_features_in_, feature_names_in_       c; (c,) text, if the columns had names
     lam_, theta_, lam_s_, lam_b_, lam_max_  numbers, those that the model has
@@ -100,7 +102,8 @@ ENTRIES: dict[str, set[type]] = {  # what stands in JSON for the entries of an a
 
 LINEAR = ("tasks_", "features_", "n_features_in_", "coef_", "intercept_")
 FITTING = ("lam_max_", "objective_", "dual_gap_", "n_stages_", "n_iter_", "converged_", "stopping_reason_")
-STAGED = (*LINEAR, "row_norms_", "feature_importances_", *FITTING)
+TARGETS = ("n_samples_", "target_mean_", "target_sd_", "n_fitted_tasks_")
+STAGED = (*LINEAR, *TARGETS, "row_norms_", "feature_importances_", *FITTING)
 SEARCH = (*STAGED, "cv_results_", "best_point_", "best_index_", "best_score_", "n_splits_")
 DIRTY = ("lam_s_", "lam_b_", "coef_specific_", "coef_shared_")
 MODELS: dict[str, tuple[type[MultiTaskLinear], tuple[str, ...]]] = {  # the only classes there are, and what they need
@@ -117,10 +120,10 @@ MODELS: dict[str, tuple[type[MultiTaskLinear], tuple[str, ...]]] = {  # the only
     "PooledLassoCV": (PooledLassoCV, LINEAR),
 }
 STRENGTHS = ("lam_", "lam_s_", "lam_b_", "lam_max_")
-APART = ("stages_", "certificate_", "provenance_")  # attributes that have keys of their own
+APART = ("stages_", "certificate_", "provenance_", "moments_")  # attributes that have keys of their own, or stay behind
 TYPES: dict[str, type] = {
     **dict.fromkeys((*STRENGTHS, "theta_", "objective_", "dual_gap_", "best_score_"), float),
-    **dict.fromkeys(("n_features_in_", "n_stages_", "n_iter_", "n_splits_", "best_index_"), int),
+    **dict.fromkeys(("n_features_in_", "n_fitted_tasks_", "n_stages_", "n_iter_", "n_splits_", "best_index_"), int),
     "converged_": bool,
     "stopping_reason_": str,
 }

@@ -59,14 +59,18 @@ class TaskMoments:
     yy: float
 
     @staticmethod
-    def of(X: Floats, y: Floats, weight: Floats | None) -> TaskMoments:
-        """Of rows at hand: centred at their means, and what the rounding of these left is taken away from the sums."""
+    def of(X: Any, y: Floats, weight: Floats | None) -> TaskMoments:
+        """Of rows at hand: centred at about their means, and what these lack is taken away from the sums.
+
+        X is sparse or dense, float64 or float32: that is good enough for a first mean, all else is in float64.
+        """
         if issparse(X):
             return _of_sparse(X, y, weight)
         w = np.ones(len(y)) if weight is None else weight
         n = float(w.sum())
-        with np.errstate(over="ignore", invalid="ignore"):  # see check_finite
-            mean, y_mean = w @ X / n, float(w @ y / n)
+        with np.errstate(over="ignore", invalid="ignore"):  # whoever asks looks at what comes out
+            mean, y_mean = (w.astype(X.dtype) @ X).astype(np.float64) / n, float(w @ y / n)
+            mean[~np.isfinite(mean)] = 0.0
             Z, z = X - mean, y - y_mean
             rest, y_rest = w @ Z / n, float(w @ z / n)
             if weight is not None:
@@ -78,13 +82,6 @@ class TaskMoments:
             xy, yy = Z.T @ z - n * y_rest * rest, float(z @ z - n * y_rest * y_rest)
         means, low = add_exactly(np.append(mean, y_mean), np.append(rest, y_rest))
         return TaskMoments(len(y), n, means[:-1], float(means[-1]), low, xx, xy, yy)
-
-    def check_finite(self, label: Any, features: np.ndarray) -> None:
-        """An error where sums of squares have overflowed."""
-        bad = np.flatnonzero(~np.isfinite(np.append(self.xx.diagonal(), self.yy)))
-        if bad.size:
-            name = "y" if bad[0] == len(features) else f"column {features[bad[0]]!r}"
-            raise ValueError(f"{name} in task {label!r} is too large: the sum of its squares overflows. Rescale it.")
 
     def merged(self, other: TaskMoments, sign: int = 1) -> TaskMoments:
         """With the rows of another (sign 1), or without them (sign -1)."""
@@ -514,8 +511,10 @@ class Moments:
         files = ParquetRows(path, target, task, features, weight, group, batch_rows, dealer)
         with one_blas_thread(), Progress(files.rows, "rows", verbose) as progress:
             for rows, labels, count in files:
-                form = "single" if task is None else "long"
-                add_rows(parts, rows, files.features, labels, named=True, form=form)
+                try:
+                    add_rows(parts, rows, files.features, labels, named=True, form="single" if task is None else "long")
+                except ValueError as error:
+                    raise ValueError(f"{files.file}: {error}") from error
                 progress.step(count)
         return parts[0] if folds is None else parts
 
@@ -739,15 +738,25 @@ def add_rows(
     """Add checked rows, every one to the part of its fold: all of them, or nothing."""
     found: list[dict[Any, TaskMoments]] = [{} for _ in parts]
     for one in rows:
-        moments = TaskMoments.of(one.X, one.y, one.weight)
-        moments.check_finite(one.label, features)
-        found[one.fold][one.label] = moments
+        found[one.fold][one.label] = TaskMoments.of(one.X, one.y, one.weight)
+        _check_finite(found[one.fold][one.label], one, features)
     for part, of_part in zip(parts, found, strict=True):
         if part.features is None or (named and not part.named):
             part.features, part.named = features, named
         part.form = form
         part._seen |= dict.fromkeys(labels)
         part._merge(of_part)
+
+
+def _check_finite(sums: TaskMoments, rows: Rows, features: np.ndarray) -> None:
+    bad = np.flatnonzero(~np.isfinite(np.append(sums.xx.diagonal(), sums.yy)))
+    if bad.size:
+        of_y = bad[0] == len(features)
+        values = rows.y if of_y else rows.X[:, bad[:1]].toarray() if issparse(rows.X) else rows.X[:, bad[0]]
+        name = f"{'y' if of_y else f'column {features[bad[0]]!r}'} in task {rows.label!r}"
+        if not np.isfinite(values).all():
+            raise ValueError(f"{name} holds a value that is not finite. Drop such rows first.")
+        raise ValueError(f"{name} is too large: the sum of its squares overflows. Rescale it.")
 
 
 # ------------------------------------------------------------------ what a fit takes

@@ -19,17 +19,17 @@ READ_AT_ONCE = 2**16  # bytes of a column
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of one task that go to one fold, checked."""
+    """Rows of one task that go to one fold; X is float64 or float32."""
 
     label: Any
     fold: int
-    X: Floats
+    X: Any
     y: Floats
     weight: Floats | None
 
 
 class ParquetRows:
-    """Iterates over batches: (list of `Rows`, by task and fold; labels of the tasks; number of rows).
+    """Iterates over batches: (list of `Rows`, by task and fold; labels of the tasks; number of rows), from `file`.
 
     Parameters are those of :meth:`Moments.from_parquet`, and a `Dealer` if there are folds. Columns are taken by name,
     whatever their order and type in a file.
@@ -85,6 +85,7 @@ class ParquetRows:
 
     def __iter__(self) -> Iterator[tuple[list[Rows], list[Any], int]]:
         for file, batch in ahead(self._batches()):
+            self.file = file
             try:
                 yield *self._rows(batch), batch.num_rows
             except ValueError as error:
@@ -104,22 +105,23 @@ class ParquetRows:
     def _rows(self, batch: Any) -> tuple[list[Rows], list[Any]]:
         """The rows of a batch, by task and fold, and the labels of its tasks.
 
-        Columns are brought into that order one by one, while they are small enough for the cache.
+        Columns are brought into that order one by one, while they are small enough for the cache, and stay float32 if
+        they are: `TaskMoments.of` needs a copy anyway, and looks for values that are not finite.
         """
         weight = self._weights(batch)
-        used = slice(None) if weight is None or weight.all() else np.flatnonzero(weight)
+        used = np.arange(batch.num_rows) if weight is None else np.flatnonzero(weight)
         codes, labels = np.zeros(batch.num_rows, dtype=np.intp), [0]
         if self.task is not None:
             codes, labels = self._codes(batch, self.task)
         place = self._places(batch, codes, labels, used)
         counts = np.bincount(place)
-        order: Any = used
-        if np.count_nonzero(counts) > 1:
-            small = place.astype(np.int16) if len(counts) < 2**15 else place  # small numbers are sorted faster
-            order = np.arange(batch.num_rows)[used][np.argsort(small, kind="stable")]
-        X = np.empty((len(place), len(self.features)), order="F")
-        for j, name in enumerate(self.features):
-            X[:, j] = self._numbers(batch, name)[order]
+        small = place.astype(np.int16) if len(counts) < 2**15 else place  # small numbers are sorted faster
+        order = used[np.argsort(small, kind="stable")]
+        columns = [self._numbers(batch, name) for name in self.features]
+        kind = np.result_type(np.float32, *{column.dtype for column in columns})
+        X = np.empty((len(order), len(columns)), dtype=kind, order="F")
+        for j, column in enumerate(columns):
+            column.astype(kind, copy=False).take(order, out=X[:, j], mode="clip")
         y = self._numbers(batch, self.target)[order].astype(np.float64)
         weight = None if weight is None else weight[order]
         out, folds, end = [], 1 if self.dealer is None else self.dealer.folds, 0
@@ -148,8 +150,8 @@ class ParquetRows:
         if self.weight is None:
             return None
         weight = self._numbers(batch, self.weight).astype(np.float64)
-        if (weight < 0).any():
-            raise ValueError(f"column {self.weight!r} holds negative weights.")
+        if not (np.isfinite(weight).all() and (weight >= 0).all()):
+            raise ValueError(f"column {self.weight!r} holds weights that are negative or not finite.")
         return weight
 
     def _numbers(self, batch: Any, name: str) -> np.ndarray:
@@ -161,11 +163,7 @@ class ParquetRows:
             raise ValueError(f"column {name!r} holds {kind}, not numbers. Encode it, or leave it out: features=[...].")
         if column.null_count:
             raise ValueError(f"column {name!r} has {column.null_count} missing value(s). Drop or fill them first.")
-        values = np.asarray(column.to_numpy(zero_copy_only=False))
-        with np.errstate(over="ignore", invalid="ignore"):
-            if values.dtype.kind == "f" and not np.isfinite(values.sum()) and not np.isfinite(values).all():
-                raise ValueError(f"column {name!r} holds a value that is not finite. Drop such rows first.")
-        return values
+        return np.asarray(column.to_numpy(zero_copy_only=False))
 
     def _codes(self, batch: Any, name: str) -> tuple[np.ndarray, list[Any]]:
         """Every row's place among the labels that a column holds in this batch, and these."""
@@ -175,13 +173,11 @@ class ParquetRows:
                 f"column {name!r} is missing in {column.null_count} row(s). Drop them, or give them a label."
             )
         encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
-        indices, every = np.asarray(encoded.indices), encoded.dictionary.to_pylist()
-        used = np.flatnonzero(
-            np.bincount(indices, minlength=len(every))
-        )  # a dictionary may hold more, or a label twice
+        indices = np.asarray(encoded.indices)
+        used = np.flatnonzero(np.bincount(indices))  # a dictionary may hold more, or a label twice
         labels: dict[Any, int] = {}
-        code = np.zeros(len(every), dtype=np.intp)
-        code[used] = [labels.setdefault(every[k], len(labels)) for k in used.tolist()]
+        code = np.zeros(len(encoded.dictionary), dtype=np.intp)
+        code[used] = [labels.setdefault(label, len(labels)) for label in encoded.dictionary.take(used).to_pylist()]
         if missing_values(np.array([*labels, None], dtype=object)[:-1]).any():
             raise ValueError(f"column {name!r} holds a label that is missing. Drop such rows, or give them one.")
         return code[indices], list(labels)

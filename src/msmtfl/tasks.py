@@ -408,13 +408,13 @@ def stack_tasks(
             )
         if tables and list(X.columns) != list(parts[0].columns):
             raise ValueError(f"task {name!r} and task {names[0]!r} have different columns, or in another order.")
-    if missing_values(_label_array(names)).any():
+    if missing_values(label_array(names)).any():
         raise ValueError("a task label is missing (None or NaN): give every task a label.")
-    task = np.repeat(_label_array(names), [len(y) for y in targets])
+    task = np.repeat(label_array(names), [len(y) for y in targets])
     return _concatenate(parts), np.concatenate(targets), task
 
 
-def _label_array(names: list[Any]) -> np.ndarray:
+def label_array(names: list[Any]) -> np.ndarray:
     """Labels as an array that keeps them as they are: numpy would make 1 and "a" both text, and tuples rows."""
     if len({type(name) for name in names}) == 1 and not isinstance(names[0], tuple):
         return np.asarray(names)

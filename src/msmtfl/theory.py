@@ -250,7 +250,8 @@ class TheoryCheck:
         setting = [f"{name} = {as_text(value)}{mark.get(name, '')}" for name, value in self.setting.items()]
         stages = self._stages()
         parts = [
-            f"{self._headline()}\nas printed in the paper, with lam for m lam, the conditions {said}\n{', '.join(setting)}",
+            f"{self._headline()}\nas printed in the paper, with lam for m lam, the conditions {said}\n{', '.join(setting)}"
+            "\nnu(k) = the largest rho+_i(k) / n_i stands for the paper's rho+(k) / n",
             as_table(("condition", "needed", "have", "have/needed", "verdict", "as printed", "verdict"), shown),
             as_table(tuple(stages), list(zip(*stages.values(), strict=True))),
         ]

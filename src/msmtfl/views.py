@@ -167,7 +167,8 @@ def _measure(scoring: Any) -> tuple[str, bool]:
 
 def gain_over_lasso(model: Any) -> tuple[Floats, Floats]:
     """(m,) each: held-out nMSE of the point that a CV model chose less that of the best lasso of its grid, and how far a
-    95 % interval reaches to either side, by Student's t over folds. NaN where there is nothing to tell from."""
+    95 % interval reaches to either side, by Student's t over folds. NaN where there is nothing to tell from, as for tasks
+    that `add_task` added."""
     results = search_results(model)
     if "test_mse" not in results:
         raise ValueError(
@@ -177,8 +178,16 @@ def gain_over_lasso(model: Any) -> tuple[Floats, Floats]:
     lassos = _lassos(model)
     base = lassos[int(np.nanargmax(results["mean_test_score"][lassos]))]
     variance = np.where(model.target_sd_ > 0, model.target_sd_**2, np.nan)
-    change = (results["test_mse"][model.best_index_] - results["test_mse"][base]) / variance
-    return _over_folds(change, results["test_weight"][base])
+    (chosen, _), (lasso, weight) = (held_out(model, point) for point in (model.best_index_, base))
+    return _over_folds((chosen - lasso) / variance, weight)
+
+
+def held_out(model: Any, point: int) -> tuple[Floats, Floats]:
+    """(folds, m) each: mean squared error of the rows held out at a point of a CV model's grid, and its weight. Tasks that
+    `add_task` added had none held out: NaN, of weight 0."""
+    mse, weight = (model.cv_results_[name][point] for name in ("test_mse", "test_weight"))
+    beyond = ((0, 0), (0, len(model.tasks_) - mse.shape[1]))
+    return np.pad(mse, beyond, constant_values=np.nan), np.pad(weight, beyond)
 
 
 def _lassos(model: Any) -> Ints:

@@ -53,7 +53,7 @@ def compare(
     """Did sharing help, and for whom? All models on the same held-out rows, each with parameters chosen inside."""
     with o.guard("compare", quiet):
         from ..comparison import compare_models
-        from .tables import read_training
+        from .training import read_training
 
         o.check_outputs((out, plot, report), data)
         check_ending(out)
@@ -126,7 +126,7 @@ def surface(
     """Solve MSMTFL on the whole grid of lam and theta: objective, certificate and support at every point."""
     with o.guard("surface", quiet):
         from ..walk import regularization_surface
-        from .tables import read_training
+        from .training import read_training
 
         o.check_outputs((out,), data)
         check_ending(out)

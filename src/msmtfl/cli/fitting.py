@@ -17,7 +17,7 @@ from .data import InputError
 EXAMPLES = """\b
 Examples:
   msmtfl fit scores.csv --target score --task school --out model.msmtfl --report page.html
-  msmtfl fit scores.parquet -y score -t school --exclude pupil --group pupil
+  msmtfl fit scores.parquet -y score -t school --group pupil
   msmtfl fit scores.csv.gz -y score -t school --model lasso --lam 0.1 --json"""
 MODELS = ("msmtfl", "lasso", "l12", "dirty")
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Model file to write (.msmtfl, or .json).")]
@@ -51,8 +51,8 @@ def fit(
     drop_missing: o.DropMissing = False,
     standardize: o.Standardize = True,
     intercept: o.Intercept = True,
-    cv: o.Folds = 5,
-    seed: o.Seed = 0,
+    cv: o.MaybeFolds = None,
+    seed: o.MaybeSeed = None,
     out: Out = None,
     report: Report = None,
     delimiter: o.Delimiter = ",",
@@ -68,7 +68,7 @@ def fit(
     with o.guard("fit", quiet):
         from ..model_files import save_model
         from .describing import describe, facts
-        from .tables import read_training
+        from .training import read_training
 
         given = {"lam": lam, "theta": theta, "lam_s": lam_s, "lam_b": lam_b}
         common = {
@@ -78,11 +78,14 @@ def fit(
             "relax": relax,
             "n_jobs": jobs,
         }
-        search = {"cv": cv, "selection": selection, "random_state": seed, "verbose": o.talks(quiet, as_json)}
+        folds, deals = 5 if cv is None else cv, 0 if seed is None else seed
+        search = {"cv": folds, "selection": selection, "random_state": deals, "verbose": o.talks(quiet, as_json)}
         estimator = _estimator(model, given, common, search)
         searches = type(estimator).__name__.endswith("CV")
         if not searches:
-            _refuse_search(group=group is not None, selection=selection != "min")
+            _refuse("with given parameters", selection=selection != "min", group=group, cv=cv, seed=seed)
+        elif selection not in ("min", "1se"):
+            _refuse(f"with --selection {selection}", group=group, cv=cv, seed=seed)
         o.check_outputs((out, report), data)
         if report is not None:
             from ..report import write_report  # now: what it needs may be absent
@@ -121,10 +124,10 @@ def fit(
             o.emit(f"{describe(estimator)}\n\n{seconds:.1f} s. {files or nothing}\n")
 
 
-def _refuse_search(**given: bool) -> None:
-    for name, is_given in given.items():
-        if is_given:
-            raise InputError(f"--{name} is about cross-validation: with given parameters there is none.")
+def _refuse(why: str, **given: Any) -> None:
+    for name, value in given.items():
+        if value is not None and value is not False:
+            raise InputError(f"--{name} is about cross-validation: {why} there is none.")
 
 
 def _estimator(name: str, given: dict[str, Any], common: dict[str, Any], search: dict[str, Any]) -> Any:

@@ -52,6 +52,10 @@ Standardize = Annotated[
 ]
 Intercept = Annotated[bool, typer.Option("--intercept/--no-intercept", help="One intercept per task.")]
 Folds = Annotated[int, typer.Option("--cv", min=2, help="Folds of cross-validation, stratified by task.")]
+MaybeFolds = Annotated[
+    int | None, typer.Option("--cv", min=2, help="Folds of cross-validation, stratified by task. Default: 5.")
+]
+MaybeSeed = Annotated[int | None, typer.Option("--seed", help="Deals out the rows to folds. Default: 0.")]
 Seed = Annotated[int, typer.Option("--seed", help="Deals out the rows to folds.")]
 Jobs = Annotated[int | None, typer.Option("--jobs", help="Threads; -1: all cores.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only errors.")]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import sys
+import json
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+
+from . import options as o
 
 if TYPE_CHECKING:
     from ..experiments import Claim, Experiment
@@ -36,7 +39,8 @@ def reproduce(
     adni: Path | None = typer.Option(
         None, "--adni", help="Table of ADNI's MRI and MMSE. Without it the MRI experiment runs on simulated data."
     ),
-    quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress, no table: only errors."),
+    as_json: o.AsJson = False,
+    quiet: o.Quiet = False,
 ) -> None:
     """Run the paper's experiments and check its claims.
 
@@ -63,29 +67,26 @@ def reproduce(
             spec = Mri(table_path=str(adni))
         specs.append(spec.quick() if quick else spec)
     workers = jobs or joblib.cpu_count()
-    for spec in specs:  # data that cannot be read are found before the work
-        try:
-            _ = spec.fingerprint
-        except NotAvailableError:
-            continue
-        except (OSError, ValueError, ImportError) as error:
-            typer.echo(f"msmtfl reproduce {spec.name}: {error}", err=True)
-            raise typer.Exit(1) from error
     claims: dict[str, list[Claim]] = {}
     absent: dict[str, str] = {}
     began = time.monotonic()
-    for spec in specs:
+    with o.guard("reproduce", quiet):
+        for spec in specs:  # data that cannot be read are found before the work
+            try:
+                _ = spec.fingerprint
+            except NotAvailableError as error:
+                absent[spec.name] = f"{error} Here: --data FOLDER."
         try:
-            claims[spec.name] = run(spec, folder, jobs=workers, progress=not quiet and sys.stderr.isatty())
-        except NotAvailableError as error:
-            absent[spec.name] = str(error)
+            for spec in specs:
+                if spec.name not in absent:
+                    claims[spec.name] = run(spec, folder, jobs=workers, progress=o.talks(quiet, as_json))
         except KeyboardInterrupt:
             typer.echo("\nStopped. What was computed is kept: the same command goes on from here.", err=True)
-            raise typer.Exit(130) from None
-        except (OSError, ValueError, ImportError) as error:
-            typer.echo(f"msmtfl reproduce {spec.name}: {error}", err=True)
-            raise typer.Exit(1) from error
-    if not quiet:
+            raise typer.Exit(o.INTERRUPTED) from None
+    if as_json:
+        told = {name: [asdict(claim) for claim in found] for name, found in claims.items()}
+        typer.echo(json.dumps({"folder": str(folder), "claims": told, "not_run": absent}, indent=1))
+    elif not quiet:
         for name, found in claims.items():
             _show(name, found)
         if claims:
@@ -109,7 +110,7 @@ def _show(name: str, claims: list[Claim]) -> None:
     from rich.text import Text
 
     table = Table(title=name, title_justify="left", show_lines=False, expand=False)
-    for head in ("the paper says", "where", "verdict", "evidence"):
+    for head in ("claim", "where", "verdict", "evidence"):
         table.add_column(head, overflow="fold")
     colours = {"holds": "green", "does not hold": "red", "partly": "yellow"}
     for claim in claims:

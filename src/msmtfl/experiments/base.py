@@ -4,6 +4,7 @@ verdict on claims from all rows. Nothing here knows how cells are run; `runner` 
 from __future__ import annotations
 
 import hashlib
+import platform
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -16,7 +17,7 @@ HOLDS, PARTLY, FAILS, UNTESTED = "holds", "partly", "does not hold", "not testab
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of the paper, where it was looked at, and what was found."""
+    """What is claimed (by the paper, if nothing else is said), where it was looked at, and what was found."""
 
     claim: str
     setting: str
@@ -38,6 +39,12 @@ class Cell:
     where: tuple[Any, ...]  # what the experiment needs to know: setting, training share, ...
 
 
+def versions() -> str:
+    """Of what the numbers depend on."""
+    packages = ", ".join(f"{name} {version(name)}" for name in ("msmtfl", "numpy", "scipy", "scikit-learn"))
+    return f"{packages}, python {platform.python_version()}"
+
+
 class Experiment:
     """Subclasses are frozen dataclasses whose fields are the whole description."""
 
@@ -50,7 +57,7 @@ class Experiment:
         return self._digest().hexdigest()[:16]
 
     def _digest(self) -> Any:
-        return hashlib.sha256(f"msmtfl {version('msmtfl')} {self!r}".encode())
+        return hashlib.sha256(f"{versions()} {self!r}".encode())
 
     def quick(self) -> Experiment:
         """The same in a minute or less: fewer runs and a smaller grid."""

@@ -6,10 +6,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-import platform
 import warnings
 from dataclasses import asdict
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ import joblib
 from ..drawing import TEXT, pyplot
 from ..files import remove_unfinished, write_whole
 from ..monitor import Progress, one_blas_thread
-from .base import Cell, Claim, Experiment, Row, markdown
+from .base import Cell, Claim, Experiment, Row, markdown, versions
 
 FILES = ("rows.csv", "figure.svg", "figure.png", "table.md", "claims.json")
 
@@ -70,12 +68,7 @@ def save_figure(experiment: Experiment, rows: list[Row], folder: Path) -> None:
 
 def as_table(claims: list[Claim]) -> str:
     body = [(claim.claim, claim.setting, claim.verdict, claim.evidence) for claim in claims]
-    return markdown(("The paper says", "where", "verdict", "evidence"), body)
-
-
-def versions() -> str:
-    packages = ", ".join(f"{name} {version(name)}" for name in ("msmtfl", "numpy", "scipy", "scikit-learn"))
-    return f"{packages}, python {platform.python_version()}"
+    return markdown(("claim", "where", "verdict", "evidence"), body)
 
 
 def _part(parts: Path, cell: Cell) -> Path:

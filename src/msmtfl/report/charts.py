@@ -47,11 +47,12 @@ def library() -> str:
 
 
 def coefficient_map(facts: ModelFacts) -> Chart:
-    """Features x tasks at every stage. Cells are scaled to [-1, 1], `scale` undoes it."""
+    """Features x tasks at every stage, those with the largest row norms as in the still picture. Cells are scaled to [-1, 1],
+    `scale` undoes it; the script scales rows by themselves where the page says so."""
     models, frames, used = bokeh("models"), facts.frames, facts.ever_used
     tasks = largest(np.arange(facts.m), facts.n_samples, MAP_TASKS)
     most = max(min(MAP_FEATURES, MAP_CELLS // (len(tasks) * len(frames))), 1)
-    rows = largest(used, np.max([np.abs(frame.coef).sum(axis=0) for frame in frames], axis=0), most)
+    rows = largest(used, facts.sharing.row_norms, most)
     p, m = len(rows), len(tasks)
     scale = max(float(np.abs(frame.coef[:, rows]).max()) for frame in frames)
     plot = _figure("map", m, p, min(max(14 * p, 120), 1300) + 110)

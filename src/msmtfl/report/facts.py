@@ -14,7 +14,7 @@ from ..estimators import MSMTFL, LassoMTL
 from ..model_selection import MSMTFLCV, GridSearch, LassoMTLCV
 from ..sharing import SharingMap, fitted_coef, sharing_map
 from ..tables import names_of
-from ..views import SearchGrid, gain_over_lasso, search_grid
+from ..views import SearchGrid, gain_over_lasso, held_out, search_grid
 
 SINGLE = {MSMTFLCV: MSMTFL, LassoMTLCV: LassoMTL, L12MTLCV: L12MTL, DirtyMTLCV: DirtyMTL}
 STRENGTHS = {"lam": "λ", "theta": "θ", "lam_s": "λ_s", "lam_b": "λ_b"}
@@ -37,7 +37,7 @@ class Frame:
 @dataclass(frozen=True)
 class HeldOut:
     """Errors of the rows held out, at the point that cross-validation chose: (m,) each. nMSE is NaN where a target does not
-    vary."""
+    vary, and both are for tasks that were added after the fit."""
 
     weight: Floats
     mse: Floats
@@ -81,6 +81,11 @@ class ModelFacts:
     def n_samples(self) -> Floats:
         return np.asarray(self.model.n_samples_, dtype=np.float64)
 
+    @property
+    def own_scales(self) -> bool:
+        """Whether coefficients are in units too different for one colour scale."""
+        return bool(self.model.standardize)
+
     @cached_property
     def strongest(self) -> list[str]:
         """Features that several tasks use (if there is one task: that it uses), largest row norm first."""
@@ -117,12 +122,17 @@ class ModelFacts:
         """None if no rows were held out."""
         if not self.searched or "test_mse" not in self.model.cv_results_:
             return None
-        mse, weight = (self.model.cv_results_[name][self.model.best_index_] for name in ("test_mse", "test_weight"))
+        mse, weight = held_out(self.model, self.model.best_index_)
         weight = np.where(np.isfinite(mse), weight, 0.0)  # (folds, m)
         total, nothing = weight.sum(axis=0), np.full(self.m, np.nan)
         of_task = np.divide((np.nan_to_num(mse) * weight).sum(axis=0), total, out=nothing.copy(), where=total > 0)
         variance = np.asarray(self.model.target_sd_) ** 2
         return HeldOut(total, of_task, np.divide(of_task, variance, out=nothing, where=variance > 0))
+
+    @property
+    def added(self) -> list[Any]:
+        """Labels of the tasks that add_task added: their errors are not known."""
+        return self.model.tasks_[self.model.n_fitted_tasks_ :].tolist()
 
     @cached_property
     def gain(self) -> tuple[Floats, Floats] | None:

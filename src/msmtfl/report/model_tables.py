@@ -33,7 +33,7 @@ VALUES = {
 
 
 def tasks_table(facts: ModelFacts) -> Table:
-    model, place = facts.model, _tasks_shown(facts)
+    model, place = facts.model, _tasks_shown(facts, facts.m)
     columns = [
         texts("Task", model.tasks_[place]),
         counts("Rows", facts.n_samples[place]),
@@ -52,7 +52,8 @@ def tasks_table(facts: ModelFacts) -> Table:
 def gains_table(facts: ModelFacts) -> Table | None:
     if facts.gain is None or facts.errors is None or facts.is_lasso:
         return None
-    place = _tasks_shown(facts)
+    measured = facts.model.n_fitted_tasks_
+    place = _tasks_shown(facts, measured)
     change, reach, nmse = facts.gain[0][place], facts.gain[1][place], facts.errors.nmse[place]
     base = nmse - change
     share = np.divide(-change, base, out=np.full(len(base), np.nan), where=base > 0)
@@ -66,7 +67,7 @@ def gains_table(facts: ModelFacts) -> Table | None:
         Column("Gain", [Cell(percent(x), float(x)) for x in share], True, "share of the lasso's error that is saved"),
         texts("Verdict", verdict, "clear where the 95 % interval excludes 0"),
     ]
-    return Table("gains", "What sharing gained, by task", columns, facts.m, MOST_ROWS_SHOWN)
+    return Table("gains", "What sharing gained, by task", columns, measured, MOST_ROWS_SHOWN)
 
 
 def features_table(facts: ModelFacts) -> Table:
@@ -109,8 +110,9 @@ def _users(facts: ModelFacts, j: int) -> str:
     return f"all but {listed(labels[~used])}" if facts.m - n <= 2 else f"{n} of {facts.m}"
 
 
-def _tasks_shown(facts: ModelFacts) -> Ints:
-    return largest(np.arange(facts.m), facts.n_samples, MOST_ROWS)
+def _tasks_shown(facts: ModelFacts, first: int) -> Ints:
+    """Of the first tasks those that a table has room for."""
+    return largest(np.arange(first), facts.n_samples, MOST_ROWS)
 
 
 def stages_table(facts: ModelFacts) -> Table:

@@ -110,6 +110,7 @@ def _of_model(facts: ModelFacts) -> dict[str, Any]:
         "shares": sentences.shares(facts),
         "shares_bar": _shares_bar(facts),
         "prediction": sentences.prediction(facts),
+        "unmeasured": sentences.unmeasured(facts),
         "gain": sentences.gain(facts),
         "proof": sentences.proof(facts),
         "within": sentences.within(facts),
@@ -143,7 +144,7 @@ def _coefficient_map(facts: ModelFacts) -> Illustration | None:
         f"Coefficients of features in {counted(facts.m, 'task')}, as colours. The table of features holds the numbers."
     )
     size = float(np.clip(3.4 + 0.4 * facts.m, 5.0, 9.0)), 1.4 + 0.19 * rows
-    scale = "row" if facts.model.standardize else None
+    scale = "row" if facts.own_scales else None
     drawn, _ = picture(
         lambda axes: CoefficientMapDisplay.from_estimator(facts.model, scale=scale, ax=axes[0, 0]), alt, *size
     )
@@ -190,11 +191,15 @@ def _gains_chart(facts: ModelFacts) -> Illustration | None:
     if facts.gain is None or facts.is_lasso:
         return None
     alt = "Held-out error of each task less that of independent lassos; the table below holds the numbers."
+    model, unmeasured = facts.model, sentences.unmeasured(facts)
     drawn, display = picture(
-        lambda axes: GainDisplay.from_estimator(facts.model, ax=axes[0, 0]), alt, 7.0, _tall(facts.m)
+        lambda axes: GainDisplay.from_estimator(model, ax=axes[0, 0]), alt, 7.0, _tall(model.n_fitted_tasks_)
     )
-    caption = f"Held-out nMSE less that of the best independent lassos, 95 % intervals over folds. {COLOURS}"
-    return Illustration("gains", charts.gain_chart(display), drawn, caption)
+    caption = (
+        f"Held-out nMSE less that of the best independent lassos, 95 % intervals over folds. {COLOURS} "
+        f"{sentences.FLATTERS}."
+    )
+    return Illustration("gains", charts.gain_chart(display), drawn, caption, [unmeasured] if unmeasured else [])
 
 
 def _tall(names: int) -> float:

@@ -24,6 +24,7 @@ FORMULAS = {
     "L12MTL": LOSS + "λ Σⱼ min(‖wʲ‖₂, θ)",
     "DirtyMTL": LOSS + "λ_s Σ |sⱼᵢ|  +  λ_b Σⱼ maxᵢ |bⱼᵢ|,   w = s + b",
 }
+FLATTERS = "The same folds chose the parameters, so this flatters a little"
 
 
 def choice(facts: ModelFacts) -> str:
@@ -69,7 +70,7 @@ def prediction(facts: ModelFacts) -> str:
         f"On rows held out in {facts.model.n_splits_} folds the squared error is {percent(nmse)} of the targets' variance "
         f"(nMSE {number(nmse)}, mean over tasks by size)"
     )
-    if facts.m > 1:
+    if np.isfinite(errors.nmse).sum() > 1:
         extremes = (np.nanargmin(errors.nmse), np.nanargmax(errors.nmse))
         ends = [f"{number(errors.nmse[i])} in {task(facts.model.tasks_[i])}" for i in extremes]
         said += f": from {ends[0]} to {ends[1]}"
@@ -77,6 +78,14 @@ def prediction(facts: ModelFacts) -> str:
     if poor:
         said += f". In {counted(poor, 'task')} it is no better than the mean"
     return f"{said}."
+
+
+def unmeasured(facts: ModelFacts) -> str:
+    """Which tasks have no held-out error, where others do."""
+    if facts.errors is None or not facts.added:
+        return ""
+    added = listed([task(label) for label in facts.added])
+    return f"Not measured: {added}, which add_task added after the search."
 
 
 def gain(facts: ModelFacts) -> str:
@@ -91,12 +100,14 @@ def gain(facts: ModelFacts) -> str:
     nmse = facts.errors.overall(facts.errors.nmse)
     base = facts.errors.overall(facts.errors.nmse - difference)
     change = 1 - nmse / base if base > 0 else 0.0
+    measured = int(np.isfinite(difference).sum())
     better, worse = (int((sign * difference > reach).sum()) for sign in (-1, 1))
     verb = "lowers" if change >= 0 else "raises"
     return (
         f"Compared with the best independent lassos on the same folds (nMSE {number(base)}), sharing {verb} the error by "
-        f"{percent(abs(change))}. Of {counted(facts.m, 'task')} {better or 'none'} clearly gain{'s' * (better < 2)} and "
-        f"{worse or 'none'} clearly lose{'s' * (worse < 2)} (95 % intervals over folds)."
+        f"{percent(abs(change))}. Of {counted(measured, 'task')} {better or 'none'} clearly gain{'s' * (better < 2)} and "
+        f"{worse or 'none'} clearly lose{'s' * (worse < 2)} (95 % intervals over folds). {FLATTERS}; "
+        "msmtfl compare measures it on rows that had no part in the choice."
     )
 
 
