@@ -47,8 +47,8 @@ def library() -> str:
 
 
 def coefficient_map(facts: ModelFacts) -> Chart:
-    """Features x tasks at every stage, those with the largest row norms as in the still picture. Cells are scaled to [-1, 1],
-    `scale` undoes it; the script scales rows by themselves where the page says so."""
+    """Features x tasks at every stage; the features with the largest row norms, as in the still picture. Cells are scaled to
+    [-1, 1], `scale` undoes it; the script gives each row its own scale where the page asks for it."""
     models, frames, used = bokeh("models"), facts.frames, facts.ever_used
     tasks = largest(np.arange(facts.m), facts.n_samples, MAP_TASKS)
     most = max(min(MAP_FEATURES, MAP_CELLS // (len(tasks) * len(frames))), 1)
