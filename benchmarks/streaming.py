@@ -33,7 +33,7 @@ from processes import ONE_THREAD
 ROWS, SHARE, FEATURES, TASKS, FOLDS = 20_000_000, 0.01, 100, 8, 3
 PART = 500_000  # rows in a file
 ROW_GROUP = 2**17
-BATCH = {"f8": 2**13, "f4": 2**16}  # rows of a batch of the plain scan: the fastest of 2**12 to 2**17
+BATCH = {"f8": 2**15, "f4": 2**16}  # rows of a batch of the plain scan: the fastest of 2**12 to 2**17
 SUBSAMPLE = 50_000
 RATE_AT_LEAST, MEMORY_AT_MOST, DIFFERENCE_AT_MOST = 0.5, 1.5e9, 1e-8
 NAMES = [f"x{j}" for j in range(FEATURES)]

@@ -262,8 +262,12 @@ def test_ctrl_c_ends_it(monkeypatch, n_jobs):
 
     monkeypatch.setattr(Progress, "step", interrupt)
     X, y, task = make_tasks(d=40)
-    with pytest.raises(KeyboardInterrupt):
-        regularization_surface(X, y, task=task, lams=20_000, n_jobs=n_jobs)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            regularization_surface(X, y, task=task, lams=20_000, n_jobs=n_jobs)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert len(steps) < 10_000  # a quarter
     monkeypatch.undo()
     assert regularization_surface(X, y, task=task, lams=3, n_jobs=n_jobs).dual_gap.max() <= 1e-10

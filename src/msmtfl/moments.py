@@ -753,7 +753,7 @@ def _check_finite(sums: TaskMoments, rows: Rows, features: np.ndarray) -> None:
     if bad.size:
         of_y = bad[0] == len(features)
         values: Any = rows.y if of_y else rows.X[:, bad[0]]
-        values = values.toarray() if issparse(values) else values
+        values = values.toarray() if hasattr(values, "toarray") else values
         name = f"{'y' if of_y else f'column {features[bad[0]]!r}'} in task {rows.label!r}"
         if not np.isfinite(values).all():
             raise ValueError(f"{name} holds a value that is not finite. Drop such rows first.")

@@ -50,6 +50,7 @@ def reproduce(
     import joblib
 
     from ..experiments import EXPERIMENTS, Isolet, Mri, NotAvailableError, as_table, run
+    from ..files import write_whole
 
     if experiment != ALL and experiment not in EXPERIMENTS:
         raise typer.BadParameter(f"no experiment {experiment!r}: {', '.join(EXPERIMENTS)} or {ALL}.")
@@ -83,6 +84,10 @@ def reproduce(
         except KeyboardInterrupt:
             typer.echo("\nStopped. What was computed is kept: the same command goes on from here.", err=True)
             raise typer.Exit(o.INTERRUPTED) from None
+        if claims and experiment == ALL:
+            every = "\n".join(f"## {name}\n\n{as_table(found)}" for name, found in claims.items())
+            left = "".join(f"\nNot run: {name}. {why}\n" for name, why in absent.items())
+            write_whole(folder / "claims.md", f"# The paper's claims, checked\n\n{every}{left}")
     if as_json:
         told = {name: [asdict(claim) for claim in found] for name, found in claims.items()}
         typer.echo(json.dumps({"folder": str(folder), "claims": told, "not_run": absent}, indent=1))
@@ -91,12 +96,6 @@ def reproduce(
             _show(name, found)
         if claims:
             typer.echo(f"{time.monotonic() - began:.0f} s. Figures, tables and rows: {folder}")
-    from ..files import write_whole
-
-    if claims and experiment == ALL:
-        every = "\n".join(f"## {name}\n\n{as_table(found)}" for name, found in claims.items())
-        left = "".join(f"\nNot run: {name}. {why}\n" for name, why in absent.items())
-        write_whole(folder / "claims.md", f"# The paper's claims, checked\n\n{every}{left}")
     for name, why in absent.items():
         typer.echo(f"Not run: {name}. {why}", err=True)
     if absent and experiment != ALL:
