@@ -41,12 +41,14 @@ class Growing(MultiTaskLinear):
 class Batchwise(Growing):
     """Fitting batch by batch."""
 
+    moments_: Moments
+
     def partial_fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> Any:
         """Add a batch of rows to those seen by `partial_fit` before, and fit to all of them, exactly.
 
         What is kept of the rows are their statistics, `moments_`. A call of `fit` starts anew.
         """
-        goes_on = getattr(self, "moments_", None) is not None
+        goes_on = hasattr(self, "moments_")
         if goes_on and not is_table(X):  # a table's columns are found by their names
             check_form(X)
             validate_data(self, X, reset=False, skip_check_array=True)
