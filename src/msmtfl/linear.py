@@ -83,7 +83,7 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
 
     def _store(self, problem: Problem, solution: Solution, penalty: Penalty, grams: list[Gram] | None = None) -> None:
         data, last = problem.data, solution.stages[-1]
-        vars(self).pop("moments_", None)  # `partial_fit` starts anew
+        self.__dict__.pop("moments_", None)  # `partial_fit` starts anew
         W = last.coef
         if self.relax:
             lassos = Lassos(problem.designs, positive=problem.positive, units=problem.units, grams=grams)
