@@ -1065,6 +1065,28 @@ def test_columns_of_any_type_of_number(tmp_path):
     assert_equal_sums(moments, Moments().update(X, y.astype(np.float32).astype(float), task=TASK))
 
 
+def test_float32_columns_lose_no_digits(tmp_path):
+    """Far off zero, and so large that their sum is no float32 any more."""
+    X, y = make_data()
+    X = X.astype(np.float32)
+    X[:, 1] += np.float32(1e6)
+    X[:, 2] = np.where(np.arange(N) % 5, 3e38, 2e38)
+    write(tmp_path / "a.parquet", X, y)
+    for options in ({}, {"batch_rows": 17}):
+        moments = Moments.from_parquet(tmp_path, "y", "site", **options)
+        assert_equal_sums(moments, Moments().update(X.astype(float), y, task=TASK))
+
+
+def test_thousands_of_tasks_in_a_batch(tmp_path):
+    rows = 12_000  # times three folds: more than 2**15
+    task = np.random.default_rng(0).permutation(rows)
+    pq.write_table(pa.table({"x": task, "y": task + 1, "site": task}), tmp_path / "a.parquet")
+    ((parts, labels, count),) = ParquetRows(tmp_path, "y", "site", None, None, None, rows, Dealer(3, 0))
+    assert len(parts) == len(labels) == count == rows
+    assert all(one.label == one.X[0, 0] == one.y[0] - 1 for one in parts)
+    assert {one.fold for one in parts} == {0, 1, 2}
+
+
 def test_weights_and_chosen_features(tmp_path):
     X, y = make_data()
     weight = weights()

@@ -115,8 +115,7 @@ class ParquetRows:
             codes, labels = self._codes(batch, self.task)
         place = self._places(batch, codes, labels, used)
         counts = np.bincount(place)
-        small = place.astype(np.int16) if len(counts) < 2**15 else place  # small numbers are sorted faster
-        order = used[np.argsort(small, kind="stable")]
+        order = used[sorted_places(place, len(counts))]
         columns = [self._numbers(batch, name) for name in self.features]
         kind = np.result_type(np.float32, *{column.dtype for column in columns})
         X = np.empty((len(order), len(columns)), dtype=kind, order="F")
@@ -140,10 +139,9 @@ class ParquetRows:
             groups, names = self._codes(batch, self.group)
             fold = self.dealer.of_groups(names)[groups[used]]
         else:
-            fold = np.empty(len(codes), dtype=np.intp)
-            for code in np.unique(codes).tolist():
-                mine = np.flatnonzero(codes == code)
-                fold[mine] = self.dealer.deal(labels[code], len(mine))
+            fold, counts = np.empty(len(codes), dtype=np.intp), np.bincount(codes).tolist()
+            dealt = [self.dealer.deal(labels[code], count) for code, count in enumerate(counts) if count]
+            fold[sorted_places(codes, len(counts))] = np.concatenate(dealt)
         return codes * self.dealer.folds + fold
 
     def _weights(self, batch: Any) -> Floats | None:
@@ -181,6 +179,11 @@ class ParquetRows:
         if missing_values(np.array([*labels, None], dtype=object)[:-1]).any():
             raise ValueError(f"column {name!r} holds a label that is missing. Drop such rows, or give them one.")
         return code[indices], list(labels)
+
+
+def sorted_places(codes: np.ndarray, most: int) -> np.ndarray:
+    """Where small whole numbers stand in their order; numbers below 2**15 are sorted much faster as such."""
+    return np.argsort(codes.astype(np.int16) if most < 2**15 else codes, kind="stable")
 
 
 def ahead(items: Iterator[Any]) -> Iterator[Any]:
