@@ -41,12 +41,16 @@ def test_fit_starts_anew_and_a_bad_batch_changes_nothing():
 
 def test_tables_are_found_by_their_names():
     X, y, task = problem()
-    table = pd.DataFrame(X, columns=list("qwertyuiop")).assign(school=task)
+    table = pd.DataFrame(X, columns=list("qwertyuiop"))
+    table.insert(4, "school", task)
     model = MSMTFL(lam=0.1, task_column="school").partial_fit(table[:60], y[:60])
     model.partial_fit(table[60:][table.columns[::-1]], y[60:])
     whole = MSMTFL(lam=0.1, task_column="school").fit(table, y)
     np.testing.assert_allclose(model.coef_, whole.coef_, atol=1e-10)
     np.testing.assert_allclose(model.predict(table), whole.predict(table), atol=1e-9)
+    np.testing.assert_allclose(model.feature_importances_, whole.feature_importances_, atol=1e-9)
+    with pytest.raises(TypeError, match="expected Moments"):
+        MSMTFL().fit_moments(None)
 
 
 @pytest.mark.parametrize("options", [{}, {"standardize": True}, {"fit_intercept": False}, {"positive": True}])

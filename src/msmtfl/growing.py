@@ -32,8 +32,10 @@ class Growing(MultiTaskLinear):
         Returns
         -------
         self
-            Tables to predict have the columns of the first batch, and after them the task column if `task_column` is set.
+            Tables to predict are like the first batch; without one (statistics from a file) the task column comes last.
         """
+        if not isinstance(moments, (Moments, list, tuple)):
+            raise TypeError(f"expected Moments, or a list of them, one per fold; got {type(moments).__name__}.")
         parts = [moments] if isinstance(moments, Moments) else list(moments)
         return self.fit(MomentData(parts, self.task_column), None)
 

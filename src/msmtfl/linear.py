@@ -43,8 +43,10 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         return data
 
     def _note_features(self, data: Any) -> None:
-        """What `predict` expects: the features, and after them the task column if there is one."""
-        names = data.features.tolist() + ([] if data.task_position is None else [self.task_column])
+        """What `predict` expects: the features, and the task column (if there is one) where it stood in the first batch."""
+        names = data.features.tolist()
+        if data.task_position is not None:
+            names.insert(data.task_position, self.task_column)
         self.n_features_in_ = len(names)
         if data.named and all(isinstance(name, str) for name in names):
             self.feature_names_in_ = np.array(names, dtype=object)

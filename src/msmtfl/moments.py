@@ -28,7 +28,7 @@ from .files import write_whole
 from .monitor import Progress, one_blas_thread
 from .parquet import ParquetRows, Rows
 from .sparse_rows import SparseRows
-from .tables import check_finite, check_form, is_table, names_of, read_features, warn_user
+from .tables import check_finite, check_form, column_position, is_table, names_of, read_features, warn_user
 from .tasks import Target, Task, check_weights, read_target, read_training
 
 FORMAT, VERSION = "msmtfl-moments", 1
@@ -265,6 +265,7 @@ class Moments:
         self.features: np.ndarray | None = None
         self.named = False
         self._tasks: dict[Any, TaskMoments] = {}
+        self.task_place: int | None = None  # of the task column in the first table
         self._seen: dict[Any, None] = {}  # all labels, also those that had no row that counts
         self.form = ""
 
@@ -307,7 +308,7 @@ class Moments:
     def copy(self) -> Moments:
         out = Moments()
         out.features, out.named, out.form = self.features, self.named, self.form
-        out._tasks, out._seen = dict(self._tasks), dict(self._seen)
+        out._tasks, out._seen, out.task_place = dict(self._tasks), dict(self._seen), self.task_place
         return out
 
     # ---------------------------------------------------------------- adding rows
@@ -365,6 +366,7 @@ class Moments:
         if self.features is None:
             self.features, self.named, self.form = other.features, other.named, other.form
         self._seen |= other._seen
+        self.task_place = other.task_place if self.task_place is None else self.task_place
         self._merge(other._tasks)
         return self
 
@@ -665,6 +667,9 @@ def add_batch(
     fold = None if dealer is None else _folds(tasks, values.shape[0], form, dealer)
     rows = (one for task in tasks for one in _by_fold(task, fold))
     add_rows(parts, rows, names, labels, named=named, form=form)
+    for part in parts:
+        if task_column is not None and part.task_place is None:
+            part.task_place = column_position(X, task_column)
 
 
 def _read_batch(X: Any, y: Any, task: Any, sample_weight: Any) -> tuple[list[Task], list[Any], str]:
@@ -803,8 +808,10 @@ class MomentData:
         self.features, self.form, self.labels = total.features, total.form, total.sorted_tasks()
         self.m, self.d = len(total), total.d
         if task_column is not None:
-            at = task_column if isinstance(task_column, Integral) else -1  # a table to predict has it last
-            self.task_position = int(at) % (self.d + 1)
+            last = (
+                self.d if total.task_place is None else total.task_place
+            )  # a table to predict is like the first batch
+            self.task_position = int(task_column) % (self.d + 1) if isinstance(task_column, Integral) else last
         idle = [label for label in total._seen if label not in total]
         if idle:
             warn_user(f"task(s) {names_of(idle)} have no row that counts (weights 0, or y missing) and are left out.")
