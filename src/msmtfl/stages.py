@@ -10,7 +10,7 @@ norm, so that tasks meet only in the weights. The loop knows neither which penal
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -111,6 +111,9 @@ class StageSolver(Protocol):
 
 
 State = TypeVar("State")
+Question = TypeVar("Question")
+Reply = TypeVar("Reply")
+Result = TypeVar("Result")
 
 
 def algorithm_1(
@@ -125,10 +128,18 @@ def algorithm_1(
     `solve(pattern, state)` solves that stage after the one that led to `state`; it returns the stage's own state and, if
     it has one, a reason to stop there.
     """
+    return answered(steps(pattern, state, most), lambda step: solve(*step))
+
+
+def steps(
+    pattern: Callable[[State], np.ndarray], state: State, most: int
+) -> Generator[tuple[np.ndarray, State], tuple[State, str], str]:
+    """Algorithm 1 step by step, for whoever solves stages of many runs together: yields what `solve` is asked, is sent what
+    it replies."""
     seen: list[np.ndarray] = []
     now = pattern(state)
     while True:
-        state, reason = solve(now, state)
+        state, reason = yield now, state
         seen.append(now)
         now = pattern(state)
         if reason and reason != ASKED:
@@ -141,6 +152,17 @@ def algorithm_1(
             return LIMIT.format(most) if most > 1 else ONE_STAGE
         if reason:
             return reason
+
+
+def answered(asking: Generator[Question, Reply, Result], reply: Callable[[Question], Reply]) -> Result:
+    """What a generator returns once all that it asks has been replied to."""
+    try:
+        question = next(asking)
+        while True:
+            question = asking.send(reply(question))
+    except StopIteration as end:
+        result: Result = end.value
+        return result
 
 
 def run_stages(

@@ -9,7 +9,7 @@ other data, and would take most of the time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ from .grids import Grid, read_grid
 from .lasso import DOUBT, OVERRUN, SLID, WEAK, Lassos, suspicions, task_caches
 from .monitor import Progress, one_blas_thread
 from .problem import Problem, pose
-from .stages import CROWDED, UNFINISHED, algorithm_1
+from .stages import CROWDED, UNFINISHED, answered, steps
 from .surface import Solved, Surface
 from .tasks import read_training
 from .threads import count, each, shares
@@ -154,8 +154,8 @@ def solve_surface(
     by_lam = all(gram.whole is not None for gram in grams)
     walkers = min(count(n_jobs), len(order)) if by_lam else 1
 
-    def walk(start: int) -> _Walk:
-        walk = _Walk(
+    def walk(start: int) -> Walk:
+        walk = _LocalWalk(
             problem, grid, firsts, _lassos(problem, grams, None if by_lam else n_jobs, careful), max_stages, max_iter
         )
         for k in order[start::walkers]:
@@ -164,7 +164,7 @@ def solve_surface(
         return walk
 
     walks = each(walk, range(walkers), n_jobs if by_lam else None, stop)
-    surface = _gather(problem, grid, walks, tol)
+    surface = gathered(problem, grid, walks, tol)
     if careful or not _doubtful(surface, problem):
         return surface
     return solve_surface(
@@ -246,65 +246,98 @@ def _path(
     return [[part[k] for part in parts] for k in range(len(order))]
 
 
-class _Walk:
-    """Goes along some of the lams, and at each over the thetas, from stage 1 on; stages start from the last one's state."""
+Place = int  # of a stage in `solved`
+Chain = tuple[tuple[Place, ...], str]  # the stages of a point, and why they ended
 
-    def __init__(
-        self, problem: Problem, grid: Grid, firsts: list[list[_First]], lassos: Lassos, max_stages: int, max_iter: int
-    ):
-        self.problem, self.grid, self.firsts, self.lassos = problem, grid, firsts, lassos
-        self.max_stages, self.max_iter = max_stages, max_iter
+
+class Walk:
+    """What is known of the stages of a grid's points, and which of them is to be solved next. A set of capped rows is given
+    by their indices."""
+
+    def __init__(self, problem: Problem, max_stages: int):
+        self.problem, self.max_stages = problem, max_stages
         factors = problem.factors.T  # (m, d)
-        self.freed = np.where(np.isinf(factors), np.inf, 0.0)  # in place of them where a row is capped
-        self.of_norm = np.ravel(np.where(np.isinf(factors), 0.0, factors))
-        self.countable = np.asarray(((factors > 0) & np.isfinite(factors)).any(axis=0))
         self.usable = np.array([design.squares > 0 for design in problem.designs]) & np.isfinite(factors)
         self.always = (self.usable & (factors == 0)).sum(axis=1)  # cells that are never penalised
         self.usable &= factors > 0
         self.orders = np.array([design.order for design in problem.designs])
-        self.back = False
+        self.factors = np.ravel(factors)
         self.solved: list[Solved] = []
-        self.points: dict[tuple[int, int], tuple[tuple[int, ...], str]] = {}  # (k, l): chain of stages, reason
+        self.points: dict[tuple[int, int], Chain] = {}  # by (k, l)
+        self.norms: dict[Place, tuple[Ints, Floats]] = {NONE: (np.empty(0, dtype=np.intp), np.empty(0))}
+        self.known: dict[tuple[int, bytes, Place], Place] = {}  # by lam, capped rows, the stage before if it matters
 
-    def at(self, k: int) -> None:
-        """All thetas at lams[k], there and back: the next lam begins where this one ended."""
-        self.k, self.A = k, float(self.grid.lams[k]) * self.problem.stage_weights
-        self.W = {NONE: np.zeros((self.problem.m, self.problem.d))}  # solutions at this lam, by their place in `solved`
-        self.norms: dict[int, np.ndarray] = {NONE: np.zeros(self.problem.d)}  # their row norms
-        self.known: dict[tuple[bytes, int], int] = {}  # place of (capped rows, the stage before if it matters)
-        thetas = self.grid.thetas[k]
-        falling = np.argsort(-thetas, kind="stable")
-        for l in falling[::-1] if self.back else falling:
-            self.points[k, int(l)] = self._run(float(thetas[l]))
-        self.back = not self.back
+    def point(self, theta: float) -> Generator[tuple[Ints, Place], Place, Chain]:
+        """One point: yields the rows capped in a stage and the stage before it, is sent the place of that stage."""
+        chain: list[Place] = []
 
-    def _run(self, theta: float) -> tuple[tuple[int, ...], str]:
-        """One point: the places in `solved` of its stages, and why they ended."""
-        chain: list[int] = []
+        def capped(place: Place) -> Ints:
+            rows, norms = self.norms[place]
+            return rows[norms >= theta]
 
-        def solve(capped: np.ndarray, before: int) -> tuple[int, str]:
-            if chain and self._crowded(capped):
-                return before, CROWDED
-            chain.append(self._stage(capped, before))
-            return chain[-1], "" if self.solved[chain[-1]].finished else UNFINISHED
+        stages = steps(capped, NONE, self.max_stages)
+        rows, before = next(stages)
+        while True:
+            if chain and self._crowded(rows):
+                reply = before, CROWDED
+            else:
+                chain.append((yield rows, before))
+                reply = chain[-1], "" if self.solved[chain[-1]].finished else UNFINISHED
+            try:
+                rows, before = stages.send(reply)
+            except StopIteration as end:
+                return tuple(chain), end.value
 
-        reason = algorithm_1(lambda place: self.norms[place] >= theta, solve, NONE, self.max_stages)
-        return tuple(chain), reason
-
-    def _crowded(self, capped: np.ndarray) -> bool:
+    def _crowded(self, capped: Ints) -> bool:
         """Whether in most tasks more features would be un-penalised than there are independent samples."""
         if self.problem.positive:  # the constraint can make such a stage unique
             return False
         free = self.always + self.usable[:, capped].sum(axis=1)
         return bool(np.count_nonzero(free > self.orders) > 0.5 * len(free))
 
-    def _stage(self, capped: np.ndarray, before: int) -> int:
-        """The place in `solved` of the stage with these rows capped."""
+    def find(self, k: int, capped: Ints, before: Place) -> Place | None:
+        """The stage at lams[k] with these rows capped, if it has been solved."""
         key = capped.tobytes()
-        for known in ((key, NONE), (key, before)):
-            if known in self.known:
-                return self.known[known]
-        rows = np.flatnonzero(capped)
+        return self.known.get((k, key, NONE), self.known.get((k, key, before)))
+
+    def keep(self, k: int, capped: Ints, before: Place, at: Ints, values: Floats, status: np.ndarray) -> Place:
+        """Take note of a stage: coefficients at flat positions, and the solver's status of every task."""
+        place, d = len(self.solved), self.problem.d
+        finished, unclear = not (status & OVERRUN).any(), np.flatnonzero(status & (SLID | WEAK))
+        self.solved.append(Solved(k, capped, at, values, finished, unclear))
+        norms: Floats = np.bincount(at % d, self.factors[at] * np.abs(values), d).astype(np.float64)
+        rows = np.flatnonzero(norms)
+        self.norms[place] = rows, norms[rows]
+        self.known[k, capped.tobytes(), before if (status & SLID).any() else NONE] = place
+        return place
+
+
+class _LocalWalk(Walk):
+    """Goes along some of the lams, and at each over the thetas, from stage 1 on; stages start from the last one's state."""
+
+    def __init__(
+        self, problem: Problem, grid: Grid, firsts: list[list[_First]], lassos: Lassos, max_stages: int, max_iter: int
+    ):
+        super().__init__(problem, max_stages)
+        self.grid, self.firsts, self.lassos, self.max_iter = grid, firsts, lassos, max_iter
+        self.freed = np.where(np.isinf(problem.factors.T), np.inf, 0.0)  # in place of factors where a row is capped
+        self.back = False
+
+    def at(self, k: int) -> None:
+        """All thetas at lams[k], there and back: the next lam begins where this one ended."""
+        self.k, self.A = k, float(self.grid.lams[k]) * self.problem.stage_weights
+        self.W = {NONE: np.zeros((self.problem.m, self.problem.d))}  # solutions at this lam
+        thetas = self.grid.thetas[k]
+        falling = np.argsort(-thetas, kind="stable")
+        for l in falling[::-1] if self.back else falling:
+            self.points[k, int(l)] = answered(self.point(float(thetas[l])), self._stage)
+        self.back = not self.back
+
+    def _stage(self, asked: tuple[Ints, Place]) -> Place:
+        capped, before = asked
+        known = self.find(self.k, capped, before)
+        if known is not None:
+            return known
         if before == NONE:
             first = self.firsts[self.k]
             at, values = np.concatenate([part.at for part in first]), np.concatenate([part.values for part in first])
@@ -313,21 +346,17 @@ class _Walk:
             status = np.concatenate([part.status for part in first])
         else:
             A = self.A.copy()
-            A[:, rows] = self.freed[:, rows]
+            A[:, capped] = self.freed[:, capped]
             W, _ = self.lassos.solve(A, reference=self.W[before], max_iter=self.max_iter)
             status = self.lassos.status
             at = np.flatnonzero(W)
             values = W.ravel()[at]
-        place = len(self.solved)
-        finished, unclear = not (status & OVERRUN).any(), np.flatnonzero(status & (SLID | WEAK))
-        self.solved.append(Solved(self.k, rows[self.countable[rows]], at, values, finished, unclear))
+        place = self.keep(self.k, capped, before, at, values, status)
         self.W[place] = W
-        self.norms[place] = np.bincount(at % self.problem.d, self.of_norm[at] * np.abs(values), self.problem.d)
-        self.known[key, before if (status & SLID).any() else NONE] = place
         return place
 
 
-def _gather(problem: Problem, grid: Grid, walks: Sequence[_Walk], tol: float) -> Surface:
+def gathered(problem: Problem, grid: Grid, walks: Sequence[Walk], tol: float) -> Surface:
     chains, reasons = np.empty(grid.shape, dtype=object), np.empty(grid.shape, dtype=object)
     solved: list[Solved] = []
     for walk in walks:
