@@ -28,9 +28,11 @@ from msmtfl import (
     LassoMTLCV,
     Moments,
 )
+from msmtfl.batches import Dealer
 from msmtfl.designs import DenseRows, RowTask
-from msmtfl.moments import Dealer, MomentData, MomentTask, TaskMoments
+from msmtfl.moment_data import MomentData
 from msmtfl.parquet import ParquetRows
+from msmtfl.task_moments import MomentTask, TaskMoments
 
 N, D = 180, 8
 FEATURES = [f"f{j}" for j in range(D)]

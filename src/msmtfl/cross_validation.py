@@ -20,13 +20,12 @@ from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 
-from .designs import Floats
+from .designs import Design, Floats, Ints
 from .folds import TaskKFold
-from .moments import MomentData
 from .problem import Problem
-from .surface import Solutions
+from .surface import Solutions, TaskCoefs
 from .tables import missing_values, names_of, warn_user
-from .tasks import Target, TaskData, check_weights
+from .tasks import Target, Task, TaskData, check_weights
 from .threads import each
 
 ERRORS = ("neg_nmse", "neg_amse", "neg_mse")
@@ -67,20 +66,13 @@ class HeldOut:
 
 def read_splits(cv: Any, X: Any, y: Any, groups: Any, data: Any, random_state: Any) -> list[Any]:
     """The folds asked for: a number (stratified by task), a splitter, or pairs of row indices."""
-    if isinstance(data, MomentData):
+    if not isinstance(data, TaskData):  # no rows at hand: folds were made before
         return data.splits()
     N = data.X.shape[0]
     if groups is not None:
         groups = read_groups(groups, N)
-    cv = 5 if cv is None else cv
-    if isinstance(cv, Integral) and not isinstance(cv, bool):
-        if cv < 2:
-            raise ValueError(f"cv must be at least 2 folds, got {cv}.")
-        cv = TaskKFold(int(cv), random_state=random_state)
-    if isinstance(cv, TaskKFold) and cv.task is None and cv.task_column is None:
-        pairs = _stratified(cv, data, groups)
-    else:
-        pairs = list(check_cv(cv).split(X, y, groups))
+    cv = read_cv(cv, random_state)
+    pairs = _stratified(cv, data, groups) if by_task(cv) else list(check_cv(cv).split(X, y, groups))
     splits = []
     for f, pair in enumerate(pairs):
         if len(pair) != 2:
@@ -102,6 +94,21 @@ def read_splits(cv: Any, X: Any, y: Any, groups: Any, data: Any, random_state: A
     if not splits:
         raise ValueError("cv gives no folds.")
     return splits
+
+
+def read_cv(cv: Any, random_state: Any) -> Any:
+    """A number of folds as TaskKFold; others as they are."""
+    cv = 5 if cv is None else cv
+    if not isinstance(cv, Integral) or isinstance(cv, bool):
+        return cv
+    if cv < 2:
+        raise ValueError(f"cv must be at least 2 folds, got {cv}.")
+    return TaskKFold(int(cv), random_state=random_state)
+
+
+def by_task(cv: Any) -> bool:
+    """Whether folds are dealt out within the tasks of the data."""
+    return isinstance(cv, TaskKFold) and cv.task is None and cv.task_column is None
 
 
 def _mask(rows: Any, N: int, f: int) -> np.ndarray:
@@ -204,24 +211,41 @@ def _measure(
         rows = np.flatnonzero(split.test[task.rows])
         if rows.size == 0:
             continue
-        W = surface.of_task(i)
-        used = W.used()
-        coefs, intercepts = W.dense(places, used).T, design.intercepts(W)[places]
-        weights = np.ones(len(rows)) if task.weight is None else task.weight[rows]
-        weight[i], mse[i] = weights.sum(), 0.0
-        height = max(1, AT_ONCE // len(places))
-        for low in range(0, len(rows), height):  # (rows x points) at once would outgrow X
-            some = rows[low : low + height]
-            rows_of_x = task.X[some][:, used] if issparse(task.X) else task.X[np.ix_(some, used)]
-            fitted = rows_of_x @ coefs + intercepts
-            mse[i] += weights[low : low + height] @ (task.y[some, None] - fitted) ** 2 / weight[i]
+
+        def note(some: Ints, fitted: Floats, task: Task = task, i: int = i) -> None:
             if predictions is not None:
                 where = (slice(None), task.rows[some], i) if data.form == "wide" else (slice(None), task.rows[some])
                 predictions[where] = fitted.T
+
+        weight[i], mse[i] = task_errors(task, design, rows, surface.of_task(i), places, note)
     scores = None
     if scorer is not None and predictions is not None:
         scores = np.array([scorer(values, split.test) for values in predictions])[back]
     return mse[:, back], weight, scores
+
+
+def task_errors(
+    task: Task,
+    design: Design,
+    rows: Ints,
+    W: TaskCoefs,
+    places: Ints,
+    note: Callable[[Ints, Floats], None] = lambda some, fitted: None,
+) -> tuple[float, Floats]:
+    """The weight of some of a task's rows, and the mean squared errors (len(places),) there of solutions fitted to the
+    design; `note` is told rows and predictions for them (rows, len(places))."""
+    used = W.used()
+    coefs, intercepts = W.dense(places, used).T, design.intercepts(W)[places]
+    weights = np.ones(len(rows)) if task.weight is None else task.weight[rows]
+    weight, mse = float(weights.sum()), np.zeros(len(places))
+    height = max(1, AT_ONCE // len(places))
+    for low in range(0, len(rows), height):  # (rows x points) at once would outgrow X
+        some = rows[low : low + height]
+        rows_of_x = task.X[some][:, used] if issparse(task.X) else task.X[np.ix_(some, used)]
+        fitted = rows_of_x @ coefs + intercepts
+        mse += weights[low : low + height] @ (task.y[some, None] - fitted) ** 2 / weight
+        note(some, fitted)
+    return weight, mse
 
 
 class Scorer:

@@ -85,6 +85,12 @@ class TaskKFold(BaseCrossValidator):
         for k in range(self.n_splits):
             yield np.flatnonzero(fold != k), np.flatnonzero(fold == k)
 
+    def deal_tasks(self, labels: np.ndarray, counts: np.ndarray) -> list[np.ndarray]:
+        """For every task the folds of its rows, given how many it has: those of `split`, however tasks are mixed."""
+        known, codes = factorise(labels, len(labels))
+        fold = self._deal(known, np.repeat(codes, counts))
+        return np.split(fold, np.cumsum(counts)[:-1])
+
     def _deal(self, labels: np.ndarray, codes: np.ndarray) -> np.ndarray:
         counts = np.bincount(codes, minlength=len(labels))
         if counts.min() < self.n_splits:
@@ -110,11 +116,11 @@ class TaskKFold(BaseCrossValidator):
         random = check_random_state(self.random_state)
         fold = np.empty(len(codes), dtype=np.intp)
         start = 0
-        strata = np.unique(codes)
-        for i in random.permutation(strata) if self.shuffle else strata:  # small ones would always meet the same folds
-            rows = np.flatnonzero(codes == i)
-            if self.shuffle:
-                rows = random.permutation(rows)
+        strata, counts = np.unique(codes, return_counts=True)
+        members = np.split(np.argsort(codes, kind="stable"), np.cumsum(counts)[:-1])
+        places = np.arange(len(strata))
+        for i in random.permutation(places) if self.shuffle else places:  # small ones would always meet the same folds
+            rows = random.permutation(members[i]) if self.shuffle else members[i]
             fold[rows] = (start + np.arange(len(rows))) % self.n_splits  # go on where the last task ended: even folds
             start += len(rows)
         return fold

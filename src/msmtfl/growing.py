@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .lasso import Lassos
 from .linear import MultiTaskLinear, importances
-from .moments import MomentData, Moments
+from .moment_data import MomentData
+from .moments import Moments
 from .monitor import one_blas_thread
 from .penalties import counted
 from .problem import Problem, pose

@@ -17,7 +17,7 @@ from .checks import check_count, check_flag, check_n_jobs, check_positive
 from .designs import Floats
 from .gram import Gram
 from .lasso import Lassos, least_squares_on
-from .moments import MomentData
+from .moment_data import MomentData
 from .monitor import CallbackSupportMixin
 from .penalties import Penalty
 from .problem import Problem, pose

@@ -25,12 +25,12 @@ from .gram import BUDGET, Gram, gram_caches, may_form
 from .grids import Grid, read_grid
 from .growing import Growing, Welcoming
 from .lasso import Lassos, task_caches
-from .moments import MomentData
 from .monitor import Progress, one_blas_thread, with_callbacks
 from .penalties import CappedRows, Penalty
 from .problem import Problem
 from .stages import REPEATS, LassoStages, Solution, run_stages
 from .surface import Solutions, Surface
+from .tasks import TaskData
 from .threads import count
 from .thresholds import unit
 from .walk import solve_surface
@@ -72,7 +72,7 @@ class GridSearch(Growing):
             splits = read_splits(self.cv, X, y, groups, data, self.random_state) if by_folds else []
             scorer = None
             if by_folds and not (isinstance(self.scoring, str) and self.scoring in ERRORS):
-                if isinstance(X, MomentData):
+                if not isinstance(data, TaskData):
                     raise ValueError(
                         f"from statistics scoring must be one of {', '.join(ERRORS)}; got {self.scoring!r}."
                     )
@@ -171,16 +171,21 @@ class StageSearch(GridSearch, Welcoming):
         out = super()._columns(surface, problem)
         return {"lam": lam, "theta": theta, "theta_ratio": ratio} | out | {"n_stages": surface.n_stages}
 
+    def _solver(self, problem: Problem, near: Floats, grams: list[Gram]) -> Any:
+        """What solves the stages of a point; its solution is about `near` (m, d)."""
+        lassos = Lassos(problem.designs, positive=self.positive, units=problem.units, grams=grams, n_jobs=self.n_jobs)
+        lassos.warm(near)
+        return LassoStages(lassos)
+
     def _refit(
         self, problem: Problem, surface: Surface, k: int, l: int, grams: list[Gram]
     ) -> tuple[Solution, CappedRows]:
         """The point of the surface once more, with as many stages, but with certificates."""
-        lassos = Lassos(problem.designs, positive=self.positive, units=problem.units, grams=grams, n_jobs=self.n_jobs)
-        lassos.warm(surface.coef(k, l))
+        solver = self._solver(problem, surface.coef(k, l), grams)
         penalty = CappedRows(float(surface.lams[k]), float(surface.thetas[k, l]), problem.factors)
         repeats = surface.ended[k, l] == REPEATS
         most = self._stages() if repeats else int(surface.n_stages[k, l])
-        solution = run_stages(penalty, LassoStages(lassos), max_stages=most, tol=self.tol, max_iter=self.max_iter or 0)
+        solution = run_stages(penalty, solver, max_stages=most, tol=self.tol, max_iter=self.max_iter or 0)
         if not (repeats or solution.converged) and solution.stages[-1].dual_gap <= self.tol:
             solution = replace(solution, reason=surface.ended[k, l])
         self.lams_, self.thetas_ = surface.lams, surface.thetas

@@ -147,7 +147,7 @@ class Solutions:
     def losses(self) -> Floats:
         """(solutions, m): |y_i - X_i w_i|^2"""
         designs = self._data().designs
-        return np.array([_losses(design, self.of_task(i)) for i, design in enumerate(designs)]).T
+        return np.array([losses_of(design, self.of_task(i)) for i, design in enumerate(designs)]).T
 
     # ------------------------------------------------------------------ tables
 
@@ -266,6 +266,11 @@ class Surface(Solutions):
         gaps = [relative_gap(problem.designs, of_one) for of_one in zip(*proofs, strict=True)]
         return np.array(gaps), np.array([all(p.unique for p in of_one) for of_one in zip(*proofs, strict=True)])
 
+    def proven(self, losses: Floats, gaps: Floats, unique: np.ndarray) -> Surface:
+        """The same, with what is known already of every solution: losses (solutions, m), relative gaps, uniqueness."""
+        vars(self).update(losses=losses, _proofs=(gaps, unique))
+        return self
+
     @cached_property
     def dual_gap(self) -> Floats:
         return np.asarray(self._proofs[0][self.last])
@@ -295,7 +300,7 @@ def _over(chains: np.ndarray, value: Callable[[tuple[int, ...]], Any], dtype: An
     return np.array([value(chain) for chain in chains.ravel()], dtype=dtype).reshape(chains.shape)
 
 
-def _losses(design: Design, W: TaskCoefs) -> Floats:
+def losses_of(design: Design, W: TaskCoefs) -> Floats:
     def of_piece(part: Floats) -> Floats:
         R = None if design.target is None else design.residuals(part)
         return np.array([design.loss(w) for w in part]) if R is None else np.einsum("sr,sr->s", R, R)

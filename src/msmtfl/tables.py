@@ -210,10 +210,7 @@ def _check_stored(X: Any, names: np.ndarray | None, what: str) -> None:
 
 def factorise(task: Any, rows: int) -> tuple[np.ndarray, np.ndarray]:
     """(labels, codes): the distinct task labels (categories in their order, others sorted) and each row's."""
-    order = None
-    dtype = getattr(task, "dtype", None)
-    if dtype is not None and hasattr(dtype, "categories") and not hasattr(task, "to_physical"):  # pandas
-        order = list(dtype.categories)
+    order = categories_of(task)
     values = np.asarray(task)
     if values.dtype.kind in "US" and isinstance(task, (list, tuple)):
         values = np.array(task, dtype=object)  # numpy would spell a NaN "nan"
@@ -235,12 +232,23 @@ def factorise(task: Any, rows: int) -> tuple[np.ndarray, np.ndarray]:
         labels = np.empty(len(seen), dtype=object)
         labels[:] = list(seen)
     if order is not None:
-        rank = {value: r for r, value in enumerate(order)}
-        by_category = np.argsort([rank[v] for v in labels.tolist()], kind="stable")
+        by_category = order_of_labels(labels, order)
         inverse = np.empty_like(by_category)
         inverse[by_category] = np.arange(len(by_category))
         labels, codes = labels[by_category], inverse[codes]
     return labels, codes
+
+
+def categories_of(task: Any) -> list[Any] | None:
+    """The categories of task labels that have an order of their own (pandas)."""
+    kind: Any = getattr(task, "dtype", None)
+    return list(kind.categories) if hasattr(kind, "categories") and not hasattr(task, "to_physical") else None
+
+
+def order_of_labels(labels: np.ndarray, categories: list[Any] | None) -> np.ndarray:
+    """Places of labels in the order of their categories; labels that are none come last, as they stand."""
+    rank = {label: r for r, label in enumerate(categories or ())}
+    return np.argsort([rank.get(label, len(rank)) for label in labels.tolist()], kind="stable")
 
 
 def missing_values(values: np.ndarray) -> np.ndarray:

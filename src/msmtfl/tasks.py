@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse, vstack
 
 from .designs import DenseRows, Floats, Ints, RowTask, TrainingRows
 from .narrow_rows import NarrowRows
@@ -98,7 +98,7 @@ class TaskData:
 
     def designs(self, centre: bool, n_jobs: int | None = None) -> list[RowTask]:
         """One design per task; tasks on the same rows share theirs."""
-        _warn_single_rows(self.tasks)
+        warn_of_single_rows(self.labels.tolist(), [len(task.y) for task in self.tasks])
         first = {(id(task.X), id(task.weight)): task for task in self.tasks}
         made = each(lambda task: _rows_of(task.X, task.weight, centre), list(first.values()), n_jobs)
         shared = dict(zip(first, made, strict=True))
@@ -344,8 +344,8 @@ def refuse_infinity(Y: Floats, labels: np.ndarray) -> None:
         raise ValueError(f"Input y contains infinity: task {label!r}, row {row}. Use NaN for not measured.")
 
 
-def _warn_single_rows(tasks: Sequence[Task]) -> None:
-    single = [task.label for task in tasks if len(task.y) == 1]
+def warn_of_single_rows(labels: Sequence[Any], rows: Sequence[int]) -> None:
+    single = [label for label, count in zip(labels, rows, strict=True) if count == 1]
     if single:
         warn_user(
             f"{len(single)} task(s) have a single row ({names_of(single)}): with an intercept their coefficients "
@@ -360,13 +360,13 @@ def stack_tasks(
 
     Parameters
     ----------
-    Xs : list of m arrays (n_i, d), or of tables with the same columns
+    Xs : list of m arrays (n_i, d), dense or sparse, or of tables with the same columns
     ys : list of m arrays (n_i,)
     labels : m distinct task labels, by default 0 .. m-1
 
     Returns
     -------
-    X : (sum n_i, d) array, or a table if tables were given
+    X : (sum n_i, d) array, sparse (csr) if one of Xs is, or a table if tables were given
     y : (sum n_i,) array
     task : (sum n_i,) array of labels
 
@@ -392,7 +392,8 @@ def stack_tasks(
         twice = next(name for k, name in enumerate(names) if name in names[:k])
         raise ValueError(f"task labels must be distinct; {twice!r} occurs twice.")
     tables = all(is_table(X) for X in Xs)
-    parts: list[Any] = Xs if tables else [np.asarray(X) for X in Xs]
+    thin = any(issparse(X) for X in Xs)
+    parts: list[Any] = Xs if tables else [csr_array(X) if thin else np.asarray(X) for X in Xs]
     targets = [np.asarray(y) for y in ys]
     for name, X, y in zip(names, parts, targets, strict=True):
         if len(X.shape) != 2 or y.ndim != 1 or X.shape[0] != len(y):
@@ -424,6 +425,8 @@ def label_array(names: list[Any]) -> np.ndarray:
 
 
 def _concatenate(parts: list[Any]) -> Any:
+    if issparse(parts[0]):
+        return vstack(parts, format="csr")
     if not is_table(parts[0]):
         return np.concatenate(parts)
     if hasattr(parts[0], "iloc"):

@@ -1,0 +1,119 @@
+"""Batches of rows: their tasks, and folds on the fly."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from .designs import Floats
+from .parquet import Rows
+from .tables import warn_user
+from .tasks import Task, check_weights, read_target, read_training
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows of several tasks, checked: tasks with rows that count, labels of all, form (see `TaskData`), names of the
+    features, whether they are a table's, the number of rows, and the categories of the labels, if they have an order."""
+
+    tasks: list[Task]
+    labels: list[Any]
+    form: str
+    names: np.ndarray
+    named: bool
+    rows: int
+    categories: list[Any] | None
+
+    def by_fold(self, dealer: Dealer | None) -> Iterable[Rows]:
+        """Task by task, and fold by fold if rows are dealt out."""
+        fold = None if dealer is None else _folds(self.tasks, self.rows, self.form, dealer)
+        return (one for task in self.tasks for one in _by_fold(task, fold))
+
+
+def batch_tasks(X: Any, y: Any, task: Any, sample_weight: Any) -> tuple[list[Task], list[Any], str]:
+    """(tasks with rows that count, labels of all, form): in a batch a task may have none, even if it has a column of y."""
+    target, names = read_target(y, X.shape[0])
+    weight = check_weights(sample_weight, target.shape)
+    if target.ndim == 1:
+        data = read_training(X, target, task=task)
+        labels = data.labels.tolist()
+        found = [_counting(one, label, weight) for one, label in zip(data.tasks, labels, strict=True)]
+        return [one for one in found if one is not None], labels, data.form
+    labels = list(range(target.shape[1])) if names is None else names.tolist()
+    measured = np.flatnonzero(~np.isnan(target).all(axis=0)).tolist()
+    if not measured:
+        warn_user(f"all {len(target)} rows of y are wholly missing and were left out.")
+        return [], labels, "wide"
+    tasks = read_training(X, target[:, measured], task=task).tasks
+    columns = [weight if weight is None or weight.ndim == 1 else weight[:, i] for i in measured]
+    found = [_counting(one, labels[i], w) for one, i, w in zip(tasks, measured, columns, strict=True)]
+    return [one for one in found if one is not None], labels, "wide"
+
+
+def _counting(task: Task, label: Any, weight: Floats | None) -> Task | None:
+    """The rows of a task that have a weight; None if there are none."""
+    if weight is None:
+        return replace(task, label=label)
+    w = weight[task.rows]
+    used = w > 0
+    if used.all():
+        return replace(task, label=label, weight=w)
+    return Task(label, task.X[used], task.y[used], w[used], task.rows[used]) if used.any() else None
+
+
+def _folds(tasks: Sequence[Task], rows: int, form: str, dealer: Dealer) -> np.ndarray:
+    """The fold of every row that counts; a row of a 2-D y goes to one fold, dealt out within the set of its tasks."""
+    out = np.zeros(rows, dtype=np.intp)
+    if form != "wide":
+        for task in tasks:
+            out[task.rows] = dealer.deal(task.label, len(task.rows))
+        return out
+    member = np.zeros((rows, len(tasks)), dtype=bool)
+    for i, task in enumerate(tasks):
+        member[task.rows, i] = True
+    sets, which = np.unique(member, axis=0, return_inverse=True)
+    for k, of_set in enumerate(sets):
+        mine = np.flatnonzero(which.ravel() == k)
+        out[mine] = dealer.deal(tuple(task.label for task, has in zip(tasks, of_set, strict=True) if has), len(mine))
+    return out
+
+
+def _by_fold(task: Task, fold: np.ndarray | None) -> Iterable[Rows]:
+    """A task's rows, fold by fold."""
+    if fold is None:
+        yield Rows(task.label, 0, task.X, task.y, task.weight)
+        return
+    mine = fold[task.rows]
+    for f in np.unique(mine).tolist():
+        at = np.flatnonzero(mine == f)
+        yield Rows(task.label, f, task.X[at], task.y[at], None if task.weight is None else task.weight[at])
+
+
+class Dealer:
+    """Deals the rows of a stream out to folds: of every `folds` rows of a task that follow each other each goes to another
+    fold, in random order, whatever the batches they come in; or all rows of a group go to the fold that its name says."""
+
+    def __init__(self, folds: int, random_state: Any):
+        if folds < 2:
+            raise ValueError(f"folds must be at least 2: one is held out at a time; got {folds}.")
+        self.folds, self.seed = folds, int(check_random_state(random_state).randint(2**31 - 1))
+        self.hands: dict[Any, tuple[np.random.Generator, np.ndarray]] = {}  # of every task: what is left of a round
+
+    def deal(self, label: Any, count: int) -> np.ndarray:
+        """The folds of the next `count` rows of a task."""
+        if label not in self.hands:
+            random = np.random.default_rng([self.seed, zlib.crc32(str(label).encode())])
+            self.hands[label] = random, np.empty(0, dtype=np.intp)
+        random, left = self.hands[label]
+        rounds = -(-max(count - len(left), 0) // self.folds)
+        cards = np.concatenate([left, random.random((rounds, self.folds)).argsort(axis=1).ravel()])
+        self.hands[label] = random, cards[count:]
+        return cards[:count]
+
+    def of_groups(self, groups: Iterable[Any]) -> np.ndarray:
+        return np.array([zlib.crc32(str(group).encode()) % self.folds for group in groups], dtype=np.intp)

@@ -1,0 +1,384 @@
+"""On the client: data that stay elsewhere, and models that are fitted to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..certificates import relative_gap
+from ..cross_validation import CRITERIA, HeldOut
+from ..designs import Floats, Ints
+from ..estimators import MSMTFL
+from ..grids import Grid
+from ..model_selection import MSMTFLCV
+from ..moment_data import MomentData
+from ..moments import Moments
+from ..monitor import Progress, one_blas_thread
+from ..problem import Problem, read_factors
+from ..stages import Listener, Outcome
+from ..surface import Surface
+from ..tasks import Target, warn_of_single_rows
+from ..walk import Place, Walk, gathered
+from .reading import Layout
+from .staying import NONE, Asked, Found, Told, describe, solve_stage, solve_stages, violation
+
+NOTHING = "all partitions are empty: nothing to fit."
+
+
+class RemoteTask:
+    """A task on a worker as the client knows it: a `Design` that can say what has been told."""
+
+    target = None
+
+    def __init__(self, told: dict[str, Any]):
+        self.d, self.n, self.order, self.squares = told["d"], told["n"], told["order"], told["squares"]
+        self.c, self.yy = told.get("c"), told.get("yy", np.nan)  # of a training fold nobody asks for these
+        self.mean, self.y_mean, self.same_x = told.get("mean"), told.get("y_mean"), self
+        self.last_loss = self.yy
+
+    def loss(self, w: Floats) -> float:
+        """Of the last stage solved: the only one that is asked for."""
+        return float(self.last_loss)
+
+    def intercepts(self, W: Any) -> Floats:
+        return np.asarray(self.y_mean - W @ self.mean)
+
+
+@dataclass(frozen=True)
+class RemoteData:
+    """What a `Problem` asks of its data."""
+
+    labels: np.ndarray
+    features: np.ndarray
+    form: str
+    targets: list[Target]
+    task_position: int | None
+    named: bool
+    folds: int
+
+    @property
+    def m(self) -> int:
+        return len(self.labels)
+
+    @property
+    def d(self) -> int:
+        return len(self.features)
+
+    def splits(self) -> list[RemoteSplit]:
+        return [RemoteSplit(f) for f in range(self.folds)]
+
+    def gather(self, designs: Any, keeps: Any, n_jobs: int | None = None) -> None:
+        """Nothing to prepare."""
+
+    def release(self, designs: Any) -> None:
+        """Nothing to forget."""
+
+
+@dataclass(frozen=True)
+class RemoteSplit:
+    """A fold; its rows are elsewhere."""
+
+    train: int
+
+
+class Crew:
+    """Tasks on workers: their futures, what is told of them, and what has been said so far. `sent` and `received` count the
+    bytes of stage messages, `rounds` how often all tasks were asked."""
+
+    def __init__(self, client: Any, tasks: Sequence[Any], labels: np.ndarray, layout: Layout, folds: int):
+        self.client, self.tasks = client, list(tasks)
+        self.told: list[Told] = client.gather(client.map(describe, self.tasks, folds=folds, pure=False))
+        self.sent, self.received, self.rounds = 0, 0, 0
+        targets = [one.all["target"] for one in self.told]
+        named = layout.columns is not None
+        self.data = RemoteData(labels, layout.features, layout.form, targets, layout.position, named, folds)
+
+    @property
+    def messages(self) -> dict[str, int]:
+        return {"sent": self.sent, "received": self.received, "rounds": self.rounds}
+
+    def pose(self, model: Any) -> Problem:
+        data: Any = self.data
+        warn_of_single_rows(data.labels.tolist(), [target.rows for target in data.targets])
+        designs: list[Any] = [RemoteTask(one.all) for one in self.told]
+        return Problem(data, designs, read_factors(model.penalty_factors, data), model.standardize, model.positive)
+
+    def training(self, problem: Problem, f: int) -> Problem:
+        designs: list[Any] = [RemoteTask(one.folds[f]) for one in self.told]
+        return replace(problem, designs=designs)
+
+    def held_out(self) -> Floats:
+        """(folds, m): weights"""
+        return np.stack([one.held_out for one in self.told], axis=1)
+
+    def ask(self, function: Any, size: int, *by_task: Sequence[Any], **same: Any) -> tuple[list[Any], list[Any]]:
+        """A function of every task, and of what is by task or the same for all: futures and results."""
+        self.sent, self.rounds = self.sent + size * len(self.tasks), self.rounds + 1
+        futures = self.client.map(function, self.tasks, *by_task, **same, pure=False)
+        return futures, self.client.gather(futures)
+
+
+# ------------------------------------------------------------------ one stage after the other
+
+
+class RemoteStages:
+    """Solves stages where the data are."""
+
+    grams = None
+
+    def __init__(self, problem: Problem, crew: Crew):
+        self.designs: list[Any] = list(problem.designs)
+        self.crew, self.factors = crew, problem.factors
+        self.last: list[Any] = [None] * len(self.designs)  # the tasks' last answers, where they were computed
+        self.coef: Floats | None = None  # and what they say
+
+    def _message(self, weights: Floats) -> tuple[float, np.ndarray]:
+        """lam, and which features are free: all that the weights of a stage say."""
+        counts = np.isfinite(self.factors)
+        ratio = np.divide(weights, self.factors, out=np.zeros_like(weights), where=counts)
+        free = counts.any(axis=1) & (ratio == 0.0).all(axis=1)
+        return float(ratio.max(initial=0.0)), np.flatnonzero(free).astype(np.int32)
+
+    def solve(self, weights: Floats, last: Floats, max_iter: int, listener: Listener) -> Outcome:
+        if last is not self.coef:  # a new run: from 0, or from where the user says
+            self.last = list(last) if last.any() else [None] * len(self.designs)
+        lam, free = self._message(weights)
+        m = len(self.designs)
+        by_task = ([lam] * m, [free] * m, self.last)
+        self.last, answers = self.crew.ask(solve_stage, free.nbytes, *by_task, max_iter=max_iter)
+        self.coef = np.array([answer.w for answer in answers])
+        self.crew.received += self.coef.nbytes
+        for design, answer in zip(self.designs, answers, strict=True):
+            design.last_loss = answer.loss
+            listener.task_done()
+        return Outcome(
+            coef=self.coef,
+            n_iter=max(answer.rounds for answer in answers),
+            finished=all(answer.finished for answer in answers),
+            dual_gap=relative_gap(self.designs, answers),
+            kkt=max(answer.kkt for answer in answers),
+            unique=all(answer.unique for answer in answers),
+            ambiguous=tuple(answer.dependent for answer in answers),
+        )
+
+    def violation(self, weights: Floats, W: Floats) -> float:
+        lam, free = self._message(weights)
+        m = len(self.designs)
+        return max(self.crew.ask(violation, free.nbytes, [lam] * m, [free] * m, self.last)[1])
+
+
+# ------------------------------------------------------------------ all stages that come next at a time
+
+
+class RemoteWalk(Walk):
+    """A walk over a grid whose stages are solved together with those of other walks. By place: where a stage stands among
+    all that were asked for, and what the tasks say of it, (m,) each."""
+
+    def __init__(self, problem: Problem, max_stages: int):
+        super().__init__(problem, max_stages)
+        self.asked: list[int] = []
+        self.error: list[Floats] = []
+        self.gap: list[Floats] = []
+        self.unique: list[bool] = []
+
+    def take(self, k: int, capped: Ints, before: Place, number: int, answers: list[tuple[Any, ...]]) -> None:
+        """A stage as the tasks found it: (features, values, status, error, gap, unique) of each."""
+        features, values, status, error, gap, unique = zip(*answers, strict=True)
+        d = self.problem.d
+        at = np.concatenate([i * d + used.astype(np.intp) for i, used in enumerate(features)])
+        self.keep(k, capped, before, at, np.concatenate(values), np.array(status))
+        self.asked.append(number)
+        self.error.append(np.array(error))
+        self.gap.append(np.array(gap))
+        self.unique.append(all(unique))
+
+
+class RemoteSurface:
+    """Surfaces of all rows and, with folds, of every training fold, level by level: in a round every task is asked for all
+    stages that any point of any of them needs next, each once."""
+
+    def __init__(self, problem: Problem, grid: Grid, crew: Crew, max_stages: int, max_iter: int, folds: int):
+        self.grid, self.crew, self.max_iter = grid, crew, max_iter
+        problems = [problem, *(crew.training(problem, f) for f in range(folds))]
+        self.walks = [RemoteWalk(one, max_stages) for one in problems]
+        self.levels: list[list[Any]] = [[] for _ in crew.tasks]  # futures of what a task has found, round by round
+        self.count = 0  # stages asked for
+
+    def run(self, progress: Progress) -> None:
+        """All points, as far as their stages are known; then those that are not, and so on."""
+        steps = len(self.grid.lams) * len(self.walks)
+        points = {
+            (p, k, l): walk.point(float(theta))
+            for p, walk in enumerate(self.walks)
+            for (k, l), theta in np.ndenumerate(self.grid.thetas)
+        }
+        waiting = {key: next(point) for key, point in points.items()}
+        progressed = 0.0
+        while waiting:
+            self._solve(waiting)
+            still = {}
+            for key, (capped, before) in waiting.items():
+                p, k, l = key
+                walk = self.walks[p]
+                try:
+                    while (place := walk.find(k, capped, before)) is not None:
+                        capped, before = points[key].send(place)
+                    still[key] = capped, before
+                except StopIteration as end:
+                    walk.points[k, l] = end.value
+            waiting = still
+            done = steps * (1.0 - len(waiting) / len(points))
+            progress.step(done - progressed)
+            progressed = done
+
+    def _solve(self, waiting: dict[tuple[int, int, int], tuple[Ints, Place]]) -> None:
+        """What is waited for, each set of capped rows once: if its stage turns out not to be unique, the stage before
+        matters, and whoever has another one waits for the next round."""
+        new: dict[tuple[int, int, bytes], tuple[Ints, Place]] = {}
+        for (p, k, _), (capped, before) in waiting.items():
+            new.setdefault((p, k, capped.tobytes()), (capped, before))
+        lams = self.grid.lams
+        order = sorted(new, key=lambda one: (one[0], -lams[one[1]], len(one[2])))  # neighbours start from each other
+        questions = [(p, k, *new[p, k, key]) for p, k, key in order]
+        asked = Asked(
+            np.array([p for p, *_ in questions], dtype=np.int16),
+            np.array([lams[k] for _, k, *_ in questions]),
+            np.array([NONE if b < 0 else self.walks[p].asked[b] for p, _, _, b in questions], dtype=np.int32),
+            np.concatenate([capped for *_, capped, _ in questions]).astype(np.int32),
+            np.cumsum([len(capped) for *_, capped, _ in questions]).astype(np.int32),
+        )
+        earlier = [list(futures) for futures in self.levels]
+        m = len(earlier)
+        futures, found = self.crew.ask(solve_stages, asked.nbytes, [asked] * m, earlier, max_iter=self.max_iter)
+        for mine, future in zip(self.levels, futures, strict=True):
+            mine.append(future)
+        self._take(questions, found)
+
+    def _take(self, questions: list[tuple[int, int, Ints, Place]], found: list[Found]) -> None:
+        self.crew.received += sum(one.nbytes for one in found)
+        coefs = [one.coefs() for one in found]
+        for s, (p, k, capped, before) in enumerate(questions):
+            answers = [
+                (*mine[s], one.status[s], one.error[s], one.gap[s], one.unique[s])
+                for mine, one in zip(coefs, found, strict=True)
+            ]
+            self.walks[p].take(k, capped, before, self.count + s, answers)
+        self.count += len(questions)
+
+    def surface(self, tol: float) -> Surface:
+        """That of all rows, with certificates."""
+        walk = self.walks[0]
+        n, yy = (np.array([getattr(design, name) for design in walk.problem.designs]) for name in ("n", "yy"))
+        unit = float((0.5 * yy / n).sum())
+        gaps = (np.array(walk.gap) / n).sum(axis=1)
+        gaps = gaps / unit if unit > 0 else (gaps > 0).astype(np.float64)
+        surface = gathered(walk.problem, self.grid, [walk], tol)
+        return surface.proven(np.array(walk.error), gaps, np.array(walk.unique))
+
+    def held_out(self) -> HeldOut:
+        """Errors on the rows held out, of every fold."""
+        mse = []
+        for walk in self.walks[1:]:
+            last = gathered(walk.problem, self.grid, [walk], 0.0).last
+            mse.append(np.moveaxis(np.array(walk.error)[last], -1, 0))
+        return HeldOut(np.array(mse), self.crew.held_out(), None)
+
+
+# ------------------------------------------------------------------ models
+
+
+class RemoteMSMTFL(MSMTFL):
+    """MSMTFL whose stages are solved elsewhere, by `_remote`, a crew."""
+
+    _remote: Crew
+
+    def _pose(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Problem:
+        self._note_features(self._remote.data)
+        return self._remote.pose(self)
+
+    def _solver(self, problem: Problem) -> RemoteStages:
+        return RemoteStages(problem, self._remote)
+
+
+class RemoteMSMTFLCV(MSMTFLCV):
+    """MSMTFLCV whose stages are solved elsewhere, by `_remote`, a crew."""
+
+    _remote: Crew
+
+    def _pose(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Problem:
+        self._note_features(self._remote.data)
+        return self._remote.pose(self)
+
+    @staticmethod
+    def _caches(*arguments: Any, **options: Any) -> list[Any]:
+        return []
+
+    def _solve(self, problem: Problem, grid: Grid, grams: Any, n_jobs: int | None, progress: Progress) -> Surface:
+        """With those of the folds."""
+        folds = problem.data.folds  # type: ignore[attr-defined]
+        self._walks = RemoteSurface(problem, grid, self._remote, self._stages(), self.max_iter or 0, folds)
+        self._walks.run(progress)
+        return self._walks.surface(self.tol)
+
+    def _validate(self, *arguments: Any) -> HeldOut:
+        return self._walks.held_out()
+
+    def _solver(self, problem: Problem, near: Floats, grams: Any) -> RemoteStages:
+        return RemoteStages(problem, self._remote)
+
+
+class FoldsElsewhere(MSMTFLCV):
+    """MSMTFLCV whose folds are solved elsewhere: `_remote` holds a client, futures of the folds' statistics and of the
+    layout."""
+
+    _remote: Any
+
+    def _grid(self, problem: Problem) -> Any:
+        """The folds are begun as soon as the grid is known; the surface of all data is solved here meanwhile."""
+        grid = super()._grid(problem)
+        client, folds, layout = self._remote
+        data: Any = problem.data
+        count = 0 if self.selection in CRITERIA else len(data.folds)
+        same = {"parameters": self.get_params(), "folds": folds, "layout": layout, "grid": grid}
+        self._held_out = client.map(fold_errors, range(count), **same, pure=False) if count else []
+        return grid
+
+    def _validate(
+        self, problem: Problem, grid: Any, splits: list[Any], solve: Any, scorer: Any, progress: Any
+    ) -> HeldOut:
+        parts = self._remote[0].gather(self._held_out)
+        progress.step(grid.steps * len(splits))
+        mse, weight, _ = (list(part) for part in zip(*parts, strict=True))
+        return HeldOut(np.array(mse), np.array(weight), None)
+
+
+def fold_errors(f: int, parameters: dict[str, Any], folds: list[Moments], layout: Layout, grid: Any) -> Any:
+    """What the local fit computes for one fold, on a worker."""
+    model = MSMTFLCV(**parameters)
+    with one_blas_thread(), Progress(grid.steps, "lams", False) as progress:
+        data = moment_data(folds, model.task_column, layout)
+        problem = model._pose(data, None, None, None)
+        split = data.splits()[f]
+        part = problem.training(split.train)
+        surface = model._solve(part, grid, model._caches(part.designs, reuse=True), None, progress)
+        return split.measure(data, surface, None)
+
+
+def moment_data(folds: list[Moments], task_column: Any, layout: Layout) -> MomentData:
+    """Statistics as a fit takes them, with columns in the order that a local fit has."""
+    if not any(len(fold) for fold in folds):
+        raise ValueError(NOTHING)
+    data = MomentData(folds, task_column)
+    data.task_position = layout.position
+    return data
+
+
+def as_kind(model: Any, kind: Any) -> Any:
+    """The same model, fitted or not, as another class: what belongs to the cluster stays behind."""
+    out = kind(**model.get_params())
+    away = ("_remote", "_walks", "_held_out")
+    out.__dict__ |= {name: value for name, value in vars(model).items() if name not in away}
+    return out

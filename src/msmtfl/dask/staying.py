@@ -1,0 +1,275 @@
+"""On the workers: data that stay there, and stages solved where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse, vstack
+
+from ..certificates import AT_ONCE, certify_all, largest_violation
+from ..cross_validation import task_errors
+from ..designs import Floats, Ints, RowTask
+from ..lasso import OVERRUN, Lassos, task_caches
+from ..monitor import one_blas_thread
+from ..problem import Problem, read_factors
+from ..stages import Listener, certified
+from ..surface import TaskCoefs, losses_of
+from ..tasks import Task, TaskData
+from .reading import Layout, Piece, size_of
+
+NONE = -1  # stands for no stage before
+ALL = 0  # the portion of all rows; portion 1 + f is without fold f
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How every one of the m tasks is fitted; `budget` is in bytes, for the Gram matrix of one portion of its rows."""
+
+    centre: bool
+    standardize: bool
+    positive: bool
+    factors: Floats | None
+    m: int
+    budget: float
+
+
+class Portion:
+    """Some of a task's rows, as they are fitted: all, or those without a fold."""
+
+    def __init__(self, data: TaskData, design: RowTask, rules: Rules):
+        problem = Problem(data, [design], read_factors(rules.factors, data), rules.standardize, rules.positive)
+        self.design, self.rules = design, rules
+        self.factors, self.units = problem.factors[:, 0], problem.units
+        self.grams: Any = None  # what is known of the Gram matrix serves all stages
+
+    def lassos(self, careful: bool = False) -> Lassos:
+        if self.grams is None:
+            self.grams = task_caches([self.design], budget=self.rules.budget)
+        return Lassos([self.design], positive=self.rules.positive, units=self.units, grams=self.grams, careful=careful)
+
+    def weights(self, lam: float, free: Ints) -> Floats:
+        """(d,) of a stage that leaves some features free, on the scale of the task's sums."""
+        out = 0.5 * self.rules.m * self.design.n * lam * self.factors
+        out[free] = np.where(np.isinf(self.factors[free]), np.inf, 0.0)
+        return np.asarray(out)
+
+
+class TaskOnWorker:
+    """One task's data where they are, and the fold of every row if there are folds. If it has to move, its rows do."""
+
+    def __init__(
+        self, pieces: Sequence[Piece], label: Any, layout: Layout, rules: Rules, fold: np.ndarray | None = None
+    ):
+        self.piece, self.label, self.layout, self.rules, self.fold = _stacked(pieces), label, layout, rules, fold
+        X, y, weight = self.piece
+        labels = np.empty(1, dtype=object)
+        labels[0] = label
+        task = Task(label, X, y, weight, np.arange(len(y)))
+        self.data = TaskData((task,), labels, layout.features, "long", X)
+        with one_blas_thread():
+            self.portions = {ALL: Portion(self.data, self.data.designs(rules.centre)[0], rules)}
+
+    def __reduce__(self) -> Any:
+        return TaskOnWorker, ([self.piece], self.label, self.layout, self.rules, self.fold)
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + size_of(self.piece[0])  # lest Dask thinks it is easily moved
+
+    @property
+    def all(self) -> Portion:
+        return self.portions[ALL]
+
+    def portion(self, p: int) -> Portion:
+        """Training statistics of a fold are made when they are asked for."""
+        if p not in self.portions:
+            (design,) = self.data.training([self.all.design], ~self._in_fold(p))
+            self.portions[p] = Portion(self.data, design, self.rules)
+        return self.portions[p]
+
+    def held_out(self, p: int) -> Ints:
+        return np.flatnonzero(self._in_fold(p))
+
+    def _in_fold(self, p: int) -> np.ndarray:
+        return np.asarray(self.fold == p - 1)
+
+
+def _stacked(pieces: Sequence[Piece]) -> Piece:
+    """One under the other."""
+    if len(pieces) == 1:
+        return pieces[0]
+    Xs, ys, weights = zip(*pieces, strict=True)
+    X = vstack(Xs, format="csr") if any(issparse(one) for one in Xs) else np.concatenate(Xs)
+    weight = None
+    if any(one is not None for one in weights):
+        weight = np.concatenate([np.ones(len(y)) if w is None else w for y, w in zip(ys, weights, strict=True)])
+    return X, np.concatenate(ys), weight
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the client is told of a task: numbers that a `Problem` asks for, of all rows and of every training fold."""
+
+    all: dict[str, Any]
+    folds: list[dict[str, Any]]
+    held_out: Floats  # (folds,): the weight of the rows held out
+
+
+def describe(task: TaskOnWorker, folds: int) -> Told:
+    with one_blas_thread():
+        design = task.all.design
+        more: dict[str, Any] = {"c": design.c, "yy": design.yy, "y_mean": design.y_mean, "mean": design.rows.mean}
+        designs = [task.portion(p).design for p in range(1 + folds)]
+        every = [{name: getattr(one, name) for name in ("d", "n", "order", "squares")} for one in designs]
+        weight = np.ones(len(task.piece[1])) if task.piece[2] is None else task.piece[2]
+        held_out = np.array([weight[task.held_out(p)].sum() for p in range(1, 1 + folds)])
+        return Told(every[0] | more | {"target": task.data.targets[0]}, every[1:], held_out)
+
+
+# ------------------------------------------------------------------ one stage of a fit
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What comes back from a stage of one task."""
+
+    w: Floats
+    rounds: int
+    finished: bool
+    gap: float
+    unit: float
+    kkt: float
+    unique: bool
+    dependent: Ints
+    loss: float
+
+
+def solve_stage(task: TaskOnWorker, lam: float, free: Ints, before: Any, max_iter: int) -> Answer:
+    """A stage of one task; `before` is its stage before, which has stayed where it was computed, or where to start (d,)."""
+    with one_blas_thread():
+        a, lassos, design = task.all.weights(lam, free)[None], task.all.lassos(), task.all.design
+        reference = np.zeros((1, design.d))
+        if before is not None:
+            reference = (before.w if isinstance(before, Answer) else before)[None]
+            lassos.warm(reference)
+        W, rounds = lassos.solve(a, reference=reference, max_iter=max_iter)
+        W, (proof,) = certified(lassos, W, a, reference, Listener())
+        finished = not lassos.status[0] & OVERRUN
+        told: dict[str, Any] = {
+            "gap": proof.gap,
+            "unit": proof.unit,
+            "kkt": proof.kkt,
+            "unique": proof.unique,
+            "dependent": proof.dependent,
+        }
+        return Answer(w=W[0], rounds=int(rounds[0]), finished=bool(finished), loss=design.loss(W[0]), **told)
+
+
+def violation(task: TaskOnWorker, lam: float, free: Ints, answer: Answer) -> float:
+    with one_blas_thread():
+        weights = task.all.weights(lam, free)[None]
+        return largest_violation([task.all.design], answer.w[None], weights, task.rules.positive)
+
+
+# ------------------------------------------------------------------ many stages of a surface
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Stages to be solved: of every one the portion of the rows, lam, and the place of the stage before it among all that
+    were asked for before (NONE: from 0), all (count,). The features that it leaves free are those between two `ends`."""
+
+    portion: np.ndarray
+    lam: Floats
+    before: np.ndarray
+    free: np.ndarray
+    ends: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.lam)
+
+    def __iter__(self) -> Iterator[tuple[int, float, int, np.ndarray]]:
+        free = np.split(self.free, self.ends[:-1])
+        yield from zip(self.portion.tolist(), self.lam.tolist(), self.before.tolist(), free, strict=True)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(part.nbytes for part in vars(self).values())
+
+
+@dataclass(frozen=True)
+class Found:
+    """The stages asked for, of one task: coefficients between two `ends`, and the solver's status. Of all rows `error` is
+    |y - Xw|^2, and there are certificates; of a training fold it is the mean squared error on the rows held out."""
+
+    feature: np.ndarray
+    value: Floats
+    ends: np.ndarray
+    status: np.ndarray
+    error: Floats
+    gap: Floats
+    unique: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def coefs(self) -> list[tuple[np.ndarray, Floats]]:
+        ends = self.ends[:-1]
+        return list(zip(np.split(self.feature, ends), np.split(self.value, ends), strict=True))
+
+    @property
+    def nbytes(self) -> int:
+        return sum(part.nbytes for part in vars(self).values())
+
+
+def solve_stages(task: TaskOnWorker, asked: Asked, earlier: list[Found], max_iter: int) -> Found:
+    """The stages asked for, one from another; `earlier` are those asked for before, which have stayed where they were."""
+    known = [coefs for found in earlier for coefs in found.coefs()]
+    lassos: dict[int, Lassos] = {}
+    coefs, status, d = [], [], task.layout.d
+    with one_blas_thread():
+        for p, lam, before, free in asked:
+            portion, reference = task.portion(p), np.zeros((1, d))
+            if before != NONE:
+                feature, value = known[before]
+                reference[0, feature] = value
+            if p not in lassos:
+                lassos[p] = portion.lassos(careful=True)
+                if before != NONE:
+                    lassos[p].warm(reference)
+            W, _ = lassos[p].solve(portion.weights(lam, free)[None], reference=reference, max_iter=max_iter)
+            used = np.flatnonzero(W[0])
+            coefs.append((used, W[0, used]))
+            status.append(lassos[p].status[0])
+        return _judged(task, asked, coefs, np.array(status))
+
+
+def _judged(task: TaskOnWorker, asked: Asked, coefs: list[tuple[Ints, Floats]], status: np.ndarray) -> Found:
+    error, gap = np.full(len(asked), np.nan), np.full(len(asked), np.nan)
+    unique = np.zeros(len(asked), dtype=bool)
+    questions = list(asked)
+    for p in np.unique(asked.portion).tolist():
+        at, portion = np.flatnonzero(asked.portion == p), task.portion(p)
+        W = _together([coefs[s] for s in at], task.layout.d)
+        if p != ALL:
+            (own,) = task.data.tasks
+            error[at] = task_errors(own, portion.design, task.held_out(p), W, np.arange(len(at)))[1]
+            continue
+        error[at] = losses_of(portion.design, W)
+        memo: dict[Any, Any] = {}
+        for low in range(0, len(at), AT_ONCE):
+            some = np.arange(low, min(low + AT_ONCE, len(at)))
+            A = np.array([portion.weights(questions[s][1], questions[s][3]) for s in at[some]])
+            proofs = certify_all(portion.design, W.dense(some), A, task.rules.positive, memo)
+            gap[at[some]], unique[at[some]] = [one.gap for one in proofs], [one.unique for one in proofs]
+    features, values = (np.concatenate(parts) for parts in zip(*coefs, strict=True))
+    ends = np.cumsum([len(used) for used, _ in coefs]).astype(np.int32)
+    return Found(features.astype(np.int32), values, ends, status.astype(np.int32), error, gap, unique)
+
+
+def _together(coefs: list[tuple[Ints, Floats]], d: int) -> TaskCoefs:
+    solution = np.repeat(np.arange(len(coefs)), [len(used) for used, _ in coefs])
+    features, values = (np.concatenate(parts) for parts in zip(*coefs, strict=True))
+    return TaskCoefs((len(coefs), d), solution, features, values)

@@ -1,0 +1,121 @@
+"""Statistics where rows would be: what a fit and cross-validation take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from .designs import CONSTANT_SHARE, Floats
+from .moments import Moments
+from .tables import names_of, warn_user
+from .task_moments import MomentTask, TaskMoments
+from .tasks import Target, warn_of_single_rows
+
+
+@dataclass(frozen=True)
+class MomentSplit:
+    """A fold of statistics: train on the others, measure on this one."""
+
+    train: int
+
+    def measure(self, data: Any, surface: Any, scorer: Any) -> tuple[Floats, Floats, None]:
+        places, back = np.unique(surface.last, return_inverse=True)
+        back = back.reshape(surface.last.shape)
+        mse, weight = np.full((data.m, len(places)), np.nan), np.zeros(data.m)
+        for i, (label, design) in enumerate(zip(data.labels.tolist(), surface.problem.designs, strict=True)):
+            if label in data.folds[self.train]:
+                held = data.folds[self.train][label]
+                W = surface.of_task(i)
+                error = held.squared_error(W.dense(places), design.intercepts(W)[places])
+                weight[i], mse[i] = held.n, error / held.n
+        return mse[:, back], weight, None
+
+
+class MomentData:
+    """Statistics where rows would be: what a `Problem` asks of its data."""
+
+    task_position: int | None = None
+
+    def __init__(self, folds: Sequence[Moments], task_column: Any):
+        if not folds:
+            raise ValueError("no Moments were given.")
+        strange = [type(fold).__name__ for fold in folds if not isinstance(fold, Moments)]
+        if strange:
+            raise TypeError(f"expected Moments, or a list of them, one per fold; got {strange[0]}.")
+        total = folds[0].copy()
+        for other in folds[1:]:
+            total += other
+        if total.features is None or len(total) == 0:
+            raise ValueError("these Moments hold no rows: update them first.")
+        self.named = total.named
+        self.total, self.folds = total, [total.matching(fold) for fold in folds]
+        self.features, self.form, self.labels = total.features, total.form, total.sorted_tasks()
+        self.m, self.d = len(total), total.d
+        if task_column is not None:
+            last = (
+                self.d if total.task_place is None else total.task_place
+            )  # a table to predict is like the first batch
+            self.task_position = int(task_column) % (self.d + 1) if isinstance(task_column, Integral) else last
+        idle = [label for label in total.seen if label not in total]
+        if idle:
+            warn_user(f"task(s) {names_of(idle)} have no row that counts (weights 0, or y missing) and are left out.")
+        if not np.isfinite([part.yy + part.xx.diagonal().sum() for part in self.tasks]).all():
+            raise ValueError("these Moments are not finite: the sums of squares overflow. Rescale the data.")
+
+    @property
+    def tasks(self) -> list[TaskMoments]:
+        return [self.total[label] for label in self.labels.tolist()]
+
+    @property
+    def targets(self) -> list[Target]:
+        return [
+            Target(part.rows, part.y_mean, _variance(part), part.yy / part.n + part.y_mean**2) for part in self.tasks
+        ]
+
+    def designs(self, centre: bool, n_jobs: int | None = None) -> list[MomentTask]:
+        warn_of_single_rows(self.labels.tolist(), [part.rows for part in self.tasks])
+        return [MomentTask(part, centre) for part in self.tasks]
+
+    def splits(self) -> list[MomentSplit]:
+        if len(self.folds) < 2:
+            raise ValueError(
+                "cross-validation needs the statistics of at least 2 folds: Moments.from_batches(..., folds=5), or a list."
+            )
+        for f in range(len(self.folds)):
+            lost = [label for label in self.labels.tolist() if label not in self.without(f)]
+            if lost:
+                raise ValueError(
+                    f"task(s) {names_of(lost)} have all their rows in fold {f}: nothing is left to train on. Use fewer "
+                    "folds, or leave them out."
+                )
+            if not len(self.folds[f]):
+                raise ValueError(
+                    f"fold {f} holds no rows. Use fewer folds, or deal rows out by groups that are smaller."
+                )
+        return [MomentSplit(f) for f in range(len(self.folds))]
+
+    def without(self, f: int) -> Moments:
+        """The sum of the other folds: nothing is subtracted."""
+        others = [fold for k, fold in enumerate(self.folds) if k != f]
+        out = others[0].copy()
+        for other in others[1:]:
+            out += other
+        return out
+
+    def training(self, designs: Sequence[MomentTask], keep: int) -> list[MomentTask]:
+        rest = self.without(keep)
+        return [MomentTask(rest[label], designs[0].centre) for label in self.labels.tolist()]
+
+    def gather(self, designs: Any, keeps: Any, n_jobs: int | None = None) -> None:
+        """Nothing to prepare: the Gram matrices are here."""
+
+    def release(self, designs: Any) -> None:
+        """Nothing to forget."""
+
+
+def _variance(part: TaskMoments) -> float:
+    return part.yy / part.n if part.yy > CONSTANT_SHARE**2 * part.n * part.y_mean**2 else 0.0
