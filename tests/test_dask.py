@@ -16,9 +16,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from sklearn.model_selection import GridSearchCV
-from sklearn.utils import check_random_state
 
-from msmtfl import MSMTFL, MSMTFLCV, Moments
+from msmtfl import MSMTFL, MSMTFLCV, Moments, TaskKFold
 from msmtfl.model_files import load_model, save_model
 
 distributed = pytest.importorskip("distributed")
@@ -30,8 +29,7 @@ pd = pytest.importorskip("pandas")
 from distributed.diagnostics.plugin import SchedulerPlugin  # noqa: E402
 from distributed.protocol import serialize  # noqa: E402
 
-import msmtfl.dask as on_dask  # noqa: E402
-from msmtfl.dask import DaskMSMTFL, DaskMSMTFLCV  # noqa: E402
+from msmtfl.dask import DaskMSMTFL, DaskMSMTFLCV, cluster, models, reading, remote, staying  # noqa: E402
 
 pytestmark = pytest.mark.slow  # a cluster of processes
 MODES = ("moments", "data")
@@ -258,13 +256,13 @@ def test_auto_keeps_wide_data_where_they_are_and_messages_are_small(client):
 
 def test_what_is_serialised_of_a_stage_is_d_numbers_per_task():
     X, y, _ = wide_problem(d=5000)
-    layout = on_dask.Layout(np.array([f"x{j}" for j in range(5000)], dtype=object), None, "long", None)
-    task = on_dask.TaskOnWorker([(X, y, None)], "a", layout, on_dask.Rules(True, False, False, None, 2))
-    bits = np.packbits(np.arange(5000) == 7).tobytes()
-    answer = on_dask._solve(task, 0.5, bits, None, 0)
+    layout = reading.Layout(np.array([f"x{j}" for j in range(5000)], dtype=object), None, "long", None)
+    task = staying.TaskOnWorker([(X, y, None)], "a", layout, staying.Rules(True, False, False, None, 2, 1e9))
+    free = np.array([7], dtype=np.int32)
+    answer = staying.solve_stage(task, 0.5, free, None, 0)
     header, frames = serialize(answer)
     up = len(pickle.dumps(header)) + sum(memoryview(frame).nbytes for frame in frames)
-    down = len(pickle.dumps((on_dask._solve, 0.5, bits, None, 0)))
+    down = len(pickle.dumps((staying.solve_stage, 0.5, free, None, 0)))
     assert answer.w[7] != 0.0
     assert 8 * 5000 <= up <= 1.1 * 8 * 5000
     assert down <= 5000 / 8 + 200
@@ -297,28 +295,28 @@ def test_a_task_stays_on_one_worker_through_all_stages(client, table, places):
     model = DaskMSMTFL(client=client, mode="data", task_column="school", lam=0.05, theta=0.4).fit(frame, "score")
     assert model.n_stages_ > 1
     assert len(places.workers["TaskOnWorker"]) == 3
-    assert len(places.workers["_solve"]) == 3 * model.n_stages_
-    assert sorted(places.workers["_solve"]) == sorted(places.workers["TaskOnWorker"] * model.n_stages_)
+    assert len(places.workers["solve_stage"]) == 3 * model.n_stages_
+    assert sorted(places.workers["solve_stage"]) == sorted(places.workers["TaskOnWorker"] * model.n_stages_)
 
 
 def test_a_task_can_be_moved_to_another_worker(client):
     X, y, _ = wide_problem(d=50)
-    layout = on_dask.Layout(np.array([f"x{j}" for j in range(50)], dtype=object), None, "long", None)
-    rules = on_dask.Rules(True, True, False, None, 2)
+    layout = reading.Layout(np.array([f"x{j}" for j in range(50)], dtype=object), None, "long", None)
+    rules = staying.Rules(True, True, False, None, 2, 1e9)
     here, there = client.scheduler_info()["workers"]
-    task = client.submit(on_dask.TaskOnWorker, [(X, y, None)], "a", layout, rules, workers=[here])
-    bits = np.packbits(np.zeros(50, dtype=bool)).tobytes()
-    moved = client.submit(on_dask._solve, task, 0.5, bits, None, 0, workers=[there]).result(timeout=60)
-    stayed = on_dask._solve(on_dask.TaskOnWorker([(X, y, None)], "a", layout, rules), 0.5, bits, None, 0)
+    task = client.submit(staying.TaskOnWorker, [(X, y, None)], "a", layout, rules, workers=[here])
+    free = np.empty(0, dtype=np.int32)
+    moved = client.submit(staying.solve_stage, task, 0.5, free, None, 0, workers=[there]).result(timeout=60)
+    stayed = staying.solve_stage(staying.TaskOnWorker([(X, y, None)], "a", layout, rules), 0.5, free, None, 0)
     np.testing.assert_allclose(moved.w, stayed.w, atol=1e-12)
-    assert dask.sizeof.sizeof(on_dask.TaskOnWorker([(X, y, None)], "a", layout, rules)) >= X.nbytes
+    assert dask.sizeof.sizeof(staying.TaskOnWorker([(X, y, None)], "a", layout, rules)) >= X.nbytes
 
 
 # ------------------------------------------------------------------ where a worker is too small
 
 
 def test_a_task_larger_than_half_a_worker_uses_statistics_or_says_so(monkeypatch):
-    monkeypatch.setattr(on_dask, "BUDGET", 1000)  # statistics of 20 features count as large: auto would keep the data
+    monkeypatch.setattr(models, "BUDGET", 1000)  # statistics of 20 features count as large: auto would keep the data
     X, y, task = wide_problem(d=20, rows=500)  # 80 kB a task; statistics take 3.2 kB a task
     chunked = da.from_array(X, chunks=(250, 20))
     with small_cluster(memory_limit=200_000) as client:
@@ -327,8 +325,10 @@ def test_a_task_larger_than_half_a_worker_uses_statistics_or_says_so(monkeypatch
         model = DaskMSMTFL(client=client).fit(chunked, y, task=task)
         with pytest.raises(ValueError, match=r"500 rows of task 'a' take .* half of a worker's memory.*mode='moments'"):
             DaskMSMTFL(client=client, mode="data").fit(chunked, y, task=task)
-        with pytest.raises(ValueError, match=r"15 of them have to fit into a worker's memory.*fewer features or folds"):
-            DaskMSMTFLCV(client=client, cv=3).fit(da.concatenate([chunked] * 2, axis=1), y, task=task)
+        with pytest.raises(
+            ValueError, match=r"15 of them have to fit into a worker's memory.*fewer folds or mode='data'"
+        ):
+            DaskMSMTFLCV(client=client, cv=3, mode="moments").fit(da.concatenate([chunked] * 2, axis=1), y, task=task)
     assert model.mode_ == "moments"
     assert_same(model, MSMTFL().fit(X, y, task=task), columns=False)
 
@@ -413,57 +413,193 @@ def test_where_the_stages_start_is_told_to_the_workers(client, mode):
 # ------------------------------------------------------------------ cross-validation
 
 
-def folds_of(frame, count, seed):
-    """The statistics of the folds, dealt out as the estimator does."""
-    seed = int(check_random_state(seed).randint(2**31 - 1))
-    parts = [part.compute() for part in frame.to_delayed()]
-    layout = on_dask._layout(parts[0], "score", None, None, "school")
-    each = [
-        on_dask._statistics(i, layout, part, "score", None, None, "school", count, seed) for i, part in enumerate(parts)
-    ]
-    return on_dask._sum(each)
+def local_search(table, weighted=False, **parameters):
+    X = table.drop(columns=["score", "weight"])
+    weight = table["weight"] if weighted else None
+    return MSMTFLCV(task_column="school", **parameters).fit(X, table["score"], sample_weight=weight)
 
 
-def test_cross_validation_equals_the_local_one_and_folds_are_solved_on_workers(client, table, places):
-    frame = dd.from_pandas(table.drop(columns="weight"), npartitions=3)
-    parameters = {"lams": 8, "cv": 3, "random_state": 5, "task_column": "school", "standardize": True}
-    model = DaskMSMTFLCV(client=client, **parameters).fit(frame, "score")
-    local = MSMTFLCV(**parameters).fit_moments(folds_of(frame, 3, 5))
-    by_category = DaskMSMTFLCV(client=client, **parameters).fit(
-        frame.astype({"school": pd.CategoricalDtype(["west", "south", "north"])}), "score"
+def assert_same_search(model, local):
+    """The same folds, the same errors (1e-8), the same choice (1e-10)."""
+    assert set(model.cv_results_) == set(local.cv_results_)
+    for name, column in local.cv_results_.items():
+        if name == "rank_test_score":  # of equal scores rounding decides
+            continue
+        mine, other = (np.stack(list(values)).astype(float) for values in (model.cv_results_[name], column))
+        np.testing.assert_allclose(mine, other, rtol=1e-8, atol=1e-8, err_msg=name)
+    assert (model.best_point_, model.best_index_, model.n_splits_) == (
+        local.best_point_,
+        local.best_index_,
+        local.n_splits_,
     )
-    assert by_category.tasks_.tolist() == ["west", "south", "north"]
-    np.testing.assert_allclose(by_category.coef_[::-1], local.coef_, atol=1e-10)
-    np.testing.assert_allclose(
-        by_category.cv_results_["mean_test_score"], local.cv_results_["mean_test_score"], rtol=1e-10
-    )
-    assert len(places.workers["_errors"]) == 2 * 3
+    for name in ("coef_", "intercept_", "lam_", "theta_", "lams_", "thetas_", "lam_max_", "best_score_", "objective_"):
+        np.testing.assert_allclose(getattr(model, name), getattr(local, name), rtol=1e-10, atol=1e-10, err_msg=name)
+    np.testing.assert_array_equal(model.tasks_, local.tasks_)
+    assert_same_surface(model.surface_, local.surface_)
+
+
+def assert_same_surface(surface, local):
+    assert type(surface) is type(local)
+    for name in ("lams", "thetas", "lam_max", "objective", "dual_gap"):
+        np.testing.assert_allclose(getattr(surface, name), getattr(local, name), rtol=1e-10, atol=1e-10, err_msg=name)
+    for name in ("n_stages", "n_rows", "n_entries", "stopping_reason", "converged", "unique", "tasks", "features"):
+        np.testing.assert_array_equal(getattr(surface, name), getattr(local, name), err_msg=name)
+    for k, l in np.ndindex(local.thetas.shape):
+        np.testing.assert_allclose(surface.coef(k, l), local.coef(k, l), atol=1e-10)
+        np.testing.assert_allclose(surface.intercept(k, l), local.intercept(k, l), atol=1e-8)
+        np.testing.assert_array_equal(surface.free_rows(k, l), local.free_rows(k, l))
+
+
+SEARCHES = {
+    "defaults": {},
+    "standardised, another seed": {"standardize": True, "random_state": 5, "selection": "1se"},
+    "no intercept": {"fit_intercept": False, "scoring": "neg_mse"},
+    "folds in turn": {"cv": TaskKFold(4, shuffle=False)},
+    "factors": {"penalty_factors": [1.0, 0.5, np.inf, 1.0, 2.0, 1.0, 1.0, 3.0]},
+    "positive": {"positive": True, "thetas": [0.1, 0.5, 2.0]},
+    "one theta": {"theta_ratios": [4.0], "max_stages": 2},
+    "a criterion": {"selection": "bic"},
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("setting", SEARCHES)
+def test_cross_validation_equals_the_local_one(client, table, mode, setting):
+    parameters = {"lams": 8, "cv": 3, **SEARCHES[setting]}
+    frame = dd.from_pandas(table, npartitions=3)
+    model = DaskMSMTFLCV(client=client, mode=mode, task_column="school", **parameters)
+    model.fit(frame, "score", sample_weight="weight")
+    assert model.mode_ == mode
+    assert_same_search(model, local_search(table, weighted=True, **parameters))
     assert type(model.to_local()) is MSMTFLCV
-    assert (model.lam_, model.theta_, model.best_index_) == (local.lam_, local.theta_, local.best_index_)
-    for name in ("mean_test_score", "split2_test_score", "n_rows"):
-        np.testing.assert_allclose(model.cv_results_[name], local.cv_results_[name], rtol=1e-10)
-    np.testing.assert_allclose(model.coef_, local.coef_, atol=1e-10)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_folds_do_not_depend_on_the_partitions_and_categories_keep_their_order(client, table, mode):
+    table = table.astype({"school": pd.CategoricalDtype(["west", "nobody", "south", "north"])})
+    local = local_search(table, lams=6, cv=3)
+    whole = table.drop(columns="weight")
+    for ends in ([0, 0, 7, 180], [0, 60, 61, 100, 100, 180]):
+        parts = [dask.delayed(whole.iloc[low:high]) for low, high in pairwise(ends)]
+        frame = dd.from_delayed(parts, meta=whole.iloc[:0])
+        model = DaskMSMTFLCV(client=client, mode=mode, lams=6, cv=3, task_column="school").fit(frame, "score")
+        assert model.tasks_.tolist() == ["west", "south", "north"]
+        assert_same_search(model, local)
+    X = dd.from_pandas(whole.drop(columns="score"), npartitions=2)
+    np.testing.assert_allclose(model.predict(X).compute(), local.predict(whole.drop(columns="score")), rtol=1e-10)
+
+
+def test_wide_data_are_cross_validated_where_they_are(client, places):
+    """Few rows of many: points that would interpolate stop, minimisers may not be unique; messages stay small."""
+    X, y, task = wide_problem(rows=40)
+    parameters = {"lams": 10, "cv": 3, "theta_ratios": [1.0, 2.0, 8.0, np.inf]}
+    chunked = da.from_array(X, chunks=(30, 2000))
+    model = DaskMSMTFLCV(client=client, **parameters).fit(chunked, y, task=task)
+    local = MSMTFLCV(**parameters).fit(X, y, task=task)
+    assert model.mode_ == "data"
+    assert_same_search(model, local)
+    rounds = len(places.workers["solve_stages"]) / 2
+    assert 1 < rounds <= 12  # of two tasks: one message each, whatever the number of points and folds
+    refit = 8 * local.coef_.size * local.n_stages_
+    assert model.messages_["received"] - refit <= 0.1 * 8 * local.coef_.size * 4 * len(local.surface_.solved)
+    assert model.messages_["sent"] <= model.messages_["received"]
+
+
+def test_sparse_data_are_cross_validated_where_they_are(client):
+    rng = np.random.default_rng(1)
+    X = csr_array(rng.standard_normal((120, 30)) * (rng.random((120, 30)) < 0.3))
+    y, task = X @ np.r_[2.0, -1.0, 1.0, np.zeros(27)] + 0.1 * rng.standard_normal(120), np.tile([0, 1], 60)
+    futures = [
+        client.submit(lambda *piece: piece, X[some], y[some], task[some]) for some in np.split(np.arange(120), 3)
+    ]
+    model = DaskMSMTFLCV(client=client, mode="data", lams=8, cv=3).fit(futures)
+    assert_same_search(model, MSMTFLCV(lams=8, cv=3).fit(X, y, task=task))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("setting", ["defaults", "standardised, another seed", "no intercept", "factors", "positive"])
+def test_a_surface_equals_the_local_one_and_outlives_the_data(client, table, mode, setting):
+    names = ("standardize", "fit_intercept", "penalty_factors", "positive")
+    parameters = {name: value for name, value in SEARCHES[setting].items() if name in names}
+    frame = dd.from_pandas(table, npartitions=3)
+    model = DaskMSMTFL(client=client, mode=mode, task_column="school", **parameters)
+    surface = model.surface(frame, "score", sample_weight="weight", lams=10, theta_ratios=[1, 4, 16, np.inf])
     X = table.drop(columns=["score", "weight"])
-    np.testing.assert_allclose(model.predict(frame.drop(columns="score")).compute(), model.to_local().predict(X))
+    local = MSMTFL(task_column="school", **parameters).surface(
+        X, table["score"], sample_weight=table["weight"], lams=10, theta_ratios=[1, 4, 16, np.inf]
+    )
+    assert model.mode_ == mode
+    assert local.n_stages.max() > 1
+    assert_same_surface(surface, local)
+    assert_same_surface(pickle.loads(pickle.dumps(surface)), local)
+    assert list(surface.to_frame().columns) == list(local.to_frame().columns)
 
 
-def test_an_information_criterion_needs_no_folds_on_workers(client, table, places):
+def test_stages_that_are_not_unique_follow_the_stage_before_them(client):
+    """Equal columns: of the same set of capped rows there are as many solutions as ways that lead to it."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((60, 6))
+    X = np.hstack([X, X[:, :3]])
+    y, task = X[:, 0] - X[:, 1] + 0.3 * rng.standard_normal(60), np.tile([0, 1], 30)
+    parameters = {"lams": 8, "thetas": np.geomspace(0.01, 3.0, 8)}
+    surface = DaskMSMTFL(client=client, mode="data").surface(
+        da.from_array(X, chunks=(20, 9)), y, task=task, **parameters
+    )
+    local = MSMTFL().surface(X, y, task=task, **parameters)
+    assert not local.unique.all()
+    assert_same_surface(surface, local)
+
+
+def test_one_column_of_y_per_task_is_cross_validated_from_statistics(client, table):
+    X, y, _ = arrays(table)
+    Y = np.stack([y, X[:, 4] + 0.1 * y], axis=1)
+    model = DaskMSMTFLCV(client=client, lams=6, cv=3).fit(
+        da.from_array(X, chunks=(60, 8)), da.from_array(Y, chunks=(60, 2))
+    )
+    assert model.mode_ == "moments"
+    local = MSMTFLCV(lams=6, cv=3).fit(X, Y)
+    np.testing.assert_allclose(model.surface_.coef(3, 2), local.surface_.coef(3, 2), atol=1e-10)
+    assert model.n_splits_ == 3
+
+
+def test_folds_of_statistics_are_solved_on_workers_and_a_criterion_needs_none(client, table, places):
     frame = dd.from_pandas(table.drop(columns="weight"), npartitions=3)
-    model = DaskMSMTFLCV(client=client, lams=8, selection="bic", task_column="school").fit(frame, "score")
-    X = table.drop(columns=["score", "weight"])
-    local = MSMTFLCV(lams=8, selection="bic", task_column="school").fit(X, table["score"])
-    assert not places.workers["_errors"]
-    np.testing.assert_allclose(model.coef_, local.coef_, atol=1e-10)
+    for selection, count in (("bic", 0), ("min", 3)):
+        DaskMSMTFLCV(client=client, lams=6, cv=3, selection=selection, task_column="school").fit(frame, "score")
+        assert len(places.workers["fold_errors"]) == count
 
 
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     ("parameters", "words"),
-    [({"mode": "data"}, "mode='moments'"), ({"cv": 1}, "at least 2"), ({"cv": [([0], [1])]}, "number of folds")],
+    [
+        ({"cv": 1}, "at least 2"),
+        ({"cv": [([0], [1])]}, "number of folds, or a TaskKFold"),
+        ({"cv": 40}, "task 'west' has 30 sample.*fewer than n_splits=40"),
+        ({"scoring": "r2"}, "on a cluster scoring must be one of 'neg_nmse'.*got 'r2'"),
+    ],
 )
-def test_cross_validation_says_what_it_cannot_do(client, table, parameters, words):
+def test_cross_validation_says_what_it_cannot_do(client, table, mode, parameters, words):
     frame = dd.from_pandas(table.drop(columns="weight"), npartitions=2)
     with pytest.raises(ValueError, match=words):
-        DaskMSMTFLCV(client=client, task_column="school", **parameters).fit(frame, "score")
+        DaskMSMTFLCV(client=client, mode=mode, task_column="school", **parameters).fit(frame, "score")
+
+
+def test_what_is_serialised_of_many_stages_is_sparse():
+    X, y, _ = wide_problem(d=5000)
+    layout = reading.Layout(np.array([f"x{j}" for j in range(5000)], dtype=object), None, "long", None)
+    rules = staying.Rules(True, False, False, None, 2, 1e9)
+    task = staying.TaskOnWorker([(X, y, None)], "a", layout, rules, np.arange(60) % 2)
+    empty = np.empty(0, dtype=np.int32)
+    lams = np.tile(np.geomspace(1.0, 0.2, 10), 3)
+    asked = staying.Asked(np.repeat([0, 1, 2], 10).astype(np.int16), lams, np.full(30, -1), empty, np.zeros(30, int))
+    found = staying.solve_stages(task, asked, [], 0)
+    header, frames = serialize(found)
+    up = len(pickle.dumps(header)) + sum(memoryview(frame).nbytes for frame in frames)
+    assert found.value.size > 100
+    assert found.nbytes <= up <= 1.5 * found.nbytes + 1000
+    assert up <= 12 * found.value.size + 30 * len(asked) + 2000
+    assert len(pickle.dumps(asked)) <= 30 * len(asked) + 1000
 
 
 # ------------------------------------------------------------------ workers and clients that go away
@@ -498,16 +634,16 @@ def slow_frame(table):
 
 
 def test_a_worker_killed_after_a_stage_changes_nothing(client, table, monkeypatch, places):
-    original = on_dask.RemoteStages.solve
+    original = remote.RemoteStages.solve
 
     def then_kill(self, *arguments):
         out = original(self, *arguments)
-        if self.received == out.coef.nbytes:  # stage 1
-            (address,) = client.who_has(self.tasks[:1])[self.tasks[0].key]
+        if self.crew.rounds == 1:
+            (address,) = client.who_has(self.crew.tasks[:1])[self.crew.tasks[0].key]
             kill(client, address)
         return out
 
-    monkeypatch.setattr(on_dask.RemoteStages, "solve", then_kill)
+    monkeypatch.setattr(remote.RemoteStages, "solve", then_kill)
     parameters = {"lam": 0.05, "theta": 0.4, "standardize": True}
     model = DaskMSMTFL(client=client, mode="data", task_column="school", **parameters).fit(slow_frame(table), "score")
     assert len(places.workers["TaskOnWorker"]) > 3  # one at least was put together again
@@ -517,14 +653,14 @@ def test_a_worker_killed_after_a_stage_changes_nothing(client, table, monkeypatc
 
 
 def test_a_worker_killed_while_statistics_are_added_up_changes_nothing(client, table, monkeypatch, places):
-    original = on_dask._OnCluster._moments
+    original = models._OnCluster._moments
 
     def then_kill(self, *arguments):
         out = original(self, *arguments)
         kill(client, busy_worker(client))
         return out
 
-    monkeypatch.setattr(on_dask._OnCluster, "_moments", then_kill)
+    monkeypatch.setattr(models._OnCluster, "_moments", then_kill)
     model = DaskMSMTFL(client=client, mode="moments", task_column="school").fit(slow_frame(table), "score")
     assert places.interrupted
     assert_same(model, local_fit(table))
@@ -532,19 +668,36 @@ def test_a_worker_killed_while_statistics_are_added_up_changes_nothing(client, t
 
 
 def test_a_worker_killed_while_folds_are_solved_changes_nothing(client, table, monkeypatch, places):
-    original = on_dask._RemoteSearch._grid
+    original = remote.FoldsElsewhere._grid
     frame = dd.from_pandas(table.drop(columns="weight"), npartitions=3)
-    parameters = {"lams": 40, "cv": 3, "task_column": "school"}
 
     def then_kill(self, problem):
         out = original(self, problem)
         kill(client, busy_worker(client))
         return out
 
-    monkeypatch.setattr(on_dask._RemoteSearch, "_grid", then_kill)
-    model = DaskMSMTFLCV(client=client, **parameters).fit(frame, "score")
-    local = MSMTFLCV(**parameters).fit_moments(folds_of(frame, 3, 0))
-    np.testing.assert_allclose(model.cv_results_["mean_test_score"], local.cv_results_["mean_test_score"], rtol=1e-10)
+    monkeypatch.setattr(remote.FoldsElsewhere, "_grid", then_kill)
+    model = DaskMSMTFLCV(client=client, lams=40, cv=3, task_column="school").fit(frame, "score")
+    assert_same_search(model, local_search(table, lams=40, cv=3))
+    client.wait_for_workers(2, timeout=60)
+
+
+def test_a_worker_killed_between_levels_of_cross_validation_changes_nothing(client, table, monkeypatch, places):
+    original = remote.RemoteSurface._solve
+
+    def then_kill(self, waiting):
+        original(self, waiting)
+        if self.crew.rounds == 2:  # what the first two levels have found on that worker is lost as well
+            (address,) = client.who_has(self.crew.tasks[:1])[self.crew.tasks[0].key]
+            kill(client, address)
+
+    monkeypatch.setattr(remote.RemoteSurface, "_solve", then_kill)
+    model = DaskMSMTFLCV(client=client, mode="data", lams=10, cv=3, task_column="school").fit(
+        slow_frame(table), "score"
+    )
+    assert model.messages_["rounds"] > 4
+    assert len(places.workers["TaskOnWorker"]) > 3  # one at least was put together again
+    assert_same_search(model, local_search(table, lams=10, cv=3))
     client.wait_for_workers(2, timeout=60)
 
 
@@ -587,14 +740,14 @@ def test_a_client_that_goes_away_gives_a_clear_error(what):
 def test_a_client_closed_between_stages_or_before_gives_a_clear_error(client, table, monkeypatch):
     frame = dd.from_pandas(table.drop(columns="weight"), npartitions=2)
     other = distributed.Client(client.cluster, set_as_default=False)
-    original = on_dask.RemoteStages.solve
+    original = remote.RemoteStages.solve
 
     def then_close(self, *arguments):
         out = original(self, *arguments)
         other.close()
         return out
 
-    monkeypatch.setattr(on_dask.RemoteStages, "solve", then_close)
+    monkeypatch.setattr(remote.RemoteStages, "solve", then_close)
     model = DaskMSMTFL(client=other, mode="data", task_column="school", lam=0.05, theta=0.4)
     for _ in range(2):  # the second time it is closed from the beginning
         error = within(20, lambda: model.fit(frame, "score"))
@@ -746,10 +899,10 @@ def test_plain_estimators_run_under_the_dask_backend_of_joblib(client, table):
 
 def test_moments_of_partitions_are_those_of_all_rows(client, table):
     X, y, task = arrays(table)
-    parts = on_dask.partitions(da.from_array(X, chunks=(50, 3)), y, task, None)
+    parts = cluster.partitions(da.from_array(X, chunks=(50, 3)), y, task, None)
     model = DaskMSMTFL(client=client)
     future, layout = model._layout(client, parts)
-    (added,) = model._moments(client, parts, future, layout.d, 1, 0).result()
+    (added,) = model._moments(client, parts, future, layout.d, [None] * len(parts)).result()
     whole = Moments().update(X, y, task=task)
     for label in whole.tasks.tolist():
         np.testing.assert_allclose(added[label].xx, whole[label].xx, rtol=1e-10, atol=1e-10)

@@ -954,8 +954,45 @@ def test_folds_that_cannot_be_used():
         with pytest.raises(ValueError, match="from statistics scoring must be one of neg_nmse, neg_amse, neg_mse"):
             MSMTFLCV(scoring=scoring).fit_moments(good)
     one = Moments.from_batches([(X[:4], y[:4], ["a", "a", "a", "b"])], folds=3)
-    with pytest.raises(ValueError, match="'b' have all their rows in fold"):
+    with (
+        pytest.warns(UserWarning, match="single row"),
+        pytest.raises(ValueError, match="'b' have all their rows in fold"),
+    ):
         MSMTFLCV().fit_moments(one)
+
+
+def test_a_task_with_a_single_row_is_warned_of_as_from_rows():
+    X, y = make_data()
+    labels = np.array(["a"] * 30 + ["b"])
+    for fit in (
+        lambda: MSMTFL().fit(X[:31], y[:31], task=labels),
+        lambda: MSMTFL().fit_moments(Moments().update(X[:31], y[:31], task=labels)),
+    ):
+        with pytest.warns(UserWarning, match=r"1 task\(s\) have a single row \('b'\)"):
+            fit()
+
+
+@pytest.mark.parametrize("kind", ["update", "add", "file", "folds"])
+def test_categories_keep_their_order_as_in_a_fit_to_rows(kind, tmp_path):
+    X, y = make_data()
+    labels = pd.Series(pd.Categorical(TASK, categories=["west", "nobody", *sorted({*TASK} - {"west"}, reverse=True)]))
+    half = N // 2
+    rows = MSMTFL().fit(X, y, task=labels)
+    parts = [
+        (X[:half], y[:half], labels[:half]),
+        (X[half:], y[half:], labels[half:].astype(str)),
+    ]  # order is remembered
+    moments = Moments.from_batches(parts)
+    if kind == "add":
+        moments = Moments() + Moments().update(*parts[0][:2], task=parts[0][2]) + Moments.from_batches(parts[1:])
+    elif kind == "file":
+        moments.save(tmp_path / "m.npz")
+        moments = Moments.load(tmp_path / "m.npz")
+    elif kind == "folds":
+        moments = Moments.from_batches(parts, folds=2)
+    model = MSMTFL().fit_moments(moments)
+    assert model.tasks_.tolist() == rows.tasks_.tolist()
+    np.testing.assert_allclose(model.coef_, rows.coef_, atol=1e-10)
 
 
 def test_models_without_folds_take_the_sum_of_them():
