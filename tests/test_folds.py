@@ -137,3 +137,16 @@ def test_metadata_routing_carries_groups():
         )
     for train, test in zip(result["indices"]["train"], result["indices"]["test"], strict=True):
         assert not set(group[train]) & set(group[test])
+
+
+@pytest.mark.parametrize("labels", [["b", "a", "c"], [3, 11, 5]])
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_folds_within_tasks_depend_only_on_their_numbers_of_rows(labels, shuffle):
+    counts = np.array([7, 12, 5])
+    task = np.random.default_rng(0).permutation(np.repeat(labels, counts))
+    cv = TaskKFold(4, task=task, shuffle=shuffle, random_state=3 if shuffle else None)
+    fold = np.empty(len(task), dtype=int)
+    for f, (_, test) in enumerate(cv.split(task)):
+        fold[test] = f
+    for label, mine in zip(labels, cv.deal_tasks(np.array(labels), counts), strict=True):
+        np.testing.assert_array_equal(fold[task == label], mine)

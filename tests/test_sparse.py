@@ -22,6 +22,7 @@ from msmtfl import (
     bootstrap_intervals,
     regularization_surface,
     stability_selection,
+    stack_tasks,
 )
 from msmtfl.designs import DenseRows, RowTask
 from msmtfl.sparse_rows import SparseRows
@@ -464,3 +465,17 @@ def test_statistics_of_sparse_batches():
         mine, dense = MSMTFL().fit_moments(moments), MSMTFL().fit(X, y, task=TASK, sample_weight=weight)
         np.testing.assert_allclose(mine.coef_, dense.coef_, rtol=0, atol=1e-12)
         np.testing.assert_allclose(mine.intercept_, dense.intercept_, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csc_matrix, sparse.coo_array])
+def test_lists_of_sparse_tasks_are_stacked(kind):
+    rng = np.random.default_rng(0)
+    Xs = [rng.standard_normal((n, 5)) * (rng.random((n, 5)) < 0.5) for n in (30, 20)]
+    ys = [X[:, 0] + 0.1 * rng.standard_normal(len(X)) for X in Xs]
+    X, y, task = stack_tasks([kind(Xs[0]), Xs[1]], ys, labels=["a", "b"])  # one of them may be dense
+    assert sparse.issparse(X)
+    dense, _, _ = stack_tasks(Xs, ys)
+    np.testing.assert_array_equal(X.toarray(), dense)
+    np.testing.assert_allclose(MSMTFL().fit(X, y, task=task).coef_, MSMTFL().fit(dense, y, task=task).coef_, atol=1e-10)
+    with pytest.raises(ValueError, match=r"task 1 has 4 features, task 0 has 5"):
+        stack_tasks([kind(Xs[0]), kind(Xs[1][:, :4])], ys)

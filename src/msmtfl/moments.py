@@ -330,7 +330,8 @@ class Moments:
         target, task, weight, group : names of columns; rows of one group go to the same fold
         features : names; by default all columns that have no other role
         folds, random_state : as for :meth:`from_batches`
-        batch_rows : rows of a batch; two are in memory at a time, the next one being read on another thread
+        batch_rows : rows of a batch; two are in memory at a time, the next one being read on another thread. Every batch
+            costs some time per task in it: take larger ones if there are thousands of tasks
         verbose : show a progress bar
 
         Returns
@@ -495,6 +496,8 @@ def add_rows(
 
 
 def _check_finite(sums: TaskMoments, rows: Rows, features: np.ndarray) -> None:
+    if np.isfinite(sums.xx.trace() + sums.yy):
+        return
     bad = np.flatnonzero(~np.isfinite(np.append(sums.xx.diagonal(), sums.yy)))
     if bad.size:
         of_y = bad[0] == len(features)

@@ -1,0 +1,58 @@
+"""Many small tasks in a stream: rows per second against the number of tasks and the rows of a batch.
+
+    python benchmarks/small_tasks.py
+
+400,000 rows x 20 features (float32) in a temporary file, `Moments.from_parquet`, one BLAS thread, the best of 3. What a task
+costs in every batch that holds it is the difference to one task, by task and batch.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from msmtfl import Moments
+
+ROWS, FEATURES, REPEATS = 400_000, 20, 3
+TASKS, BATCHES = (1, 100, 1000, 5000), (2**15, 2**17, 2**19)
+
+
+def seconds(file: Path, batch_rows: int) -> float:
+    best = np.inf
+    for _ in range(REPEATS):
+        began = time.perf_counter()
+        Moments.from_parquet(file, "y", "task", batch_rows=batch_rows)
+        best = min(best, time.perf_counter() - began)
+    return float(best)
+
+
+def main() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((ROWS, FEATURES), dtype=np.float32)
+    alone = {}
+    print("tasks  rows of a batch  million rows/s  ms per task and batch")
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "rows.parquet"
+        for m in TASKS:
+            columns = {f"x{j}": X[:, j] for j in range(FEATURES)}
+            pq.write_table(
+                pa.table({**columns, "y": X[:, 0], "task": rng.integers(m, size=ROWS, dtype=np.int32)}), file
+            )
+            for rows in BATCHES:
+                took = seconds(file, rows)
+                base = alone.setdefault(rows, took)
+                each = 1e3 * max(took - base, 0.0) / (m * -(-ROWS // rows))
+                print(f"{m:5}  {rows:15}  {1e-6 * ROWS / took:14.2f}  {each:21.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
