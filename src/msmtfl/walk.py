@@ -21,6 +21,7 @@ from .designs import Floats, Ints
 from .grids import Grid, read_grid
 from .lasso import DOUBT, OVERRUN, SLID, WEAK, Lassos, suspicions, task_caches
 from .monitor import Progress, one_blas_thread
+from .penalties import bent, slopes_of
 from .problem import Problem, pose
 from .stages import CROWDED, UNFINISHED, algorithm_1
 from .surface import Solved, Surface
@@ -47,6 +48,9 @@ def regularization_surface(
     max_stages: int = 10,
     tol: float = 1e-8,
     lam_min_ratio: float | None = None,
+    entry_shares: Any = (0.0,),
+    entry_ratios: Any = None,
+    penalty: Any = "capped",
     n_jobs: int | None = None,
     memory_budget: float | None = None,
     verbose: bool = False,
@@ -66,6 +70,10 @@ def regularization_surface(
     fit_intercept, standardize, positive, penalty_factors, max_stages : as for :class:`MSMTFL`
     tol : the relative duality gap that the stages of a `converged` point stay below
     lam_min_ratio : by default 1e-3, or 1e-4 if every task has more samples than features
+    entry_shares : shares s of lam that go to a penalty of its own on every entry: lam_entry = s lam, and (1 - s) lam for the
+        rows; by default 0, the paper's model. Columns of the surface are all combinations of share, theta and entry ratio
+    entry_ratios : theta_entry in units of m lam / rho_bar; by default 1, 2, 4
+    penalty : as for :class:`MSMTFL`
     n_jobs : threads; the result is the same to rounding
     memory_budget : bytes for Gram matrices, by default 1 GiB
     verbose : show a progress bar
@@ -110,7 +118,7 @@ def regularization_surface(
             penalty_factors=penalty_factors,
             n_jobs=n_jobs,
         )
-        grid = read_grid(problem, lams, theta_ratios, thetas, lam_min_ratio)
+        grid = read_grid(problem, lams, theta_ratios, thetas, lam_min_ratio, entry_shares, entry_ratios, penalty)
         with Progress(len(grid.lams), "lams", verbose) as progress:
             surface = solve_surface(
                 problem,
@@ -255,12 +263,12 @@ class _Walk:
         self.problem, self.grid, self.firsts, self.lassos = problem, grid, firsts, lassos
         self.max_stages, self.max_iter = max_stages, max_iter
         factors = problem.factors.T  # (m, d)
-        self.freed = np.where(np.isinf(factors), np.inf, 0.0)  # in place of them where a row is capped
         self.of_norm = np.ravel(np.where(np.isinf(factors), 0.0, factors))
-        self.countable = np.asarray(((factors > 0) & np.isfinite(factors)).any(axis=0))
-        self.usable = np.array([design.squares > 0 for design in problem.designs]) & np.isfinite(factors)
-        self.always = (self.usable & (factors == 0)).sum(axis=1)  # cells that are never penalised
-        self.usable &= factors > 0
+        self.counts = np.ravel((factors > 0) & np.isfinite(factors))  # cells that can be eased
+        self.every = None if self.counts.all() else self.counts
+        usable = np.array([design.squares > 0 for design in problem.designs])
+        self.always = (usable & (factors == 0)).sum(axis=1)  # cells that are never penalised
+        self.usable = usable.ravel()
         self.orders = np.array([design.order for design in problem.designs])
         self.back = False
         self.solved: list[Solved] = []
@@ -271,40 +279,72 @@ class _Walk:
         self.k, self.A = k, float(self.grid.lams[k]) * self.problem.stage_weights
         self.W = {NONE: np.zeros((self.problem.m, self.problem.d))}  # solutions at this lam, by their place in `solved`
         self.norms: dict[int, np.ndarray] = {NONE: np.zeros(self.problem.d)}  # their row norms
-        self.known: dict[tuple[bytes, int], int] = {}  # place of (capped rows, the stage before if it matters)
-        thetas = self.grid.thetas[k]
-        falling = np.argsort(-thetas, kind="stable")
-        for l in falling[::-1] if self.back else falling:
-            self.points[k, int(l)] = self._run(float(thetas[l]))
+        self.known: dict[tuple[bytes, int], int] = {}  # place of (what is eased, the stage before if it matters)
+        tour = self.grid.tour(k)
+        for l in reversed(tour) if self.back else tour:
+            self.points[k, l] = self._run(k, l)
         self.back = not self.back
 
-    def _run(self, theta: float) -> tuple[tuple[int, ...], str]:
+    def _run(self, k: int, l: int) -> tuple[tuple[int, ...], str]:
         """One point: the places in `solved` of its stages, and why they ended."""
         chain: list[int] = []
+        share = float(self.grid.shares[l])
 
-        def solve(capped: np.ndarray, before: int) -> tuple[int, str]:
-            if chain and self._crowded(capped):
+        def solve(pattern: np.ndarray, before: int) -> tuple[int, str]:
+            eased, left = self._ease(pattern, share)
+            if chain and self._crowded(eased[left == 0.0]):
                 return before, CROWDED
-            chain.append(self._stage(capped, before))
+            chain.append(self._stage(eased, left, before))
             return chain[-1], "" if self.solved[chain[-1]].finished else UNFINISHED
 
-        reason = algorithm_1(lambda place: self.norms[place] >= theta, solve, NONE, self.max_stages)
+        reason = algorithm_1(lambda place: self._pattern(place, k, l), solve, NONE, self.max_stages)
         return tuple(chain), reason
 
-    def _crowded(self, capped: np.ndarray) -> bool:
+    def _pattern(self, place: int, k: int, l: int) -> np.ndarray:
+        """What point (k, l) makes of a solution; see `ConcaveRows.pattern`."""
+        grid, share = self.grid, self.grid.shares[l]
+        rows = np.empty((2, 0))
+        if share < 1.0:
+            rows = bent(slopes_of(grid.concave, self.norms[place], float(grid.thetas[k, l])))
+        if share == 0.0 or place == NONE:
+            return rows
+        of = self.solved[place]
+        sizes = self.of_norm[of.at] * np.abs(of.values)
+        entries = bent(slopes_of(grid.concave, sizes, float(grid.theta_entries[k, l])))
+        entries[0] = of.at[entries[0].astype(np.intp)] + self.problem.d
+        return np.concatenate([rows, entries], axis=1)
+
+    def _ease(self, pattern: np.ndarray, share: float) -> tuple[Ints, Floats]:
+        """The cells whose weights a pattern lowers, as flat positions, and what is left of them, relative to lam."""
+        d, m = self.problem.d, self.problem.m
+        of_rows = pattern[0] < d
+        rows = pattern[0, of_rows].astype(np.intp)
+        cells = (d * np.arange(m)[:, None] + rows).ravel()
+        left = np.tile(pattern[1, of_rows], m)
+        if share > 0.0:
+            entries, at = np.ones(m * d), pattern[0, ~of_rows].astype(np.intp) - d
+            entries[at] = pattern[1, ~of_rows]
+            slopes = np.ones(d)
+            slopes[rows] = pattern[1, of_rows]
+            cells = np.union1d(cells, at)
+            left = (1.0 - share) * slopes[cells % d] + share * entries[cells]
+        if self.every is None:
+            return cells, left
+        return cells[self.every[cells]], left[self.every[cells]]
+
+    def _crowded(self, free: Ints) -> bool:
         """Whether in most tasks more features would be un-penalised than there are independent samples."""
         if self.problem.positive:  # the constraint can make such a stage unique
             return False
-        free = self.always + self.usable[:, capped].sum(axis=1)
-        return bool(np.count_nonzero(free > self.orders) > 0.5 * len(free))
+        of_task = np.bincount(free[self.usable[free]] // self.problem.d, minlength=self.problem.m)
+        return bool(np.count_nonzero(self.always + of_task > self.orders) > 0.5 * self.problem.m)
 
-    def _stage(self, capped: np.ndarray, before: int) -> int:
-        """The place in `solved` of the stage with these rows capped."""
-        key = capped.tobytes()
+    def _stage(self, eased: Ints, left: Floats, before: int) -> int:
+        """The place in `solved` of the stage with these weights."""
+        key = eased.tobytes() + left.tobytes()
         for known in ((key, NONE), (key, before)):
             if known in self.known:
                 return self.known[known]
-        rows = np.flatnonzero(capped)
         if before == NONE:
             first = self.firsts[self.k]
             at, values = np.concatenate([part.at for part in first]), np.concatenate([part.values for part in first])
@@ -313,14 +353,14 @@ class _Walk:
             status = np.concatenate([part.status for part in first])
         else:
             A = self.A.copy()
-            A[:, rows] = self.freed[:, rows]
+            A.ravel()[eased] *= left
             W, _ = self.lassos.solve(A, reference=self.W[before], max_iter=self.max_iter)
             status = self.lassos.status
             at = np.flatnonzero(W)
             values = W.ravel()[at]
         place = len(self.solved)
         finished, unclear = not (status & OVERRUN).any(), np.flatnonzero(status & (SLID | WEAK))
-        self.solved.append(Solved(self.k, rows[self.countable[rows]], at, values, finished, unclear))
+        self.solved.append(Solved(self.k, at, values, finished, unclear, eased, left))
         self.W[place] = W
         self.norms[place] = np.bincount(at % self.problem.d, self.of_norm[at] * np.abs(values), self.problem.d)
         self.known[key, before if (status & SLID).any() else NONE] = place
@@ -337,6 +377,9 @@ def _gather(problem: Problem, grid: Grid, walks: Sequence[_Walk], tol: float) ->
     return Surface(
         lams=grid.lams,
         thetas=grid.thetas,
+        shares=grid.shares,
+        theta_entries=grid.theta_entries,
+        concave=grid.concave,
         tasks=problem.data.labels,
         features=problem.data.features,
         tol=tol,
