@@ -25,7 +25,7 @@ import numpy as np
 from msmtfl import thresholds
 from msmtfl.designs import DenseRows, RowTask
 from msmtfl.lasso import Lassos
-from msmtfl.penalties import CappedRows
+from msmtfl.penalties import ConcaveRows
 from msmtfl.problem import lam_max
 
 DEFAULT_SHARE = 0.1  # of lam_max
@@ -228,11 +228,11 @@ class Fits:
         self.known: dict[tuple[bytes, ...], np.ndarray] = {}
         W, _ = self.lassos.solve(self.scale * (lam * self.factors).T)
         self.known[()] = W
-        return CappedRows(lam, np.inf, self.factors).row_norms(W.T)
+        return ConcaveRows(lam, np.inf, self.factors).row_norms(W.T)
 
     def run(self, theta: float) -> tuple[np.ndarray, int]:
         """W (m, d) after all stages, and the number of free rows."""
-        penalty = CappedRows(self.lam, theta, self.factors)
+        penalty = ConcaveRows(self.lam, theta, self.factors)
         chain: tuple[bytes, ...] = ()  # the capped rows of every stage so far: W depends on them, not on theta
         W = self.known[chain]
         free = np.zeros(self.d, dtype=bool)

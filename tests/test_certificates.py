@@ -13,7 +13,7 @@ from msmtfl import MSMTFL, LassoMTL, certificates, stack_tasks
 from msmtfl.certificates import Certificate, certify
 from msmtfl.designs import DenseRows, RowTask
 from msmtfl.lasso import Lassos
-from msmtfl.penalties import CappedRows
+from msmtfl.penalties import ConcaveRows
 from msmtfl.stages import LassoStages
 
 
@@ -137,7 +137,7 @@ def test_critical_point_only_after_the_last_stage():
     Xs, ys = oracles.random_tasks(4, m=4, n=30, d=20, active=8)
     X, y, task = stack_tasks(Xs, ys)
     model = MSMTFL(0.05 * oracles.lam_max(Xs, ys), 1.0, fit_intercept=False).fit(X, y, task=task)
-    penalty = CappedRows(model.lam_, model.theta_, np.ones((20, 4)))
+    penalty = ConcaveRows(model.lam_, model.theta_, np.ones((20, 4)))
     designs = [design_of(X_i, y_i) for X_i, y_i in zip(Xs, ys, strict=True)]
     stages = LassoStages(Lassos(designs))
     residuals = [

@@ -109,6 +109,8 @@ SETTINGS = {
     "factors": {"penalty_factors": [1.0, 0.5, np.inf, 1.0, 2.0, 1.0, 1.0, 3.0], "standardize": True, "theta": 0.5},
     "positive": {"positive": True, "lam": 0.02, "theta": 0.3},
     "one stage": {"max_stages": 1},
+    "entries too": {"lam": 0.05, "theta": 0.4, "lam_entry": 0.03, "theta_entry": 0.2},
+    "another shape": {"lam": 0.05, "theta": 0.4, "penalty": "mcp", "standardize": True},
     "all free": {"penalty_factors": [1.0] * 7 + [np.inf], "lam": 1e-4, "theta": 1e-9},
 }
 
@@ -258,11 +260,11 @@ def test_what_is_serialised_of_a_stage_is_d_numbers_per_task():
     X, y, _ = wide_problem(d=5000)
     layout = reading.Layout(np.array([f"x{j}" for j in range(5000)], dtype=object), None, "long", None)
     task = staying.TaskOnWorker([(X, y, None)], "a", layout, staying.Rules(True, False, False, None, 2, 1e9))
-    free = np.array([7], dtype=np.int32)
-    answer = staying.solve_stage(task, 0.5, free, None, 0)
+    weights = staying.Weights(0.5 / 60, np.array([7], dtype=np.int32), np.zeros(1))
+    answer = staying.solve_stage(task, weights, None, 0)
     header, frames = serialize(answer)
     up = len(pickle.dumps(header)) + sum(memoryview(frame).nbytes for frame in frames)
-    down = len(pickle.dumps((staying.solve_stage, 0.5, free, None, 0)))
+    down = len(pickle.dumps((staying.solve_stage, weights, None, 0)))
     assert answer.w[7] != 0.0
     assert 8 * 5000 <= up <= 1.1 * 8 * 5000
     assert down <= 5000 / 8 + 200
@@ -305,9 +307,9 @@ def test_a_task_can_be_moved_to_another_worker(client):
     rules = staying.Rules(True, True, False, None, 2, 1e9)
     here, there = client.scheduler_info()["workers"]
     task = client.submit(staying.TaskOnWorker, [(X, y, None)], "a", layout, rules, workers=[here])
-    free = np.empty(0, dtype=np.int32)
-    moved = client.submit(staying.solve_stage, task, 0.5, free, None, 0, workers=[there]).result(timeout=60)
-    stayed = staying.solve_stage(staying.TaskOnWorker([(X, y, None)], "a", layout, rules), 0.5, free, None, 0)
+    weights = staying.Weights(0.5 / 60, np.empty(0, dtype=np.int32), np.empty(0))
+    moved = client.submit(staying.solve_stage, task, weights, None, 0, workers=[there]).result(timeout=60)
+    stayed = staying.solve_stage(staying.TaskOnWorker([(X, y, None)], "a", layout, rules), weights, None, 0)
     np.testing.assert_allclose(moved.w, stayed.w, atol=1e-12)
     assert dask.sizeof.sizeof(staying.TaskOnWorker([(X, y, None)], "a", layout, rules)) >= X.nbytes
 
@@ -458,6 +460,8 @@ SEARCHES = {
     "factors": {"penalty_factors": [1.0, 0.5, np.inf, 1.0, 2.0, 1.0, 1.0, 3.0]},
     "positive": {"positive": True, "thetas": [0.1, 0.5, 2.0]},
     "one theta": {"theta_ratios": [4.0], "max_stages": 2},
+    "entries too": {"entry_shares": [0.0, 0.5, 1.0], "entry_ratios": [1.0, 4.0], "theta_ratios": [1.0, 8.0]},
+    "another shape": {"penalty": "mcp", "theta_ratios": [2.0, 8.0]},
     "a criterion": {"selection": "bic"},
 }
 
@@ -592,7 +596,9 @@ def test_what_is_serialised_of_many_stages_is_sparse():
     task = staying.TaskOnWorker([(X, y, None)], "a", layout, rules, np.arange(60) % 2)
     empty = np.empty(0, dtype=np.int32)
     lams = np.tile(np.geomspace(1.0, 0.2, 10), 3)
-    asked = staying.Asked(np.repeat([0, 1, 2], 10).astype(np.int16), lams, np.full(30, -1), empty, np.zeros(30, int))
+    asked = staying.Asked(
+        np.repeat([0, 1, 2], 10).astype(np.int16), lams, np.full(30, -1), empty, np.empty(0), np.zeros(30, int)
+    )
     found = staying.solve_stages(task, asked, [], 0)
     header, frames = serialize(found)
     up = len(pickle.dumps(header)) + sum(memoryview(frame).nbytes for frame in frames)

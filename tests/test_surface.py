@@ -13,7 +13,7 @@ import pytest
 
 from msmtfl import MSMTFL, LassoMTL, regularization_surface, stack_tasks
 from msmtfl.gram import Gram
-from msmtfl.grids import SMALL_SHARE, SMALLER_SHARE, Grid, default_ratios
+from msmtfl.grids import SMALL_SHARE, SMALLER_SHARE, default_ratios, read_grid
 from msmtfl.lasso import Lassos
 from msmtfl.monitor import Progress
 from msmtfl.problem import pose
@@ -216,7 +216,7 @@ def test_a_small_budget_changes_nothing():
     assert_equal(surface, regularization_surface(X, y, task=task, memory_budget=1, **grid))
     problem = pose(read_training(X, y, task=task), fit_intercept=True, standardize=False, positive=False)
     grams = [Gram(design, whole=False, may_form=False, most_rows=25) for design in problem.designs]
-    assert_equal(surface, solve_surface(problem, Grid(surface.lams, surface.thetas), grams=grams))
+    assert_equal(surface, solve_surface(problem, read_grid(problem, surface.lams, thetas=surface.thetas), grams=grams))
     assert all(gram.version > 0 for gram in grams)  # rows were given up and fetched again
 
 
@@ -228,7 +228,7 @@ def test_every_capped_set_is_solved_once(monkeypatch):
     thetas = np.geomspace(0.05, 5.0, 8)
     surface = regularization_surface(X, y, task=task, lams=6, thetas=thetas)
     assert len(calls) == len(surface.solved) < surface.n_stages.sum()
-    assert len({(solved.k, solved.capped.tobytes()) for solved in surface.solved}) == len(surface.solved)
+    assert len({(solved.k, solved.eased.tobytes()) for solved in surface.solved}) == len(surface.solved)
     regularization_surface(X, y, task=task, lams=6, thetas=np.tile(thetas, 3))
     assert len(calls) == 2 * len(surface.solved)
 

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 
-def check_positive(name: str, value: Any, allow_inf: bool = False) -> None:
+def check_positive(name: str, value: Any, allow_inf: bool = False, allow_zero: bool = False) -> None:
     if not isinstance(value, Real) or isinstance(value, bool):
         raise TypeError(f"{name} must be a number, got {value!r}.")
     value = float(value)
-    if not value > 0 or (np.isinf(value) and not allow_inf):
-        raise ValueError(f"{name} must be > 0{'' if allow_inf else ' and finite'}, got {value!r}.")
+    if not (value > 0 or (allow_zero and value == 0)) or (np.isinf(value) and not allow_inf):
+        bound = ">= 0" if allow_zero else "> 0"
+        raise ValueError(f"{name} must be {bound}{'' if allow_inf else ' and finite'}, got {value!r}.")
 
 
 def check_count(name: str, value: Any) -> None:

@@ -12,7 +12,7 @@ from .gram import Gram
 from .growing import Batchwise
 from .model_selection import GridSearch
 from .monitor import Monitor, Progress, one_blas_thread, with_callbacks
-from .penalties import CappedGroups, Dirty, Penalty
+from .penalties import ConcaveGroups, Dirty, Penalty
 from .problem import Problem, default_lam
 from .row_surface import (
     DirtyGrid,
@@ -144,9 +144,9 @@ class L12MTL(_Coupled):
     def _most(self) -> int:
         return 1 if np.isinf(self.theta) else self.max_stages
 
-    def _penalty(self, problem: Problem) -> tuple[CappedGroups, float]:
+    def _penalty(self, problem: Problem) -> tuple[ConcaveGroups, float]:
         lam_max = group_lam_max(problem)
-        return CappedGroups(default_lam(self.lam, lam_max), float(self.theta), problem.factors), lam_max
+        return ConcaveGroups(default_lam(self.lam, lam_max), float(self.theta), problem.factors), lam_max
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> L12MTL:
@@ -263,7 +263,7 @@ def coupled_coef(model: Any, part: Problem) -> Floats:
     rows = CoupledRows(part.designs, part.factors, units=part.units)
     if hasattr(model, "lam_b_"):
         return rows.solve(Dirty(model.lam_s_, model.lam_b_, part.factors).norm)[0]
-    penalty = CappedGroups(model.lam_, getattr(model, "theta_", np.inf), part.factors)
+    penalty = ConcaveGroups(model.lam_, getattr(model, "theta_", np.inf), part.factors)
 
     stages = [np.zeros((part.m, part.d))]
 

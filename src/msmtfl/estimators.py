@@ -12,8 +12,9 @@ from .designs import Floats
 from .growing import Batchwise, Welcoming
 from .lasso import Lassos
 from .monitor import Monitor, one_blas_thread, with_callbacks
-from .penalties import CappedRows
+from .penalties import ConcaveRows
 from .problem import Problem
+from .shapes import read_shape
 from .stages import LassoStages, run_stages
 from .surface import Surface
 from .tasks import TaskData
@@ -26,6 +27,7 @@ class MSMTFL(Batchwise, Welcoming):
     .. math::
         \min_W \sum_{i=1}^m \frac{1}{m n_i} \|X_i w_i - y_i\|^2
                + \lambda \sum_{j=1}^d \min(\|w^j\|_1, \theta)
+               \quad \Big[ + \lambda_e \sum_{ji} \min(|w_{ji}|, \theta_e) \Big]
 
     with one column :math:`w_i` of W per task and one row :math:`w^j` per feature. A feature that matters enough over all
     tasks (row norm at least theta) is no longer penalised, so its coefficients are not shrunk; the others are. Solved by
@@ -42,6 +44,14 @@ class MSMTFL(Batchwise, Welcoming):
         bolder. inf: the lasso. How they were chosen: :mod:`msmtfl.thresholds`.
     task_column : str or int, optional
         The column of X that says the task.
+    lam_entry : float, default=0
+        Strength of a second penalty, on every entry by itself: the bi-level model, sparse also within the rows that are
+        free. lam = 0 with lam_entry > 0 leaves it alone: separate models for the tasks. 0: the paper's model.
+    theta_entry : float, optional
+        Size from which an entry is free of it; by default 2 m (lam + lam_entry) / rho_bar, four times what the lasso takes
+        from an entry. inf: never.
+    penalty : {"capped", "mcp", "scad", "log", "lq"} or a shape, default="capped"
+        What takes the place of min(t, theta), for rows and entries: see :mod:`msmtfl.shapes`.
     max_stages : int, default=10
         1 is the lasso.
     fit_intercept : bool, default=True
@@ -74,7 +84,7 @@ class MSMTFL(Batchwise, Welcoming):
         In the data's units; (d,) and a float if fitted without tasks.
     tasks_, features_ : labels of the rows and names of the columns of `coef_`
     n_samples_, target_mean_, target_sd_ : (m,) rows of the tasks, and what their targets are like
-    lam_, theta_, lam_max_ : the values used
+    lam_, theta_, lam_entry_, theta_entry_, lam_max_ : the values used
     stages_ : list of stages with stage, coef, objective, free_rows, dual_gap, kkt, unique, n_iter, seconds
     certificate_ : what is proven; print it
     converged_, stopping_reason_, n_stages_, n_iter_, objective_, dual_gap_
@@ -107,6 +117,9 @@ class MSMTFL(Batchwise, Welcoming):
         lam=None,
         theta=None,
         *,
+        lam_entry=0.0,
+        theta_entry=None,
+        penalty="capped",
         task_column=None,
         max_stages=10,
         fit_intercept=True,
@@ -123,6 +136,9 @@ class MSMTFL(Batchwise, Welcoming):
     ):
         self.lam = lam
         self.theta = theta
+        self.lam_entry = lam_entry
+        self.theta_entry = theta_entry
+        self.penalty = penalty
         self.task_column = task_column
         self.max_stages = max_stages
         self.fit_intercept = fit_intercept
@@ -159,14 +175,18 @@ class MSMTFL(Batchwise, Welcoming):
             lam = problem.lam(self.lam)
             solver = self._solver(problem)
             options = {"tol": self.tol, "max_iter": self.max_iter or 0}
-            theta = self.theta
+            theta, lam_entry, theta_entry = self.theta, float(self.lam_entry), self.theta_entry
             if theta is None:
-                theta = thresholds.default_theta(lam, problem.m, problem.rho_bar)
+                theta = thresholds.default_theta(lam + lam_entry, problem.m, problem.rho_bar)
             elif isinstance(theta, str):
-                lasso = CappedRows(lam, np.inf, problem.factors)
+                lasso = ConcaveRows(lam + lam_entry, np.inf, problem.factors)
                 first = run_stages(lasso, solver, max_stages=1, **options).stages[0]
                 theta = thresholds.adaptive_theta(lasso.row_norms(first.coef.T))
-            penalty = CappedRows(lam, float(theta), problem.factors)
+            if theta_entry is None:
+                theta_entry = thresholds.default_theta_entry(lam + lam_entry, problem.m, problem.rho_bar)
+            penalty = ConcaveRows(
+                lam, float(theta), problem.factors, read_shape(self.penalty), lam_entry, float(theta_entry)
+            )
             solution = run_stages(
                 penalty,
                 solver,
@@ -177,6 +197,7 @@ class MSMTFL(Batchwise, Welcoming):
             )
         self._store(problem, solution, penalty, solver.grams)
         self.lam_, self.theta_, self.lam_max_ = penalty.lam, penalty.theta, problem.lam_max
+        self.lam_entry_, self.theta_entry_ = penalty.lam_entry, penalty.theta_entry
         self._warn(solution, problem)
         return self
 
@@ -191,9 +212,12 @@ class MSMTFL(Batchwise, Welcoming):
         theta_ratios: Any = None,
         thetas: Any = None,
         lam_min_ratio: float | None = None,
+        entry_shares: Any = (0.0,),
+        entry_ratios: Any = None,
         verbose: bool = False,
     ) -> Surface:
-        """:func:`regularization_surface` with this estimator's parameters; lam, theta and starting point are not used."""
+        """:func:`regularization_surface` with this estimator's parameters; lam, theta (those of entries too) and starting
+        point are not used."""
         return regularization_surface(
             X,
             y,
@@ -210,6 +234,9 @@ class MSMTFL(Batchwise, Welcoming):
             max_stages=self.max_stages,
             tol=self.tol,
             lam_min_ratio=lam_min_ratio,
+            entry_shares=entry_shares,
+            entry_ratios=entry_ratios,
+            penalty=self.penalty,
             n_jobs=self.n_jobs,
             verbose=verbose,
         )
@@ -221,8 +248,12 @@ class MSMTFL(Batchwise, Welcoming):
 
     def _check_params(self) -> None:
         self._check_common()
+        check_positive("lam_entry", self.lam_entry, allow_zero=True)
         if self.lam is not None:
-            check_positive("lam", self.lam)
+            check_positive("lam", self.lam, allow_zero=self.lam_entry > 0)
+        if self.theta_entry is not None:
+            check_positive("theta_entry", self.theta_entry, allow_inf=True)
+        read_shape(self.penalty)
         if isinstance(self.theta, str):
             if self.theta != "adaptive":
                 raise ValueError(f"theta must be a number, 'adaptive' or None, got {self.theta!r}.")
@@ -306,7 +337,7 @@ class LassoMTL(Batchwise, Welcoming):
             previous = self._previous(problem.data)
             if previous is not None:
                 lassos.warm(previous)
-            penalty = CappedRows(problem.lam(self.lam), np.inf, problem.factors)
+            penalty = ConcaveRows(problem.lam(self.lam), np.inf, problem.factors)
             solution = run_stages(
                 penalty,
                 LassoStages(lassos),

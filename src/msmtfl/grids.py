@@ -11,17 +11,26 @@ import numpy as np
 from . import thresholds
 from .designs import Floats
 from .problem import Problem
+from .shapes import CAPPED, Shape, read_shape
 
+ENTRY_RATIOS = (1.0, 2.0, 4.0)  # of theta_entry
 N_RATIOS = 6  # of the default theta ratios, besides inf
 SMALL_SHARE, SMALLER_SHARE = 1e-3, 1e-4  # of lam_max where the lams end: n < d, n >= d in every task
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The points of a surface: lams (K,) in any order, thetas (K, L), inf allowed."""
+    """The points of a surface: lams (K,) in any order, thetas (K, L), inf allowed.
+
+    Column l gives the share `shares[l]` of lam to the entries, which are capped at theta_entries (K, L); its rows have the
+    rest, lam (1 - shares[l]). Stage 1 is the same for all columns.
+    """
 
     lams: Floats
     thetas: Floats
+    shares: Floats
+    theta_entries: Floats
+    concave: Shape = CAPPED
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -32,13 +41,54 @@ class Grid:
         """How many steps of a progress bar a walk over it is."""
         return len(self.lams)
 
+    def tour(self, k: int) -> list[int]:
+        """The columns at lams[k] in an order in which neighbours are alike."""
+        return np.lexsort((-self.theta_entries[k], -self.thetas[k], self.shares)).tolist()
+
 
 def read_grid(
-    problem: Problem, lams: Any = 50, theta_ratios: Any = None, thetas: Any = None, lam_min_ratio: float | None = None
+    problem: Problem,
+    lams: Any = 50,
+    theta_ratios: Any = None,
+    thetas: Any = None,
+    lam_min_ratio: float | None = None,
+    entry_shares: Any = (0.0,),
+    entry_ratios: Any = None,
+    penalty: Any = "capped",
 ) -> Grid:
-    """The grid asked for; see `read_lams` and `read_thetas`."""
+    """The grid asked for; see `read_lams` and `read_thetas`. Every share of the entries comes with every theta for rows (if
+    it leaves them anything) and every ratio of theta_entry (if it is not 0)."""
     found = read_lams(problem, lams, lam_min_ratio)
-    return Grid(found, read_thetas(problem, found, theta_ratios, thetas))
+    of_rows = read_thetas(problem, found, theta_ratios, thetas)
+    shares = _shares(entry_shares)
+    ratios = ENTRY_RATIOS if entry_ratios is None else entry_ratios
+    of_entries = read_thetas(problem, found, ratios, name="entry_ratios")
+    never = np.full((len(found), 1), np.inf)
+    columns = []
+    for share in shares:
+        rows, entries = (of_rows if share < 1.0 else never), (of_entries if share > 0.0 else never)
+        columns += [(share, rows[:, a], entries[:, b]) for a in range(rows.shape[1]) for b in range(entries.shape[1])]
+    share, rows, entries = zip(*columns, strict=True)
+    return Grid(found, np.stack(rows, axis=1), np.array(share), np.stack(entries, axis=1), read_shape(penalty))
+
+
+def point_of(model: Any) -> Grid:
+    """The one point of a fitted model's setting."""
+    lam, entry = float(model.lam_), float(getattr(model, "lam_entry_", 0.0))
+    theta, theta_entry = (float(getattr(model, name, np.inf)) for name in ("theta_", "theta_entry_"))
+    share, shape = np.array([entry / (lam + entry)]), read_shape(getattr(model, "penalty", "capped"))
+    return Grid(np.array([lam + entry]), np.array([[theta]]), share, np.array([[theta_entry]]), shape)
+
+
+def _shares(entry_shares: Any) -> list[float]:
+    """Shares of lam that go to the entries, each once."""
+    values = np.atleast_1d(_numbers("entry_shares", entry_shares))
+    if values.ndim != 1 or values.size == 0:
+        raise ValueError(f"entry_shares must be one or more numbers from 0 to 1; got {entry_shares!r}.")
+    bad = np.flatnonzero(~((values >= 0) & (values <= 1)))
+    if bad.size:
+        raise ValueError(f"entry_shares must be between 0 and 1; entry_shares[{bad[0]}] is {values[bad[0]]}.")
+    return list(dict.fromkeys(values.tolist()))
 
 
 def read_lams(
@@ -73,7 +123,9 @@ def read_lams(
     return values
 
 
-def read_thetas(problem: Problem, lams: Floats, theta_ratios: Any = None, thetas: Any = None) -> Floats:
+def read_thetas(
+    problem: Problem, lams: Floats, theta_ratios: Any = None, thetas: Any = None, name: str = "theta_ratios"
+) -> Floats:
     """(n_lams, k) thetas: as given, (k,) or (n_lams, k), or as ratios (k,) of m lam / rho_bar."""
     if thetas is not None:
         if theta_ratios is not None:
@@ -87,9 +139,9 @@ def read_thetas(problem: Problem, lams: Floats, theta_ratios: Any = None, thetas
             f"thetas has shape {values.shape}; expected (k,) for the same thetas at every lam, or ({len(lams)}, k) for one "
             "row per lam."
         )
-    ratios = default_ratios(problem.m) if theta_ratios is None else _positive("theta_ratios", theta_ratios)
+    ratios = default_ratios(problem.m) if theta_ratios is None else _positive(name, theta_ratios)
     if ratios.ndim != 1:
-        raise ValueError(f"theta_ratios must be 1-D; it has shape {ratios.shape}.")
+        raise ValueError(f"{name} must be 1-D; it has shape {ratios.shape}.")
     units = np.array([thresholds.unit(lam, problem.m, problem.rho_bar) for lam in lams])
     return np.asarray(np.outer(units, ratios))
 

@@ -90,6 +90,11 @@ class Welcoming(Growing):
             raise ValueError(
                 "relax=True refits all tasks together with the choice of features: fit again with the new task."
             )
+        if getattr(self, "lam_entry_", 0.0) or getattr(self, "penalty", "capped") != "capped":
+            raise ValueError(
+                "add_task knows the weights of capped rows alone; lam_entry > 0 and other penalties weigh the entries of the "
+                "new task too. Fit again with the new task."
+            )
         if self._form == "single":
             raise ValueError(
                 "this model was fitted without task labels: it has no tasks to add one to. Fit with task=."

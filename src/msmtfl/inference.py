@@ -20,7 +20,7 @@ from .coupled import L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV, coupled_coef
 from .cross_validation import read_groups
 from .designs import Floats, Ints, RowTask
 from .gram import BUDGET
-from .grids import Grid
+from .grids import point_of
 from .lasso import Lassos, least_squares_on
 from .linear import MultiTaskLinear
 from .model_selection import GridSearch
@@ -166,8 +166,7 @@ def coef_on(model: Any, part: Problem, **options: Any) -> Floats:
         W = coupled_coef(model, part)
         options["tick"](1.0)
         return W
-    grid = Grid(np.array([model.lam_]), np.array([[getattr(model, "theta_", np.inf)]]))
-    return solve_surface(part, grid, max_stages=getattr(model, "max_stages", 1), **options).coef(0, 0)
+    return solve_surface(part, point_of(model), max_stages=getattr(model, "max_stages", 1), **options).coef(0, 0)
 
 
 def draw_halves(data: TaskData, groups: Any, n_pairs: int, random: np.random.RandomState) -> list[np.ndarray]:

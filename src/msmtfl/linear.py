@@ -130,11 +130,10 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
     _of_several = "the solution nearest the previous stage is returned"  # where coefficients are not unique
 
     def _warn(self, solution: Solution, problem: Problem) -> None:
-        last, data = solution.stages[-1], problem.data
+        data = problem.data
         if not solution.converged and solution.reason not in (ONE_STAGE, ASKED):
             warn_user(solution.reason + ".", ConvergenceWarning)
-        free = problem.factors == 0.0
-        free[last.free_rows] = True
+        free = solution.free
         crowded = [
             label
             for i, (label, design) in enumerate(zip(data.labels.tolist(), problem.designs, strict=True))

@@ -26,7 +26,7 @@ from .grids import Grid, read_grid
 from .growing import Growing, Welcoming
 from .lasso import Lassos, task_caches
 from .monitor import Progress, one_blas_thread, with_callbacks
-from .penalties import CappedRows, Penalty
+from .penalties import ConcaveRows, Penalty
 from .problem import Problem
 from .stages import REPEATS, LassoStages, Solution, run_stages
 from .surface import Solutions, Surface
@@ -166,10 +166,10 @@ class StageSearch(GridSearch, Welcoming):
         )
 
     def _columns(self, surface: Surface, problem: Problem) -> dict[str, np.ndarray]:
-        lam, theta = surface.parameters.values()
-        ratio = theta / unit(1.0, problem.m, problem.rho_bar) / lam
-        out = super()._columns(surface, problem)
-        return {"lam": lam, "theta": theta, "theta_ratio": ratio} | out | {"n_stages": surface.n_stages}
+        parameters, units = surface.parameters, unit(1.0, problem.m, problem.rho_bar) * surface.lams[:, None]
+        ratios = {f"{name}_ratio": parameters[name] / units for name in ("theta", "theta_entry") if name in parameters}
+        first = {name: parameters[name] for name in ("lam", "theta")} | {"theta_ratio": ratios["theta_ratio"]}
+        return first | ratios | super()._columns(surface, problem) | {"n_stages": surface.n_stages}
 
     def _solver(self, problem: Problem, near: Floats, grams: list[Gram]) -> Any:
         """What solves the stages of a point; its solution is about `near` (m, d)."""
@@ -179,10 +179,10 @@ class StageSearch(GridSearch, Welcoming):
 
     def _refit(
         self, problem: Problem, surface: Surface, k: int, l: int, grams: list[Gram]
-    ) -> tuple[Solution, CappedRows]:
+    ) -> tuple[Solution, ConcaveRows]:
         """The point of the surface once more, with as many stages, but with certificates."""
         solver = self._solver(problem, surface.coef(k, l), grams)
-        penalty = CappedRows(float(surface.lams[k]), float(surface.thetas[k, l]), problem.factors)
+        penalty = surface.penalty(k, l, problem.factors)
         repeats = surface.ended[k, l] == REPEATS
         most = self._stages() if repeats else int(surface.n_stages[k, l])
         solution = run_stages(penalty, solver, max_stages=most, tol=self.tol, max_iter=self.max_iter or 0)
@@ -273,6 +273,9 @@ class MSMTFLCV(StageSearch):
         theta_ratios=None,
         thetas=None,
         lam_min_ratio=None,
+        entry_shares=None,
+        entry_ratios=None,
+        penalty="capped",
         cv=5,
         scoring="neg_nmse",
         selection="min",
@@ -295,6 +298,9 @@ class MSMTFLCV(StageSearch):
         self.theta_ratios = theta_ratios
         self.thetas = thetas
         self.lam_min_ratio = lam_min_ratio
+        self.entry_shares = entry_shares
+        self.entry_ratios = entry_ratios
+        self.penalty = penalty
         self.cv = cv
         self.scoring = scoring
         self.selection = selection
@@ -314,7 +320,17 @@ class MSMTFLCV(StageSearch):
         self.verbose = verbose
 
     def _grid(self, problem: Problem) -> Grid:
-        return read_grid(problem, self.lams, self.theta_ratios, self.thetas, self.lam_min_ratio)
+        shares = (0.0,) if self.entry_shares is None else self.entry_shares
+        return read_grid(
+            problem,
+            self.lams,
+            self.theta_ratios,
+            self.thetas,
+            self.lam_min_ratio,
+            shares,
+            self.entry_ratios,
+            self.penalty,
+        )
 
     def _stages(self) -> int:
         return self.max_stages
@@ -334,7 +350,12 @@ class MSMTFLCV(StageSearch):
         self
         """
         fitted = self._fit(X, y, task, sample_weight, groups)
-        self.theta_ = float(self.thetas_[self.best_point_])
+        at = {name: float(values[self.best_point_]) for name, values in self.surface_.parameters.items()}
+        self.theta_, self.lam_entry_, self.theta_entry_ = (
+            at["theta"],
+            at.get("lam_entry", 0.0),
+            at.get("theta_entry", np.inf),
+        )
         self._warn(*fitted)
         return self
 

@@ -1,8 +1,8 @@
 """Concave penalties: the value, and the weights of the next stage. All that Algorithm 1 needs to know.
 
 A penalty is linearised at the current W: the stage that follows has a convex penalty, a weighted lasso or a norm of every
-row. What decides it is the penalty's pattern at W: for capped penalties the d bits that say which rows are capped. Two
-stages are the same exactly when their patterns are equal.
+row. What decides it is the penalty's pattern at W: the slopes there, as far as they are not 1. Of capped penalties these are
+all 0, so a pattern is a set of rows (and entries) that are free. Two stages are the same exactly when their patterns are.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from .designs import Floats, Ints
+from .shapes import CAPPED, Shape
 
 WHOLE = 1e-12  # lam_b / lam_s this close below a whole number counts as that number
 
 
 class Penalty(Protocol):
-    """A concave function of a norm of every row. W has shape (d, m)."""
+    """A concave function of a norm of every row, or of every entry. W has shape (d, m)."""
 
     def value(self, W: Floats) -> float:
         """The penalty at W."""
@@ -42,9 +43,24 @@ class Penalty(Protocol):
         """Whether one stage is all there is."""
 
 
+def slopes_of(shape: Shape, t: Floats, theta: float) -> Floats:
+    """The slopes at t; 1 for theta = inf, which stands for the lasso in every shape."""
+    return np.ones_like(t) if np.isinf(theta) else np.asarray(shape.slope(t, theta))
+
+
+def values_of(shape: Shape, t: Floats, theta: float) -> Floats:
+    return t if np.isinf(theta) else np.asarray(shape.value(t, theta))
+
+
+def bent(slopes: Floats, first: int = 0) -> Floats:
+    """(2, p): places (counted from `first`) and values of the slopes that are not 1."""
+    at = np.flatnonzero(slopes != 1.0)
+    return np.stack([at + float(first), slopes.ravel()[at]])
+
+
 @dataclass(frozen=True)
-class _Capped:
-    """lam * sum_j min(h_j, theta), h_j a norm of row j.
+class _Concave:
+    """lam * sum_j phi(h_j; theta), h_j a norm of row j and phi a `Shape`.
 
     factors is (d, m): 0 leaves a cell out of norm and cap, inf excludes it (its coefficient is 0).
     theta = inf is the convex penalty lam * sum_j h_j.
@@ -53,6 +69,7 @@ class _Capped:
     lam: float
     theta: float
     factors: Floats
+    shape: Shape = CAPPED
 
     @property
     def convex(self) -> bool:
@@ -62,39 +79,86 @@ class _Capped:
         raise NotImplementedError
 
     def value(self, W: Floats) -> float:
-        return float(self.lam * np.minimum(self.row_norms(W), self.theta).sum())
+        return float(self.lam * values_of(self.shape, self.row_norms(W), self.theta).sum())
 
     def pattern(self, W: Floats) -> np.ndarray:
-        """(d,) bool: capped rows."""
-        return self.row_norms(W) >= self.theta  # with equality, as in Algorithm 1
+        """(2, p): rows whose slope is not 1, and their slopes."""
+        return bent(slopes_of(self.shape, self.row_norms(W), self.theta))
+
+    def row_slopes(self, pattern: np.ndarray) -> Floats:
+        d = len(self.factors)
+        out, rows = np.ones(d), pattern[0] < d
+        out[pattern[0, rows].astype(np.intp)] = pattern[1, rows]
+        return out
 
     def free_rows(self, pattern: np.ndarray) -> Ints:
-        rows = np.flatnonzero(pattern)
+        rows = np.flatnonzero(self.row_slopes(pattern) == 0.0)
         counted = (self.factors[rows] > 0) & np.isfinite(self.factors[rows])
         return rows[counted.any(axis=1)]
 
 
-class CappedRows(_Capped):
-    """The paper's penalty, capped-l1,l1:  h_j = sum_i f_ji |w_ji|."""
+@dataclass(frozen=True)
+class ConcaveRows(_Concave):
+    """lam sum_j phi(h_j; theta) + lam_entry sum_ji phi(f_ji |w_ji|; theta_entry),  h_j = sum_i f_ji |w_ji|.
+
+    The paper's penalty, capped-l1,l1, is the first term with phi = min(h, theta). In a pattern entry (i, j) has place
+    d + i d + j.
+    """
+
+    lam_entry: float = 0.0
+    theta_entry: float = np.inf
+
+    @property
+    def convex(self) -> bool:
+        return bool((self.lam == 0.0 or np.isinf(self.theta)) and (self.lam_entry == 0.0 or np.isinf(self.theta_entry)))
+
+    def _sizes(self, W: Floats) -> Floats:
+        return np.asarray(counted(self.factors) * np.abs(W))
 
     def row_norms(self, W: Floats) -> Floats:
-        return np.asarray((counted(self.factors) * np.abs(W)).sum(axis=1))
+        return np.asarray(self._sizes(W).sum(axis=1))
+
+    def value(self, W: Floats) -> float:
+        out = super().value(W)
+        if self.lam_entry:
+            out += float(self.lam_entry * values_of(self.shape, self._sizes(W), self.theta_entry).sum())
+        return out
+
+    def pattern(self, W: Floats) -> np.ndarray:
+        rows = super().pattern(W) if self.lam else np.empty((2, 0))
+        if not self.lam_entry:
+            return rows
+        entries = slopes_of(self.shape, self._sizes(W).T, self.theta_entry)
+        return np.concatenate([rows, bent(entries, len(self.factors))], axis=1)
 
     def weights(self, pattern: np.ndarray) -> Floats:
-        out = np.where(pattern[:, None], 0.0, self.lam * self.factors)
+        """(d, m)"""
+        slopes = self.lam * self.row_slopes(pattern)[:, None]
+        if self.lam_entry:
+            d, m = self.factors.shape
+            entries, of_entries = np.ones(d * m), pattern[0] >= d
+            entries[pattern[0, of_entries].astype(np.intp) - d] = pattern[1, of_entries]
+            slopes = slopes + self.lam_entry * entries.reshape(m, d).T
+        out = slopes * counted(self.factors)
         if _excludes(self.factors):
             out[np.isinf(self.factors)] = np.inf
         return out
 
+    def free_rows(self, pattern: np.ndarray) -> Ints:
+        """Rows that are un-penalised in at least one task."""
+        if not self.lam_entry:
+            return super().free_rows(pattern)
+        return np.flatnonzero(((self.weights(pattern) == 0.0) & (self.factors > 0)).any(axis=1))
 
-class CappedGroups(_Capped):
-    """Capped-l1,l2:  h_j = (sum_i (f_ji w_ji)^2)^1/2. With theta = inf this is L1,2."""
+
+class ConcaveGroups(_Concave):
+    """lam * sum_j phi(h_j; theta),  h_j = (sum_i (f_ji w_ji)^2)^1/2. With theta = inf this is L1,2."""
 
     def row_norms(self, W: Floats) -> Floats:
         return np.asarray(np.sqrt(((counted(self.factors) * W) ** 2).sum(axis=1)))
 
     def weights(self, pattern: np.ndarray) -> GroupNorm:
-        return GroupNorm(np.where(pattern, 0.0, self.lam), self.factors)
+        return GroupNorm(self.lam * self.row_slopes(pattern), self.factors)
 
 
 @dataclass(frozen=True)
@@ -117,7 +181,7 @@ class Dirty:
         return np.asarray((counted(self.factors) * np.abs(W)).sum(axis=1))
 
     def pattern(self, W: Floats) -> np.ndarray:
-        return np.empty(0, dtype=bool)
+        return np.empty((2, 0))
 
     def weights(self, pattern: np.ndarray) -> DirtyNorm:
         return self.norm

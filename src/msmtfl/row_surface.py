@@ -13,7 +13,7 @@ import numpy as np
 from .designs import Floats, Ints
 from .gram import Gram, gram_caches
 from .grids import read_lams, read_ratios
-from .penalties import CappedGroups, Dirty, DirtyNorm, GroupNorm, RowNorm
+from .penalties import ConcaveGroups, Dirty, DirtyNorm, GroupNorm, RowNorm
 from .problem import Problem
 from .row_certificates import RowCertificate, certify_rows
 from .rows import SETTLED, CoupledRows
@@ -45,7 +45,7 @@ class RowGrid:
     def parameters(self) -> dict[str, Floats]:
         raise NotImplementedError
 
-    def penalty(self, k: int, l: int, factors: Floats) -> CappedGroups | Dirty:
+    def penalty(self, k: int, l: int, factors: Floats) -> ConcaveGroups | Dirty:
         raise NotImplementedError
 
     def norm(self, k: int, l: int, factors: Floats) -> RowNorm:
@@ -76,8 +76,8 @@ class GroupGrid(RowGrid):
     def parameters(self) -> dict[str, Floats]:
         return {"lam": self.lam}
 
-    def penalty(self, k: int, l: int, factors: Floats) -> CappedGroups:
-        return CappedGroups(float(self.lam[k, l]), np.inf, factors)
+    def penalty(self, k: int, l: int, factors: Floats) -> ConcaveGroups:
+        return ConcaveGroups(float(self.lam[k, l]), np.inf, factors)
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ def solve_rows(
         for k in np.argsort(-grid.strength[:, l], kind="stable").tolist():
             W, _ = rows.solve(grid.norm(k, l, problem.factors), max_iter, settled)
             at = np.flatnonzero(W)
-            out[k] = Solved(k, none, at, W.ravel()[at], rows.finished, none)
+            out[k] = Solved(k, at, W.ravel()[at], rows.finished, none)
             tick(1.0)
         return out
 

@@ -22,9 +22,11 @@ from .lasso import OVERRUN, Lassos
 from .penalties import Penalty, RowNorm
 from .row_certificates import certify_rows, row_violation
 from .rows import CoupledRows
+from .shapes import CAPPED
 from .threads import each
 
 REPEATS = "converged: the set of capped rows repeats, so W is a critical point"
+SAME_WEIGHTS = "converged: the next stage would have the same weights, so W is a critical point"
 CYCLES = "stopped: the sets of capped rows run in a cycle. Try another theta or lam"
 LIMIT = "stopped: max_stages={} reached before the set of capped rows repeated. Raise max_stages to go on"
 ASKED = "stopped: a callback asked to"
@@ -36,6 +38,7 @@ CROWDED = (
 )
 INEXACT = "stopped: a stage is not solved to tol={:.0e}: rounding leaves no more digits there"
 UNFINISHED = "stopped: the solver ran out of rounds"
+SAME = 1e-8  # slopes of a penalty this close count as the same; those of capped ones are 0 or 1
 UNSOLVED = "stopped: stage {} is not solved to tol (relative duality gap {:.1e} > {:.0e}). Raise {}"
 
 
@@ -70,6 +73,7 @@ class Solution:
     reason: str
     critical: float
     convex: bool
+    free: np.ndarray = field(repr=False)  # (d, m) bool: entries that the last stage left un-penalised
 
 
 class Listener:
@@ -144,14 +148,19 @@ def steps(
         now = pattern(state)
         if reason and reason != ASKED:
             return reason
-        if np.array_equal(now, seen[-1]):  # equal weights would give the same stage again
+        if same(now, seen[-1]):  # equal weights would give the same stage again
             return REPEATS
-        if any(np.array_equal(now, old) for old in seen):
+        if any(same(now, old) for old in seen):
             return CYCLES
         if len(seen) == most:
             return LIMIT.format(most) if most > 1 else ONE_STAGE
         if reason:
             return reason
+
+
+def same(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two patterns are equal: exactly in their places, nearly in their slopes."""
+    return a.shape == b.shape and bool((np.abs(a - b) <= SAME).all())
 
 
 def answered(asking: Generator[Question, Reply, Result], reply: Callable[[Question], Reply]) -> Result:
@@ -183,12 +192,14 @@ def run_stages(
     designs = solver.designs
     listener = listener or Listener()
     stages: list[Stage] = []
+    free = np.zeros((designs[0].d, len(designs)), dtype=bool)
 
     def solve(pattern: np.ndarray, last: Floats) -> tuple[Floats, str]:
         listener.begin_stage()
         began = time.perf_counter()
-        outcome = solver.solve(penalty.weights(pattern), last, max_iter, listener)
-        W = outcome.coef
+        weights = penalty.weights(pattern)
+        outcome = solver.solve(weights, last, max_iter, listener)
+        W, free[:] = outcome.coef, weights == 0.0 if isinstance(weights, np.ndarray) else weights.free()
         stages.append(
             Stage(
                 stage=len(stages) + 1,
@@ -213,11 +224,19 @@ def run_stages(
     reason = algorithm_1(lambda W: penalty.pattern(W.T), solve, start, max_stages)
     listener.end()
     converged = reason == REPEATS
-    if converged and penalty.convex:
-        reason = CONVEX
+    if converged:
+        reason = in_words(penalty)
     last = stages[-1].coef
     critical = solver.violation(penalty.weights(penalty.pattern(last.T)), last)
-    return Solution(tuple(stages), converged, reason, critical, penalty.convex)
+    return Solution(tuple(stages), converged, reason, critical, penalty.convex, free)
+
+
+def in_words(penalty: Penalty) -> str:
+    """Why stages that repeat have converged."""
+    if penalty.convex:
+        return CONVEX
+    of_rows = getattr(penalty, "shape", CAPPED) is CAPPED and not getattr(penalty, "lam_entry", 0.0)
+    return REPEATS if of_rows else SAME_WEIGHTS
 
 
 # ------------------------------------------------------------------ solvers of stages

@@ -15,9 +15,12 @@ from scipy import sparse
 
 from .certificates import AT_ONCE, certify_all, relative_gap
 from .designs import Design, Floats, Ints
-from .penalties import CappedRows
+from .penalties import ConcaveRows
 from .problem import Problem
-from .stages import CONVEX, INEXACT, REPEATS
+from .shapes import Shape
+from .stages import INEXACT, REPEATS, in_words
+
+NO_FACTORS = np.empty((0, 0))
 
 
 @dataclass(frozen=True)
@@ -25,11 +28,16 @@ class Solved:
     """One stage's solution, sparse: values at flat positions of the (m, d) coefficients, and the weights it is for."""
 
     k: int  # of lams
-    capped: Ints  # rows
     at: Ints
     values: Floats
     finished: bool
     unclear: Ints  # tasks where the Gram form may have gone wrong: several minimisers, or an ill-conditioned one
+    eased: Ints = field(default_factory=lambda: np.empty(0, dtype=np.intp))  # cells whose weight is not lam f, rising
+    left: Floats = field(default_factory=lambda: np.empty(0))  # what is left of it there, relative to lam f
+
+    def free_rows(self, d: int) -> Ints:
+        """Rows that are un-penalised in at least one task."""
+        return np.unique(self.eased[self.left == 0.0] % d)
 
 
 @dataclass(frozen=True)
@@ -171,6 +179,8 @@ class Surface(Solutions):
     Attributes
     ----------
     lams, thetas : the grid; column l of thetas belongs to `coef(k, l)`
+    shares, theta_entries : (L,), (K, L) of the penalty on entries: column l has lam_entry = shares[l] lams and lam =
+        (1 - shares[l]) lams; 0, the paper's model, if there is none
     tasks, features : labels of the rows and names of the columns of `coef(k, l)`
     n_stages, stopping_reason : (K, L) stages used and why they ended
     converged : (K, L) the set of capped rows repeats, and every stage's duality gap is at most `tol`
@@ -185,6 +195,9 @@ class Surface(Solutions):
 
     lams: Floats
     thetas: Floats
+    shares: Floats
+    theta_entries: Floats
+    concave: Shape
     tol: float
     ended: np.ndarray = field(repr=False)  # (K, L) why the stages ended, their gaps left aside
     chains: np.ndarray = field(repr=False)  # (K, L) of tuples: the places in `solved` of a point's stages
@@ -200,9 +213,10 @@ class Surface(Solutions):
 
     @cached_property
     def stopping_reason(self) -> np.ndarray:
-        inexact = (self.ended == REPEATS) & ~self.converged
-        convex = self.converged & np.isinf(self.thetas)
-        return np.where(inexact, INEXACT.format(self.tol), np.where(convex, CONVEX, self.ended))
+        out = np.where((self.ended == REPEATS) & ~self.converged, INEXACT.format(self.tol), self.ended)
+        for k, l in np.argwhere(self.converged).tolist():
+            out[k, l] = in_words(self.penalty(k, l, NO_FACTORS))
+        return out
 
     @cached_property
     def n_stages(self) -> Ints:
@@ -215,11 +229,19 @@ class Surface(Solutions):
 
     @property
     def parameters(self) -> dict[str, Floats]:
-        return {"lam": np.repeat(self.lams[:, None], self.thetas.shape[1], axis=1), "theta": self.thetas}
+        out = {"lam": np.outer(self.lams, 1.0 - self.shares), "theta": self.thetas}
+        if self.shares.any():
+            out |= {"lam_entry": np.outer(self.lams, self.shares), "theta_entry": self.theta_entries}
+        return out
+
+    def penalty(self, k: int, l: int, factors: Floats) -> ConcaveRows:
+        """That of point (k, l) for factors (d, m)."""
+        at = {name: float(values[k, l]) for name, values in self.parameters.items()}
+        return ConcaveRows(factors=factors, shape=self.concave, **at)
 
     def free_rows(self, k: int, l: int) -> Ints:
-        """The features that the last stage left un-penalised."""
-        return self.solved[self.last[k, l]].capped
+        """The features that the last stage left un-penalised, in one task at least."""
+        return self.solved[self.last[k, l]].free_rows(len(self.features))
 
     # ------------------------------------------------------------------ what needs the data
 
@@ -236,8 +258,9 @@ class Surface(Solutions):
             some = places[begin : begin + AT_ONCE]
             A = np.outer([self.lams[self.solved[s].k] for s in some], factors)
             for a, s in zip(A, some, strict=True):
-                if (capped := self.solved[s].capped).size:
-                    a[capped] = np.where(np.isinf(factors[capped]), np.inf, 0.0)
+                eased = self.solved[s].eased
+                low, high = np.searchsorted(eased, [i * problem.d, (i + 1) * problem.d])
+                a[eased[low:high] - i * problem.d] *= self.solved[s].left[low:high]
             yield W.dense(some), A
 
     @cached_property
@@ -246,9 +269,7 @@ class Surface(Solutions):
         n = np.array([design.n for design in problem.designs])
         out = (self.losses / (problem.m * n)).sum(axis=1)[self.last]
         for k, l in np.ndindex(out.shape):
-            out[k, l] += CappedRows(float(self.lams[k]), float(self.thetas[k, l]), problem.factors).value(
-                self.coef(k, l).T
-            )
+            out[k, l] += self.penalty(k, l, problem.factors).value(self.coef(k, l).T)
         return np.asarray(out)
 
     @cached_property
@@ -286,7 +307,8 @@ class Surface(Solutions):
         columns: dict[str, np.ndarray] = {**self.parameters}
         for name in ("objective", "dual_gap", "n_stages", "converged", "unique", "n_rows", "n_entries"):
             columns[name] = getattr(self, name)
-        columns["n_free_rows"] = np.array([len(solved.capped) for solved in self.solved], dtype=np.intp)[self.last]
+        free = [len(solved.free_rows(len(self.features))) for solved in self.solved]
+        columns["n_free_rows"] = np.array(free, dtype=np.intp)[self.last]
         columns["stopping_reason"] = self.stopping_reason
         return {name: np.asarray(values).reshape(-1) for name, values in columns.items()}
 

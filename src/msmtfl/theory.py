@@ -43,7 +43,7 @@ from .estimators import MSMTFL
 from .metrics import parameter_error
 from .model_selection import MSMTFLCV
 from .monitor import one_blas_thread
-from .penalties import CappedRows
+from .penalties import ConcaveRows
 from .problem import Problem
 from .spectra import (
     MAX_SUBSETS,
@@ -433,7 +433,7 @@ def _problem_of(model: Any, X: Any, y: Any, task: Any) -> Problem:
         raise ValueError("Theorem 8 is about stages that start at 0: fit without coef_init and warm_start.")
     same = np.array_equal(model.tasks_, problem.data.labels) and np.array_equal(model.features_, problem.data.features)
     if same:
-        W, penalty = model.stages_[-1].coef, CappedRows(model.lam_, model.theta_, problem.factors)
+        W, penalty = model.stages_[-1].coef, ConcaveRows(model.lam_, model.theta_, problem.factors)
         value, scale = loss_of(problem.designs, W) + penalty.value(W.T), loss_of(problem.designs, np.zeros_like(W))
         same = abs(value - model.objective_) <= 1e-6 * abs(model.objective_) + 1e-12 * scale
     if not same:

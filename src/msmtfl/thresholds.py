@@ -48,6 +48,11 @@ def default_theta(lam: float, m: int, rho_bar: float) -> float:
     return default_ratio(m) * unit(lam, m, rho_bar)
 
 
+def default_theta_entry(lam: float, m: int, rho_bar: float) -> float:
+    """With lam the strength of both penalties, on rows and on entries, together."""
+    return 2.0 * unit(lam, m, rho_bar)
+
+
 def adaptive_theta(row_norms: Floats) -> float:
     """Theta at the first significant jump of the sorted row norms of stage 1.
 

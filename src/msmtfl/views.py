@@ -16,7 +16,7 @@ from .coupled import L12MTL, L12MTLCV
 from .cross_validation import CRITERIA
 from .designs import Floats, Ints
 from .model_selection import GridSearch
-from .penalties import CappedGroups, CappedRows
+from .penalties import ConcaveGroups, ConcaveRows
 from .row_surface import RowSurface
 from .sharing import fitted_coef
 from .stages import Stage
@@ -46,7 +46,7 @@ def stage_norms(
     stages = stages_of(model)
     factors = _factors(model, X, y, task, sample_weight)
     if factors is not None:
-        kind = CappedGroups if isinstance(model, (L12MTL, L12MTLCV)) else CappedRows
+        kind = ConcaveGroups if isinstance(model, (L12MTL, L12MTLCV)) else ConcaveRows
         penalty = kind(1.0, np.inf, factors)
         return {stage.stage: penalty.row_norms(stage.coef.T) for stage in (stages[0], stages[-1])}
     if model.relax:
@@ -303,7 +303,7 @@ def lam_path(surface: Any, l: int, task: Any = None, chosen: int | None = None) 
 def _row_norms(surface: Any, k: int, l: int, W: Floats, factors: Floats) -> Floats:
     if isinstance(surface, RowSurface):
         return surface.grid.penalty(k, l, factors).row_norms(W.T)
-    return CappedRows(float(surface.lams[k]), float(surface.thetas[k, l]), factors).row_norms(W.T)
+    return surface.penalty(k, l, factors).row_norms(W.T)
 
 
 def _place(labels: np.ndarray, label: Any) -> int:

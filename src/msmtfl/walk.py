@@ -21,6 +21,7 @@ from .designs import Floats, Ints
 from .grids import Grid, read_grid
 from .lasso import DOUBT, OVERRUN, SLID, WEAK, Lassos, suspicions, task_caches
 from .monitor import Progress, one_blas_thread
+from .penalties import bent, slopes_of
 from .problem import Problem, pose
 from .stages import CROWDED, UNFINISHED, answered, steps
 from .surface import Solved, Surface
@@ -47,6 +48,9 @@ def regularization_surface(
     max_stages: int = 10,
     tol: float = 1e-8,
     lam_min_ratio: float | None = None,
+    entry_shares: Any = (0.0,),
+    entry_ratios: Any = None,
+    penalty: Any = "capped",
     n_jobs: int | None = None,
     memory_budget: float | None = None,
     verbose: bool = False,
@@ -66,6 +70,10 @@ def regularization_surface(
     fit_intercept, standardize, positive, penalty_factors, max_stages : as for :class:`MSMTFL`
     tol : the relative duality gap that the stages of a `converged` point stay below
     lam_min_ratio : by default 1e-3, or 1e-4 if every task has more samples than features
+    entry_shares : shares s of lam that go to a penalty of its own on every entry: lam_entry = s lam, and (1 - s) lam for the
+        rows; by default 0, the paper's model. Columns of the surface are all combinations of share, theta and entry ratio
+    entry_ratios : theta_entry in units of m lam / rho_bar; by default 1, 2, 4
+    penalty : as for :class:`MSMTFL`
     n_jobs : threads; the result is the same to rounding
     memory_budget : bytes for Gram matrices, by default 1 GiB
     verbose : show a progress bar
@@ -110,7 +118,7 @@ def regularization_surface(
             penalty_factors=penalty_factors,
             n_jobs=n_jobs,
         )
-        grid = read_grid(problem, lams, theta_ratios, thetas, lam_min_ratio)
+        grid = read_grid(problem, lams, theta_ratios, thetas, lam_min_ratio, entry_shares, entry_ratios, penalty)
         with Progress(len(grid.lams), "lams", verbose) as progress:
             surface = solve_surface(
                 problem,
@@ -250,65 +258,110 @@ Place = int  # of a stage in `solved`
 Chain = tuple[tuple[Place, ...], str]  # the stages of a point, and why they ended
 
 
-class Walk:
-    """What is known of the stages of a grid's points, and which of them is to be solved next. A set of capped rows is given
-    by their indices."""
+@dataclass(frozen=True)
+class Wanted:
+    """A stage: the cells whose weights are eased, as flat positions, what is left of them, and the stage before."""
 
-    def __init__(self, problem: Problem, max_stages: int):
-        self.problem, self.max_stages = problem, max_stages
+    eased: Ints
+    left: Floats
+    before: Place
+
+    @property
+    def key(self) -> bytes:
+        return self.eased.tobytes() + self.left.tobytes()
+
+
+class Walk:
+    """What is known of the stages of a grid's points, and which of them is to be solved next."""
+
+    def __init__(self, problem: Problem, grid: Grid, max_stages: int):
+        self.problem, self.grid, self.max_stages = problem, grid, max_stages
         factors = problem.factors.T  # (m, d)
-        self.usable = np.array([design.squares > 0 for design in problem.designs]) & np.isfinite(factors)
-        self.always = (self.usable & (factors == 0)).sum(axis=1)  # cells that are never penalised
-        self.usable &= factors > 0
-        self.orders = np.array([design.order for design in problem.designs])
         self.factors = np.ravel(factors)
+        counts = np.ravel((factors > 0) & np.isfinite(factors))  # cells that can be eased
+        self.every = None if counts.all() else counts
+        usable = np.array([design.squares > 0 for design in problem.designs])
+        self.always = (usable & (factors == 0)).sum(axis=1)  # cells that are never penalised
+        self.usable = usable.ravel()
+        self.orders = np.array([design.order for design in problem.designs])
         self.solved: list[Solved] = []
         self.points: dict[tuple[int, int], Chain] = {}  # by (k, l)
         self.norms: dict[Place, tuple[Ints, Floats]] = {NONE: (np.empty(0, dtype=np.intp), np.empty(0))}
-        self.known: dict[tuple[int, bytes, Place], Place] = {}  # by lam, capped rows, the stage before if it matters
+        self.known: dict[tuple[int, bytes, Place], Place] = {}  # by lam, what is eased, the stage before if it matters
 
-    def point(self, theta: float) -> Generator[tuple[Ints, Place], Place, Chain]:
-        """One point: yields the rows capped in a stage and the stage before it, is sent the place of that stage."""
+    def point(self, k: int, l: int) -> Generator[Wanted, Place, Chain]:
+        """Point (k, l): yields the stages that it wants, and is sent their places."""
         chain: list[Place] = []
-
-        def capped(place: Place) -> Ints:
-            rows, norms = self.norms[place]
-            return rows[norms >= theta]
-
-        stages = steps(capped, NONE, self.max_stages)
-        rows, before = next(stages)
+        share = float(self.grid.shares[l])
+        stages = steps(lambda place: self._pattern(place, k, l), NONE, self.max_stages)
+        pattern, before = next(stages)
         while True:
-            if chain and self._crowded(rows):
+            eased, left = self._ease(pattern, share)
+            if chain and self._crowded(eased[left == 0.0]):
                 reply = before, CROWDED
             else:
-                chain.append((yield rows, before))
+                chain.append((yield Wanted(eased, left, before)))
                 reply = chain[-1], "" if self.solved[chain[-1]].finished else UNFINISHED
             try:
-                rows, before = stages.send(reply)
+                pattern, before = stages.send(reply)
             except StopIteration as end:
                 return tuple(chain), end.value
 
-    def _crowded(self, capped: Ints) -> bool:
+    def _pattern(self, place: Place, k: int, l: int) -> np.ndarray:
+        """What point (k, l) makes of a solution; see `ConcaveRows.pattern`. Slopes at 0 are 1."""
+        grid, share = self.grid, self.grid.shares[l]
+        rows = np.empty((2, 0))
+        if share < 1.0:
+            used, norms = self.norms[place]
+            rows = bent(slopes_of(grid.concave, norms, float(grid.thetas[k, l])))
+            rows[0] = used[rows[0].astype(np.intp)]
+        if share == 0.0 or place == NONE:
+            return rows
+        of = self.solved[place]
+        sizes = self.factors[of.at] * np.abs(of.values)
+        entries = bent(slopes_of(grid.concave, sizes, float(grid.theta_entries[k, l])))
+        entries[0] = of.at[entries[0].astype(np.intp)] + self.problem.d
+        return np.concatenate([rows, entries], axis=1)
+
+    def _ease(self, pattern: np.ndarray, share: float) -> tuple[Ints, Floats]:
+        """The cells whose weights a pattern lowers, as flat positions, and what is left of them, relative to lam."""
+        d, m = self.problem.d, self.problem.m
+        of_rows = pattern[0] < d
+        rows = pattern[0, of_rows].astype(np.intp)
+        cells = (d * np.arange(m)[:, None] + rows).ravel()
+        left = np.tile(pattern[1, of_rows], m)
+        if share > 0.0:
+            entries, at = np.ones(m * d), pattern[0, ~of_rows].astype(np.intp) - d
+            entries[at] = pattern[1, ~of_rows]
+            slopes = np.ones(d)
+            slopes[rows] = pattern[1, of_rows]
+            cells = np.union1d(cells, at)
+            left = (1.0 - share) * slopes[cells % d] + share * entries[cells]
+        if self.every is None:
+            return cells, left
+        return cells[self.every[cells]], left[self.every[cells]]
+
+    def _crowded(self, free: Ints) -> bool:
         """Whether in most tasks more features would be un-penalised than there are independent samples."""
         if self.problem.positive:  # the constraint can make such a stage unique
             return False
-        free = self.always + self.usable[:, capped].sum(axis=1)
-        return bool(np.count_nonzero(free > self.orders) > 0.5 * len(free))
+        of_task = np.bincount(free[self.usable[free]] // self.problem.d, minlength=self.problem.m)
+        return bool(np.count_nonzero(self.always + of_task > self.orders) > 0.5 * self.problem.m)
 
-    def find(self, k: int, capped: Ints, before: Place) -> Place | None:
-        """The stage at lams[k] with these rows capped, if it has been solved."""
-        key = capped.tobytes()
-        return self.known.get((k, key, NONE), self.known.get((k, key, before)))
+    def find(self, k: int, wanted: Wanted) -> Place | None:
+        """A stage at lams[k], if it has been solved."""
+        key = wanted.key
+        return self.known.get((k, key, NONE), self.known.get((k, key, wanted.before)))
 
-    def keep(self, k: int, capped: Ints, before: Place, at: Ints, values: Floats, status: np.ndarray) -> Place:
+    def keep(self, k: int, wanted: Wanted, at: Ints, values: Floats, status: np.ndarray) -> Place:
         """Take note of a stage: coefficients at flat positions, and the solver's status of every task."""
         place, d = len(self.solved), self.problem.d
         finished, unclear = not (status & OVERRUN).any(), np.flatnonzero(status & (SLID | WEAK))
-        self.solved.append(Solved(k, capped, at, values, finished, unclear))
+        self.solved.append(Solved(k, at, values, finished, unclear, wanted.eased, wanted.left))
         norms: Floats = np.bincount(at % d, self.factors[at] * np.abs(values), d).astype(np.float64)
         rows = np.flatnonzero(norms)
         self.norms[place] = rows, norms[rows]
-        self.known[k, capped.tobytes(), before if (status & SLID).any() else NONE] = place
+        self.known[k, wanted.key, wanted.before if (status & SLID).any() else NONE] = place
         return place
 
 
@@ -318,27 +371,24 @@ class _LocalWalk(Walk):
     def __init__(
         self, problem: Problem, grid: Grid, firsts: list[list[_First]], lassos: Lassos, max_stages: int, max_iter: int
     ):
-        super().__init__(problem, max_stages)
-        self.grid, self.firsts, self.lassos, self.max_iter = grid, firsts, lassos, max_iter
-        self.freed = np.where(np.isinf(problem.factors.T), np.inf, 0.0)  # in place of factors where a row is capped
+        super().__init__(problem, grid, max_stages)
+        self.firsts, self.lassos, self.max_iter = firsts, lassos, max_iter
         self.back = False
 
     def at(self, k: int) -> None:
         """All thetas at lams[k], there and back: the next lam begins where this one ended."""
         self.k, self.A = k, float(self.grid.lams[k]) * self.problem.stage_weights
         self.W = {NONE: np.zeros((self.problem.m, self.problem.d))}  # solutions at this lam
-        thetas = self.grid.thetas[k]
-        falling = np.argsort(-thetas, kind="stable")
-        for l in falling[::-1] if self.back else falling:
-            self.points[k, int(l)] = answered(self.point(float(thetas[l])), self._stage)
+        tour = self.grid.tour(k)
+        for l in reversed(tour) if self.back else tour:
+            self.points[k, l] = answered(self.point(k, l), self._stage)
         self.back = not self.back
 
-    def _stage(self, asked: tuple[Ints, Place]) -> Place:
-        capped, before = asked
-        known = self.find(self.k, capped, before)
+    def _stage(self, wanted: Wanted) -> Place:
+        known = self.find(self.k, wanted)
         if known is not None:
             return known
-        if before == NONE:
+        if wanted.before == NONE:
             first = self.firsts[self.k]
             at, values = np.concatenate([part.at for part in first]), np.concatenate([part.values for part in first])
             W = np.zeros((self.problem.m, self.problem.d))
@@ -346,12 +396,12 @@ class _LocalWalk(Walk):
             status = np.concatenate([part.status for part in first])
         else:
             A = self.A.copy()
-            A[:, capped] = self.freed[:, capped]
-            W, _ = self.lassos.solve(A, reference=self.W[before], max_iter=self.max_iter)
+            A.ravel()[wanted.eased] *= wanted.left
+            W, _ = self.lassos.solve(A, reference=self.W[wanted.before], max_iter=self.max_iter)
             status = self.lassos.status
             at = np.flatnonzero(W)
             values = W.ravel()[at]
-        place = self.keep(self.k, capped, before, at, values, status)
+        place = self.keep(self.k, wanted, at, values, status)
         self.W[place] = W
         return place
 
@@ -366,6 +416,9 @@ def gathered(problem: Problem, grid: Grid, walks: Sequence[Walk], tol: float) ->
     return Surface(
         lams=grid.lams,
         thetas=grid.thetas,
+        shares=grid.shares,
+        theta_entries=grid.theta_entries,
+        concave=grid.concave,
         tasks=problem.data.labels,
         features=problem.data.features,
         tol=tol,

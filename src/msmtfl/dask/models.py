@@ -365,10 +365,12 @@ class DaskMSMTFL(_OnCluster):
         theta_ratios: Any = None,
         thetas: Any = None,
         lam_min_ratio: float | None = None,
+        entry_shares: Any = (0.0,),
+        entry_ratios: Any = None,
         verbose: bool = False,
     ) -> Surface:
         """:func:`regularization_surface` of Dask collections (see :meth:`fit`) with this estimator's parameters; lam, theta
-        and starting point are not used.
+        (those of entries too) and starting point are not used.
 
         From statistics it is solved where the client is. Of data that stay on the workers all stages that come next are
         solved there at a time, with their certificates.
@@ -379,7 +381,9 @@ class DaskMSMTFL(_OnCluster):
         parts = partitions(X, y, task, sample_weight)
 
         def grid_of(problem: Problem) -> Any:
-            return read_grid(problem, lams, theta_ratios, thetas, lam_min_ratio)
+            return read_grid(
+                problem, lams, theta_ratios, thetas, lam_min_ratio, entry_shares, entry_ratios, model.penalty
+            )
 
         with connection(client):
             data, _, crew = self._data(client, parts)

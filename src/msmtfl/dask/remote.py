@@ -10,7 +10,7 @@ import numpy as np
 
 from ..certificates import relative_gap
 from ..cross_validation import CRITERIA, HeldOut
-from ..designs import Floats, Ints
+from ..designs import Floats
 from ..estimators import MSMTFL
 from ..grids import Grid
 from ..model_selection import MSMTFLCV
@@ -21,10 +21,11 @@ from ..problem import Problem, read_factors
 from ..stages import Listener, Outcome
 from ..surface import Surface
 from ..tasks import Target, warn_of_single_rows
-from ..walk import Place, Walk, gathered
+from ..walk import Walk, Wanted, gathered
 from .reading import Layout
-from .staying import NONE, Asked, Found, Told, describe, solve_stage, solve_stages, violation
+from .staying import NONE, Asked, Found, Told, Weights, describe, solve_stage, solve_stages, violation
 
+ROUNDING = 1e-12  # weights this much below lam, relatively, are lam
 NOTHING = "all partitions are empty: nothing to fit."
 
 
@@ -114,10 +115,10 @@ class Crew:
         """(folds, m): weights"""
         return np.stack([one.held_out for one in self.told], axis=1)
 
-    def ask(self, function: Any, size: int, *by_task: Sequence[Any], **same: Any) -> tuple[list[Any], list[Any]]:
-        """A function of every task, and of what is by task or the same for all: futures and results."""
-        self.sent, self.rounds = self.sent + size * len(self.tasks), self.rounds + 1
-        futures = self.client.map(function, self.tasks, *by_task, **same, pure=False)
+    def ask(self, function: Any, messages: Sequence[Any], *by_task: Any, **same: Any) -> tuple[list[Any], list[Any]]:
+        """A function of every task and its message, and of what is by task or the same for all: futures and results."""
+        self.sent, self.rounds = self.sent + sum(one.nbytes for one in messages), self.rounds + 1
+        futures = self.client.map(function, self.tasks, messages, *by_task, **same, pure=False)
         return futures, self.client.gather(futures)
 
 
@@ -135,20 +136,19 @@ class RemoteStages:
         self.last: list[Any] = [None] * len(self.designs)  # the tasks' last answers, where they were computed
         self.coef: Floats | None = None  # and what they say
 
-    def _message(self, weights: Floats) -> tuple[float, np.ndarray]:
-        """lam, and which features are free: all that the weights of a stage say."""
+    def _messages(self, weights: Floats) -> list[Weights]:
+        """What each task has to know of the weights (d, m) of a stage: lam, and the features with less than that."""
         counts = np.isfinite(self.factors)
         ratio = np.divide(weights, self.factors, out=np.zeros_like(weights), where=counts)
-        free = counts.any(axis=1) & (ratio == 0.0).all(axis=1)
-        return float(ratio.max(initial=0.0)), np.flatnonzero(free).astype(np.int32)
+        lam = float(ratio.max(initial=0.0))
+        eased = [np.flatnonzero(of_task) for of_task in (counts & (ratio < (1.0 - ROUNDING) * lam)).T]
+        left = [ratio[mine, i] / lam for i, mine in enumerate(eased)]
+        return [Weights(lam, mine.astype(np.int32), rest) for mine, rest in zip(eased, left, strict=True)]
 
     def solve(self, weights: Floats, last: Floats, max_iter: int, listener: Listener) -> Outcome:
         if last is not self.coef:  # a new run: from 0, or from where the user says
             self.last = list(last) if last.any() else [None] * len(self.designs)
-        lam, free = self._message(weights)
-        m = len(self.designs)
-        by_task = ([lam] * m, [free] * m, self.last)
-        self.last, answers = self.crew.ask(solve_stage, free.nbytes, *by_task, max_iter=max_iter)
+        self.last, answers = self.crew.ask(solve_stage, self._messages(weights), self.last, max_iter=max_iter)
         self.coef = np.array([answer.w for answer in answers])
         self.crew.received += self.coef.nbytes
         for design, answer in zip(self.designs, answers, strict=True):
@@ -165,9 +165,7 @@ class RemoteStages:
         )
 
     def violation(self, weights: Floats, W: Floats) -> float:
-        lam, free = self._message(weights)
-        m = len(self.designs)
-        return max(self.crew.ask(violation, free.nbytes, [lam] * m, [free] * m, self.last)[1])
+        return max(self.crew.ask(violation, self._messages(weights), self.last)[1])
 
 
 # ------------------------------------------------------------------ all stages that come next at a time
@@ -177,19 +175,19 @@ class RemoteWalk(Walk):
     """A walk over a grid whose stages are solved together with those of other walks. By place: where a stage stands among
     all that were asked for, and what the tasks say of it, (m,) each."""
 
-    def __init__(self, problem: Problem, max_stages: int):
-        super().__init__(problem, max_stages)
+    def __init__(self, problem: Problem, grid: Grid, max_stages: int):
+        super().__init__(problem, grid, max_stages)
         self.asked: list[int] = []
         self.error: list[Floats] = []
         self.gap: list[Floats] = []
         self.unique: list[bool] = []
 
-    def take(self, k: int, capped: Ints, before: Place, number: int, answers: list[tuple[Any, ...]]) -> None:
+    def take(self, k: int, wanted: Wanted, number: int, answers: list[tuple[Any, ...]]) -> None:
         """A stage as the tasks found it: (features, values, status, error, gap, unique) of each."""
         features, values, status, error, gap, unique = zip(*answers, strict=True)
         d = self.problem.d
         at = np.concatenate([i * d + used.astype(np.intp) for i, used in enumerate(features)])
-        self.keep(k, capped, before, at, np.concatenate(values), np.array(status))
+        self.keep(k, wanted, at, np.concatenate(values), np.array(status))
         self.asked.append(number)
         self.error.append(np.array(error))
         self.gap.append(np.array(gap))
@@ -203,7 +201,7 @@ class RemoteSurface:
     def __init__(self, problem: Problem, grid: Grid, crew: Crew, max_stages: int, max_iter: int, folds: int):
         self.grid, self.crew, self.max_iter = grid, crew, max_iter
         problems = [problem, *(crew.training(problem, f) for f in range(folds))]
-        self.walks = [RemoteWalk(one, max_stages) for one in problems]
+        self.walks = [RemoteWalk(one, grid, max_stages) for one in problems]
         self.levels: list[list[Any]] = [[] for _ in crew.tasks]  # futures of what a task has found, round by round
         self.count = 0  # stages asked for
 
@@ -211,22 +209,20 @@ class RemoteSurface:
         """All points, as far as their stages are known; then those that are not, and so on."""
         steps = len(self.grid.lams) * len(self.walks)
         points = {
-            (p, k, l): walk.point(float(theta))
-            for p, walk in enumerate(self.walks)
-            for (k, l), theta in np.ndenumerate(self.grid.thetas)
+            (p, k, l): walk.point(k, l) for p, walk in enumerate(self.walks) for k, l in np.ndindex(self.grid.shape)
         }
         waiting = {key: next(point) for key, point in points.items()}
         progressed = 0.0
         while waiting:
             self._solve(waiting)
             still = {}
-            for key, (capped, before) in waiting.items():
+            for key, wanted in waiting.items():
                 p, k, l = key
                 walk = self.walks[p]
                 try:
-                    while (place := walk.find(k, capped, before)) is not None:
-                        capped, before = points[key].send(place)
-                    still[key] = capped, before
+                    while (place := walk.find(k, wanted)) is not None:
+                        wanted = points[key].send(place)
+                    still[key] = wanted
                 except StopIteration as end:
                     walk.points[k, l] = end.value
             waiting = still
@@ -234,38 +230,46 @@ class RemoteSurface:
             progress.step(done - progressed)
             progressed = done
 
-    def _solve(self, waiting: dict[tuple[int, int, int], tuple[Ints, Place]]) -> None:
-        """What is waited for, each set of capped rows once: if its stage turns out not to be unique, the stage before
+    def _solve(self, waiting: dict[tuple[int, int, int], Wanted]) -> None:
+        """What is waited for, stages with the same weights once: if one turns out not to be unique, the stage before
         matters, and whoever has another one waits for the next round."""
-        new: dict[tuple[int, int, bytes], tuple[Ints, Place]] = {}
-        for (p, k, _), (capped, before) in waiting.items():
-            new.setdefault((p, k, capped.tobytes()), (capped, before))
+        new: dict[tuple[int, int, bytes], Wanted] = {}
+        for (p, k, _), wanted in waiting.items():
+            new.setdefault((p, k, wanted.key), wanted)
         lams = self.grid.lams
         order = sorted(new, key=lambda one: (one[0], -lams[one[1]], len(one[2])))  # neighbours start from each other
-        questions = [(p, k, *new[p, k, key]) for p, k, key in order]
-        asked = Asked(
-            np.array([p for p, *_ in questions], dtype=np.int16),
-            np.array([lams[k] for _, k, *_ in questions]),
-            np.array([NONE if b < 0 else self.walks[p].asked[b] for p, _, _, b in questions], dtype=np.int32),
-            np.concatenate([capped for *_, capped, _ in questions]).astype(np.int32),
-            np.cumsum([len(capped) for *_, capped, _ in questions]).astype(np.int32),
-        )
+        questions = [(p, k, new[p, k, key]) for p, k, key in order]
         earlier = [list(futures) for futures in self.levels]
-        m = len(earlier)
-        futures, found = self.crew.ask(solve_stages, asked.nbytes, [asked] * m, earlier, max_iter=self.max_iter)
+        messages = [self._message(questions, i) for i in range(len(earlier))]
+        futures, found = self.crew.ask(solve_stages, messages, earlier, max_iter=self.max_iter)
         for mine, future in zip(self.levels, futures, strict=True):
             mine.append(future)
         self._take(questions, found)
 
-    def _take(self, questions: list[tuple[int, int, Ints, Place]], found: list[Found]) -> None:
+    def _message(self, questions: list[tuple[int, int, Wanted]], i: int) -> Asked:
+        """What task i is asked."""
+        d = self.walks[0].problem.d
+        parts = [slice(*np.searchsorted(wanted.eased, [i * d, (i + 1) * d])) for *_, wanted in questions]
+        both = list(zip(questions, parts, strict=True))
+        before = [NONE if wanted.before < 0 else self.walks[p].asked[wanted.before] for p, _, wanted in questions]
+        return Asked(
+            np.array([p for p, *_ in questions], dtype=np.int16),
+            np.array([self.grid.lams[k] for _, k, _ in questions]),
+            np.array(before, dtype=np.int32),
+            np.concatenate([wanted.eased[part] - i * d for (*_, wanted), part in both]).astype(np.int32),
+            np.concatenate([wanted.left[part] for (*_, wanted), part in both]),
+            np.cumsum([part.stop - part.start for part in parts]).astype(np.int32),
+        )
+
+    def _take(self, questions: list[tuple[int, int, Wanted]], found: list[Found]) -> None:
         self.crew.received += sum(one.nbytes for one in found)
         coefs = [one.coefs() for one in found]
-        for s, (p, k, capped, before) in enumerate(questions):
+        for s, (p, k, wanted) in enumerate(questions):
             answers = [
                 (*mine[s], one.status[s], one.error[s], one.gap[s], one.unique[s])
                 for mine, one in zip(coefs, found, strict=True)
             ]
-            self.walks[p].take(k, capped, before, self.count + s, answers)
+            self.walks[p].take(k, wanted, self.count + s, answers)
         self.count += len(questions)
 
     def surface(self, tol: float) -> Surface:

@@ -36,6 +36,19 @@ class Rules:
     budget: float
 
 
+@dataclass(frozen=True)
+class Weights:
+    """Those of a stage of one task: lam, the features that are eased, and what is left of their weights relative to lam."""
+
+    lam: float
+    eased: np.ndarray
+    left: Floats
+
+    @property
+    def nbytes(self) -> int:
+        return 8 + self.eased.nbytes + self.left.nbytes
+
+
 class Portion:
     """Some of a task's rows, as they are fitted: all, or those without a fold."""
 
@@ -50,10 +63,10 @@ class Portion:
             self.grams = task_caches([self.design], budget=self.rules.budget)
         return Lassos([self.design], positive=self.rules.positive, units=self.units, grams=self.grams, careful=careful)
 
-    def weights(self, lam: float, free: Ints) -> Floats:
-        """(d,) of a stage that leaves some features free, on the scale of the task's sums."""
-        out = 0.5 * self.rules.m * self.design.n * lam * self.factors
-        out[free] = np.where(np.isinf(self.factors[free]), np.inf, 0.0)
+    def weights(self, stage: Weights) -> Floats:
+        """(d,) on the scale of the task's sums."""
+        out = 0.5 * self.rules.m * self.design.n * stage.lam * self.factors
+        out[stage.eased] *= stage.left
         return np.asarray(out)
 
 
@@ -146,10 +159,10 @@ class Answer:
     loss: float
 
 
-def solve_stage(task: TaskOnWorker, lam: float, free: Ints, before: Any, max_iter: int) -> Answer:
+def solve_stage(task: TaskOnWorker, weights: Weights, before: Any, max_iter: int) -> Answer:
     """A stage of one task; `before` is its stage before, which has stayed where it was computed, or where to start (d,)."""
     with one_blas_thread():
-        a, lassos, design = task.all.weights(lam, free)[None], task.all.lassos(), task.all.design
+        a, lassos, design = task.all.weights(weights)[None], task.all.lassos(), task.all.design
         reference = np.zeros((1, design.d))
         if before is not None:
             reference = (before.w if isinstance(before, Answer) else before)[None]
@@ -167,10 +180,10 @@ def solve_stage(task: TaskOnWorker, lam: float, free: Ints, before: Any, max_ite
         return Answer(w=W[0], rounds=int(rounds[0]), finished=bool(finished), loss=design.loss(W[0]), **told)
 
 
-def violation(task: TaskOnWorker, lam: float, free: Ints, answer: Answer) -> float:
+def violation(task: TaskOnWorker, weights: Weights, answer: Answer) -> float:
     with one_blas_thread():
-        weights = task.all.weights(lam, free)[None]
-        return largest_violation([task.all.design], answer.w[None], weights, task.rules.positive)
+        a = task.all.weights(weights)[None]
+        return largest_violation([task.all.design], answer.w[None], a, task.rules.positive)
 
 
 # ------------------------------------------------------------------ many stages of a surface
@@ -178,21 +191,23 @@ def violation(task: TaskOnWorker, lam: float, free: Ints, answer: Answer) -> flo
 
 @dataclass(frozen=True)
 class Asked:
-    """Stages to be solved: of every one the portion of the rows, lam, and the place of the stage before it among all that
-    were asked for before (NONE: from 0), all (count,). The features that it leaves free are those between two `ends`."""
+    """Stages of one task to be solved: of every one the portion of the rows, lam, and the place of the stage before it among
+    all that were asked for before (NONE: from 0), all (count,). What it eases is between two `ends`; see `Weights`."""
 
     portion: np.ndarray
     lam: Floats
     before: np.ndarray
-    free: np.ndarray
+    eased: np.ndarray
+    left: Floats
     ends: np.ndarray
 
     def __len__(self) -> int:
         return len(self.lam)
 
-    def __iter__(self) -> Iterator[tuple[int, float, int, np.ndarray]]:
-        free = np.split(self.free, self.ends[:-1])
-        yield from zip(self.portion.tolist(), self.lam.tolist(), self.before.tolist(), free, strict=True)
+    def __iter__(self) -> Iterator[tuple[int, int, Weights]]:
+        eased, left = (np.split(values, self.ends[:-1]) for values in (self.eased, self.left))
+        weights = map(Weights, self.lam.tolist(), eased, left)
+        yield from zip(self.portion.tolist(), self.before.tolist(), weights, strict=True)
 
     @property
     def nbytes(self) -> int:
@@ -230,7 +245,7 @@ def solve_stages(task: TaskOnWorker, asked: Asked, earlier: list[Found], max_ite
     lassos: dict[int, Lassos] = {}
     coefs, status, d = [], [], task.layout.d
     with one_blas_thread():
-        for p, lam, before, free in asked:
+        for p, before, weights in asked:
             portion, reference = task.portion(p), np.zeros((1, d))
             if before != NONE:
                 feature, value = known[before]
@@ -239,7 +254,7 @@ def solve_stages(task: TaskOnWorker, asked: Asked, earlier: list[Found], max_ite
                 lassos[p] = portion.lassos(careful=True)
                 if before != NONE:
                     lassos[p].warm(reference)
-            W, _ = lassos[p].solve(portion.weights(lam, free)[None], reference=reference, max_iter=max_iter)
+            W, _ = lassos[p].solve(portion.weights(weights)[None], reference=reference, max_iter=max_iter)
             used = np.flatnonzero(W[0])
             coefs.append((used, W[0, used]))
             status.append(lassos[p].status[0])
@@ -249,7 +264,7 @@ def solve_stages(task: TaskOnWorker, asked: Asked, earlier: list[Found], max_ite
 def _judged(task: TaskOnWorker, asked: Asked, coefs: list[tuple[Ints, Floats]], status: np.ndarray) -> Found:
     error, gap = np.full(len(asked), np.nan), np.full(len(asked), np.nan)
     unique = np.zeros(len(asked), dtype=bool)
-    questions = list(asked)
+    weights = [one for *_, one in asked]
     for p in np.unique(asked.portion).tolist():
         at, portion = np.flatnonzero(asked.portion == p), task.portion(p)
         W = _together([coefs[s] for s in at], task.layout.d)
@@ -261,7 +276,7 @@ def _judged(task: TaskOnWorker, asked: Asked, coefs: list[tuple[Ints, Floats]], 
         memo: dict[Any, Any] = {}
         for low in range(0, len(at), AT_ONCE):
             some = np.arange(low, min(low + AT_ONCE, len(at)))
-            A = np.array([portion.weights(questions[s][1], questions[s][3]) for s in at[some]])
+            A = np.array([portion.weights(weights[s]) for s in at[some]])
             proofs = certify_all(portion.design, W.dense(some), A, task.rules.positive, memo)
             gap[at[some]], unique[at[some]] = [one.gap for one in proofs], [one.unique for one in proofs]
     features, values = (np.concatenate(parts) for parts in zip(*coefs, strict=True))

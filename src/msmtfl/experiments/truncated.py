@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..designs import Floats
-from ..penalties import CappedRows
+from ..penalties import ConcaveRows
 
 
 def truncated_stages(
@@ -19,7 +19,7 @@ def truncated_stages(
 ) -> list[Floats]:
     """(m, d) coefficients after each stage of `steps` FISTA steps, each stage starting where the last one ended."""
     m, d = len(Xs), Xs[0].shape[1]
-    penalty = CappedRows(lam, theta, np.ones((d, m)))
+    penalty = ConcaveRows(lam, theta, np.ones((d, m)))
     scale = [2.0 / (m * len(y)) for y in ys]
     lipschitz = np.array([c * np.linalg.norm(X, 2) ** 2 for c, X in zip(scale, Xs, strict=True)])[:, None]
     W, out = np.zeros((m, d)), []
