@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from msmtfl import LassoMTLCV, MultiTaskAuto, compare_models
+from msmtfl import MSMTFL, LassoMTL, LassoMTLCV, MultiTaskAuto, compare_models
 from msmtfl.auto import choose_family
 from msmtfl.baselines import PooledLassoCV
 
@@ -65,7 +65,7 @@ def test_within_one_standard_error_the_simpler_wins():
     assert "but 'pooled lasso' is as good as can be told" in reason
     assert "uses 4 features where that uses 9" in reason
     assert choose_family(replace(near, n_features=np.array([4.0, 9.0])))[0] == "lasso"
-    assert choose_family(replace(near, errors=errors + [[0.0], [0.5]]))[0] == "lasso"
+    assert choose_family(replace(near, errors=errors + np.array([[0.0], [0.5]])))[0] == "lasso"
 
 
 def test_a_table_with_a_task_column():
