@@ -152,6 +152,7 @@ def with_coefficients(*coefs):
     model, (m, d) = copy.deepcopy(fitted(LassoMTL)), coefs[-1].shape
     model.coef_, model.intercept_, model.tasks_ = coefs[-1], np.arange(m) / 3, np.arange(m)
     model.features_ = np.array([f"x{j}" for j in range(d)], dtype=object)
+    model.row_slopes_ = np.ones(len(coefs[-1][0]))
     model.row_norms_ = model.feature_importances_ = np.abs(coefs[-1][0])
     model.n_features_in_, model.n_stages_ = d, len(coefs)
     nothing = (np.empty(0, dtype=np.intp),) * m

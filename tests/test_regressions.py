@@ -88,6 +88,9 @@ def test_a_cycle_is_recognised():
         def free_rows(self, pattern):
             return np.empty(0, dtype=int)
 
+        def row_slopes(self, pattern):
+            return np.ones(2)
+
     rng = np.random.default_rng(0)
     X = rng.standard_normal((30, 2))
     design = RowTask(DenseRows(X, None, True), X.sum(axis=1))

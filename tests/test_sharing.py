@@ -72,7 +72,7 @@ def test_the_order_is_freed_then_class_then_norm():
     found = sharing_map(with_coef(W))
     assert found.order.tolist() == [0, 2, 3, 1, 4]
     capped = with_coef(W, theta_=2.0)
-    object.__setattr__(capped.stages_[-1], "free_rows", np.array([1]))
+    capped.row_slopes_ = np.array([1.0, 0.0, 1.0, 1.0, 1.0])
     assert sharing_map(capped).order.tolist() == [1, 0, 2, 3, 4]
 
 

@@ -1,5 +1,6 @@
 """Sparse linear models for many related tasks: multi-stage multi-task feature learning with certificates."""
 
+from .auto import MultiTaskAuto
 from .comparison import compare_models
 from .coupled import L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV
 from .estimators import MSMTFL, LassoMTL
@@ -22,6 +23,7 @@ __all__ = [
     "LassoMTL",
     "LassoMTLCV",
     "Moments",
+    "MultiTaskAuto",
     "TaskKFold",
     "bootstrap_intervals",
     "compare_models",

@@ -40,7 +40,8 @@ def default_models(*, cv: int = 5, standardize: bool = False, random_state: Any 
         "lasso": LassoMTLCV(**common, **folds),
         "l12": L12MTLCV(**common, **folds),
         "dirty": DirtyMTLCV(**common, **folds),
-        "msmtfl": MSMTFLCV(**common, **folds),
+        "msmtfl": MSMTFLCV(entry_shares=0, **common, **folds),
+        "bi-level": MSMTFLCV(**common, **folds),
         "ridge per task": RidgePerTaskCV(**common, **folds),
         "pooled lasso": PooledLassoCV(**common, **folds),
         "pooled ridge": PooledRidgeCV(**common, **folds),
@@ -76,9 +77,9 @@ def compare_models(
     groups : (N,) labels, optional
         Rows of one group (a patient, a speaker) stay together, in outer and inner folds; standard errors are of groups.
     models : list of names, or {name: estimator}, optional
-        By default "lasso" (one per task), "l12", "dirty", "msmtfl", "ridge per task", "pooled lasso" and "pooled ridge" (one
-        model for all tasks, each with its own intercept). Any estimator with ``fit(X, y, task=...)`` and ``predict(X,
-        task=...)`` may take part.
+        By default "lasso" (one per task), "l12", "dirty", "msmtfl" (the paper's), "bi-level", "ridge per task", "pooled
+        lasso" and "pooled ridge" (one model for all tasks, each with its own intercept). Any estimator with ``fit(X, y,
+        task=...)`` and ``predict(X, task=...)`` may take part.
     reference : str, optional
         The model that others are compared with; by default "lasso", if it takes part, else the first.
     cv : int, splitter or iterable of (train, test), default=5

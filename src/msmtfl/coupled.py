@@ -26,6 +26,7 @@ from .row_surface import (
     solve_rows,
 )
 from .rows import CoupledRows
+from .shapes import read_shape
 from .stages import RowStages, Solution, algorithm_1, run_stages
 
 # The points of a grid are solved to this accuracy, with this many goes over the rows; the one chosen as a fit is.
@@ -83,6 +84,8 @@ class L12MTL(_Coupled):
         Strength of the penalty; by default 0.1 times `lam_max_`, above which all coefficients are 0.
     theta : float, default=inf
         Row norm from which a feature is free.
+    penalty : {"capped", "mcp", "scad", "log", "lq"} or a shape, default="capped"
+        What takes the place of min(t, theta): see :mod:`msmtfl.shapes`.
     max_stages : int, default=10
         With theta = inf there is one.
     penalty_factors : array of shape (d,) or (d, m), optional
@@ -115,6 +118,7 @@ class L12MTL(_Coupled):
         lam=None,
         theta=np.inf,
         *,
+        penalty="capped",
         task_column=None,
         max_stages=10,
         fit_intercept=True,
@@ -129,6 +133,7 @@ class L12MTL(_Coupled):
     ):
         self.lam = lam
         self.theta = theta
+        self.penalty = penalty
         self.task_column = task_column
         self.max_stages = max_stages
         self.fit_intercept = fit_intercept
@@ -146,7 +151,8 @@ class L12MTL(_Coupled):
 
     def _penalty(self, problem: Problem) -> tuple[ConcaveGroups, float]:
         lam_max = group_lam_max(problem)
-        return ConcaveGroups(default_lam(self.lam, lam_max), float(self.theta), problem.factors), lam_max
+        lam = default_lam(self.lam, lam_max)
+        return ConcaveGroups(lam, float(self.theta), problem.factors, read_shape(self.penalty)), lam_max
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> L12MTL:
@@ -155,6 +161,7 @@ class L12MTL(_Coupled):
         if self.lam is not None:
             check_positive("lam", self.lam)
         check_positive("theta", self.theta, allow_inf=True)
+        read_shape(self.penalty)
         check_count("max_stages", self.max_stages)
         solution, problem, penalty = self._fit(X, y, task, sample_weight)
         self.lam_, self.theta_ = penalty.lam, penalty.theta
@@ -263,7 +270,8 @@ def coupled_coef(model: Any, part: Problem) -> Floats:
     rows = CoupledRows(part.designs, part.factors, units=part.units)
     if hasattr(model, "lam_b_"):
         return rows.solve(Dirty(model.lam_s_, model.lam_b_, part.factors).norm)[0]
-    penalty = ConcaveGroups(model.lam_, getattr(model, "theta_", np.inf), part.factors)
+    shape = read_shape(getattr(model, "penalty", "capped"))
+    penalty = ConcaveGroups(model.lam_, getattr(model, "theta_", np.inf), part.factors, shape)
 
     stages = [np.zeros((part.m, part.d))]
 

@@ -48,8 +48,8 @@ class MSMTFL(Batchwise, Welcoming):
         Strength of a second penalty, on every entry by itself: the bi-level model, sparse also within the rows that are
         free. lam = 0 with lam_entry > 0 leaves it alone: separate models for the tasks. 0: the paper's model.
     theta_entry : float, optional
-        Size from which an entry is free of it; by default 2 m (lam + lam_entry) / rho_bar, four times what the lasso takes
-        from an entry. inf: never.
+        Size from which an entry is free of it; by default m (lam + lam_entry) / rho_bar, twice what the lasso takes from
+        an entry. inf: never.
     penalty : {"capped", "mcp", "scad", "log", "lq"} or a shape, default="capped"
         What takes the place of min(t, theta), for rows and entries: see :mod:`msmtfl.shapes`.
     max_stages : int, default=10
@@ -89,6 +89,7 @@ class MSMTFL(Batchwise, Welcoming):
     certificate_ : what is proven; print it
     converged_, stopping_reason_, n_stages_, n_iter_, objective_, dual_gap_
     row_norms_ : (d,) sum_i f_ji |w_ji|
+    row_slopes_ : (d,) what the last stage left of the rows' penalty: 0 where a row is free, 1 where it is penalised in full
     feature_importances_ : (n_features_in_,) the same, the task column getting the largest
 
     Examples

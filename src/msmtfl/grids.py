@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -13,7 +13,8 @@ from .designs import Floats
 from .problem import Problem
 from .shapes import CAPPED, Shape, read_shape
 
-ENTRY_RATIOS = (1.0, 2.0, 4.0)  # of theta_entry
+ENTRY_RATIOS = (0.5, 2.0)  # of theta_entry
+MIXTURE = 0.5  # the share of the entries in the default grid, besides 0 and 1
 N_RATIOS = 6  # of the default theta ratios, besides inf
 SMALL_SHARE, SMALLER_SHARE = 1e-3, 1e-4  # of lam_max where the lams end: n < d, n >= d in every task
 
@@ -63,13 +64,35 @@ def read_grid(
     shares = _shares(entry_shares)
     ratios = ENTRY_RATIOS if entry_ratios is None else entry_ratios
     of_entries = read_thetas(problem, found, ratios, name="entry_ratios")
-    never = np.full((len(found), 1), np.inf)
-    columns = []
+    never = np.full(len(found), np.inf)
+    columns: list[tuple[float, Floats, Floats]] = []
     for share in shares:
-        rows, entries = (of_rows if share < 1.0 else never), (of_entries if share > 0.0 else never)
-        columns += [(share, rows[:, a], entries[:, b]) for a in range(rows.shape[1]) for b in range(entries.shape[1])]
-    share, rows, entries = zip(*columns, strict=True)
-    return Grid(found, np.stack(rows, axis=1), np.array(share), np.stack(entries, axis=1), read_shape(penalty))
+        if share == 0.0:
+            columns += [(share, rows, never) for rows in of_rows.T]
+        elif share == 1.0:  # what theta is given to the rows is of no effect
+            columns += [(share, entries, entries) for entries in of_entries.T]
+        else:
+            columns += [(share, rows, entries) for rows in of_rows.T for entries in of_entries.T]
+    of_columns, rows, entries = zip(*columns, strict=True)
+    return Grid(found, np.stack(rows, axis=1), np.array(of_columns), np.stack(entries, axis=1), read_shape(penalty))
+
+
+def default_grid(problem: Problem, lams: Any = 50, lam_min_ratio: float | None = None, penalty: Any = "capped") -> Grid:
+    """The paper's model at all default thetas; then, at every second of them, with half of lam on the entries; then with all
+    of it there."""
+    found = read_lams(problem, lams, lam_min_ratio)
+    some = default_ratios(problem.m)[1:-1:2]
+    parts = [
+        read_grid(problem, found, penalty=penalty),
+        read_grid(problem, found, some, entry_shares=MIXTURE, entry_ratios=ENTRY_RATIOS[0], penalty=penalty),
+        read_grid(problem, found, entry_shares=1.0, penalty=penalty),
+    ]
+    return replace(
+        parts[0],
+        thetas=np.hstack([part.thetas for part in parts]),
+        shares=np.concatenate([part.shares for part in parts]),
+        theta_entries=np.hstack([part.theta_entries for part in parts]),
+    )
 
 
 def point_of(model: Any) -> Grid:

@@ -13,9 +13,10 @@ from .linear import MultiTaskLinear, importances
 from .moment_data import MomentData
 from .moments import Moments
 from .monitor import one_blas_thread
-from .penalties import counted
+from .penalties import ConcaveEntries, counted
 from .problem import Problem, pose
-from .stages import LassoStages, Listener, Outcome
+from .shapes import read_shape
+from .stages import LassoStages, Stage, run_stages
 from .tables import check_form, is_table
 from .tasks import label_array, read_training
 
@@ -71,7 +72,8 @@ class Welcoming(Growing):
         .. math::
             \min_w \frac{1}{m n} \|Xw - y\|^2 + \sum_j \lambda_j f_j |w_j|
 
-        with :math:`\lambda_j` = 0 for the features that the fit left free and lam for the others, and the m of the fit. The
+        with :math:`\lambda_j` = 0 for the features that the fit left free and lam for the others (lam times
+        `row_slopes_`), and the m of the fit; the bi-level model adds its penalty of entries, with stages of its own. The
         new task gets a row of `coef_` and `intercept_`; in `stages_` before the last its coefficients are 0.
 
         Parameters
@@ -90,11 +92,6 @@ class Welcoming(Growing):
             raise ValueError(
                 "relax=True refits all tasks together with the choice of features: fit again with the new task."
             )
-        if getattr(self, "lam_entry_", 0.0) or getattr(self, "penalty", "capped") != "capped":
-            raise ValueError(
-                "add_task knows the weights of capped rows alone; lam_entry > 0 and other penalties weigh the entries of the "
-                "new task too. Fit again with the new task."
-            )
         if self._form == "single":
             raise ValueError(
                 "this model was fitted without task labels: it has no tasks to add one to. Fit with task=."
@@ -105,14 +102,21 @@ class Welcoming(Growing):
             raise ValueError("add_task takes one task at a time: y must be 1-D.")
         with one_blas_thread():
             problem = self._newcomer(X, y, sample_weight)
-            m, design, last = self.n_fitted_tasks_, problem.designs[0], self.stages_[-1]
-            weights = self.lam_ * problem.factors.T.copy()
-            weights[:, last.free_rows] = np.where(np.isinf(weights[:, last.free_rows]), np.inf, 0.0)
             lassos = Lassos(problem.designs, positive=problem.positive, units=problem.units)
-            stages = LassoStages(lassos)
-            stages.scale = np.array([[0.5 * m * design.n]])
-            outcome = stages.solve(weights.T, np.zeros((1, problem.d)), self.max_iter or 0, Listener())
-        self._append(label, problem, outcome)
+            solver = LassoStages(lassos)
+            solver.scale = np.array([[0.5 * self.n_fitted_tasks_ * problem.designs[0].n]])
+            penalty = ConcaveEntries(
+                self.lam_,
+                np.inf,
+                problem.factors,
+                read_shape(getattr(self, "penalty", "capped")),
+                getattr(self, "lam_entry_", 0.0),
+                getattr(self, "theta_entry_", np.inf),
+                self.row_slopes_,
+            )
+            most, max_iter = getattr(self, "max_stages", 1), self.max_iter or 0
+            solution = run_stages(penalty, solver, max_stages=most, tol=self.tol, max_iter=max_iter)
+        self._append(label, problem, solution.stages[-1])
         return self
 
     def _newcomer(self, X: Any, y: Any, sample_weight: Any) -> Problem:
@@ -137,7 +141,7 @@ class Welcoming(Growing):
             penalty_factors=factors,
         )
 
-    def _append(self, label: Any, problem: Problem, outcome: Outcome) -> None:
+    def _append(self, label: Any, problem: Problem, outcome: Stage) -> None:
         w, target = outcome.coef, problem.data.targets[0]
         self.tasks_ = label_array([*self.tasks_.tolist(), label])
         self.coef_ = np.vstack([self.coef_, w])

@@ -102,6 +102,7 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         self.coef_ = W[0] if single else W
         self.intercept_ = float(intercept[0]) if single else intercept
         self.row_norms_ = penalty.row_norms(W.T)
+        self.row_slopes_ = solution.row_slopes
         self.feature_importances_ = importances(self.row_norms_, self._task_position)
         self.stages_ = list(solution.stages)
         self.n_stages_ = len(solution.stages)

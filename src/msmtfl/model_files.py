@@ -26,7 +26,8 @@ in the order of `features_`. In `fitted`, with m tasks, d features and c columns
     intercept_                              (m,); a number if form is "single"
     n_samples_, target_mean_, target_sd_    (m,): rows of the tasks, mean and standard deviation of their targets
     n_fitted_tasks_                         the first so many tasks were fitted together, the others added later
-    row_norms_, feature_importances_        (d,); (c,)
+    row_norms_, row_slopes_                 (d,)
+    feature_importances_                    (c,)
     n_features_in_, feature_names_in_       c; (c,) text, if the columns had names
     lam_, theta_, lam_s_, lam_b_, lam_max_  numbers, those that the model has
     objective_, dual_gap_, n_stages_, n_iter_, converged_, stopping_reason_
@@ -103,12 +104,13 @@ ENTRIES: dict[str, set[type]] = {  # what stands in JSON for the entries of an a
 LINEAR = ("tasks_", "features_", "n_features_in_", "coef_", "intercept_")
 FITTING = ("lam_max_", "objective_", "dual_gap_", "n_stages_", "n_iter_", "converged_", "stopping_reason_")
 TARGETS = ("n_samples_", "target_mean_", "target_sd_", "n_fitted_tasks_")
-STAGED = (*LINEAR, *TARGETS, "row_norms_", "feature_importances_", *FITTING)
+STAGED = (*LINEAR, *TARGETS, "row_norms_", "row_slopes_", "feature_importances_", *FITTING)
 SEARCH = (*STAGED, "cv_results_", "best_point_", "best_index_", "best_score_", "n_splits_")
+BILEVEL = ("lam_", "theta_", "lam_entry_", "theta_entry_")
 DIRTY = ("lam_s_", "lam_b_", "coef_specific_", "coef_shared_")
 MODELS: dict[str, tuple[type[MultiTaskLinear], tuple[str, ...]]] = {  # the only classes there are, and what they need
-    "MSMTFL": (MSMTFL, (*STAGED, "lam_", "theta_")),
-    "MSMTFLCV": (MSMTFLCV, (*SEARCH, "lam_", "theta_", "lams_", "thetas_")),
+    "MSMTFL": (MSMTFL, (*STAGED, *BILEVEL)),
+    "MSMTFLCV": (MSMTFLCV, (*SEARCH, *BILEVEL, "lams_", "thetas_")),
     "LassoMTL": (LassoMTL, (*STAGED, "lam_")),
     "LassoMTLCV": (LassoMTLCV, (*SEARCH, "lam_", "lams_", "thetas_")),
     "L12MTL": (L12MTL, (*STAGED, "lam_", "theta_")),
@@ -122,7 +124,9 @@ MODELS: dict[str, tuple[type[MultiTaskLinear], tuple[str, ...]]] = {  # the only
 STRENGTHS = ("lam_", "lam_s_", "lam_b_", "lam_max_")
 APART = ("stages_", "certificate_", "provenance_", "moments_")  # attributes that have keys of their own, or stay behind
 TYPES: dict[str, type] = {
-    **dict.fromkeys((*STRENGTHS, "theta_", "objective_", "dual_gap_", "best_score_"), float),
+    **dict.fromkeys(
+        (*STRENGTHS, "theta_", "lam_entry_", "theta_entry_", "objective_", "dual_gap_", "best_score_"), float
+    ),
     **dict.fromkeys(("n_features_in_", "n_fitted_tasks_", "n_stages_", "n_iter_", "n_splits_", "best_index_"), int),
     "converged_": bool,
     "stopping_reason_": str,
@@ -272,7 +276,7 @@ def _stored(write: _Writer, values: dict[str, Any], where: str) -> tuple[dict[st
 
 def _is_shaped(name: str) -> bool:
     """Whether a reader knows the shape of an attribute: only these are stored sparse."""
-    return name in ("coef_", "coef_specific_", "coef_shared_", "row_norms_", "feature_importances_")
+    return name in ("coef_", "coef_specific_", "coef_shared_", "row_norms_", "row_slopes_", "feature_importances_")
 
 
 def _write_stage(write: _Writer, place: int, stage: Stage, coef: Floats) -> dict[str, Node]:
@@ -657,7 +661,7 @@ def _read_fitted(read: _Reader, cls: type, nodes: dict[str, Node], single: bool)
     m, d = len(tasks), len(features)
     _need(m == 1 or not single, f"form is 'single', but there are {m} tasks")
     c = _typed(nodes["n_features_in_"], int, "n_features_in_")
-    shapes: dict[str, Shape] = {"row_norms_": (d,), "feature_importances_": (c,)}
+    shapes: dict[str, Shape] = {"row_norms_": (d,), "row_slopes_": (d,), "feature_importances_": (c,)}
     out: dict[str, Any] = {"tasks_": tasks, "features_": features}
     for key, node in nodes.items():
         allowed = bool(ATTRIBUTE.fullmatch(key)) and key not in APART  # no method is named so

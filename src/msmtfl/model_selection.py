@@ -22,7 +22,7 @@ from .cross_validation import (
 )
 from .designs import Floats
 from .gram import BUDGET, Gram, gram_caches, may_form
-from .grids import Grid, read_grid
+from .grids import MIXTURE, Grid, default_grid, read_grid
 from .growing import Growing, Welcoming
 from .lasso import Lassos, task_caches
 from .monitor import Progress, one_blas_thread, with_callbacks
@@ -212,12 +212,18 @@ class MSMTFLCV(StageSearch):
     lams : int or array of shape (K,), default=50
         How many, from lam_max to `lam_min_ratio` lam_max, or the values themselves in any order.
     theta_ratios : array of shape (L,), optional
-        theta in units of m lam / rho_bar; by default six from 1 to max(50, 11 m), and inf: the lasso is always among the
-        candidates.
+        theta in units of m lam / rho_bar (lam that of rows and entries together); by default six from 1 to max(50, 11 m),
+        and inf: the lasso is always among the candidates.
     thetas : array of shape (L,) or (K, L), optional
         Instead of ratios; inf allowed.
     lam_min_ratio : float, optional
         By default 1e-3, or 1e-4 if every task has more samples than features.
+    entry_shares : array of numbers from 0 to 1, optional
+        Shares s of lam that go to a penalty on every entry: lam_entry = s lam, (1 - s) lam for the rows. 0 is the paper's
+        model, 1 the capped lasso of every task. By default 0, 0.5 and 1; where thetas or ratios are given, 0 alone.
+    entry_ratios : array, optional
+        theta_entry in units of m lam / rho_bar; by default 0.5 and 2.
+    penalty : as for :class:`MSMTFL`
     cv : int, splitter or iterable of (train, test), default=5
         A number: folds stratified by task (:class:`TaskKFold`); for a 2-D y rows are dealt out, a row being held out in
         all tasks. Every training fold needs rows of every task.
@@ -240,7 +246,7 @@ class MSMTFLCV(StageSearch):
 
     Attributes
     ----------
-    lam_, theta_ : the choice
+    lam_, theta_, lam_entry_, theta_entry_ : the choice; lam_entry_ = 0 if it is the paper's model
     best_point_, best_index_, best_score_ : its place (k, l) in the grid and in `cv_results_`; its mean score (of an
         information criterion: minus its value)
     surface_ : :class:`Surface` on all data
@@ -263,7 +269,7 @@ class MSMTFLCV(StageSearch):
            [ 2., -1.],
            [ 2., -1.]])
     >>> model.thetas_.shape, len(model.cv_results_["mean_test_score"])
-    ((50, 7), 350)
+    ((50, 12), 600)
     """
 
     def __init__(
@@ -320,7 +326,11 @@ class MSMTFLCV(StageSearch):
         self.verbose = verbose
 
     def _grid(self, problem: Problem) -> Grid:
-        shares = (0.0,) if self.entry_shares is None else self.entry_shares
+        shares = self.entry_shares
+        if shares is None:
+            if self.theta_ratios is None and self.thetas is None and self.entry_ratios is None:
+                return default_grid(problem, self.lams, self.lam_min_ratio, self.penalty)
+            shares = (0.0,) if self.entry_ratios is None else (0.0, MIXTURE, 1.0)
         return read_grid(
             problem,
             self.lams,

@@ -7,7 +7,7 @@ all 0, so a pattern is a set of rows (and entries) that are free. Two stages are
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -35,8 +35,11 @@ class Penalty(Protocol):
         """The convex penalty that majorises this one wherever it has this pattern, in the form that the stage's solver
         takes: weights (d, m) of a lasso, or a `RowNorm`."""
 
+    def row_slopes(self, pattern: np.ndarray) -> Floats:
+        """(d,): what a stage with this pattern leaves of the penalty of rows, 1 being all."""
+
     def free_rows(self, pattern: np.ndarray) -> Ints:
-        """The rows that a stage with this pattern leaves un-penalised."""
+        """The rows that a stage with this pattern leaves un-penalised, in one task at least."""
 
     @property
     def convex(self) -> bool:
@@ -145,10 +148,33 @@ class ConcaveRows(_Concave):
         return out
 
     def free_rows(self, pattern: np.ndarray) -> Ints:
-        """Rows that are un-penalised in at least one task."""
         if not self.lam_entry:
             return super().free_rows(pattern)
         return np.flatnonzero(((self.weights(pattern) == 0.0) & (self.factors > 0)).any(axis=1))
+
+
+@dataclass(frozen=True)
+class ConcaveEntries(ConcaveRows):
+    """The same with the slopes of the rows (d,) given: for one more task."""
+
+    given: Floats = field(default_factory=lambda: np.empty(0))
+
+    @property
+    def convex(self) -> bool:
+        return bool(self.lam_entry == 0.0 or np.isinf(self.theta_entry))
+
+    @property
+    def _of_entries(self) -> ConcaveRows:
+        return ConcaveRows(0.0, np.inf, self.factors, self.shape, self.lam_entry, self.theta_entry)
+
+    def value(self, W: Floats) -> float:
+        return float(self.lam * (self.given @ self.row_norms(W))) + self._of_entries.value(W)
+
+    def pattern(self, W: Floats) -> np.ndarray:
+        return self._of_entries.pattern(W)
+
+    def row_slopes(self, pattern: np.ndarray) -> Floats:
+        return self.given
 
 
 class ConcaveGroups(_Concave):
@@ -185,6 +211,9 @@ class Dirty:
 
     def weights(self, pattern: np.ndarray) -> DirtyNorm:
         return self.norm
+
+    def row_slopes(self, pattern: np.ndarray) -> Floats:
+        return np.ones(len(self.factors))
 
     def free_rows(self, pattern: np.ndarray) -> Ints:
         return np.empty(0, dtype=np.intp)

@@ -1,7 +1,8 @@
 """Shapes of concave penalties: what a norm or an entry t >= 0 costs, per unit of lam.
 
 A shape phi rises from phi(0) = 0 with slope 1 and bends down; theta says where. Its slope is all that Algorithm 1 takes
-from it: the weights of the next stage are lam times the slope at the current W. With theta = inf every shape is t, the lasso.
+from it: the weights of the next stage are lam times the slope at the current W. With theta = inf every shape is t: the
+lasso.
 
 A shape of your own is any object with the two methods of `Shape`:
 

@@ -205,11 +205,9 @@ def fitted_coef(model: Any) -> Floats:
 
 def freed_rows(model: Any) -> np.ndarray | None:
     """(d,) bool: features that the last stage left un-penalised; None where there is no cap."""
-    if np.isinf(getattr(model, "theta_", np.inf)):
+    if np.isinf(getattr(model, "theta_", np.inf)) or model.lam_ == 0:
         return None
-    out = np.zeros(len(model.features_), dtype=bool)
-    out[model.stages_[-1].free_rows] = True
-    return out
+    return np.asarray(model.row_slopes_ == 0.0)
 
 
 # ------------------------------------------------------------------ tasks

@@ -28,7 +28,7 @@ from .threads import each
 REPEATS = "converged: the set of capped rows repeats, so W is a critical point"
 SAME_WEIGHTS = "converged: the next stage would have the same weights, so W is a critical point"
 CYCLES = "stopped: the sets of capped rows run in a cycle. Try another theta or lam"
-LIMIT = "stopped: max_stages={} reached before the set of capped rows repeated. Raise max_stages to go on"
+LIMIT = "stopped: max_stages={} reached before the weights of the stages repeated. Raise max_stages to go on"
 ASKED = "stopped: a callback asked to"
 CONVEX = "converged: the problem is convex, one stage solves it"
 ONE_STAGE = "one stage, as asked: max_stages=1"
@@ -74,6 +74,7 @@ class Solution:
     critical: float
     convex: bool
     free: np.ndarray = field(repr=False)  # (d, m) bool: entries that the last stage left un-penalised
+    row_slopes: Floats = field(repr=False)  # (d,): what it left of the penalty of rows
 
 
 class Listener:
@@ -192,14 +193,15 @@ def run_stages(
     designs = solver.designs
     listener = listener or Listener()
     stages: list[Stage] = []
-    free = np.zeros((designs[0].d, len(designs)), dtype=bool)
+    free, slopes = np.zeros((designs[0].d, len(designs)), dtype=bool), np.ones(designs[0].d)
 
     def solve(pattern: np.ndarray, last: Floats) -> tuple[Floats, str]:
         listener.begin_stage()
         began = time.perf_counter()
         weights = penalty.weights(pattern)
         outcome = solver.solve(weights, last, max_iter, listener)
-        W, free[:] = outcome.coef, weights == 0.0 if isinstance(weights, np.ndarray) else weights.free()
+        W, slopes[:] = outcome.coef, penalty.row_slopes(pattern)
+        free[:] = weights == 0.0 if isinstance(weights, np.ndarray) else weights.free()
         stages.append(
             Stage(
                 stage=len(stages) + 1,
@@ -228,7 +230,7 @@ def run_stages(
         reason = in_words(penalty)
     last = stages[-1].coef
     critical = solver.violation(penalty.weights(penalty.pattern(last.T)), last)
-    return Solution(tuple(stages), converged, reason, critical, penalty.convex, free)
+    return Solution(tuple(stages), converged, reason, critical, penalty.convex, free, slopes)
 
 
 def in_words(penalty: Penalty) -> str:

@@ -50,7 +50,7 @@ def default_theta(lam: float, m: int, rho_bar: float) -> float:
 
 def default_theta_entry(lam: float, m: int, rho_bar: float) -> float:
     """With lam the strength of both penalties, on rows and on entries, together."""
-    return 2.0 * unit(lam, m, rho_bar)
+    return unit(lam, m, rho_bar)
 
 
 def adaptive_theta(row_norms: Floats) -> float:

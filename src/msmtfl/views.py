@@ -77,7 +77,7 @@ class SearchGrid:
 
     Attributes
     ----------
-    lams : (K, L) lam, or lam_b of Dirty; `strength` is its symbol
+    lams : (K, L) lam (that of rows and entries together), or lam_b of Dirty; `strength` is its symbol
     values : (K, L) mean held-out error or score, or information criterion; `measure` says which
     greater_is_better : whether values are scores
     se : (K, L) standard errors over folds; None without folds
@@ -115,9 +115,10 @@ def search_grid(model: Any) -> SearchGrid:
         measure = f"held-out {name}"
         values = scores if greater else -scores
     name = "lam_b" if "lam_b" in grid else "lam"
+    strength = grid[name] + grid.get("lam_entry", 0.0)
     levels, level_name = _levels(grid)
     point = model.best_point_
-    return SearchGrid(grid[name], values, se, within, point, levels, level_name, SYMBOLS[name], measure, greater)
+    return SearchGrid(strength, values, se, within, point, levels, level_name, SYMBOLS[name], measure, greater)
 
 
 def search_results(model: Any) -> dict[str, np.ndarray]:
@@ -145,8 +146,23 @@ def _levels(grid: dict[str, np.ndarray]) -> tuple[tuple[str, ...], str]:
     for name, text in (("theta_ratio", "θ / (m λ / ρ̄)"), ("theta", "θ")):
         values = grid.get(name)
         if values is not None and np.isclose(values, values[0]).all():
+            if "lam_entry" in grid:
+                return _bilevel(grid, name), f"{text}: rows + entries"
             return tuple("∞ (lasso)" if np.isinf(value) else _number(value) for value in values[0]), text
     return tuple(str(l) for l in range(next(iter(grid.values())).shape[1])), "column of thetas"
+
+
+def _bilevel(grid: dict[str, np.ndarray], name: str) -> tuple[str, ...]:
+    """What the columns of a grid with a penalty on entries are called."""
+    out = []
+    for l in range(grid["lam"].shape[1]):
+        rows, entries = grid["lam"][0, l] > 0, grid["lam_entry"][0, l] > 0
+        theta, theta_entry = grid[name][0, l], grid[name.replace("theta", "theta_entry")][0, l]
+        if rows and not entries:
+            out.append("∞ (lasso)" if np.isinf(theta) else _number(theta))
+        else:
+            out.append(f"{_number(theta)} + {_number(theta_entry)}" if rows else f"only {_number(theta_entry)}")
+    return tuple(out)
 
 
 def _number(value: float) -> str:
@@ -194,7 +210,7 @@ def _lassos(model: Any) -> Ints:
     """The points of a grid at which the model is the lasso."""
     results = model.cv_results_
     if "theta" in results:
-        found = np.flatnonzero(np.isinf(results["theta"]))
+        found = np.flatnonzero(np.isinf(results["theta"]) & (results.get("lam_entry", np.zeros(1)) == 0))
     elif "lam_s" in results:
         found = np.flatnonzero(len(model.tasks_) * results["lam_s"] <= (1 + 1e-9) * results["lam_b"])
     else:
@@ -267,6 +283,7 @@ def lam_path(surface: Any, l: int, task: Any = None, chosen: int | None = None) 
     if not isinstance(surface, Solutions):
         raise TypeError(f"give what regularization_surface returns, not {type(surface).__name__}.")
     name, strengths = next(iter(surface.parameters.items()))
+    strengths = strengths + surface.parameters.get("lam_entry", 0.0)
     K, L = strengths.shape
     if not -L <= l < L:
         raise ValueError(f"column={l} is out of range: the surface has {L} columns.")
@@ -320,6 +337,9 @@ def _column_text(surface: Any, l: int) -> str:
             return "L1,2"
         return rf"$\lambda_s$ = {_number(lams['lam_s'][0, l] / lams['lam_b'][0, l])} $\lambda_b$"
     theta, lams = surface.thetas[:, l], surface.lams
+    if share := surface.shares[l]:
+        of_rows = f", θ = {_number(theta[0] / lams[0])} λ" if share < 1 else ""
+        return f"{100 * share:.0f} % of λ on entries, θₑ = {_number(surface.theta_entries[0, l] / lams[0])} λ{of_rows}"
     if np.isinf(theta).all():
         return "θ = ∞: the lasso"
     if np.isclose(theta, theta[0]).all():

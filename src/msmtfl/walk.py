@@ -72,7 +72,7 @@ def regularization_surface(
     lam_min_ratio : by default 1e-3, or 1e-4 if every task has more samples than features
     entry_shares : shares s of lam that go to a penalty of its own on every entry: lam_entry = s lam, and (1 - s) lam for the
         rows; by default 0, the paper's model. Columns of the surface are all combinations of share, theta and entry ratio
-    entry_ratios : theta_entry in units of m lam / rho_bar; by default 1, 2, 4
+    entry_ratios : theta_entry in units of m lam / rho_bar; by default 0.5 and 2
     penalty : as for :class:`MSMTFL`
     n_jobs : threads; the result is the same to rounding
     memory_budget : bytes for Gram matrices, by default 1 GiB

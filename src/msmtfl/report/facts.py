@@ -17,7 +17,7 @@ from ..tables import names_of
 from ..views import SearchGrid, gain_over_lasso, held_out, search_grid
 
 SINGLE = {MSMTFLCV: MSMTFL, LassoMTLCV: LassoMTL, L12MTLCV: L12MTL, DirtyMTLCV: DirtyMTL}
-STRENGTHS = {"lam": "λ", "theta": "θ", "lam_s": "λ_s", "lam_b": "λ_b"}
+STRENGTHS = {"lam": "λ", "theta": "θ", "lam_entry": "λₑ", "theta_entry": "θₑ", "lam_s": "λ_s", "lam_b": "λ_b"}
 FIT = {
     "single": "fit(X, y)",
     "long": "fit(X, y, task=labels)  # one label per row",
@@ -161,7 +161,13 @@ class ModelFacts:
     def strengths(self) -> dict[str, float]:
         """The strengths of the penalty that were used, by the names of the parameters."""
         known = {key: getattr(self.model, f"{key}_", None) for key in STRENGTHS}
-        return {key: float(value) for key, value in known.items() if value is not None}
+        without = ("lam_entry", "theta_entry") if not known["lam_entry"] else ("theta",) if not known["lam"] else ()
+        return {key: float(value) for key, value in known.items() if value is not None and key not in without}
+
+    @property
+    def bilevel(self) -> bool:
+        """Whether entries have a penalty of their own."""
+        return "lam_entry" in self.strengths
 
     def snippet(self) -> str:
         """Python that fits the model once more, and the same without the search."""

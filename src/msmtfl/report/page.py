@@ -104,7 +104,7 @@ def _of_model(facts: ModelFacts) -> dict[str, Any]:
     return {
         "model_name": type(facts.model).__name__,
         "known_as": sentences.KNOWN_AS[facts.kind],
-        "formula": sentences.FORMULAS[facts.kind],
+        "formula": sentences.formula(facts),
         "choice": sentences.choice(facts),
         "strengths": sentences.strengths(facts),
         "shares": sentences.shares(facts),

@@ -24,6 +24,7 @@ FORMULAS = {
     "L12MTL": LOSS + "λ Σⱼ min(‖wʲ‖₂, θ)",
     "DirtyMTL": LOSS + "λ_s Σ |sⱼᵢ|  +  λ_b Σⱼ maxᵢ |bⱼᵢ|,   w = s + b",
 }
+ENTRIES = "  +  λₑ Σ min(|wⱼᵢ|, θₑ)"
 FLATTERS = "The same folds chose the parameters, so this flatters a little"
 
 
@@ -33,10 +34,15 @@ def choice(facts: ModelFacts) -> str:
         return "The parameters were given, or are the defaults for these data"
     model, points = facts.model, len(next(iter(facts.model.cv_results_.values())))
     what = {"MSMTFL": "λ and θ", "DirtyMTL": "λ_s and λ_b"}.get(facts.kind, "λ")
+    what = "λ and θ of rows and entries" if facts.bilevel else what
     if model.selection in CRITERIA:
         return f"{model.selection.upper()} chose {what} from {counted(points, 'candidate')}, without folds"
     rule = ": the simplest model within one standard error of the best" if model.selection == "1se" else ""
     return f"Cross-validation in {model.n_splits_} folds chose {what} from {counted(points, 'candidate')}{rule}"
+
+
+def formula(facts: ModelFacts) -> str:
+    return FORMULAS[facts.kind] + (ENTRIES if facts.bilevel else "")
 
 
 def strengths(facts: ModelFacts) -> list[str]:

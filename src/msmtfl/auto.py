@@ -1,0 +1,159 @@
+"""Which family of models suits the data: chosen by cross-validation, and said in words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import clone
+from sklearn.utils import get_tags
+
+from .comparison import Comparison, _read_models, compare_models, default_models
+from .linear import MultiTaskLinear
+from .tables import names_of
+
+RULES = ("1se", "min")
+
+
+class MultiTaskAuto(MultiTaskLinear):
+    """The model that suits the data: families that share nothing, a support, values or everything, tried on the same folds.
+
+    Every family is fitted on the training rows of each fold, where it chooses its own parameters by cross-validation, and
+    predicts the rows held out (:func:`compare_models`). Of those whose error is within one standard error of the
+    smallest, the standard error being that of the difference, the one that uses the fewest features is refitted on all data.
+
+    Parameters
+    ----------
+    models : list of names, or {name: estimator}, optional
+        The families to choose from; by default all of :func:`compare_models`.
+    task_column : str or int, optional
+        The column of X that says the task.
+    cv : int, splitter or iterable of (train, test), default=5
+        Folds on which the families are compared.
+    inner_cv : int, default=5
+        Folds by which each chooses its parameters.
+    selection : {"1se", "min"}, default="1se"
+        The simplest within one standard error of the best, or the best.
+    standardize : bool, default=False
+    unknown_task : {"error", "mean"}, default="error"
+    random_state : int, RandomState or None, default=0
+    n_jobs : int, optional
+        Threads over folds.
+    verbose : bool, default=False
+        Show a progress bar.
+
+    Attributes
+    ----------
+    chosen_ : the name of the family
+    reason_ : why, in words
+    best_estimator_ : its model, fitted on all data
+    comparison_ : :class:`Comparison` of all families; its errors are of rows held out, so they do not flatter
+    coef_, intercept_, tasks_, features_ ... : those of `best_estimator_`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import MultiTaskAuto
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.standard_normal((90, 8)), np.repeat(["north", "south", "west"], 30)
+    >>> y = 2 * X[:, 0] - X[:, 3] + rng.standard_normal(90)
+    >>> model = MultiTaskAuto(["lasso", "pooled lasso"], cv=3, inner_cv=3).fit(X, y, task=task)
+    >>> model.chosen_
+    'pooled lasso'
+    >>> print(model.reason_)
+    'pooled lasso' has the smallest held-out nMSE of 2 models, 0.224; 'lasso' is next with 0.247.
+    """
+
+    def __init__(
+        self,
+        models=None,
+        *,
+        task_column=None,
+        cv=5,
+        inner_cv=5,
+        selection="1se",
+        standardize=False,
+        unknown_task="error",
+        random_state=0,
+        n_jobs=None,
+        verbose=False,
+    ):
+        self.models = models
+        self.task_column = task_column
+        self.cv = cv
+        self.inner_cv = inner_cv
+        self.selection = selection
+        self.standardize = standardize
+        self.unknown_task = unknown_task
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None) -> MultiTaskAuto:
+        """Fit; see :meth:`MSMTFLCV.fit`."""
+        if self.selection not in RULES:
+            raise ValueError(f"selection must be '1se' or 'min', got {self.selection!r}.")
+        if self.unknown_task not in ("error", "mean"):
+            raise ValueError(f"unknown_task must be 'error' or 'mean', got {self.unknown_task!r}.")
+        self._read(X, y, task, sample_weight)  # its errors name this class
+        known = default_models(cv=self.inner_cv, standardize=self.standardize, random_state=self.random_state)
+        models = _read_models(self.models, _able(known, X))
+        self.comparison_ = compare_models(
+            X,
+            y,
+            task=task,
+            task_column=self.task_column,
+            sample_weight=sample_weight,
+            groups=groups,
+            models=models,
+            cv=self.cv,
+            inner_cv=self.inner_cv,
+            random_state=self.random_state,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+        )
+        self.chosen_, self.reason_ = choose_family(self.comparison_, self.selection)
+        best = clone(models[self.chosen_])
+        own = {name: getattr(self, name) for name in ("task_column", "unknown_task", "n_jobs")}
+        best.set_params(**{name: value for name, value in own.items() if name in best.get_params()})
+        options = {"task": task, "sample_weight": sample_weight, "groups": groups}
+        self.best_estimator_ = best.fit(X, y, **{name: value for name, value in options.items() if value is not None})
+        for name, value in vars(best).items():
+            if name not in best.get_params(deep=False):
+                setattr(self, name, value)
+        return self
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _able(models: dict[str, Any], X: Any) -> dict[str, Any]:
+    """Those that take X."""
+    return {name: model for name, model in models.items() if not issparse(X) or get_tags(model).input_tags.sparse}
+
+
+def choose_family(comparison: Comparison, selection: str = "1se") -> tuple[str, str]:
+    """The model with the smallest held-out error, or ("1se") of those within one standard error of it the one that uses the
+    fewest features; and why."""
+    best = comparison.best
+    paired = replace(comparison, reference=best)
+    names, nmse = comparison.models, dict(zip(comparison.models, comparison.nmse.tolist(), strict=True))
+    near = paired.difference <= paired.se if selection == "1se" else np.array([name == best for name in names])
+    near[names.index(best)] = True
+    size = np.where(near, np.nan_to_num(comparison.n_features, nan=np.inf), np.inf)
+    order = np.lexsort((comparison.nmse, size, ~near))
+    chosen = names[int(order[0])]
+    others = sorted((name for name in names if name != best), key=nmse.__getitem__)
+    smallest = f"{best!r} has the smallest held-out nMSE of {len(names)} models, {nmse[best]:.3g}"
+    if chosen == best:
+        return chosen, f"{smallest}; {others[0]!r} is next with {nmse[others[0]]:.3g}."
+    k, b = names.index(chosen), names.index(best)
+    uses = f"{comparison.n_features[k]:.0f} features where that uses {comparison.n_features[b]:.0f}"
+    within = f"{nmse[chosen]:.3g} is {paired.difference[k]:.2g} more, with a standard error of {paired.se[k]:.2g}"
+    rest = [name for name, one in zip(names, near, strict=True) if one and name not in (best, chosen)]
+    also = f" ({names_of(rest)} would have done too.)" if rest else ""
+    return chosen, f"{smallest}, but {chosen!r} is as good as can be told ({within}), and uses {uses}.{also}"

@@ -1,0 +1,97 @@
+"""The family that suits the data."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from msmtfl import MSMTFL, LassoMTL, LassoMTLCV, MultiTaskAuto, compare_models
+from msmtfl.auto import choose_family
+from msmtfl.baselines import PooledLassoCV
+
+SMALL = {
+    "lasso": LassoMTLCV(lams=10, cv=2, unknown_task="mean"),
+    "pooled lasso": PooledLassoCV(lams=10, cv=2, unknown_task="mean"),
+}
+
+
+@parametrize_with_checks([MultiTaskAuto({"a": LassoMTL(), "b": MSMTFL()}, cv=2)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def data(shared, seed=0, m=4, n=30, d=12):
+    rng = np.random.default_rng(seed)
+    X, task = rng.standard_normal((m * n, d)), np.repeat([f"t{i}" for i in range(m)], n)
+    W = np.zeros((m, d))
+    for i in range(m):
+        W[i, :3] = [2.0, -1.0, 1.0] if shared else rng.permutation([2.0, -3.0, 1.0])
+        if not shared:
+            W[i] = rng.permutation(W[i])
+    y = np.einsum("rj,rj->r", X, np.repeat(W, n, axis=0)) + rng.standard_normal(m * n)
+    return X, y, task
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_it_pools_where_pooling_wins_and_only_there(shared):
+    X, y, task = data(shared)
+    model = MultiTaskAuto(SMALL, cv=3, inner_cv=2).fit(X, y, task=task)
+    assert model.chosen_ == ("pooled lasso" if shared else "lasso")
+    assert "has the smallest held-out nMSE of 2 models" in model.reason_
+    alone = SMALL[model.chosen_].fit(X, y, task=task)
+    np.testing.assert_array_equal(model.coef_, alone.coef_)
+    np.testing.assert_array_equal(model.predict(X, task=task), alone.predict(X, task=task))
+    assert model.score(X, y, task=task) == alone.score(X, y, task=task)
+
+
+def test_the_comparison_is_that_of_compare_models():
+    X, y, task = data(True)
+    model = MultiTaskAuto(SMALL, cv=3, inner_cv=2).fit(X, y, task=task)
+    same = compare_models(X, y, task=task, models=SMALL, cv=3, inner_cv=2)
+    np.testing.assert_array_equal(model.comparison_.errors, same.errors)
+
+
+def test_within_one_standard_error_the_simpler_wins():
+    X, y, task = data(True)
+    found = compare_models(X, y, task=task, models=SMALL, cv=3, inner_cv=2)
+    noise = 0.1 * (-1.0) ** np.arange(found.errors.shape[1])  # as good as can be told
+    errors = np.array([found.errors[0], found.errors[0] + noise + 1e-3])
+    near = replace(found, errors=errors, n_features=np.array([9.0, 4.0]))
+    assert choose_family(near, "min")[0] == "lasso"
+    name, reason = choose_family(near)
+    assert name == "pooled lasso"
+    assert "but 'pooled lasso' is as good as can be told" in reason
+    assert "uses 4 features where that uses 9" in reason
+    assert choose_family(replace(near, n_features=np.array([4.0, 9.0])))[0] == "lasso"
+    assert choose_family(replace(near, errors=errors + np.array([[0.0], [0.5]])))[0] == "lasso"
+
+
+def test_a_table_with_a_task_column():
+    pd = pytest.importorskip("pandas")
+    X, y, task = data(True)
+    table = pd.DataFrame(X, columns=[f"x{j}" for j in range(12)]).assign(town=task)
+    model = MultiTaskAuto(SMALL, cv=3, inner_cv=2, task_column="town").fit(table, y)
+    assert model.tasks_.tolist() == ["t0", "t1", "t2", "t3"]
+    assert model.predict(table).shape == (120,)
+    unknown = table.assign(town="elsewhere")
+    with pytest.raises(ValueError, match="elsewhere"):
+        model.predict(unknown)
+    assert model.set_params(unknown_task="mean").fit(table, y).predict(unknown).shape == (120,)
+
+
+def test_sparse_data_leave_out_the_families_that_need_dense_ones():
+    X, y, task = data(True)
+    model = MultiTaskAuto(["lasso", "msmtfl"], cv=2, inner_cv=2).fit(sparse.csr_array(X), y, task=task)
+    assert set(model.comparison_.models) == {"lasso", "msmtfl"}
+    with pytest.raises(ValueError, match=r"unknown model.*'pooled ridge'"):
+        MultiTaskAuto(["lasso", "pooled ridge"]).fit(sparse.csr_array(X), y, task=task)
+
+
+def test_bad_parameters_are_named():
+    X, y, task = data(True)
+    with pytest.raises(ValueError, match="selection must be '1se' or 'min'"):
+        MultiTaskAuto(selection="best").fit(X, y, task=task)
+    with pytest.raises(ValueError, match=r"unknown model.*'elastic net'"):
+        MultiTaskAuto(["lasso", "elastic net"]).fit(X, y, task=task)
