@@ -1,4 +1,5 @@
 # C declarations for _kernel.py; the algorithm itself is plain Python there and also runs uncompiled.
+cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport fabs, sqrt
 from libc.string cimport memmove
@@ -18,6 +19,7 @@ cdef inline void triangular(const char *trans, int n, double *U, int ld, double 
     dtrsv(<char *>"L", <char *>trans, <char *>"N", &n, U, &ld, x, &one)
 
 
+@cython.final
 cdef class ActiveSet:
     cdef Py_ssize_t K  # slots known
     cdef Py_ssize_t k  # support size

@@ -287,7 +287,7 @@ def _group(codes: np.ndarray, m: int) -> list[Ints | slice]:
 def _long_tasks(X: Floats, y: Floats, weight: Floats | None, labels: np.ndarray, codes: np.ndarray) -> tuple[Task, ...]:
     tasks = []
     for label, rows in zip(labels.tolist(), _group(codes, len(labels)), strict=True):
-        place = np.arange(len(y))[rows]
+        place = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
         tasks.append(_make_task(label, X[rows], y[rows], None if weight is None else weight[rows], place))
     return tuple(tasks)
 
