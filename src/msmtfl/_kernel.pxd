@@ -11,6 +11,8 @@ cdef extern from "_vector.h" nogil:
                    const double *x2, const double *x3, double *y)
     double vec_dot(Py_ssize_t n, const double *x, const double *y)
     void vec_rotate(Py_ssize_t n, double *x, double *y, double c, double s)
+    bint vec_any_beyond(Py_ssize_t n, const double *g, double share, const double *a, double level, const double *root,
+                        const int *place)
     void vec_moments(Py_ssize_t n, double u, const double *x, double *sums, double *squares)
 
 cdef inline void triangular(const char *trans, int n, double *U, int ld, double *x) noexcept nogil:
@@ -35,6 +37,8 @@ cdef class ActiveSet:
     cdef Py_ssize_t limit
     cdef bint restart
     cdef bint slid  # the last projection moved the minimiser
+    cdef bint some_free  # some weights are 0
+    cdef Py_ssize_t entries  # of the answer, in z
     cdef Py_ssize_t fresh  # positions from here on were added in this round
     cdef Py_ssize_t k_saved
     cdef bint lazy  # Gram rows on demand: the arrays by feature below are in use
@@ -43,6 +47,7 @@ cdef class ActiveSet:
     cdef double[::1] all_c
     cdef double[::1] all_root
     cdef double[::1] all_g
+    cdef double[::1] all_a
     cdef int[::1] slot
     cdef int[::1] feature
     cdef double[::1] N  # null directions, by tie and position
@@ -97,8 +102,12 @@ cdef class ActiveSet:
     cdef int _verdict(self) noexcept nogil
     cdef int _solve(self) noexcept nogil
     cdef void _limit(self, Py_ssize_t max_rounds) noexcept nogil
-    cdef bint _load(self, double[:, ::1] A, Py_ssize_t i) noexcept nogil
-    cdef int _outside(self, double[:, ::1] A, Py_ssize_t i) noexcept nogil
+    cdef bint _load(self, double[:, ::1] A, Py_ssize_t i, double lam) noexcept nogil
+    cdef int _outside(self) noexcept nogil
     cdef Py_ssize_t _ties(self) noexcept nogil
     cdef bint _eliminate(self, Py_ssize_t n) noexcept nogil
-    cdef bint _nearest(self, double[:, ::1] aim, double[:, ::1] unit, Py_ssize_t i, double[:, ::1] W) noexcept nogil
+    cdef bint _nearest(self, double[:, ::1] aim, double[:, ::1] unit, Py_ssize_t i) noexcept nogil
+    cdef int _run(self, double[:, ::1] A, Py_ssize_t i, double lam, double[:, ::1] aim, double[:, ::1] unit,
+                  Py_ssize_t max_rounds) noexcept nogil
+    cdef void _answer(self) noexcept nogil
+    cdef Py_ssize_t _feature(self, Py_ssize_t p) noexcept nogil

@@ -52,6 +52,18 @@ MSMTFL_CLONES static void vec_rotate(ptrdiff_t n, double *restrict x, double *re
     }
 }
 
+/* whether |g| > share a + level root in an entry with place < 0 */
+MSMTFL_CLONES static int vec_any_beyond(ptrdiff_t n, const double *restrict g, double share, const double *restrict a,
+                                        double level, const double *restrict root, const int *restrict place)
+{
+    int found = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        double size = g[i] < 0.0 ? -g[i] : g[i];
+        found |= (size > share * a[i] + level * root[i]) & (place[i] < 0);
+    }
+    return found;
+}
+
 /* sums += u x and squares += x^2, entry by entry */
 MSMTFL_CLONES static void vec_moments(ptrdiff_t n, double u, const double *restrict x, double *restrict sums,
                                       double *restrict squares)

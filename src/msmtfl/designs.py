@@ -58,8 +58,8 @@ class Design(Protocol):
     def squares(self) -> Floats:
         """The diagonal of X'X, shape (d,); exactly 0 for a constant column."""
 
-    def gram(self) -> Floats:
-        """X'X, shape (d, d), C-ordered."""
+    def gram(self, room: Floats | None = None) -> Floats:
+        """X'X, shape (d, d), C-ordered; if it has to be formed, in `room` if given."""
 
     def gram_rows(self, features: Ints, out: Floats | None = None, n_jobs: int | None = None) -> Floats:
         """Rows of X'X, shape (len(features), d), written to `out` if given."""
@@ -180,19 +180,17 @@ class DenseRows:
                 out[self.dead] = 0.0
         return out
 
-    def gram(self) -> Floats:
+    def gram(self, room: Floats | None = None) -> Floats:
         with self.lock:  # tasks on the same rows may ask from several threads
             if self.whole is None:
-                self.whole = self._gram()
+                self.whole = self._gram(room)
             return self.whole
 
     def gather(self, outs: Sequence[Ints]) -> None:
         """Form the Gram matrix as the sum of those of parts of the rows, and keep these: `outs` are the parts."""
-        self.parts = {out.tobytes(): _gram_of(self.held(out)) for out in outs}
-        first, *others = self.parts.values()
-        self.whole = first.copy()
-        for part in others:
-            self.whole += part
+        room = np.empty((1 + len(outs), self.d, self.d))
+        self.parts = {out.tobytes(): _gram_of(self.held(out), part) for out, part in zip(outs, room[1:], strict=True)}
+        self.whole = np.sum(room[1:], axis=0, out=room[0])
         if self.dead.size:
             self.whole[self.dead] = 0.0
             self.whole[:, self.dead] = 0.0
@@ -201,8 +199,8 @@ class DenseRows:
         """Some of the rows, centred as all are."""
         return self.X[rows] - np.outer(self.u[rows], self.offset) if self.offset.any() else self.X[rows]
 
-    def _gram(self) -> Floats:
-        G = np.ascontiguousarray(self.X.T @ self.X)
+    def _gram(self, room: Floats | None) -> Floats:
+        G = _gram_of(self.X, room)
         if self.centre and self.offset.any():
             G -= np.outer(self.n * self.offset, self.offset)
         if self.dead.size:
@@ -229,8 +227,9 @@ class DenseRows:
         return G
 
 
-def _gram_of(X: Floats) -> Floats:
-    return np.asarray(X.T @ X)
+def _gram_of(X: Floats, room: Floats | None) -> Floats:
+    G = np.empty((X.shape[1], X.shape[1])) if room is None else room
+    return np.matmul(X.T, X, out=G)
 
 
 class TrainingRows(DenseRows):
@@ -285,9 +284,9 @@ class TrainingRows(DenseRows):
         used = np.flatnonzero(w)
         return self.kept * (self.X[:, used] @ w[used]) - self.u * (self.offset[used] @ w[used])
 
-    def _gram(self) -> Floats:
+    def _gram(self, room: Floats | None) -> Floats:
         part = self.total.parts.pop(self.out.tobytes(), None)
-        G = _gram_of(self.total.held(self.out)) if part is None else part
+        G = _gram_of(self.total.held(self.out), room) if part is None else part
         np.subtract(self.total.gram(), G, out=G)  # its memory is free now
         if self.centre:
             G -= np.outer(self.n * self.shift, self.shift)
