@@ -13,7 +13,11 @@ cdef extern from "_vector.h" nogil:
     void vec_rotate(Py_ssize_t n, double *x, double *y, double c, double s)
     bint vec_any_beyond(Py_ssize_t n, const double *g, double share, const double *a, double level, const double *root,
                         const int *place)
-    void vec_moments(Py_ssize_t n, double u, const double *x, double *sums, double *squares)
+    void vec_moments(Py_ssize_t n, double u, double y, const double *x, double *sums, double *c, double *squares)
+    void vec_column(Py_ssize_t n, const double *x, const double *u, const double *y, const double *ahead, double *sum,
+                    double *c, double *square)
+    void vec_products(Py_ssize_t n, Py_ssize_t count, const double *V, Py_ssize_t d, const double *X, Py_ssize_t ld,
+                      double *out, Py_ssize_t stride)
 
 cdef inline void triangular(const char *trans, int n, double *U, int ld, double *x) noexcept nogil:
     """x <- L^-1 x ("N") or L^-T x ("T"), L = U' lower triangular: a row-major U is a column-major L"""

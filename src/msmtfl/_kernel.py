@@ -1112,10 +1112,12 @@ def solve_path(
 def column_moments(
     X: cython.const[cython.double][:, :],
     u: cython.double[::1],
+    y: cython.double[::1],
     sums: cython.double[::1],
+    c: cython.double[::1],
     squares: cython.double[::1],
 ):
-    """sums = X'u and squares = the columns' sums of squares, in one pass over X (C- or Fortran-ordered)"""
+    """sums = X'u, c = X'y and squares = the columns' sums of squares, in one pass over X (C- or Fortran-ordered)"""
     rows = X.shape[0]
     d = X.shape[1]
     i: cython.Py_ssize_t
@@ -1123,16 +1125,57 @@ def column_moments(
         if X.strides[0] == cython.sizeof(cython.double):
             with cython.nogil:
                 for i in range(d):
-                    sums[i] = vec_dot(rows, cython.address(X[0, i]), cython.address(u[0]))
-                    squares[i] = vec_dot(rows, cython.address(X[0, i]), cython.address(X[0, i]))
+                    vec_column(
+                        rows,
+                        cython.address(X[0, i]),
+                        cython.address(u[0]),
+                        cython.address(y[0]),
+                        cython.address(X[0, min(i + 2, d - 1)]),
+                        cython.address(sums[i]),
+                        cython.address(c[i]),
+                        cython.address(squares[i]),
+                    )
             return
         if X.strides[1] == cython.sizeof(cython.double):
             sums[:] = 0.0
+            c[:] = 0.0
             squares[:] = 0.0
             with cython.nogil:
                 for i in range(rows):
-                    vec_moments(d, u[i], cython.address(X[i, 0]), cython.address(sums[0]), cython.address(squares[0]))
+                    vec_moments(
+                        d,
+                        u[i],
+                        y[i],
+                        cython.address(X[i, 0]),
+                        cython.address(sums[0]),
+                        cython.address(c[0]),
+                        cython.address(squares[0]),
+                    )
             return
     array = np.asarray(X)
     np.asarray(sums)[:] = np.asarray(u) @ array
+    np.asarray(c)[:] = np.asarray(y) @ array
     np.asarray(squares)[:] = np.einsum("ij,ij->j", array, array)
+
+
+def few_products(
+    V: cython.double[:, ::1], X: cython.const[cython.double][:, :], out: cython.double[:, :], most: cython.Py_ssize_t
+):
+    """out = VX for few vectors V (count, rows), at most `most`, in one pass over a Fortran-ordered X; else by BLAS"""
+    count = V.shape[0]
+    rows = V.shape[1]
+    if cython.compiled and 0 < count <= most and rows > 0 and X.shape[1] > 0:
+        if X.strides[0] == cython.sizeof(cython.double) and out.strides[1] == cython.sizeof(cython.double):
+            with cython.nogil:
+                vec_products(
+                    rows,
+                    count,
+                    cython.address(V[0, 0]),
+                    X.shape[1],
+                    cython.address(X[0, 0]),
+                    X.strides[1] // cython.sizeof(cython.double),
+                    cython.address(out[0, 0]),
+                    out.strides[0] // cython.sizeof(cython.double),
+                )
+            return
+    np.matmul(V, X, out=np.asarray(out))

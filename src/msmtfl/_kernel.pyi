@@ -59,5 +59,11 @@ def solve_path(
     max_rounds: int = 0,
 ) -> int: ...
 def column_moments(
-    X: NDArray[np.float64], u: NDArray[np.float64], sums: NDArray[np.float64], squares: NDArray[np.float64]
+    X: NDArray[np.float64],
+    u: NDArray[np.float64],
+    y: NDArray[np.float64],
+    sums: NDArray[np.float64],
+    c: NDArray[np.float64],
+    squares: NDArray[np.float64],
 ) -> None: ...
+def few_products(V: NDArray[np.float64], X: NDArray[np.float64], out: NDArray[np.float64], most: int) -> None: ...

@@ -4,11 +4,18 @@
 #define MSMTFL_VECTOR_H
 
 #include <stddef.h>
+#include <string.h>
 
 #if defined(__x86_64__) && defined(__GLIBC__) && ((defined(__GNUC__) && !defined(__clang__)) || __clang_major__ >= 16)
 #define MSMTFL_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define MSMTFL_CLONES
+#endif
+
+#if defined(__GNUC__)
+#define MSMTFL_PREFETCH(place) __builtin_prefetch(place)
+#else
+#define MSMTFL_PREFETCH(place) (void)(place)
 #endif
 
 #if defined(_MSC_VER)
@@ -64,13 +71,88 @@ MSMTFL_CLONES static int vec_any_beyond(ptrdiff_t n, const double *restrict g, d
     return found;
 }
 
-/* sums += u x and squares += x^2, entry by entry */
-MSMTFL_CLONES static void vec_moments(ptrdiff_t n, double u, const double *restrict x, double *restrict sums,
-                                      double *restrict squares)
+/* sums += u x, c += y x and squares += x^2, entry by entry */
+MSMTFL_CLONES static void vec_moments(ptrdiff_t n, double u, double y, const double *restrict x, double *restrict sums,
+                                      double *restrict c, double *restrict squares)
 {
     for (ptrdiff_t i = 0; i < n; i++) {
         sums[i] += u * x[i];
+        c[i] += y * x[i];
         squares[i] += x[i] * x[i];
+    }
+}
+
+/* x'u, x'y and x'x in one pass over x, while the column `ahead` is on its way from memory */
+MSMTFL_CLONES static void vec_column(ptrdiff_t n, const double *restrict x, const double *restrict u,
+                                     const double *restrict y, const double *ahead, double *restrict sum,
+                                     double *restrict c, double *restrict square)
+{
+    double part[3][16] = {{0}};
+    double total[3] = {0};
+    ptrdiff_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        MSMTFL_PREFETCH(ahead + i);
+        MSMTFL_PREFETCH(ahead + i + 8);
+        for (int l = 0; l < 16; l++) {
+            part[0][l] += x[i + l] * u[i + l];
+            part[1][l] += x[i + l] * y[i + l];
+            part[2][l] += x[i + l] * x[i + l];
+        }
+    }
+    for (; i < n; i++) {
+        total[0] += x[i] * u[i];
+        total[1] += x[i] * y[i];
+        total[2] += x[i] * x[i];
+    }
+    for (int r = 0; r < 3; r++)
+        for (int l = 0; l < 16; l++) total[r] += part[r][l];
+    *sum = total[0];
+    *c = total[1];
+    *square = total[2];
+}
+
+/* out (count, d; rows `stride` apart) = V X for a few vectors V (count, n) and X (n, d) with columns `ld` apart: tiles of
+   4 vectors x 4 columns, each product in 8 partial sums, the next columns being on their way from memory. A library's
+   matrix product would copy all of X first. */
+#if defined(__GNUC__)
+typedef double msmtfl_lanes __attribute__((vector_size(64), aligned(8), may_alias));
+#else
+typedef struct { double lane[8]; } msmtfl_lanes;
+#endif
+
+MSMTFL_CLONES static void vec_products(ptrdiff_t n, ptrdiff_t count, const double *V, ptrdiff_t d, const double *X,
+                                       ptrdiff_t ld, double *out, ptrdiff_t stride)
+{
+    for (ptrdiff_t j = 0; j < d; j += 4) {
+        const double *x[4];
+        for (int q = 0; q < 4; q++) x[q] = X + (j + q < d ? j + q : d - 1) * ld;
+        for (ptrdiff_t i = 0; i < count; i += 4) {
+            const double *v[4], *ahead = X + (j + 4 + i / 4 < d ? j + 4 + i / 4 : j) * ld;
+            msmtfl_lanes part[4][4];
+            ptrdiff_t t = 0;
+            for (int p = 0; p < 4; p++) v[p] = V + (i + p < count ? i + p : count - 1) * n;
+            memset(part, 0, sizeof part);
+            for (; t + 8 <= n; t += 8) {
+                MSMTFL_PREFETCH(ahead + t);
+#if defined(__GNUC__)
+                for (int p = 0; p < 4; p++)
+                    for (int q = 0; q < 4; q++)
+                        part[p][q] += *(const msmtfl_lanes *)(v[p] + t) * *(const msmtfl_lanes *)(x[q] + t);
+#else
+                for (int p = 0; p < 4; p++)
+                    for (int q = 0; q < 4; q++)
+                        for (int l = 0; l < 8; l++) part[p][q].lane[l] += v[p][t + l] * x[q][t + l];
+#endif
+            }
+            for (int p = 0; p < 4 && i + p < count; p++)
+                for (int q = 0; q < 4 && j + q < d; q++) {
+                    const double *lane = (const double *)&part[p][q];
+                    double total = 0.0;
+                    for (ptrdiff_t r = t; r < n; r++) total += v[p][r] * x[q][r];
+                    for (int l = 0; l < 8; l++) total += lane[l];
+                    out[(i + p) * stride + j + q] = total;
+                }
+        }
     }
 }
 

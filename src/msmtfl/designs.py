@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ._kernel import column_moments
+from ._kernel import column_moments, few_products
 from .threads import each, shares
 
 Floats = NDArray[np.float64]
@@ -29,6 +29,8 @@ Ints = NDArray[np.intp]
 OFFSET_SHARE = 1e-3
 # A spread below this share of the mean is rounding of a constant column.
 CONSTANT_SHARE = 1e-13
+# So few vectors are multiplied with X at once without copying it, as BLAS would.
+FEW = 8
 # With fewer entries in X the product with a few vectors is not worth sharing out among threads.
 WORTH_SHARING = 10**6
 # A column that keeps less than this share of its squares when rows are left out is computed anew.
@@ -99,6 +101,15 @@ def stage_scale(designs: Sequence[Design]) -> Floats:
     return 0.5 * len(designs) * np.array([[design.n] for design in designs])
 
 
+def centred(rows: Any, y: Floats) -> tuple[float, Floats]:
+    """The weighted mean of y, and u (y - mean), exactly 0 if y is constant; y is not centred if the rows are not."""
+    if not rows.centre:
+        return 0.0, rows.u * y
+    mean = float(rows.u**2 @ y / rows.n)
+    constant = np.ptp(y[rows.u > 0.0]) == 0.0
+    return mean, np.zeros_like(rows.u) if constant else rows.u * (y - mean)
+
+
 class DenseRows:
     """The feature side of a dense task; tasks measured on the same rows share one.
 
@@ -107,9 +118,12 @@ class DenseRows:
     X : (rows, d) float64, any memory order, not copied unless it must be
     weight : (rows,) positive sample weights, or None
     centre : whether to subtract the (weighted) column means
+    y : (rows,) the target of a task on these rows, whose X'y then comes from the same pass over X
     """
 
-    def __init__(self, X: Floats, weight: Floats | None, centre: bool):
+    first: tuple[Floats, float, Floats, Floats] | None = None  # that y, its mean, what is left of it, X'y
+
+    def __init__(self, X: Floats, weight: Floats | None, centre: bool, y: Floats | None = None):
         rows, self.d = X.shape
         self.centre = centre
         self.n = float(rows) if weight is None else float(weight.sum())
@@ -122,16 +136,21 @@ class DenseRows:
             X = X * self.u[:, None]
         self.X = X
         self.order = min(rows - centre, self.d)
-        self.mean, self.squares = np.empty(self.d), np.empty(self.d)
-        column_moments(X, self.u, self.mean, self.squares)
-        self.offset = self.mean / self.n if centre else np.zeros(self.d)  # what is still to be subtracted from self.X
+        y_mean, target = (0.0, self.u) if y is None else centred(self, y)
+        sums, c, self.squares = np.empty((3, self.d))
+        column_moments(X, self.u, target, sums, c, self.squares)
+        self.offset = sums / self.n if centre else np.zeros(self.d)  # what is still to be subtracted from self.X
         self.mean = shift + self.offset
         self.dead: Ints = np.empty(0, dtype=np.intp)
         self.whole: Floats | None = None
         self.parts: dict[bytes, Floats] = {}  # Gram matrices of some of the rows, by their indices
         self.lock = Lock()
-        if centre and np.isfinite(self.squares).all():  # otherwise the front door finds the place and says so
+        if not np.isfinite(self.squares).all():
+            return  # the front door finds the place and says so
+        if centre:
             self._centre()
+        if y is not None and self.X is X:
+            self.first = y, y_mean, target, self._less_mean(c, target)
 
     def _centre(self) -> None:
         of_mean = self.n * self.mean**2
@@ -173,7 +192,9 @@ class DenseRows:
 
     def correlate(self, v: Floats) -> Floats:
         """X'v"""
-        out = self.X.T @ v
+        return self._less_mean(self.X.T @ v, v)
+
+    def _less_mean(self, out: Floats, v: Floats) -> Floats:
         if self.centre:
             out -= np.multiply.outer(self.offset, self.u @ v)
             if self.dead.size:
@@ -223,7 +244,8 @@ class DenseRows:
         """V'X for a few vectors V (rows, count), the columns of X shared out among threads"""
         G = np.empty((V.shape[1], self.d)) if out is None else out
         pieces = shares(self.d, n_jobs if self.X.size > WORTH_SHARING else None)
-        each(lambda piece: np.matmul(V.T, self.X[:, piece], out=G[:, piece]), pieces, n_jobs)
+        V = np.ascontiguousarray(V.T)
+        each(lambda piece: few_products(V, self.X[:, piece], G[:, piece], FEW), pieces, n_jobs)
         return G
 
 
@@ -313,13 +335,16 @@ class RowTask:
     def __init__(self, rows: Any, y: Floats):
         self.rows = self.same_x = rows
         self.d, self.n, self.order = rows.d, rows.n, rows.order
-        self.y_mean = float(rows.u**2 @ y / rows.n) if rows.centre else 0.0
-        self.target: Floats = rows.u * (y - self.y_mean)
-        if rows.centre and np.ptp(y[rows.u > 0.0]) == 0.0:
-            self.target = np.zeros_like(self.target)
+        first = getattr(rows, "first", None)
+        self.target: Floats
+        self.c: Floats
+        if first is not None and first[0] is y:
+            _, self.y_mean, self.target, self.c = first
+        else:
+            self.y_mean, self.target = centred(rows, y)
+            self.c = rows.correlate(self.target)
         with np.errstate(over="ignore"):  # the front door says so
             self.yy = float(self.target @ self.target)
-        self.c = rows.correlate(self.target)
         self.squares = rows.squares
         self.gram = rows.gram
         self.gram_rows = rows.gram_rows

@@ -60,13 +60,17 @@ class Gram:
     def size(self) -> int:
         return len(self.features)
 
+    def crowded(self, count: int) -> bool:
+        """Whether so many more rows would exceed the budget."""
+        return self.size + count > self.most_rows
+
     def fetch(self, wanted: Ints, needed: Ints, n_jobs: int | None = None) -> None:
         """Get the rows of the features wanted (not at hand yet).
 
         When the budget is used up, all rows but those of the features `needed` make room. A task that has fetched much
         of its Gram matrix gets the rest at once.
         """
-        if self.size + len(wanted) > self.most_rows:
+        if self.crowded(len(wanted)):
             self._forget(needed)
         have, size = self.size, self.size + len(wanted)
         if self.may_form and size > SWITCH_SHARE * self.design.d:

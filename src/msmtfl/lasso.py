@@ -31,7 +31,7 @@ OVERRUN, SET_ASIDE, WEAK, MISSING, SLID = (
 
 WIDE = 1e4  # ratio of column lengths beyond which rounding would decide what is nearest
 FEW_DIRECTIONS = 40  # with more null directions the nearest minimiser is found through the dual
-AT_LEAST = 16  # Gram rows fetched together: that many cost little more than one
+AT_LEAST = 8  # Gram rows fetched together: that many cost little more than one
 DOUBT = 1e-11  # suspicion beyond which a solution is worked out on X
 POLISHES = 20  # attempts to improve a solution on X
 AT_ONCE = 2**16  # features looked at, over lams and tasks, before Python may stop a path
@@ -100,8 +100,11 @@ class TaskState:
 
     def supply(self, a: Floats, n_jobs: int | None = None) -> None:
         """Fetch the Gram rows that weights a (d,) call for."""
-        free = np.flatnonzero(a == 0.0)
-        self.gram.fetch(self._wanted(a), np.union1d(self.support()[0], free), n_jobs)
+        wanted = self._wanted(a)
+        needed = wanted[:0]
+        if self.gram.crowded(len(wanted)):
+            needed = np.union1d(self.support()[0], np.flatnonzero(a == 0.0))
+        self.gram.fetch(wanted, needed, n_jobs)
         self.follow()
 
     def _wanted(self, a: Floats) -> Ints:
@@ -269,7 +272,7 @@ class Lassos:
         the value of every coefficient that is not 0."""
         L, d, go_on = len(lams), self.d, 0 if self.careful else SLID
         at_once = max(1, AT_ONCE // d)
-        place, end = tasks.start * L, tasks.stop * L
+        place, end, helped = tasks.start * L, tasks.stop * L, -1
         feature, value, aim = np.empty(at_once * d, np.intc), np.empty(at_once * d), np.zeros((self.m, d))
         entries = np.zeros(self.m * L, np.intc)
         features, values = [], []
@@ -301,6 +304,10 @@ class Lassos:
             take(feature[:used].copy(), value[:used].copy())
             if place < pause:
                 i, k = divmod(place, L)
+                if status[i, k] & MISSING and place != helped:  # mostly one fetch is enough: let the kernel try again
+                    helped = place
+                    self.tasks[i].supply(lams[k] * weights[i])
+                    continue
                 w = np.zeros((1, d))
                 self._finish(
                     i,
@@ -403,6 +410,8 @@ def nearest(design: Design, w: Floats, a: Floats, aim: Floats, unit: Floats, pos
     `aim` on that polyhedron: unique, hence independent of how w was found. (Columns whose lengths differ by more
     than WIDE are weighted as if they differed by that much: beyond it rounding would decide.)
     """
+    if np.array_equal(w, aim):
+        return w
     g = design.gradient(w)
     finite = np.where(np.isfinite(a), a, 0.0)
     root = np.sqrt(design.squares)
