@@ -28,7 +28,6 @@ if not cython.compiled:
 PIVOT = cython.declare(cython.double, 1e-12)  # a column with less of its square left is dependent
 KKT = cython.declare(cython.double, 1e-11)  # relative excess over a_j that counts as a violation
 SHORT = cython.declare(cython.Py_ssize_t, 8)  # below this length a plain loop beats a call
-SMALL = cython.declare(cython.Py_ssize_t, 40)  # below this order plain substitution beats dtrsv
 TILE = cython.declare(cython.Py_ssize_t, 2048)  # entries of a long gradient that stay in the first cache
 TIES = cython.declare(cython.Py_ssize_t, 24)  # with more features at their bound the projection is left to Python
 WIDE = cython.declare(cython.double, 1e4)  # likewise where column lengths differ by more than this
@@ -278,18 +277,19 @@ class ActiveSet:
     def _forward(self, x):
         """x <- U^-T x (U is row-major, so this walks along rows)"""
         n = self.k
-        if cython.compiled and n > SMALL:
-            triangular(b"N", n, cython.address(self.U[0]), self.ld, cython.address(x[0]))
+        ld = self.ld
+        if cython.compiled and n >= SHORT:
+            vec_forward(n, cython.address(self.U[0]), ld, cython.address(x[0]))
             return
         for t in range(n):
-            x[t] /= self.U[t * self.ld + t]
-            _axpy(n - t - 1, -x[t], self.U, t * self.ld + t + 1, x, t + 1)
+            x[t] /= self.U[t * ld + t]
+            _axpy(n - t - 1, -x[t], self.U, t * ld + t + 1, x, t + 1)
 
     def _backward(self, x):
         """x <- U^-1 x"""
         n = self.k
-        if cython.compiled and n > SMALL:
-            triangular(b"T", n, cython.address(self.U[0]), self.ld, cython.address(x[0]))
+        if cython.compiled and n >= SHORT:
+            vec_backward(n, cython.address(self.U[0]), self.ld, cython.address(x[0]))
             return
         for t in range(n - 1, -1, -1):
             x[t] = (x[t] - _dot(n - t - 1, self.U, t * self.ld + t + 1, x, t + 1)) / self.U[t * self.ld + t]
@@ -1156,6 +1156,24 @@ def column_moments(
     np.asarray(sums)[:] = np.asarray(u) @ array
     np.asarray(c)[:] = np.asarray(y) @ array
     np.asarray(squares)[:] = np.einsum("ij,ij->j", array, array)
+
+
+def gram(X: cython.const[cython.double][:, :], out: cython.double[:, ::1]):
+    """out (d, d) = X'X for an X of any order"""
+    rows = X.shape[0]
+    d = X.shape[1]
+    if cython.compiled and rows > 0 and d > 0:
+        down: cython.Py_ssize_t = X.strides[0] // cython.sizeof(cython.double)
+        along: cython.Py_ssize_t = X.strides[1] // cython.sizeof(cython.double)
+        if (down == 1 and along >= rows) or (along == 1 and down >= d):
+            with cython.nogil:
+                if down == 1:
+                    cross_products(b"T", rows, d, cython.address(X[0, 0]), along, cython.address(out[0, 0]))
+                else:
+                    cross_products(b"N", rows, d, cython.address(X[0, 0]), down, cython.address(out[0, 0]))
+                vec_mirror(d, cython.address(out[0, 0]))
+            return
+    np.matmul(np.asarray(X).T, X, out=np.asarray(out))
 
 
 def few_products(

@@ -22,6 +22,33 @@
 #define restrict __restrict
 #endif
 
+/* eight numbers that are added up side by side */
+#if defined(__GNUC__)
+typedef double msmtfl_lanes __attribute__((vector_size(64), aligned(8), may_alias));
+#define MSMTFL_INLINE static inline __attribute__((always_inline))
+#else
+typedef struct { double lane[8]; } msmtfl_lanes;
+#define MSMTFL_INLINE static inline
+#endif
+
+/* *part += x * y */
+MSMTFL_INLINE void lanes_add(msmtfl_lanes *part, const double *x, const double *y)
+{
+#if defined(__GNUC__)
+    *part += *(const msmtfl_lanes *)x * *(const msmtfl_lanes *)y;
+#else
+    for (int l = 0; l < 8; l++) part->lane[l] += x[l] * y[l];
+#endif
+}
+
+MSMTFL_INLINE double lanes_total(const msmtfl_lanes *part)
+{
+    const double *lane = (const double *)part;
+    double total = 0.0;
+    for (int l = 0; l < 8; l++) total += lane[l];
+    return total;
+}
+
 /* y += a x */
 MSMTFL_CLONES static void vec_axpy(ptrdiff_t n, double a, const double *restrict x, double *restrict y)
 {
@@ -47,6 +74,62 @@ MSMTFL_CLONES static double vec_dot(ptrdiff_t n, const double *restrict x, const
     for (; i < n; i++) total += x[i] * y[i];
     for (int l = 0; l < 16; l++) total += part[l];
     return total;
+}
+
+/* x <- U^-T x, U upper triangular by rows (`ld` apart): four rows at a time */
+MSMTFL_CLONES static void vec_forward(ptrdiff_t n, const double *restrict U, ptrdiff_t ld, double *restrict x)
+{
+    ptrdiff_t t = 0;
+    for (; t + 4 <= n; t += 4) {
+        const double *u = U + t * ld + t, *v = u + ld, *w = v + ld, *z = w + ld;
+        double a = x[t] / u[0];
+        double b = (x[t + 1] - a * u[1]) / v[1];
+        double c = (x[t + 2] - a * u[2] - b * v[2]) / w[2];
+        double e = (x[t + 3] - a * u[3] - b * v[3] - c * w[3]) / z[3];
+        double *rest = x + t;
+        x[t] = a, x[t + 1] = b, x[t + 2] = c, x[t + 3] = e;
+        for (ptrdiff_t i = 4; i < n - t; i++) rest[i] -= (a * u[i] + b * v[i]) + (c * w[i] + e * z[i]);
+    }
+    for (; t < n; t++) {
+        x[t] /= U[t * ld + t];
+        for (ptrdiff_t i = t + 1; i < n; i++) x[i] -= x[t] * U[t * ld + i];
+    }
+}
+
+/* x <- U^-1 x, likewise; sums in 8 partial sums */
+MSMTFL_CLONES static void vec_backward(ptrdiff_t n, const double *restrict U, ptrdiff_t ld, double *restrict x)
+{
+    ptrdiff_t t = n;
+    for (; t % 4; t--) {
+        double total = 0.0;
+        for (ptrdiff_t i = t; i < n; i++) total += U[(t - 1) * ld + i] * x[i];
+        x[t - 1] = (x[t - 1] - total) / U[(t - 1) * ld + t - 1];
+    }
+    for (t -= 4; t >= 0; t -= 4) {
+        const double *u = U + t * ld + t, *v = u + ld, *w = v + ld, *z = w + ld;
+        const double *rest = x + t;
+        msmtfl_lanes part[4];
+        double total[4];
+        ptrdiff_t i = 4;
+        memset(part, 0, sizeof part);
+        for (; i + 8 <= n - t; i += 8) {
+            lanes_add(&part[0], u + i, rest + i);
+            lanes_add(&part[1], v + i, rest + i);
+            lanes_add(&part[2], w + i, rest + i);
+            lanes_add(&part[3], z + i, rest + i);
+        }
+        for (int r = 0; r < 4; r++) total[r] = lanes_total(&part[r]);
+        for (; i < n - t; i++) {
+            total[0] += u[i] * rest[i];
+            total[1] += v[i] * rest[i];
+            total[2] += w[i] * rest[i];
+            total[3] += z[i] * rest[i];
+        }
+        x[t + 3] = (x[t + 3] - total[3]) / z[3];
+        x[t + 2] = (x[t + 2] - total[2] - w[3] * x[t + 3]) / w[2];
+        x[t + 1] = (x[t + 1] - total[1] - v[2] * x[t + 2] - v[3] * x[t + 3]) / v[1];
+        x[t] = (x[t] - total[0] - u[1] * x[t + 1] - u[2] * x[t + 2] - u[3] * x[t + 3]) / u[0];
+    }
 }
 
 /* (x, y) <- (c x + s y, c y - s x) */
@@ -111,15 +194,19 @@ MSMTFL_CLONES static void vec_column(ptrdiff_t n, const double *restrict x, cons
     *square = total[2];
 }
 
+/* copy the upper triangle of G (n, n) to the lower one, in blocks that stay in the first cache */
+MSMTFL_CLONES static void vec_mirror(ptrdiff_t n, double *G)
+{
+    const ptrdiff_t size = 32;
+    for (ptrdiff_t p = 0; p < n; p += size)
+        for (ptrdiff_t q = p; q < n; q += size)
+            for (ptrdiff_t j = q; j < n && j < q + size; j++)
+                for (ptrdiff_t i = p; i < j && i < p + size; i++) G[j * n + i] = G[i * n + j];
+}
+
 /* out (count, d; rows `stride` apart) = V X for a few vectors V (count, n) and X (n, d) with columns `ld` apart: tiles of
    4 vectors x 4 columns, each product in 8 partial sums, the next columns being on their way from memory. A library's
    matrix product would copy all of X first. */
-#if defined(__GNUC__)
-typedef double msmtfl_lanes __attribute__((vector_size(64), aligned(8), may_alias));
-#else
-typedef struct { double lane[8]; } msmtfl_lanes;
-#endif
-
 MSMTFL_CLONES static void vec_products(ptrdiff_t n, ptrdiff_t count, const double *V, ptrdiff_t d, const double *X,
                                        ptrdiff_t ld, double *out, ptrdiff_t stride)
 {
@@ -134,22 +221,13 @@ MSMTFL_CLONES static void vec_products(ptrdiff_t n, ptrdiff_t count, const doubl
             memset(part, 0, sizeof part);
             for (; t + 8 <= n; t += 8) {
                 MSMTFL_PREFETCH(ahead + t);
-#if defined(__GNUC__)
                 for (int p = 0; p < 4; p++)
-                    for (int q = 0; q < 4; q++)
-                        part[p][q] += *(const msmtfl_lanes *)(v[p] + t) * *(const msmtfl_lanes *)(x[q] + t);
-#else
-                for (int p = 0; p < 4; p++)
-                    for (int q = 0; q < 4; q++)
-                        for (int l = 0; l < 8; l++) part[p][q].lane[l] += v[p][t + l] * x[q][t + l];
-#endif
+                    for (int q = 0; q < 4; q++) lanes_add(&part[p][q], v[p] + t, x[q] + t);
             }
             for (int p = 0; p < 4 && i + p < count; p++)
                 for (int q = 0; q < 4 && j + q < d; q++) {
-                    const double *lane = (const double *)&part[p][q];
-                    double total = 0.0;
+                    double total = lanes_total(&part[p][q]);
                     for (ptrdiff_t r = t; r < n; r++) total += v[p][r] * x[q][r];
-                    for (int l = 0; l < 8; l++) total += lane[l];
                     out[(i + p) * stride + j + q] = total;
                 }
         }

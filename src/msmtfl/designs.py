@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ._kernel import column_moments, few_products
+from ._kernel import column_moments, few_products, gram
 from .threads import each, shares
 
 Floats = NDArray[np.float64]
@@ -211,7 +211,9 @@ class DenseRows:
         """Form the Gram matrix as the sum of those of parts of the rows, and keep these: `outs` are the parts."""
         room = np.empty((1 + len(outs), self.d, self.d))
         self.parts = {out.tobytes(): _gram_of(self.held(out), part) for out, part in zip(outs, room[1:], strict=True)}
-        self.whole = np.sum(room[1:], axis=0, out=room[0])
+        self.whole = np.add(room[1], room[2], out=room[0])
+        for part in room[3:]:
+            self.whole += part
         if self.dead.size:
             self.whole[self.dead] = 0.0
             self.whole[:, self.dead] = 0.0
@@ -251,7 +253,8 @@ class DenseRows:
 
 def _gram_of(X: Floats, room: Floats | None) -> Floats:
     G = np.empty((X.shape[1], X.shape[1])) if room is None else room
-    return np.matmul(X.T, X, out=G)
+    gram(X, G)
+    return G
 
 
 class TrainingRows(DenseRows):
