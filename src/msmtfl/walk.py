@@ -16,6 +16,7 @@ import numpy as np
 
 from .certificates import GAP, certify_all
 from .checks import check_count, check_flag, check_n_jobs, check_positive, check_verbose
+from .designs import Floats, Ints
 from .grids import Grid, read_grid
 from .lasso import DOUBT, OVERRUN, SLID, WEAK, Lassos, Solve, suspicions, task_caches
 from .monitor import Progress, one_blas_thread
