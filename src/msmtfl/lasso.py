@@ -281,9 +281,9 @@ class Lassos:
             features.append(some)
             values.append(their)
 
-        for task in self.tasks[tasks]:
-            task.follow()
         while place < end:
+            for task in self.tasks[tasks]:
+                task.follow()
             begin, pause = place, min(place + at_once, end)
             place = _kernel.solve_path(
                 [task.state for task in self.tasks],
@@ -302,23 +302,15 @@ class Lassos:
             )
             used = int(entries[begin:place].sum())
             take(feature[:used].copy(), value[:used].copy())
-            if place < pause:
-                i, k = divmod(place, L)
-                if status[i, k] & MISSING and place != helped:  # mostly one fetch is enough: let the kernel try again
-                    helped = place
-                    self.tasks[i].supply(lams[k] * weights[i])
-                    continue
-                w = np.zeros((1, d))
-                self._finish(
-                    i,
-                    lams[k] * weights[i : i + 1],
-                    aim[:1],
-                    w,
-                    status[i, k : k + 1],
-                    np.ones(1, np.intc),
-                    max_iter,
-                    None,
-                )
+            i, k = divmod(place, L)
+            if place == pause:
+                pass
+            elif status[i, k] & MISSING and place != helped:  # mostly one fetch is enough: let the kernel try again
+                helped = place
+                self.tasks[i].supply(lams[k] * weights[i])
+            else:
+                a, w, state = lams[k] * weights[i : i + 1], np.zeros((1, d)), status[i, k : k + 1]
+                self._finish(i, a, aim[:1], w, state, np.ones(1, np.intc), max_iter, None)
                 at = np.flatnonzero(w)
                 entries[place] = len(at)
                 take(at.astype(np.intc), w[0, at])
