@@ -18,15 +18,18 @@ import numpy as np
 
 
 def own_path(data, lams):
-    """msmtfl: front door, designs, then one warm solve per lambda. Tasks stacked beforehand, as in a long table."""
+    """msmtfl: front door, designs, the warm path, dense coefficients. Tasks stacked beforehand, as in a long table."""
+    from msmtfl.designs import stage_scale
     from msmtfl.lasso import Lassos
     from msmtfl.tasks import read_training
 
     X, y, task = data
     designs = read_training(X, y, task=task).designs(centre=False)
     lassos = Lassos(designs)
-    n = np.array([[design.n] for design in designs])
-    return [lassos.solve(np.repeat(0.5 * len(designs) * n * lam, lassos.d, axis=1))[0] for lam in lams]
+    out = np.zeros((len(lams), lassos.m, lassos.d))
+    for W, solve in zip(out, lassos.path(lams, np.repeat(stage_scale(designs), lassos.d, axis=1))):
+        W.ravel()[solve.at] = solve.values
+    return out
 
 
 def own_surface(data, lams, **options):

@@ -15,6 +15,7 @@ from msmtfl.designs import DenseRows, RowTask
 from msmtfl.gram import Gram
 from msmtfl.lasso import Lassos
 from msmtfl.stages import Listener, certified
+from msmtfl.working import WorkingSet
 
 
 def design_of(X, y, centre=False):
@@ -113,6 +114,58 @@ def test_warm_equals_cold():
         if turn % 3 == 2:  # from a point that has nothing to do with the solution
             warm.warm(rng.standard_normal((1, 30)))
         np.testing.assert_allclose(warm.solve(a[None])[0][0], solve(X, y, a), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("route", ["whole", "rows on demand", "working sets", "several minimisers"])
+@pytest.mark.parametrize("careful", [False, True])
+def test_a_path_equals_solves_one_by_one(route, careful):
+    Xs, ys = oracles.random_tasks(11, m=3, n=25, d=60)
+    if route == "several minimisers":
+        Xs = [np.column_stack([X[:, :30], X[:, :30]]) for X in Xs]
+    designs = [design_of(X, y) for X, y in zip(Xs, ys, strict=True)]
+    weights = np.array(
+        [largest(X, y) * np.random.default_rng(12).uniform(0.5, 2.0, 60) for X, y in zip(Xs, ys, strict=True)]
+    )
+    weights[:, 5], weights[:, 6] = 0.0, np.inf
+    lams = np.geomspace(2.0, 0.01, 15)
+
+    def lassos(n_jobs=None):
+        grams = {
+            "rows on demand": [Gram(design, whole=False, may_form=False) for design in designs],
+            "working sets": [WorkingSet(design) for design in designs],
+        }
+        return Lassos(designs, grams=grams.get(route), careful=careful, n_jobs=n_jobs)
+
+    for n_jobs in (None, 2):
+        one, ticks = lassos(), []
+        path = lassos(n_jobs).path(lams, weights, tick=ticks.append)
+        for lam, solved in zip(lams, path, strict=True):
+            W, _ = one.solve(lam * weights)
+            out = np.zeros(W.size)
+            out[solved.at] = solved.values
+            np.testing.assert_allclose(out.reshape(W.shape), W, rtol=0, atol=1e-12)
+            np.testing.assert_array_equal(solved.at, np.sort(solved.at))
+            np.testing.assert_array_equal(solved.status, one.status)
+        assert sum(ticks) == pytest.approx(len(lams))
+
+
+@pytest.mark.parametrize("order", ["C", "F", "neither"])
+@pytest.mark.parametrize(("n", "d"), [(1, 1), (7, 3), (40, 18), (33, 70)])
+def test_sums_over_rows_in_any_memory_order(order, n, d):
+    rng = np.random.default_rng(n + d)
+    whole = np.array(rng.standard_normal((n + 5, 2 * d)), order="F" if order == "F" else "C")
+    X = whole[2 : 2 + n, ::2] if order == "neither" else whole[2 : 2 + n, :d]
+    u, y, moments, G = rng.random(n), rng.standard_normal(n), np.empty((3, d)), np.empty((d, d))
+    _kernel.column_moments(X, u, y, *moments)
+    np.testing.assert_allclose(moments, [X.T @ u, X.T @ y, (X**2).sum(axis=0)], rtol=1e-12, atol=1e-12)
+    _kernel.gram(X, G)
+    np.testing.assert_allclose(G, X.T @ X, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(G, G.T)
+    for count in (1, 3, 8, 9):
+        V, out = rng.standard_normal((count, n)), np.full((count, d + 4), np.nan)
+        _kernel.few_products(V, X, out[:, 1 : d + 1], 8)
+        np.testing.assert_allclose(out[:, 1 : d + 1], V @ X, rtol=1e-12, atol=1e-12)
+        assert np.isnan(out[:, [0, d + 1, d + 2, d + 3]]).all()
 
 
 # ------------------------------------------------------------------ minimisers that are not unique

@@ -1,23 +1,34 @@
 # C declarations for _kernel.py; the algorithm itself is plain Python there and also runs uncompiled.
+cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport fabs, sqrt
 from libc.string cimport memmove
-from scipy.linalg.cython_blas cimport dtrsv
+from scipy.linalg.cython_blas cimport dsyrk
 
 cdef extern from "_vector.h" nogil:
     void vec_axpy(Py_ssize_t n, double a, const double *x, double *y)
     void vec_axpy4(Py_ssize_t n, double a0, double a1, double a2, double a3, const double *x0, const double *x1,
                    const double *x2, const double *x3, double *y)
     double vec_dot(Py_ssize_t n, const double *x, const double *y)
+    void vec_forward(Py_ssize_t n, const double *U, Py_ssize_t ld, double *x)
+    void vec_backward(Py_ssize_t n, const double *U, Py_ssize_t ld, double *x)
     void vec_rotate(Py_ssize_t n, double *x, double *y, double c, double s)
-    void vec_moments(Py_ssize_t n, double u, const double *x, double *sums, double *squares)
+    bint vec_any_beyond(Py_ssize_t n, const double *g, double share, const double *a, double level, const double *root,
+                        const int *place)
+    void vec_moments(Py_ssize_t n, double u, double y, const double *x, double *sums, double *c, double *squares)
+    void vec_column(Py_ssize_t n, const double *x, const double *u, const double *y, const double *ahead, double *sum,
+                    double *c, double *square)
+    void vec_mirror(Py_ssize_t n, double *G)
+    void vec_products(Py_ssize_t n, Py_ssize_t count, const double *V, Py_ssize_t d, const double *X, Py_ssize_t ld,
+                      double *out, Py_ssize_t stride)
 
-cdef inline void triangular(const char *trans, int n, double *U, int ld, double *x) noexcept nogil:
-    """x <- L^-1 x ("N") or L^-T x ("T"), L = U' lower triangular: a row-major U is a column-major L"""
-    cdef int one = 1
-    dtrsv(<char *>"L", <char *>trans, <char *>"N", &n, U, &ld, x, &one)
+cdef inline void cross_products(const char *trans, int n, int d, const double *X, int ld, double *G) noexcept nogil:
+    """The upper triangle, by rows, of G (d, d) = X'X; "T": X is by columns, "N": by rows, `ld` apart"""
+    cdef double one = 1.0, zero = 0.0
+    dsyrk(<char *>"L", <char *>trans, &d, &n, &one, <double *>X, &ld, &zero, G, &d)
 
 
+@cython.final
 cdef class ActiveSet:
     cdef Py_ssize_t K  # slots known
     cdef Py_ssize_t k  # support size
@@ -33,6 +44,8 @@ cdef class ActiveSet:
     cdef Py_ssize_t limit
     cdef bint restart
     cdef bint slid  # the last projection moved the minimiser
+    cdef bint some_free  # some weights are 0
+    cdef Py_ssize_t entries  # of the answer, in z
     cdef Py_ssize_t fresh  # positions from here on were added in this round
     cdef Py_ssize_t k_saved
     cdef bint lazy  # Gram rows on demand: the arrays by feature below are in use
@@ -41,6 +54,7 @@ cdef class ActiveSet:
     cdef double[::1] all_c
     cdef double[::1] all_root
     cdef double[::1] all_g
+    cdef double[::1] all_a
     cdef int[::1] slot
     cdef int[::1] feature
     cdef double[::1] N  # null directions, by tie and position
@@ -95,8 +109,12 @@ cdef class ActiveSet:
     cdef int _verdict(self) noexcept nogil
     cdef int _solve(self) noexcept nogil
     cdef void _limit(self, Py_ssize_t max_rounds) noexcept nogil
-    cdef bint _load(self, double[:, ::1] A, Py_ssize_t i) noexcept nogil
-    cdef int _outside(self, double[:, ::1] A, Py_ssize_t i) noexcept nogil
+    cdef bint _load(self, double[:, ::1] A, Py_ssize_t i, double lam) noexcept nogil
+    cdef int _outside(self) noexcept nogil
     cdef Py_ssize_t _ties(self) noexcept nogil
     cdef bint _eliminate(self, Py_ssize_t n) noexcept nogil
-    cdef bint _nearest(self, double[:, ::1] aim, double[:, ::1] unit, Py_ssize_t i, double[:, ::1] W) noexcept nogil
+    cdef bint _nearest(self, double[:, ::1] aim, double[:, ::1] unit, Py_ssize_t i) noexcept nogil
+    cdef int _run(self, double[:, ::1] A, Py_ssize_t i, double lam, double[:, ::1] aim, double[:, ::1] unit,
+                  Py_ssize_t max_rounds) noexcept nogil
+    cdef void _answer(self) noexcept nogil
+    cdef Py_ssize_t _feature(self, Py_ssize_t p) noexcept nogil

@@ -28,7 +28,6 @@ if not cython.compiled:
 PIVOT = cython.declare(cython.double, 1e-12)  # a column with less of its square left is dependent
 KKT = cython.declare(cython.double, 1e-11)  # relative excess over a_j that counts as a violation
 SHORT = cython.declare(cython.Py_ssize_t, 8)  # below this length a plain loop beats a call
-SMALL = cython.declare(cython.Py_ssize_t, 40)  # below this order plain substitution beats dtrsv
 TILE = cython.declare(cython.Py_ssize_t, 2048)  # entries of a long gradient that stay in the first cache
 TIES = cython.declare(cython.Py_ssize_t, 24)  # with more features at their bound the projection is left to Python
 WIDE = cython.declare(cython.double, 1e4)  # likewise where column lengths differ by more than this
@@ -162,6 +161,37 @@ def _subtract_rows(
 
 
 @cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _any_beyond(
+    n: cython.Py_ssize_t,
+    g: cython.double[::1],
+    share: cython.double,
+    a: cython.double[::1],
+    level: cython.double,
+    root: cython.double[::1],
+    place: cython.int[::1],
+) -> cython.bint:
+    """Whether |g_j| > share a_j + level root_j for a j with place[j] < 0: mostly not, and found out in one sweep"""
+    found: cython.bint = False
+    if cython.compiled:
+        if n > 0:
+            found = vec_any_beyond(
+                n,
+                cython.address(g[0]),
+                share,
+                cython.address(a[0]),
+                level,
+                cython.address(root[0]),
+                cython.address(place[0]),
+            )
+    else:
+        found = bool(((np.abs(g[:n]) > share * a[:n] + level * root[:n]) & (place[:n] < 0)).any())
+    return found
+
+
+@cython.cfunc
 def _largest_ratio(c: cython.double[::1], root: cython.double[::1], n: cython.Py_ssize_t) -> cython.double:
     """max_j |c_j| / root_j: the largest correlation, the unit of the tolerances"""
     most: cython.double = 0.0
@@ -247,18 +277,19 @@ class ActiveSet:
     def _forward(self, x):
         """x <- U^-T x (U is row-major, so this walks along rows)"""
         n = self.k
-        if cython.compiled and n > SMALL:
-            triangular(b"N", n, cython.address(self.U[0]), self.ld, cython.address(x[0]))
+        ld = self.ld
+        if cython.compiled and n >= SHORT:
+            vec_forward(n, cython.address(self.U[0]), ld, cython.address(x[0]))
             return
         for t in range(n):
-            x[t] /= self.U[t * self.ld + t]
-            _axpy(n - t - 1, -x[t], self.U, t * self.ld + t + 1, x, t + 1)
+            x[t] /= self.U[t * ld + t]
+            _axpy(n - t - 1, -x[t], self.U, t * ld + t + 1, x, t + 1)
 
     def _backward(self, x):
         """x <- U^-1 x"""
         n = self.k
-        if cython.compiled and n > SMALL:
-            triangular(b"T", n, cython.address(self.U[0]), self.ld, cython.address(x[0]))
+        if cython.compiled and n >= SHORT:
+            vec_backward(n, cython.address(self.U[0]), self.ld, cython.address(x[0]))
             return
         for t in range(n - 1, -1, -1):
             x[t] = (x[t] - _dot(n - t - 1, self.U, t * self.ld + t + 1, x, t + 1)) / self.U[t * self.ld + t]
@@ -389,7 +420,7 @@ class ActiveSet:
             self.s[j] = 0.0 if self._free(j) else (1.0 if self.w[t] > 0.0 else -1.0)
         if gone:
             self._drop_marked()
-        if not self.positive:
+        if self.some_free and not self.positive:
             for j in range(self.K):
                 if self.a[j] == 0.0 and self.pos[j] < 0 and self.root[j] > 0.0:
                     self._add(j, 0.0)
@@ -492,6 +523,8 @@ class ActiveSet:
     def _violators(self):
         """List the slots that violate optimality in `wait`, their excess per unit of root in `value`"""
         n = 0
+        if not _any_beyond(self.K, self.g, 1.0, self.a, 0.0, self.root, self.pos):
+            return 0
         for j in range(self.K):
             over = self._excess(j)
             if over > 0.0 and self.pos[j] < 0 and not self.flag[j]:
@@ -674,7 +707,8 @@ class ActiveSet:
     def _verdict(self):
         """Which of SET_ASIDE, TIED and WEAK hold at the point reached"""
         status = 0
-        for j in range(self.K):
+        near = _any_beyond(self.K, self.g, 1.0 - 2e-10, self.a, -101.0 * self.atol, self.root, self.pos)
+        for j in range(self.K if near else 0):
             if self.pos[j] >= 0 or self.root[j] == 0.0 or self.a[j] > HUGE:
                 continue
             over = self._excess(j)
@@ -730,6 +764,7 @@ class ActiveSet:
         self.lazy = True
         self.d = c.shape[0]
         self.slot, self.all_c, self.all_root, self.all_g = slot, c, root, g
+        self.all_a = np.empty(self.d)
         self.scale = _largest_ratio(self.all_c, self.all_root, self.d)
         self.rows = rows.reshape(-1)
 
@@ -757,36 +792,47 @@ class ActiveSet:
 
     # -------------------------------------------------------------- Gram rows on demand
 
-    def _load(self, A, i):
-        """Take the weights A[i]; False if a free feature has no Gram row yet"""
+    def _load(self, A, i, lam):
+        """Take the weights lam A[i]; False if a free feature has no Gram row yet"""
+        zeros: cython.Py_ssize_t = 0
         if not self.lazy:
             for j in range(self.K):
-                self.a[j] = A[i, j]
+                self.a[j] = lam * A[i, j]
+                if self.a[j] == 0.0:
+                    zeros += 1
+            self.some_free = zeros > 0
             return True
+        for j in range(self.d):
+            self.all_a[j] = lam * A[i, j]
+            if self.all_a[j] == 0.0:
+                zeros += 1
+        self.some_free = zeros > 0
         for j in range(self.K):
-            self.a[j] = A[i, self.feature[j]]
-        if not self.positive:
+            self.a[j] = self.all_a[self.feature[j]]
+        if self.some_free and not self.positive:
             for j in range(self.d):
-                if A[i, j] == 0.0 and self.slot[j] < 0 and self.all_root[j] > 0.0:
+                if self.all_a[j] == 0.0 and self.slot[j] < 0 and self.all_root[j] > 0.0:
                     return False
         return True
 
-    def _outside(self, A, i):
+    def _outside(self):
         """all_g <- c - X'Xw for all features; MISSING if one without a row violates, TIED if one is at its bound"""
         low = 0
         found = 0
-        for j in range(self.d):
-            self.all_g[j] = self.all_c[j]
         while low < self.d:
             n = min(TILE, self.d - low)
+            for j in range(low, low + n):
+                self.all_g[j] = self.all_c[j]
             _subtract_rows(n, self.k, self.w, self.act, self.rows, self.d, low, self.all_g)
             low += n
+        if not _any_beyond(self.d, self.all_g, 1.0 - 2e-10, self.all_a, -101.0 * self.atol, self.all_root, self.slot):
+            return 0
         for j in range(self.d):
             if self.slot[j] < 0:
-                over = (self.all_g[j] if self.positive else fabs(self.all_g[j])) - A[i, j]
-                if over > -1e-10 * A[i, j] - 100.0 * self.atol * self.all_root[j] and self.all_root[j] > 0.0:
+                over = (self.all_g[j] if self.positive else fabs(self.all_g[j])) - self.all_a[j]
+                if over > -1e-10 * self.all_a[j] - 100.0 * self.atol * self.all_root[j] and self.all_root[j] > 0.0:
                     found |= TIED
-                    if over > KKT * A[i, j] + self.atol * self.all_root[j]:
+                    if over > KKT * self.all_a[j] + self.atol * self.all_root[j]:
                         found |= MISSING
         return found
 
@@ -843,8 +889,8 @@ class ActiveSet:
             self.H[p * width + n] /= self.H[p * width + p]
         return True
 
-    def _nearest(self, aim, unit, i, W):
-        """W[i] <- the minimiser nearest to aim[i], |unit * (w - aim)| least; False: left to Python.
+    def _nearest(self, aim, unit, i):
+        """z <- the minimiser nearest to aim[i], |unit * (w - aim)| least, ties after the support; False: left to Python.
 
         With null directions N of the q ties it is w + N't: least squares in t under s_p (w + N't)_p >= 0 for the
         penalised entries p, by a primal active-set method in the few dimensions of t.
@@ -952,15 +998,43 @@ class ActiveSet:
         for p in range(n):
             self.mark[p] = 0
         if not found:
+            self._answer()
             return False
         for p in range(n):
-            j = self.act[p] if p < self.k else self.tie[p - self.k]
             if self.b[p] != 0.0 and self.b[p] * self.x[p] * self.z[p] <= 1e-13 * size:
                 self.z[p] = 0.0
-            if self.z[p] != W[i, j]:
+            if self.z[p] != (self.w[p] if p < self.k else 0.0):
                 self.slid = True
-            W[i, j] = self.z[p]
+        self.entries = n
         return True
+
+    # -------------------------------------------------------------- one solve, as Python asks for it
+
+    def _run(self, A, i, lam, aim, unit, max_rounds):
+        """Solve for the weights lam A[i]; the answer is in z, `entries` long, and the status returned"""
+        self._limit(max_rounds)
+        self.rounds = 1
+        self.entries = 0
+        if not self._load(A, i, lam):
+            return MISSING
+        status = self._solve()
+        self._answer()
+        if self.lazy:
+            return status | self._outside()
+        self.slid = False
+        if status == TIED and self._nearest(aim, unit, i):
+            status = SLID if self.slid else 0
+        return status
+
+    def _answer(self):
+        self.entries = self.k
+        for t in range(self.k):
+            self.z[t] = self.w[t]
+
+    def _feature(self, p):
+        """The feature of entry p of the answer"""
+        j = self.act[p] if p < self.k else self.tie[p - self.k]
+        return self.feature[j] if self.lazy else j
 
 
 def solve_all(
@@ -984,32 +1058,66 @@ def solve_all(
         if cython.compiled:
             PyErr_CheckSignals()  # Ctrl-C between two tasks
         with cython.nogil:
-            state._limit(max_rounds)
-            rounds[i] = 1
-            if not state._load(A, i):
-                status[i] = MISSING
-                continue
-            status[i] = state._solve()
+            status[i] = state._run(A, i, 1.0, aim, unit, max_rounds)
             rounds[i] = state.rounds
-            if state.lazy:
-                status[i] |= state._outside(A, i)
             for j in range(state.d):
                 W[i, j] = 0.0
-            for t in range(state.k):
-                W[i, state.feature[state.act[t]] if state.lazy else state.act[t]] = state.w[t]
-            if status[i] == TIED and not state.lazy:
-                state.slid = False
-                if state._nearest(aim, unit, i, W):
-                    status[i] = SLID if state.slid else 0
+            for p in range(state.entries):
+                W[i, state._feature(p)] = state.z[p]
+
+
+def solve_path(
+    states: list,
+    lams: cython.double[::1],
+    A: cython.double[:, ::1],
+    aim: cython.double[:, ::1],
+    unit: cython.double[:, ::1],
+    begin: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    go_on: cython.int,
+    feature: cython.int[::1],
+    value: cython.double[::1],
+    entries: cython.int[::1],
+    status: cython.int[::1],
+    max_rounds: cython.Py_ssize_t = 0,
+):
+    """Solve tasks for all weights lam A, one task after the other, from solve number `begin` to `end` of tasks x lams.
+
+    Solve number p gets status[p] and entries[p] coefficients, one after the other in `feature` and `value`. Returns the
+    number of the first solve with a bit set that is not in `go_on`, whose coefficients are not given, or `end`.
+    """
+    state: ActiveSet
+    used: cython.Py_ssize_t = 0
+    L = lams.shape[0]
+    for p in range(begin, end):
+        state = states[p // L]
+        if cython.compiled:
+            PyErr_CheckSignals()
+        with cython.nogil:
+            status[p] = state._run(A, p // L, lams[p % L], aim, unit, max_rounds)
+            if status[p] & ~go_on:
+                break
+            entries[p] = 0
+            for t in range(state.entries):
+                if state.z[t] != 0.0:
+                    feature[used] = state._feature(t)
+                    value[used] = state.z[t]
+                    used += 1
+                    entries[p] += 1
+    else:
+        return end
+    return p
 
 
 def column_moments(
     X: cython.const[cython.double][:, :],
     u: cython.double[::1],
+    y: cython.double[::1],
     sums: cython.double[::1],
+    c: cython.double[::1],
     squares: cython.double[::1],
 ):
-    """sums = X'u and squares = the columns' sums of squares, in one pass over X (C- or Fortran-ordered)"""
+    """sums = X'u, c = X'y and squares = the columns' sums of squares, in one pass over X (C- or Fortran-ordered)"""
     rows = X.shape[0]
     d = X.shape[1]
     i: cython.Py_ssize_t
@@ -1017,16 +1125,75 @@ def column_moments(
         if X.strides[0] == cython.sizeof(cython.double):
             with cython.nogil:
                 for i in range(d):
-                    sums[i] = vec_dot(rows, cython.address(X[0, i]), cython.address(u[0]))
-                    squares[i] = vec_dot(rows, cython.address(X[0, i]), cython.address(X[0, i]))
+                    vec_column(
+                        rows,
+                        cython.address(X[0, i]),
+                        cython.address(u[0]),
+                        cython.address(y[0]),
+                        cython.address(X[0, min(i + 2, d - 1)]),
+                        cython.address(sums[i]),
+                        cython.address(c[i]),
+                        cython.address(squares[i]),
+                    )
             return
         if X.strides[1] == cython.sizeof(cython.double):
             sums[:] = 0.0
+            c[:] = 0.0
             squares[:] = 0.0
             with cython.nogil:
                 for i in range(rows):
-                    vec_moments(d, u[i], cython.address(X[i, 0]), cython.address(sums[0]), cython.address(squares[0]))
+                    vec_moments(
+                        d,
+                        u[i],
+                        y[i],
+                        cython.address(X[i, 0]),
+                        cython.address(sums[0]),
+                        cython.address(c[0]),
+                        cython.address(squares[0]),
+                    )
             return
     array = np.asarray(X)
     np.asarray(sums)[:] = np.asarray(u) @ array
+    np.asarray(c)[:] = np.asarray(y) @ array
     np.asarray(squares)[:] = np.einsum("ij,ij->j", array, array)
+
+
+def gram(X: cython.const[cython.double][:, :], out: cython.double[:, ::1]):
+    """out (d, d) = X'X for an X of any order"""
+    rows = X.shape[0]
+    d = X.shape[1]
+    if cython.compiled and rows > 0 and d > 0:
+        down: cython.Py_ssize_t = X.strides[0] // cython.sizeof(cython.double)
+        along: cython.Py_ssize_t = X.strides[1] // cython.sizeof(cython.double)
+        if (down == 1 and along >= rows) or (along == 1 and down >= d):
+            with cython.nogil:
+                if down == 1:
+                    cross_products(b"T", rows, d, cython.address(X[0, 0]), along, cython.address(out[0, 0]))
+                else:
+                    cross_products(b"N", rows, d, cython.address(X[0, 0]), down, cython.address(out[0, 0]))
+                vec_mirror(d, cython.address(out[0, 0]))
+            return
+    np.matmul(np.asarray(X).T, X, out=np.asarray(out))
+
+
+def few_products(
+    V: cython.double[:, ::1], X: cython.const[cython.double][:, :], out: cython.double[:, :], most: cython.Py_ssize_t
+):
+    """out = VX for few vectors V (count, rows), at most `most`, in one pass over a Fortran-ordered X; else by BLAS"""
+    count = V.shape[0]
+    rows = V.shape[1]
+    if cython.compiled and 0 < count <= most and rows > 0 and X.shape[1] > 0:
+        if X.strides[0] == cython.sizeof(cython.double) and out.strides[1] == cython.sizeof(cython.double):
+            with cython.nogil:
+                vec_products(
+                    rows,
+                    count,
+                    cython.address(V[0, 0]),
+                    X.shape[1],
+                    cython.address(X[0, 0]),
+                    X.strides[1] // cython.sizeof(cython.double),
+                    cython.address(out[0, 0]),
+                    out.strides[0] // cython.sizeof(cython.double),
+                )
+            return
+    np.matmul(V, X, out=np.asarray(out))

@@ -43,6 +43,28 @@ def solve_all(
     rounds: NDArray[np.intc],
     max_rounds: int = 0,
 ) -> None: ...
+def solve_path(
+    states: list[ActiveSet],
+    lams: NDArray[np.float64],
+    A: NDArray[np.float64],
+    aim: NDArray[np.float64],
+    unit: NDArray[np.float64],
+    begin: int,
+    end: int,
+    go_on: int,
+    feature: NDArray[np.intc],
+    value: NDArray[np.float64],
+    entries: NDArray[np.intc],
+    status: NDArray[np.intc],
+    max_rounds: int = 0,
+) -> int: ...
 def column_moments(
-    X: NDArray[np.float64], u: NDArray[np.float64], sums: NDArray[np.float64], squares: NDArray[np.float64]
+    X: NDArray[np.float64],
+    u: NDArray[np.float64],
+    y: NDArray[np.float64],
+    sums: NDArray[np.float64],
+    c: NDArray[np.float64],
+    squares: NDArray[np.float64],
 ) -> None: ...
+def gram(X: NDArray[np.float64], out: NDArray[np.float64]) -> None: ...
+def few_products(V: NDArray[np.float64], X: NDArray[np.float64], out: NDArray[np.float64], most: int) -> None: ...

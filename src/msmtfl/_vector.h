@@ -4,6 +4,7 @@
 #define MSMTFL_VECTOR_H
 
 #include <stddef.h>
+#include <string.h>
 
 #if defined(__x86_64__) && defined(__GLIBC__) && ((defined(__GNUC__) && !defined(__clang__)) || __clang_major__ >= 16)
 #define MSMTFL_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
@@ -11,9 +12,42 @@
 #define MSMTFL_CLONES
 #endif
 
+#if defined(__GNUC__)
+#define MSMTFL_PREFETCH(place) __builtin_prefetch(place)
+#else
+#define MSMTFL_PREFETCH(place) (void)(place)
+#endif
+
 #if defined(_MSC_VER)
 #define restrict __restrict
 #endif
+
+/* eight numbers that are added up side by side */
+#if defined(__GNUC__)
+typedef double msmtfl_lanes __attribute__((vector_size(64), aligned(8), may_alias));
+#define MSMTFL_INLINE static inline __attribute__((always_inline))
+#else
+typedef struct { double lane[8]; } msmtfl_lanes;
+#define MSMTFL_INLINE static inline
+#endif
+
+/* *part += x * y */
+MSMTFL_INLINE void lanes_add(msmtfl_lanes *part, const double *x, const double *y)
+{
+#if defined(__GNUC__)
+    *part += *(const msmtfl_lanes *)x * *(const msmtfl_lanes *)y;
+#else
+    for (int l = 0; l < 8; l++) part->lane[l] += x[l] * y[l];
+#endif
+}
+
+MSMTFL_INLINE double lanes_total(const msmtfl_lanes *part)
+{
+    const double *lane = (const double *)part;
+    double total = 0.0;
+    for (int l = 0; l < 8; l++) total += lane[l];
+    return total;
+}
 
 /* y += a x */
 MSMTFL_CLONES static void vec_axpy(ptrdiff_t n, double a, const double *restrict x, double *restrict y)
@@ -42,6 +76,62 @@ MSMTFL_CLONES static double vec_dot(ptrdiff_t n, const double *restrict x, const
     return total;
 }
 
+/* x <- U^-T x, U upper triangular by rows (`ld` apart): four rows at a time */
+MSMTFL_CLONES static void vec_forward(ptrdiff_t n, const double *restrict U, ptrdiff_t ld, double *restrict x)
+{
+    ptrdiff_t t = 0;
+    for (; t + 4 <= n; t += 4) {
+        const double *u = U + t * ld + t, *v = u + ld, *w = v + ld, *z = w + ld;
+        double a = x[t] / u[0];
+        double b = (x[t + 1] - a * u[1]) / v[1];
+        double c = (x[t + 2] - a * u[2] - b * v[2]) / w[2];
+        double e = (x[t + 3] - a * u[3] - b * v[3] - c * w[3]) / z[3];
+        double *rest = x + t;
+        x[t] = a, x[t + 1] = b, x[t + 2] = c, x[t + 3] = e;
+        for (ptrdiff_t i = 4; i < n - t; i++) rest[i] -= (a * u[i] + b * v[i]) + (c * w[i] + e * z[i]);
+    }
+    for (; t < n; t++) {
+        x[t] /= U[t * ld + t];
+        for (ptrdiff_t i = t + 1; i < n; i++) x[i] -= x[t] * U[t * ld + i];
+    }
+}
+
+/* x <- U^-1 x, likewise; sums in 8 partial sums */
+MSMTFL_CLONES static void vec_backward(ptrdiff_t n, const double *restrict U, ptrdiff_t ld, double *restrict x)
+{
+    ptrdiff_t t = n;
+    for (; t % 4; t--) {
+        double total = 0.0;
+        for (ptrdiff_t i = t; i < n; i++) total += U[(t - 1) * ld + i] * x[i];
+        x[t - 1] = (x[t - 1] - total) / U[(t - 1) * ld + t - 1];
+    }
+    for (t -= 4; t >= 0; t -= 4) {
+        const double *u = U + t * ld + t, *v = u + ld, *w = v + ld, *z = w + ld;
+        const double *rest = x + t;
+        msmtfl_lanes part[4];
+        double total[4];
+        ptrdiff_t i = 4;
+        memset(part, 0, sizeof part);
+        for (; i + 8 <= n - t; i += 8) {
+            lanes_add(&part[0], u + i, rest + i);
+            lanes_add(&part[1], v + i, rest + i);
+            lanes_add(&part[2], w + i, rest + i);
+            lanes_add(&part[3], z + i, rest + i);
+        }
+        for (int r = 0; r < 4; r++) total[r] = lanes_total(&part[r]);
+        for (; i < n - t; i++) {
+            total[0] += u[i] * rest[i];
+            total[1] += v[i] * rest[i];
+            total[2] += w[i] * rest[i];
+            total[3] += z[i] * rest[i];
+        }
+        x[t + 3] = (x[t + 3] - total[3]) / z[3];
+        x[t + 2] = (x[t + 2] - total[2] - w[3] * x[t + 3]) / w[2];
+        x[t + 1] = (x[t + 1] - total[1] - v[2] * x[t + 2] - v[3] * x[t + 3]) / v[1];
+        x[t] = (x[t] - total[0] - u[1] * x[t + 1] - u[2] * x[t + 2] - u[3] * x[t + 3]) / u[0];
+    }
+}
+
 /* (x, y) <- (c x + s y, c y - s x) */
 MSMTFL_CLONES static void vec_rotate(ptrdiff_t n, double *restrict x, double *restrict y, double c, double s)
 {
@@ -52,13 +142,95 @@ MSMTFL_CLONES static void vec_rotate(ptrdiff_t n, double *restrict x, double *re
     }
 }
 
-/* sums += u x and squares += x^2, entry by entry */
-MSMTFL_CLONES static void vec_moments(ptrdiff_t n, double u, const double *restrict x, double *restrict sums,
-                                      double *restrict squares)
+/* whether |g| > share a + level root in an entry with place < 0 */
+MSMTFL_CLONES static int vec_any_beyond(ptrdiff_t n, const double *restrict g, double share, const double *restrict a,
+                                        double level, const double *restrict root, const int *restrict place)
+{
+    int found = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        double size = g[i] < 0.0 ? -g[i] : g[i];
+        found |= (size > share * a[i] + level * root[i]) & (place[i] < 0);
+    }
+    return found;
+}
+
+/* sums += u x, c += y x and squares += x^2, entry by entry */
+MSMTFL_CLONES static void vec_moments(ptrdiff_t n, double u, double y, const double *restrict x, double *restrict sums,
+                                      double *restrict c, double *restrict squares)
 {
     for (ptrdiff_t i = 0; i < n; i++) {
         sums[i] += u * x[i];
+        c[i] += y * x[i];
         squares[i] += x[i] * x[i];
+    }
+}
+
+/* x'u, x'y and x'x in one pass over x, while the column `ahead` is on its way from memory */
+MSMTFL_CLONES static void vec_column(ptrdiff_t n, const double *restrict x, const double *restrict u,
+                                     const double *restrict y, const double *ahead, double *restrict sum,
+                                     double *restrict c, double *restrict square)
+{
+    double part[3][16] = {{0}};
+    double total[3] = {0};
+    ptrdiff_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        MSMTFL_PREFETCH(ahead + i);
+        MSMTFL_PREFETCH(ahead + i + 8);
+        for (int l = 0; l < 16; l++) {
+            part[0][l] += x[i + l] * u[i + l];
+            part[1][l] += x[i + l] * y[i + l];
+            part[2][l] += x[i + l] * x[i + l];
+        }
+    }
+    for (; i < n; i++) {
+        total[0] += x[i] * u[i];
+        total[1] += x[i] * y[i];
+        total[2] += x[i] * x[i];
+    }
+    for (int r = 0; r < 3; r++)
+        for (int l = 0; l < 16; l++) total[r] += part[r][l];
+    *sum = total[0];
+    *c = total[1];
+    *square = total[2];
+}
+
+/* copy the upper triangle of G (n, n) to the lower one, in blocks that stay in the first cache */
+MSMTFL_CLONES static void vec_mirror(ptrdiff_t n, double *G)
+{
+    const ptrdiff_t size = 32;
+    for (ptrdiff_t p = 0; p < n; p += size)
+        for (ptrdiff_t q = p; q < n; q += size)
+            for (ptrdiff_t j = q; j < n && j < q + size; j++)
+                for (ptrdiff_t i = p; i < j && i < p + size; i++) G[j * n + i] = G[i * n + j];
+}
+
+/* out (count, d; rows `stride` apart) = V X for a few vectors V (count, n) and X (n, d) with columns `ld` apart: tiles of
+   4 vectors x 4 columns, each product in 8 partial sums, the next columns being on their way from memory. A library's
+   matrix product would copy all of X first. */
+MSMTFL_CLONES static void vec_products(ptrdiff_t n, ptrdiff_t count, const double *V, ptrdiff_t d, const double *X,
+                                       ptrdiff_t ld, double *out, ptrdiff_t stride)
+{
+    for (ptrdiff_t j = 0; j < d; j += 4) {
+        const double *x[4];
+        for (int q = 0; q < 4; q++) x[q] = X + (j + q < d ? j + q : d - 1) * ld;
+        for (ptrdiff_t i = 0; i < count; i += 4) {
+            const double *v[4], *ahead = X + (j + 4 + i / 4 < d ? j + 4 + i / 4 : j) * ld;
+            msmtfl_lanes part[4][4];
+            ptrdiff_t t = 0;
+            for (int p = 0; p < 4; p++) v[p] = V + (i + p < count ? i + p : count - 1) * n;
+            memset(part, 0, sizeof part);
+            for (; t + 8 <= n; t += 8) {
+                MSMTFL_PREFETCH(ahead + t);
+                for (int p = 0; p < 4; p++)
+                    for (int q = 0; q < 4; q++) lanes_add(&part[p][q], v[p] + t, x[q] + t);
+            }
+            for (int p = 0; p < 4 && i + p < count; p++)
+                for (int q = 0; q < 4 && j + q < d; q++) {
+                    double total = lanes_total(&part[p][q]);
+                    for (ptrdiff_t r = t; r < n; r++) total += v[p][r] * x[q][r];
+                    out[(i + p) * stride + j + q] = total;
+                }
+        }
     }
 }
 

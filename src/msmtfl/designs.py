@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ._kernel import column_moments
+from ._kernel import column_moments, few_products, gram
 from .threads import each, shares
 
 Floats = NDArray[np.float64]
@@ -29,6 +29,8 @@ Ints = NDArray[np.intp]
 OFFSET_SHARE = 1e-3
 # A spread below this share of the mean is rounding of a constant column.
 CONSTANT_SHARE = 1e-13
+# So few vectors are multiplied with X at once without copying it, as BLAS would.
+FEW = 8
 # With fewer entries in X the product with a few vectors is not worth sharing out among threads.
 WORTH_SHARING = 10**6
 # A column that keeps less than this share of its squares when rows are left out is computed anew.
@@ -58,8 +60,8 @@ class Design(Protocol):
     def squares(self) -> Floats:
         """The diagonal of X'X, shape (d,); exactly 0 for a constant column."""
 
-    def gram(self) -> Floats:
-        """X'X, shape (d, d), C-ordered."""
+    def gram(self, room: Floats | None = None) -> Floats:
+        """X'X, shape (d, d), C-ordered; if it has to be formed, in `room` if given."""
 
     def gram_rows(self, features: Ints, out: Floats | None = None, n_jobs: int | None = None) -> Floats:
         """Rows of X'X, shape (len(features), d), written to `out` if given."""
@@ -99,6 +101,15 @@ def stage_scale(designs: Sequence[Design]) -> Floats:
     return 0.5 * len(designs) * np.array([[design.n] for design in designs])
 
 
+def centred(rows: Any, y: Floats) -> tuple[float, Floats]:
+    """The weighted mean of y, and u (y - mean), exactly 0 if y is constant; y is not centred if the rows are not."""
+    if not rows.centre:
+        return 0.0, rows.u * y
+    mean = float(rows.u**2 @ y / rows.n)
+    constant = np.ptp(y[rows.u > 0.0]) == 0.0
+    return mean, np.zeros_like(rows.u) if constant else rows.u * (y - mean)
+
+
 class DenseRows:
     """The feature side of a dense task; tasks measured on the same rows share one.
 
@@ -107,9 +118,12 @@ class DenseRows:
     X : (rows, d) float64, any memory order, not copied unless it must be
     weight : (rows,) positive sample weights, or None
     centre : whether to subtract the (weighted) column means
+    y : (rows,) the target of a task on these rows, whose X'y then comes from the same pass over X
     """
 
-    def __init__(self, X: Floats, weight: Floats | None, centre: bool):
+    first: tuple[Floats, float, Floats, Floats] | None = None  # that y, its mean, what is left of it, X'y
+
+    def __init__(self, X: Floats, weight: Floats | None, centre: bool, y: Floats | None = None):
         rows, self.d = X.shape
         self.centre = centre
         self.n = float(rows) if weight is None else float(weight.sum())
@@ -122,16 +136,21 @@ class DenseRows:
             X = X * self.u[:, None]
         self.X = X
         self.order = min(rows - centre, self.d)
-        self.mean, self.squares = np.empty(self.d), np.empty(self.d)
-        column_moments(X, self.u, self.mean, self.squares)
-        self.offset = self.mean / self.n if centre else np.zeros(self.d)  # what is still to be subtracted from self.X
+        y_mean, target = (0.0, self.u) if y is None else centred(self, y)
+        sums, c, self.squares = np.empty((3, self.d))
+        column_moments(X, self.u, target, sums, c, self.squares)
+        self.offset = sums / self.n if centre else np.zeros(self.d)  # what is still to be subtracted from self.X
         self.mean = shift + self.offset
         self.dead: Ints = np.empty(0, dtype=np.intp)
         self.whole: Floats | None = None
         self.parts: dict[bytes, Floats] = {}  # Gram matrices of some of the rows, by their indices
         self.lock = Lock()
-        if centre and np.isfinite(self.squares).all():  # otherwise the front door finds the place and says so
+        if not np.isfinite(self.squares).all():
+            return  # the front door finds the place and says so
+        if centre:
             self._centre()
+        if y is not None and self.X is X:
+            self.first = y, y_mean, target, self._less_mean(c, target)
 
     def _centre(self) -> None:
         of_mean = self.n * self.mean**2
@@ -173,25 +192,27 @@ class DenseRows:
 
     def correlate(self, v: Floats) -> Floats:
         """X'v"""
-        out = self.X.T @ v
+        return self._less_mean(self.X.T @ v, v)
+
+    def _less_mean(self, out: Floats, v: Floats) -> Floats:
         if self.centre:
             out -= np.multiply.outer(self.offset, self.u @ v)
             if self.dead.size:
                 out[self.dead] = 0.0
         return out
 
-    def gram(self) -> Floats:
+    def gram(self, room: Floats | None = None) -> Floats:
         with self.lock:  # tasks on the same rows may ask from several threads
             if self.whole is None:
-                self.whole = self._gram()
+                self.whole = self._gram(room)
             return self.whole
 
     def gather(self, outs: Sequence[Ints]) -> None:
         """Form the Gram matrix as the sum of those of parts of the rows, and keep these: `outs` are the parts."""
-        self.parts = {out.tobytes(): _gram_of(self.held(out)) for out in outs}
-        first, *others = self.parts.values()
-        self.whole = first.copy()
-        for part in others:
+        room = np.empty((1 + len(outs), self.d, self.d))
+        self.parts = {out.tobytes(): _gram_of(self.held(out), part) for out, part in zip(outs, room[1:], strict=True)}
+        self.whole = np.add(room[1], room[2], out=room[0])
+        for part in room[3:]:
             self.whole += part
         if self.dead.size:
             self.whole[self.dead] = 0.0
@@ -201,8 +222,8 @@ class DenseRows:
         """Some of the rows, centred as all are."""
         return self.X[rows] - np.outer(self.u[rows], self.offset) if self.offset.any() else self.X[rows]
 
-    def _gram(self) -> Floats:
-        G = np.ascontiguousarray(self.X.T @ self.X)
+    def _gram(self, room: Floats | None) -> Floats:
+        G = _gram_of(self.X, room)
         if self.centre and self.offset.any():
             G -= np.outer(self.n * self.offset, self.offset)
         if self.dead.size:
@@ -225,12 +246,15 @@ class DenseRows:
         """V'X for a few vectors V (rows, count), the columns of X shared out among threads"""
         G = np.empty((V.shape[1], self.d)) if out is None else out
         pieces = shares(self.d, n_jobs if self.X.size > WORTH_SHARING else None)
-        each(lambda piece: np.matmul(V.T, self.X[:, piece], out=G[:, piece]), pieces, n_jobs)
+        V = np.ascontiguousarray(V.T)
+        each(lambda piece: few_products(V, self.X[:, piece], G[:, piece], FEW), pieces, n_jobs)
         return G
 
 
-def _gram_of(X: Floats) -> Floats:
-    return np.asarray(X.T @ X)
+def _gram_of(X: Floats, room: Floats | None) -> Floats:
+    G = np.empty((X.shape[1], X.shape[1])) if room is None else room
+    gram(X, G)
+    return G
 
 
 class TrainingRows(DenseRows):
@@ -285,9 +309,9 @@ class TrainingRows(DenseRows):
         used = np.flatnonzero(w)
         return self.kept * (self.X[:, used] @ w[used]) - self.u * (self.offset[used] @ w[used])
 
-    def _gram(self) -> Floats:
+    def _gram(self, room: Floats | None) -> Floats:
         part = self.total.parts.pop(self.out.tobytes(), None)
-        G = _gram_of(self.total.held(self.out)) if part is None else part
+        G = _gram_of(self.total.held(self.out), room) if part is None else part
         np.subtract(self.total.gram(), G, out=G)  # its memory is free now
         if self.centre:
             G -= np.outer(self.n * self.shift, self.shift)
@@ -314,13 +338,16 @@ class RowTask:
     def __init__(self, rows: Any, y: Floats):
         self.rows = self.same_x = rows
         self.d, self.n, self.order = rows.d, rows.n, rows.order
-        self.y_mean = float(rows.u**2 @ y / rows.n) if rows.centre else 0.0
-        self.target: Floats = rows.u * (y - self.y_mean)
-        if rows.centre and np.ptp(y[rows.u > 0.0]) == 0.0:
-            self.target = np.zeros_like(self.target)
+        first = getattr(rows, "first", None)
+        self.target: Floats
+        self.c: Floats
+        if first is not None and first[0] is y:
+            _, self.y_mean, self.target, self.c = first
+        else:
+            self.y_mean, self.target = centred(rows, y)
+            self.c = rows.correlate(self.target)
         with np.errstate(over="ignore"):  # the front door says so
             self.yy = float(self.target @ self.target)
-        self.c = rows.correlate(self.target)
         self.squares = rows.squares
         self.gram = rows.gram
         self.gram_rows = rows.gram_rows

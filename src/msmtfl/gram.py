@@ -29,7 +29,15 @@ class Gram:
     slots are given to other features.
     """
 
-    def __init__(self, design: Design, *, whole: bool, may_form: bool = True, most_rows: int | None = None):
+    def __init__(
+        self,
+        design: Design,
+        *,
+        whole: bool,
+        may_form: bool = True,
+        most_rows: int | None = None,
+        room: Floats | None = None,
+    ):
         self.design = design
         self.c: Floats = design.c
         self.root: Floats = np.sqrt(design.squares)
@@ -37,7 +45,7 @@ class Gram:
         self.whole: Floats | None = None
         self.version = 0
         if whole:
-            self.whole = design.gram()
+            self.whole = design.gram(room)
         else:
             self._empty()
 
@@ -52,13 +60,17 @@ class Gram:
     def size(self) -> int:
         return len(self.features)
 
+    def crowded(self, count: int) -> bool:
+        """Whether so many more rows would exceed the budget."""
+        return self.size + count > self.most_rows
+
     def fetch(self, wanted: Ints, needed: Ints, n_jobs: int | None = None) -> None:
         """Get the rows of the features wanted (not at hand yet).
 
         When the budget is used up, all rows but those of the features `needed` make room. A task that has fetched much
         of its Gram matrix gets the rest at once.
         """
-        if self.size + len(wanted) > self.most_rows:
+        if self.crowded(len(wanted)):
             self._forget(needed)
         have, size = self.size, self.size + len(wanted)
         if self.may_form and size > SWITCH_SHARE * self.design.d:
@@ -106,10 +118,15 @@ def gram_caches(
     d, whole = designs[0].d, may_form(designs, budget)
     most_rows = max(FEWEST_ROWS, int(budget / (8.0 * d * len(designs))))
 
-    def cache(design: Design) -> Gram:
-        return Gram(design, whole=whole and wants_whole(design, reuse), may_form=whole, most_rows=most_rows)
+    at_once = [whole and wants_whole(design, reuse) for design in designs]
+    # one piece of memory, which the system can give in large pages; it is used only as far as it is filled
+    room = np.empty((len(designs) if any(at_once) else 0, d, d))
 
-    return each(cache, designs, n_jobs)
+    def cache(i: int) -> Gram:
+        own = room[i] if at_once[i] else None
+        return Gram(designs[i], whole=at_once[i], may_form=whole, most_rows=most_rows, room=own)
+
+    return each(cache, range(len(designs)), n_jobs)
 
 
 def few_rows(designs: Sequence[Design], budget: float | None) -> bool:

@@ -10,7 +10,9 @@ ill-conditioned that the Gram form loses the answer (`polish`, on X itself).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -29,9 +31,10 @@ OVERRUN, SET_ASIDE, WEAK, MISSING, SLID = (
 
 WIDE = 1e4  # ratio of column lengths beyond which rounding would decide what is nearest
 FEW_DIRECTIONS = 40  # with more null directions the nearest minimiser is found through the dual
-AT_LEAST = 16  # Gram rows fetched together: that many cost little more than one
+AT_LEAST = 8  # Gram rows fetched together: that many cost little more than one
 DOUBT = 1e-11  # suspicion beyond which a solution is worked out on X
 POLISHES = 20  # attempts to improve a solution on X
+AT_ONCE = 2**16  # features looked at, over lams and tasks, before Python may stop a path
 TIE = 1e-9  # |gradient| this close to its bound, relatively, counts as at the bound
 
 
@@ -97,8 +100,11 @@ class TaskState:
 
     def supply(self, a: Floats, n_jobs: int | None = None) -> None:
         """Fetch the Gram rows that weights a (d,) call for."""
-        free = np.flatnonzero(a == 0.0)
-        self.gram.fetch(self._wanted(a), np.union1d(self.support()[0], free), n_jobs)
+        wanted = self._wanted(a)
+        needed = wanted[:0]
+        if self.gram.crowded(len(wanted)):
+            needed = np.union1d(self.support()[0], np.flatnonzero(a == 0.0))
+        self.gram.fetch(wanted, needed, n_jobs)
         self.follow()
 
     def _wanted(self, a: Floats) -> Ints:
@@ -129,6 +135,15 @@ def task_caches(
     if few_rows(designs, budget) or (thin(designs[0]) and designs[0].d > WHOLE_AT_MOST):
         return each(WorkingSet, designs, n_jobs)
     return gram_caches(designs, reuse=reuse, budget=budget, n_jobs=n_jobs)
+
+
+@dataclass(frozen=True)
+class Solve:
+    """The lassos of all tasks at one lam: values at flat positions (rising) of the (m, d) coefficients, status bits (m,)."""
+
+    at: Ints
+    values: Floats
+    status: np.ndarray
 
 
 class Lassos:
@@ -199,10 +214,110 @@ class Lassos:
         each(solve, shares(self.m, self.n_jobs), self.n_jobs)
         left = np.flatnonzero(status if self.careful else status & ~SLID)
         inner = self.n_jobs if len(left) == 1 else None  # one task alone may use all threads to fetch its rows
+
+        def finish(i: int) -> None:
+            at = slice(i, i + 1)
+            self._finish(i, A[at], aim[at], W[at], status[at], rounds[at], max_iter, inner)
+
         if left.size:
-            each(lambda i: self._finish(i, A, aim, W, status, rounds, max_iter, inner), left.tolist(), self.n_jobs)
+            each(finish, left.tolist(), self.n_jobs)
         self.status = status
         return W, rounds
+
+    def path(
+        self,
+        lams: Floats,
+        weights: Floats,
+        *,
+        max_iter: int = 0,
+        tick: Callable[[float], None] = lambda part: None,
+        stop: Callable[[], None] | None = None,
+    ) -> list[Solve]:
+        """Solve every task for lam times its row of the weights (m, d), for one of lams (L,) after the other. Of several
+        minimisers W is the one nearest 0. `tick` is called with the share of the lams that has been done."""
+        weights, lams = self._checked(weights), np.ascontiguousarray(lams, dtype=np.float64)
+        if isinstance(self.tasks[0], WorkingState):
+            out = []
+            for lam in lams:
+                W, _ = self.solve(lam * weights, max_iter=max_iter)
+                at = np.flatnonzero(W)
+                out.append(Solve(at, W.ravel()[at], self.status))
+                tick(1.0)
+            return out
+        status = np.zeros((self.m, len(lams)), np.intc)
+        parts = each(
+            lambda tasks: self._path_of(tasks, lams, weights, status, max_iter, tick),
+            shares(self.m, self.n_jobs),
+            self.n_jobs,
+            stop,
+        )
+        number, at, values = (np.concatenate(part) for part in zip(*parts, strict=True))
+        order = np.argsort(number * (self.m * self.d) + at)
+        at, values = at[order], values[order]
+        ends = np.cumsum(np.bincount(number, minlength=len(lams))).tolist()
+        return [
+            Solve(at[low:high], values[low:high], status[:, k]) for k, (low, high) in enumerate(pairwise([0, *ends]))
+        ]
+
+    def _path_of(
+        self,
+        tasks: slice,
+        lams: Floats,
+        weights: Floats,
+        status: np.ndarray,
+        max_iter: int,
+        tick: Callable[[float], None],
+    ) -> tuple[Ints, Ints, Floats]:
+        """The path of some tasks, the kernel going on by itself where it can: the number of the lam, the flat position and
+        the value of every coefficient that is not 0."""
+        L, d, go_on = len(lams), self.d, 0 if self.careful else SLID
+        at_once = max(1, AT_ONCE // d)
+        place, end, helped = tasks.start * L, tasks.stop * L, -1
+        feature, value, aim = np.empty(at_once * d, np.intc), np.empty(at_once * d), np.zeros((self.m, d))
+        entries = np.zeros(self.m * L, np.intc)
+        features, values = [], []
+
+        def take(some: np.ndarray, their: Floats) -> None:
+            features.append(some)
+            values.append(their)
+
+        while place < end:
+            for task in self.tasks[tasks]:
+                task.follow()
+            begin, pause = place, min(place + at_once, end)
+            place = _kernel.solve_path(
+                [task.state for task in self.tasks],
+                lams,
+                weights,
+                aim,
+                self.units,
+                begin,
+                pause,
+                go_on,
+                feature,
+                value,
+                entries,
+                status.reshape(-1),
+                max_iter,
+            )
+            used = int(entries[begin:place].sum())
+            take(feature[:used].copy(), value[:used].copy())
+            i, k = divmod(place, L)
+            if place == pause:
+                pass
+            elif status[i, k] & MISSING and place != helped:  # mostly one fetch is enough: let the kernel try again
+                helped = place
+                self.tasks[i].supply(lams[k] * weights[i])
+            else:
+                a, w, state = lams[k] * weights[i : i + 1], np.zeros((1, d)), status[i, k : k + 1]
+                self._finish(i, a, aim[:1], w, state, np.ones(1, np.intc), max_iter, None)
+                at = np.flatnonzero(w)
+                entries[place] = len(at)
+                take(at.astype(np.intc), w[0, at])
+                place += 1
+            tick((place - begin) / self.m)
+        number = np.repeat(np.arange(self.m * L), entries)
+        return number % L, number // L * d + np.concatenate(features), np.concatenate(values)
 
     def _finish(
         self,
@@ -215,35 +330,33 @@ class Lassos:
         max_iter: int,
         n_jobs: int | None,
     ) -> None:
-        """Solve task i to the end: fetch what is missing, repair what the kernel flags."""
-        at = slice(i, i + 1)
-        design, a = self.designs[i], A[i]
+        """Solve task i to the end: fetch what is missing, repair what the kernel flags. Arrays have one row, the task's."""
+        design, a, unit = self.designs[i], A[0], self.units[i : i + 1]
 
         def run() -> None:
-            before = rounds[i]
-            states = [self.tasks[i].state]
-            _kernel.solve_all(states, A[at], aim[at], self.units[at], W[at], status[at], rounds[at], max_iter)
-            rounds[i] += before - 1
+            before = rounds[0]
+            _kernel.solve_all([self.tasks[i].state], A, aim, unit, W, status, rounds, max_iter)
+            rounds[0] += before - 1
 
         for _ in range(20 * self.d + 100):  # far more turns than it takes, even if rows must make room for others
-            if not status[i] & MISSING or status[i] & OVERRUN:
+            if not status[0] & MISSING or status[0] & OVERRUN:
                 break
             self.tasks[i].supply(a, n_jobs)
             run()
         else:
-            status[i] |= OVERRUN
-        if not status[i] or status[i] & OVERRUN:
+            status[0] |= OVERRUN
+        if not status[0] or status[0] & OVERRUN:
             return
-        if status[i] == SLID and not (self.careful and suspicions(design, W[at], A[at])[0] > DOUBT):
+        if status[0] == SLID and not (self.careful and suspicions(design, W, A)[0] > DOUBT):
             return
-        if status[i] & (WEAK | SET_ASIDE | SLID):
-            W[i] = polish(design, W[i], a, self.positive)
-            status[i] |= WEAK
-        w = W[i].copy()
-        W[i] = nearest(design, w, a, aim[i], self.units[i], self.positive)
-        status[i] &= SLID | WEAK
-        if not np.array_equal(W[i], w):
-            status[i] |= SLID
+        if status[0] & (WEAK | SET_ASIDE | SLID):
+            W[0] = polish(design, W[0], a, self.positive)
+            status[0] |= WEAK
+        w = W[0].copy()
+        W[0] = nearest(design, w, a, aim[0], unit[0], self.positive)
+        status[0] &= SLID | WEAK
+        if not np.array_equal(W[0], w):
+            status[0] |= SLID
 
     def repair(self, i: int, w: Floats, a: Floats, aim: Floats) -> Floats:
         """A solution whose certificate is poor, polished on X and again the one nearest to aim."""
@@ -289,6 +402,8 @@ def nearest(design: Design, w: Floats, a: Floats, aim: Floats, unit: Floats, pos
     `aim` on that polyhedron: unique, hence independent of how w was found. (Columns whose lengths differ by more
     than WIDE are weighted as if they differed by that much: beyond it rounding would decide.)
     """
+    if np.array_equal(w, aim):
+        return w
     g = design.gradient(w)
     finite = np.where(np.isfinite(a), a, 0.0)
     root = np.sqrt(design.squares)

@@ -300,5 +300,6 @@ def read_features(X: Any, task: Any, task_column: str | int | None) -> tuple[Flo
     names = np.array([str(c) for c in X.columns], dtype=object) if is_table(X) else None
     values = as_floats(X, names, position, narrow=True)
     if names is None:  # named by their place in the X given
-        names = np.array([place_name(j, position) for j in range(values.shape[1])], dtype=object)
+        places = [j for j in range(values.shape[1] + (position is not None)) if j != position]
+        names = np.array([f"x{j}" for j in places], dtype=object)
     return values, task, names

@@ -100,7 +100,7 @@ class TaskData:
         """One design per task; tasks on the same rows share theirs."""
         warn_of_single_rows(self.labels.tolist(), [len(task.y) for task in self.tasks])
         first = {(id(task.X), id(task.weight)): task for task in self.tasks}
-        made = each(lambda task: _rows_of(task.X, task.weight, centre), list(first.values()), n_jobs)
+        made = each(lambda task: _rows_of(task.X, task.weight, centre, task.y), list(first.values()), n_jobs)
         shared = dict(zip(first, made, strict=True))
         rows = [shared[id(task.X), id(task.weight)] for task in self.tasks]
         self._check_range(np.array([part.squares for part in rows]))
@@ -163,7 +163,8 @@ class TaskData:
     def _check_range(self, squares: Floats) -> None:
         """squares is (m, d): NaN and infinite values show here, and columns whose scale leaves the range of floats"""
         bad = ~((squares == 0) | ((squares >= SMALLEST) & (squares <= LARGEST)))
-        empty = np.flatnonzero((squares == 0).any(axis=0))
+        largest = squares.max(axis=0)
+        empty = np.flatnonzero((squares == 0).any(axis=0) & ~(largest >= SMALLEST * self.X.shape[0]))
         if empty.size:
             top = np.abs(self.X[:, empty]).max(axis=0)
             top = np.ravel(top.toarray() if hasattr(top, "toarray") else top)
@@ -177,10 +178,10 @@ class TaskData:
             )
 
 
-def _rows_of(X: Any, weight: Floats | None, centre: bool) -> DenseRows | SparseRows | NarrowRows:
+def _rows_of(X: Any, weight: Floats | None, centre: bool, y: Floats) -> DenseRows | SparseRows | NarrowRows:
     if issparse(X):
         return SparseRows(X, weight, centre)
-    return NarrowRows(X, weight, centre) if X.dtype == np.float32 else DenseRows(X, weight, centre)
+    return NarrowRows(X, weight, centre) if X.dtype == np.float32 else DenseRows(X, weight, centre, y)
 
 
 def _without(task: Task, total: Any, stay: Ints, out: Ints) -> tuple[Any, Ints | slice]:
@@ -191,7 +192,7 @@ def _without(task: Task, total: Any, stay: Ints, out: Ints) -> tuple[Any, Ints |
         if rows.safe:
             return rows, slice(None)
     weight = None if task.weight is None else task.weight[stay]
-    return _rows_of(task.X[stay], weight, total.centre), stay
+    return _rows_of(task.X[stay], weight, total.centre, task.y[stay]), stay
 
 
 def _extreme(square: float) -> str:
@@ -287,7 +288,7 @@ def _group(codes: np.ndarray, m: int) -> list[Ints | slice]:
 def _long_tasks(X: Floats, y: Floats, weight: Floats | None, labels: np.ndarray, codes: np.ndarray) -> tuple[Task, ...]:
     tasks = []
     for label, rows in zip(labels.tolist(), _group(codes, len(labels)), strict=True):
-        place = np.arange(len(y))[rows]
+        place = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
         tasks.append(_make_task(label, X[rows], y[rows], None if weight is None else weight[rows], place))
     return tuple(tasks)
 

@@ -19,14 +19,14 @@ from .certificates import GAP, certify_all
 from .checks import check_count, check_flag, check_n_jobs, check_positive, check_verbose
 from .designs import Floats, Ints
 from .grids import Grid, read_grid
-from .lasso import DOUBT, OVERRUN, SLID, WEAK, Lassos, suspicions, task_caches
+from .lasso import DOUBT, OVERRUN, SLID, WEAK, Lassos, Solve, suspicions, task_caches
 from .monitor import Progress, one_blas_thread
 from .penalties import bent, slopes_of
 from .problem import Problem, pose
 from .stages import CROWDED, UNFINISHED, answered, steps
 from .surface import Solved, Surface
 from .tasks import read_training
-from .threads import count, each, shares
+from .threads import count, each
 
 NONE = -1  # stands for the place of W = 0, where Algorithm 1 starts
 
@@ -158,7 +158,10 @@ def solve_surface(
     """
     grams = task_caches(problem.designs, budget=budget, n_jobs=n_jobs) if grams is None else grams
     order = np.argsort(-grid.lams, kind="stable").tolist()
-    firsts = _path(problem, grid, grams, order, max_iter, n_jobs, tick, stop, careful)
+    path = _lassos(problem, grams, n_jobs, careful).path(
+        grid.lams[order], problem.stage_weights, max_iter=max_iter, tick=lambda part: tick(0.5 * part), stop=stop
+    )
+    firsts = dict(zip(order, path, strict=True))
     by_lam = all(gram.whole is not None for gram in grams)
     walkers = min(count(n_jobs), len(order)) if by_lam else 1
 
@@ -204,54 +207,15 @@ def _doubtful(surface: Surface, problem: Problem) -> bool:
     return False
 
 
-def _lassos(
-    problem: Problem, grams: list[Any], n_jobs: int | None, careful: bool, tasks: slice = slice(None)
-) -> Lassos:
+def _lassos(problem: Problem, grams: list[Any], n_jobs: int | None, careful: bool) -> Lassos:
     return Lassos(
-        problem.designs[tasks],
+        problem.designs,
         positive=problem.positive,
-        units=problem.units[tasks],
-        grams=grams[tasks],
+        units=problem.units,
+        grams=grams,
         careful=careful,
         n_jobs=n_jobs,
     )
-
-
-@dataclass(frozen=True)
-class _First:
-    """Stage 1 at one lam, of some of the tasks: values at flat positions of the (m, d) coefficients."""
-
-    at: Ints
-    values: Floats
-    status: np.ndarray
-
-
-def _path(
-    problem: Problem,
-    grid: Grid,
-    grams: list[Any],
-    order: list[int],
-    max_iter: int,
-    n_jobs: int | None,
-    tick: Callable[[float], None],
-    stop: Callable[[], None] | None,
-    careful: bool,
-) -> list[list[_First]]:
-    """Stage 1 at every lam, in pieces: tasks have nothing to do with each other here, so threads share them out."""
-    pieces = shares(problem.m, n_jobs)
-
-    def path(tasks: slice) -> dict[int, _First]:
-        lassos, weights = _lassos(problem, grams, None, careful, tasks), problem.stage_weights[tasks]
-        out = {}
-        for k in order:
-            W, _ = lassos.solve(grid.lams[k] * weights, max_iter=max_iter)
-            at = np.flatnonzero(W)
-            out[k] = _First(at + tasks.start * problem.d, W.ravel()[at], lassos.status)
-            tick(0.5 / len(pieces))
-        return out
-
-    parts = each(path, pieces, n_jobs, stop)
-    return [[part[k] for part in parts] for k in range(len(order))]
 
 
 Place = int  # of a stage in `solved`
@@ -369,7 +333,7 @@ class _LocalWalk(Walk):
     """Goes along some of the lams, and at each over the thetas, from stage 1 on; stages start from the last one's state."""
 
     def __init__(
-        self, problem: Problem, grid: Grid, firsts: list[list[_First]], lassos: Lassos, max_stages: int, max_iter: int
+        self, problem: Problem, grid: Grid, firsts: dict[int, Solve], lassos: Lassos, max_stages: int, max_iter: int
     ):
         super().__init__(problem, grid, max_stages)
         self.firsts, self.lassos, self.max_iter = firsts, lassos, max_iter
@@ -390,10 +354,9 @@ class _LocalWalk(Walk):
             return known
         if wanted.before == NONE:
             first = self.firsts[self.k]
-            at, values = np.concatenate([part.at for part in first]), np.concatenate([part.values for part in first])
+            at, values, status = first.at, first.values, first.status
             W = np.zeros((self.problem.m, self.problem.d))
             W.ravel()[at] = values
-            status = np.concatenate([part.status for part in first])
         else:
             A = self.A.copy()
             A.ravel()[wanted.eased] *= wanted.left
