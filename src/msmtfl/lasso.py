@@ -350,18 +350,23 @@ class Lassos:
         if status[0] == SLID and not (self.careful and suspicions(design, W, A)[0] > DOUBT):
             return
         if status[0] & (WEAK | SET_ASIDE | SLID):
-            W[0] = polish(design, W[0], a, self.positive)
+            W[0] = self._polish(i, W[0], a)
             status[0] |= WEAK
         w = W[0].copy()
-        W[0] = nearest(design, w, a, aim[0], unit[0], self.positive)
+        W[0] = self._nearest(i, w, a, aim[0])
         status[0] &= SLID | WEAK
         if not np.array_equal(W[0], w):
             status[0] |= SLID
 
     def repair(self, i: int, w: Floats, a: Floats, aim: Floats) -> Floats:
         """A solution whose certificate is poor, polished on X and again the one nearest to aim."""
-        better = polish(self.designs[i], w, a, self.positive)
-        return nearest(self.designs[i], better, a, aim, self.units[i], self.positive)
+        return self._nearest(i, self._polish(i, w, a), a, aim)
+
+    def _polish(self, i: int, w: Floats, a: Floats) -> Floats:
+        return polish(self.designs[i], w, a, self.positive)
+
+    def _nearest(self, i: int, w: Floats, a: Floats, aim: Floats) -> Floats:
+        return nearest(self.designs[i], w, a, aim, self.units[i], self.positive)
 
     def warm(self, W: Floats) -> None:
         """Start the next solve from W (m, d) instead of from the last solution."""
