@@ -1,0 +1,1 @@
+def write(folder): pass
