@@ -1,8 +1,8 @@
 """FISTA (Beck and Teboulle, 2009), which the paper uses for the sub-problem of every stage: plain, and tuned.
 
 Plain: products with X, one fixed step 1 / L, momentum never restarted; each lambda from the one before. All stop where a
-proximal step would move W by less than tol lam times its length (looked at every ten steps), which holds for any weights; how
-accurate the answer is, `gap.py` says.
+proximal step would move W by less than tol lam times its length (looked at every ten steps), which makes sense for any
+weights; how accurate the answer is, `gap.py` says.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ def _settled(W: np.ndarray, descent: np.ndarray, step: float, prox: Prox, least:
     return np.abs(prox(W + step * descent, step) - W).max() <= least * step
 
 
-def plain(W: np.ndarray, descent: Callable[[np.ndarray], np.ndarray], step: float, prox: Prox, least: float) -> np.ndarray:
+def plain(
+    W: np.ndarray, descent: Callable[[np.ndarray], np.ndarray], step: float, prox: Prox, least: float
+) -> np.ndarray:
     """From W on; descent is the negative gradient."""
     V, t = W, 1.0
     for count in range(MOST_STEPS):
@@ -63,8 +65,8 @@ def plain_rows(Xs, ys, lams, *, tol: float, ratio: float | None = None) -> np.nd
 
 
 def tuned_rows(Xs, ys, lams, *, tol: float, ratio: float | None = None) -> np.ndarray:
-    """(K, m, d): the same with Gram matrices where these are less to read, momentum restarted where it points uphill, and one
-    product a step: the gradient is affine, so that at the extrapolated point is extrapolated, too."""
+    """(K, m, d): the same with Gram matrices where these are less to read, momentum restarted where it points uphill, and
+    one product a step: the gradient is affine, so that at the extrapolated point is extrapolated, too."""
     gradient = Gradient(Xs, ys)
     step = 1.0 / gradient.curvature()
     out = np.empty((len(lams), *gradient.C.shape))

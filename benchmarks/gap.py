@@ -1,9 +1,9 @@
 """How far from optimal an answer is: relative duality gaps, from X, y and the answer alone. numpy only, nothing of msmtfl.
 
-Every model here is  P(W) = sum_i s_i/2 |y_i - X_i w_i|^2 + penalty(W)  with known s_i > 0. For residuals r (of all tasks) and
-any p that is dual feasible once scaled by t >= 0, weak duality says  P(W) - min P <= P(W) - D(t p),
-D(t p) = t <p, y> - t^2/2 <p, p>, with products weighted by s_i. The gap reported is this difference for the best t allowed,
-over the loss at W = 0. It is never too small (but for rounding, some 1e-15), whoever computed W.
+Every model here is  P(W) = sum_i s_i/2 |y_i - X_i w_i|^2 + penalty(W),  s_i > 0. For p that is dual feasible once scaled
+by t >= 0, weak duality says  P(W) - min P <= P(W) - D(t p),  D(t p) = t <p, y> - t^2/2 <p, p>, products weighted by s_i.
+With p from the residuals and the best t allowed, this difference over the loss at W = 0 is the gap reported. It is never
+too small (but for rounding, some 1e-15), whoever computed W.
 
 `tests/test_benchmarks.py` holds these functions against 50-digit arithmetic.
 """
@@ -44,7 +44,9 @@ def rows_gap(
     s = [2.0 / (len(ys) * len(y)) for y in ys]
     r = [y - X @ w for X, y, w in zip(Xs, ys, W)]
     G = np.array([s_i * (X.T @ r_i) for s_i, X, r_i in zip(s, Xs, r)])
-    rr, ry, yy = (sum(s_i * (a @ b) for s_i, a, b in zip(s, left, right)) for left, right in ((r, r), (r, ys), (ys, ys)))
+    rr, ry, yy = (
+        sum(s_i * (a @ b) for s_i, a, b in zip(s, left, right)) for left, right in ((r, r), (r, ys), (ys, ys))
+    )
     return _gap(rr, rr, ry, yy, row_norms(W, lam, ratio).sum(), dual_norms(G, ratio).max() / lam)
 
 

@@ -19,7 +19,7 @@ ONE_THREAD = dict.fromkeys(
 )
 
 
-class Failed(RuntimeError):
+class SolverError(RuntimeError):
     """What a solver could not do, in a few words."""
 
 
@@ -52,7 +52,7 @@ class Solver:
     def ask(self, limit: float = 3600.0, **command) -> dict:
         """Its answer. Beyond `limit` seconds the process is ended and begun anew, without data."""
         if self.version is None:
-            raise Failed("not installed")
+            raise SolverError("not installed")
         clock = threading.Timer(limit, self._kill)
         clock.start()
         try:
@@ -66,10 +66,10 @@ class Solver:
         if not line:
             self.close()
             self._start()
-            raise Failed(f"> {limit:g} s")
+            raise SolverError(f"> {limit:g} s")
         answer = json.loads(line)
         if "error" in answer:
-            raise Failed(answer["error"])
+            raise SolverError(answer["error"])
         return answer
 
     def arrays(self, file: Path) -> dict[str, np.ndarray]:

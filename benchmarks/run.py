@@ -5,17 +5,17 @@
     python benchmarks/run.py --only surface predict --problems m=5 school
     python benchmarks/run.py --python adelie=.venv-adelie/bin/python     # an interpreter of its own for a peer
 
-How: every solver is a process of its own, pinned to one thread before numpy is imported, and times its own calls; data are loaded
-beforehand, everything else (Gram matrices, checks, certificates) counts. For each case all solvers are warmed up, which
-also gives the answer and the memory; then rounds go over all of them in turn, --repeats times at most, an entry dropping out once
-it has used up --budget seconds. Best and median are reported. A run beyond --limit seconds is ended and noted. The gap is computed
-here, by `gap.py`, from X, y and the answer. Solvers that are not installed are skipped with a note.
+How: every solver is a process of its own, pinned to one thread before numpy is imported, and times its own calls; data
+are loaded beforehand, everything else (Gram matrices, checks, certificates) counts. For each case all solvers are warmed
+up, which also gives the answer and the memory; then rounds go over all of them in turn, --repeats times at most, an
+entry dropping out once it has used up --budget seconds. Best and median are reported. A run beyond --limit seconds is
+ended and noted. The gap is computed here, by `gap.py`, from X, y and the answer. Solvers that are not installed are
+skipped with a note.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import os
 import platform
@@ -24,39 +24,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import report
 from peers import TOLERANCES
 from problems import PROBLEMS
-from processes import HERE, ONE_THREAD, Failed, Solver
+from processes import HERE, ONE_THREAD, Solver, SolverError
+from rows import Row, write_rows
 from units import FIRST_FIT, IMPORT, PATHS, SURFACE, WORKS, Case, Entry, cases
 
 SOLVERS = ["msmtfl", *TOLERANCES, "tuned FISTA", "abess", "numpy"]
 LONG = 5.0  # seconds: a first run that takes as long has warmed up by itself, and counts
-
-
-@dataclass(frozen=True)
-class Row:
-    problem: str
-    data: str  # generated, real, look-alike
-    shape: str
-    work: str
-    solver: str
-    setting: str
-    threads: int
-    seconds: float | None  # best
-    median: float | None
-    runs: int
-    gap: float | None  # worst over the answer's points
-    support: int | None  # features in use at the last point
-    peak: int | None  # bytes beyond those held before
-    x_bytes: int
-    version: str
-    note: str
 
 
 @dataclass(frozen=True)
@@ -86,7 +66,7 @@ def measure(case: Case, solvers: dict[str, Solver], rule: Rule, folder: Path) ->
         try:
             first = ask(entry, watch=True)
             arrays = solvers[entry.solver].arrays(folder / "answer.npz")
-        except Failed as failed:
+        except SolverError as failed:
             found[entry]["note"] = str(failed)
             continue
         if first["seconds"] > LONG:
@@ -182,16 +162,6 @@ def machine() -> dict[str, str]:
     }
 
 
-def write_rows(rows: Iterable[Row], file: Path) -> None:
-    """The whole file, or what was there before."""
-    unfinished = file.with_suffix(".unfinished")
-    with unfinished.open("w", newline="") as out:
-        writer = csv.DictWriter(out, [field.name for field in fields(Row)])
-        writer.writeheader()
-        writer.writerows(asdict(row) for row in rows)
-    unfinished.replace(file)
-
-
 def start(names: list[str], pythons: dict[str, str], folder: Path) -> tuple[dict[str, Solver], list[str]]:
     """Those that are installed, each warmed up on a tiny problem (one of them compiles at its first call); and notes."""
     solvers = [Solver(name, pythons.get(name, sys.executable)) for name in names]
@@ -208,7 +178,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--size", choices=["quick", "full", "tiny"], default="quick")
     parser.add_argument("--only", nargs="+", choices=WORKS, default=list(WORKS), metavar="WORK", help=", ".join(WORKS))
     parser.add_argument("--problems", nargs="+", choices=list(PROBLEMS), metavar="PROBLEM", help=", ".join(PATHS))
-    parser.add_argument("--solvers", nargs="+", choices=SOLVERS, default=SOLVERS, metavar="SOLVER", help=", ".join(SOLVERS))
+    parser.add_argument(
+        "--solvers", nargs="+", choices=SOLVERS, default=SOLVERS, metavar="SOLVER", help=", ".join(SOLVERS)
+    )
     parser.add_argument("--python", action="append", default=[], metavar="SOLVER=PYTHON")
     parser.add_argument("--repeats", type=int, help="rounds (7; full: 15)")
     parser.add_argument("--budget", type=float, help="seconds an entry may use (2; full: 10)")
