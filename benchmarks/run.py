@@ -162,15 +162,17 @@ def machine() -> dict[str, str]:
     }
 
 
-def start(names: list[str], pythons: dict[str, str], folder: Path) -> tuple[dict[str, Solver], list[str]]:
-    """Those that are installed, each warmed up on a tiny problem (one of them compiles at its first call); and notes."""
+def start(names: list[str], pythons: dict[str, str]) -> tuple[dict[str, Solver], list[str]]:
+    """Those that are installed, and notes on the others."""
     solvers = [Solver(name, pythons.get(name, sys.executable)) for name in names]
     absent = [f"{solver.name} is not installed and was skipped." for solver in solvers if solver.version is None]
-    there = {solver.name: solver for solver in solvers if solver.version is not None}
-    warm_up = list(cases("tiny", list(WORKS)))
-    for case in warm_up:
-        measure(case, there, Rule(0, 0.0, 300.0), folder)
-    return there, absent
+    return {solver.name: solver for solver in solvers if solver.version is not None}, absent
+
+
+def warm_up(solvers: dict[str, Solver], folder: Path) -> None:
+    """Everything once on tiny problems: what is compiled or loaded at a first call is not counted."""
+    for case in cases("tiny", list(WORKS)):
+        measure(case, solvers, Rule(0, 0.0, 300.0), folder)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -193,16 +195,18 @@ def main(arguments: list[str] | None = None) -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     about, rows, began = machine(), [], time.perf_counter()
     with tempfile.TemporaryDirectory() as place:
-        solvers, notes = start(options.solvers, pythons, Path(place))
+        solvers, notes = start(options.solvers, pythons)
         for note in notes:
             print(note, file=sys.stderr)
+        if options.size != "tiny":
+            warm_up(solvers, Path(place))
         for case in cases(options.size, options.only, options.problems):
             rows += measure(case, solvers, rule, Path(place))
             write_rows(rows, options.out / "rows.csv")
             passed = time.perf_counter() - began
             print(f"{passed:5.0f} s  {case.entries[0].work}: {case.problem.name}", file=sys.stderr)
         if "start" in options.only and "msmtfl" in solvers:
-            rows += fresh_rows(solvers["msmtfl"].version, 7)
+            rows += fresh_rows(solvers["msmtfl"].version, rule.repeats)
             write_rows(rows, options.out / "rows.csv")
         for solver in solvers.values():
             solver.close()
