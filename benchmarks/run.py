@@ -8,9 +8,9 @@
 How: every solver is a process of its own, pinned to one thread before numpy is imported, and times its own calls; data
 are loaded beforehand, everything else (Gram matrices, checks, certificates) counts. For each case all solvers are warmed
 up, which also gives the answer and the memory; then rounds go over all of them in turn, --repeats times at most, an
-entry dropping out once it has used up --budget seconds. Best and median are reported. A run beyond --limit seconds is
-ended and noted. The gap is computed here, by `gap.py`, from X, y and the answer. Solvers that are not installed are
-skipped with a note.
+entry dropping out once it has used up --budget seconds (or more than five in one or two runs). Best and median are
+reported. A run beyond --limit seconds is ended and noted. The gap is computed here, by `gap.py`, from X, y and the
+answer. Solvers that are not installed are skipped with a note.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +34,7 @@ from peers import TOLERANCES
 from problems import PROBLEMS
 from processes import HERE, ONE_THREAD, Solver, SolverError
 from rows import Row, write_rows
-from units import FIRST_FIT, IMPORT, PATHS, SURFACE, WORKS, Case, Entry, cases
+from units import FIRST_FIT, IMPORT, PATHS, SETTINGS, SURFACE, WORKS, Case, Entry, cases
 
 SOLVERS = ["msmtfl", *TOLERANCES, "tuned FISTA", "abess", "numpy"]
 LONG = 5.0  # seconds: a first run that takes as long has warmed up by itself, and counts
@@ -61,13 +62,17 @@ def measure(case: Case, solvers: dict[str, Solver], rule: Rule, folder: Path) ->
             loaded[solver.name] = solver.process.pid
         return solver.ask(rule.limit, **entry.command, **more)
 
-    reference = None
+    reference, given_up, live = None, set(), []
     for entry in entries:
+        if entry.solver in given_up and entry.setting in SETTINGS:
+            found[entry]["note"] = "given up at a looser tolerance"
+            continue
         try:
             first = ask(entry, watch=True)
             arrays = solvers[entry.solver].arrays(folder / "answer.npz")
         except SolverError as failed:
             found[entry]["note"] = str(failed)
+            given_up.add(entry.solver)
             continue
         if first["seconds"] > LONG:
             seconds[entry].append(first["seconds"])
@@ -75,16 +80,24 @@ def measure(case: Case, solvers: dict[str, Solver], rule: Rule, folder: Path) ->
             reference = arrays if entry.solver == "msmtfl" else reference
             found[entry]["note"] = agreement(arrays, reference)
         found[entry] |= {"peak": first["peak"], **judged(case, arrays)}
+        live.append(entry)
     for _ in range(rule.repeats):
-        for entry in entries:
-            if "support" in found[entry] and sum(seconds[entry]) < rule.budget:
+        live = [entry for entry in live if not _enough(seconds[entry], rule)]
+        for entry in live:
+            try:
                 seconds[entry].append(ask(entry)["seconds"])
+            except SolverError as failed:
+                found[entry]["note"] = str(failed)
     return [_row(case, entry, solvers[entry.solver], seconds[entry], found[entry]) for entry in entries]
+
+
+def _enough(seconds: list[float], rule: Rule) -> bool:
+    return sum(seconds) > (rule.budget if len(seconds) >= 3 else LONG)
 
 
 def judged(case: Case, arrays: dict[str, np.ndarray]) -> dict:
     if "coefs" not in arrays:
-        return {"support": None}
+        return {}
     coefs = arrays["coefs"]
     used = coefs.reshape(-1, *coefs.shape[-2:])[-1].any(axis=0)
     gap = case.worst_gap(arrays) if case.worst_gap is not None and len(coefs) == len(case.lams) else None
@@ -121,7 +134,7 @@ def _row(case: Case, entry: Entry, solver: Solver, seconds: list[float], found: 
     )
 
 
-def fresh_rows(version: str, repeats: int) -> list[Row]:
+def fresh_rows(own: Solver, repeats: int) -> list[Row]:
     """Import beyond scikit-learn's own, and the first fit of the paper's problem beyond import, in fresh processes."""
     code = (
         "import time, sys, numpy as np; stored = np.load(sys.argv[1]); X, y, task = (stored[k] for k in ('X', 'y', 'task'));"
@@ -135,24 +148,20 @@ def fresh_rows(version: str, repeats: int) -> list[Row]:
             command = [sys.executable, "-c", code, file]
             out = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, **ONE_THREAD})
             times.append([float(number) for number in out.stdout.split()])
-    case, empty = Case(problem, problem.lams, []), {"note": "fresh process"}
-    solver = argparse.Namespace(version=version)
+    case, found = Case(problem, problem.lams, []), {"note": "fresh process"}
     works = zip((IMPORT, FIRST_FIT), np.transpose(times).tolist())
-    return [_row(case, Entry("msmtfl", work, {}), solver, seconds, empty) for work, seconds in works]
+    return [_row(case, Entry("msmtfl", work, {}), own, seconds, found) for work, seconds in works]
 
 
 def machine() -> dict[str, str]:
     """What the figures were taken on; no names of hosts or folders."""
-    import scipy
-    import sklearn
-
     cpu, memory = platform.processor() or platform.machine(), ""
     if Path("/proc/cpuinfo").exists():
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         cpu = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), cpu)
         kilobytes = Path("/proc/meminfo").read_text().splitlines()[0].split()[1]
         memory = f"{int(kilobytes) / 2**20:.0f} GiB"
-    versions = f"numpy {np.__version__}, scipy {scipy.__version__}, scikit-learn {sklearn.__version__}"
+    versions = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn"))
     return {
         "CPU": f"{cpu}, {os.cpu_count()} cores",
         "memory": memory,
@@ -169,10 +178,12 @@ def start(names: list[str], pythons: dict[str, str]) -> tuple[dict[str, Solver],
     return {solver.name: solver for solver in solvers if solver.version is not None}, absent
 
 
-def warm_up(solvers: dict[str, Solver], folder: Path) -> None:
-    """Everything once on tiny problems: what is compiled or loaded at a first call is not counted."""
-    for case in cases("tiny", list(WORKS)):
-        measure(case, solvers, Rule(0, 0.0, 300.0), folder)
+def warm_up(solvers: dict[str, Solver], warm: dict[str, int], folder: Path) -> None:
+    """Everything once on tiny problems, for processes that are new: what a first call compiles or loads is not counted."""
+    new = {name: solver for name, solver in solvers.items() if warm.get(name) != solver.process.pid}
+    for case in cases("tiny", list(WORKS)) if new else ():
+        measure(case, new, Rule(0, 0.0, 300.0), folder)
+    warm |= {name: solver.process.pid for name, solver in new.items()}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -198,15 +209,16 @@ def main(arguments: list[str] | None = None) -> int:
         solvers, notes = start(options.solvers, pythons)
         for note in notes:
             print(note, file=sys.stderr)
-        if options.size != "tiny":
-            warm_up(solvers, Path(place))
+        warm: dict[str, int] = {}
         for case in cases(options.size, options.only, options.problems):
+            if options.size != "tiny":
+                warm_up(solvers, warm, Path(place))
             rows += measure(case, solvers, rule, Path(place))
             write_rows(rows, options.out / "rows.csv")
             passed = time.perf_counter() - began
             print(f"{passed:5.0f} s  {case.entries[0].work}: {case.problem.name}", file=sys.stderr)
         if "start" in options.only and "msmtfl" in solvers:
-            rows += fresh_rows(solvers["msmtfl"].version, rule.repeats)
+            rows += fresh_rows(solvers["msmtfl"], rule.repeats)
             write_rows(rows, options.out / "rows.csv")
         for solver in solvers.values():
             solver.close()

@@ -205,12 +205,11 @@ def main() -> None:
         elif "run" in command:
             job, arrays = jobs[command.pop("run")]
             result, watch = None, Memory() if command.pop("watch", False) else None
-            result = timed(lambda: job(data, lams, **command))
-            if isinstance(result.result, Timed):
-                result = result.result
-            answer = {"seconds": result.seconds, "peak": watch.peak() if watch else None}
-            result = result.result
-            return answer
+            seconds, result = timed(lambda: job(data, lams, **command))
+            peak = watch.peak() if watch else None
+            if isinstance(result, Timed):  # elsewhere, or only in part: the memory is not that of the work
+                (seconds, result), peak = result, None
+            return {"seconds": seconds, "peak": peak}
         elif "save" in command:
             np.savez(command["save"], **arrays(result))
         return {}
