@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
-from rows import Row
+from rows import SOLVED, Row
 from units import PATH, SETTINGS
 
 from msmtfl.drawing import BLUE, DARK, GREEN, GREY, ORANGE, PURPLE, SKY, TEXT, YELLOW, new_figure, pyplot, quiet
@@ -59,7 +59,7 @@ def time_against_gap(rows: list[Row]):
             size = 12 if solver == "msmtfl" else 4
             style = {"ls": "-", "lw": 1, "ms": size, "zorder": 3 if solver == "msmtfl" else 2}
             panel.loglog(gaps, [row.seconds for row in of_solver], color=colour, marker=mark, label=solver, **style)
-        panel.set_title(problem)
+        panel.set(title=problem, xlim=(LEAST_GAP / 4, 1e-2), xticks=[1e-16, 1e-12, 1e-8, 1e-4])
         quiet(panel)
     for panel in panels.ravel()[len(problems) :]:
         panel.set_visible(False)
@@ -68,13 +68,15 @@ def time_against_gap(rows: list[Row]):
     for panel in panels[-1]:
         panel.set_xlabel("relative duality gap")
     handles, labels = panels[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
     return figure
 
 
 def profile(rows: list[Row]):
     """On which share of the problems a solver, at its usual tolerance, is within a factor of the fastest."""
-    usual = {(row.problem, row.solver): row.seconds for row in rows if row.setting in ("", "usual")}
+    usual = {
+        (row.problem, row.solver): row.seconds for row in rows if row.setting in ("", "usual") and row.solved(SOLVED)
+    }
     problems = list(dict.fromkeys(problem for problem, _ in usual))
     best = {problem: min(t for (other, _), t in usual.items() if other == problem) for problem in problems}
     figure, panels = new_figure(1, 1, 5.2, 3.0)

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
+SOLVED = 1e-3  # a gap beyond which an answer does not count, however fast
+
 
 @dataclass(frozen=True)
 class Row:
@@ -26,6 +28,10 @@ class Row:
     x_bytes: int
     version: str
     note: str
+
+    def solved(self, gap: float) -> bool:
+        """Done, and where a gap is known, with one of at most this."""
+        return self.seconds is not None and (self.gap is None or self.gap <= gap)
 
 
 NUMBERS = {"threads": int, "runs": int, "support": int, "peak": int, "x_bytes": int}

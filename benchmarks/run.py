@@ -6,7 +6,7 @@
     python benchmarks/run.py --python adelie=.venv-adelie/bin/python     # an interpreter of its own for a peer
 
 How: every solver is a process of its own, pinned to one thread before numpy is imported, and times its own calls; data
-are loaded beforehand, everything else (Gram matrices, checks, certificates) counts. For each case all solvers are warmed
+are loaded beforehand, everything else (Gram matrices, checks of the input) counts. For each case all solvers are warmed
 up, which also gives the answer and the memory; then rounds go over all of them in turn, --repeats times at most, an
 entry dropping out once it has used up --budget seconds (or more than five in one or two runs). Best and median are
 reported. A run beyond --limit seconds is ended and noted. The gap is computed here, by `gap.py`, from X, y and the
@@ -222,7 +222,10 @@ def main(arguments: list[str] | None = None) -> int:
             write_rows(rows, options.out / "rows.csv")
         for solver in solvers.values():
             solver.close()
-    about["run"] = f"{options.size}, {(time.perf_counter() - began) / 60:.0f} minutes"
+    passed, used = time.perf_counter() - began, sum(os.times()[:4])
+    about["run"] = (
+        f"{options.size}, {passed / 60:.1f} minutes, {used / 60:.1f} of them on a core"  # less: others were busy
+    )
     about["notes"] = " ".join(notes)
     (options.out / "machine.json").write_text(json.dumps(about, indent=1) + "\n")
     report.write(options.out)

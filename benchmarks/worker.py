@@ -30,12 +30,12 @@ def own_surface(data, lams, **options):
 
 
 def own_path(data, lams):
-    """The surface at theta = inf: every task's lasso, certified."""
+    """The surface at theta = inf: every task's lasso. Certificates are computed when asked for, so not here."""
     return own_surface(data, lams, thetas=[np.inf])
 
 
 def own_solver(data, lams):
-    """The solver alone, without certificates or a result to hold coefficients."""
+    """The solver alone: no checks of doubtful answers on X, no result to hold coefficients."""
     from msmtfl.lasso import Lassos
     from msmtfl.tasks import read_training
 
