@@ -59,6 +59,7 @@ def time_against_gap(rows: list[Row]):
             size = 12 if solver == "msmtfl" else 4
             style = {"ls": "-", "lw": 1, "ms": size, "zorder": 3 if solver == "msmtfl" else 2}
             panel.loglog(gaps, [row.seconds for row in of_solver], color=colour, marker=mark, label=solver, **style)
+        panel.margins(y=0.15)
         panel.set(title=problem, xlim=(LEAST_GAP / 4, 1e-2), xticks=[1e-16, 1e-12, 1e-8, 1e-4])
         quiet(panel)
     for panel in panels.ravel()[len(problems) :]:
