@@ -24,7 +24,7 @@ class SolverError(RuntimeError):
 
 
 class Solver:
-    """A worker process (`worker.py`), started at once; `version` waits for it, None if the solver is not installed."""
+    """A worker process (`worker.py`), started at once; `version` waits for it."""
 
     def __init__(self, name: str, python: str = sys.executable):
         self.name, self.python = name, python
@@ -40,19 +40,21 @@ class Solver:
             start_new_session=True,  # so that it ends with what it started (R)
             env={**os.environ, **ONE_THREAD, "PYTHONPATH": str(HERE)},
         )
-        self._version: str | None = ""
+        self._first: dict | None = None
 
     @property
-    def version(self) -> str | None:
-        if self._version == "":
-            first = self.process.stdout.readline()
-            self._version = json.loads(first)["version"] if first else None
-        return self._version
+    def version(self) -> str:
+        """SolverError where the solver is not to be had."""
+        if self._first is None:
+            line = self.process.stdout.readline()
+            self._first = json.loads(line) if line else {"error": f"{self.python} does not run"}
+        if "error" in self._first:
+            raise SolverError(self._first["error"])
+        return self._first["version"]
 
     def ask(self, limit: float = 3600.0, **command) -> dict:
         """Its answer. Beyond `limit` seconds the process is ended and begun anew, without data."""
-        if self.version is None:
-            raise SolverError("not installed")
+        _ = self.version  # it has begun
         clock = threading.Timer(limit, self._kill)
         clock.start()
         try:

@@ -19,6 +19,7 @@ import argparse
 import json
 import os
 import platform
+import shutil
 import statistics
 import subprocess
 import sys
@@ -129,13 +130,16 @@ def _row(case: Case, entry: Entry, solver: Solver, seconds: list[float], found: 
         support=found.get("support"),
         peak=found.get("peak"),
         x_bytes=problem.bytes,
-        version=solver.version or "",
+        version=solver.version,
         note=found.get("note", ""),
     )
 
 
 def fresh_rows(own: Solver, repeats: int) -> list[Row]:
-    """Import beyond scikit-learn's own, and the first fit of the paper's problem beyond import, in fresh processes."""
+    """Import beyond scikit-learn's own, and the first fit of the paper's problem beyond import, in fresh processes.
+
+    An editable install looks for changes at every import: `make bench` has a plain one.
+    """
     code = (
         "import time, sys, numpy as np; stored = np.load(sys.argv[1]); X, y, task = (stored[k] for k in ('X', 'y', 'task'));"
         "import sklearn.linear_model, sklearn.model_selection; t0 = time.perf_counter(); import msmtfl;"
@@ -173,9 +177,16 @@ def machine() -> dict[str, str]:
 
 def start(names: list[str], pythons: dict[str, str]) -> tuple[dict[str, Solver], list[str]]:
     """Those that are installed, and notes on the others."""
-    solvers = [Solver(name, pythons.get(name, sys.executable)) for name in names]
-    absent = [f"{solver.name} is not installed and was skipped." for solver in solvers if solver.version is None]
-    return {solver.name: solver for solver in solvers if solver.version is not None}, absent
+    pythons = {name: python for name, python in pythons.items() if shutil.which(python)}
+    solvers, notes = {}, []
+    for solver in [Solver(name, pythons.get(name, sys.executable)) for name in names]:
+        try:
+            _ = solver.version
+            solvers[solver.name] = solver
+        except SolverError as error:
+            solver.close()
+            notes.append(f"{solver.name} skipped: {error}.")
+    return solvers, notes
 
 
 def warm_up(solvers: dict[str, Solver], warm: dict[str, int], folder: Path) -> None:

@@ -5,8 +5,8 @@
 {"run": .., "watch": true} the same; memory beyond what was held before    -> {"seconds": ..., "peak": bytes or null}
 {"save": file}             write the arrays of the last job                -> {}
 
-An exception is answered by {"error": what}. Jobs of msmtfl use its public names but for L1,2 and Dirty, which have no public
-path function.
+Its first line is {"version": ...}. An exception is answered by {"error": what}. Jobs of msmtfl use its public names but for
+L1,2 and Dirty, which have no public path function, and "solver".
 """
 
 from __future__ import annotations
@@ -194,7 +194,11 @@ class Memory:
 
 def main() -> None:
     name = sys.argv[1]
-    version, jobs = jobs_of(name)
+    try:
+        version, jobs = jobs_of(name)
+    except (ImportError, OSError) as error:
+        print(json.dumps({"error": str(error)}), flush=True)
+        return
     print(json.dumps({"version": version}), flush=True)
     data, lams, result, arrays = None, None, None, None
 
