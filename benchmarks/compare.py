@@ -4,9 +4,10 @@
     python benchmarks/compare.py v0.1 --head main  # two revisions
 
 Each revision is checked out and installed into a temporary environment that takes everything but msmtfl from this one; the
-work, the data and the clock are those of this tree. Rounds alternate base, head and head, base; the best of each counts. It
-fails if head is slower by more than 15 % in the geometric mean of all cases, or by more than 30 % in one that takes base
-3 ms or more; cases beyond a limit are first measured again, with twice as many rounds, all of which count.
+work, the data and the clock are those of this tree. Rounds alternate base, head and head, base; the best of each counts, in
+seconds on a core (all work is on one thread), which a busy machine disturbs less than those on the clock. It fails if
+head is slower by more than 15 % in the geometric mean of all cases, or by more than 30 % in one that takes base 3 ms or
+more; cases beyond a limit are first measured again, with twice as many rounds, all of which count.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ def measure(cases: list[Case], sides: list[Solver], rounds: int, folder: Path, b
             try:
                 for round_ in range(rounds + 1):
                     for side in (0, 1) if round_ % 2 else (1, 0):
-                        seconds = sides[side].ask(**entry.command)["seconds"]
+                        seconds = sides[side].ask(**entry.command)["cpu"]
                         if round_:  # the first is a warm-up
                             best[c, e][side] = min(best[c, e][side], seconds)
             except SolverError as error:

@@ -32,6 +32,7 @@ class Timed(NamedTuple):
 
     seconds: float
     result: Any
+    cpu: float | None = None  # seconds on a core
 
 
 def scikit_learn(Xs, ys, alphas, tol):

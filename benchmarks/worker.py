@@ -1,8 +1,8 @@
 """One solver in a process of its own: reads commands (a JSON object per line), answers with one line each.
 
 {"load": file}             X, y, task and lams of a problem                -> {}
-{"run": job, option: ..}   do a job once, with options                     -> {"seconds": ...}
-{"run": .., "watch": true} the same; memory beyond what was held before    -> {"seconds": ..., "peak": bytes or null}
+{"run": job, option: ..}   do a job once, with options                     -> {"seconds": ..., "cpu": ..., "peak": null}
+{"run": .., "watch": true} the same; memory beyond what was held before    -> {.., "peak": bytes, null if not known}
 {"save": file}             write the arrays of the last job                -> {}
 
 Its first line is {"version": ...}. An exception is answered by {"error": what}. Jobs of msmtfl use its public names but for
@@ -113,9 +113,9 @@ def scikit_learn_model(alpha, X, y):
 
 
 def timed(call) -> Timed:
-    began = time.perf_counter()
+    began, used = time.perf_counter(), time.process_time()
     result = call()
-    return Timed(time.perf_counter() - began, result)
+    return Timed(time.perf_counter() - began, result, time.process_time() - used)
 
 
 def jobs_of(name):
@@ -209,11 +209,11 @@ def main() -> None:
         elif "run" in command:
             job, arrays = jobs[command.pop("run")]
             result, watch = None, Memory() if command.pop("watch", False) else None
-            seconds, result = timed(lambda: job(data, lams, **command))
+            seconds, result, cpu = timed(lambda: job(data, lams, **command))
             peak = watch.peak() if watch else None
             if isinstance(result, Timed):  # elsewhere, or only in part: the memory is not that of the work
-                (seconds, result), peak = result, None
-            return {"seconds": seconds, "peak": peak}
+                (seconds, result, cpu), peak = result, None
+            return {"seconds": seconds, "cpu": cpu, "peak": peak}
         elif "save" in command:
             np.savez(command["save"], **arrays(result))
         return {}
