@@ -29,7 +29,7 @@ def lasso_gaps(X: np.ndarray, y: np.ndarray, W: np.ndarray, A: np.ndarray) -> np
     size = np.abs(X.T @ P).T
     excess = np.max(np.divide(size, A, out=np.zeros_like(size), where=bound), axis=1, initial=0.0)
     penalty = np.sum(np.abs(W) * np.where(bound, A, 0.0), axis=1)
-    gaps = [_gap(r @ r, p @ p, p @ y, y @ y, v, e) for r, p, v, e in zip(R.T, P.T, penalty, excess)]
+    gaps = [relative_gap(r @ r, p @ p, p @ y, y @ y, v, e) for r, p, v, e in zip(R.T, P.T, penalty, excess)]
     return np.where((np.isinf(A) & (W != 0)).any(axis=1), np.inf, gaps)
 
 
@@ -47,11 +47,11 @@ def rows_gap(
     rr, ry, yy = (
         sum(s_i * (a @ b) for s_i, a, b in zip(s, left, right)) for left, right in ((r, r), (r, ys), (ys, ys))
     )
-    return _gap(rr, rr, ry, yy, row_norms(W, lam, ratio).sum(), dual_norms(G, ratio).max() / lam)
+    return relative_gap(rr, rr, ry, yy, row_norms(W, lam, ratio).sum(), dual_norms(G, ratio).max() / lam)
 
 
-def _gap(rr: float, pp: float, py: float, yy: float, penalty: float, excess: float) -> float:
-    """excess: by how much p is too large to be feasible."""
+def relative_gap(rr: float, pp: float, py: float, yy: float, penalty: float, excess: float) -> float:
+    """From products of residuals r, of p and of y; excess: by how much p is too large to be feasible."""
     best = max(py, 0.0) / pp if pp > 0 else 0.0
     t = min(best, 1.0 / excess) if excess > 0 else best
     return (0.5 * rr + penalty - (t * py - 0.5 * t * t * pp)) / (0.5 * yy)

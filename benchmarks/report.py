@@ -30,6 +30,7 @@ from units import (
 
 DOCS = Path(__file__).parent.parent / "docs"
 GROWTH_SLACK = 0.15
+QUIET = 0.5  # load average
 
 
 def markdown(head: list[str], lines: Iterable[list[str]]) -> str:
@@ -173,6 +174,13 @@ def about(folder: Path, rows: Rows) -> str:
     return "\n".join(f"- {name}: {value}" for name, value in facts.items() if value)
 
 
+def state(folder: Path) -> str:
+    facts = json.loads((folder / "machine.json").read_text())
+    if float(facts.get("load before the run") or 0) <= QUIET:
+        return "The machine was otherwise idle when the figures below were taken."
+    return "**Provisional**: the machine was busy with other work when the figures below were taken."
+
+
 def tables(folder: Path) -> dict[str, str]:
     rows = Rows(read_rows(folder / "rows.csv"))
     return {
@@ -185,6 +193,7 @@ def tables(folder: Path) -> dict[str, str]:
         "wins": wins(rows),
         "given up": given_up(rows),
         "machine": about(folder, rows),
+        "state": state(folder),
     }
 
 
@@ -198,6 +207,7 @@ TITLES = {
     "growth": "Growth",
     "given up": "Not done",
     "machine": "Machine",
+    "state": "State",
 }
 
 

@@ -161,7 +161,7 @@ def cases(size: str, works: list[str], names: list[str] | None = None) -> Iterat
         for problem in thirty(SURFACES):
             cv, threads = problem.name in WITH_CV, problem.name in WITH_THREADS
             yield surface_case(problem, cv=cv, threads=threads, loops=True)
-    rungs = 3 if full else 1
+    rungs = 3 if full else 2
     if ROWS in works:
         for problem in thirty(SHARED + (APART if full else APART[1:2] + APART[3:]), 1 / 30):
             yield rows_case(problem, None, rungs)
