@@ -1,13 +1,15 @@
 # make demo   a first result on real data, in a virtual environment of its own
 # make test   the tests (make test-slow: those that start clusters, browsers and long runs)
 # make lint   what a maintainer checks besides: style, types, layering
+# make bench  speed and accuracy against peers, about ten minutes (bench-full: everything); see docs/benchmarks.md
+# make bench-compare BASE=main   is the working tree slower than a revision?
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml meson.build $(shell find src -type f -not -path '*/__pycache__/*')
 
-.PHONY: demo test test-slow lint format package stress bench clean
+.PHONY: demo test test-slow lint format package stress bench bench-full bench-docs bench-compare clean
 
 demo: $(VENV)/installed
 	$(BIN)/python -m msmtfl demo
@@ -41,7 +43,18 @@ stress: $(VENV)/tested
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/stress.py $(ARGS)
 
 bench: $(VENV)/benched
-	$(BIN)/python benchmarks/lasso_path.py $(ARGS)
+	$(BIN)/python benchmarks/run.py --python adelie=$(VENV)/adelie/bin/python $(ARGS)
+
+bench-full: $(VENV)/benched
+	$(BIN)/python benchmarks/run.py --size full --python adelie=$(VENV)/adelie/bin/python $(ARGS)
+
+# docs/benchmarks.md from the last run
+bench-docs: $(VENV)/benched
+	$(BIN)/python benchmarks/report.py benchmarks/results --docs
+
+bench-compare: $(VENV)/benched
+	@test -n "$(BASE)" || { echo "a revision to compare with is needed: make bench-compare BASE=main"; exit 1; }
+	$(BIN)/python benchmarks/compare.py $(BASE) $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist
@@ -75,4 +88,7 @@ $(VENV)/packaged: $(VENV)/created pyproject.toml
 
 $(VENV)/benched: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --group bench
+	$(PYTHON) -m venv --clear $(VENV)/adelie
+	$(VENV)/adelie/bin/python -m pip install --quiet --upgrade pip
+	$(VENV)/adelie/bin/python -m pip install --quiet --group bench-adelie || echo "adelie cannot be had here: skipped"
 	@touch $@

@@ -9,18 +9,18 @@ projection      y and the other columns are projected on the complement of the f
                 least squares give the free coefficients: exact, and warm from the stage before. The tolerance stays
                 relative to y as it was. (scikit-learn has no weights, celer's must be positive.)
 tiny weights    1e-6 of the others': coefficients are off by about as much. Warm from the stage before. (celer)
+zero weights    FISTA's thresholds are what they are. Warm from the stage before. (FISTA, as in the paper)
 zero penalties  cold: adelie's warm start is meant for further lambdas only, and with other penalties it returns points
                 where optimality conditions are violated by several percent. (adelie)
 """
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
 
 import numpy as np
+from peers import PATHS, TOLERANCES, grpnet
 from scipy.linalg import solve_triangular
 
 Solve = Callable[[np.ndarray, float, np.ndarray], np.ndarray]  # capped rows, alpha, coefficients before -> coefficients
@@ -32,41 +32,29 @@ TINY = 1e-6
 MOST_STAGES = 10
 
 
-def stages(peer, data, lams, *, route, ratios, start, at, limit) -> dict[str, np.ndarray]:
-    """Coefficients (len(at), L, m, d) and capped rows (len(at), L, d) at lams[at] and theta = ratios * m * lam, the
-    columns being standardised; done (len(at), L): the points reached in `limit` seconds. `start`: file with stage 1
-    at all lams."""
-    end = time.perf_counter() + limit
+def surface(peer: str, data, lams, *, route: str, ratios: list[float]) -> dict[str, np.ndarray]:
+    """Coefficients (K, L, m, d) and capped rows (K, L, d) at theta = ratios * m * lam, the columns being standardised."""
     Xs, ys = data
     m, d = len(Xs), Xs[0].shape[1]
+    first = PATHS[peer](Xs, ys, 0.5 * m * lams, TOLERANCES[peer][1])
+    first = np.swapaxes(np.array(first), 0, 1)
     solvers = [LOOPS[peer][route](X, y) for X, y in zip(Xs, ys)]
     independent = np.array([min(X.shape) for X in Xs])
-    with np.load(start) as stored:
-        first = stored["coefs"]
-    shape = (len(at), len(ratios))
-    coefs, last, done = np.zeros((*shape, m, d)), np.zeros((*shape, d), dtype=bool), np.zeros(shape, dtype=bool)
-
-    def solve_all(capped, alpha, W):
-        out = np.empty_like(W)
-        for i, solve in enumerate(solvers):
-            if time.perf_counter() > end:
-                raise TimeoutError
-            out[i] = solve(capped, alpha, W[i])
-        return out
-
-    with warnings.catch_warnings(), suppress(TimeoutError):
+    shape = (len(lams), len(ratios))
+    coefs, last = np.zeros((*shape, m, d)), np.zeros((*shape, d), dtype=bool)
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for p, l in np.ndindex(shape):
-            lam, W, seen = lams[at[p]], first[at[p]], [np.zeros(d, dtype=bool)]
+        for k, l in np.ndindex(shape):
+            lam, W, seen = lams[k], first[k], [np.zeros(d, dtype=bool)]
             while len(seen) < MOST_STAGES:
                 capped = np.abs(W).sum(axis=0) >= ratios[l] * m * lam
                 crowded = np.count_nonzero(capped.sum() > independent) > 0.5 * m
                 if crowded or any(np.array_equal(capped, old) for old in seen):
                     break
-                W = solve_all(capped, 0.5 * m * lam, W)
+                W = np.array([solve(capped, 0.5 * m * lam, w) for solve, w in zip(solvers, W)])
                 seen.append(capped)
-            coefs[p, l], last[p, l], done[p, l] = W, seen[-1], True
-    return {"coefs": coefs, "capped": last, "done": done}
+            coefs[k, l], last[k, l] = W, seen[-1]
+    return {"coefs": coefs, "capped": last}
 
 
 # ------------------------------------------------------------------ projection
@@ -136,14 +124,21 @@ def tiny_weights(X: np.ndarray, y: np.ndarray) -> Solve:
 
 def zero_penalties(X: np.ndarray, y: np.ndarray) -> Solve:
     import adelie as ad
-    import peers
 
     matrix, target = ad.matrix.dense(X, method="naive", n_threads=1), ad.glm.gaussian(y=y)
-    return lambda capped, alpha, w: peers.grpnet(matrix, target, np.array([alpha]), np.where(capped, 0.0, 1.0))[0]
+    return lambda capped, alpha, w: grpnet(matrix, target, np.array([alpha]), np.where(capped, 0.0, 1.0))[0]
+
+
+def zero_weights(X: np.ndarray, y: np.ndarray) -> Solve:
+    from fista import plain_lasso
+
+    solve = plain_lasso(X, y)
+    return lambda capped, alpha, w: solve(alpha, np.where(capped, 0.0, 1.0), w, TOLERANCES["FISTA"][1])
 
 
 LOOPS: dict[str, dict[str, Route]] = {
     "scikit-learn": {"projection": projection(_scikit_learn)},
     "celer": {"projection": projection(_celer), "tiny weights": tiny_weights},
     "adelie": {"zero penalties": zero_penalties},
+    "FISTA": {"zero weights": zero_weights},
 }

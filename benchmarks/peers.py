@@ -1,59 +1,93 @@
-"""The peers, each called as its own documentation recommends for speed. A path: (Xs, ys, alphas per task) -> list of coefs.
+"""The peers, each called as its own documentation recommends for speed; every adapter says how.
 
-The lasso of every peer is 1/(2n) |y - Xw|^2 + alpha |w|_1 per task, so alpha = m lam / 2. No intercept: data are centred.
+The lasso of every peer is 1/(2n) |y - Xw|^2 + alpha |w|_1 per task, so alpha = m lam / 2; a path is
+(Xs, ys, alphas, tol) -> per task (n_lams, d). No intercept: data are centred. tol is in the peer's own terms (TOLERANCES).
 """
 
 from __future__ import annotations
 
+import subprocess
+import tempfile
 import warnings
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
-Path = Callable[[list[np.ndarray], list[np.ndarray], np.ndarray], list[np.ndarray]]  # -> per task (n_lams, d)
+TOLERANCES = {  # the peer's default, the usual one of the tables, then tighter
+    "scikit-learn": (1e-4, 1e-6, 1e-8, 1e-10),
+    "celer": (1e-4, 1e-6, 1e-8, 1e-10),
+    "skglm": (1e-4, 1e-6, 1e-8, 1e-10),
+    "adelie": (1e-7, 1e-10, 1e-14, 1e-18),
+    "skein": (1e-6, 1e-6, 1e-8, 1e-10),
+    "glmnet": (1e-7, 1e-10, 1e-14, 1e-18),
+    "FISTA": (1e-4, 1e-4, 1e-7),
+}
 
 
-def scikit_learn(Xs, ys, alphas):
-    """lasso_path warm-starts along the alphas; a precomputed Gram where n > d, as its precompute='auto' does."""
+class Timed(NamedTuple):
+    """A result whose time was taken elsewhere: in R, or without the preparation."""
+
+    seconds: float
+    result: Any
+    cpu: float | None = None  # seconds on a core
+
+
+def scikit_learn(Xs, ys, alphas, tol):
+    """lasso_path warm-starts along the alphas; a precomputed Gram matrix where n > d, as its precompute='auto' does."""
     from sklearn.linear_model import lasso_path
 
-    return [lasso_path(X, y, alphas=alphas, tol=1e-6, max_iter=100_000, precompute="auto")[1].T for X, y in zip(Xs, ys)]
+    options = {"alphas": alphas, "tol": tol, "max_iter": 100_000, "precompute": "auto"}
+    return [lasso_path(X, y, **options)[1].T for X, y in zip(Xs, ys)]
 
 
-def celer(Xs, ys, alphas):
-    """celer_path with its defaults but for the tolerance (relative to |y|^2 / n, like scikit-learn's)."""
+def celer(Xs, ys, alphas, tol):
+    """celer_path with its defaults (working sets, dual extrapolation, pruning); X Fortran-ordered, as it asks for."""
     from celer import celer_path
 
-    return [celer_path(X, y, "lasso", alphas=alphas, tol=1e-6, max_iter=200)[1].T for X, y in zip(Xs, ys)]
+    return [celer_path(X, y, "lasso", alphas=alphas, tol=tol, max_iter=200)[1].T for X, y in zip(Xs, ys)]
 
 
-def skglm(Xs, ys, alphas):
-    """AndersonCD.path on Quadratic + L1, Anderson acceleration and working sets on (the defaults)."""
+def skglm(Xs, ys, alphas, tol):
+    """AndersonCD.path on Quadratic + L1: working sets, Anderson acceleration (the defaults). Compiled beforehand. Its GramCD
+    forms the Gram matrix anew for every alpha: slower on all our problems."""
     from skglm.datafits import Quadratic
     from skglm.penalties import L1
     from skglm.solvers import AndersonCD
     from skglm.utils.jit_compilation import compiled_clone
 
-    solver = AndersonCD(tol=1e-6, fit_intercept=False, max_iter=200)
+    solver = AndersonCD(tol=tol, fit_intercept=False, max_iter=200)
     datafit, penalty = compiled_clone(Quadratic()), compiled_clone(L1(1.0))
-    out = []
-    for X, y in zip(Xs, ys):
-        w, Xw, coefs = np.zeros(X.shape[1]), np.zeros(len(y)), []
-        for alpha in alphas:
-            penalty.alpha = alpha
-            datafit.initialize(X, y)
-            w = solver.solve(X, y, datafit, penalty, w.copy(), Xw.copy())[0]
-            Xw = X @ w
-            coefs.append(w)
-        out.append(np.array(coefs))
-    return out
+    return [solver.path(X, y, datafit, penalty, alphas)[1].T for X, y in zip(Xs, ys)]
 
 
-def adelie(Xs, ys, alphas):
-    """grpnet with the Gaussian family, whole lambda path at once, early exit off, one thread."""
+def skein(Xs, ys, alphas, tol):
+    """solve_elastic_net_ls_path, the function under its path estimators, with the strong rule and Anderson acceleration (the
+    defaults); screening="gap_safe" was no faster."""
+    from skein_glm import solve_elastic_net_ls_path
+
+    options = {"alpha": 1.0, "lambdas": alphas, "tol": tol, "max_iter": 100_000, "fit_intercept": False}
+    return [solve_elastic_net_ls_path(X, y, **options)[0] for X, y in zip(Xs, ys)]
+
+
+def adelie(Xs, ys, alphas, tol):
+    """The covariance method on X'X where n > d, else grpnet; the whole path at once, early exit off, one thread."""
     import adelie as ad
 
-    return [grpnet(X, ad.glm.gaussian(y=y), alphas) for X, y in zip(Xs, ys)]
+    return [
+        _covariance(X, y, alphas, tol) if len(y) > X.shape[1] else grpnet(X, ad.glm.gaussian(y=y), alphas, tol=tol)
+        for X, y in zip(Xs, ys)
+    ]
+
+
+def _covariance(X, y, alphas, tol):
+    import adelie as ad
+
+    gram = np.asfortranarray(X.T @ X) / len(y)
+    options = {"early_exit": False, "progress_bar": False, "tol": tol, "n_threads": 1, "min_ratio": 1e-6}
+    return np.asarray(ad.gaussian_cov(A=gram, v=X.T @ y / len(y), lmda_path=alphas, **options).betas.todense())
 
 
 def grpnet(X, target, alphas, penalty=None, groups=None, tol=1e-10):
@@ -73,6 +107,66 @@ def grpnet(X, target, alphas, penalty=None, groups=None, tol=1e-10):
         min_ratio=1e-6,
     )
     return np.asarray(state.betas.todense())
+
+
+class Glmnet:
+    """glmnet in an R process of its own: the whole path in one call, lambdas given, type.gaussian as it chooses (covariance
+    updates below 500 features). Timed inside R, so that nothing is counted but its calls."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            ["Rscript", str(Path(__file__).with_name("glmnet.R"))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self.version = self.process.stdout.readline().strip()
+        if not self.version:
+            raise ImportError("glmnet: no Rscript, or no package glmnet in it")
+        self.folder = tempfile.TemporaryDirectory()
+        self.loaded: Any = None
+
+    def ask(self, *words: object) -> str:
+        print(*words, sep="\t", file=self.process.stdin, flush=True)
+        return self.process.stdout.readline()
+
+    def path(self, Xs, ys, alphas, tol) -> Timed:
+        file = Path(self.folder.name) / "numbers"
+        if self.loaded is not Xs:
+            with file.open("wb") as out:
+                for X, y in zip(Xs, ys):
+                    out.write(X.tobytes(order="F") + y.tobytes())
+            shapes = [number for X in Xs for number in X.shape]
+            self.ask("load", file, *shapes)
+            self.loaded = Xs
+        np.asarray(alphas, dtype=float).tofile(file)
+        seconds = float(self.ask("path", file, len(alphas), tol))
+        d = Xs[0].shape[1]
+        return Timed(seconds, list(np.fromfile(file).reshape(len(Xs), len(alphas), d)))
+
+
+@cache
+def r_process() -> Glmnet:
+    return Glmnet()
+
+
+def glmnet(Xs, ys, alphas, tol):
+    return r_process().path(Xs, ys, alphas, tol)
+
+
+def fista(Xs, ys, alphas, tol):
+    """Plain FISTA, as in the paper; per task, so that each has a step of its own."""
+    from fista import plain_lasso
+
+    out = []
+    for X, y in zip(Xs, ys):
+        solve, w, coefs = plain_lasso(X, y), np.zeros(X.shape[1]), []
+        for alpha in alphas:
+            w = solve(alpha, 1.0, w, tol)
+            coefs.append(w)
+        out.append(np.array(coefs))
+    return out
 
 
 # ------------------------------------------------------------------ L1,2: (Xs, ys, lams, tol) -> coefs (n_lams, m, d)
@@ -130,27 +224,85 @@ def adelie_rows(Xs, ys, lams, tol):
     return np.swapaxes(coefs.reshape(len(coefs), d, m), 1, 2)
 
 
-def quiet(path: Path) -> Path:
-    """The path without its convergence warnings: the gap says it all."""
+def skein_rows(Xs, ys, lams, tol):
+    """solve_multitask_lasso_ls_path with its defaults; its loss is 1/(2 n m) |Y - XW|^2."""
+    from skein_glm import solve_multitask_lasso_ls_path
 
-    def run(*data, **options):
+    Y, options = np.stack(ys, axis=1), {"tol": tol, "max_iter": 100_000, "fit_intercept": False}
+    found = solve_multitask_lasso_ls_path(Xs[0], Y, lambdas=0.5 * lams, **options)[0]
+    return np.swapaxes(found.reshape(len(lams), -1, len(ys)), 1, 2)
+
+
+def plain_fista_rows(Xs, ys, lams, tol, ratio=None):
+    from fista import plain_rows
+
+    return plain_rows(Xs, ys, lams, tol=tol, ratio=ratio)
+
+
+def tuned_fista_rows(Xs, ys, lams, tol, ratio=None):
+    from fista import tuned_rows
+
+    return tuned_rows(Xs, ys, lams, tol=tol, ratio=ratio)
+
+
+ROW_TOLERANCES = {  # two about where a gap of 1e-8 is reached; then tighter
+    "scikit-learn": (1e-8, 1e-9, 1e-10),
+    "celer": (1e-8, 1e-9, 1e-10),
+    "skglm": (1e-6, 1e-7, 1e-8),
+    "adelie": (1e-16, 1e-18, 1e-20),
+    "skein": (1e-7, 1e-8, 1e-9),
+    "FISTA": (1e-8,),
+    "tuned FISTA": (1e-8,),
+}
+
+
+# ------------------------------------------------------------------ other
+
+
+def abess(Xs, ys, lams):
+    """Best subsets of rows, sizes up to its own limit by golden section (fewer fits than one per size), 3 folds. Not the
+    lasso: it chooses among other models, so only time and support compare."""
+    from abess import MultiTaskRegression
+
+    model = MultiTaskRegression(path_type="gs", cv=3, fit_intercept=False, thread=1).fit(Xs[0], np.stack(ys, axis=1))
+    return model.coef_.T[None]
+
+
+def quiet(run: Callable) -> Callable:
+    """Without convergence warnings: the gap says it all."""
+
+    def call(*data, **options):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return path(*data, **options)
+            return run(*data, **options)
 
-    return run
+    return call
 
 
-PEERS: dict[str, Path] = {
-    name: quiet(path)
-    for name, path in {"scikit-learn": scikit_learn, "celer": celer, "skglm": skglm, "adelie": adelie}.items()
+def version_of(name: str) -> str:
+    """Imports the peer; ImportError where it is not installed."""
+    if name == "glmnet":
+        return r_process().version
+    if name.endswith("FISTA"):
+        return f"numpy {np.__version__}"
+    return __import__({"scikit-learn": "sklearn", "skein": "skein_glm"}.get(name, name)).__version__
+
+
+PATHS = {
+    "scikit-learn": quiet(scikit_learn),
+    "celer": quiet(celer),
+    "skglm": quiet(skglm),
+    "adelie": quiet(adelie),
+    "skein": quiet(skein),
+    "glmnet": glmnet,
+    "FISTA": fista,
 }
-ROW_PEERS = {
-    name: quiet(path)
-    for name, path in {
-        "scikit-learn": scikit_learn_rows,
-        "celer": celer_rows,
-        "skglm": skglm_rows,
-        "adelie": adelie_rows,
-    }.items()
+ROW_PATHS = {
+    "scikit-learn": quiet(scikit_learn_rows),
+    "celer": quiet(celer_rows),
+    "skglm": quiet(skglm_rows),
+    "adelie": quiet(adelie_rows),
+    "skein": quiet(skein_rows),
+    "FISTA": plain_fista_rows,
+    "tuned FISTA": tuned_fista_rows,
 }

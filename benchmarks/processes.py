@@ -1,18 +1,17 @@
-"""What the benchmarks against peers share: a process per solver, problems written for it, arguments."""
+"""A process per solver, pinned to one thread before numpy is imported there."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import platform
+import signal
 import subprocess
 import sys
-from collections.abc import Iterable
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
-from problems import BenchProblem
 
 HERE = Path(__file__).parent
 ONE_THREAD = dict.fromkeys(
@@ -20,29 +19,60 @@ ONE_THREAD = dict.fromkeys(
 )
 
 
+class SolverError(RuntimeError):
+    """What a solver could not do, in a few words."""
+
+
 class Solver:
-    """A worker process."""
+    """A worker process (`worker.py`), started at once; `version` waits for it."""
 
     def __init__(self, name: str, python: str = sys.executable):
-        self.name = name
+        self.name, self.python = name, python
+        self._start()
+
+    def _start(self) -> None:
         self.process = subprocess.Popen(
-            [python, str(HERE / "worker.py"), name],
+            [self.python, str(HERE / "worker.py"), self.name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
+            start_new_session=True,  # so that it ends with what it started (R)
             env={**os.environ, **ONE_THREAD, "PYTHONPATH": str(HERE)},
         )
-        first = self.process.stdout.readline()
-        self.version = json.loads(first)["version"] if first else None
+        self._first: dict | None = None
 
-    def ask(self, **command) -> dict:
-        self.process.stdin.write(json.dumps(command) + "\n")
-        self.process.stdin.flush()
-        line = self.process.stdout.readline()
+    @property
+    def version(self) -> str:
+        """SolverError where the solver is not to be had."""
+        if self._first is None:
+            line = self.process.stdout.readline()
+            self._first = json.loads(line) if line else {"error": f"{self.python} does not run"}
+        if "error" in self._first:
+            raise SolverError(self._first["error"])
+        return self._first["version"]
+
+    def ask(self, limit: float = 3600.0, **command) -> dict:
+        """Its answer. Beyond `limit` seconds the process is ended and begun anew, without data."""
+        _ = self.version  # it has begun
+        clock = threading.Timer(limit, self._kill)
+        clock.start()
+        try:
+            self.process.stdin.write(json.dumps(command) + "\n")
+            self.process.stdin.flush()
+            line = self.process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        finally:
+            clock.cancel()
         if not line:
-            raise RuntimeError(f"{self.name} stopped")
-        return json.loads(line)
+            self.close()
+            self._start()
+            raise SolverError(f"> {limit:g} s")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise SolverError(answer["error"])
+        return answer
 
     def arrays(self, file: Path) -> dict[str, np.ndarray]:
         """Those of the last job, by way of a file."""
@@ -50,39 +80,15 @@ class Solver:
         with np.load(file) as stored:
             return dict(stored)
 
+    def _kill(self) -> None:
+        if hasattr(os, "killpg"):
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+        else:
+            self.process.kill()
+
     def close(self) -> None:
-        self.process.stdin.close()
+        self._kill()
         self.process.wait()
-
-
-def start(names: list[str], adelie: str) -> list[Solver]:
-    """Those that are installed."""
-    solvers = [Solver(name, adelie if name == "adelie" else sys.executable) for name in names]
-    for solver in solvers:
-        if solver.version is None:
-            print(f"{solver.name}: not installed, skipped")
-    return [solver for solver in solvers if solver.version is not None]
-
-
-def versions(solvers: list[Solver]) -> str:
-    names = ", ".join(f"{solver.name} {solver.version}" for solver in solvers)
-    return f"{names}; {platform.processor() or platform.machine()}"
-
-
-def write(problem: BenchProblem, file: Path) -> str:
-    """A problem for the workers: tasks stacked, Fortran-ordered."""
-    task = np.repeat(np.arange(len(problem.ys)), [len(y) for y in problem.ys])
-    X = np.asfortranarray(np.concatenate(problem.Xs))
-    np.savez(file, X=X, y=np.concatenate(problem.ys), task=task, lams=problem.lams)
-    return str(file)
-
-
-def arguments_of(doc: str, problems: Iterable[str], peers: Iterable[str], quick: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help=quick)
-    parser.add_argument("--only", nargs="*", choices=list(problems), metavar="PROBLEM", help="names of problems")
-    parser.add_argument("--peers", nargs="*", choices=list(peers), default=list(peers), metavar="PEER")
-    parser.add_argument("--adelie", default=sys.executable, metavar="PYTHON", help="an interpreter that has adelie")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--out", type=Path, help="write the rows as JSON")
-    return parser
+        self.process.stdin.close()
+        self.process.stdout.close()

@@ -1,13 +1,17 @@
 """One solver in a process of its own: reads commands (a JSON object per line), answers with one line each.
 
-{"load": file}            X, y, task and lams of a problem               -> {}
-{"run": job, option: ..}  do a job once, with options                    -> {"seconds": ...}
-{"save": file}            write the arrays of the last job               -> {}
-{"memory": true}          resident bytes of this process, now and at most -> {"now": ..., "peak": ...}
+{"load": file}             X, y, task and lams of a problem                -> {}
+{"run": job, option: ..}   do a job once, with options                     -> {"seconds": ..., "cpu": ..., "peak": null}
+{"run": .., "watch": true} the same; memory beyond what was held before    -> {.., "peak": bytes, null if not known}
+{"save": file}             write the arrays of the last job                -> {}
+
+Its first line is {"version": ...}. An exception is answered by {"error": what}. Jobs of msmtfl use its public names but for
+L1,2 and Dirty, which have no public path function, and "solver".
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
 import sys
 import time
@@ -15,10 +19,23 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from peers import Timed
+
+
+def own_surface(data, lams, **options):
+    from msmtfl import regularization_surface
+
+    X, y, task = data
+    return regularization_surface(X, y, task=task, lams=lams, fit_intercept=False, **options)
 
 
 def own_path(data, lams):
-    """msmtfl: front door, designs, the warm path, dense coefficients. Tasks stacked beforehand, as in a long table."""
+    """The surface at theta = inf: every task's lasso. Certificates are computed when asked for, so not here."""
+    return own_surface(data, lams, thetas=[np.inf])
+
+
+def own_solver(data, lams):
+    """The solver alone: no checks of doubtful answers on X, no result to hold coefficients."""
     from msmtfl.designs import stage_scale
     from msmtfl.lasso import Lassos
     from msmtfl.tasks import read_training
@@ -32,11 +49,8 @@ def own_path(data, lams):
     return out
 
 
-def own_surface(data, lams, **options):
-    from msmtfl import regularization_surface
-
-    X, y, task = data
-    return regularization_surface(X, y, task=task, lams=lams, fit_intercept=False, **options)
+def path_arrays(surface):
+    return {"coefs": np.array([surface.coef(k, 0) for k in range(len(surface.thetas))])}
 
 
 def surface_arrays(surface):
@@ -45,18 +59,23 @@ def surface_arrays(surface):
     for point in points:
         capped[point][surface.free_rows(*point)] = True
     coefs = np.array([surface.coef(*point) for point in points])
-    return {
-        "coefs": coefs.reshape(*surface.thetas.shape, *coefs.shape[1:]),
-        "capped": capped,
-        "unique": surface.unique,
-    }
+    return {"coefs": coefs.reshape(*surface.thetas.shape, *coefs.shape[1:]), "capped": capped}
 
 
-def own_cross_validation(data, lams, *, model, **options):
-    import msmtfl
+def own_cross_validation(data, lams, **options):
+    from msmtfl import MSMTFLCV
 
     X, y, task = data
-    return getattr(msmtfl, model)(lams, cv=3, fit_intercept=False, **options).fit(X, y, task=task)
+    return MSMTFLCV(lams, cv=3, fit_intercept=False, **options).fit(X, y, task=task)
+
+
+def own_fit(data, lams):
+    """At a lam and a theta that leave the same features free at all sizes of `problems.growth`."""
+    from msmtfl import MSMTFL
+
+    X, y, task = data
+    m = int(task[-1]) + 1
+    return MSMTFL(lam=0.5 / m, theta=0.5 * m).fit(X, y, task=task)
 
 
 def own_rows(data, lams, *, ratio=None):
@@ -70,15 +89,36 @@ def own_rows(data, lams, *, ratio=None):
     return solve_rows(problem, group_grid(problem, lams) if ratio is None else dirty_grid(problem, lams, [ratio]))
 
 
-def small_fit(data, lams):
-    """So that what a first call loads is not counted."""
-    rng = np.random.default_rng(0)
-    X = np.asfortranarray(rng.standard_normal((60, 30)))
-    return own_surface((X, X[:, 0] + rng.standard_normal(60), np.repeat([0, 1], 30)), 5)
+def own_predict(data, lams):
+    from msmtfl import LassoMTL
+
+    X, y, task = data
+    model = LassoMTL(lams[len(lams) // 2]).fit(X, y, task=task)
+    return timed(lambda: model.predict(X, task=task))
 
 
-def of_lists(path, data, lams, **options):
-    return path(*data, lams, **options)
+def predict_per_task(make):
+    """A loop over tasks, each with a linear model of its own; rows already apart."""
+
+    def run(data, lams):
+        Xs, ys = data
+        alpha = 0.5 * len(Xs) * lams[len(lams) // 2]
+        models = [make(alpha, X, y) for X, y in zip(Xs, ys)]
+        return timed(lambda: np.concatenate([model(X) for model, X in zip(models, Xs)]))
+
+    return run
+
+
+def scikit_learn_model(alpha, X, y):
+    from sklearn.linear_model import Lasso
+
+    return Lasso(alpha).fit(X, y).predict
+
+
+def timed(call) -> Timed:
+    began, used = time.perf_counter(), time.process_time()
+    result = call()
+    return Timed(time.perf_counter() - began, result, time.process_time() - used)
 
 
 def jobs_of(name):
@@ -87,28 +127,36 @@ def jobs_of(name):
         import msmtfl
 
         return msmtfl.__version__, {
-            "path": (own_path, lambda result: {"coefs": np.array(result)}),
+            "path": (own_path, path_arrays),
+            "solver": (own_solver, lambda result: {"coefs": np.array(result)}),
             "surface": (own_surface, surface_arrays),
-            "cross-validation": (own_cross_validation, None),
+            "cross-validation": (own_cross_validation, lambda result: {"coefs": result.coef_[None]}),
+            "fit": (own_fit, lambda result: {"coefs": result.coef_[None]}),
             "rows": (own_rows, lambda result: {"coefs": result.coefs(range(len(result.solved)))}),
-            "small fit": (small_fit, None),
+            "predict": (own_predict, lambda result: {}),
         }
-    if name.endswith("FISTA"):
-        import rows
-
-        path = rows.fista if name == "tuned FISTA" else rows.plain_fista
-        return f"(numpy {np.__version__})", {"rows": (partial(of_lists, path), lambda result: {"coefs": result})}
     import loops
     import peers
 
-    def path(data, lams):
-        Xs, ys = data
-        return peers.PEERS[name](Xs, ys, 0.5 * len(Xs) * lams)
+    if name == "numpy":
+        return np.__version__, {"predict": (predict_per_task(lambda _, X, y: partial(np.dot, b=X[0])), lambda _: {})}
 
-    return __import__({"scikit-learn": "sklearn"}.get(name, name)).__version__, {
+    def path(data, lams, *, tol):
+        Xs, ys = data
+        return peers.PATHS[name](Xs, ys, 0.5 * len(Xs) * lams, tol)
+
+    def rows(data, lams, **options):
+        return peers.ROW_PATHS[name](*data, lams, **options)
+
+    def choose(data, lams):
+        return getattr(peers, name)(*data, lams)
+
+    return peers.version_of(name), {
         "path": (path, lambda result: {"coefs": np.swapaxes(np.array(result), 0, 1)}),
-        "stages": (partial(loops.stages, name), lambda result: result),
-        "rows": (partial(of_lists, peers.ROW_PEERS.get(name)), lambda result: {"coefs": result}),
+        "surface": (partial(loops.surface, name), lambda result: result),
+        "rows": (rows, lambda result: {"coefs": result}),
+        "predict": (predict_per_task(scikit_learn_model), lambda result: {}),
+        "cross-validation": (choose, lambda result: {"coefs": result}),
     }
 
 
@@ -125,37 +173,59 @@ def load(file, stacked):
     return ([np.asfortranarray(X[part]) for part in parts], [y[part] for part in parts]), lams
 
 
-def memory():
-    """On Linux not from getrusage: there a process begins with the peak of the one that started it."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        fields = dict(line.split(":", 1) for line in status.read_text().splitlines())
-        return {key: 1024 * int(fields[name].split()[0]) for key, name in (("now", "VmRSS"), ("peak", "VmHWM"))}
-    import resource
+class Memory:
+    """How much a job holds at most beyond what the process held before, by Linux's own count; None elsewhere. The count is
+    begun anew, and freed memory given back, just before."""
 
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    return {"now": peak, "peak": peak}
+    def __init__(self) -> None:
+        self.before: int | None = None
+        try:
+            ctypes.CDLL("libc.so.6").malloc_trim(0)
+            Path("/proc/self/clear_refs").write_text("5")
+            self.before = self.now("VmRSS")
+        except OSError:
+            pass
+
+    @staticmethod
+    def now(name: str) -> int:
+        fields = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+        return 1024 * int(fields[name].split()[0])
+
+    def peak(self) -> int | None:
+        return None if self.before is None else self.now("VmHWM") - self.before
 
 
 def main() -> None:
     name = sys.argv[1]
-    version, jobs = jobs_of(name)
+    try:
+        version, jobs = jobs_of(name)
+    except (ImportError, OSError) as error:
+        print(json.dumps({"error": str(error)}), flush=True)
+        return
     print(json.dumps({"version": version}), flush=True)
     data, lams, result, arrays = None, None, None, None
-    for line in sys.stdin:
-        command = json.loads(line)
-        answer = {}
+
+    def do(command):
+        nonlocal data, lams, result, arrays
         if "load" in command:
             data, lams = load(command["load"], stacked=name == "msmtfl")
         elif "run" in command:
             job, arrays = jobs[command.pop("run")]
-            began = time.perf_counter()
-            result = job(data, lams, **command)
-            answer = {"seconds": time.perf_counter() - began}
+            result, watch = None, Memory() if command.pop("watch", False) else None
+            seconds, result, cpu = timed(lambda: job(data, lams, **command))
+            peak = watch.peak() if watch else None
+            if isinstance(result, Timed):  # elsewhere, or only in part: the memory is not that of the work
+                (seconds, result, cpu), peak = result, None
+            return {"seconds": seconds, "cpu": cpu, "peak": peak}
         elif "save" in command:
             np.savez(command["save"], **arrays(result))
-        elif "memory" in command:
-            answer = memory()
+        return {}
+
+    for line in sys.stdin:
+        try:
+            answer = do(json.loads(line))
+        except Exception as error:
+            answer = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(answer), flush=True)
 
 
