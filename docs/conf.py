@@ -66,17 +66,18 @@ sphinx_gallery_conf = {
 
 html_theme = "pydata_sphinx_theme"
 html_title = "msmtfl"
-html_static_path = ["_static"]
+html_static_path = ["_static", str(Path(mpl.get_data_path()) / "fonts" / "ttf" / "DejaVuSerif.ttf")]  # for formulas
+html_context = {"default_mode": "auto"}
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_show_sphinx = False
 html_copy_source = False
-html_sidebars = {"index": [], "summary": []}
+html_sidebars = {"**": ["pages"]}
 html_theme_options = {
     "logo": {"text": "msmtfl"},
+    "navbar_center": [],
+    "navbar_persistent": ["search-button-field"],
     "navbar_end": ["version", "theme-switcher"],
-    "navbar_align": "left",
-    "header_links_before_dropdown": 7,
     "show_prev_next": True,
     "show_toc_level": 2,
     "secondary_sidebar_items": ["page-toc"],

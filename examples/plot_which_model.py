@@ -12,7 +12,8 @@ Which model predicts best depends on how the tasks are related. Here we make the
 import matplotlib.pyplot as plt
 import numpy as np
 
-from msmtfl import compare_models
+from msmtfl import L12MTLCV, MSMTFLCV, DirtyMTLCV, LassoMTLCV, compare_models
+from msmtfl.baselines import PooledLassoCV
 
 M, N, D = 8, 40, 60
 
@@ -45,10 +46,10 @@ def some_tasks(rng):
 
 
 WORLDS = {
-    "tasks are copies": copies,
-    "tasks have nothing in common": strangers,
-    "same features, other effects": same_features,
-    "shared by some tasks": some_tasks,
+    "copies": copies,
+    "nothing in common": strangers,
+    "same features": same_features,
+    "shared by some": some_tasks,
 }
 
 # %%
@@ -70,18 +71,31 @@ plt.show()
 # Held-out error, each model choosing its parameters by its own cross-validation: 1 is predicting a task's mean. Whiskers are
 # two standard errors of the difference from separate lassos.
 
-names = ["pooled lasso", "lasso", "l12", "dirty", "msmtfl"]
-shown = ["pooled lasso", "separate lassos", "L1,2", "Dirty", "MSMTFL"]
+choice = {"cv": 3, "lams": 20}
+models = {
+    "pooled lasso": PooledLassoCV(cv=3),
+    "separate lassos": LassoMTLCV(**choice),
+    "L1,2": L12MTLCV(**choice),
+    "Dirty": DirtyMTLCV(cv=3, lams=10),
+    "MSMTFL": MSMTFLCV(**choice),
+}
 figure, axes = plt.subplots(1, 4, figsize=(10, 2.8), layout="constrained", sharey=True)
 for axis, (name, (X, y, task)) in zip(axes, samples.items(), strict=True):
-    result = compare_models(X, y, task=task, models=names, reference="lasso", cv=3, inner_cv=3, n_jobs=-1)
-    nmse = dict(zip(result.models, result.nmse, strict=True))
-    spread = dict(zip(result.models, result.se, strict=True))
-    values = [nmse[model] for model in names]
-    colours = ["#D55E00" if value == min(values) else "#9db8cc" for value in values]
-    axis.barh(shown, values, color=colours)
-    axis.errorbar(values, shown, xerr=[2 * spread[model] for model in names], fmt="none", ecolor="#333", lw=1)
-    axis.set(title=name, xlim=(0, 1.3), xlabel="held-out nMSE")
+    result = compare_models(X, y, task=task, models=models, reference="separate lassos", cv=5, n_jobs=-1)
+    values, spread = (dict(zip(result.models, numbers, strict=True)) for numbers in (result.nmse, result.se))
+    best = min(values, key=values.get)
+    axis.barh(
+        list(values), list(values.values()), color=["#D55E00" if model == best else "#9db8cc" for model in values]
+    )
+    axis.errorbar(
+        list(values.values()),
+        list(values),
+        xerr=[2 * spread[model] for model in values],
+        fmt="none",
+        ecolor="#333",
+        lw=1,
+    )
+    axis.set(title=name, xlim=(0, 1.4), xlabel="held-out nMSE")
     axis.spines[["top", "right"]].set_visible(False)
 axes[0].invert_yaxis()
 plt.show()

@@ -1,17 +1,32 @@
-"""Formulas as MathML, made when the site is built: browsers draw it themselves, without a script or a font to fetch."""
+"""Formulas as MathML, made when the site is built: browsers draw it themselves, without a script to fetch."""
+
+import re
+from html import escape
 
 from docutils import nodes
+from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.util import logging
+
+log = logging.getLogger(__name__)
+SIZES = re.compile(r"\\[bB]igg?(?![a-zA-Z])")  # brackets stretch by themselves
+
+
+def mathml(node, as_block: bool) -> str:
+    try:
+        return str(tex2mathml(SIZES.sub("", node.astext()), as_block=as_block))
+    except MathError as error:
+        log.warning("formula: %s", error, location=node)
+        return f"<code>{escape(node.astext())}</code>"
 
 
 def inline(writer, node):
-    writer.body.append(str(tex2mathml(node.astext())))
+    writer.body.append(mathml(node, as_block=False))
     raise nodes.SkipNode
 
 
 def block(writer, node):
-    """Lines are those of the source, without LaTeX's `&` and `\\\\` around them."""
-    writer.body.append(f'<div class="formula">{tex2mathml(node.astext(), as_block=True)}</div>\n')
+    writer.body.append(f'<div class="formula">{mathml(node, as_block=True)}</div>\n')
     raise nodes.SkipNode
 
 
