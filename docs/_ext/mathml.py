@@ -10,11 +10,13 @@ from sphinx.util import logging
 
 log = logging.getLogger(__name__)
 SIZES = re.compile(r"\\[bB]igg?(?![a-zA-Z])")  # brackets stretch by themselves
+BARS = re.compile(r"<mo(?: stretchy=\"false\")?>([|‖∥∣])</mo>")  # of norms and absolute values: both of the same height
 
 
 def mathml(node, as_block: bool) -> str:
     try:
-        return str(tex2mathml(SIZES.sub("", node.astext()), as_block=as_block))
+        found = str(tex2mathml(SIZES.sub("", node.astext()), as_block=as_block))
+        return BARS.sub(r'<mo stretchy="false" lspace="0" rspace="0">\1</mo>', found)
     except MathError as error:
         log.warning("formula: %s", error, location=node)
         return f"<code>{escape(node.astext())}</code>"
