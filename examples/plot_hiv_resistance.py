@@ -35,7 +35,7 @@ print(f"{data.source}: {len(data.y)} tests, {len(data.features)} mutations, {len
 
 models = {
     "separate lassos": LassoMTLCV(selection="1se"),
-    "MSMTFL": MSMTFLCV(selection="1se"),
+    "MSMTFL": MSMTFLCV(entry_shares=0, selection="1se"),
 }
 X = pd.DataFrame(data.X, columns=data.features)
 for name, model in models.items():

@@ -46,7 +46,9 @@ print(result)
 # number of a letter is nothing that a few sounds could explain, so no small set of them stands out.
 
 train = next(parts(1))[0]
-model = MSMTFLCV(lams=20, cv=3, standardize=True).fit(data.X[train], data.y[train], task=data.task[train])
+model = MSMTFLCV(lams=20, cv=3, entry_shares=0, standardize=True).fit(
+    data.X[train], data.y[train], task=data.task[train]
+)
 figure, axis = plt.subplots(figsize=(8, 3.4), layout="constrained")
 RowNormDisplay.from_estimator(model, ax=axis)
 plt.show()

@@ -77,7 +77,8 @@ models = {
     "separate lassos": LassoMTLCV(**choice),
     "L1,2": L12MTLCV(**choice),
     "Dirty": DirtyMTLCV(cv=3, lams=10),
-    "MSMTFL": MSMTFLCV(**choice),
+    "MSMTFL": MSMTFLCV(entry_shares=0, **choice),
+    "bi-level": MSMTFLCV(**choice),
 }
 figure, axes = plt.subplots(1, 4, figsize=(10, 2.8), layout="constrained", sharey=True)
 for axis, (name, (X, y, task)) in zip(axes, samples.items(), strict=True):

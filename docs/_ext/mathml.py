@@ -10,7 +10,8 @@ from sphinx.util import logging
 
 log = logging.getLogger(__name__)
 SIZES = re.compile(r"\\[bB]igg?(?![a-zA-Z])")  # brackets stretch by themselves
-BARS = re.compile(r"<mo(?: stretchy=\"false\")?>([|‖∥∣])</mo>")  # of norms and absolute values: both of the same height
+# bars of norms and absolute values: both of the same height
+BARS = re.compile(r'<mo(?: stretchy="false"| class="math\w+")*>([|‖∥∣])</mo>')
 
 
 def mathml(node, as_block: bool) -> str:
