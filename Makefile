@@ -3,13 +3,14 @@
 # make lint   what a maintainer checks besides: style, types, layering
 # make bench  speed and accuracy against peers, about ten minutes (bench-full: everything); see docs/benchmarks.md
 # make bench-compare BASE=main   is the working tree slower than a revision?
+# make docs   the documentation, in docs/_build/html (make docs-site: beside earlier versions, in site)
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml meson.build $(shell find src -type f -not -path '*/__pycache__/*')
 
-.PHONY: demo test test-slow lint format package stress bench bench-full bench-docs bench-compare clean
+.PHONY: demo test test-slow lint format docs docs-site package stress bench bench-full bench-docs bench-compare clean
 
 demo: $(VENV)/installed
 	$(BIN)/python -m msmtfl demo
@@ -29,6 +30,14 @@ lint: $(VENV)/linted
 format: $(VENV)/linted
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(VENV)/documented
+	$(BIN)/python -m sphinx -W --keep-going -n -q -j auto $(ARGS) docs docs/_build/html
+	$(BIN)/python docs/check_site.py docs/_build/html
+
+docs-site:
+	$(MAKE) docs ARGS="-A several_versions=1 -E"
+	$(BIN)/python docs/versions.py docs/_build/html site
 
 # the sdist and the wheel made from it, installed in a fresh environment and tested there
 package: $(VENV)/packaged
@@ -57,7 +66,7 @@ bench-compare: $(VENV)/benched
 	$(BIN)/python benchmarks/compare.py $(BASE) $(ARGS)
 
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) build dist docs/_build docs/api docs/examples
 
 $(VENV)/created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=python3.12 ..."; exit 1; }
@@ -80,6 +89,10 @@ $(VENV)/tested: $(VENV)/installed
 
 $(VENV)/linted: $(VENV)/tested
 	$(BIN)/python -m pip install --quiet --group lint
+	@touch $@
+
+$(VENV)/documented: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --group docs
 	@touch $@
 
 $(VENV)/packaged: $(VENV)/created pyproject.toml

@@ -1,9 +1,12 @@
-"""What the documentation shows runs: every example in a docstring, every Python block of the README."""
+"""What the documentation shows runs: examples in docstrings, code in the README and on the pages. What it names exists."""
 
 import doctest
 import importlib
+import inspect
 import pkgutil
 import re
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -15,7 +18,41 @@ MODULES = [
     for _, name, _ in pkgutil.walk_packages(msmtfl.__path__, "msmtfl.")
     if name.split(".")[1] not in ("__main__", "_kernel", "cli")
 ]
-README = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
+
+beside = pytest.mark.skipif(not DOCS.exists(), reason="the documentation is not beside the tests")
+
+
+def extension(name):
+    """A module of docs/_ext."""
+    sys.path.insert(0, str(DOCS / "_ext"))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(DOCS / "_ext"))
+
+
+def listed():
+    """Names of the API reference: msmtfl.MSMTFL, msmtfl.sharing.sharing_map, ..."""
+    out, module = [], "msmtfl"
+    for line in (DOCS / "api.md").read_text(encoding="utf-8").splitlines():
+        if found := re.match(r"\.\. currentmodule:: (\S+)", line):
+            module = found[1]
+        elif found := re.match(r"   ([A-Za-z][\w.]*)$", line):
+            out.append(f"{module}.{found[1]}")
+    return out
+
+
+def lookup(path):
+    """What a dotted name stands for."""
+    module, name = path.rsplit(".", 1)
+    try:
+        return getattr(importlib.import_module(module), name)
+    except ImportError:
+        return getattr(lookup(module), name)
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -27,6 +64,106 @@ def test_docstring_examples(name):
 def test_public_names_have_an_example():
     for name in msmtfl.__all__:
         assert ">>>" in getattr(msmtfl, name).__doc__, name
+
+
+@beside
+def test_the_api_reference_lists_every_public_name_and_its_functions_have_examples():
+    names = listed()
+    assert {f"msmtfl.{name}" for name in msmtfl.__all__} <= set(names)
+    for name in names:
+        thing = lookup(name)
+        if not inspect.isclass(thing):
+            assert ">>>" in thing.__doc__ or ":func:`" in thing.__doc__, name
+
+
+@beside
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_code_of_pages_runs_and_prints_what_they_say(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    wrong = extension("blocks").run_page(page.read_text(encoding="utf-8"), page.name)
+    assert not wrong, "\n".join(wrong)
+
+
+@beside
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("```pycon\n>>> 1 + 1\n2\n```\n", False),
+        ("```pycon\n>>> 1 + 1\n3\n```\n", True),
+        ("```python\nx = 5\n```\n\n```pycon\n>>> x\n5\n```\n", False),
+        ("```pycon\n>>> 3.4e-16\n1.2e-15\n```\n", False),
+        ("```pycon\n>>> 3.4e-6\n1.2e-6\n```\n", True),
+        ("```console\n$ msmtfl nonsense\n```\n", True),
+    ],
+)
+def test_a_page_that_says_something_else_is_found_out(text, wrong):
+    assert bool(extension("blocks").run_page(text, "page")) == wrong
+
+
+@beside
+@pytest.mark.parametrize("page", [*PAGES, README], ids=lambda page: page.stem)
+def test_functions_modules_and_tests_that_are_named_exist(page):
+    text = page.read_text(encoding="utf-8")
+    for file, test in re.findall(r"`(tests/\w+\.py)::(\w+)`", text):
+        assert f"def {test}(" in (ROOT / file).read_text(encoding="utf-8"), f"{file}::{test}"
+    for file in re.findall(r"`((?:tests|benchmarks|examples|docs)/[\w./]+\.\w+)`", text):
+        assert (ROOT / file).exists(), file
+    for name in re.findall(r"`(msmtfl(?:\.\w+)+)", text):
+        if not hasattr(msmtfl, name.removeprefix("msmtfl.")) and name not in sys.modules:
+            try:
+                importlib.import_module(name)
+            except ImportError:
+                lookup(name)
+
+
+@beside
+def test_the_picture_of_the_layers_shows_the_way_of_a_fit():
+    pytest.importorskip("sphinx")
+    made = extension("made_pages")
+    svg = made.layers_svg((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert svg.count('class="module way"') == len(made.WAY)
+
+
+@beside
+def test_links_and_loads_of_a_site_are_checked(tmp_path):
+    sys.path.insert(0, str(DOCS))
+    try:
+        from check_site import problems
+    finally:
+        sys.path.remove(str(DOCS))
+    (tmp_path / "a.html").write_text('<a id="x" href="b.html#y">b</a><a href="https://example.org">out</a>')
+    (tmp_path / "b.html").write_text('<p id="y"></p><a href="a.html#z">a</a><img src="none.png">')
+    (tmp_path / "c.html").write_text('<script src="https://example.org/x.js"></script><a href="nowhere.html">n</a>')
+    assert problems(tmp_path) == [
+        "b.html: none.png does not exist",
+        "b.html: a.html#z has no such place",
+        "c.html: loads https://example.org/x.js",
+        "c.html: nowhere.html does not exist",
+    ]
+
+
+@beside
+def test_a_site_of_several_versions_lists_them_newest_first(tmp_path):
+    sys.path.insert(0, str(DOCS))
+    try:
+        from versions import publish
+    finally:
+        sys.path.remove(str(DOCS))
+    (tmp_path / "built").mkdir()
+    (tmp_path / "built" / "index.html").write_text("a page")
+    for version in ("0.9.0", "0.10.0", "0.2.1"):
+        publish(tmp_path / "built", tmp_path / "site", version)
+    page = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+    assert re.findall(r'href="([^/]+)/index.html"', page) == ["0.10.0", "0.9.0", "0.2.1"]
+    assert (tmp_path / "site" / "0.9.0" / "index.html").read_text() == "a page"
+
+
+@beside
+def test_versions_agree():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    assert version == msmtfl.__version__
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
 
 
 @pytest.mark.filterwarnings("default")
