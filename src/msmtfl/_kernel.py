@@ -1158,16 +1158,23 @@ def column_moments(
     np.asarray(squares)[:] = np.einsum("ij,ij->j", array, array)
 
 
+@cython.cfunc
+def _apart(stride: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """A stride counted in numbers; 0 if it is not a whole number of them"""
+    size: cython.Py_ssize_t = cython.sizeof(cython.double) if cython.compiled else 8
+    return stride // size if stride % size == 0 else 0
+
+
 def gram(X: cython.const[cython.double][:, :], out: cython.double[:, ::1]):
     """out (d, d) = X'X for an X of any order"""
     rows = X.shape[0]
     d = X.shape[1]
     if cython.compiled and rows > 0 and d > 0:
-        down: cython.Py_ssize_t = X.strides[0] // cython.sizeof(cython.double)
-        along: cython.Py_ssize_t = X.strides[1] // cython.sizeof(cython.double)
+        down: cython.Py_ssize_t = _apart(X.strides[0])
+        along: cython.Py_ssize_t = _apart(X.strides[1])
         if (down == 1 and along >= rows) or (along == 1 and down >= d):
             with cython.nogil:
-                if down == 1:
+                if down == 1 and along >= rows:
                     cross_products(b"T", rows, d, cython.address(X[0, 0]), along, cython.address(out[0, 0]))
                 else:
                     cross_products(b"N", rows, d, cython.address(X[0, 0]), down, cython.address(out[0, 0]))
@@ -1183,7 +1190,9 @@ def few_products(
     count = V.shape[0]
     rows = V.shape[1]
     if cython.compiled and 0 < count <= most and rows > 0 and X.shape[1] > 0:
-        if X.strides[0] == cython.sizeof(cython.double) and out.strides[1] == cython.sizeof(cython.double):
+        along: cython.Py_ssize_t = _apart(X.strides[1])
+        of_out: cython.Py_ssize_t = _apart(out.strides[0])
+        if _apart(X.strides[0]) == 1 and along and _apart(out.strides[1]) == 1:
             with cython.nogil:
                 vec_products(
                     rows,
@@ -1191,9 +1200,9 @@ def few_products(
                     cython.address(V[0, 0]),
                     X.shape[1],
                     cython.address(X[0, 0]),
-                    X.strides[1] // cython.sizeof(cython.double),
+                    along,
                     cython.address(out[0, 0]),
-                    out.strides[0] // cython.sizeof(cython.double),
+                    of_out,
                 )
             return
     np.matmul(V, X, out=np.asarray(out))
