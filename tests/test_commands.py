@@ -30,6 +30,8 @@ from msmtfl import (
     DirtyMTLCV,
     LassoMTL,
     LassoMTLCV,
+    SharedMTL,
+    SharedMTLCV,
     compare_models,
     regularization_surface,
 )
@@ -153,6 +155,7 @@ MODELS = {
     "lasso": (LassoMTL, LassoMTLCV, {"lam": 0.1}),
     "l12": (L12MTL, L12MTLCV, {"lam": 0.1, "theta": 2.0}),
     "dirty": (DirtyMTL, DirtyMTLCV, {"lam_s": 0.1, "lam_b": 0.2}),
+    "shared": (SharedMTL, SharedMTLCV, {"lam_common": 0.2, "lam_deviation": 0.1, "theta": 0.5}),
 }
 
 

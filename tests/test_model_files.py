@@ -21,7 +21,19 @@ from sklearn.linear_model import Lasso
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from msmtfl import L12MTL, L12MTLCV, MSMTFL, MSMTFLCV, DirtyMTL, DirtyMTLCV, LassoMTL, LassoMTLCV, TaskKFold
+from msmtfl import (
+    L12MTL,
+    L12MTLCV,
+    MSMTFL,
+    MSMTFLCV,
+    DirtyMTL,
+    DirtyMTLCV,
+    LassoMTL,
+    LassoMTLCV,
+    SharedMTL,
+    SharedMTLCV,
+    TaskKFold,
+)
 from msmtfl.baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
 from msmtfl.model_files import MODELS, load_model, save_model
 from msmtfl.stages import Stage
@@ -36,6 +48,8 @@ MAKE = {
     L12MTLCV: {**FAST, "selection": "bic"},
     DirtyMTL: {},
     DirtyMTLCV: {**FAST, "ratios": (1.0, 0.5)},
+    SharedMTL: {"lam_common": 0.2, "lam_deviation": np.inf},
+    SharedMTLCV: {**FAST, "ratios": (0.0, 1.0)},
     RidgePerTaskCV: {},
     PooledRidgeCV: {"cv": 3},
     PooledLassoCV: FAST,

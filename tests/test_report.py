@@ -16,7 +16,19 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
-from msmtfl import L12MTL, L12MTLCV, MSMTFL, MSMTFLCV, DirtyMTL, DirtyMTLCV, LassoMTL, LassoMTLCV, compare_models
+from msmtfl import (
+    L12MTL,
+    L12MTLCV,
+    MSMTFL,
+    MSMTFLCV,
+    DirtyMTL,
+    DirtyMTLCV,
+    LassoMTL,
+    LassoMTLCV,
+    SharedMTL,
+    SharedMTLCV,
+    compare_models,
+)
 from msmtfl.baselines import PooledLassoCV, PooledRidgeCV
 from msmtfl.linear import MultiTaskLinear
 from msmtfl.model_files import load_model, save_model
@@ -217,6 +229,8 @@ def test_snippet_gives_the_same_model_without_the_search(model, page):
         (L12MTLCV(lams=5, cv=3), "This fit alone cannot say what sharing gained"),
         (DirtyMTL(standardize=True), "as if scaled to unit standard deviation"),
         (DirtyMTLCV(lams=5, cv=3), "chose λ_s and λ_b from"),
+        (SharedMTLCV(lams=5, cv=3), "chose λ_c, λ_d and θ from"),
+        (SharedMTL(), "values common to all tasks, and sparse deviations from them"),
         (MSMTFLCV(lams=5, selection="bic", relax=True), "Relaxed: the coefficients are refitted"),
         (MSMTFLCV(lams=5, cv=3, scoring="r2"), "held-out r2"),
     ],

@@ -8,6 +8,7 @@ from .folds import TaskKFold
 from .inference import bootstrap_intervals, stability_selection
 from .model_selection import MSMTFLCV, LassoMTLCV
 from .moments import Moments
+from .shared import SharedMTL, SharedMTLCV
 from .tasks import stack_tasks
 from .walk import regularization_surface
 
@@ -24,6 +25,8 @@ __all__ = [
     "LassoMTLCV",
     "Moments",
     "MultiTaskAuto",
+    "SharedMTL",
+    "SharedMTLCV",
     "TaskKFold",
     "bootstrap_intervals",
     "compare_models",

@@ -23,6 +23,7 @@ from .designs import Floats
 from .drawing import BLUE, DARK, GREY, ORANGE, pyplot, quiet, shown
 from .model_selection import MSMTFLCV, LassoMTLCV
 from .monitor import Progress, one_blas_thread
+from .shared import SharedMTLCV
 from .tables import check_finite, names_of, warn_user
 from .tasks import TaskData, check_weights, read_training
 from .threads import each
@@ -33,7 +34,8 @@ LEVEL = 0.975  # a task gains or loses clearly where a two-sided 95 % interval o
 
 
 def default_models(*, cv: int = 5, standardize: bool = False, random_state: Any = 0) -> dict[str, Any]:
-    """The paper's four models and what an analyst would try first; all choose their parameters by cross-validation."""
+    """The paper's four models, the one with common values, and what an analyst would try first; all choose their parameters
+    by cross-validation."""
     common = {"standardize": standardize, "unknown_task": "mean"}
     folds = {"cv": cv, "random_state": random_state}
     return {
@@ -42,6 +44,7 @@ def default_models(*, cv: int = 5, standardize: bool = False, random_state: Any 
         "dirty": DirtyMTLCV(**common, **folds),
         "msmtfl": MSMTFLCV(entry_shares=0, **common, **folds),
         "bi-level": MSMTFLCV(**common, **folds),
+        "shared": SharedMTLCV(**common, **folds),
         "ridge per task": RidgePerTaskCV(**common, **folds),
         "pooled lasso": PooledLassoCV(**common, **folds),
         "pooled ridge": PooledRidgeCV(**common, **folds),
@@ -77,9 +80,9 @@ def compare_models(
     groups : (N,) labels, optional
         Rows of one group (a patient, a speaker) stay together, in outer and inner folds; standard errors are of groups.
     models : list of names, or {name: estimator}, optional
-        By default "lasso" (one per task), "l12", "dirty", "msmtfl" (the paper's), "bi-level", "ridge per task", "pooled
-        lasso" and "pooled ridge" (one model for all tasks, each with its own intercept). Any estimator with ``fit(X, y,
-        task=...)`` and ``predict(X, task=...)`` may take part.
+        By default "lasso" (one per task), "l12", "dirty", "msmtfl" (the paper's), "bi-level", "shared" (common values and
+        deviations), "ridge per task", "pooled lasso" and "pooled ridge" (one model for all tasks, each with its own
+        intercept). Any estimator with ``fit(X, y, task=...)`` and ``predict(X, task=...)`` may take part.
     reference : str, optional
         The model that others are compared with; by default "lasso", if it takes part, else the first.
     cv : int, splitter or iterable of (train, test), default=5

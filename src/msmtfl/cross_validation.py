@@ -375,7 +375,7 @@ def information(surface: Solutions, data: TaskData, criterion: str) -> Floats:
     """
     n = np.array([float(target.rows) for target in data.targets])
     d = len(surface.features)
-    counts = np.stack([surface.of_task(i).counts() for i in range(data.m)], axis=1)  # (solutions, m)
+    counts = surface.degrees()  # (solutions, m)
     assert surface.problem is not None
     yy = np.array([design.yy for design in surface.problem.designs])
     varies = yy > 0

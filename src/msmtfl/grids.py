@@ -162,15 +162,26 @@ def read_thetas(
             f"thetas has shape {values.shape}; expected (k,) for the same thetas at every lam, or ({len(lams)}, k) for one "
             "row per lam."
         )
-    ratios = default_ratios(problem.m) if theta_ratios is None else _positive(name, theta_ratios)
-    if ratios.ndim != 1:
-        raise ValueError(f"{name} must be 1-D; it has shape {ratios.shape}.")
+    ratios = default_ratios(problem.m) if theta_ratios is None else read_theta_ratios(theta_ratios, name)
     units = np.array([thresholds.unit(lam, problem.m, problem.rho_bar) for lam in lams])
     return np.asarray(np.outer(units, ratios))
 
 
-def read_ratios(ratios: Any, name: str = "ratios") -> Floats:
-    """(L,) finite values > 0"""
+def read_theta_ratios(theta_ratios: Any, name: str = "theta_ratios") -> Floats:
+    """(L,) values > 0, inf allowed"""
+    out = _positive(name, theta_ratios)
+    if out.ndim != 1:
+        raise ValueError(f"{name} must be 1-D; it has shape {out.shape}.")
+    return out
+
+
+def read_ratios(ratios: Any, name: str = "ratios", *, ends: bool = False) -> Floats:
+    """(L,) finite values > 0; with `ends` 0 and inf too"""
+    if ends:
+        out = np.atleast_1d(_numbers(name, ratios))
+        if out.ndim != 1 or out.size == 0 or not (out >= 0).all():
+            raise ValueError(f"{name} must be a 1-D array of values >= 0 (inf allowed); got {ratios!r}.")
+        return out
     out = _positive(name, ratios, "finite")
     if out.ndim != 1 or not np.isfinite(out).all():
         raise ValueError(f"{name} must be a 1-D array of finite values > 0; got {ratios!r}.")

@@ -26,6 +26,7 @@ from .linear import MultiTaskLinear
 from .model_selection import GridSearch
 from .monitor import Progress, one_blas_thread
 from .problem import Problem
+from .shared import SharedMTL, SharedMTLCV, shared_coef
 from .tables import names_of, warn_user
 from .tasks import TaskData
 from .threads import count, each
@@ -116,8 +117,8 @@ def stability_selection(
 
     Parameters
     ----------
-    estimator : MSMTFL, LassoMTL, L12MTL, DirtyMTL or their CV; if `error_bound` is too large to be of use, give it a larger
-        lam (lam_s and lam_b)
+    estimator : MSMTFL, LassoMTL, L12MTL, DirtyMTL, SharedMTL or their CV; if `error_bound` is too large to be of use,
+        give it a larger lam (lam_s and lam_b, lam_common and lam_deviation)
     X, y, task, sample_weight : as for :meth:`MSMTFL.fit`
     groups : (N,) labels; rows of one group (a patient, a speaker) stay in one half, and in one fold of a CV model
     n_pairs, threshold : number of pairs of halves; frequency in (0.5, 1] from which a cell counts as selected
@@ -155,7 +156,7 @@ def stability_selection(
     candidates = cells[:, varying & (factors > 0.0) & np.isfinite(factors)]
     frequency, row_frequency = cells.mean(axis=0), cells.any(axis=1).mean(axis=0)
     q, n_cells = float(candidates.sum(axis=1).mean()), candidates.shape[1]
-    lam = float(getattr(model, "lam_", getattr(model, "lam_b_", np.nan)))
+    lam = next(float(getattr(model, name)) for name in ("lam_", "lam_b_", "lam_deviation_") if hasattr(model, name))
     theta = float(getattr(model, "theta_", np.inf))
     return Stability(frequency, row_frequency, q, n_cells, threshold, n_pairs, lam, theta, data.labels, data.features)
 
@@ -164,6 +165,10 @@ def coef_on(model: Any, part: Problem, **options: Any) -> Floats:
     """(m, d): the coefficients at a fitted model's setting on a part of the rows; options are those of `solve_surface`."""
     if isinstance(model, (L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV)):
         W = coupled_coef(model, part)
+        options["tick"](1.0)
+        return W
+    if isinstance(model, (SharedMTL, SharedMTLCV)):
+        W = shared_coef(model, part)
         options["tick"](1.0)
         return W
     return solve_surface(part, point_of(model), max_stages=getattr(model, "max_stages", 1), **options).coef(0, 0)

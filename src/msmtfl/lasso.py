@@ -237,18 +237,23 @@ class Lassos:
         if status[i] == SLID and not (self.careful and suspicions(design, W[at], A[at])[0] > DOUBT):
             return
         if status[i] & (WEAK | SET_ASIDE | SLID):
-            W[i] = polish(design, W[i], a, self.positive)
+            W[i] = self._polish(i, W[i], a)
             status[i] |= WEAK
         w = W[i].copy()
-        W[i] = nearest(design, w, a, aim[i], self.units[i], self.positive)
+        W[i] = self._nearest(i, w, a, aim[i])
         status[i] &= SLID | WEAK
         if not np.array_equal(W[i], w):
             status[i] |= SLID
 
     def repair(self, i: int, w: Floats, a: Floats, aim: Floats) -> Floats:
         """A solution whose certificate is poor, polished on X and again the one nearest to aim."""
-        better = polish(self.designs[i], w, a, self.positive)
-        return nearest(self.designs[i], better, a, aim, self.units[i], self.positive)
+        return self._nearest(i, self._polish(i, w, a), a, aim)
+
+    def _polish(self, i: int, w: Floats, a: Floats) -> Floats:
+        return polish(self.designs[i], w, a, self.positive)
+
+    def _nearest(self, i: int, w: Floats, a: Floats, aim: Floats) -> Floats:
+        return nearest(self.designs[i], w, a, aim, self.units[i], self.positive)
 
     def warm(self, W: Floats) -> None:
         """Start the next solve from W (m, d) instead of from the last solution."""

@@ -86,10 +86,7 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
     def _store(self, problem: Problem, solution: Solution, penalty: Penalty, grams: list[Gram] | None = None) -> None:
         data, last = problem.data, solution.stages[-1]
         self.__dict__.pop("moments_", None)  # `partial_fit` starts anew
-        W = last.coef
-        if self.relax:
-            lassos = Lassos(problem.designs, positive=problem.positive, units=problem.units, grams=grams)
-            W = least_squares_on(lassos, W)
+        W = self._relaxed(problem, last.coef, grams) if self.relax else last.coef
         self._form, self._task_position = data.form, data.task_position
         self.tasks_, self.n_fitted_tasks_ = data.labels, len(data.labels)
         self.features_ = data.features
@@ -127,6 +124,11 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
             tol=self.tol,
             convex=solution.convex,
         )
+
+    def _relaxed(self, problem: Problem, W: Floats, grams: Any) -> Floats:
+        """Least squares (m, d) on the support of W."""
+        lassos = Lassos(problem.designs, positive=problem.positive, units=problem.units, grams=grams)
+        return least_squares_on(lassos, W)
 
     _of_several = "the solution nearest the previous stage is returned"  # where coefficients are not unique
 

@@ -23,6 +23,7 @@ in the order of `features_`. In `fitted`, with m tasks, d features and c columns
 
     tasks_, features_                       (m,) labels: text, numbers, true or false; (d,) text
     coef_, coef_specific_, coef_shared_     (m, d) in the data's units; (d,) if form is "single"
+    coef_common_, coef_deviation_           (d,); as coef_, which is their sum
     intercept_                              (m,); a number if form is "single"
     n_samples_, target_mean_, target_sd_    (m,): rows of the tasks, mean and standard deviation of their targets
     n_fitted_tasks_                         the first so many tasks were fitted together, the others added later
@@ -30,6 +31,7 @@ in the order of `features_`. In `fitted`, with m tasks, d features and c columns
     feature_importances_                    (c,)
     n_features_in_, feature_names_in_       c; (c,) text, if the columns had names
     lam_, theta_, lam_s_, lam_b_, lam_max_  numbers, those that the model has
+    lam_common_, lam_deviation_             numbers, or inf
     objective_, dual_gap_, n_stages_, n_iter_, converged_, stopping_reason_
     lams_, thetas_                          of a CV model: (K,); (K, L)
     best_point_, best_index_, best_score_   of a CV model: (k, l); its place in the columns of cv_results_; its score
@@ -81,6 +83,7 @@ from .estimators import MSMTFL, LassoMTL
 from .files import write_whole
 from .linear import MultiTaskLinear
 from .model_selection import MSMTFLCV, LassoMTLCV
+from .shared import SharedMTL, SharedMTLCV
 from .stages import Stage
 from .tables import names_of, warn_user
 
@@ -108,6 +111,7 @@ STAGED = (*LINEAR, *TARGETS, "row_norms_", "row_slopes_", "feature_importances_"
 SEARCH = (*STAGED, "cv_results_", "best_point_", "best_index_", "best_score_", "n_splits_")
 BILEVEL = ("lam_", "theta_", "lam_entry_", "theta_entry_")
 DIRTY = ("lam_s_", "lam_b_", "coef_specific_", "coef_shared_")
+SHARED = ("lam_common_", "lam_deviation_", "theta_", "coef_common_", "coef_deviation_")
 MODELS: dict[str, tuple[type[MultiTaskLinear], tuple[str, ...]]] = {  # the only classes there are, and what they need
     "MSMTFL": (MSMTFL, (*STAGED, *BILEVEL)),
     "MSMTFLCV": (MSMTFLCV, (*SEARCH, *BILEVEL, "lams_", "thetas_")),
@@ -117,6 +121,8 @@ MODELS: dict[str, tuple[type[MultiTaskLinear], tuple[str, ...]]] = {  # the only
     "L12MTLCV": (L12MTLCV, (*SEARCH, "lam_", "lams_")),
     "DirtyMTL": (DirtyMTL, (*STAGED, *DIRTY)),
     "DirtyMTLCV": (DirtyMTLCV, (*SEARCH, *DIRTY)),
+    "SharedMTL": (SharedMTL, (*STAGED, *SHARED)),
+    "SharedMTLCV": (SharedMTLCV, (*SEARCH, *SHARED, "thetas_")),
     "RidgePerTaskCV": (RidgePerTaskCV, LINEAR),
     "PooledRidgeCV": (PooledRidgeCV, LINEAR),
     "PooledLassoCV": (PooledLassoCV, LINEAR),
@@ -125,7 +131,7 @@ STRENGTHS = ("lam_", "lam_s_", "lam_b_", "lam_max_")
 APART = ("stages_", "certificate_", "provenance_", "moments_")  # attributes that have keys of their own, or stay behind
 TYPES: dict[str, type] = {
     **dict.fromkeys(
-        (*STRENGTHS, "theta_", "lam_entry_", "theta_entry_", "objective_", "dual_gap_", "best_score_"), float
+        (*STRENGTHS, *SHARED[:3], "lam_entry_", "theta_entry_", "objective_", "dual_gap_", "best_score_"), float
     ),
     **dict.fromkeys(("n_features_in_", "n_fitted_tasks_", "n_stages_", "n_iter_", "n_splits_", "best_index_"), int),
     "converged_": bool,
@@ -276,7 +282,7 @@ def _stored(write: _Writer, values: dict[str, Any], where: str) -> tuple[dict[st
 
 def _is_shaped(name: str) -> bool:
     """Whether a reader knows the shape of an attribute: only these are stored sparse."""
-    return name in ("coef_", "coef_specific_", "coef_shared_", "row_norms_", "row_slopes_", "feature_importances_")
+    return name.startswith("coef_") or name in ("row_norms_", "row_slopes_", "feature_importances_")
 
 
 def _write_stage(write: _Writer, place: int, stage: Stage, coef: Floats) -> dict[str, Node]:
@@ -661,7 +667,8 @@ def _read_fitted(read: _Reader, cls: type, nodes: dict[str, Node], single: bool)
     m, d = len(tasks), len(features)
     _need(m == 1 or not single, f"form is 'single', but there are {m} tasks")
     c = _typed(nodes["n_features_in_"], int, "n_features_in_")
-    shapes: dict[str, Shape] = {"row_norms_": (d,), "row_slopes_": (d,), "feature_importances_": (c,)}
+    rows = ("row_norms_", "row_slopes_", "coef_common_")
+    shapes: dict[str, Shape] = {**dict.fromkeys(rows, (d,)), "feature_importances_": (c,)}
     out: dict[str, Any] = {"tasks_": tasks, "features_": features}
     for key, node in nodes.items():
         allowed = bool(ATTRIBUTE.fullmatch(key)) and key not in APART  # no method is named so

@@ -28,8 +28,8 @@ from .lasso import Lassos, task_caches
 from .monitor import Progress, one_blas_thread, with_callbacks
 from .penalties import ConcaveRows, Penalty
 from .problem import Problem
-from .stages import REPEATS, LassoStages, Solution, run_stages
-from .surface import Solutions, Surface
+from .stages import REPEATS, LassoStages, Solution, StageSolver, run_stages
+from .surface import Solutions, StagedSolutions, Surface
 from .tasks import TaskData
 from .threads import count
 from .thresholds import unit
@@ -52,6 +52,17 @@ class GridSearch(Growing):
     def _refit(self, problem: Problem, surface: Any, k: int, l: int, grams: list[Gram]) -> tuple[Solution, Penalty]:
         """One of them once more."""
         raise NotImplementedError
+
+    def _stages_again(
+        self, surface: StagedSolutions, k: int, l: int, penalty: Penalty, solver: StageSolver, most: int
+    ) -> Solution:
+        """The stages of a point once more, as many as there, with certificates."""
+        repeats = surface.ended[k, l] == REPEATS
+        most = most if repeats else int(surface.n_stages[k, l])
+        solution = run_stages(penalty, solver, max_stages=most, tol=self.tol, max_iter=self.max_iter or 0)
+        if not (repeats or solution.converged) and solution.stages[-1].dual_gap <= self.tol:
+            solution = replace(solution, reason=surface.ended[k, l])
+        return solution
 
     def _check_params(self) -> None:
         self._check_common()
@@ -180,14 +191,9 @@ class StageSearch(GridSearch, Welcoming):
     def _refit(
         self, problem: Problem, surface: Surface, k: int, l: int, grams: list[Gram]
     ) -> tuple[Solution, ConcaveRows]:
-        """The point of the surface once more, with as many stages, but with certificates."""
         solver = self._solver(problem, surface.coef(k, l), grams)
         penalty = surface.penalty(k, l, problem.factors)
-        repeats = surface.ended[k, l] == REPEATS
-        most = self._stages() if repeats else int(surface.n_stages[k, l])
-        solution = run_stages(penalty, solver, max_stages=most, tol=self.tol, max_iter=self.max_iter or 0)
-        if not (repeats or solution.converged) and solution.stages[-1].dual_gap <= self.tol:
-            solution = replace(solution, reason=surface.ended[k, l])
+        solution = self._stages_again(surface, k, l, penalty, solver, self._stages())
         self.lams_, self.thetas_ = surface.lams, surface.thetas
         self.lam_, self.lam_max_ = penalty.lam, problem.lam_max
         return solution, penalty

@@ -1,5 +1,5 @@
-"""Certificates for problems whose rows couple the tasks (L1,2, Dirty). But for the norms' values nothing here is shared with
-the solver.
+"""Certificates for problems whose rows couple the tasks (L1,2, Dirty, common values). But for the norms' values nothing here
+is shared with the solvers.
 
     primal  P(W) = sum_i kappa_i/2 |y_i - X_i w_i|^2 + sum_j N(w^j),     kappa_i = 2 / (m n_i)
     dual    D(r) = sum_i kappa_i (y_i'r_i - |r_i|^2 / 2)    for rows (kappa_i x_ij'r_i)_i of dual norm <= 1
@@ -19,6 +19,7 @@ from scipy.linalg import solve_triangular
 
 from .certificates import EPS, EQUICORRELATION, dual_points, gradient_noise, rank_margin
 from .designs import Design, Floats, Ints
+from .deviations import SharedNorm
 from .penalties import DirtyNorm, RowNorm
 
 ROUGH = 1e-9  # gap or violation beyond which W says nothing about other minimisers
@@ -101,7 +102,8 @@ def _dependent(
 
     All minimisers have the same fit and the same gradient g. The gradient says how a row can move: a group norm's row along
     g^j / f^2 only; a Dirty row with its level t (entries with 0 < |g| < lam_s f follow it), and on their own where |g| is 0
-    or lam_s f. If all these movements change the fit in independent directions, W is the only minimiser.
+    or lam_s f; a row with a common value with that (if |sum_i g_i| is c), and on their own where |g| is a f (if all can,
+    the common value adds nothing). If all these movements change the fit in independent directions, W is the only minimiser.
     """
     m = len(W)
     none = np.empty(0, dtype=np.intp)
@@ -122,6 +124,14 @@ def _dependent(
         along[size <= close] = 0.0
         inside = (size > close) & (size < 1.0 - close)
         moving = tied_rows & inside.any(axis=1)  # with none inside, the level is not tied to any entry
+    elif isinstance(norm, SharedNorm):
+        size = np.divide(np.abs(G), norm.deviation, out=np.zeros_like(G), where=norm.deviation > 0)
+        close = EQUICORRELATION + np.divide(noise, norm.deviation, out=np.zeros_like(G), where=norm.deviation > 0)
+        alone |= (size >= 1.0 - close) & live & ~free
+        with np.errstate(invalid="ignore"):
+            tied_rows = (norm.a > 0) & (np.abs(G.sum(axis=1)) >= norm.c * (1.0 - slack))
+        along = np.where(live & tied_rows[:, None], 1.0, 0.0)
+        moving = tied_rows & (live & ~alone).any(axis=1)
     else:
         along, moving = G / f**2, at_bound & (np.abs(G).max(axis=1, initial=0.0) > 0)
     rows = np.flatnonzero(moving)

@@ -205,7 +205,7 @@ def fitted_coef(model: Any) -> Floats:
 
 def freed_rows(model: Any) -> np.ndarray | None:
     """(d,) bool: features that the last stage left un-penalised; None where there is no cap."""
-    if np.isinf(getattr(model, "theta_", np.inf)) or model.lam_ == 0:
+    if np.isinf(getattr(model, "theta_", np.inf)) or getattr(model, "lam_", 1.0) == 0:
         return None
     return np.asarray(model.row_slopes_ == 0.0)
 

@@ -196,12 +196,13 @@ def run_stages(
     free, slopes = np.zeros((designs[0].d, len(designs)), dtype=bool), np.ones(designs[0].d)
 
     def solve(pattern: np.ndarray, last: Floats) -> tuple[Floats, str]:
+        nonlocal free, slopes
         listener.begin_stage()
         began = time.perf_counter()
         weights = penalty.weights(pattern)
         outcome = solver.solve(weights, last, max_iter, listener)
-        W, slopes[:] = outcome.coef, penalty.row_slopes(pattern)
-        free[:] = weights == 0.0 if isinstance(weights, np.ndarray) else weights.free()
+        W, slopes = outcome.coef, penalty.row_slopes(pattern)
+        free = weights == 0.0 if isinstance(weights, np.ndarray) else weights.free()
         stages.append(
             Stage(
                 stage=len(stages) + 1,

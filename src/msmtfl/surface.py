@@ -142,6 +142,10 @@ class Solutions:
         d = len(self.features)
         return np.array([len(np.unique(solved.at % d)) for solved in self.solved], dtype=np.intp)[self.last]
 
+    def degrees(self) -> Floats:
+        """(solutions, m): degrees of freedom of every task's part."""
+        return np.stack([of_task.counts() for of_task in self._by_task], axis=1).astype(np.float64)
+
     def _data(self) -> Problem:
         assert self.problem is not None
         return self.problem
@@ -173,7 +177,78 @@ class Solutions:
 
 
 @dataclass(frozen=True, eq=False)
-class Surface(Solutions):
+class StagedSolutions(Solutions):
+    """The same where every point is the end of a run of Algorithm 1."""
+
+    tol: float
+    ended: np.ndarray = field(repr=False)  # (K, L) why the stages ended, their gaps left aside
+    chains: np.ndarray = field(repr=False)  # (K, L) of tuples: the places in `solved` of a point's stages
+
+    def in_words(self, k: int, l: int) -> str:
+        """Why the stages of a point that repeat have converged."""
+        raise NotImplementedError
+
+    @property
+    def _proofs(self) -> tuple[Floats, np.ndarray]:
+        """Relative gap and uniqueness of every solution."""
+        raise NotImplementedError
+
+    @cached_property
+    def converged(self) -> np.ndarray:
+        solved = _over(self.chains, lambda chain: bool((self._proofs[0][list(chain)] <= self.tol).all()), np.bool_)
+        return solved & (self.ended == REPEATS)
+
+    @cached_property
+    def stopping_reason(self) -> np.ndarray:
+        out = np.where((self.ended == REPEATS) & ~self.converged, INEXACT.format(self.tol), self.ended)
+        for k, l in np.argwhere(self.converged).tolist():
+            out[k, l] = self.in_words(k, l)
+        return out
+
+    @cached_property
+    def n_stages(self) -> Ints:
+        return _over(self.chains, len, np.intp)
+
+    @cached_property
+    def last(self) -> Ints:
+        """(K, L): the place in `solved` of each point's solution."""
+        return _over(self.chains, lambda chain: chain[-1], np.intp)
+
+    def free_rows(self, k: int, l: int) -> Ints:
+        """The features that the last stage left un-penalised, in one task at least."""
+        return self.solved[self.last[k, l]].free_rows(len(self.features))
+
+    @cached_property
+    def dual_gap(self) -> Floats:
+        return np.asarray(self._proofs[0][self.last])
+
+    @cached_property
+    def unique(self) -> np.ndarray:
+        return _over(self.chains, lambda chain: bool(self._proofs[1][list(chain)].all()), np.bool_)
+
+    @property
+    def objective(self) -> Floats:
+        """(K, L)"""
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """One entry per point, lam outer, in columns."""
+        columns: dict[str, np.ndarray] = {**self.parameters}
+        for name in ("objective", "dual_gap", "n_stages", "converged", "unique", "n_rows", "n_entries"):
+            columns[name] = getattr(self, name)
+        free = [len(solved.free_rows(len(self.features))) for solved in self.solved]
+        columns["n_free_rows"] = np.array(free, dtype=np.intp)[self.last]
+        columns["stopping_reason"] = self.stopping_reason
+        return {name: np.asarray(values).reshape(-1) for name, values in columns.items()}
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.problem is not None:
+            _ = self._intercepts, self.objective, self.dual_gap, self.unique, self.stopping_reason
+        return {**self.__dict__, "problem": None}
+
+
+@dataclass(frozen=True, eq=False)
+class Surface(StagedSolutions):
     """Solutions on a grid of lams (K,) and thetas (K, L).
 
     Attributes
@@ -198,34 +273,13 @@ class Surface(Solutions):
     shares: Floats
     theta_entries: Floats
     concave: Shape
-    tol: float
-    ended: np.ndarray = field(repr=False)  # (K, L) why the stages ended, their gaps left aside
-    chains: np.ndarray = field(repr=False)  # (K, L) of tuples: the places in `solved` of a point's stages
 
     def __repr__(self) -> str:
         shape = f"{len(self.lams)} lams x {self.thetas.shape[1]} thetas"
         return f"Surface({shape}, {len(self.tasks)} tasks, {len(self.features)} features, {len(self.solved)} solves)"
 
-    @cached_property
-    def converged(self) -> np.ndarray:
-        solved = _over(self.chains, lambda chain: bool((self._proofs[0][list(chain)] <= self.tol).all()), np.bool_)
-        return solved & (self.ended == REPEATS)
-
-    @cached_property
-    def stopping_reason(self) -> np.ndarray:
-        out = np.where((self.ended == REPEATS) & ~self.converged, INEXACT.format(self.tol), self.ended)
-        for k, l in np.argwhere(self.converged).tolist():
-            out[k, l] = in_words(self.penalty(k, l, NO_FACTORS))
-        return out
-
-    @cached_property
-    def n_stages(self) -> Ints:
-        return _over(self.chains, len, np.intp)
-
-    @cached_property
-    def last(self) -> Ints:
-        """(K, L): the place in `solved` of each point's solution."""
-        return _over(self.chains, lambda chain: chain[-1], np.intp)
+    def in_words(self, k: int, l: int) -> str:
+        return in_words(self.penalty(k, l, NO_FACTORS))
 
     @property
     def parameters(self) -> dict[str, Floats]:
@@ -238,10 +292,6 @@ class Surface(Solutions):
         """That of point (k, l) for factors (d, m)."""
         at = {name: float(values[k, l]) for name, values in self.parameters.items()}
         return ConcaveRows(factors=factors, shape=self.concave, **at)
-
-    def free_rows(self, k: int, l: int) -> Ints:
-        """The features that the last stage left un-penalised, in one task at least."""
-        return self.solved[self.last[k, l]].free_rows(len(self.features))
 
     # ------------------------------------------------------------------ what needs the data
 
@@ -292,30 +342,10 @@ class Surface(Solutions):
         vars(self).update(losses=losses, _proofs=(gaps, unique))
         return self
 
-    @cached_property
-    def dual_gap(self) -> Floats:
-        return np.asarray(self._proofs[0][self.last])
-
-    @cached_property
-    def unique(self) -> np.ndarray:
-        return _over(self.chains, lambda chain: bool(self._proofs[1][list(chain)].all()), np.bool_)
-
-    # ------------------------------------------------------------------ tables
-
-    def to_dict(self) -> dict[str, np.ndarray]:
-        """One entry per point, lam outer, in columns."""
-        columns: dict[str, np.ndarray] = {**self.parameters}
-        for name in ("objective", "dual_gap", "n_stages", "converged", "unique", "n_rows", "n_entries"):
-            columns[name] = getattr(self, name)
-        free = [len(solved.free_rows(len(self.features))) for solved in self.solved]
-        columns["n_free_rows"] = np.array(free, dtype=np.intp)[self.last]
-        columns["stopping_reason"] = self.stopping_reason
-        return {name: np.asarray(values).reshape(-1) for name, values in columns.items()}
-
     def __getstate__(self) -> dict[str, Any]:
         if self.problem is not None:
-            _ = self._intercepts, self.objective, self.dual_gap, self.unique, self.stopping_reason, self.lam_max
-        return {**self.__dict__, "problem": None}
+            _ = self.lam_max
+        return super().__getstate__()
 
 
 def _over(chains: np.ndarray, value: Callable[[tuple[int, ...]], Any], dtype: Any) -> np.ndarray:

@@ -18,6 +18,7 @@ from .designs import Floats, Ints
 from .model_selection import GridSearch
 from .penalties import ConcaveGroups, ConcaveRows
 from .row_surface import RowSurface
+from .shared_surface import SharedSurface
 from .sharing import fitted_coef
 from .stages import Stage
 from .surface import Solutions, Surface
@@ -34,7 +35,9 @@ def stages_of(model: Any) -> list[Stage]:
     """The stages of a fitted model."""
     fitted_coef(model)
     if not hasattr(model, "stages_"):
-        raise TypeError(f"{type(model).__name__} is not fitted in stages. Take MSMTFL, LassoMTL, L12MTL or DirtyMTL.")
+        raise TypeError(
+            f"{type(model).__name__} is not fitted in stages. Take MSMTFL, LassoMTL, L12MTL, DirtyMTL or SharedMTL."
+        )
     return list(model.stages_)
 
 
@@ -141,6 +144,11 @@ def _columns(model: Any) -> int:
 
 def _levels(grid: dict[str, np.ndarray]) -> tuple[tuple[str, ...], str]:
     """What the columns of a grid are called, each and together."""
+    if "ratio" in grid:
+        pairs = zip(grid["ratio"][0], grid["theta_ratio"][0], strict=True)
+        return tuple(
+            f"{_number(ratio)}, {_number(cap)}" for ratio, cap in pairs
+        ), r"$\lambda_c / (\sqrt{m} \lambda_d)$, θ ratio"
     if "lam_s" in grid:
         return tuple(_number(value) for value in (grid["lam_s"] / grid["lam_b"])[0]), r"$\lambda_s / \lambda_b$"
     for name, text in (("theta_ratio", "θ / (m λ / ρ̄)"), ("theta", "θ")):
@@ -210,7 +218,8 @@ def _lassos(model: Any) -> Ints:
     """The points of a grid at which the model is the lasso."""
     results = model.cv_results_
     if "theta" in results:
-        found = np.flatnonzero(np.isinf(results["theta"]) & (results.get("lam_entry", np.zeros(1)) == 0))
+        whole = (results.get("lam_entry", np.zeros(1)) == 0) & np.isinf(results.get("lam_common", np.inf))
+        found = np.flatnonzero(np.isinf(results["theta"]) & whole)
     elif "lam_s" in results:
         found = np.flatnonzero(len(model.tasks_) * results["lam_s"] <= (1 + 1e-9) * results["lam_b"])
     else:
@@ -320,6 +329,8 @@ def lam_path(surface: Any, l: int, task: Any = None, chosen: int | None = None) 
 def _row_norms(surface: Any, k: int, l: int, W: Floats, factors: Floats) -> Floats:
     if isinstance(surface, RowSurface):
         return surface.grid.penalty(k, l, factors).row_norms(W.T)
+    if isinstance(surface, SharedSurface):
+        return ConcaveRows(1.0, np.inf, factors).row_norms(W.T)
     return surface.penalty(k, l, factors).row_norms(W.T)
 
 
@@ -336,6 +347,9 @@ def _column_text(surface: Any, l: int) -> str:
         if "lam_s" not in lams:
             return "L1,2"
         return rf"$\lambda_s$ = {_number(lams['lam_s'][0, l] / lams['lam_b'][0, l])} $\lambda_b$"
+    if isinstance(surface, SharedSurface):
+        ratio, cap = map(_number, surface.grid.columns[l])
+        return rf"$\lambda_c$ = {ratio} $\sqrt{{m}} \lambda_d$, θ ratio {cap}"
     theta, lams = surface.thetas[:, l], surface.lams
     if share := surface.shares[l]:
         of_rows = f", θ = {_number(theta[0] / lams[0])} λ" if share < 1 else ""

@@ -28,7 +28,7 @@ def compare(
     target: o.Target,
     task: o.Task,
     models: Annotated[
-        str, typer.Option("--models", help="a,b,c: lasso, l12, dirty, msmtfl, pooled lasso, ...; or all.")
+        str, typer.Option("--models", help="a,b,c: lasso, l12, dirty, msmtfl, shared, pooled lasso, ...; or all.")
     ] = ",".join(FOUR),
     features: o.Features = None,
     exclude: o.Exclude = None,

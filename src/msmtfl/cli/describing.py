@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-STRENGTHS = ("lam_", "theta_", "lam_s_", "lam_b_", "lam_max_")
+STRENGTHS = ("lam_", "lam_common_", "lam_deviation_", "theta_", "lam_s_", "lam_b_", "lam_max_")
 
 
 def facts(model: Any) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def describe(model: Any) -> str:
     from ..sharing import map_of
 
     strengths = ", ".join(
-        f"{name.rstrip('_')} = {getattr(model, name):.4g}" for name in STRENGTHS[:4] if hasattr(model, name)
+        f"{name.rstrip('_')} = {getattr(model, name):.4g}" for name in STRENGTHS[:-1] if hasattr(model, name)
     )
     rows = f", {model.n_samples_.sum()} rows" if hasattr(model, "n_samples_") else ""
     tasks = f"{len(model.tasks_)} task{'s' * (len(model.tasks_) > 1)}"
@@ -60,8 +60,9 @@ def _score(model: Any) -> str:
         return f"cross-validated score ({scoring}): {model.best_score_:.4g}"
     text = f"cross-validated {name}: {abs(model.best_score_):.4g}"
     results = model.cv_results_
-    if np.isfinite(getattr(model, "theta_", np.inf)) and np.isinf(results["theta"]).any():
-        lasso = -np.max(results["mean_test_score"][np.isinf(results["theta"])])
+    lassos = np.isinf(results.get("theta", 0.0)) & np.isinf(results.get("lam_common", np.inf))
+    if not lassos.ravel()[model.best_index_ if lassos.ndim else 0] and lassos.any():
+        lasso = -np.max(results["mean_test_score"][lassos])
         text += f" (separate lassos: {lasso:.4g}; the same folds chose, `msmtfl compare` is fairer)"
     return text
 

@@ -19,7 +19,7 @@ Examples:
   msmtfl fit scores.csv --target score --task school --out model.msmtfl --report page.html
   msmtfl fit scores.parquet -y score -t school --group pupil
   msmtfl fit scores.csv.gz -y score -t school --model lasso --lam 0.1 --json"""
-MODELS = ("msmtfl", "lasso", "l12", "dirty")
+MODELS = ("msmtfl", "lasso", "l12", "dirty", "shared")
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Model file to write (.msmtfl, or .json).")]
 Report = Annotated[Path | None, typer.Option("--report", help="HTML report to write.")]
 
@@ -38,6 +38,12 @@ def fit(
     ] = None,
     lam_s: Annotated[float | None, typer.Option("--lam-s", help="dirty: strength for specific coefficients.")] = None,
     lam_b: Annotated[float | None, typer.Option("--lam-b", help="dirty: strength for shared coefficients.")] = None,
+    lam_common: Annotated[
+        float | None, typer.Option("--lam-common", help="shared: strength for common values.")
+    ] = None,
+    lam_deviation: Annotated[
+        float | None, typer.Option("--lam-deviation", help="shared: strength for deviations from them.")
+    ] = None,
     selection: Annotated[
         str, typer.Option("--selection", help="min, 1se (simplest within a standard error), aic, bic or ebic.")
     ] = "min",
@@ -71,6 +77,7 @@ def fit(
         from .training import read_training
 
         given = {"lam": lam, "theta": theta, "lam_s": lam_s, "lam_b": lam_b}
+        given |= {"lam_common": lam_common, "lam_deviation": lam_deviation}
         common = {
             "task_column": task,
             "standardize": standardize,
@@ -132,13 +139,25 @@ def _refuse(why: str, **given: Any) -> None:
 
 def _estimator(name: str, given: dict[str, Any], common: dict[str, Any], search: dict[str, Any]) -> Any:
     """The estimator asked for: with the parameters given, or one that searches for them."""
-    from .. import L12MTL, L12MTLCV, MSMTFL, MSMTFLCV, DirtyMTL, DirtyMTLCV, LassoMTL, LassoMTLCV
+    from .. import (
+        L12MTL,
+        L12MTLCV,
+        MSMTFL,
+        MSMTFLCV,
+        DirtyMTL,
+        DirtyMTLCV,
+        LassoMTL,
+        LassoMTLCV,
+        SharedMTL,
+        SharedMTLCV,
+    )
 
     kinds: dict[str, tuple[Any, Any, tuple[str, ...]]] = {
         "msmtfl": (MSMTFL, MSMTFLCV, ("lam", "theta")),
         "lasso": (LassoMTL, LassoMTLCV, ("lam",)),
         "l12": (L12MTL, L12MTLCV, ("lam", "theta")),
         "dirty": (DirtyMTL, DirtyMTLCV, ("lam_s", "lam_b")),
+        "shared": (SharedMTL, SharedMTLCV, ("lam_common", "lam_deviation", "theta")),
     }
     if name not in kinds:
         raise InputError(f"--model: no model {name!r}: {', '.join(kinds)}.")
@@ -150,7 +169,7 @@ def _estimator(name: str, given: dict[str, Any], common: dict[str, Any], search:
     if not values:
         return searching(**common, **search)
     if "theta" in values:
-        values["theta"] = _theta(values["theta"])
+        values["theta"] = _theta(values["theta"])  # the model says where a word will not do
     return plain(**values, **common)
 
 

@@ -12,12 +12,28 @@ from ..coupled import L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV
 from ..designs import Floats, Ints
 from ..estimators import MSMTFL, LassoMTL
 from ..model_selection import MSMTFLCV, GridSearch, LassoMTLCV
+from ..shared import SharedMTL, SharedMTLCV
 from ..sharing import SharingMap, fitted_coef, sharing_map
 from ..tables import names_of
 from ..views import SearchGrid, gain_over_lasso, held_out, search_grid
 
-SINGLE = {MSMTFLCV: MSMTFL, LassoMTLCV: LassoMTL, L12MTLCV: L12MTL, DirtyMTLCV: DirtyMTL}
-STRENGTHS = {"lam": "λ", "theta": "θ", "lam_entry": "λₑ", "theta_entry": "θₑ", "lam_s": "λ_s", "lam_b": "λ_b"}
+SINGLE = {
+    MSMTFLCV: MSMTFL,
+    LassoMTLCV: LassoMTL,
+    L12MTLCV: L12MTL,
+    DirtyMTLCV: DirtyMTL,
+    SharedMTLCV: SharedMTL,
+}
+STRENGTHS = {
+    "lam": "λ",
+    "lam_common": "λ_c",
+    "lam_deviation": "λ_d",
+    "theta": "θ",
+    "lam_entry": "λₑ",
+    "theta_entry": "θₑ",
+    "lam_s": "λ_s",
+    "lam_b": "λ_b",
+}
 FIT = {
     "single": "fit(X, y)",
     "long": "fit(X, y, task=labels)  # one label per row",
@@ -73,7 +89,7 @@ class ModelFacts:
         self.kind = kinds[0]
         self.stages: list[Any] = list(model.stages_)
         self.searched = isinstance(model, GridSearch)
-        self.shares = self.m > 1 and self.kind in ("MSMTFL", "L12MTL", "DirtyMTL")
+        self.shares = self.m > 1 and self.kind in ("MSMTFL", "L12MTL", "DirtyMTL", "SharedMTL")
 
     # ------------------------------------------------------------------ features
 

@@ -21,6 +21,8 @@ MOST_ROWS_SHOWN = "those with the most rows are shown"
 VALUES = {
     "lam_": "λ used",
     "theta_": "θ used",
+    "lam_common_": "λ_c used",
+    "lam_deviation_": "λ_d used",
     "lam_s_": "λ_s used",
     "lam_b_": "λ_b used",
     "lam_max_": "λ from which on all is 0",
@@ -84,7 +86,10 @@ def features_table(facts: ModelFacts) -> Table:
     if found.freed is not None:
         freed = ["freed" if free else "no" for free in found.freed[place]]
         columns.append(texts("Freed", freed, "the cap freed it: its coefficients are not shrunk"))
-    for key, head in (("coef_shared_", "Shared part"), ("coef_specific_", "Specific part")):
+    if hasattr(model, "coef_common_"):
+        columns.append(figures("Common value", model.coef_common_[place], "what tasks that do not deviate have"))
+    parts = {"coef_shared_": "Shared part", "coef_specific_": "Specific part", "coef_deviation_": "Largest deviation"}
+    for key, head in parts.items():
         if hasattr(model, key):
             part = np.abs(np.atleast_2d(getattr(model, key))[:, place]).max(axis=0)
             columns.append(figures(head, part, "the largest over tasks, in size"))

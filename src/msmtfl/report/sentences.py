@@ -16,6 +16,7 @@ KNOWN_AS = {
     "LassoMTL": "independent lassos, one per task",
     "L12MTL": "L1,2: the group lasso over tasks",
     "DirtyMTL": "the dirty model: shared plus task-specific coefficients",
+    "SharedMTL": "values common to all tasks, and sparse deviations from them",
 }
 LOSS = "minimise  Σᵢ 1/(m nᵢ) ‖Xᵢ wᵢ − yᵢ‖²  +  "
 FORMULAS = {
@@ -23,6 +24,7 @@ FORMULAS = {
     "LassoMTL": LOSS + "λ Σⱼ ‖wʲ‖₁",
     "L12MTL": LOSS + "λ Σⱼ min(‖wʲ‖₂, θ)",
     "DirtyMTL": LOSS + "λ_s Σ |sⱼᵢ|  +  λ_b Σⱼ maxᵢ |bⱼᵢ|,   w = s + b",
+    "SharedMTL": LOSS + "λ_c Σⱼ |bⱼ|  +  λ_d Σⱼ min(‖vʲ‖₁, θ),   wᵢ = b + vᵢ",
 }
 ENTRIES = "  +  λₑ Σ min(|wⱼᵢ|, θₑ)"
 FLATTERS = "The same folds chose the parameters, so this flatters a little"
@@ -33,7 +35,7 @@ def choice(facts: ModelFacts) -> str:
     if not facts.searched:
         return "The parameters were given, or are the defaults for these data"
     model, points = facts.model, len(next(iter(facts.model.cv_results_.values())))
-    what = {"MSMTFL": "λ and θ", "DirtyMTL": "λ_s and λ_b"}.get(facts.kind, "λ")
+    what = {"MSMTFL": "λ and θ", "DirtyMTL": "λ_s and λ_b", "SharedMTL": "λ_c, λ_d and θ"}.get(facts.kind, "λ")
     what = "λ and θ of rows and entries" if facts.bilevel else what
     if model.selection in CRITERIA:
         return f"{model.selection.upper()} chose {what} from {counted(points, 'candidate')}, without folds"
