@@ -10,8 +10,9 @@ import pytest
 from sklearn.linear_model import Lasso
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from msmtfl import MSMTFL, LassoMTL, Moments, SharedMTL, SharedMTLCV, stack_tasks
+from msmtfl import MSMTFL, LassoMTL, Moments, SharedMTL, SharedMTLCV, stability_selection, stack_tasks
 from msmtfl.deviations import CappedDeviations, SharedNorm
+from msmtfl.inference import draw_halves
 from msmtfl.problem import pose
 from msmtfl.row_certificates import certify_rows
 from msmtfl.shared_surface import settled, shared_grid, solve_shared
@@ -436,6 +437,19 @@ def test_weights_count_rows_and_wide_targets_leave_out_missing_cells():
     rows, columns = np.nonzero(np.isfinite(Y).T)[::-1]
     long = SharedMTL(0.2, 0.1).fit(X[rows], Y[rows, columns], task=columns)
     np.testing.assert_allclose(wide.coef_, long.coef_, atol=1e-10)
+
+
+def test_stability_selection_refits_on_halves():
+    model = SharedMTL(0.3, 0.2, 1.0)
+    found = stability_selection(model, X, y, task=TASK, n_pairs=2)
+    problem = pose(read_training(X, y, task=TASK), fit_intercept=True, standardize=False, positive=False)
+    halves = draw_halves(problem.data, None, 2, np.random.RandomState(0))
+    cells = []
+    for half in halves:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            cells.append(model.fit(X[half], y[half], task=TASK[half]).coef_ != 0.0)
+    np.testing.assert_array_equal(found.frequency, np.mean(cells, axis=0))
 
 
 def test_threads_do_not_change_the_result():
