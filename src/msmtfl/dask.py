@@ -28,6 +28,7 @@ from .designs import Floats, Ints, RowTask
 from .estimators import MSMTFL
 from .gram import BUDGET, WHOLE_AT_MOST
 from .lasso import OVERRUN, Lassos, task_caches
+from .linear import loss_of
 from .model_selection import MSMTFLCV
 from .moments import Dealer, MomentData, Moments, _read_batch, add_batch
 from .monitor import Progress, one_blas_thread
@@ -576,7 +577,7 @@ def _errors(f: int, parameters: dict[str, Any], folds: list[Moments], layout: La
         problem = model._pose(data, None, None, None)
         split = data.splits()[f]
         part = problem.training(split.train)
-        surface = model._solve(part, grid, model._caches(part.designs, reuse=True), None, progress)
+        surface = model._solve(part, grid, model._caches(part, reuse=True), None, progress)
         return split.measure(data, surface, None)
 
 
@@ -808,6 +809,8 @@ class DaskMSMTFL(_OnCluster):
         task, sample_weight : the same, if need be
         """
         self.model._check_params()
+        if loss_of(self.model) != "squared":
+            raise ValueError(f"on a cluster there is squared loss only; the model has loss={self.model.loss!r}.")
         client = self._client()
         parts = partitions(X, y, task, sample_weight)
         messages = None
@@ -903,6 +906,8 @@ class DaskMSMTFLCV(_OnCluster):
             raise ValueError("on a cluster cv must be a number of folds.")
         check_count("cv", count)
         self.model._check_params()
+        if loss_of(self.model) != "squared":
+            raise ValueError(f"on a cluster there is squared loss only; the model has loss={self.model.loss!r}.")
         client = self._client()
         parts = partitions(X, y, task, sample_weight)
         seed = int(check_random_state(self.model.random_state).randint(2**31 - 1))
