@@ -163,11 +163,13 @@ class _Classifier(ClassifierMixin, MultiTaskModel):
 
     def _learn(self, inner: Any, X: Any, y: Any, task: Any, sample_weight: Any, **options: Any) -> None:
         """Fit the regression and take over what it found."""
+        if hasattr(self, "_skl_callbacks"):
+            inner.set_callbacks(*self._skl_callbacks)
         inner.fit(X, y, task=task, sample_weight=sample_weight, **options)
         K, data = len(inner.classes), self._data
         del self._data
         for name, value in vars(inner).items():
-            if name not in inner.get_params(deep=False) and name not in ("classes", "judged"):
+            if name.endswith("_") or name == "_task_position":
                 setattr(self, name, value)
         self._form = data.form
         if K > 2:

@@ -68,7 +68,7 @@ def _gap(
     if (used & np.isinf(a)).any() or (positive and (w < 0).any()):
         return float("inf")
     primal = float(v @ loss.value(y, f)) + float(a[used] @ np.abs(w[used]))
-    s, left = _projected(design, -slope, bend, np.flatnonzero(free), w, f)  # u = v s
+    s, left = _projected(design, -slope, bend, np.flatnonzero(free), w)  # u = v s
     g = design.correlate(s)
     size = g if positive else np.abs(g)
     noise = 1e-11 * np.sqrt(design.squares * design.yy)
@@ -82,12 +82,12 @@ def _gap(
     return min(abs(primal - dual), primal) + hidden if np.isfinite(dual) else primal + hidden
 
 
-def _projected(design: LossTask, s: Floats, bend: Floats, free: Ints, w: Floats, f: Floats) -> tuple[Floats, float]:
+def _projected(design: LossTask, s: Floats, bend: Floats, free: Ints, w: Floats) -> tuple[Floats, float]:
     """s (u = v s) made to meet the equations of the un-penalised coefficients, and what it misses them by, times twice these
     coefficients: so much could be hidden."""
     root, C, coefs = np.sqrt(design.v), design.columns(free), w[free]
     if design.base.centre:
-        C, coefs = np.column_stack([C, root]), np.append(coefs, design.level(w, f))
+        C, coefs = np.column_stack([C, root]), np.append(coefs, design.level(w))
     if not coefs.size:
         return s, 0.0
     lengths = np.linalg.norm(C, axis=0)

@@ -158,6 +158,10 @@ def _median(values: Floats, weight: Floats) -> float:
     return float(0.5 * (values[order[low]] + values[order[min(high, len(values) - 1)]]))
 
 
+def _key(w: Floats) -> int:
+    return hash((w + 0.0).tobytes())  # -0.0 is 0.0
+
+
 class LossTask:
     """One task's rows under a loss, seen as a `Design`: what depends on the intercept is taken at the best one.
 
@@ -191,34 +195,28 @@ class LossTask:
         """(rows,): (x_r - mean)'w"""
         return np.asarray(self.base.apply(w) / self.base.u)
 
-    def level(self, w: Floats, g: Floats) -> float:
-        """The best intercept for g = `fitted(w)`; 0 if the model has none."""
+    def level(self, w: Floats) -> float:
+        """The best intercept for features that are centred; 0 if the model has none."""
         if not self.base.centre:
             return 0.0
-        key = hash((w + 0.0).tobytes())
+        key = _key(w)
         if key not in self._levels:
-            self._levels[key] = best_level(self.of_loss, self.y, g, self.v)
+            self._levels[key] = best_level(self.of_loss, self.y, self.fitted(w), self.v)
         return self._levels[key]
 
     def note(self, w: Floats, level: float) -> None:
         """A solver has found the intercept of w."""
-        self._levels[hash((w + 0.0).tobytes())] = level
+        self._levels[_key(w)] = level
 
     def predictor(self, w: Floats) -> Floats:
         """(rows,): x_r'w + b"""
-        g = self.fitted(w)
-        return g + self.level(w, g)
+        return self.fitted(w) + self.level(w)
 
     def intercepts(self, W: Any) -> Floats:
         dense = W.dense(np.arange(W.shape[0])) if hasattr(W, "dense") else W
         if not self.base.centre:
             return np.zeros(len(dense))
-        return np.array(
-            [self.level(w, np.empty(0)) if self._knows(w) else self.level(w, self.fitted(w)) for w in dense]
-        ) - (dense @ self.base.mean)
-
-    def _knows(self, w: Floats) -> bool:
-        return hash((w + 0.0).tobytes()) in self._levels
+        return np.array([self.level(w) for w in dense]) - dense @ self.base.mean
 
     # ------------------------------------------------------------------ the design
 

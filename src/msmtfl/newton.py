@@ -91,10 +91,9 @@ class _Descent:
         design = self.design
         w = np.where(self.live & ((w > 0) | (not self.positive)), w, 0.0)
         w = np.where(np.isfinite(w), w, 0.0)
-        b = design.level(w, design.fitted(w))
-        if w.any() and not self._value(design.fitted(w) + b, w) <= design.null:  # 0 is the better start
+        if w.any() and not self._value(design.predictor(w), w, self.a) <= design.null:  # 0 is the better start
             w = np.zeros_like(w)
-            b = design.level(w, w[:0])
+        b = design.level(w)
         work = self.live & ((w != 0.0) | (self.a == 0.0))
         work |= self._wanted(design.gradient(w), work)
         for _ in range(ROUNDS):
@@ -109,23 +108,24 @@ class _Descent:
             self.status |= OVERRUN
         return w, self.status, max(self.steps, 1)
 
-    def _value(self, f: Floats, w: Floats) -> float:
-        used = w != 0.0
+    def _value(self, f: Floats, x: Floats, a: Floats) -> float:
+        """The objective; entries of x whose weight is infinite are 0."""
+        used = x != 0.0
         with np.errstate(invalid="ignore"):
-            return float(self.v @ self.loss.value(self.y, f)) + float(self.a[used] @ np.abs(w[used]))
+            return float(self.v @ self.loss.value(self.y, f)) + float(a[used] @ np.abs(x[used]))
 
     def _wanted(self, g: Floats, work: np.ndarray) -> np.ndarray:
         """Features that violate most, and those at their bound."""
         size = g if self.positive else np.abs(g)
-        with np.errstate(invalid="ignore"):
-            over = size - self.a
-            eligible = self.live & ~work & (over > -TIE * self.a) & (over > -np.inf)
+        bound = np.where(self.live, self.a, 0.0)
+        over = size - bound
+        eligible = self.live & ~work & (size > 0) & (over > -TIE * bound)
         beyond = np.flatnonzero(eligible & (over > OVER * self.length))
         count = max(AT_LEAST, int(work.sum()))
         if len(beyond) > count:
             steep = over[beyond] / self.length[beyond]
             beyond = beyond[np.argpartition(-steep, count - 1)[:count]]
-        out = eligible & (over <= OVER * self.length) & (size > 0)
+        out = eligible & (over <= OVER * self.length)
         out[beyond] = True
         return out
 
@@ -136,7 +136,7 @@ class _Descent:
         X, a, x = self.design.block(B), self.a[B], w[B]
         out, best, idle = w.copy(), (np.inf, x, b), 0
         f = X @ x + b
-        value = self._restricted(f, x, a)
+        value = self._value(f, x, a)
         for turn in range(self.most + 1):
             u = -self.v * self.loss.slope(self.y, f)
             g = X.T @ u
@@ -157,9 +157,6 @@ class _Descent:
         _, x, b = best
         out[B] = x
         return out, b
-
-    def _restricted(self, f: Floats, x: Floats, a: Floats) -> float:
-        return float(self.v @ self.loss.value(self.y, f)) + float(a @ np.abs(x))
 
     def _violation(self, x: Floats, g: Floats, a: Floats, B: Ints, total: float) -> float:
         """Of the optimality conditions, as a correlation."""
@@ -217,7 +214,7 @@ class _Descent:
         for _ in range(60):
             at = to if t == 1.0 else x + t * (to - x)
             fitted = f + t * move
-            new = self._restricted(fitted, at, a)
+            new = self._value(fitted, at, a)
             if new <= value + 1e-4 * t * min(slope, 0.0) + noise:
                 break
             t *= 0.5
