@@ -2,7 +2,8 @@
 
 Generated: 25 tasks, heavy-tailed features (Student's t with 3 degrees of freedom), some 6 % positives. Some features matter
 in all tasks, with coefficients that differ between the tasks; each task has one more of its own. 160 rows per task to train
-on (about ten positives), 1000 to test. Two settings: few features of 20 matter, or more than half of 12.
+on (about ten positives), 1000 to test. Two settings: few features of 20 matter, or more than half of 12. All models choose
+their parameters by three folds.
 
     python benchmarks/landmine.py --seeds 5
 
@@ -24,7 +25,7 @@ from sklearn.preprocessing import StandardScaler
 
 from msmtfl import MSMTFLClassifierCV, TaskKFold
 
-TASKS, TRAIN, TEST, POSITIVE = 25, 160, 1000, 0.06
+TASKS, TRAIN, TEST, POSITIVE, FOLDS = 25, 160, 1000, 0.06, 3
 SETTINGS = {"sparse": (20, 4), "dense": (12, 6)}  # features, and how many are shared
 REFERENCE = "per task, l2"
 
@@ -65,7 +66,7 @@ def regression(penalty, cv):
 
 def per_task(penalty):
     def fit(X, y, task):
-        cv = {i: min(5, int(y[task == i].sum())) for i in np.unique(task)}
+        cv = {i: min(FOLDS, int(y[task == i].sum())) for i in np.unique(task)}
         models = {i: regression(penalty, cv[i]).fit(X[task == i], y[task == i]) for i in cv}
         return lambda X, task: by_task(models, X, task)
 
@@ -81,7 +82,7 @@ def by_task(models, X, task):
 
 def pooled(penalty):
     def fit(X, y, task):
-        model = regression(penalty, list(TaskKFold(5, task=task, random_state=0).split(X))).fit(X, y)
+        model = regression(penalty, list(TaskKFold(FOLDS, task=task, random_state=0).split(X))).fit(X, y)
         return lambda X, task: model.decision_function(X)
 
     return fit
@@ -89,7 +90,7 @@ def pooled(penalty):
 
 def ours(**options):
     def fit(X, y, task):
-        model = MSMTFLClassifierCV(standardize=True, **options).fit(X, y, task=task)
+        model = MSMTFLClassifierCV(lams=20, cv=FOLDS, standardize=True, **options).fit(X, y, task=task)
         return lambda X, task: model.decision_function(X, task=task)
 
     return fit
