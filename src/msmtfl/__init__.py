@@ -1,6 +1,7 @@
 """Sparse linear models for many related tasks: multi-stage multi-task feature learning with certificates."""
 
 from .auto import MultiTaskAuto
+from .classification import MSMTFLClassifier, MSMTFLClassifierCV
 from .comparison import compare_models
 from .coupled import L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV
 from .estimators import MSMTFL, LassoMTL
@@ -23,6 +24,8 @@ __all__ = [
     "DirtyMTLCV",
     "LassoMTL",
     "LassoMTLCV",
+    "MSMTFLClassifier",
+    "MSMTFLClassifierCV",
     "Moments",
     "MultiTaskAuto",
     "SharedMTL",

@@ -62,9 +62,9 @@ def certify_all(
     losses, gradients, point = dual_points(design, W, free, memo)
     gaps = _gaps(design, W, A, free, losses, point, positive)
     kkts = violations(design, W, A, gradients, positive)
-    at_bound = _at_bound(design, W, A, gradients, positive)
+    reached = at_bound(design, W, A, gradients, positive)
     out = []
-    for gap, kkt, E in zip(gaps.tolist(), kkts.tolist(), at_bound, strict=True):
+    for gap, kkt, E in zip(gaps.tolist(), kkts.tolist(), reached, strict=True):
         key = ("independent", E.tobytes())
         if key not in memo:
             memo[key] = independence(design, np.flatnonzero(E))
@@ -199,7 +199,7 @@ def violations(design: Design, W: Floats, A: Floats, gradients: Floats, positive
     return np.divide(error, length, out=np.zeros(error.shape), where=live).max(axis=1, initial=0.0)
 
 
-def _at_bound(design: Design, W: Floats, A: Floats, gradients: Floats, positive: bool) -> np.ndarray:
+def at_bound(design: Design, W: Floats, A: Floats, gradients: Floats, positive: bool) -> np.ndarray:
     """(solutions, d) bool: features whose gradient is at its bound, within EQUICORRELATION (a share of the bound)."""
     length = np.sqrt(design.squares)
     slack = EQUICORRELATION * A + np.outer(gradient_noise(design, W), length)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -28,7 +29,7 @@ from .tables import missing_values, names_of, warn_user
 from .tasks import Target, Task, TaskData, check_weights
 from .threads import each
 
-ERRORS = ("neg_nmse", "neg_amse", "neg_mse")
+ERRORS = ("neg_nmse", "neg_amse", "neg_mse", "neg_deviance")
 REDRAWS = 200  # of folds for a 2-D y in which rare tasks have few rows
 AT_ONCE = 2**20  # held-out predictions made together
 CRITERIA = ("aic", "bic", "ebic")
@@ -204,20 +205,21 @@ def _measure(
     places, back = np.unique(surface.last, return_inverse=True)
     back = back.reshape(surface.last.shape)
     mse, weight = np.full((data.m, len(places)), np.nan), np.zeros(data.m)
-    shape = (len(split.test), data.m) if data.form == "wide" else (len(split.test),)
-    predictions = np.full((len(places), *shape), np.nan) if scorer is not None else None
-    assert surface.problem is not None
-    for i, (task, design) in enumerate(zip(data.tasks, surface.problem.designs, strict=True)):
+    predictions = np.full((len(places), len(split.test), *data.width), np.nan) if scorer is not None else None
+    problem = surface.problem
+    assert problem is not None
+    for i, (task, design) in enumerate(zip(data.tasks, problem.designs, strict=True)):
         rows = np.flatnonzero(split.test[task.rows])
         if rows.size == 0:
             continue
 
         def note(some: Ints, fitted: Floats, task: Task = task, i: int = i) -> None:
             if predictions is not None:
-                where = (slice(None), task.rows[some], i) if data.form == "wide" else (slice(None), task.rows[some])
-                predictions[where] = fitted.T
+                column = (i % data.width[0],) if data.width else ()
+                predictions[(slice(None), task.rows[some], *column)] = fitted.T
 
-        weight[i], mse[i] = task_errors(task, design, rows, surface.of_task(i), places, note)
+        measure = partial(problem.held_out, i)
+        weight[i], mse[i] = task_errors(task, design, rows, surface.of_task(i), places, measure, note)
     scores = None
     if scorer is not None and predictions is not None:
         scores = np.array([scorer(values, split.test) for values in predictions])[back]
@@ -230,10 +232,12 @@ def task_errors(
     rows: Ints,
     W: TaskCoefs,
     places: Ints,
+    measure: Callable[[Floats, Floats], tuple[Floats, Floats]] = lambda y, f: ((y - f) ** 2, f),
     note: Callable[[Ints, Floats], None] = lambda some, fitted: None,
 ) -> tuple[float, Floats]:
-    """The weight of some of a task's rows, and the mean squared errors (len(places),) there of solutions fitted to the
-    design; `note` is told rows and predictions for them (rows, len(places))."""
+    """The weight of some of a task's rows, and the mean errors (len(places),) there of solutions fitted to the design.
+    `measure` makes errors (by default squared) and predictions of targets (rows, 1) and linear predictions (rows,
+    len(places)); `note` is told rows and predictions for them."""
     used = W.used()
     coefs, intercepts = W.dense(places, used).T, design.intercepts(W)[places]
     weights = np.ones(len(rows)) if task.weight is None else task.weight[rows]
@@ -242,8 +246,8 @@ def task_errors(
     for low in range(0, len(rows), height):  # (rows x points) at once would outgrow X
         some = rows[low : low + height]
         rows_of_x = task.X[some][:, used] if issparse(task.X) else task.X[np.ix_(some, used)]
-        fitted = rows_of_x @ coefs + intercepts
-        mse += weights[low : low + height] @ (task.y[some, None] - fitted) ** 2 / weight
+        errors, fitted = measure(task.y[some, None], rows_of_x @ coefs + intercepts)
+        mse += weights[low : low + height] @ errors / weight
         note(some, fitted)
     return weight, mse
 
@@ -272,11 +276,18 @@ class Scorer:
             )
         self.weighted = self.weight is not None and "sample_weight" in _parameters(self.score)
 
+    def _rows(self, rows: np.ndarray) -> Any:
+        """Of X, for scorers that look at it."""
+        X = self.X.iloc if hasattr(self.X, "iloc") else self.X.tocsr() if hasattr(self.X, "tocsr") else self.X
+        return X[rows] if hasattr(self.X, "shape") else None
+
     def __call__(self, predictions: Floats, test: np.ndarray) -> float:
         rows = np.flatnonzero(test & ~np.isnan(predictions.reshape(len(test), -1)).any(axis=1))
-        X = self.X.iloc[rows] if hasattr(self.X, "iloc") else self.X[rows] if hasattr(self.X, "shape") else None
         options = {"sample_weight": self.weight[rows]} if self.weighted and self.weight is not None else {}
-        return float(self.score(_Predicted(predictions[rows]), X, self.y[rows], **options))
+        return float(self.score(self._predicted(predictions[rows]), self._rows(rows), self.y[rows], **options))
+
+    def _predicted(self, values: Floats) -> Any:
+        return _Predicted(values)
 
 
 def _parameters(call: Any) -> Any:
@@ -331,7 +342,7 @@ def fold_scores(held_out: HeldOut, data: TaskData, scoring: Any) -> Floats:
 
 def _scale(target: Target, scoring: str) -> float:
     """What a task's squared errors are divided by: its variance or mean square over all rows."""
-    return {"neg_mse": 1.0, "neg_nmse": target.variance, "neg_amse": target.square}[scoring]
+    return {"neg_nmse": target.variance, "neg_amse": target.square}.get(scoring, 1.0)
 
 
 def standard_errors(scores: Floats) -> Floats:
@@ -371,7 +382,8 @@ def information(surface: Solutions, data: TaskData, criterion: str) -> Floats:
     with df_i the number of non-zero coefficients of task i (unbiased for the lasso: Zou, Hastie and Tibshirani 2007);
     EBIC adds 2 log (d choose df_i) to BIC (Chen and Chen 2008, gamma = 1). Where a task has more than n_i / 2 coefficients
     its RSS says nothing about the noise any more: it is taken as if they explained nothing, so that neither a small task
-    nor an interpolated one decides for the others. Tasks with constant targets do not count.
+    nor an interpolated one decides for the others. Tasks with constant targets do not count. The deviance stands in place of
+    the first term where the loss is that of a distribution without a scale (logistic, Poisson).
     """
     n = np.array([float(target.rows) for target in data.targets])
     d = len(surface.features)
@@ -381,7 +393,8 @@ def information(surface: Solutions, data: TaskData, criterion: str) -> Floats:
     varies = yy > 0
     rss = np.where(counts > n / 2, yy, np.maximum(surface.losses, 1e-15 * yy))  # an interpolation has a logarithm too
     rss = np.where(varies, rss, 1.0)
-    value = n * np.log(rss / n) + counts * (2.0 if criterion == "aic" else np.log(n))
+    value = surface.losses if surface.problem.scale_known else n * np.log(rss / n)
+    value = value + counts * (2.0 if criterion == "aic" else np.log(n))
     if criterion == "ebic":
         value += 2.0 * (gammaln(d + 1) - gammaln(counts + 1) - gammaln(d - counts + 1))
     return np.asarray(value[:, varies].sum(axis=1)[surface.last])

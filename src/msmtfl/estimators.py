@@ -56,6 +56,14 @@ class MSMTFL(Batchwise, Welcoming):
         1 is the lasso.
     fit_intercept : bool, default=True
         One intercept per task.
+    loss : {"squared", "poisson", "huber"}, default="squared"
+        "poisson": counts (or any y >= 0) with mean exp(x'w + b), which is what is predicted; in place of the squared error
+        stands the deviance 2 (mu - y log mu + y log y - y), and lam is 2 / m times the alpha of other generalised linear
+        models. "huber": for targets with outliers; the squared error r^2 up to |r| = e, 2 e |r| - e^2 beyond. `lam_max_`
+        is taken at the fit of intercepts only, and rho_bar counts the mean curvature of the loss there.
+    epsilon : float, default=1.35
+        e of "huber" in units of 1.4826 times the median absolute deviation of a task's targets from their median (their
+        standard deviation, if normal): the same for all scales of y.
     standardize : bool, default=False
         Penalise every task's columns as if scaled to unit standard deviation; coefficients stay in the data's units.
     positive : bool, default=False
@@ -63,8 +71,8 @@ class MSMTFL(Batchwise, Welcoming):
     penalty_factors : array of shape (d,) or (d, m), optional
         f in the row norm sum_i f_ji |w_ji|; 0: never penalised, inf: excluded.
     relax : bool, default=False
-        Refit by least squares on the support that was found: no coefficient is shrunk. `stages_` and certificates stay
-        those of the penalised solution, whose coefficients are ``stages_[-1].coef``.
+        Refit by least squares (or the loss) alone on the support that was found: no coefficient is shrunk. `stages_` and
+        certificates stay those of the penalised solution, whose coefficients are ``stages_[-1].coef``.
     tol : float, default=1e-8
         The relative duality gap that a stage must reach. Solves are exact: 1e-10 and less is usual.
     max_iter : int, optional
@@ -123,6 +131,8 @@ class MSMTFL(Batchwise, Welcoming):
         penalty="capped",
         task_column=None,
         max_stages=10,
+        loss="squared",
+        epsilon=1.35,
         fit_intercept=True,
         standardize=False,
         positive=False,
@@ -142,6 +152,8 @@ class MSMTFL(Batchwise, Welcoming):
         self.penalty = penalty
         self.task_column = task_column
         self.max_stages = max_stages
+        self.loss = loss
+        self.epsilon = epsilon
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.positive = positive
@@ -227,6 +239,8 @@ class MSMTFL(Batchwise, Welcoming):
             lams=lams,
             theta_ratios=theta_ratios,
             thetas=thetas,
+            loss=self.loss,
+            epsilon=self.epsilon,
             fit_intercept=self.fit_intercept,
             standardize=self.standardize,
             positive=self.positive,
@@ -244,8 +258,7 @@ class MSMTFL(Batchwise, Welcoming):
 
     def _solver(self, problem: Problem) -> Any:
         """What solves the stages."""
-        lassos = Lassos(problem.designs, positive=self.positive, units=problem.units, n_jobs=self.n_jobs)
-        return LassoStages(lassos)
+        return problem.stages(problem.lassos(n_jobs=self.n_jobs))
 
     def _check_params(self) -> None:
         self._check_common()

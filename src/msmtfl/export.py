@@ -10,7 +10,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .designs import Floats
-from .linear import MultiTaskLinear
+from .linear import MultiTaskLinear, loss_of
+from .losses import RESPONSES
 from .tables import names_of
 
 TERMS = 16  # of a sum without parentheses
@@ -23,6 +24,8 @@ def _parts(model: Any) -> tuple[list[Any], Floats, Floats]:
     if not isinstance(model, MultiTaskLinear):
         raise TypeError(f"only models of this package can be exported, got {type(model).__name__}.")
     check_is_fitted(model, "coef_")
+    if loss_of(model) in RESPONSES:
+        raise ValueError(f"loss={model.loss!r}: only linear predictions can be exported.")
     labels = [label.item() if isinstance(label, np.generic) else label for label in model.tasks_.tolist()]
     return labels, np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)
 

@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .lasso import Lassos
-from .linear import MultiTaskLinear, importances
+from .linear import MultiTaskLinear, importances, loss_of
 from .moment_data import MomentData
 from .moments import Moments
 from .monitor import one_blas_thread
@@ -42,11 +43,20 @@ class Growing(MultiTaskLinear):
         return self.fit(MomentData(parts, self.task_column), None)
 
 
+def _from_statistics(model: Any) -> bool:
+    if loss_of(model) != "squared":
+        raise AttributeError(
+            f"statistics of batches serve squared loss only, not loss={model.loss!r}: fit to all rows."
+        )
+    return True
+
+
 class Batchwise(Growing):
     """Fitting batch by batch."""
 
     moments_: Moments
 
+    @available_if(_from_statistics)
     def partial_fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> Any:
         """Add a batch of rows to those seen by `partial_fit` before, and fit to all of them, exactly.
 
@@ -88,6 +98,8 @@ class Welcoming(Growing):
         self
         """
         check_is_fitted(self, "stages_")
+        if loss_of(self) != "squared":
+            raise ValueError(f"a task can be added with squared loss only, not with loss={self.loss!r}: fit again.")
         if self.relax:
             raise ValueError(
                 "relax=True refits all tasks together with the choice of features: fit again with the new task."

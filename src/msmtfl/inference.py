@@ -22,7 +22,7 @@ from .designs import Floats, Ints, RowTask
 from .gram import BUDGET
 from .grids import point_of
 from .lasso import Lassos, least_squares_on
-from .linear import MultiTaskLinear
+from .linear import MultiTaskLinear, loss_of
 from .model_selection import GridSearch
 from .monitor import Progress, one_blas_thread
 from .problem import Problem
@@ -274,6 +274,8 @@ def bootstrap_intervals(
     """
     _check(model, n_jobs, verbose)
     check_is_fitted(model, "coef_")
+    if loss_of(model) != "squared":
+        raise ValueError(f"intervals are those of least squares; the model has loss={model.loss!r}.")
     check_count("n_boot", n_boot)
     if not 0.0 < level < 1.0:
         raise ValueError(f"level must be between 0 and 1, such as 0.95; got {level!r}.")

@@ -146,6 +146,17 @@ class Solve:
     status: np.ndarray
 
 
+def one_by_one(lassos: Any, lams: Floats, weights: Floats, max_iter: int, tick: Callable[[float], None]) -> list[Solve]:
+    """A path, solve after solve."""
+    out = []
+    for lam in lams:
+        W, _ = lassos.solve(lam * weights, max_iter=max_iter)
+        at = np.flatnonzero(W)
+        out.append(Solve(at, W.ravel()[at], lassos.status))
+        tick(1.0)
+    return out
+
+
 class Lassos:
     """The weighted lassos of all tasks, each with its warm state.
 
@@ -237,13 +248,7 @@ class Lassos:
         minimisers W is the one nearest 0. `tick` is called with the share of the lams that has been done."""
         weights, lams = self._checked(weights), np.ascontiguousarray(lams, dtype=np.float64)
         if isinstance(self.tasks[0], WorkingState):
-            out = []
-            for lam in lams:
-                W, _ = self.solve(lam * weights, max_iter=max_iter)
-                at = np.flatnonzero(W)
-                out.append(Solve(at, W.ravel()[at], self.status))
-                tick(1.0)
-            return out
+            return one_by_one(self, lams, weights, max_iter, tick)
         status = np.zeros((self.m, len(lams)), np.intc)
         parts = each(
             lambda tasks: self._path_of(tasks, lams, weights, status, max_iter, tick),

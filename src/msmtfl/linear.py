@@ -15,8 +15,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .certificates import Certificate
 from .checks import check_count, check_flag, check_n_jobs, check_positive
 from .designs import Floats
+from .glm import check_loss, pose_loss
 from .gram import Gram
-from .lasso import Lassos, least_squares_on
+from .lasso import least_squares_on
+from .losses import RESPONSES
 from .moment_data import MomentData
 from .monitor import CallbackSupportMixin
 from .penalties import Penalty
@@ -26,8 +28,8 @@ from .tables import check_finite, check_form, match_labels, names_of, read_featu
 from .tasks import TaskData, read_target, read_training, refuse_infinity
 
 
-class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
-    """What all multi-task linear models share: reading data, predicting, scoring."""
+class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
+    """What all multi-task models share: reading data, storing a solution, the linear predictor."""
 
     # ------------------------------------------------------------------ reading
 
@@ -54,14 +56,18 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
             del self.feature_names_in_
 
     def _pose(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Problem:
-        return pose(
-            self._read(X, y, task, sample_weight),
-            fit_intercept=self.fit_intercept,
-            standardize=self.standardize,
-            positive=getattr(self, "positive", False),
-            penalty_factors=self.penalty_factors,
-            n_jobs=self.n_jobs,
-        )
+        data = self._read(X, y, task, sample_weight)
+        options = {
+            "fit_intercept": self.fit_intercept,
+            "standardize": self.standardize,
+            "positive": getattr(self, "positive", False),
+            "penalty_factors": self.penalty_factors,
+            "n_jobs": self.n_jobs,
+        }
+        if loss_of(self) == "squared":
+            return pose(data, **options)
+        error = "deviance" if getattr(self, "scoring", None) == "neg_deviance" else "mse"
+        return pose_loss(data, loss=loss_of(self), epsilon=self.epsilon, error=error, **options)
 
     def _check_common(self) -> None:
         for name in ("fit_intercept", "standardize", "positive", "relax", "warm_start"):
@@ -70,6 +76,8 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         if self.unknown_task not in ("error", "mean"):
             raise ValueError(f"unknown_task must be 'error' or 'mean', got {self.unknown_task!r}.")
         check_positive("tol", self.tol)
+        if hasattr(self, "loss"):
+            check_loss(self.loss, self.epsilon)
         if self.max_iter is not None:
             check_count("max_iter", self.max_iter)
         check_n_jobs(self.n_jobs)
@@ -127,8 +135,7 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
 
     def _relaxed(self, problem: Problem, W: Floats, grams: Any) -> Floats:
         """Least squares (m, d) on the support of W."""
-        lassos = Lassos(problem.designs, positive=problem.positive, units=problem.units, grams=grams)
-        return least_squares_on(lassos, W)
+        return least_squares_on(problem.lassos(grams), W)
 
     _of_several = "the solution nearest the previous stage is returned"  # where coefficients are not unique
 
@@ -151,6 +158,49 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
 
     # ------------------------------------------------------------------ using
 
+    def _linear(self, X: Any, task: Any, coef: Floats, intercept: Floats) -> Floats:
+        """x'w + b for all rows, with the coefficients (m, K, d) and intercepts (m, K) of their tasks: (n, K); (n, m, K) if
+        fit was given a 2-D y and there are no labels."""
+        check_is_fitted(self, "coef_")
+        check_form(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        values, task, names = read_features(X, task, self.task_column)
+        check_finite(values, names, "X")
+        if values.shape[1] != len(self.features_):
+            raise ValueError(
+                f"X has {values.shape[1]} features, but {type(self).__name__} is expecting {len(self.features_)} features "
+                "as input."
+            )
+        if task is None:
+            if self._form == "wide":
+                flat = values @ coef.reshape(-1, coef.shape[2]).T + intercept.ravel()
+                return np.asarray(flat).reshape(len(flat), *intercept.shape)
+            if self._form == "single":
+                return np.asarray(values @ coef[0].T + intercept[0])
+            raise ValueError(
+                f"this model was fitted with task labels: pass task=, one label per row (known: {names_of(self.tasks_)})."
+            )
+        if self._form == "single":
+            raise ValueError("this model was fitted without task labels: leave task= out, or fit with task=.")
+        codes = match_labels(self.tasks_, task, values.shape[0], self.unknown_task)
+        out = np.empty((values.shape[0], coef.shape[1]))
+        for i in np.unique(codes):
+            rows = codes == i
+            w, b = (coef[i], intercept[i]) if i >= 0 else (coef.mean(axis=0), intercept.mean(axis=0))
+            out[rows] = values[rows] @ w.T + b
+        return out
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = True
+        tags.target_tags.multi_output = True
+        return tags
+
+
+class MultiTaskLinear(RegressorMixin, MultiTaskModel):
+    """What all multi-task regressions share: predicting, scoring."""
+
     def predict(self, X: Any, *, task: Any = None) -> Floats:
         """Predict.
 
@@ -164,33 +214,14 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         (n,) predictions in the order of the rows; (n, m) if fit was given a 2-D y and `task` is None.
         """
         check_is_fitted(self, "coef_")
-        check_form(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        values, task, names = read_features(X, task, self.task_column)
-        check_finite(values, names, "X")
-        if values.shape[1] != len(self.features_):
-            raise ValueError(
-                f"X has {values.shape[1]} features, but {type(self).__name__} is expecting {len(self.features_)} features "
-                "as input."
-            )
-        coef, intercept = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
-        if task is None:
-            if self._form == "wide":
-                return np.asarray(values @ coef.T + intercept)
-            if self._form == "single":
-                return np.asarray(values @ coef[0] + intercept[0])
-            raise ValueError(
-                f"this model was fitted with task labels: pass task=, one label per row (known: {names_of(self.tasks_)})."
-            )
-        if self._form == "single":
-            raise ValueError("this model was fitted without task labels: leave task= out, or fit with task=.")
-        codes = match_labels(self.tasks_, task, values.shape[0], self.unknown_task)
-        out = np.empty(values.shape[0])
-        for i in np.unique(codes):
-            rows = codes == i
-            w, b = (coef[i], intercept[i]) if i >= 0 else (coef.mean(axis=0), intercept.mean())
-            out[rows] = values[rows] @ w + b
-        return out
+        coef, intercept = np.atleast_2d(self.coef_)[:, None], np.atleast_1d(self.intercept_)[:, None]
+        out = self._linear(X, task, coef, intercept)[..., 0]
+        return respond(self, out)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = loss_of(self) == "poisson"
+        return tags
 
     def score(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> float:
         """R^2 over all rows; for a 2-D y the mean over tasks, missing cells ignored."""
@@ -221,12 +252,15 @@ class MultiTaskLinear(CallbackSupportMixin, RegressorMixin, BaseEstimator):
             )
         return float(np.mean(scores)) if scores else float("nan")
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.input_tags.sparse = True
-        tags.target_tags.multi_output = True
-        return tags
+
+def respond(model: Any, f: Floats) -> Floats:
+    """What a regression predicts, from its linear predictor."""
+    return RESPONSES[loss_of(model)](f) if loss_of(model) in RESPONSES else f
+
+
+def loss_of(model: Any) -> str:
+    """The name of a model's loss."""
+    return str(getattr(model, "loss", "squared"))
 
 
 def importances(row_norms: Floats, task_position: int | None) -> Floats:

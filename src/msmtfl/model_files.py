@@ -19,11 +19,16 @@ arrays written out in it. The document (UTF-8) is an object with these keys:
                             user said, or null}
 
 The prediction for a row x of task i is ``intercept_[i] + coef_[i] . x``: i is the place of its label in `tasks_`, and x is
-in the order of `features_`. In `fitted`, with m tasks, d features and c columns given (the task column too):
+in the order of `features_`. With the parameter loss "poisson" it is the exponential of that. Of a classifier it is the
+log-odds of the second of its two classes; of K > 2 classes coef_ is (m, K, d), or (K, d), intercept_ (m, K), or (K,), and it
+is that of each class against the rest; target_mean_ and target_sd_ are (m, K), and the coefs of stages (m K, d).
+
+In `fitted`, with m tasks, d features and c columns given (the task column too):
 
     tasks_, features_                       (m,) labels: text, numbers, true or false; (d,) text
     coef_, coef_specific_, coef_shared_     (m, d) in the data's units; (d,) if form is "single"
     coef_common_, coef_deviation_           (d,); as coef_, which is their sum
+    classes_                                (K,) labels of a classifier: text, numbers, true or false
     intercept_                              (m,); a number if form is "single"
     n_samples_, target_mean_, target_sd_    (m,): rows of the tasks, mean and standard deviation of their targets
     n_fitted_tasks_                         the first so many tasks were fitted together, the others added later
@@ -77,11 +82,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from .baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
 from .certificates import Certificate
+from .classification import MSMTFLClassifier, MSMTFLClassifierCV, labels_of
 from .coupled import L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV
 from .designs import Floats
 from .estimators import MSMTFL, LassoMTL
 from .files import write_whole
-from .linear import MultiTaskLinear
+from .linear import MultiTaskModel
 from .model_selection import MSMTFLCV, LassoMTLCV
 from .shared import SharedMTL, SharedMTLCV
 from .stages import Stage
@@ -112,9 +118,11 @@ SEARCH = (*STAGED, "cv_results_", "best_point_", "best_index_", "best_score_", "
 BILEVEL = ("lam_", "theta_", "lam_entry_", "theta_entry_")
 DIRTY = ("lam_s_", "lam_b_", "coef_specific_", "coef_shared_")
 SHARED = ("lam_common_", "lam_deviation_", "theta_", "coef_common_", "coef_deviation_")
-MODELS: dict[str, tuple[type[MultiTaskLinear], tuple[str, ...]]] = {  # the only classes there are, and what they need
+MODELS: dict[str, tuple[type[MultiTaskModel], tuple[str, ...]]] = {  # the only classes there are, and what they need
     "MSMTFL": (MSMTFL, (*STAGED, *BILEVEL)),
     "MSMTFLCV": (MSMTFLCV, (*SEARCH, *BILEVEL, "lams_", "thetas_")),
+    "MSMTFLClassifier": (MSMTFLClassifier, (*STAGED, *BILEVEL, "classes_")),
+    "MSMTFLClassifierCV": (MSMTFLClassifierCV, (*SEARCH, *BILEVEL, "lams_", "thetas_", "classes_")),
     "LassoMTL": (LassoMTL, (*STAGED, "lam_")),
     "LassoMTLCV": (LassoMTLCV, (*SEARCH, "lam_", "lams_", "thetas_")),
     "L12MTL": (L12MTL, (*STAGED, "lam_", "theta_")),
@@ -633,16 +641,16 @@ def _model(document: Node, read: _Reader) -> tuple[Any, dict[str, str]]:
         certificate, stages = _keys(document, ("certificate", "stages"), "the document")
         stages = _typed(stages, list, "stages")
         _need(model.n_stages_ == len(stages) > 0, f"n_stages_ is {model.n_stages_}, but there are {len(stages)} stages")
-        coef = np.atleast_2d(model.coef_)
+        coef = model.coef_.reshape(-1, d)
         model.stages_ = [_read_stage(read, node, coef, f"stage {k + 1}") for k, node in enumerate(stages)]
-        model.certificate_ = _read_certificate(read, certificate, model.tasks_.tolist())
+        model.certificate_ = _read_certificate(read, certificate, labels_of(model))
     _need(not read.members, f"the document does not name member(s) {names_of(read.members)} of the zip archive")
     model.provenance_ = _typed(provenance, dict, "provenance")
     model._from_file = model.coef_  # a new fit makes new ones, to which the provenance does not apply
     return model, not_stored
 
 
-def _check_header(document: Node) -> tuple[type[MultiTaskLinear], tuple[str, ...]]:
+def _check_header(document: Node) -> tuple[type[MultiTaskModel], tuple[str, ...]]:
     known = isinstance(document, dict) and document.get("format") == FORMAT
     _need(known, f'this is not a model of msmtfl: its document does not say "format": "{FORMAT}"')
     version, name = _keys(document, ("format_version", "model"), "the document")
@@ -670,20 +678,26 @@ def _read_fitted(read: _Reader, cls: type, nodes: dict[str, Node], single: bool)
     rows = ("row_norms_", "row_slopes_", "coef_common_")
     shapes: dict[str, Shape] = {**dict.fromkeys(rows, (d,)), "feature_importances_": (c,)}
     out: dict[str, Any] = {"tasks_": tasks, "features_": features}
+    of_class: Shape = ()
+    if "classes_" in nodes:
+        classes = out["classes_"] = read.value(nodes["classes_"], "classes_")
+        _need(_is_list(classes, "biufUO") and len(set(classes.tolist())) == len(classes) > 1, "classes_ are no classes")
+        of_class = (len(classes),) if len(classes) > 2 else ()
+    of_task: Shape = () if single else (m,)
     for key, node in nodes.items():
         allowed = bool(ATTRIBUTE.fullmatch(key)) and key not in APART  # no method is named so
         _need(allowed, f"{key!r} is no attribute of a fitted {cls.__name__}")
         if key in out:
             continue
-        if key == "intercept_" and not single:
-            out[key] = read.floats(node, (m,), key)
+        if key == "intercept_" and (of_task or of_class):
+            out[key] = read.floats(node, (*of_task, *of_class), key)
         elif _is_shaped(key):
-            out[key] = read.floats(node, shapes.get(key, (d,) if single else (m, d)), key)
+            out[key] = read.floats(node, shapes.get(key, (*of_task, *of_class, d)), key)
         else:
             out[key] = read.value(node, key)
         if key in TYPES:
             out[key] = _typed(out[key], TYPES[key], key)
-    if single:
+    if single and not of_class:
         _typed(out["intercept_"], float, "intercept_")
     for key in {"intercept_", *STRENGTHS} & out.keys():
         _need(bool(np.isfinite(out[key]).all()), f"{key} is not finite")

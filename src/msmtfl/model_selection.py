@@ -24,13 +24,12 @@ from .designs import Floats
 from .gram import BUDGET, Gram, gram_caches, may_form
 from .grids import MIXTURE, Grid, default_grid, read_grid
 from .growing import Growing, Welcoming
-from .lasso import Lassos, task_caches
+from .moment_data import MomentData
 from .monitor import Progress, one_blas_thread, with_callbacks
 from .penalties import ConcaveRows, Penalty
 from .problem import Problem
-from .stages import REPEATS, LassoStages, Solution, StageSolver, run_stages
+from .stages import REPEATS, Solution, StageSolver, run_stages
 from .surface import Solutions, StagedSolutions, Surface
-from .tasks import TaskData
 from .threads import count
 from .thresholds import unit
 from .walk import solve_surface
@@ -81,22 +80,16 @@ class GridSearch(Growing):
             data, grid = problem.data, self._grid(problem)
             by_folds = self.selection not in CRITERIA
             splits = read_splits(self.cv, X, y, groups, data, self.random_state) if by_folds else []
-            scorer = None
-            if by_folds and not (isinstance(self.scoring, str) and self.scoring in ERRORS):
-                if not isinstance(data, TaskData):
-                    raise ValueError(
-                        f"from statistics scoring must be one of {', '.join(ERRORS)}; got {self.scoring!r}."
-                    )
-                scorer = Scorer(self.scoring, X, y, sample_weight)
+            scorer = self._scorer(X, y, sample_weight) if by_folds else None
             side_by_side = min(count(self.n_jobs), max(len(splits), 1))
             budget = (self.memory_budget or BUDGET) / (1 + side_by_side)
             with Progress(grid.steps * (len(splits) + 1), self._step, self.verbose, self) as progress:
                 if splits and may_form(problem.designs, budget / (1 + len(splits))):
-                    data.gather(problem.designs, [split.train for split in splits], self.n_jobs)
-                grams = self._caches(problem.designs, reuse=by_folds, budget=budget, n_jobs=self.n_jobs)
+                    problem.gather([split.train for split in splits], self.n_jobs)
+                grams = self._caches(problem, reuse=by_folds, budget=budget, n_jobs=self.n_jobs)
 
                 def solve(part: Problem) -> Solutions:
-                    of_part = self._caches(part.designs, reuse=True, budget=budget)
+                    of_part = self._caches(part, reuse=True, budget=budget)
                     return self._solve(part, grid, of_part, None, progress)
 
                 surface = self._solve(problem, grid, grams, self.n_jobs, progress)
@@ -109,8 +102,16 @@ class GridSearch(Growing):
         self.surface_, self.cv_results_, self.best_score_ = surface, results, score
         self.best_point_, self.best_index_, self.n_splits_ = (k, l), k * grid.shape[1] + l, len(splits)
         self._store(problem, solution, penalty, grams)
-        data.release(problem.designs)
+        problem.release()
         return solution, problem
+
+    def _scorer(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """What scores predictions of rows held out; None if their errors do."""
+        if isinstance(self.scoring, str) and self.scoring in ERRORS:
+            return None
+        if isinstance(X, MomentData):
+            raise ValueError(f"from statistics scoring must be one of {', '.join(ERRORS)}; got {self.scoring!r}.")
+        return Scorer(self.scoring, X, y, sample_weight)
 
     def _validate(
         self, problem: Problem, grid: Any, splits: list[Any], solve: Any, scorer: Scorer | None, progress: Progress
@@ -119,7 +120,10 @@ class GridSearch(Growing):
         return cross_validate(problem, splits, solve, scorer=scorer, n_jobs=self.n_jobs, stop=progress.stop)
 
     _step = "lams"  # what a step of the progress bar is
-    _caches = staticmethod(gram_caches)  # what is kept of Gram matrices
+
+    def _caches(self, problem: Problem, **options: Any) -> list[Any]:
+        """What is kept of Gram matrices."""
+        return gram_caches(problem.designs, **options)
 
     def _columns(self, surface: Any, problem: Problem) -> dict[str, np.ndarray]:
         """The columns of `cv_results_` that do not come from folds."""
@@ -136,7 +140,7 @@ class GridSearch(Growing):
         for f, of_fold in enumerate(scores):
             columns[f"split{f}_test_score"] = of_fold
         results = {name: values.reshape(-1) for name, values in columns.items()}
-        results["test_mse"] = _cells(held_out.mse)
+        results[f"test_{problem.error}"] = _cells(held_out.mse)
         results["test_weight"] = _cells(np.broadcast_to(held_out.weight[..., None, None], held_out.mse.shape))
         k, l = choose(scores, surface, self.selection)
         return results, (k, l), float(mean[k, l])
@@ -152,7 +156,8 @@ class GridSearch(Growing):
 class StageSearch(GridSearch, Welcoming):
     """Grids of (lam, theta) for Algorithm 1; a model says how many stages (`_stages`)."""
 
-    _caches = staticmethod(task_caches)
+    def _caches(self, problem: Problem, **options: Any) -> list[Any]:
+        return problem.caches(**options)
 
     def _stages(self) -> int:
         raise NotImplementedError
@@ -184,9 +189,9 @@ class StageSearch(GridSearch, Welcoming):
 
     def _solver(self, problem: Problem, near: Floats, grams: list[Gram]) -> Any:
         """What solves the stages of a point; its solution is about `near` (m, d)."""
-        lassos = Lassos(problem.designs, positive=self.positive, units=problem.units, grams=grams, n_jobs=self.n_jobs)
+        lassos = problem.lassos(grams, self.n_jobs)
         lassos.warm(near)
-        return LassoStages(lassos)
+        return problem.stages(lassos)
 
     def _refit(
         self, problem: Problem, surface: Surface, k: int, l: int, grams: list[Gram]
@@ -233,13 +238,14 @@ class MSMTFLCV(StageSearch):
     cv : int, splitter or iterable of (train, test), default=5
         A number: folds stratified by task (:class:`TaskKFold`); for a 2-D y rows are dealt out, a row being held out in
         all tasks. Every training fold needs rows of every task.
-    scoring : {"neg_nmse", "neg_amse", "neg_mse"}, scorer name or callable, default="neg_nmse"
+    scoring : {"neg_nmse", "neg_amse", "neg_mse", "neg_deviance"}, scorer name or callable, default="neg_nmse"
         Held-out squared error of a task over its variance (its mean square; 1), averaged over tasks with the weights of
-        the rows held out; or a scikit-learn scorer. Greater is better.
+        the rows held out; the loss itself ("neg_deviance"); or a scikit-learn scorer. Greater is better.
     selection : {"min", "1se", "aic", "bic", "ebic"}, default="min"
         The best mean score; or the simplest model within one standard error of it (fewest features, then coefficients,
         then the largest lam); or an information criterion, without folds.
-    task_column, max_stages, fit_intercept, standardize, positive, penalty_factors, relax, tol, max_iter, unknown_task
+    task_column, max_stages, loss, epsilon, fit_intercept, standardize, positive, penalty_factors, relax, tol, max_iter,
+    unknown_task
         As for :class:`MSMTFL`. `relax` refits the model chosen; the scores are those of the models as penalised.
     random_state : int, RandomState or None, default=0
         Deals out the rows when `cv` is a number.
@@ -258,7 +264,8 @@ class MSMTFLCV(StageSearch):
     surface_ : :class:`Surface` on all data
     cv_results_ : dict of arrays, one entry per point (lam outer), ready for a table: lam, theta, theta_ratio, n_rows,
         n_entries, n_stages, mean_test_score, std_test_score, se_test_score, rank_test_score, split0_test_score, ...;
-        test_mse and test_weight hold an array (folds, m) per point. Without folds: the criterion instead of scores
+        test_mse (test_deviance, if that is the scoring) and test_weight hold an array (folds, m) per point. Without folds:
+        the criterion instead of scores
     lams_, thetas_, n_splits_
     coef_, intercept_, tasks_, stages_, certificate_ ... : those of :class:`MSMTFL` at (lam_, theta_), refitted on all data
 
@@ -293,6 +300,8 @@ class MSMTFLCV(StageSearch):
         selection="min",
         task_column=None,
         max_stages=10,
+        loss="squared",
+        epsilon=1.35,
         fit_intercept=True,
         standardize=False,
         positive=False,
@@ -318,6 +327,8 @@ class MSMTFLCV(StageSearch):
         self.selection = selection
         self.task_column = task_column
         self.max_stages = max_stages
+        self.loss = loss
+        self.epsilon = epsilon
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.positive = positive

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from . import thresholds
+from .certificates import TaskCertificate, certify_all
 from .designs import Floats, RowTask, stage_scale
-from .lasso import Lassos
+from .lasso import Lassos, task_caches
+from .stages import LassoStages
 from .tasks import TaskData
 
 LAM_SHARE = 0.1  # lam=None is this share of lam_max
@@ -23,7 +25,7 @@ class Problem:
     factors: X stays as it is, and coefficients are always in its units."""
 
     data: TaskData
-    designs: list[RowTask]
+    designs: list[Any]
     given_factors: Floats  # (d, m), as given
     standardize: bool
     positive: bool
@@ -71,6 +73,40 @@ class Problem:
     def lam(self, lam: float | None) -> float:
         """The lam asked for, by default a share of lam_max."""
         return default_lam(lam, self.lam_max)
+
+    # what depends on the loss: squared here, others in glm.py
+
+    error = "mse"  # what held-out errors are called
+    scale_known = False  # whether the loss is the deviance of a distribution whose scale is known
+
+    def caches(self, **options: Any) -> list[Any]:
+        """What solvers keep of the Gram matrices."""
+        return task_caches(self.designs, **options)
+
+    def gather(self, keeps: Sequence[Any], n_jobs: int | None = None) -> None:
+        """Prepare for `training` with each of `keeps`."""
+        self.data.gather(self.designs, keeps, n_jobs)
+
+    def release(self) -> None:
+        """Forget what can be formed again."""
+        self.data.release(self.designs)
+
+    def lassos(self, grams: list[Any] | None = None, n_jobs: int | None = None, careful: bool = False) -> Any:
+        """The weighted lassos of the tasks."""
+        options: dict[str, Any] = {"grams": grams, "careful": careful, "n_jobs": n_jobs}
+        return Lassos(self.designs, positive=self.positive, units=self.units, **options)
+
+    def stages(self, lassos: Any) -> Any:
+        """What solves the stages of Algorithm 1."""
+        return LassoStages(lassos)
+
+    def certify(self, i: int, W: Floats, A: Floats, memo: dict[Any, Any] | None = None) -> list[TaskCertificate]:
+        """Of task i, for rows of W and A (solutions, d)."""
+        return certify_all(self.designs[i], W, A, self.positive, memo)
+
+    def held_out(self, i: int, y: Floats, f: Floats) -> tuple[Floats, Floats]:
+        """Errors of linear predictors f at targets y of task i, and what they predict."""
+        return (y - f) ** 2, f
 
     def training(self, keep: Any) -> Problem:
         """The same problem on some of the rows, keep (N,) bool (of statistics: without one fold), with centring and scaling

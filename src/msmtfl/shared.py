@@ -250,7 +250,8 @@ class SharedMTLCV(_Sharing, GridSearch):
     (array([0]), [[], [5], []])
     """
 
-    _caches = staticmethod(StackedGrams)  # type: ignore[assignment]
+    def _caches(self, problem: Problem, **options: Any) -> Any:
+        return StackedGrams(problem.designs, **options)
 
     def __init__(
         self,

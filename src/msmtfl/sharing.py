@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .baselines import PooledRidgeCV, RidgePerTaskCV
 from .designs import Floats, Ints
-from .linear import MultiTaskLinear
+from .linear import MultiTaskModel
 from .tables import names_of
 
 CLASSES = ("all", "some", "one", "unused")
@@ -194,13 +194,18 @@ def map_of(model: Any) -> SharingMap:
 
 
 def fitted_coef(model: Any) -> Floats:
-    """(m, d): the coefficients of a fitted model of this package, of which there is at least one task."""
-    if not isinstance(model, MultiTaskLinear):
+    """(m, d): the coefficients of a fitted model of this package, of which there is at least one task. Of a classifier with
+    more than two classes the largest, in absolute value, over these."""
+    if not isinstance(model, MultiTaskModel):
         raise TypeError(
             f"give a fitted model such as MSMTFL(), not {type(model).__name__}; of a Pipeline, its last step."
         )
     check_is_fitted(model, "coef_")
-    return np.atleast_2d(model.coef_)
+    if len(getattr(model, "classes_", ())) <= 2:
+        return np.atleast_2d(model.coef_)
+    W = np.reshape(model.coef_, (len(model.tasks_), -1, len(model.features_)))
+    largest = np.argmax(np.abs(W), axis=1)[:, None]
+    return np.take_along_axis(W, largest, axis=1)[:, 0]
 
 
 def freed_rows(model: Any) -> np.ndarray | None:

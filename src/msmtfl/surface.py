@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .certificates import AT_ONCE, certify_all, relative_gap
+from .certificates import AT_ONCE, relative_gap
 from .designs import Design, Floats, Ints
 from .penalties import ConcaveRows
 from .problem import Problem
@@ -330,7 +330,7 @@ class Surface(StagedSolutions):
 
         def certify(i: int) -> list[Any]:
             memo: dict[Any, Any] = {}
-            parts = [certify_all(problem.designs[i], W, A, problem.positive, memo) for W, A in self.lassos_of(i, every)]
+            parts = [problem.certify(i, W, A, memo) for W, A in self.lassos_of(i, every)]
             return [proof for part in parts for proof in part]
 
         proofs = [certify(i) for i in range(problem.m)]

@@ -13,7 +13,7 @@ float32 and integers are upcast (a float32 Gram could not carry a 1e-10 certific
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,6 +83,7 @@ class TaskData:
     form: str
     X: Floats  # all rows, as given: what an error message looks a value up in
     task_position: int | None = None  # of the task column, if there is one
+    classes: int = 1  # tasks stand together in as many, one per class, on the same rows
 
     @property
     def m(self) -> int:
@@ -93,18 +94,33 @@ class TaskData:
         return len(self.features)
 
     @property
+    def width(self) -> tuple[int, ...]:
+        """How many predictions a row has: () is one."""
+        if self.form == "wide":
+            return (self.m,)
+        return (self.classes,) if self.classes > 1 else ()
+
+    @property
     def targets(self) -> list[Target]:
         return [Target.of(task.y, task.weight) for task in self.tasks]
 
-    def designs(self, centre: bool, n_jobs: int | None = None) -> list[RowTask]:
-        """One design per task; tasks on the same rows share theirs."""
+    def rows(self, centre: bool, n_jobs: int | None = None) -> list[Any]:
+        """The feature side of every task; tasks on the same rows share theirs."""
         warn_of_single_rows(self.labels.tolist(), [len(task.y) for task in self.tasks])
         first = {(id(task.X), id(task.weight)): task for task in self.tasks}
         made = each(lambda task: _rows_of(task.X, task.weight, centre, task.y), list(first.values()), n_jobs)
         shared = dict(zip(first, made, strict=True))
         rows = [shared[id(task.X), id(task.weight)] for task in self.tasks]
         self._check_range(np.array([part.squares for part in rows]))
-        out = each(lambda i: RowTask(rows[i], self.tasks[i].y), range(self.m), n_jobs)
+        return rows
+
+    def designs(
+        self, centre: bool, n_jobs: int | None = None, make: Callable[[Any, Task], Any] | None = None
+    ) -> list[Any]:
+        """One design per task: for squared loss, or what `make` makes of its rows and itself."""
+        rows = self.rows(centre, n_jobs)
+        make = make or (lambda rows, task: RowTask(rows, task.y))
+        out = each(lambda i: make(rows[i], self.tasks[i]), range(self.m), n_jobs)
         for task, design in zip(self.tasks, out, strict=True):
             if not (design.yy == 0 or SMALLEST <= design.yy <= LARGEST):
                 raise ValueError(f"y in task {task.label!r} is too {_extreme(design.yy)} Rescale it before fitting.")

@@ -40,6 +40,7 @@ from .checks import check_count, check_positive
 from .designs import Floats
 from .drawing import BLUE, DARK, ORANGE, pyplot, quiet
 from .estimators import MSMTFL
+from .linear import loss_of as name_of_loss
 from .metrics import parameter_error
 from .model_selection import MSMTFLCV
 from .monitor import one_blas_thread
@@ -426,6 +427,8 @@ def _truth(problem: Problem, last: Floats, coef_true: Any, sigma: float | None) 
 
 def _problem_of(model: Any, X: Any, y: Any, task: Any) -> Problem:
     """The problem that the model solved, if the theorem is about it."""
+    if name_of_loss(model) != "squared":
+        raise ValueError(f"Theorem 8 is about squared loss; the model has loss={model.loss!r}.")
     problem = clone(model)._pose(X, y, task, None)
     if problem.positive or (problem.given_factors != 1.0).any():
         raise ValueError("Theorem 8 is not about positive=True or penalty_factors other than 1: fit without them.")

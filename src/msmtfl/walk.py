@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from .certificates import GAP, certify_all
+from .certificates import GAP
 from .checks import check_count, check_flag, check_n_jobs, check_positive, check_verbose
 from .designs import Floats, Ints
+from .glm import check_loss, pose_loss
 from .grids import Grid, read_grid
-from .lasso import DOUBT, OVERRUN, SLID, WEAK, Lassos, Solve, suspicions, task_caches
+from .lasso import DOUBT, OVERRUN, SLID, WEAK, Lassos, Solve, suspicions
 from .monitor import Progress, one_blas_thread
 from .penalties import bent, slopes_of
 from .problem import Problem, pose
@@ -40,6 +41,8 @@ def regularization_surface(
     lams: Any = 50,
     theta_ratios: Any = None,
     thetas: Any = None,
+    loss: str = "squared",
+    epsilon: float = 1.35,
     fit_intercept: bool = True,
     standardize: bool = False,
     positive: bool = False,
@@ -67,7 +70,7 @@ def regularization_surface(
     lams : how many, or an array (K,) in any order; by default geometric from lam_max to `lam_min_ratio` lam_max
     theta_ratios : (L,) theta in units of m lam / rho_bar; by default six from 1 to max(50, 11 m), and inf (the lasso)
     thetas : (L,) or (K, L), instead of ratios; inf allowed
-    fit_intercept, standardize, positive, penalty_factors, max_stages : as for :class:`MSMTFL`
+    loss, epsilon, fit_intercept, standardize, positive, penalty_factors, max_stages : as for :class:`MSMTFL`
     tol : the relative duality gap that the stages of a `converged` point stay below
     lam_min_ratio : by default 1e-3, or 1e-4 if every task has more samples than features
     entry_shares : shares s of lam that go to a penalty of its own on every entry: lam_entry = s lam, and (1 - s) lam for the
@@ -106,18 +109,13 @@ def regularization_surface(
     for name, value in flags.items():
         check_flag(name, value)
     check_verbose(verbose)
+    check_loss(loss, epsilon)
     if memory_budget is not None:
         check_positive("memory_budget", memory_budget)
     with one_blas_thread():
         data = read_training(X, y, task=task, task_column=task_column, sample_weight=sample_weight)
-        problem = pose(
-            data,
-            fit_intercept=fit_intercept,
-            standardize=standardize,
-            positive=positive,
-            penalty_factors=penalty_factors,
-            n_jobs=n_jobs,
-        )
+        options = {**flags, "penalty_factors": penalty_factors, "n_jobs": n_jobs}
+        problem = pose(data, **options) if loss == "squared" else pose_loss(data, loss=loss, epsilon=epsilon, **options)
         grid = read_grid(problem, lams, theta_ratios, thetas, lam_min_ratio, entry_shares, entry_ratios, penalty)
         with Progress(len(grid.lams), "lams", verbose) as progress:
             surface = solve_surface(
@@ -130,7 +128,7 @@ def regularization_surface(
                 tick=progress.step,
                 stop=progress.stop,
             )
-        data.release(problem.designs)
+        problem.release()
         return surface
 
 
@@ -156,9 +154,9 @@ def solve_surface(
     others. Solutions that seem not to be unique in Gram form are checked on X at the end; if one fails (nearly dependent
     columns can look dependent), all is solved again, `careful`ly: checked one by one.
     """
-    grams = task_caches(problem.designs, budget=budget, n_jobs=n_jobs) if grams is None else grams
+    grams = problem.caches(budget=budget, n_jobs=n_jobs) if grams is None else grams
     order = np.argsort(-grid.lams, kind="stable").tolist()
-    path = _lassos(problem, grams, n_jobs, careful).path(
+    path = problem.lassos(grams, n_jobs, careful).path(
         grid.lams[order], problem.stage_weights, max_iter=max_iter, tick=lambda part: tick(0.5 * part), stop=stop
     )
     firsts = dict(zip(order, path, strict=True))
@@ -167,7 +165,7 @@ def solve_surface(
 
     def walk(start: int) -> Walk:
         walk = _LocalWalk(
-            problem, grid, firsts, _lassos(problem, grams, None if by_lam else n_jobs, careful), max_stages, max_iter
+            problem, grid, firsts, problem.lassos(grams, None if by_lam else n_jobs, careful), max_stages, max_iter
         )
         for k in order[start::walkers]:
             walk.at(k)
@@ -201,21 +199,10 @@ def _doubtful(surface: Surface, problem: Problem) -> bool:
     for i, (design, places) in enumerate(zip(problem.designs, unclear, strict=True)):
         for W, A in surface.lassos_of(i, np.array(places, dtype=np.intp)):
             doubt = suspicions(design, W, A) > DOUBT
-            proofs = certify_all(design, W[doubt], A[doubt], problem.positive) if doubt.any() else []
+            proofs = problem.certify(i, W[doubt], A[doubt]) if doubt.any() else []
             if any(proof.relative_gap > GAP for proof in proofs):
                 return True
     return False
-
-
-def _lassos(problem: Problem, grams: list[Any], n_jobs: int | None, careful: bool) -> Lassos:
-    return Lassos(
-        problem.designs,
-        positive=problem.positive,
-        units=problem.units,
-        grams=grams,
-        careful=careful,
-        n_jobs=n_jobs,
-    )
 
 
 Place = int  # of a stage in `solved`

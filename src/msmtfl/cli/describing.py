@@ -55,7 +55,8 @@ def describe(model: Any) -> str:
 def _score(model: Any) -> str:
     """The cross-validated error, and that of the best lasso on the same folds where the grid contains it."""
     scoring = getattr(model, "scoring", "")
-    name = {"neg_nmse": "nMSE", "neg_amse": "aMSE", "neg_mse": "MSE"}.get(scoring)
+    names = {"neg_nmse": "nMSE", "neg_amse": "aMSE", "neg_mse": "MSE", "neg_log_loss": "log-loss"}
+    name = names.get(scoring) if isinstance(scoring, str) else None
     if name is None:
         return f"cross-validated score ({scoring}): {model.best_score_:.4g}"
     text = f"cross-validated {name}: {abs(model.best_score_):.4g}"

@@ -18,8 +18,9 @@ EXAMPLES = """\b
 Examples:
   msmtfl fit scores.csv --target score --task school --out model.msmtfl --report page.html
   msmtfl fit scores.parquet -y score -t school --group pupil
-  msmtfl fit scores.csv.gz -y score -t school --model lasso --lam 0.1 --json"""
-MODELS = ("msmtfl", "lasso", "l12", "dirty", "shared")
+  msmtfl fit scores.csv.gz -y score -t school --model lasso --lam 0.1 --json
+  msmtfl fit visits.csv -y relapse -t hospital --model classifier --out model.msmtfl"""
+MODELS = ("msmtfl", "lasso", "l12", "dirty", "shared", "classifier")
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Model file to write (.msmtfl, or .json).")]
 Report = Annotated[Path | None, typer.Option("--report", help="HTML report to write.")]
 
@@ -44,6 +45,12 @@ def fit(
     lam_deviation: Annotated[
         float | None, typer.Option("--lam-deviation", help="shared: strength for deviations from them.")
     ] = None,
+    loss: Annotated[
+        str | None, typer.Option("--loss", help="msmtfl: squared, poisson (counts) or huber (outliers).")
+    ] = None,
+    balanced: Annotated[
+        bool, typer.Option("--balanced", help="classifier: every class of a task weighs the same.")
+    ] = False,
     selection: Annotated[
         str, typer.Option("--selection", help="min, 1se (simplest within a standard error), aic, bic or ebic.")
     ] = "min",
@@ -87,13 +94,18 @@ def fit(
         }
         folds, deals = 5 if cv is None else cv, 0 if seed is None else seed
         search = {"cv": folds, "selection": selection, "random_state": deals, "verbose": o.talks(quiet, as_json)}
-        estimator = _estimator(model, given, common, search)
+        extra = {"loss": loss, "class_weight": "balanced" if balanced else None}
+        estimator = _estimator(model, given, common, search, {k: v for k, v in extra.items() if v is not None})
         searches = type(estimator).__name__.endswith("CV")
         if not searches:
             _refuse("with given parameters", selection=selection != "min", group=group, cv=cv, seed=seed)
         elif selection not in ("min", "1se"):
             _refuse(f"with --selection {selection}", group=group, cv=cv, seed=seed)
         o.check_outputs((out, report), data)
+        if report is not None and model == "classifier":
+            raise InputError(
+                "--report: there is no report of a classifier; `msmtfl inspect` says what a model file holds."
+            )
         if report is not None:
             from ..report import write_report  # now: what it needs may be absent
         training = read_training(
@@ -110,6 +122,7 @@ def fit(
             delimiter=delimiter,
             encoding=encoding,
             quiet=quiet,
+            classes=model == "classifier",
         )
         began = time.perf_counter()
         estimator.fit(training.X, training.y, **training.fit_arguments(searches))
@@ -137,7 +150,9 @@ def _refuse(why: str, **given: Any) -> None:
             raise InputError(f"--{name} is about cross-validation: {why} there is none.")
 
 
-def _estimator(name: str, given: dict[str, Any], common: dict[str, Any], search: dict[str, Any]) -> Any:
+def _estimator(
+    name: str, given: dict[str, Any], common: dict[str, Any], search: dict[str, Any], extra: dict[str, Any]
+) -> Any:
     """The estimator asked for: with the parameters given, or one that searches for them."""
     from .. import (
         L12MTL,
@@ -148,6 +163,8 @@ def _estimator(name: str, given: dict[str, Any], common: dict[str, Any], search:
         DirtyMTLCV,
         LassoMTL,
         LassoMTLCV,
+        MSMTFLClassifier,
+        MSMTFLClassifierCV,
         SharedMTL,
         SharedMTLCV,
     )
@@ -158,6 +175,7 @@ def _estimator(name: str, given: dict[str, Any], common: dict[str, Any], search:
         "l12": (L12MTL, L12MTLCV, ("lam", "theta")),
         "dirty": (DirtyMTL, DirtyMTLCV, ("lam_s", "lam_b")),
         "shared": (SharedMTL, SharedMTLCV, ("lam_common", "lam_deviation", "theta")),
+        "classifier": (MSMTFLClassifier, MSMTFLClassifierCV, ("lam", "theta")),
     }
     if name not in kinds:
         raise InputError(f"--model: no model {name!r}: {', '.join(kinds)}.")
@@ -166,11 +184,15 @@ def _estimator(name: str, given: dict[str, Any], common: dict[str, Any], search:
     foreign = [f"--{key.replace('_', '-')}" for key in values if key not in names]
     if foreign:
         raise InputError(f"{', '.join(foreign)}: not a parameter of {name}, which has {', '.join(names)}.")
+    unknown = [key for key in extra if key not in plain._get_param_names()]
+    if unknown:
+        option = {"loss": "--loss", "class_weight": "--balanced"}[unknown[0]]
+        raise InputError(f"{option}: not for {name}.")
     if not values:
-        return searching(**common, **search)
+        return searching(**common, **search, **extra)
     if "theta" in values:
         values["theta"] = _theta(values["theta"])  # the model says where a word will not do
-    return plain(**values, **common)
+    return plain(**values, **common, **extra)
 
 
 def _theta(text: str) -> float | str:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import typer
 
-from .data import Columns, InputError, about, about_missing, design, find_columns, missing, numbers
+from .data import Columns, InputError, about, about_missing, design, find_columns, labels, missing, numbers
 from .options import listed
 from .table_files import read_table
 
@@ -59,10 +59,11 @@ def read_training(
     delimiter: str,
     encoding: str,
     quiet: bool,
+    classes: bool = False,
 ) -> Training:
     with about(data):
-        labels = [name for name in (task, group, id) if name is not None]
-        table = read_table(data, delimiter=delimiter, encoding=encoding, as_text=labels)
+        texts = [name for name in (task, group, id, target if classes else None) if name is not None]
+        table = read_table(data, delimiter=delimiter, encoding=encoding, as_text=texts)
         columns = find_columns(
             table,
             target=target,
@@ -77,7 +78,7 @@ def read_training(
         kept = _complete(table, columns, drop_missing, quiet)
         return Training(
             X=design(kept, columns),
-            y=numbers(kept[target], "--target"),
+            y=labels(kept[target]) if classes else numbers(kept[target], "--target"),
             weight=None if weight is None else _weights(kept[weight]),
             group=None if group is None else kept[group].map(str).to_numpy(),
             columns=columns,

@@ -10,6 +10,8 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from ..classification import probabilities
+from ..linear import respond
 from ..tables import names_of
 from . import options as o
 from .data import Columns, InputError, about, about_missing, design, find_labels, label_texts, missing, pandas, require
@@ -52,7 +54,10 @@ def predict(
     as_json: o.AsJson = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Predict: one line per row of DATA, in its order, with columns task and prediction."""
+    """Predict: one line per row of DATA, in its order, with columns task and prediction.
+
+    Of a classifier the prediction is a class; its probabilities follow.
+    """
     with o.guard("predict", quiet):
         o.check_outputs((out,), model, data)
         check_ending(out)
@@ -134,18 +139,32 @@ def _predictions(fitted: Any, columns: Columns, table: Any, unknown_task: str, d
         raise InputError(f"{found}. Fill them in, or use --drop-missing: no prediction for these rows.")
     kept = table[~gone]
     X = design(kept, replace(columns, task=None)).to_numpy(dtype=float)
-    coef, intercept = np.atleast_2d(fitted.coef_), np.atleast_1d(fitted.intercept_)
+    m, d = len(fitted.tasks_), len(fitted.features_)
+    coef, intercept = np.reshape(fitted.coef_, (m, -1, d)), np.reshape(fitted.intercept_, (m, -1))
     if columns.task is None:  # every task for every row (one X for all), or the only one
-        each = np.full((len(table), len(coef)), np.nan)
-        each[~gone] = X @ coef.T + intercept
+        each = np.full((len(table), *intercept.shape), np.nan)
+        each[~gone] = np.einsum("nd,mkd->nmk", X, coef) + intercept
         names = np.tile(np.array(label_texts(fitted.tasks_.tolist()), dtype=object), len(table))
-        return pd.DataFrame({"task": names, "prediction": each.ravel()}, index=np.repeat(table.index, len(coef)))
+        shown = _shown(fitted, each.reshape(-1, intercept.shape[1]))
+        return pd.DataFrame({"task": names} | shown, index=np.repeat(table.index, m))
     codes = find_labels(fitted.tasks_.tolist(), kept[columns.task])
     if unknown_task == "error":
         _refuse_unknown(kept[columns.task], codes, fitted)
-    values = np.full(len(table), np.nan)
+    values = np.full((len(table), intercept.shape[1]), np.nan)
     values[~gone] = _by_task(X, codes, coef, intercept)
-    return pd.DataFrame({"task": table[columns.task], "prediction": values})
+    return pd.DataFrame({"task": table[columns.task]} | _shown(fitted, values))
+
+
+def _shown(fitted: Any, linear: np.ndarray) -> dict[str, Any]:
+    """Columns made of the linear predictors (n, K): the prediction; of a classifier the class and the probabilities."""
+    if not hasattr(fitted, "classes_"):
+        return {"prediction": respond(fitted, linear[:, 0])}
+    p = probabilities(linear)
+    found = np.argmax(np.nan_to_num(p), axis=1)
+    empty = np.isnan(p).any(axis=1)
+    classes = fitted.classes_.astype(object)
+    out = {"prediction": np.where(empty, None, classes[found])}
+    return out | {f"probability[{name}]": p[:, k] for k, name in enumerate(label_texts(classes.tolist()))}
 
 
 def _refuse_unknown(labels: Any, codes: np.ndarray, fitted: Any) -> None:
@@ -161,11 +180,11 @@ def _refuse_unknown(labels: Any, codes: np.ndarray, fitted: Any) -> None:
 
 
 def _by_task(X: np.ndarray, codes: np.ndarray, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
-    """(rows,) predictions; code -1 is a new task, predicted with the mean coefficients."""
-    out = np.empty(len(X))
+    """(rows, K) linear predictors; code -1 is a new task, predicted with the mean coefficients."""
+    out = np.empty((len(X), coef.shape[1]))
     for i in np.unique(codes):
-        w, b = (coef[i], intercept[i]) if i >= 0 else (coef.mean(axis=0), intercept.mean())
-        out[codes == i] = X[codes == i] @ w + b
+        w, b = (coef[i], intercept[i]) if i >= 0 else (coef.mean(axis=0), intercept.mean(axis=0))
+        out[codes == i] = X[codes == i] @ w.T + b
     return out
 
 
@@ -230,10 +249,11 @@ def _comment(text: Any) -> str:
 
 def _coefficients(fitted: Any) -> Any:
     """The sharing map with one more column per task."""
+    from ..classification import labels_of
     from ..sharing import map_of
 
     frame = map_of(fitted).to_frame().reset_index(drop=True)
-    for label, row in zip(fitted.tasks_.tolist(), np.atleast_2d(fitted.coef_), strict=True):
+    for label, row in zip(labels_of(fitted), np.reshape(fitted.coef_, (-1, len(fitted.features_))), strict=True):
         frame[f"coef[{label}]"] = row
     for name in frame.columns:  # lists of tasks as text: CSV and Parquet
         if frame[name].map(lambda v: isinstance(v, list | tuple)).any():

@@ -18,6 +18,7 @@ from ..estimators import MSMTFL
 from ..folds import TaskKFold
 from ..gram import BUDGET, WHOLE_AT_MOST
 from ..grids import read_grid
+from ..linear import loss_of
 from ..model_selection import MSMTFLCV
 from ..monitor import Progress, one_blas_thread
 from ..problem import Problem
@@ -71,6 +72,12 @@ def _predict_block(part: Any, labels: Any, model: Any) -> Floats:
 
 
 # ------------------------------------------------------------------ the estimators
+
+
+def _check(model: Any) -> None:
+    model._check_params()
+    if loss_of(model) != "squared":
+        raise ValueError(f"on a cluster there is squared loss only; the model has loss={model.loss!r}.")
 
 
 class _OnCluster:
@@ -340,7 +347,7 @@ class DaskMSMTFL(_OnCluster):
         y : Dask Series or Array of the same partitions, or the name of a column of X
         task, sample_weight : the same, if need be
         """
-        self.model._check_params()
+        _check(self.model)
         client = self._client()
         parts = partitions(X, y, task, sample_weight)
         with connection(client):
@@ -375,7 +382,7 @@ class DaskMSMTFL(_OnCluster):
         From statistics it is solved where the client is. Of data that stay on the workers all stages that come next are
         solved there at a time, with their certificates.
         """
-        self.model._check_params()
+        _check(self.model)
         check_verbose(verbose)
         client, model = self._client(), self.model
         parts = partitions(X, y, task, sample_weight)
@@ -431,7 +438,7 @@ class DaskMSMTFLCV(_OnCluster):
 
     def fit(self, X: Any, y: Any = None, *, task: Any = None, sample_weight: Any = None) -> DaskMSMTFLCV:
         """Fit; see :meth:`DaskMSMTFL.fit`."""
-        self.model._check_params()
+        _check(self.model)
         cv = self._cv()
         client = self._client()
         parts = partitions(X, y, task, sample_weight)

@@ -316,8 +316,7 @@ class RemoteMSMTFLCV(MSMTFLCV):
         self._note_features(self._remote.data)
         return self._remote.pose(self)
 
-    @staticmethod
-    def _caches(*arguments: Any, **options: Any) -> list[Any]:
+    def _caches(self, problem: Problem, **options: Any) -> list[Any]:
         return []
 
     def _solve(self, problem: Problem, grid: Grid, grams: Any, n_jobs: int | None, progress: Progress) -> Surface:
@@ -367,7 +366,7 @@ def fold_errors(f: int, parameters: dict[str, Any], folds: list[Moments], layout
         problem = model._pose(data, None, None, None)
         split = data.splits()[f]
         part = problem.training(split.train)
-        surface = model._solve(part, grid, model._caches(part.designs, reuse=True), None, progress)
+        surface = model._solve(part, grid, model._caches(part, reuse=True), None, progress)
         return split.measure(data, surface, None)
 
 

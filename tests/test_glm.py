@@ -1,0 +1,393 @@
+"""Losses that are not squared: their calculus, the solver against independent ones, certificates, stages, bad data."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.sparse import csr_array
+from sklearn.exceptions import ConvergenceWarning
+
+from msmtfl import MSMTFL, MSMTFLCV, Moments, TaskKFold, compare_models, regularization_surface
+from msmtfl.glm import pose_loss
+from msmtfl.loss_certificates import certify_loss
+from msmtfl.losses import Huber, Logistic, Poisson, best_level, robust_scale
+from msmtfl.model_files import load_model, save_model
+from msmtfl.stages import Listener
+from msmtfl.tasks import read_training
+
+LOSSES = {"logistic": Logistic(), "poisson": Poisson(), "huber": Huber(1.3)}
+OPTIONS = {"fit_intercept": True, "standardize": False, "positive": False}
+
+
+def make_data(loss, m=3, n=60, d=8, seed=0):
+    """X, y, labels: three features matter in all tasks."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((m * n, d)) + rng.normal(0, 2, d)
+    w = np.zeros(d)
+    w[:3] = 1.0, -0.8, 0.5
+    f = (X - X.mean(axis=0)) @ w
+    y = {
+        "logistic": lambda: (rng.random(m * n) < 1 / (1 + np.exp(-f))).astype(float),
+        "poisson": lambda: rng.poisson(np.exp(f)).astype(float),
+        "huber": lambda: f + rng.standard_t(1.5, m * n),
+    }[loss]()
+    return X, y, np.repeat(np.arange(m), n)
+
+
+def posed(loss, X, y, task=None, sample_weight=None, **options):
+    data = read_training(X, y, task=task, sample_weight=sample_weight)
+    return pose_loss(data, loss=loss, **(OPTIONS | options))
+
+
+def half_deviance(loss, y, f, epsilon=None):
+    """The formulas of the documentation, once more."""
+    if loss == "logistic":
+        return np.logaddexp(0, f) - y * f
+    if loss == "poisson":
+        return np.exp(f) - y * f + np.where(y > 0, y * np.log(np.where(y > 0, y, 1)), 0) - y
+    r = np.abs(y - f)
+    return np.where(r <= epsilon, 0.5 * r**2, epsilon * r - 0.5 * epsilon**2)
+
+
+def oracle(loss, X, y, a, v, epsilon, intercept=True):
+    """(w, b, objective) by L-BFGS-B on w = p - q, p, q >= 0."""
+    d = X.shape[1]
+    slope = {
+        "logistic": lambda f: 1 / (1 + np.exp(-f)) - y,
+        "poisson": lambda f: np.exp(f) - y,
+        "huber": lambda f: np.clip(f - y, -epsilon, epsilon),
+    }[loss]
+
+    def objective(z):
+        f = X @ (z[:d] - z[d : 2 * d]) + z[-1] * intercept
+        g = X.T @ (v * slope(f))
+        value = v @ half_deviance(loss, y, f, epsilon) + a @ (z[:d] + z[d : 2 * d])
+        return value, np.concatenate([g + a, a - g, [intercept * (v @ slope(f))]])
+
+    bounds = [(0, None)] * (2 * d) + [(None, None)]
+    options = {"maxiter": 20_000, "maxfun": 50_000, "ftol": 1e-16, "gtol": 1e-11, "maxcor": 50}
+    z = minimize(objective, np.zeros(2 * d + 1), jac=True, bounds=bounds, method="L-BFGS-B", options=options).x
+    return z[:d] - z[d : 2 * d], z[-1], objective(z)[0]
+
+
+# ------------------------------------------------------------------ calculus
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_slope_and_curvature_are_derivatives_of_the_value(loss):
+    of = LOSSES[loss]
+    f = np.linspace(-4, 4, 41) + 0.013
+    y = {"logistic": f * 0 + (np.arange(41) % 2), "poisson": np.arange(41.0) % 4, "huber": np.sin(f)}[loss]
+    h = 1e-6
+    np.testing.assert_allclose(of.value(y, f), half_deviance(loss, y, f, 1.3), atol=1e-12)
+    np.testing.assert_allclose((of.value(y, f + h) - of.value(y, f - h)) / (2 * h), of.slope(y, f), atol=1e-7)
+    np.testing.assert_allclose((of.slope(y, f + h) - of.slope(y, f - h)) / (2 * h), of.curvature(y, f), atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_conjugate_meets_fenchel_young_with_equality_at_slopes_and_is_infinite_beyond(loss):
+    of = LOSSES[loss]
+    f = np.linspace(-5, 5, 21)
+    y = {"logistic": np.arange(21.0) % 2, "poisson": np.arange(21.0) % 5, "huber": np.cos(f)}[loss]
+    s = of.slope(y, f)
+    np.testing.assert_allclose(of.value(y, f) + of.conjugate(y, s), s * f, atol=1e-12)
+    other = of.slope(y, f[::-1].copy())
+    assert (of.value(y, f) + of.conjugate(y, other) >= other * f - 1e-12).all()
+    assert np.isinf(of.conjugate(y[:2], np.array([-20.0, -20.0]))).all()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_best_intercept_has_no_slope_left(loss):
+    _, y, _ = make_data(loss)
+    g = np.random.default_rng(1).normal(0, 3, len(y))
+    v = np.random.default_rng(2).uniform(0, 2, len(y))
+    b = best_level(LOSSES[loss], y, g, v)
+    assert abs(v @ LOSSES[loss].slope(y, g + b)) <= 1e-10 * (v @ np.abs(LOSSES[loss].slope(y, g)))
+
+
+def test_robust_scale_is_the_standard_deviation_of_normal_targets_and_ignores_outliers():
+    y = np.random.default_rng(0).normal(3, 2, 100_000)
+    assert robust_scale(y, None) == pytest.approx(2, rel=0.02)
+    assert robust_scale(np.append(y, 1e9), None) == pytest.approx(2, rel=0.02)
+    assert robust_scale(y[:9], np.full(9, 2.0)) == pytest.approx(robust_scale(np.repeat(y[:9], 2), None))
+    assert robust_scale(np.ones(4), None) == 1.0
+    assert robust_scale(np.array([0.0, 0, 0, 2]), None) == pytest.approx(np.std([0, 0, 0, 2]))
+
+
+# ------------------------------------------------------------------ the solver
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_one_task_agrees_with_an_independent_solver(loss, weighted):
+    X, y, _ = make_data(loss, m=1)
+    v = np.random.default_rng(3).choice([0.0, 0.5, 1, 3], len(y)) if weighted else np.ones(len(y))
+    problem = posed(loss, X, y, sample_weight=v if weighted else None)
+    lam = 0.1 * problem.lam_max
+    W, _ = problem.lassos().solve(lam * problem.stage_weights)
+    design, a = problem.designs[0], lam * problem.stage_weights[0]
+    epsilon = getattr(design.of_loss, "epsilon", None)
+    w, b, least = oracle(loss, X, y, a, v, epsilon)
+    f = X @ W[0] + design.intercepts(W)[0]
+    reached = v @ half_deviance(loss, y, f, epsilon) + a @ np.abs(W[0])
+    assert reached <= least + 1e-12 * design.null
+    np.testing.assert_allclose(W[0], w, atol=2e-4 * np.abs(w).max())
+    assert design.intercepts(W)[0] == pytest.approx(b, abs=1e-3)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_weights_may_differ_between_entries_and_some_be_zero_or_infinite(loss):
+    X, y, task = make_data(loss)
+    problem = posed(loss, X, y, task=task)
+    rng = np.random.default_rng(5)
+    weights = problem.lam_max * rng.choice([0.0, 0.05, 0.2, np.inf], (problem.d, problem.m), p=[0.2, 0.4, 0.3, 0.1])
+    outcome = problem.stages(problem.lassos()).solve(weights, np.zeros((3, problem.d)), 0, Listener())
+    assert outcome.dual_gap <= 1e-12
+    assert outcome.unique
+    assert (outcome.coef[np.isinf(weights.T)] == 0).all()
+    for i in range(3):
+        rows, use = task == i, np.isfinite(weights[:, i])
+        a = 0.5 * 3 * rows.sum() * weights[use, i]
+        epsilon = getattr(problem.designs[i].of_loss, "epsilon", None)
+        w, _, _ = oracle(loss, X[rows][:, use], y[rows], a, np.ones(rows.sum()), epsilon)
+        np.testing.assert_allclose(outcome.coef[i, use], w, atol=2e-3 * np.abs(w).max())
+
+
+def test_poisson_agrees_with_glum():
+    glum = pytest.importorskip("glum")
+    X, y, _ = make_data("poisson", m=1)
+    model = MSMTFL(loss="poisson", max_stages=1, tol=1e-12).fit(X, y)
+    other = glum.GeneralizedLinearRegressor(
+        family="poisson", alpha=model.lam_ / 2, l1_ratio=1, gradient_tol=1e-10, max_iter=1000
+    ).fit(X, y)
+    np.testing.assert_allclose(model.coef_, other.coef_, atol=1e-6)
+    assert model.intercept_ == pytest.approx(other.intercept_, abs=1e-6)
+    np.testing.assert_allclose(model.predict(X), other.predict(X), rtol=1e-5)
+
+
+def test_huber_with_a_large_epsilon_is_squared_loss():
+    X, y, task = make_data("huber")
+    options = {"lam": 0.05, "theta": 0.8}
+    far = MSMTFL(loss="huber", epsilon=1e6, **options).fit(X, y, task=task)
+    near = MSMTFL(**options).fit(X, y, task=task)
+    np.testing.assert_allclose(far.coef_, near.coef_, atol=1e-9)
+    np.testing.assert_allclose(far.intercept_, near.intercept_, atol=1e-9)
+    assert far.objective_ == pytest.approx(near.objective_, rel=1e-10)
+    assert far.lam_max_ == pytest.approx(near.lam_max_)
+
+
+def test_huber_does_not_follow_an_outlier_and_does_not_depend_on_the_scale_of_y():
+    X, y, task = make_data("huber", seed=4)
+    wild = y.copy()
+    wild[0] = 1e6
+    one, other = (MSMTFL(loss="huber", lam=0.1).fit(X, target, task=task) for target in (y, wild))
+    assert np.abs(one.coef_ - other.coef_).max() < 0.2
+    scaled = MSMTFL(loss="huber", lam=0.1 * 100).fit(X, 100 * y, task=task)
+    np.testing.assert_allclose(scaled.coef_, 100 * one.coef_, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_sparse_x_gives_the_same_answer(loss):
+    X, y, task = make_data(loss)
+    X = np.where(np.random.default_rng(0).random(X.shape) < 0.5, X, 0.0)
+    thick, thin = (posed(loss, one, y, task=task) for one in (X, csr_array(X)))
+    A = 0.05 * thick.lam_max * thick.stage_weights
+    np.testing.assert_allclose(thick.lassos().solve(A)[0], thin.lassos().solve(A)[0], atol=1e-9)
+
+
+def test_several_minimisers_give_the_one_nearest_the_reference():
+    X, y, _ = make_data("poisson", m=1)
+    X = np.column_stack([X, X[:, 0]])
+    problem = posed("poisson", X, y)
+    A = 0.1 * problem.lam_max * problem.stage_weights
+    W, _ = problem.lassos().solve(A)
+    assert W[0, 0] == pytest.approx(W[0, -1], rel=1e-6)
+    proof = certify_loss(problem.designs[0], W[0], A[0])
+    assert not proof.unique
+    assert {0, 8} <= set(proof.dependent.tolist())
+
+
+# ------------------------------------------------------------------ certificates
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_gap_is_never_less_than_the_distance_from_the_minimum(loss):
+    X, y, _ = make_data(loss, m=1)
+    problem = posed(loss, X, y)
+    design, rng = problem.designs[0], np.random.default_rng(7)
+    a = 0.1 * problem.lam_max * problem.stage_weights[0]
+    a[[0, 4]] = 0.0
+    W, _ = problem.lassos().solve(a[None])
+
+    def primal(w):
+        return 0.5 * design.loss(w) + a @ np.abs(w)
+
+    for size in (0.0, 1e-6, 1e-3, 0.1, 1.0):
+        w = W[0] + size * rng.standard_normal(problem.d)
+        gap = certify_loss(design, w, a).gap
+        assert gap >= primal(w) - primal(W[0]) - 1e-12 * design.null
+        assert gap <= 1e-12 * design.null + 1e3 * size * design.null
+    wrong = W[0].copy()
+    wrong[1] += 1e-3
+    assert certify_loss(design, wrong, a).kkt > 1e-5
+
+
+@pytest.mark.parametrize("loss", ["poisson", "huber"])
+def test_every_stage_is_solved_and_the_objective_falls(loss):
+    X, y, task = make_data(loss, n=80)
+    model = MSMTFL(loss=loss, theta=1.0).fit(X, y, task=task)
+    assert len(model.stages_) > 1
+    assert model.stages_[-1].free_rows.size
+    assert all(stage.dual_gap <= 1e-10 and stage.unique for stage in model.stages_)
+    assert model.converged_
+    assert model.certificate_.critical <= 1e-10
+    assert model.certificate_.monotone
+    n, m = 80, 3
+    f = np.log(model.predict(X, task=task)) if loss == "poisson" else model.predict(X, task=task)
+    losses = [
+        2 * half_deviance(loss, y[task == i], f[task == i], 1.35 * robust_scale(y[task == i], None)).sum() / (m * n)
+        for i in range(m)
+    ]
+    norms = np.abs(model.coef_).sum(axis=0)
+    assert model.objective_ == pytest.approx(sum(losses) + model.lam_ * np.minimum(norms, model.theta_).sum())
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_lam_max_is_where_the_first_coefficient_appears(loss):
+    X, y, task = make_data(loss)
+    problem = posed(loss, X, y, task=task)
+    for share, used in ((1.0 + 1e-9, 0), (0.999, 1)):
+        W, _ = problem.lassos().solve(share * problem.lam_max * problem.stage_weights)
+        assert np.count_nonzero(W) == used
+    free = posed(loss, X, y, task=task, penalty_factors=np.r_[0.0, np.ones(7)])
+    W, _ = free.lassos().solve((1.0 + 1e-9) * free.lam_max * free.stage_weights)
+    assert W[:, 0].all()
+    assert not W[:, 1:].any()
+
+
+def test_theta_counts_the_curvature_of_the_loss():
+    X, y, task = make_data("poisson")
+    doubled = np.concatenate([y, 3 * y])  # curvature of Poisson's loss is the mean
+    one = posed("poisson", X, y, task=task).rho_bar
+    both = posed("poisson", np.vstack([X, X]), doubled, task=np.r_[task, task]).rho_bar
+    assert both == pytest.approx(2 * one)
+
+
+def test_separated_classes_are_named_with_the_way_out():
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((60, 5)), np.repeat(["east", "west"], 30)
+    y = (X[:, 1] > 0).astype(float)
+    y[task == "east"] = rng.random(30) < 0.5
+    problem = posed("logistic", X, y, task=task, penalty_factors=np.r_[1.0, 0.0, 1.0, 1.0, 1.0])
+    weights = problem.lam_max * problem.factors
+    with pytest.warns(ConvergenceWarning, match=r"task\(s\) 'west' are separated .*'x1'.*larger theta"):
+        outcome = problem.stages(problem.lassos()).solve(weights, np.zeros((2, 5)), 0, Listener())
+    assert np.isfinite(outcome.coef).all()
+    assert outcome.dual_gap <= 1e-8
+    assert not outcome.unique
+
+
+# ------------------------------------------------------------------ ugly data
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("shape", [(30, 80), (8, 3)])
+def test_ugly_data_are_solved(loss, shape):
+    n, d = shape
+    X, y, task = make_data(loss, m=2, n=n, d=d, seed=11)
+    if loss == "logistic":
+        y[::n], y[1::n] = 0, 1
+    X = X * 10.0 ** np.random.default_rng(0).uniform(-6, 6, d)
+    X[:, -1] = 7.0
+    problem = posed(loss, X, y, task=task, standardize=True)
+    for share in (0.5, 0.05, 0.005):
+        outcome = problem.stages(problem.lassos()).solve(
+            share * problem.lam_max * problem.factors, np.zeros((2, d)), 0, Listener()
+        )
+        assert outcome.dual_gap <= 1e-9
+        assert not outcome.coef[:, -1].any()
+
+
+@pytest.mark.parametrize("loss", ["poisson", "huber"])
+def test_weights_are_repetitions_and_zero_weights_are_rows_left_out(loss):
+    X, y, task = make_data(loss, n=40)
+    w = np.random.default_rng(0).integers(0, 4, len(y))
+    fit = MSMTFL(loss=loss, lam=0.05, theta=0.5).fit
+    weighted = fit(X, y, task=task, sample_weight=w)
+    repeated = fit(np.repeat(X, w, axis=0), np.repeat(y, w), task=np.repeat(task, w))
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-9)
+    np.testing.assert_allclose(weighted.intercept_, repeated.intercept_, atol=1e-9)
+
+
+def test_targets_that_do_not_suit_the_loss_are_refused():
+    X, y, task = make_data("poisson")
+    with pytest.raises(ValueError, match=r"targets >= 0; task 1 holds -2 in row 61"):
+        MSMTFL(loss="poisson").fit(X, np.where(np.arange(len(y)) == 61, -2, y), task=task)
+    with pytest.raises(ValueError, match=r"task 2 has targets that are all 0"):
+        MSMTFL(loss="poisson").fit(X, np.where(task == 2, 0, y), task=task)
+    with pytest.raises(ValueError, match=r"loss must be one of 'squared', 'poisson', 'huber', got 'hinge'"):
+        MSMTFL(loss="hinge").fit(X, y, task=task)
+    with pytest.raises(ValueError, match="epsilon"):
+        MSMTFL(loss="huber", epsilon=0).fit(X, y, task=task)
+
+
+def test_what_needs_squared_loss_says_so():
+    X, y, task = make_data("poisson")
+    model = MSMTFL(loss="poisson").fit(X, y, task=task)
+    assert not hasattr(model, "partial_fit")
+    with pytest.raises(ValueError, match="statistics in their place serve squared loss only"):
+        model.fit_moments(Moments().update(X, y, task=task))
+    with pytest.raises(ValueError, match="squared loss only"):
+        model.add_task(X[:20], y[:20], "new")
+
+
+# ------------------------------------------------------------------ around it
+
+
+@pytest.mark.parametrize("loss", ["poisson", "huber"])
+def test_points_of_a_surface_are_what_the_estimator_gives(loss):
+    X, y, task = make_data(loss)
+    surface = regularization_surface(X, y, task=task, loss=loss, lams=4, theta_ratios=[2, 8, np.inf])
+    assert surface.dual_gap.max() <= 1e-9
+    for k, l in ((1, 0), (2, 1), (3, 2)):
+        model = MSMTFL(surface.lams[k], surface.thetas[k, l], loss=loss).fit(X, y, task=task)
+        np.testing.assert_allclose(surface.coef(k, l), model.coef_, atol=1e-8)
+        np.testing.assert_allclose(surface.intercept(k, l), model.intercept_, atol=1e-8)
+        assert surface.objective[k, l] == pytest.approx(model.objective_, rel=1e-10)
+
+
+@pytest.mark.parametrize("scoring", ["neg_deviance", "neg_nmse"])
+def test_cross_validation_scores_what_it_says(scoring):
+    X, y, task = make_data("poisson")
+    folds = list(TaskKFold(3, task=task, random_state=0).split(X))
+    search = MSMTFLCV(lams=4, theta_ratios=[4, np.inf], loss="poisson", cv=folds, scoring=scoring)
+    search.fit(X, y, task=task)
+    assert "neg_deviance" not in search.cv_results_
+    scores = []
+    for train, test in folds:
+        model = MSMTFL(search.lam_, search.theta_, loss="poisson").fit(X[train], y[train], task=task[train])
+        mu = model.predict(X[test], task=task[test])
+        if scoring == "neg_deviance":
+            scores.append(-2 * half_deviance("poisson", y[test], np.log(mu)).mean())
+        else:
+            variance = np.array([y[task == i].var() for i in range(3)])[task[test]]
+            scores.append(-np.mean((y[test] - mu) ** 2 / variance))
+    assert search.best_score_ == pytest.approx(np.mean(scores), rel=1e-7)
+    assert ("test_deviance" in search.cv_results_) == (scoring == "neg_deviance")
+    assert search.dual_gap_ <= 1e-10
+
+
+def test_a_model_file_keeps_loss_and_predictions(tmp_path):
+    X, y, task = make_data("poisson")
+    model = MSMTFL(loss="poisson", relax=True).fit(X, y, task=task)
+    save_model(model, tmp_path / "counts.msmtfl")
+    same = load_model(tmp_path / "counts.msmtfl")
+    assert same.loss == "poisson"
+    assert (same.predict(X, task=task) > 0).all()
+    np.testing.assert_array_equal(same.predict(X, task=task), model.predict(X, task=task))
+
+
+def test_losses_take_part_in_a_comparison():
+    X, y, task = make_data("poisson")
+    models = {"squared": MSMTFLCV(5, cv=3), "counts": MSMTFLCV(5, cv=3, loss="poisson")}
+    result = compare_models(X, y, task=task, models=models, cv=3)
+    assert result.best == "counts"
