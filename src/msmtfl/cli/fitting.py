@@ -19,8 +19,9 @@ Examples:
   msmtfl fit scores.csv --target score --task school --out model.msmtfl --report page.html
   msmtfl fit scores.parquet -y score -t school --group pupil
   msmtfl fit scores.csv.gz -y score -t school --model lasso --lam 0.1 --json
+  msmtfl fit scores.csv -y score -t school --model auto --out model.msmtfl   # the family that suits the data
   msmtfl fit visits.csv -y relapse -t hospital --model classifier --out model.msmtfl"""
-MODELS = ("msmtfl", "lasso", "l12", "dirty", "shared", "classifier")
+MODELS = ("msmtfl", "lasso", "l12", "dirty", "shared", "classifier", "auto")
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Model file to write (.msmtfl, or .json).")]
 Report = Annotated[Path | None, typer.Option("--report", help="HTML report to write.")]
 
@@ -37,6 +38,16 @@ def fit(
     theta: Annotated[
         str | None, typer.Option("--theta", help="Row norm from which a feature is free: number, adaptive or inf.")
     ] = None,
+    lam_entry: Annotated[
+        float | None, typer.Option("--lam-entry", help="msmtfl: strength of a penalty on every entry by itself.")
+    ] = None,
+    theta_entry: Annotated[
+        float | None, typer.Option("--theta-entry", help="msmtfl: size from which an entry is free of it.")
+    ] = None,
+    penalty: Annotated[
+        str | None,
+        typer.Option("--penalty", help="msmtfl, l12: capped, mcp, scad, log or lq in place of min(t, theta)."),
+    ] = None,
     lam_s: Annotated[float | None, typer.Option("--lam-s", help="dirty: strength for specific coefficients.")] = None,
     lam_b: Annotated[float | None, typer.Option("--lam-b", help="dirty: strength for shared coefficients.")] = None,
     lam_common: Annotated[
@@ -52,8 +63,12 @@ def fit(
         bool, typer.Option("--balanced", help="classifier: every class of a task weighs the same.")
     ] = False,
     selection: Annotated[
-        str, typer.Option("--selection", help="min, 1se (simplest within a standard error), aic, bic or ebic.")
-    ] = "min",
+        str | None,
+        typer.Option(
+            "--selection",
+            help="min, 1se (simplest within a standard error; of auto the default), aic, bic or ebic.",
+        ),
+    ] = None,
     relax: Annotated[bool, typer.Option("--relax", help="Refit the features found by least squares.")] = False,
     features: o.Features = None,
     exclude: o.Exclude = None,
@@ -85,6 +100,8 @@ def fit(
 
         given = {"lam": lam, "theta": theta, "lam_s": lam_s, "lam_b": lam_b}
         given |= {"lam_common": lam_common, "lam_deviation": lam_deviation}
+        given |= {"lam_entry": lam_entry, "theta_entry": theta_entry}
+        selection = selection or ("1se" if model == "auto" else "min")
         common = {
             "task_column": task,
             "standardize": standardize,
@@ -94,9 +111,9 @@ def fit(
         }
         folds, deals = 5 if cv is None else cv, 0 if seed is None else seed
         search = {"cv": folds, "selection": selection, "random_state": deals, "verbose": o.talks(quiet, as_json)}
-        extra = {"loss": loss, "class_weight": "balanced" if balanced else None}
+        extra = {"loss": loss, "class_weight": "balanced" if balanced else None, "penalty": penalty}
         estimator = _estimator(model, given, common, search, {k: v for k, v in extra.items() if v is not None})
-        searches = type(estimator).__name__.endswith("CV")
+        searches = type(estimator).__name__.endswith("CV") or model == "auto"
         if not searches:
             _refuse("with given parameters", selection=selection != "min", group=group, cv=cv, seed=seed)
         elif selection not in ("min", "1se"):
@@ -127,21 +144,29 @@ def fit(
         began = time.perf_counter()
         estimator.fit(training.X, training.y, **training.fit_arguments(searches))
         seconds = time.perf_counter() - began
+        why = {}
+        if model == "auto":
+            why = {"chosen": estimator.chosen_, "reason": estimator.reason_}
+            estimator = estimator.best_estimator_
         command = shlex.join(["msmtfl", *sys.argv[1:]])
         provenance = training.provenance(command)
         if out is not None:
             with o.writing(out):
                 save_model(estimator, out, provenance=provenance)
         if report is not None:
+            if not hasattr(estimator, "stages_"):
+                what = type(estimator).__name__
+                raise InputError(f"{why['reason']} There is no report of {what}: leave --report out.")
             with o.writing(report):
                 write_report(estimator, report, command=command)
         written = {name: str(path) for name, path in (("model_file", out), ("report", report)) if path is not None}
         if as_json:
-            o.emit(json.dumps(facts(estimator) | {"seconds": round(seconds, 3)} | written, indent=1) + "\n")
+            o.emit(json.dumps(facts(estimator) | why | {"seconds": round(seconds, 3)} | written, indent=1) + "\n")
         elif not quiet:
             files = "; ".join(f"{name.replace('_', ' ')}: {path}" for name, path in written.items())
             nothing = "Nothing was written: give --out MODEL or --report PAGE."
-            o.emit(f"{describe(estimator)}\n\n{seconds:.1f} s. {files or nothing}\n")
+            said = f"{why['reason']}\n\n" if why else ""
+            o.emit(f"{said}{describe(estimator)}\n\n{seconds:.1f} s. {files or nothing}\n")
 
 
 def _refuse(why: str, **given: Any) -> None:
@@ -165,17 +190,19 @@ def _estimator(
         LassoMTLCV,
         MSMTFLClassifier,
         MSMTFLClassifierCV,
+        MultiTaskAuto,
         SharedMTL,
         SharedMTLCV,
     )
 
     kinds: dict[str, tuple[Any, Any, tuple[str, ...]]] = {
-        "msmtfl": (MSMTFL, MSMTFLCV, ("lam", "theta")),
+        "msmtfl": (MSMTFL, MSMTFLCV, ("lam", "theta", "lam_entry", "theta_entry")),
         "lasso": (LassoMTL, LassoMTLCV, ("lam",)),
         "l12": (L12MTL, L12MTLCV, ("lam", "theta")),
         "dirty": (DirtyMTL, DirtyMTLCV, ("lam_s", "lam_b")),
         "shared": (SharedMTL, SharedMTLCV, ("lam_common", "lam_deviation", "theta")),
         "classifier": (MSMTFLClassifier, MSMTFLClassifierCV, ("lam", "theta")),
+        "auto": (MultiTaskAuto, MultiTaskAuto, ()),
     }
     if name not in kinds:
         raise InputError(f"--model: no model {name!r}: {', '.join(kinds)}.")
@@ -183,11 +210,15 @@ def _estimator(
     values = {key: value for key, value in given.items() if value is not None}
     foreign = [f"--{key.replace('_', '-')}" for key in values if key not in names]
     if foreign:
-        raise InputError(f"{', '.join(foreign)}: not a parameter of {name}, which has {', '.join(names)}.")
-    unknown = [key for key in extra if key not in plain._get_param_names()]
+        raise InputError(f"{', '.join(foreign)}: not a parameter of {name}, which has {', '.join(names) or 'none'}.")
+    unknown = [key for key in extra if key not in (plain if values else searching)._get_param_names()]
     if unknown:
-        option = {"loss": "--loss", "class_weight": "--balanced"}[unknown[0]]
+        option = {"loss": "--loss", "class_weight": "--balanced", "penalty": "--penalty"}[unknown[0]]
         raise InputError(f"{option}: not for {name}.")
+    if name == "auto":
+        if common.pop("relax") or not common.pop("fit_intercept"):
+            raise InputError("--relax, --no-intercept: not for auto.")
+        return MultiTaskAuto(inner_cv=search["cv"], **common, **search)
     if not values:
         return searching(**common, **search, **extra)
     if "theta" in values:
