@@ -144,7 +144,8 @@ def test_a_loaded_model_can_be_fitted_again(cls, tmp_path):
 
 
 def test_all_models_are_tested():
-    assert {cls.__name__ for cls in MAKE} == set(MODELS)
+    classifiers = {"MSMTFLClassifier", "MSMTFLClassifierCV"}  # in test_classification.py
+    assert {cls.__name__ for cls in MAKE} | classifiers == set(MODELS)
 
 
 def test_loading_then_saving_makes_the_same_file(tmp_path):
