@@ -39,9 +39,8 @@ myst_heading_anchors = 3
 suppress_warnings = ["config.cache"]  # sphinx-gallery's own settings
 
 # what scikit-learn's own base classes bring is documented there
-SCIKIT_LEARN = "BaseEstimator,RegressorMixin,CallbackSupportMixin,_MetadataRequester,object"
-ROUTING = ",".join(f"set_{method}_request" for method in ("fit", "partial_fit", "predict", "score", "split"))
-autodoc_default_options = {"members": True, "inherited-members": SCIKIT_LEARN, "exclude-members": ROUTING}
+SCIKIT_LEARN = "BaseEstimator,RegressorMixin,ClassifierMixin,CallbackSupportMixin,_MetadataRequester,object"
+autodoc_default_options = {"members": True, "inherited-members": SCIKIT_LEARN}
 autodoc_typehints = "none"  # types of parameters are in the text
 autosummary_generate = True
 napoleon_use_param = napoleon_use_rtype = False

@@ -88,6 +88,11 @@ def after_napoleon(app, what, name, obj, options, lines) -> None:
         lines[k] = line.replace(COLON, ":") if what in KINDS else line
 
 
+def without_routing(app, what, name, obj, skip, options):
+    """What scikit-learn gives every estimator for metadata routing is documented there."""
+    return True if re.fullmatch(r"set_\w+_request", name) else None
+
+
 class ModuleText(SphinxDirective):
     """The docstring of a module, as it stands there."""
 
@@ -121,5 +126,6 @@ def setup(app):
     app.connect("builder-inited", make)
     app.connect("autodoc-process-docstring", before_napoleon, priority=400)
     app.connect("autodoc-process-docstring", after_napoleon, priority=600)
+    app.connect("autodoc-skip-member", without_routing)
     app.connect("missing-reference", short_name)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
