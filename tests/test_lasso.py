@@ -330,3 +330,28 @@ def test_exact_or_honest(problem):
         assert oracles.relative_gap(X, y, W[0], a) <= max(1e-10, 2 * proof.relative_gap) + 4 * (lost + lost**2)
     else:
         assert not W.any()
+
+
+@pytest.mark.parametrize("careful", [False, True])
+@pytest.mark.parametrize("kind", ["two rows", "three rows", "copies", "rounded"])
+def test_a_path_through_ties_equals_solves_one_by_one(kind, careful):
+    """All columns of two centred rows are parallel; the kernel leaves such minimisers to be finished outside."""
+    rng = np.random.default_rng(0)
+    n = {"two rows": 2, "three rows": 3}.get(kind, 12)
+    X = rng.standard_normal((n, 40))
+    if kind == "copies":
+        X = X[:, rng.integers(0, 6, 40)] * rng.choice([1.0, -1.0, 2.0], 40)
+    if kind == "rounded":
+        X = np.round(X)
+    designs = [RowTask(DenseRows(X, None, True), rng.standard_normal(n)) for _ in range(3)]
+    units = np.array([np.sqrt(np.where(design.squares > 0, design.squares, 1.0)) for design in designs])
+    top = max((np.abs(design.c) / unit).max() for design, unit in zip(designs, units, strict=True))
+    lams = top * np.geomspace(1.0, 1e-3, 15)
+    path, one = Lassos(designs, units=units, careful=careful), Lassos(designs, units=units, careful=careful)
+    for lam, solve in zip(lams, path.path(lams, units), strict=True):
+        W, _ = one.solve(lam * units)
+        found = np.zeros_like(W)
+        found.ravel()[solve.at] = solve.values
+        np.testing.assert_allclose(found, W, atol=1e-9 * np.abs(W).max(initial=1.0))
+        for design, w, a in zip(designs, found, lam * units, strict=True):
+            assert certify(design, w, a, False).relative_gap < 1e-10

@@ -314,8 +314,15 @@ class Lassos:
                 helped = place
                 self.tasks[i].supply(lams[k] * weights[i])
             else:
-                a, w, state = lams[k] * weights[i : i + 1], np.zeros((1, d)), status[i, k : k + 1]
-                self._finish(i, a, aim[:1], w, state, np.ones(1, np.intc), max_iter, None)
+                a, w, state, rounds = (
+                    lams[k] * weights[i : i + 1],
+                    np.zeros((1, d)),
+                    status[i, k : k + 1],
+                    np.ones(1, np.intc),
+                )
+                unit = self.units[i : i + 1]
+                _kernel.solve_all([self.tasks[i].state], a, aim[:1], unit, w, state, rounds, max_iter)  # for its w
+                self._finish(i, a, aim[:1], w, state, rounds, max_iter, None)
                 at = np.flatnonzero(w)
                 entries[place] = len(at)
                 take(at.astype(np.intc), w[0, at])
