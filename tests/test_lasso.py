@@ -116,17 +116,25 @@ def test_warm_equals_cold():
         np.testing.assert_allclose(warm.solve(a[None])[0][0], solve(X, y, a), rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("route", ["whole", "rows on demand", "working sets", "several minimisers"])
+@pytest.mark.parametrize(
+    "route", ["whole", "rows on demand", "working sets", "several minimisers", "all tied", "near copies"]
+)
 @pytest.mark.parametrize("careful", [False, True])
 def test_a_path_equals_solves_one_by_one(route, careful):
     Xs, ys = oracles.random_tasks(11, m=3, n=25, d=60)
     if route == "several minimisers":
         Xs = [np.column_stack([X[:, :30], X[:, :30]]) for X in Xs]
+    if route == "all tied":  # more ties than the kernel takes on
+        Xs = [np.outer(X[:, 0], np.sign(X[0])) for X in Xs]
+    if route == "near copies":  # so ill-conditioned that solutions are worked out on X
+        Xs = [np.column_stack([X[:, :30], X[:, :30] + 1e-6 * X[:, 30:]]) for X in Xs]
     designs = [design_of(X, y) for X, y in zip(Xs, ys, strict=True)]
     weights = np.array(
         [largest(X, y) * np.random.default_rng(12).uniform(0.5, 2.0, 60) for X, y in zip(Xs, ys, strict=True)]
     )
     weights[:, 5], weights[:, 6] = 0.0, np.inf
+    if route in ("all tied", "near copies"):
+        weights[:] = [[largest(X, y)] for X, y in zip(Xs, ys, strict=True)]
     lams = np.geomspace(2.0, 0.01, 15)
 
     def lassos(n_jobs=None):
@@ -143,6 +151,7 @@ def test_a_path_equals_solves_one_by_one(route, careful):
             W, _ = one.solve(lam * weights)
             out = np.zeros(W.size)
             out[solved.at] = solved.values
+            assert W.any() == (lam < 1.0) or weights.min() == 0.0
             np.testing.assert_allclose(out.reshape(W.shape), W, rtol=0, atol=1e-12)
             np.testing.assert_array_equal(solved.at, np.sort(solved.at))
             np.testing.assert_array_equal(solved.status, one.status)
