@@ -299,6 +299,11 @@ class Surface(StagedSolutions):
     def lam_max(self) -> float:
         return self._data().lam_max
 
+    @cached_property
+    def _lam_of(self) -> Floats:
+        """(solutions,)"""
+        return self.lams[[solved.k for solved in self.solved]]
+
     def lassos_of(self, i: int, places: Ints) -> Iterator[tuple[Floats, Floats]]:
         """Coefficients and weights of task i's lassos in some solutions, in pieces of (AT_ONCE, d)."""
         problem = self._data()
@@ -306,11 +311,11 @@ class Surface(StagedSolutions):
         factors = problem.stage_weights[i]
         for begin in range(0, len(places), AT_ONCE):
             some = places[begin : begin + AT_ONCE]
-            A = np.outer([self.lams[self.solved[s].k] for s in some], factors)
+            A = np.multiply.outer(self._lam_of[some], factors)
             for a, s in zip(A, some, strict=True):
-                eased = self.solved[s].eased
-                low, high = np.searchsorted(eased, [i * problem.d, (i + 1) * problem.d])
-                a[eased[low:high] - i * problem.d] *= self.solved[s].left[low:high]
+                if (eased := self.solved[s].eased).size:
+                    low, high = np.searchsorted(eased, [i * problem.d, (i + 1) * problem.d])
+                    a[eased[low:high] - i * problem.d] *= self.solved[s].left[low:high]
             yield W.dense(some), A
 
     @cached_property
