@@ -15,7 +15,7 @@ from msmtfl.deviations import CappedDeviations, SharedNorm
 from msmtfl.inference import draw_halves
 from msmtfl.problem import pose
 from msmtfl.row_certificates import certify_rows
-from msmtfl.shared_surface import settled, shared_grid, solve_shared
+from msmtfl.shared_surface import DENSE, settled, shared_grid, solve_shared
 from msmtfl.stacked import Remainder, Stacked, StackedGrams, StackedLassos
 from msmtfl.tasks import read_training
 
@@ -521,6 +521,25 @@ def test_grid_keeps_one_of_equal_ratios():
     surface = solve_shared(problem, shared_grid(problem, [0.1, 0.2], [1.0], [np.inf]))
     one = SharedMTL(0.2, 0.1).fit(X, y, task=TASK)
     np.testing.assert_allclose(surface.coef(0, 0), one.coef_, atol=1e-12)
+
+
+def test_a_search_ends_where_the_model_is_dense(monkeypatch):
+    problem = pose(read_training(X, y, task=TASK), fit_intercept=True, standardize=False, positive=False)
+    grid = shared_grid(problem, 12, [0.5, np.inf], [4.0, np.inf])
+    whole = solve_shared(problem, grid)
+    monkeypatch.setattr("msmtfl.shared_surface.FEW", 5)
+    cut = solve_shared(problem, grid)
+    most = N / 6
+    dense = np.argmax(whole.n_entries[:, 0] > 2 * most)
+    assert 0 < dense < 11
+    for k in range(12):
+        np.testing.assert_array_equal(cut.coef(k, 0), whole.coef(min(k, dense), 0))
+        np.testing.assert_allclose(cut.coef(k, 2), whole.coef(k, 2), atol=1e-12)  # without a common part it goes on
+        if whole.n_entries[k, 0] > most:  # only stage 1
+            np.testing.assert_array_equal(cut.coef(k, 1), cut.coef(k, 0))
+    assert (cut.stopping_reason[dense + 1 :, 0] == DENSE).all()
+    assert not cut.converged[dense + 1 :, 0].any()
+    assert cut.converged[: dense + 1, 0].all()
 
 
 @pytest.mark.parametrize(

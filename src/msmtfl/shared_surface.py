@@ -28,21 +28,15 @@ from .threads import each
 from .thresholds import unit
 
 RATIOS = (0.0, 0.2, 0.5, 1.0, 2.0, np.inf)  # lam_common / lam_deviation, in units of sqrt(m)
-SHARES = (
-    1e-2,
-    1e-3,
-)  # of lam_max where the lams end if the ratio is 1 or more: n < d, n >= d. It is lam_deviation that counts
-FURTHER = 0.1  # at smaller ratios they go on to that much less, but to no less than this times it
-THETA_RATIOS = (
-    1.0,
-    4.0,
-    np.inf,
-)  # times max(4, m / 4): a row is freed when half of its entries deviate by what they are shrunk
-SPARSE, FEW = (
-    0.25,
-    200,
-)  # coefficients per row of the data, and in all, beyond which a search goes no further than stage 1
-FULL = "stopped: stage 1 has more than one coefficient for every four rows; a search goes no further there"
+# Of lam_max, where the lams end: n < d, n >= d. It is lam_deviation that counts, so that smaller ratios than 1 go further
+# down, but no further than to FURTHER times this.
+SHARES, FURTHER = (1e-2, 1e-3), 0.1
+THETA_RATIOS = (1.0, 4.0, np.inf)  # times max(4, m / 4): half of a row's entries deviate by as much as they are shrunk
+# Coefficients per row, and in all, beyond which a search goes no further than stage 1. With twice as many it goes no further
+# down; those chosen on real data had up to 1/6 of the rows (a common part being allowed).
+SPARSE, FEW = 1 / 6, 200
+FULL = "stopped: stage 1 has more than one coefficient for every six rows; a search goes no further there"
+DENSE = "stopped: a larger lam has more than one coefficient for every three rows; a search ends there, with that one"
 MOVED = 1e-9  # of a row's largest coefficient: a common value that differs by more is another one
 NONE = -1  # stands for the place of P = 0, where Algorithm 1 starts
 
@@ -328,17 +322,24 @@ class _Walk:
         self.most = max(SPARSE * sum(target.rows for target in problem.data.targets), FEW)
         self.orders = np.array([design.order for design in problem.designs])
         self.back = False
+        self.dense: int | None = None  # where the path has ended
         self.solved: list[SharedSolved] = []
         self.points: dict[tuple[int, int], tuple[tuple[int, ...], str]] = {}
 
     def at(self, k: int) -> None:
         """All thetas, there and back: the next lam begins where this one ended."""
+        if self.dense is not None:
+            self.points |= {(k, l): (self.points[self.dense, l][0], DENSE) for l in self.columns}
+            return
         self.k = k
         self.P = {NONE: np.zeros((self.problem.m + 1) * self.problem.d)}
         self.known: dict[tuple[bytes, int], int] = {}
         thetas = self.grid.parameters["theta"][k]
         for l in sorted(self.columns, key=lambda l: thetas[l], reverse=not self.back):
             self.points[k, l] = self._run(self.grid.penalty(k, l, self.problem))
+        first = self.solved[self.points[k, self.columns[0]][0][0]]
+        if first.common[0].size and first.n_entries > 2.0 * self.most:  # tasks that are solved apart cost little
+            self.dense = k
         self.back = not self.back
 
     def _run(self, penalty: CappedDeviations) -> tuple[tuple[int, ...], str]:
