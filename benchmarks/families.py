@@ -153,6 +153,8 @@ def real(splits: int, shares: list[float], only: list[str], auto: bool, out: Pat
             X, y, task = data["X"].astype(np.float64), data["y"].astype(np.float64), data["task"]
             for share in shares:
                 train, test = split(task, share, seed)
+                flat = [label for label in np.unique(task) if np.ptp(y[test][task[test] == label]) == 0]
+                test = test[~np.isin(task[test], flat)]  # nMSE is undefined where all targets are equal
                 fewest = int(np.bincount(task[train])[np.unique(task)].min())
                 models = default_models(cv=min(5, fewest), standardize=True)
                 if auto:
@@ -166,7 +168,7 @@ def real(splits: int, shares: list[float], only: list[str], auto: bool, out: Pat
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore")
                         model.fit(X[train], y[train], task=task[train])
-                        error = nmse(y[test], model.predict(X[test], task=task[test]), task[test])
+                        error = nmse(y[test], model.predict(X[test], task=task[test]), task=task[test])
                     row = {
                         "data": name,
                         "share": share,
