@@ -10,6 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from msmtfl import MSMTFL, LassoMTL, LassoMTLCV, MultiTaskAuto, compare_models
 from msmtfl.auto import choose_family
 from msmtfl.baselines import PooledLassoCV
+from msmtfl.model_files import load_model, save_model
 
 SMALL = {
     "lasso": LassoMTLCV(lams=10, cv=2, unknown_task="mean"),
@@ -95,3 +96,12 @@ def test_bad_parameters_are_named():
         MultiTaskAuto(selection="best").fit(X, y, task=task)
     with pytest.raises(ValueError, match=r"unknown model.*'elastic net'"):
         MultiTaskAuto(["lasso", "elastic net"]).fit(X, y, task=task)
+
+
+def test_what_is_saved_is_the_model_chosen(tmp_path):
+    X, y, task = data(True)
+    model = MultiTaskAuto(SMALL, cv=3, inner_cv=2).fit(X, y, task=task)
+    save_model(model, tmp_path / "a.msmtfl")
+    again = load_model(tmp_path / "a.msmtfl")
+    assert type(again) is type(model.best_estimator_)
+    np.testing.assert_array_equal(again.predict(X, task=task), model.predict(X, task=task))

@@ -80,6 +80,7 @@ import scipy
 import sklearn
 from sklearn.utils.validation import check_is_fitted
 
+from .auto import MultiTaskAuto
 from .baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
 from .certificates import Certificate
 from .classification import MSMTFLClassifier, MSMTFLClassifierCV, labels_of
@@ -232,6 +233,9 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 
 
 def _document(model: Any, write: _Writer, provenance: dict[str, Any] | None) -> dict[str, Node]:
+    if isinstance(model, MultiTaskAuto):
+        check_is_fitted(model, "best_estimator_")
+        model = model.best_estimator_
     name = type(model).__name__
     if name not in MODELS or MODELS[name][0] is not type(model):
         raise TypeError(

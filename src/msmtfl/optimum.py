@@ -64,11 +64,13 @@ class GlobalMinimum:
         return (self.fitted - self.objective) / abs(self.fitted) if self.fitted else 0.0
 
     def __str__(self) -> str:
-        best = (
-            "the global minimum" if self.proven else f"the best found (the minimum is at least {self.lower_bound:.6g})"
-        )
-        way = "The model is there" if self.excess <= 1e-9 else f"The model is {100 * self.excess:.3g} % above it"
-        return f"{best[0].upper()}{best[1:]} is {self.objective:.6g}, {len(self.free_rows)} rows free. {way}."
+        best = "The global minimum" if self.proven else "The best found"
+        if self.excess > 1e-9:
+            way = f"The model is {100 * self.excess:.3g} % above it."
+        else:
+            way = "The model is there." if self.proven else "Nothing better than the model was found."
+        known = "" if self.proven else f" Not proven: the minimum is at least {self.lower_bound:.6g}."
+        return f"{best} is {self.objective:.6g}, {len(self.free_rows)} rows free. {way}{known}"
 
 
 def global_minimum(
@@ -84,7 +86,7 @@ def global_minimum(
     """How far a fit is from the global minimum of its own problem (1).
 
     Algorithm 1 is proven to reach a critical point. Whether it is the best one can be found out where there are few
-    features (some 20; more if the data determine the coefficients well).
+    features (some 20; more if the data determine the coefficients well). A node costs what one stage does.
 
     Parameters
     ----------
@@ -197,7 +199,7 @@ class _Search:
                     heapq.heappush(heap, (bound, self.n_nodes, child, of_child))
         else:
             lower = self.best
-        lower = min(lower, self.best)
+        lower = min(max(lower, 0.0), self.best)  # F is nowhere negative
         proven = lower >= self.best - tol * abs(self.best)
         free = self.penalty.free_rows(self.penalty.pattern(self.coef.T))
         return GlobalMinimum(self.coef, self.best, lower, proven, free, self.fitted, self.n_nodes)

@@ -47,6 +47,7 @@ class SharingMap:
     row_norms: Floats
     freed: np.ndarray | None
     signs: np.ndarray
+    shrunk: str = "not shrunk"  # what becomes of freed rows
 
     @cached_property
     def n_tasks(self) -> Ints:
@@ -103,7 +104,7 @@ class SharingMap:
         lines = [f"{len(self.features)} features, {m} task{'s' * (m > 1)}"]
         lines += [f"{counts[name]:5d} {said[name]}{self._strongest(name)}" for name in CLASSES if counts[name]]
         if self.freed is not None:
-            lines.append(f"{int(self.freed.sum()):5d} freed by the cap (not shrunk){self._named(self.freed)}")
+            lines.append(f"{int(self.freed.sum()):5d} freed by the cap ({self.shrunk}){self._named(self.freed)}")
         if (mixed := self.signs == "mixed").any():
             lines.append(f"{int(mixed.sum()):5d} with signs that differ between tasks{self._named(mixed)}")
         return "\n".join([*lines, *self._closest()])
@@ -190,7 +191,8 @@ def map_of(model: Any) -> SharingMap:
     positive, negative = (W > 0).any(axis=0), (W < 0).any(axis=0)
     signs = np.select([positive & negative, positive, negative], ["mixed", "+", "-"], "").astype(object)
     norms = np.asarray(getattr(model, "row_norms_", np.abs(W).sum(axis=0)))
-    return SharingMap(model.features_, model.tasks_, W != 0.0, norms, freed_rows(model), signs)
+    shrunk = "entries below theta_entry are shrunk" if getattr(model, "lam_entry_", 0.0) else "not shrunk"
+    return SharingMap(model.features_, model.tasks_, W != 0.0, norms, freed_rows(model), signs, shrunk)
 
 
 def fitted_coef(model: Any) -> Floats:

@@ -429,6 +429,10 @@ def _problem_of(model: Any, X: Any, y: Any, task: Any) -> Problem:
     """The problem that the model solved, if the theorem is about it."""
     if name_of_loss(model) != "squared":
         raise ValueError(f"Theorem 8 is about squared loss; the model has loss={model.loss!r}.")
+    if getattr(model, "lam_entry_", 0.0) or getattr(model, "penalty", "capped") != "capped":
+        raise ValueError(
+            "Theorem 8 is about the paper's model: fit with lam_entry=0 (entry_shares=0) and penalty='capped'."
+        )
     problem = clone(model)._pose(X, y, task, None)
     if problem.positive or (problem.given_factors != 1.0).any():
         raise ValueError("Theorem 8 is not about positive=True or penalty_factors other than 1: fit without them.")

@@ -6,7 +6,17 @@ from typing import Any
 
 import numpy as np
 
-STRENGTHS = ("lam_", "lam_common_", "lam_deviation_", "theta_", "lam_s_", "lam_b_", "lam_max_")
+STRENGTHS = (
+    "lam_",
+    "lam_common_",
+    "lam_deviation_",
+    "theta_",
+    "lam_entry_",
+    "theta_entry_",
+    "lam_s_",
+    "lam_b_",
+    "lam_max_",
+)
 
 
 def facts(model: Any) -> dict[str, Any]:
@@ -36,9 +46,10 @@ def describe(model: Any) -> str:
     """A fit for people: what it is, how well it predicts, what is shared, what is proven."""
     from ..sharing import map_of
 
-    strengths = ", ".join(
-        f"{name.rstrip('_')} = {getattr(model, name):.4g}" for name in STRENGTHS[:-1] if hasattr(model, name)
-    )
+    shown = [name for name in STRENGTHS[:-1] if hasattr(model, name)]
+    if not getattr(model, "lam_entry_", 0.0):
+        shown = [name for name in shown if not name.endswith("entry_")]
+    strengths = ", ".join(f"{name.rstrip('_')} = {getattr(model, name):.4g}" for name in shown)
     rows = f", {model.n_samples_.sum()} rows" if hasattr(model, "n_samples_") else ""
     tasks = f"{len(model.tasks_)} task{'s' * (len(model.tasks_) > 1)}"
     lines = [

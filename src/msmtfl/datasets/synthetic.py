@@ -48,7 +48,7 @@ def make_multitask(
     """The synthetic data of the paper: y_i = X_i w_i + noise, with coefficients W whose rows are shared.
 
     Entries of X are standard normal, columns are then scaled to length 1; entries of W are uniform, a share of its rows is
-    set to zero, and a share of the entries that remain. By default m=15, n=40, d=250, sigma=0.01; other settings of the
+    set to zero, and a share of the entries that remain. By default m=15, n=40, d=250, sigma=0.01; other settings of our
     experiments are (m=20, n=30, d=200, sigma=0.005) and (m=10, n=60, d=300, sigma=0.001).
 
     Parameters

@@ -85,7 +85,7 @@ def features_table(facts: ModelFacts) -> Table:
     columns.append(figures("Row norm", found.row_norms[place], "how much it counts over all tasks"))
     if found.freed is not None:
         freed = ["freed" if free else "no" for free in found.freed[place]]
-        columns.append(texts("Freed", freed, "the cap freed it: its coefficients are not shrunk"))
+        columns.append(texts("Freed", freed, "the cap freed it from the penalty of rows"))
     if hasattr(model, "coef_common_"):
         columns.append(figures("Common value", model.coef_common_[place], "what tasks that do not deviate have"))
     parts = {"coef_shared_": "Shared part", "coef_specific_": "Specific part", "coef_deviation_": "Largest deviation"}
