@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from msmtfl import MSMTFL, LassoMTL, LassoMTLCV, MultiTaskAuto, compare_models
+from msmtfl import MSMTFL, LassoMTL, LassoMTLCV, MultiTaskAuto, SharedMTL, compare_models
 from msmtfl.auto import choose_family
 from msmtfl.baselines import PooledLassoCV
 from msmtfl.model_files import load_model, save_model
@@ -105,3 +106,37 @@ def test_what_is_saved_is_the_model_chosen(tmp_path):
     again = load_model(tmp_path / "a.msmtfl")
     assert type(again) is type(model.best_estimator_)
     np.testing.assert_array_equal(again.predict(X, task=task), model.predict(X, task=task))
+
+
+class Mean(RegressorMixin, BaseEstimator):
+    """Takes labels, and has no coefficients."""
+
+    def fit(self, X, y, task=None):
+        self.mean_ = y.mean()
+        return self
+
+    def predict(self, X, task=None):
+        return np.full(len(X), self.mean_)
+
+
+def test_it_predicts_as_the_model_chosen_does():
+    X, _, task = data(True)
+    counts = np.random.default_rng(0).poisson(np.exp(0.3 * X[:, 0]))
+    model = MultiTaskAuto({"a": MSMTFL(0.01, loss="poisson"), "b": MSMTFL(50.0, loss="poisson")}, cv=2)
+    model.fit(X, counts, task=task)
+    assert (model.predict(X, task=task) > 0).all()
+    np.testing.assert_array_equal(model.predict(X, task=task), model.best_estimator_.predict(X, task=task))
+    noise = np.random.default_rng(1).standard_normal(120)
+    plain = MultiTaskAuto({"mean": Mean(), "lasso": LassoMTL(1e-4)}, cv=3).fit(X, noise, task=task)
+    assert plain.chosen_ == "mean"
+    np.testing.assert_array_equal(plain.predict(X, task=task), np.full(120, noise.mean()))
+
+
+def test_groups_reach_only_models_that_take_them_and_a_refit_forgets_the_last_family():
+    X, y, task = data(True)
+    groups = np.arange(120) // 3
+    model = MultiTaskAuto({"s": SharedMTL(0.05, 0.05), "l": LassoMTL(50.0)}, cv=3).fit(X, y, task=task, groups=groups)
+    assert model.chosen_ == "s"
+    assert hasattr(model, "coef_common_")
+    model.set_params(models={"m": MSMTFL(0.05, 1.0), "l": LassoMTL(50.0)}).fit(X, y, task=task)
+    assert not hasattr(model, "coef_common_")

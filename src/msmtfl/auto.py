@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import replace
 from typing import Any
 
@@ -9,10 +10,11 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .comparison import Comparison, _read_models, compare_models, default_models
 from .linear import MultiTaskLinear
-from .tables import names_of
+from .tables import check_form, names_of
 
 RULES = ("1se", "min")
 
@@ -118,12 +120,29 @@ class MultiTaskAuto(MultiTaskLinear):
         best = clone(models[self.chosen_])
         own = {name: getattr(self, name) for name in ("task_column", "unknown_task", "n_jobs")}
         best.set_params(**{name: value for name, value in own.items() if name in best.get_params()})
-        options = {"task": task, "sample_weight": sample_weight, "groups": groups}
+        options = {"task": task, "sample_weight": sample_weight}
+        if "groups" in inspect.signature(best.fit).parameters:
+            options["groups"] = groups
         self.best_estimator_ = best.fit(X, y, **{name: value for name, value in options.items() if value is not None})
-        for name, value in vars(best).items():
-            if name not in best.get_params(deep=False):
-                setattr(self, name, value)
+        for name in self.__dict__.pop("_of_model", ()):  # those of a family chosen before
+            self.__dict__.pop(name, None)
+        found = {name: value for name, value in vars(best).items() if name not in best.get_params(deep=False)}
+        self.__dict__.update(found, _of_model=tuple(found))
         return self
+
+    def predict(self, X: Any, *, task: Any = None) -> Any:
+        """Predict as the model chosen does; see :meth:`MSMTFL.predict`."""
+        check_is_fitted(self, "best_estimator_")
+        check_form(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return self.best_estimator_.predict(X, **({} if task is None else {"task": task}))
+
+    def score(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> float:
+        """The score of the model chosen."""
+        check_is_fitted(self, "best_estimator_")
+        options = {"task": task, "sample_weight": sample_weight}
+        given = {name: value for name, value in options.items() if value is not None}
+        return float(self.best_estimator_.score(X, y, **given))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -152,7 +171,10 @@ def choose_family(comparison: Comparison, selection: str = "1se") -> tuple[str, 
     if chosen == best:
         return chosen, f"{smallest}; {others[0]!r} is next with {nmse[others[0]]:.3g}."
     k, b = names.index(chosen), names.index(best)
-    uses = f"{comparison.n_features[k]:.0f} features where that uses {comparison.n_features[b]:.0f}"
+    few, many = (f"{comparison.n_features[p]:.0f}" for p in (k, b))
+    if few == many:
+        few, many = (f"{comparison.n_features[p]:.1f}" for p in (k, b))
+    uses = f"{few} features where that uses {many}"
     within = f"{nmse[chosen]:.3g} is {paired.difference[k]:.2g} more, with a standard error of {paired.se[k]:.2g}"
     rest = [name for name, one in zip(names, near, strict=True) if one and name not in (best, chosen)]
     also = f" ({names_of(rest)} would have done too.)" if rest else ""

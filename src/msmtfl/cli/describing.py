@@ -25,6 +25,8 @@ def facts(model: Any) -> dict[str, Any]:
 
     out: dict[str, Any] = {"model": type(model).__name__}
     out |= {name.rstrip("_"): _plain(getattr(model, name)) for name in STRENGTHS if hasattr(model, name)}
+    if getattr(model, "penalty", "capped") != "capped":
+        out["penalty"] = str(model.penalty)
     if hasattr(model, "best_score_"):
         out["best_score"] = _plain(model.best_score_)
     out |= {"tasks": len(model.tasks_), "features": len(model.features_)}
@@ -50,6 +52,8 @@ def describe(model: Any) -> str:
     if not getattr(model, "lam_entry_", 0.0):
         shown = [name for name in shown if not name.endswith("entry_")]
     strengths = ", ".join(f"{name.rstrip('_')} = {getattr(model, name):.4g}" for name in shown)
+    if getattr(model, "penalty", "capped") != "capped":
+        strengths += f", penalty = {model.penalty}"
     rows = f", {model.n_samples_.sum()} rows" if hasattr(model, "n_samples_") else ""
     tasks = f"{len(model.tasks_)} task{'s' * (len(model.tasks_) > 1)}"
     lines = [

@@ -201,7 +201,7 @@ def _estimator(
         "l12": (L12MTL, L12MTLCV, ("lam", "theta")),
         "dirty": (DirtyMTL, DirtyMTLCV, ("lam_s", "lam_b")),
         "shared": (SharedMTL, SharedMTLCV, ("lam_common", "lam_deviation", "theta")),
-        "classifier": (MSMTFLClassifier, MSMTFLClassifierCV, ("lam", "theta")),
+        "classifier": (MSMTFLClassifier, MSMTFLClassifierCV, ("lam", "theta", "lam_entry", "theta_entry")),
         "auto": (MultiTaskAuto, MultiTaskAuto, ()),
     }
     if name not in kinds:
@@ -221,6 +221,8 @@ def _estimator(
         return MultiTaskAuto(inner_cv=search["cv"], **common, **search)
     if not values:
         return searching(**common, **search, **extra)
+    if "theta_entry" in values and "lam_entry" not in values:
+        raise InputError("--theta-entry caps the penalty of --lam-entry: give that too.")
     if "theta" in values:
         values["theta"] = _theta(values["theta"])  # the model says where a word will not do
     return plain(**values, **common, **extra)
