@@ -1,4 +1,4 @@
-"""Two pictures of the lasso paths: time against gap, and a performance profile."""
+"""Pictures of the lasso paths, time against gap and a performance profile, and of growth."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from rows import SOLVED, Row
-from units import PATH, SETTINGS
+from units import AXES, GROWTH_FIT, GROWTH_SURFACE, PATH, SETTINGS, growth_name
 
 from msmtfl.drawing import BLUE, DARK, GREEN, GREY, ORANGE, PURPLE, SKY, TEXT, YELLOW, new_figure, pyplot, quiet
 
@@ -26,16 +26,42 @@ LEAST_GAP = 1e-16  # below that it is rounding
 
 def draw(rows: Iterable[Row], folder: Path) -> list[Path]:
     """The files, SVG; the same as PNG beside them."""
-    done = [row for row in rows if row.work == PATH and row.setting != "solver alone" and row.seconds is not None]
+    rows = [row for row in rows if row.seconds is not None]
+    done = [row for row in rows if row.work == PATH and row.setting != "solver alone"]
     out = []
     with pyplot().rc_context(TEXT):
-        for name, picture in (("time_gap", time_against_gap), ("profile", profile)):
-            figure = picture(done) if done else None
+        for name, picture, some in (
+            ("time_gap", time_against_gap, done),
+            ("profile", profile, done),
+            ("growth", growth, [row for row in rows if row.work in (GROWTH_FIT, GROWTH_SURFACE)]),
+        ):
+            figure = picture(some) if some else None
             if figure is not None:
                 figure.savefig(folder / f"{name}.png", dpi=150)
                 out.append(folder / f"{name}.svg")
                 figure.savefig(out[-1], metadata={"Date": None})
     return out
+
+
+def growth(rows: list[Row]):
+    """A panel per axis: seconds against the size, on log axes, with the slope of a straight line through them."""
+    times = {(row.problem, row.work): row.seconds for row in rows}
+    figure, panels = new_figure(1, len(AXES), 2.8 * len(AXES), 2.8)
+    for panel, (axis, sizes, fixed) in zip(panels.ravel(), AXES):
+        for work, colour in ((GROWTH_FIT, BLUE), (GROWTH_SURFACE, ORANGE)):
+            found = [(size, times.get((growth_name({**fixed, axis: size}), work))) for size in sizes]
+            x, y = np.array([pair for pair in found if pair[1] is not None]).reshape(-1, 2).T
+            if len(x) > 1:
+                slope = np.polyfit(np.log(x), np.log(y), 1)[0]
+                panel.loglog(x, y, "o-", color=colour, lw=1, ms=4, label=f"{work.split(', ')[1]}: {slope:.2f}")
+        panel.set_xticks([sizes[0], sizes[-1]], [f"{size:,}" for size in (sizes[0], sizes[-1])])
+        for one in (panel.xaxis, panel.yaxis):
+            one.set_minor_formatter("")
+        panel.set_xlabel(f"{axis}  ({', '.join(f'{name} = {value:,}' for name, value in fixed.items())})")
+        panel.legend(title="slope", frameon=False, fontsize=8)
+    panels.ravel()[0].set_ylabel("seconds")
+    figure.suptitle("Time grows linearly with tasks and rows", x=0.01, ha="left")
+    return figure
 
 
 def time_against_gap(rows: list[Row]):

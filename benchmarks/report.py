@@ -26,6 +26,7 @@ from units import (
     PREDICT,
     ROWS,
     SURFACE,
+    growth_name,
 )
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -132,10 +133,6 @@ def growth_table(rows: Rows) -> str:
             grows = f"{axis} = {found[0][0]:,} to {found[-1][0]:,}"
             lines.append([work, grows, stays, f"{slope:.2f}", bar, holds, ", ".join(seconds(t) for _, t in found)])
     return markdown(["work", "grows", "stays", "slope", "to reach", "holds", "times"], lines)
-
-
-def growth_name(size: dict[str, int]) -> str:
-    return f"m={size['m']} n={size['n']} d={size['d']}"
 
 
 def wins(rows: Rows) -> str:

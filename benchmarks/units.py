@@ -141,6 +141,10 @@ AXES = [  # what grows, what stays
 ]
 
 
+def growth_name(size: dict[str, int]) -> str:
+    return f"m={size['m']} n={size['n']} d={size['d']}"
+
+
 def cases(size: str, works: list[str], names: list[str] | None = None) -> Iterator[Case]:
     """Made one by one, each when it is its turn."""
     if size == "tiny":
