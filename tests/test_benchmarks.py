@@ -206,6 +206,7 @@ def run(*words):
     )
 
 
+@pytest.mark.slow
 def test_the_runner_writes_rows_tables_and_plots(tmp_path):
     solvers = ("--solvers", "msmtfl", "scikit-learn", "FISTA")
     shown = run(BENCHMARKS / "run.py", "--size", "tiny", *solvers, "--repeats", 1, "--out", tmp_path).stdout

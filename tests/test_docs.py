@@ -76,9 +76,15 @@ def test_the_api_reference_lists_every_public_name_and_its_functions_have_exampl
             assert ">>>" in thing.__doc__ or ":func:`" in thing.__doc__, name
 
 
+LONG = ("start", "which_model")  # they compare many models
+
+
 @beside
 @pytest.mark.filterwarnings("default")
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.slow] * (page.stem in LONG), id=page.stem) for page in PAGES],
+)
 def test_code_of_pages_runs_and_prints_what_they_say(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     wrong = extension("blocks").run_page(page.read_text(encoding="utf-8"), page.name)
