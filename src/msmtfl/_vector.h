@@ -12,6 +12,13 @@
 #define MSMTFL_CLONES
 #endif
 
+/* where rounding need not be the same on every machine (whole Gram matrices come from BLAS, of which that is true as well) */
+#if defined(__GNUC__) && !defined(__clang__)
+#define MSMTFL_FUSED __attribute__((optimize("fp-contract=fast")))
+#else
+#define MSMTFL_FUSED
+#endif
+
 #if defined(__GNUC__)
 #define MSMTFL_PREFETCH(place) __builtin_prefetch(place)
 #else
@@ -207,7 +214,7 @@ MSMTFL_CLONES static void vec_mirror(ptrdiff_t n, double *G)
 /* out (count, d; rows `stride` apart) = V X for a few vectors V (count, n) and X (n, d) with columns `ld` apart: tiles of
    4 vectors x 4 columns, each product in 8 partial sums, the next columns being on their way from memory. A library's
    matrix product would copy all of X first. */
-MSMTFL_CLONES static void vec_products(ptrdiff_t n, ptrdiff_t count, const double *V, ptrdiff_t d, const double *X,
+MSMTFL_CLONES MSMTFL_FUSED static void vec_products(ptrdiff_t n, ptrdiff_t count, const double *V, ptrdiff_t d, const double *X,
                                        ptrdiff_t ld, double *out, ptrdiff_t stride)
 {
     for (ptrdiff_t j = 0; j < d; j += 4) {

@@ -30,7 +30,7 @@ OFFSET_SHARE = 1e-3
 # A spread below this share of the mean is rounding of a constant column.
 CONSTANT_SHARE = 1e-13
 # So few vectors are multiplied with X at once without copying it, as BLAS would.
-FEW = 8
+FEW = 16
 # With fewer entries in X the product with a few vectors is not worth sharing out among threads.
 WORTH_SHARING = 10**6
 # A column that keeps less than this share of its squares when rows are left out is computed anew.

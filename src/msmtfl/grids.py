@@ -42,6 +42,12 @@ class Grid:
         """How many steps of a progress bar a walk over it is."""
         return len(self.lams)
 
+    @property
+    def lasso(self) -> np.ndarray:
+        """(K, L) bool: where nothing is ever eased, so that stage 1 is all there is."""
+        of_rows = np.isinf(self.thetas) | (self.shares == 1.0)
+        return of_rows & (np.isinf(self.theta_entries) | (self.shares == 0.0))
+
     def tour(self, k: int) -> list[int]:
         """The columns at lams[k] in an order in which neighbours are alike."""
         return np.lexsort((-self.theta_entries[k], -self.thetas[k], self.shares)).tolist()

@@ -112,10 +112,10 @@ class TaskState:
         gram = self.gram
         lacking = np.flatnonzero((gram.slot < 0) & (gram.root > 0) & np.isfinite(a))
         g, least = self.g[lacking], a[lacking]
-        if not self.positive and (free := lacking[least == 0.0]).size:
-            return free
         over = ((g if self.positive else np.abs(g)) - least) / gram.root[lacking]
         count = min(max(AT_LEAST, min(int((over > 0).sum()), gram.size // 4)), len(lacking))
+        if not self.positive and (free := np.flatnonzero(least == 0.0)).size:
+            over[free], count = np.inf, max(count, len(free))
         return np.sort(lacking[np.argpartition(-over, count - 1)[:count]])
 
 

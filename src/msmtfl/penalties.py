@@ -58,7 +58,10 @@ def values_of(shape: Shape, t: Floats, theta: float) -> Floats:
 def bent(slopes: Floats, first: int = 0) -> Floats:
     """(2, p): places (counted from `first`) and values of the slopes that are not 1."""
     at = np.flatnonzero(slopes != 1.0)
-    return np.stack([at + float(first), slopes.ravel()[at]])
+    out = np.empty((2, len(at)))
+    np.add(at, first, out=out[0])
+    out[1] = slopes.ravel()[at]
+    return out
 
 
 @dataclass(frozen=True)

@@ -61,17 +61,21 @@ class TaskCoefs:
         """The features that are not zero in all solutions."""
         return np.flatnonzero(np.bincount(self.feature, minlength=self.shape[1]))
 
-    def dense(self, places: Ints, features: Ints | None = None) -> Floats:
-        """Some of the rows, and of the columns, the rest of which must be 0."""
+    def entries(self, places: Ints) -> tuple[Ints, Ints, Floats]:
+        """Row (counted in `places`), column and value of the entries of some of the rows."""
         row = np.full(self.shape[0], -1)
         row[places] = np.arange(len(places))
         row = row[self.solution]
         chosen = row >= 0
-        column = self.feature[chosen]
+        return row[chosen], self.feature[chosen], self.values[chosen]
+
+    def dense(self, places: Ints, features: Ints | None = None) -> Floats:
+        """Some of the rows, and of the columns, the rest of which must be 0."""
+        row, column, values = self.entries(places)
         if features is not None:
             column = np.searchsorted(features, column)
         out = np.zeros((len(places), self.shape[1] if features is None else len(features)))
-        out[row[chosen], column] = self.values[chosen]
+        out[row, column] = values
         return out
 
 
@@ -103,12 +107,16 @@ class Solutions:
 
     @cached_property
     def _by_task(self) -> list[TaskCoefs]:
-        m, d, count = len(self.tasks), len(self.features), len(self.solved)
-        at = np.concatenate([solved.at for solved in self.solved])
-        solution = np.repeat(np.arange(count), [len(solved.at) for solved in self.solved])
+        return self._apart([(solved.at, solved.values) for solved in self.solved])
+
+    def _apart(self, cells: list[tuple[Ints, Floats]]) -> list[TaskCoefs]:
+        """What every solution has at flat positions of (m, d), task by task."""
+        m, d, count = len(self.tasks), len(self.features), len(cells)
+        at = np.concatenate([places for places, _ in cells])
+        solution = np.repeat(np.arange(count), [len(places) for places, _ in cells])
         order = np.argsort(at // d, kind="stable")
         ends = np.searchsorted(at[order] // d, np.arange(1, m))
-        values = np.concatenate([solved.values for solved in self.solved])
+        values = np.concatenate([values for _, values in cells])
         parts = (np.split(of_all[order], ends) for of_all in (solution, at % d, values))
         return [TaskCoefs((count, d), *of_task) for of_task in zip(*parts, strict=True)]
 
@@ -306,17 +314,18 @@ class Surface(StagedSolutions):
 
     def lassos_of(self, i: int, places: Ints) -> Iterator[tuple[Floats, Floats]]:
         """Coefficients and weights of task i's lassos in some solutions, in pieces of (AT_ONCE, d)."""
-        problem = self._data()
-        W = self.of_task(i)
-        factors = problem.stage_weights[i]
+        W, eased = self.of_task(i), self._eased_by_task[i]
+        factors = self._data().stage_weights[i]
         for begin in range(0, len(places), AT_ONCE):
             some = places[begin : begin + AT_ONCE]
             A = np.multiply.outer(self._lam_of[some], factors)
-            for a, s in zip(A, some, strict=True):
-                if (eased := self.solved[s].eased).size:
-                    low, high = np.searchsorted(eased, [i * problem.d, (i + 1) * problem.d])
-                    a[eased[low:high] - i * problem.d] *= self.solved[s].left[low:high]
+            row, feature, left = eased.entries(some)
+            A[row, feature] *= left
             yield W.dense(some), A
+
+    @cached_property
+    def _eased_by_task(self) -> list[TaskCoefs]:
+        return self._apart([(solved.eased, solved.left) for solved in self.solved])
 
     @cached_property
     def objective(self) -> Floats:

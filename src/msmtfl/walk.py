@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -24,12 +25,13 @@ from .lasso import DOUBT, OVERRUN, SLID, WEAK, Lassos, Solve, suspicions
 from .monitor import Progress, one_blas_thread
 from .penalties import bent, slopes_of
 from .problem import Problem, pose
-from .stages import CROWDED, UNFINISHED, answered, steps
+from .stages import CROWDED, REPEATS, UNFINISHED, answered, steps
 from .surface import Solved, Surface
 from .tasks import read_training
 from .threads import count, each
 
 NONE = -1  # stands for the place of W = 0, where Algorithm 1 starts
+UNBENT = np.empty((2, 0))  # its pattern
 
 
 def regularization_surface(
@@ -164,9 +166,8 @@ def solve_surface(
     walkers = min(count(n_jobs), len(order)) if by_lam else 1
 
     def walk(start: int) -> Walk:
-        walk = _LocalWalk(
-            problem, grid, firsts, problem.lassos(grams, None if by_lam else n_jobs, careful), max_stages, max_iter
-        )
+        make = partial(problem.lassos, grams, None if by_lam else n_jobs, careful)
+        walk = _LocalWalk(problem, grid, firsts, make, max_stages, max_iter)
         for k in order[start::walkers]:
             walk.at(k)
             tick(0.5)
@@ -209,17 +210,34 @@ Place = int  # of a stage in `solved`
 Chain = tuple[tuple[Place, ...], str]  # the stages of a point, and why they ended
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Wanted:
-    """A stage: the cells whose weights are eased, as flat positions, what is left of them, and the stage before."""
+    """A stage: what the penalty makes of the one before (see `Walk._pattern`), with which share of the entries, and the
+    place of that one. Which cells are eased follows, where it has to be known."""
 
-    eased: Ints
-    left: Floats
+    pattern: np.ndarray
+    share: float
     before: Place
+    ease: Callable[[np.ndarray, float], tuple[Ints, Floats]]
+
+    @cached_property
+    def key(self) -> bytes:
+        """Equal keys at one lam are equal weights; stage 1 has the empty one."""
+        return np.append(self.pattern, self.share).tobytes() if self.pattern.size else b""
+
+    @cached_property
+    def _cells(self) -> tuple[Ints, Floats]:
+        return self.ease(self.pattern, self.share)
 
     @property
-    def key(self) -> bytes:
-        return self.eased.tobytes() + self.left.tobytes()
+    def eased(self) -> Ints:
+        """The cells whose weights are eased, as flat positions, rising."""
+        return self._cells[0]
+
+    @property
+    def left(self) -> Floats:
+        """What is left of their weights."""
+        return self._cells[1]
 
 
 class Walk:
@@ -235,23 +253,28 @@ class Walk:
         self.always = (usable & (factors == 0)).sum(axis=1)  # cells that are never penalised
         self.usable = usable.ravel()
         self.orders = np.array([design.order for design in problem.designs])
+        self.roomy = int((self.orders - self.always).min())  # so many more free features crowd no task
         self.solved: list[Solved] = []
         self.points: dict[tuple[int, int], Chain] = {}  # by (k, l)
-        self.norms: dict[Place, tuple[Ints, Floats]] = {NONE: (np.empty(0, dtype=np.intp), np.empty(0))}
+        self.norms: dict[Place, tuple[Ints, Floats]] = {}
+        self.lasso = grid.lasso
         self.known: dict[tuple[int, bytes, Place], Place] = {}  # by lam, what is eased, the stage before if it matters
 
     def point(self, k: int, l: int) -> Generator[Wanted, Place, Chain]:
         """Point (k, l): yields the stages that it wants, and is sent their places."""
+        if self.lasso[k, l]:
+            place = yield Wanted(UNBENT, 0.0, NONE, self._ease)
+            return (place,), REPEATS if self.solved[place].finished else UNFINISHED
         chain: list[Place] = []
         share = float(self.grid.shares[l])
         stages = steps(lambda place: self._pattern(place, k, l), NONE, self.max_stages)
         pattern, before = next(stages)
         while True:
-            eased, left = self._ease(pattern, share)
-            if chain and self._crowded(eased[left == 0.0]):
+            wanted = Wanted(pattern, share, before, self._ease)
+            if chain and self._crowded(wanted):
                 reply = before, CROWDED
             else:
-                chain.append((yield Wanted(eased, left, before)))
+                chain.append((yield wanted))
                 reply = chain[-1], "" if self.solved[chain[-1]].finished else UNFINISHED
             try:
                 pattern, before = stages.send(reply)
@@ -260,19 +283,30 @@ class Walk:
 
     def _pattern(self, place: Place, k: int, l: int) -> np.ndarray:
         """What point (k, l) makes of a solution; see `ConcaveRows.pattern`. Slopes at 0 are 1."""
+        if place == NONE:
+            return UNBENT
         grid, share = self.grid, self.grid.shares[l]
-        rows = np.empty((2, 0))
+        rows = UNBENT
         if share < 1.0:
-            used, norms = self.norms[place]
+            used, norms = self._norms(place)
             rows = bent(slopes_of(grid.concave, norms, float(grid.thetas[k, l])))
             rows[0] = used[rows[0].astype(np.intp)]
-        if share == 0.0 or place == NONE:
+        if share == 0.0:
             return rows
         of = self.solved[place]
         sizes = self.factors[of.at] * np.abs(of.values)
         entries = bent(slopes_of(grid.concave, sizes, float(grid.theta_entries[k, l])))
         entries[0] = of.at[entries[0].astype(np.intp)] + self.problem.d
         return np.concatenate([rows, entries], axis=1)
+
+    def _norms(self, place: Place) -> tuple[Ints, Floats]:
+        """The rows that a solution uses, and their norms."""
+        if place not in self.norms:
+            of, d = self.solved[place], self.problem.d
+            norms: Floats = np.bincount(of.at % d, self.factors[of.at] * np.abs(of.values), d).astype(np.float64)
+            rows = np.flatnonzero(norms)
+            self.norms[place] = rows, norms[rows]
+        return self.norms[place]
 
     def _ease(self, pattern: np.ndarray, share: float) -> tuple[Ints, Floats]:
         """The cells whose weights a pattern lowers, as flat positions, and what is left of them, relative to lam."""
@@ -292,10 +326,13 @@ class Walk:
             return cells, left
         return cells[self.every[cells]], left[self.every[cells]]
 
-    def _crowded(self, free: Ints) -> bool:
+    def _crowded(self, wanted: Wanted) -> bool:
         """Whether in most tasks more features would be un-penalised than there are independent samples."""
         if self.problem.positive:  # the constraint can make such a stage unique
             return False
+        if wanted.pattern.shape[1] <= self.roomy:
+            return False
+        free = wanted.eased[wanted.left == 0.0]
         of_task = np.bincount(free[self.usable[free]] // self.problem.d, minlength=self.problem.m)
         return bool(np.count_nonzero(self.always + of_task > self.orders) > 0.5 * self.problem.m)
 
@@ -306,12 +343,9 @@ class Walk:
 
     def keep(self, k: int, wanted: Wanted, at: Ints, values: Floats, status: np.ndarray) -> Place:
         """Take note of a stage: coefficients at flat positions, and the solver's status of every task."""
-        place, d = len(self.solved), self.problem.d
+        place = len(self.solved)
         finished, unclear = not (status & OVERRUN).any(), np.flatnonzero(status & (SLID | WEAK))
         self.solved.append(Solved(k, at, values, finished, unclear, wanted.eased, wanted.left))
-        norms: Floats = np.bincount(at % d, self.factors[at] * np.abs(values), d).astype(np.float64)
-        rows = np.flatnonzero(norms)
-        self.norms[place] = rows, norms[rows]
         self.known[k, wanted.key, wanted.before if (status & SLID).any() else NONE] = place
         return place
 
@@ -320,16 +354,26 @@ class _LocalWalk(Walk):
     """Goes along some of the lams, and at each over the thetas, from stage 1 on; stages start from the last one's state."""
 
     def __init__(
-        self, problem: Problem, grid: Grid, firsts: dict[int, Solve], lassos: Lassos, max_stages: int, max_iter: int
+        self,
+        problem: Problem,
+        grid: Grid,
+        firsts: dict[int, Solve],
+        make: Callable[[], Lassos],
+        max_stages: int,
+        max_iter: int,
     ):
         super().__init__(problem, grid, max_stages)
-        self.firsts, self.lassos, self.max_iter = firsts, lassos, max_iter
+        self.firsts, self.make, self.max_iter = firsts, make, max_iter
         self.back = False
+
+    @cached_property
+    def lassos(self) -> Lassos:
+        """Of stages after the first, if there are any."""
+        return self.make()
 
     def at(self, k: int) -> None:
         """All thetas at lams[k], there and back: the next lam begins where this one ended."""
-        self.k, self.A = k, float(self.grid.lams[k]) * self.problem.stage_weights
-        self.W = {NONE: np.zeros((self.problem.m, self.problem.d))}  # solutions at this lam
+        self.k = k
         tour = self.grid.tour(k)
         for l in reversed(tour) if self.back else tour:
             self.points[k, l] = answered(self.point(k, l), self._stage)
@@ -341,19 +385,17 @@ class _LocalWalk(Walk):
             return known
         if wanted.before == NONE:
             first = self.firsts[self.k]
-            at, values, status = first.at, first.values, first.status
-            W = np.zeros((self.problem.m, self.problem.d))
-            W.ravel()[at] = values
-        else:
-            A = self.A.copy()
-            A.ravel()[wanted.eased] *= wanted.left
-            W, _ = self.lassos.solve(A, reference=self.W[wanted.before], max_iter=self.max_iter)
-            status = self.lassos.status
-            at = np.flatnonzero(W)
-            values = W.ravel()[at]
-        place = self.keep(self.k, wanted, at, values, status)
-        self.W[place] = W
-        return place
+            return self.keep(self.k, wanted, first.at, first.values, first.status)
+        A = float(self.grid.lams[self.k]) * self.problem.stage_weights
+        A.ravel()[wanted.eased] *= wanted.left
+        W, _ = self.lassos.solve(A, reference=self._dense(wanted.before), max_iter=self.max_iter)
+        at = np.flatnonzero(W)
+        return self.keep(self.k, wanted, at, W.ravel()[at], self.lassos.status)
+
+    def _dense(self, place: Place) -> Floats:
+        W = np.zeros((self.problem.m, self.problem.d))
+        W.ravel()[self.solved[place].at] = self.solved[place].values
+        return W
 
 
 def gathered(problem: Problem, grid: Grid, walks: Sequence[Walk], tol: float) -> Surface:
