@@ -316,11 +316,12 @@ class Walk:
         cells = (d * np.arange(m)[:, None] + rows).ravel()
         left = np.tile(pattern[1, of_rows], m)
         if share > 0.0:
-            entries, at = np.ones(m * d), pattern[0, ~of_rows].astype(np.intp) - d
-            entries[at] = pattern[1, ~of_rows]
-            slopes = np.ones(d)
+            entries, slopes = np.ones(m * d), np.ones(d)
+            entries[pattern[0, ~of_rows].astype(np.intp) - d] = pattern[1, ~of_rows]
             slopes[rows] = pattern[1, of_rows]
-            cells = np.union1d(cells, at)
+            eased = entries != 1.0
+            eased[cells] = True
+            cells = np.flatnonzero(eased)
             left = (1.0 - share) * slopes[cells % d] + share * entries[cells]
         if self.every is None:
             return cells, left
