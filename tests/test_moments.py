@@ -15,16 +15,14 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from forms import MODELS, options_for
 from scipy import sparse
 
 from msmtfl import (
-    L12MTL,
     L12MTLCV,
     MSMTFL,
     MSMTFLCV,
-    DirtyMTL,
     DirtyMTLCV,
-    LassoMTL,
     LassoMTLCV,
     Moments,
 )
@@ -109,26 +107,11 @@ def assert_bit_equal(a, b):
 
 # ------------------------------------------------------------------ the same models
 
-OPTIONS = {
-    "default": {},
-    "no intercept": {"fit_intercept": False},
-    "standardize": {"standardize": True},
-    "penalty factors": {"penalty_factors": np.r_[0.0, np.linspace(0.5, 2.0, D - 2), np.inf]},
-    "relax": {"relax": True},
-    "positive": {"positive": True},
-}
+OPTIONS = options_for(D)
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
-@pytest.mark.parametrize(
-    ("model", "options"),
-    [
-        (model, name)
-        for model in (MSMTFL, LassoMTL, L12MTL, DirtyMTL)
-        for name in OPTIONS
-        if name != "positive" or model in (MSMTFL, LassoMTL)
-    ],
-)
+@pytest.mark.parametrize(("model", "options"), MODELS)
 def test_models_equal_those_fitted_to_rows(model, options, weighted):
     X, y = make_data()
     weight = weights() if weighted else None

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from forms import MODELS, options_for
 from scipy import sparse
 
 from msmtfl import (
@@ -219,26 +220,11 @@ def test_explicit_zeros():
 
 # ------------------------------------------------------------------ models
 
-OPTIONS = {
-    "default": {},
-    "no intercept": {"fit_intercept": False},
-    "standardize": {"standardize": True},
-    "penalty factors": {"penalty_factors": np.r_[0.0, np.linspace(0.5, 2.0, D - 2), np.inf]},
-    "positive": {"positive": True},
-    "relax": {"relax": True},
-}
+OPTIONS = options_for(D)
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
-@pytest.mark.parametrize(
-    ("model", "options"),
-    [
-        (model, name)
-        for model in (MSMTFL, LassoMTL, L12MTL, DirtyMTL)
-        for name in OPTIONS
-        if name != "positive" or model in (MSMTFL, LassoMTL)
-    ],
-)
+@pytest.mark.parametrize(("model", "options"), MODELS)
 def test_models(model, options, weighted):
     X, y = make_data()
     fits(lambda: model(**OPTIONS[options]), X, y, sample_weight=weights() if weighted else None)
