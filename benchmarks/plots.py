@@ -58,7 +58,8 @@ def growth(rows: list[Row]):
         for one in (panel.xaxis, panel.yaxis):
             one.set_minor_formatter("")
         panel.set_xlabel(f"{axis}  ({', '.join(f'{name} = {value:,}' for name, value in fixed.items())})")
-        panel.legend(title="slope", frameon=False, fontsize=8)
+        if panel.lines:
+            panel.legend(title="slope", frameon=False, fontsize=8)
     panels.ravel()[0].set_ylabel("seconds")
     figure.suptitle("Time grows linearly with tasks and rows", x=0.01, ha="left")
     return figure

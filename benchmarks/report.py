@@ -20,8 +20,10 @@ from units import (
     AXES,
     CHOICE,
     DIRTY,
+    GRAMS,
     GROWTH_FIT,
     GROWTH_SURFACE,
+    PASS,
     PATH,
     PREDICT,
     ROWS,
@@ -81,6 +83,27 @@ def path_table(rows: Rows) -> str:
         "solver alone",
         *solvers,
     ]
+    return markdown(head, lines)
+
+
+def bound_table(rows: Rows) -> str:
+    """How far the path is from what it cannot do without."""
+    lines = []
+    for problem in rows.problems(PASS):
+        own, alone = rows.own(problem, PATH), rows.own(problem, PATH, "solver alone")
+        least, grams = (rows.where(problem=problem, work=work) for work in (PASS, GRAMS))
+        if own is None or alone is None or not least or least[0].seconds is None:
+            continue
+        lines.append(
+            [
+                problem,
+                shown(own),
+                times(own.seconds / least[0].seconds),
+                times(own.seconds / grams[0].seconds) if grams and grams[0].seconds else "",
+                f"{100 * (1 - alone.seconds / own.seconds):.0f} %",
+            ]
+        )
+    head = ["problem", "path (gap)", "over one pass X'y", "over all Gram matrices by BLAS", "around the solver"]
     return markdown(head, lines)
 
 
@@ -183,6 +206,7 @@ def tables(folder: Path) -> dict[str, str]:
     return {
         "bars": bar_table(rows),
         "paths": path_table(rows),
+        "bounds": bound_table(rows),
         "loops": other_table(rows, lambda work: work == SURFACE, SOLVED),
         "rows": other_table(rows, lambda work: work == ROWS or work.startswith(DIRTY), EQUAL),
         "others": other_table(rows, lambda work: work in (PREDICT, CHOICE), SOLVED),
@@ -198,6 +222,7 @@ TITLES = {
     "bars": "Ratios and bars",
     "wins": "Where a peer is faster",
     "paths": "Lasso paths: fastest peer / msmtfl, and times at the usual tolerances",
+    "bounds": "Lasso paths against their bounds",
     "loops": "The surface against loops around peers: loop / msmtfl",
     "rows": f"L1,2 and Dirty, all at a gap of {EQUAL:g} or less: peer / msmtfl",
     "others": "Other work: peer / msmtfl",

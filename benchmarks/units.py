@@ -19,6 +19,7 @@ SETTINGS = ("default", "usual", "tight", "tightest")
 
 PATH, SURFACE, CV = "lasso path", "surface", "3-fold CV of the surface"
 SHORT_PATH, TWO_THREADS = "path of the surface", "surface, 2 threads"
+PASS, GRAMS = "one pass X'y", "Gram matrices"  # what no solver can do without: a bound, by numpy, rows already apart
 ROWS, DIRTY, PREDICT, CHOICE = "L1,2", "Dirty", "predict", "choice by CV"
 GROWTH_FIT, GROWTH_SURFACE = "growth, fit", "growth, surface"
 IMPORT, FIRST_FIT = "import", "first fit"
@@ -48,6 +49,9 @@ class Case:
 def path_case(problem: BenchProblem, rungs: int) -> Case:
     """The lasso path of every task; peers at `rungs` tolerances: 1 is the usual one, 2 its default, too."""
     entries = [Entry("msmtfl", PATH, {"run": "path"}), Entry("msmtfl", PATH, {"run": "solver"}, "solver alone")]
+    entries.append(Entry("numpy", PASS, {"run": "pass"}))
+    if sum(X.shape[1] ** 2 for X in problem.Xs) < 2**27:  # 1 GiB
+        entries.append(Entry("numpy", GRAMS, {"run": "grams"}))
     for peer, tolerances in TOLERANCES.items():
         chosen = dict(zip(SETTINGS, tolerances[: max(rungs, 2)]))
         if rungs == 1 or chosen["default"] == chosen["usual"]:
