@@ -137,6 +137,12 @@ CASES = {
         lambda: fit_table(TABLE, "hospital"), ValueError, "'hospital' is not a column", "'age', 'bmi'.*'school'"
     ),
     "task column misspelt": refused(lambda: fit_table(TABLE, "schol"), ValueError, "did you mean 'school'"),
+    "task column among many": refused(
+        lambda: fit_table(pd.DataFrame(np.ones((40, 31)), columns=[*map("f{}".format, range(30)), "School"]), "school"),
+        ValueError,
+        r"Columns: 'School', 'f0', .*'f18', \.\.\. \(31 in all\)",
+        "Did you mean 'School'",
+    ),
     "task column renamed by a transformer": refused(
         lambda: fit_table(TABLE.rename(columns={"school": "remainder__school"})),
         ValueError,

@@ -15,11 +15,15 @@ import sys
 import time
 from contextlib import contextmanager
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
 
 from msmtfl import (
     L12MTL,
@@ -36,6 +40,7 @@ from msmtfl import (
     regularization_surface,
 )
 from msmtfl.baselines import RidgePerTaskCV
+from msmtfl.comparison import default_models
 from msmtfl.model_files import load_model, save_model
 
 testing = pytest.importorskip("typer.testing")
@@ -151,7 +156,8 @@ def features_and_town(table, features=FEATURES):
 
 
 MODELS = {
-    "msmtfl": (MSMTFL, MSMTFLCV, {"lam": 0.1, "theta": 2.0}),
+    "bi-level": (MSMTFL, MSMTFLCV, {"lam": 0.1, "theta": 2.0, "lam_entry": 0.05, "theta_entry": 1.0}),
+    "msmtfl": (MSMTFL, partial(MSMTFLCV, entry_shares=0), {"lam": 0.1, "theta": 2.0}),
     "lasso": (LassoMTL, LassoMTLCV, {"lam": 0.1}),
     "l12": (L12MTL, L12MTLCV, {"lam": 0.1, "theta": 2.0}),
     "dirty": (DirtyMTL, DirtyMTLCV, {"lam_s": 0.1, "lam_b": 0.2}),
@@ -226,6 +232,31 @@ def test_features_are_those_named_or_all_without_a_role(data, tmp_path):
     roles = ("--weight", "weight", "--id", "id", "--exclude", "colour,f1")
     done("fit", data, *ROLES, *roles, "--lam", 0.1, "--quiet", "--out", tmp_path / "m.json")
     assert load_model(tmp_path / "m.json").features_.tolist() == ["f0", "f2", "f3", "f4", "patient"]
+
+
+def test_names_of_models_mean_the_same_in_fit_and_compare(data, tmp_path):
+    for name, expected in default_models(standardize=True).items():
+        done("fit", data, *ROLES, "--exclude", OTHERS, "--model", name, "--quiet", "--out", tmp_path / "m.json")
+        found = load_model(tmp_path / "m.json")
+        assert type(found) is type(expected)
+        assert getattr(found, "entry_shares", None) == getattr(expected, "entry_shares", None)
+        api = expected.set_params(task_column="town").fit(features_and_town(TABLE), TABLE.y)
+        np.testing.assert_allclose(found.coef_, api.coef_, rtol=0, atol=1e-12)
+    done("fit", data, *ROLES, "--exclude", OTHERS, "--quiet", "--out", tmp_path / "m.json")
+    assert load_model(tmp_path / "m.json").entry_shares is None  # bi-level unless told otherwise
+
+
+def test_compare_takes_all_models_by_default(data):
+    told = json.loads(done("compare", data, *GIVEN[:-2], "--cv", 2, "--json"))
+    assert {row["model"] for row in told["models"]} == set(default_models())
+
+
+def test_an_id_is_never_a_feature(data):
+    options = (*ROLES, "--exclude", "colour,patient,weight", "--id", "id")
+    told = json.loads(done("compare", data, *options, "--models", "lasso,pooled lasso", "--cv", 2, "--json"))
+    assert len(told["models"]) == 2
+    points = pd.read_csv(io.StringIO(done("surface", data, *options, "--lams", 2, "--theta-ratios", "inf")))
+    assert len(points) == 2
 
 
 def test_compare_and_surface_give_what_the_api_gives(data, tmp_path):
@@ -579,6 +610,28 @@ def test_names_that_one_hot_makes_must_be_free(tmp_path):
     refused("fit", path, *options, said=["t.csv", "'colour=red'", "Rename"])
 
 
+def test_text_that_hardly_repeats_is_said_to_look_like_an_id(data, tmp_path):
+    options = (*ROLES, "--exclude", "patient,weight", "--one-hot", "--lam", 0.1)
+    warned = run("fit", data, *options)
+    assert warned.exit_code == 0
+    assert "column 'id' is one-hot encoded, but has 96 different values in 96 rows" in warned.stderr
+    assert "--id" in warned.stderr
+    assert "--exclude id" in warned.stderr
+    assert "'colour'" not in warned.stderr
+    done("fit", data, *options, "--id", "id")
+
+
+def test_a_target_of_zeros_and_ones_is_said_to_be_a_class(tmp_path):
+    path = written(TABLE.assign(y=(TABLE.y > 1).astype(int)), tmp_path / "t.csv")
+    warned = run("fit", path, *GIVEN)
+    assert warned.exit_code == 0
+    assert "column 'y' holds nothing but 0 and 1" in warned.stderr
+    assert "--model classifier" in warned.stderr
+    assert "0 and 1" in run("compare", path, *GIVEN[:-2], "--models", "lasso,pooled lasso", "--cv", 2).stderr
+    done("fit", path, *GIVEN, "--model", "classifier")
+    assert "0 and 1" not in run("fit", path, *GIVEN, "--loss", "poisson").stderr
+
+
 def test_text_is_refused_with_the_way_out(data, tmp_path):
     said = ["data.csv", "'id', 'colour'", "hold text or dates: 'r0' in row 1", "--one-hot", "--exclude id,colour"]
     refused("fit", data, *ROLES, "--lam", 0.1, said=said)
@@ -607,9 +660,24 @@ def test_a_few_texts_among_numbers_are_named_by_row(data, model, tmp_path):
 
 def test_decimal_commas_are_recognised(tmp_path):
     path = written(TABLE, tmp_path / "t.csv", sep=";", decimal=",")
-    said = ["t.csv", "'f0'", "comma", "in row 1", "decimal point"]
+    said = ["t.csv", "'f0'", "comma", "in row 1", "decimal point", "--decimal ,"]
     message = refused("fit", path, *GIVEN, "--delimiter", ";", said=said)
     assert "one-hot" not in message
+
+
+@pytest.mark.parametrize("sep", [";", ","])  # commas between numbers with commas: quoted
+def test_files_with_decimal_commas_give_the_same(sep, data, model, tmp_path):
+    path = written(TABLE, tmp_path / "t.csv", sep=sep, decimal=",")
+    european = ("--delimiter", sep, "--decimal", ",")
+    done("fit", path, *GIVEN, *european, "--out", tmp_path / "m.json")
+    np.testing.assert_array_equal(load_model(tmp_path / "m.json").coef_, load_model(model).coef_)
+    pd.testing.assert_frame_equal(predicted(model, path, *european), predicted(model, data))
+
+
+def test_nonsense_in_decimal(data, tmp_path):
+    refused("fit", data, *GIVEN, "--decimal", ";", said=["--decimal", "';'"])
+    table = written(TABLE, tmp_path / "t.parquet")
+    refused("fit", table, *GIVEN, "--decimal", ",", said=["t.parquet", "--decimal", "CSV"])
 
 
 # ------------------------------------------------------------------ missing values
@@ -635,6 +703,55 @@ def test_missing_values_are_refused_or_counted(model, tmp_path):
     assert np.flatnonzero(found.prediction.isna()).tolist() == [3, 8, 20]
     empty = json.loads(run("predict", model, path, "--drop-missing", "--json").stdout)[3]
     assert empty == {"task": table.town[3], "prediction": None}
+
+
+@pytest.mark.parametrize("how", ["mean", "median"])
+def test_features_are_filled_in_when_asked_for(how, tmp_path):
+    table = TABLE.copy()
+    table.loc[[3, 8], "f0"], table.loc[8, "f2"], table.loc[9, "f1"] = np.nan, np.nan, np.nan
+    holes = table.copy()
+    table.loc[20, "y"] = np.nan
+    path, out = written(table, tmp_path / "t.csv"), tmp_path / "m.json"
+    refused("fit", path, *GIVEN, said=["'f0' (2)", "--impute mean", "--drop-missing"])
+    refused("fit", path, *GIVEN, "--impute", how, said=["missing values in 'y' (1), first in row 21", "--drop-missing"])
+    result = run("fit", path, *GIVEN, "--impute", how, "--drop-missing", "--out", out)
+    assert result.exit_code == 0
+    assert result.stderr.splitlines() == [
+        "1 of 96 rows are left out: missing values in 'y' (1), first in row 21.",
+        f"missing values are filled in with the {how} of their column: 'f0' (2), 'f1' (1), 'f2' (1).",
+    ]
+    kept = features_and_town(table.drop(index=20))
+    prepare = ColumnTransformer(
+        [("numbers", SimpleImputer(strategy=how), FEATURES), ("task", "passthrough", ["town"])],
+        verbose_feature_names_out=False,
+    ).set_output(transform="pandas")
+    api = make_pipeline(prepare, MSMTFL(lam=0.1, standardize=True, task_column="town"))
+    api.fit(kept, table.y.drop(index=20))
+    result = run("predict", out, written(holes, tmp_path / "holes.csv"))
+    assert result.stderr == (
+        "missing values are filled in as the model was made (--impute): 'f0' (2), 'f1' (1), 'f2' (1).\n"
+    )
+    found = pd.read_csv(io.StringIO(result.stdout)).prediction
+    np.testing.assert_allclose(found, api.predict(features_and_town(holes)), rtol=0, atol=1e-12)
+    options = ("--models", "lasso,pooled lasso", "--cv", 2, "--json", "--quiet")
+    told = json.loads(done("compare", path, *GIVEN[:-2], "--impute", how, "--drop-missing", *options))
+    direct = compare_models(
+        api[:-1].transform(kept),
+        table.y.drop(index=20),
+        task_column="town",
+        models=["lasso", "pooled lasso"],
+        cv=2,
+        standardize=True,
+    )
+    np.testing.assert_allclose([row["nmse"] for row in told["models"]], np.sort(direct.nmse))
+
+
+def test_what_cannot_be_filled_in_is_named(tmp_path):
+    empty = written(TABLE.assign(f0=np.nan), tmp_path / "empty.csv")
+    refused("fit", empty, *GIVEN, "--impute", "mean", said=["empty.csv", "'f0'", "--exclude f0"])
+    words = written(TABLE.assign(colour=TABLE.colour.mask(TABLE.index == 4)), tmp_path / "words.csv")
+    options = ("--exclude", "id,patient,weight", "--one-hot", "--impute", "mean", "--lam", 0.1)
+    refused("fit", words, *ROLES, *options, said=["missing values in 'colour' (1), first in row 5", "--drop-missing"])
 
 
 def test_rows_are_named_as_in_the_file_when_others_are_left_out(tmp_path):
@@ -906,7 +1023,13 @@ def test_small_tasks_and_many_folds(tmp_path):
         (("--theta", "wide"), ("--theta", "adaptive", "'wide'")),
         (("--theta", "nan"), ("theta", "nan")),
         (("--theta", "-3"), ("theta", "-3")),
-        (("--model", "ridge"), ("--model", "'ridge'", "msmtfl, lasso, l12, dirty")),
+        (("--model", "ridge"), ("--model", "'ridge'", "Known: 'ridge per task', 'pooled ridge', 'bi-level', 'msmtfl'")),
+        (("--model", "msmtfl", "--lam-entry", "1"), ("--lam-entry", "msmtfl, which has lam, theta")),
+        (("--model", "pooled lasso", "--lam", "1"), ("--lam", "pooled lasso, which has none")),
+        (("--model", "pooled ridge", "--relax"), ("--relax", "pooled ridge")),
+        (("--model", "ridge per task", "--selection", "1se"), ("--selection", "ridge per task")),
+        (("--model", "pooled lasso", "--report", "p.html"), ("--report", "pooled lasso", "inspect")),
+        (("--impute", "mode"), ("--impute", "mean or median", "'mode'")),
         (("--model", "lasso", "--theta", "1"), ("--theta", "lasso")),
         (("--model", "dirty", "--lam", "1"), ("--lam", "lam_s, lam_b")),
         (("--selection", "best"), ("selection", "'best'")),

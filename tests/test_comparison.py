@@ -245,7 +245,10 @@ def test_baselines_refuse_what_is_not_finite(model):
 def test_bad_input_is_named():
     X, y, task = make_data(13)
     for options, words in [
-        ({"models": ["lasso", "lars"]}, "unknown model.*'lars'"),
+        (
+            {"models": ["lasso", "pool"]},
+            "unknown model.*'pool'.*Known: 'pooled lasso', 'pooled ridge', 'lasso', .*'shared'",
+        ),
         ({"models": ["lasso"]}, "at least two models"),
         ({"models": FAST, "reference": "lasso"}, "reference='lasso' is not among"),
         ({"models": FAST, "cv": 30}, "task 'east'"),
@@ -348,6 +351,24 @@ def test_standard_errors_cover_in_simulation():
         errors.append(result.se[1])
     assert np.mean(errors) == pytest.approx(np.std(differences), rel=0.25)
     assert np.mean(np.abs(differences) < 2 * np.array(errors)) >= 0.85
+
+
+def test_the_verdict_names_tasks_that_gain_and_lose_most_and_says_what_shares_nothing():
+    """Task k is predicted with noise of size 0.1 k by one model, of size 0.2 (5 - k) by the other."""
+    rng = np.random.default_rng(0)
+    task = np.repeat(np.arange(6), 200)
+    y, noise = rng.standard_normal(1200), rng.standard_normal((1200, 2))
+    X = y[:, None] + noise * np.stack([0.1 * task, 0.2 * (5 - task)], axis=1)
+    labels = np.array(list("abcdef"))[task]
+    models = {"up": Fixed(0), "down": Fixed(1)}
+    shown = compare_models(X, y, task=labels, models=models, reference="down", cv=3).verdict()
+    assert "Of 6 tasks 4 ('a', 'b', 'c' and 1 more) clearly gain and 2 ('f', 'e') clearly lose by it." in shown
+    assert "shares nothing" not in shown
+    for name in ("lasso", "ridge per task"):
+        models = {name: Fixed(0), "down": Fixed(1)}
+        for reference in models:  # the best is the reference, or is not
+            shown = compare_models(X, y, task=labels, models=models, reference=reference, cv=3).verdict()
+            assert shown.endswith(f" {name!r} shares nothing between tasks.")
 
 
 def test_a_task_with_one_row_held_out_has_no_verdict():

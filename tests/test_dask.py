@@ -834,7 +834,7 @@ def bad_inputs(table):
         "partitions": (frame, dd.from_pandas(table["score"], npartitions=2), "y has 2 partitions, X has 3"),
         "rows": (frame, other_rows, "partition 1: 60 rows of X, but 59 of y"),
         "order": (frame, turned, "partition 0: the rows of y stand in another order"),
-        "name": (frame, "scoer", "y='scoer' is not a column of X. Columns: 'f0'"),
+        "name": (frame, "scoer", "y='scoer' is not a column of X. Columns: 'score', 'f0'"),
         "in memory": (frame, table["score"], "pass a Dask Series, or a column's name"),
         "no y": (frame, None, "y is missing"),
         "unknown chunks": (unknown, y, r"chunks of X have unknown sizes: call X.compute_chunk_sizes\(\)"),

@@ -380,7 +380,7 @@ def test_a_renamed_task_column_is_suggested():
     table, y = make_table()
     keep = ColumnTransformer([("scale", StandardScaler(), list("abc"))], remainder="passthrough")
     pipeline = make_pipeline(keep.set_output(transform="pandas"), MSMTFL(0.01, task_column="school"))
-    with pytest.raises(ValueError, match=r"Columns: 'scale__a'.*task_column='remainder__school'"):
+    with pytest.raises(ValueError, match=r"Columns: 'remainder__school', 'scale__a'.*task_column='remainder__school'"):
         pipeline.fit(table, y)
 
 

@@ -24,11 +24,13 @@ from .drawing import BLUE, DARK, GREY, ORANGE, pyplot, quiet, shown
 from .model_selection import MSMTFLCV, LassoMTLCV
 from .monitor import Progress, one_blas_thread
 from .shared import SharedMTLCV
-from .tables import check_finite, names_of, warn_user
+from .tables import check_finite, choices_of, names_of, warn_user
 from .tasks import TaskData, check_weights, read_training
 from .threads import each
 
 REFERENCE = "lasso"  # separate models: what sharing is measured against
+SEPARATE = (REFERENCE, "ridge per task")  # models by default that share nothing
+NAMED = 3  # how many of the tasks that gain or lose the verdict names
 CLEAR = 2.0  # standard errors from which the difference of two models counts as clear
 LEVEL = 0.975  # a task gains or loses clearly where a two-sided 95 % interval of its difference excludes 0
 
@@ -127,7 +129,7 @@ def compare_models(
     if reference is None:
         reference = REFERENCE if REFERENCE in chosen else names[0]
     if reference not in chosen:
-        raise ValueError(f"reference={reference!r} is not among the models: {names_of(names)}.")
+        raise ValueError(f"reference={reference!r} is not among the models: {choices_of(reference, names)}.")
     data = read_training(X, y, task=task, task_column=task_column, sample_weight=sample_weight)
     check_finite(data.X, data.features, "X")
     splits = read_splits(cv, X, y, groups, data, random_state)
@@ -192,7 +194,7 @@ def _read_models(models: Any, known: dict[str, Any]) -> dict[str, Any]:
         listed = [models] if isinstance(models, str) else list(models)
         absent = [name for name in listed if name not in known]
         if absent:
-            raise ValueError(f"unknown model(s) {names_of(absent)}. Known: {names_of(list(known))}.")
+            raise ValueError(f"unknown model(s) {names_of(absent)}. Known: {choices_of(absent[0], known)}.")
         if len(set(listed)) < len(listed):
             twice = next(name for k, name in enumerate(listed) if name in listed[:k])
             raise ValueError(f"model {twice!r} is listed twice.")
@@ -523,16 +525,30 @@ class Comparison:
             word = "not clearly different from it" if near else "clearly worse"
             return (
                 f"{self.reference!r} is best (nMSE {self.nmse[base]:.3f}); the next, {self.models[k]!r}, is {word}: "
-                f"{self.difference[k]:+.3f} (s.e. {self.se[k]:.3f})."
+                f"{self.difference[k]:+.3f} (s.e. {self.se[k]:.3f}).{self._alone(base)}"
             )
         clear = self.difference[b] < -CLEAR * self.se[b]
         share = -self.difference[b] / self.nmse[base] if self.nmse[base] > 0 else 0.0
-        gain, lose = int(self.gains[b].sum()), int(self.loses[b].sum())
+        change = self.difference_by_task[b]
         return (
             f"{self.best!r} is best: nMSE {self.nmse[b]:.3f}, {share:.1%} less than {self.reference!r} "
             f"({self.difference[b]:+.3f}, s.e. {self.se[b]:.3f}: {'clear' if clear else 'not clear'}). "
-            f"Of {len(self.tasks)} tasks {gain} clearly gain and {lose} clearly lose by it."
+            f"Of {len(self.tasks)} tasks {self._counted(self.gains[b], change)} clearly gain and "
+            f"{self._counted(self.loses[b], -change)} clearly lose by it.{self._alone(b)}"
         )
+
+    def _counted(self, which: np.ndarray, order: Floats) -> str:
+        """How many tasks, and those that come first by `order`."""
+        found = np.flatnonzero(which)
+        found = found[np.argsort(order[found], kind="stable")]
+        named = names_of(self.tasks[found[:NAMED]])
+        rest = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+        return f"{len(found)} ({named}{rest})" if found.size else "0"
+
+    def _alone(self, k: int) -> str:
+        """A sentence about a model that fits every task by itself."""
+        name = self.models[k]
+        return f" {name!r} shares nothing between tasks." if name in SEPARATE else ""
 
     def __repr__(self) -> str:
         order = np.argsort(self.nmse)
@@ -556,7 +572,7 @@ class Comparison:
         if model is None:
             model = next(self.models[k] for k in order[::-1] if self.models[k] != self.reference)
         if model not in self.models:
-            raise ValueError(f"no model {model!r}: {names_of(self.models)}.")
+            raise ValueError(f"no model {model!r}: {choices_of(model, self.models)}.")
         k, base = self.models.index(model), self.models.index(self.reference)
         if axes is None:
             height = 1.6 + 0.34 * max(len(self.models), min(len(self.tasks), 14))

@@ -41,7 +41,7 @@ from .drawing import (
 )
 from .inference import Stability
 from .sharing import fitted_coef, map_of, task_similarity
-from .tables import names_of
+from .tables import choices_of
 from .views import LamPath, SearchGrid, gain_over_lasso, lam_path, search_grid, stage_norms, stages_of
 
 MAX_FEATURES = 40
@@ -572,7 +572,7 @@ class GainDisplay:
         others = {name: k for k, name in enumerate(comparison.models) if name != comparison.reference}
         name = min(others, key=lambda one: comparison.nmse[others[one]]) if model is None else model
         if name not in others:
-            raise ValueError(f"no model {name!r} to compare with {comparison.reference!r}: {names_of(others)}.")
+            raise ValueError(f"no model {name!r} to compare with {comparison.reference!r}: {choices_of(name, others)}.")
         k = others[name]
         reach = comparison._clear * comparison.se_by_task[k]
         return cls(comparison.tasks, comparison.difference_by_task[k], reach, name, comparison.reference).plot(ax)

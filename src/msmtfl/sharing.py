@@ -5,7 +5,6 @@ A feature counts as used by a task where its coefficient is not zero. Zeros are 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from .baselines import PooledRidgeCV, RidgePerTaskCV
 from .designs import Floats, Ints
 from .linear import MultiTaskModel
-from .tables import names_of
+from .tables import choices_of, close_to, names_of
 
 CLASSES = ("all", "some", "one", "unused")
 LISTED = 5  # features of a class that are named when a map is printed
@@ -72,9 +71,10 @@ class SharingMap:
         """Labels of the tasks that use a feature."""
         found = np.flatnonzero(self.features == feature)
         if found.size == 0:
-            close = difflib.get_close_matches(str(feature), self.features.tolist(), n=1)
+            known = self.features.tolist()
+            close = close_to(feature, known)
             hint = f" Did you mean {close[0]!r}?" if close else ""
-            raise ValueError(f"no feature {feature!r} among {names_of(self.features)}.{hint}")
+            raise ValueError(f"no feature {feature!r} among {choices_of(feature, known)}.{hint}")
         return self.tasks[self.support[:, found[0]]]
 
     def to_frame(self) -> Any:

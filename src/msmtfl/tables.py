@@ -20,6 +20,7 @@ from .designs import Floats
 from .narrow_rows import KEPT_ABOVE
 
 MANY = 8  # how many names an error message lists before it stops
+CHOICES = 20  # and how many, where one of them is to be chosen
 
 
 def check_form(X: Any) -> None:
@@ -55,11 +56,29 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
-def names_of(values: Iterable[Any]) -> str:
+def names_of(values: Iterable[Any], many: int = MANY) -> str:
     """A list of names for an error message, cut after a few."""
     values = list(values)
-    shown = ", ".join(repr(v.item() if isinstance(v, np.generic) else v) for v in values[:MANY])
-    return shown + (f", ... ({len(values)} in all)" if len(values) > MANY else "")
+    shown = ", ".join(repr(v.item() if isinstance(v, np.generic) else v) for v in values[:many])
+    return shown + (f", ... ({len(values)} in all)" if len(values) > many else "")
+
+
+def close_to(wanted: Any, known: Iterable[Any]) -> list[Any]:
+    """The known names that are spelt most like the one wanted, the closest first, or that hold it; there may be none."""
+    by_text: dict[str, Any] = {}
+    for name in known:
+        by_text.setdefault(str(name).lower(), name)
+    text = str(wanted).lower()
+    spelt = difflib.get_close_matches(text, list(by_text), n=3)
+    holding = [other for other in by_text if len(text) > 2 and text in other]
+    return [by_text[found] for found in dict.fromkeys([*spelt, *holding[:3]])]
+
+
+def choices_of(wanted: Any, known: Iterable[Any]) -> str:
+    """What can be had in place of an unknown name, for an error message: close ones first, and all unless they are many."""
+    known = list(known)
+    first = close_to(wanted, known)
+    return names_of([*first, *(name for name in known if name not in first)], CHOICES)
 
 
 def is_table(X: Any) -> bool:
@@ -85,9 +104,10 @@ def column_position(X: Any, task_column: str | int) -> int:
     if len(ends) == 1:
         hint = f"Did you mean task_column={ends[0]!r}?"
     else:
-        close = difflib.get_close_matches(str(task_column), [str(c) for c in columns], n=1)
+        close = close_to(task_column, columns)
         hint = f"Did you mean {close[0]!r}?" if close else "Pass the name of the column that says the task."
-    raise ValueError(f"task_column={task_column!r} is not a column of X. Columns: {names_of(columns)}. {hint}")
+    known = choices_of(task_column, columns)
+    raise ValueError(f"task_column={task_column!r} is not a column of X. Columns: {known}. {hint}")
 
 
 def split_off(X: Any, position: int) -> tuple[Any, Any]:

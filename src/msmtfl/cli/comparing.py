@@ -16,11 +16,10 @@ from .table_files import check_ending, plain_rows, records, table_bytes
 COMPARE = """\b
 Examples:
   msmtfl compare scores.csv --target score --task school
-  msmtfl compare scores.csv -y score -t school --models all --out by_task.csv --plot models.png"""
+  msmtfl compare scores.csv -y score -t school --models lasso,bi-level --out by_task.csv --plot models.png"""
 SURFACE = """\b
 Example:
   msmtfl surface scores.csv --target score --task school --out surface.csv"""
-FOUR = ("lasso", "l12", "dirty", "msmtfl")
 
 
 def compare(
@@ -28,14 +27,21 @@ def compare(
     target: o.Target,
     task: o.Task,
     models: Annotated[
-        str, typer.Option("--models", help="a,b,c: lasso, l12, dirty, msmtfl, shared, pooled lasso, ...; or all.")
-    ] = ",".join(FOUR),
+        str,
+        typer.Option(
+            "--models",
+            help="a,b,c of lasso (one per task), l12, dirty, msmtfl (the paper's), bi-level, shared, ridge per task, "
+            "pooled lasso, pooled ridge; or all. `msmtfl fit --model` has the same names.",
+        ),
+    ] = "all",
     features: o.Features = None,
     exclude: o.Exclude = None,
     weight: o.Weight = None,
     group: o.Group = None,
+    id: o.Id = None,
     one_hot: o.OneHot = False,
     drop_missing: o.DropMissing = False,
+    impute: o.Impute = None,
     standardize: o.Standardize = True,
     cv: o.Folds = 5,
     seed: o.Seed = 0,
@@ -46,6 +52,7 @@ def compare(
     report: Annotated[Path | None, typer.Option("--report", help="HTML report to write.")] = None,
     delimiter: o.Delimiter = ",",
     encoding: o.Encoding = "utf-8",
+    decimal: o.DecimalMark = ".",
     jobs: o.Jobs = None,
     as_json: o.AsJson = False,
     quiet: o.Quiet = False,
@@ -53,7 +60,7 @@ def compare(
     """Did sharing help, and for whom? All models on the same held-out rows, each with parameters chosen inside."""
     with o.guard("compare", quiet):
         from ..comparison import compare_models
-        from .training import read_training
+        from .training import read_training, warn_of_classes
 
         o.check_outputs((out, plot, report), data)
         check_ending(out)
@@ -68,12 +75,16 @@ def compare(
             exclude=exclude,
             weight=weight,
             group=group,
+            id=id,
             one_hot=one_hot,
             drop_missing=drop_missing,
+            impute=impute,
             delimiter=delimiter,
             encoding=encoding,
+            decimal=decimal,
             quiet=quiet,
         )
+        warn_of_classes(training.y, target)
         result = compare_models(
             training.X,
             training.y,
@@ -112,13 +123,16 @@ def surface(
     features: o.Features = None,
     exclude: o.Exclude = None,
     weight: o.Weight = None,
+    id: o.Id = None,
     one_hot: o.OneHot = False,
     drop_missing: o.DropMissing = False,
+    impute: o.Impute = None,
     standardize: o.Standardize = True,
     intercept: o.Intercept = True,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="One row per point: CSV, Parquet or JSON.")] = None,
     delimiter: o.Delimiter = ",",
     encoding: o.Encoding = "utf-8",
+    decimal: o.DecimalMark = ".",
     jobs: o.Jobs = None,
     as_json: o.AsJson = False,
     quiet: o.Quiet = False,
@@ -138,10 +152,13 @@ def surface(
             exclude=exclude,
             weight=weight,
             group=None,
+            id=id,
             one_hot=one_hot,
             drop_missing=drop_missing,
+            impute=impute,
             delimiter=delimiter,
             encoding=encoding,
+            decimal=decimal,
             quiet=quiet,
         )
         found = regularization_surface(

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..tables import names_of
+from ..tables import choices_of, close_to, names_of
 
 UNNAMED = "Unnamed: "  # how a column without a name is called, with its place
 NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 WHOLE_FLOAT = re.compile(r"(-?\d+)\.0", re.ASCII)
+FEW_LEVELS = 10  # so many values may be all different
+FILLS: dict[str, Any] = {"mean": np.mean, "median": np.median}
 WITH_COMMA = re.compile(r"\s*[+-]?[\d.]*,\d[\d.,]*\s*", re.ASCII)
 
 
@@ -49,7 +50,8 @@ def pandas() -> Any:
 
 @dataclass(frozen=True)
 class Columns:
-    """What the columns of a table are for. `levels` are the categories of columns that were one-hot encoded."""
+    """What the columns of a table are for. `levels` are the categories of columns that were one-hot encoded, `fills` what
+    missing values of a column are replaced by."""
 
     target: str | None
     task: str | None
@@ -58,12 +60,14 @@ class Columns:
     group: str | None = None
     id: str | None = None
     levels: dict[str, list[str]] = field(default_factory=dict)
+    fills: dict[str, float] = field(default_factory=dict)
 
     @property
     def used(self) -> list[str]:
         """Columns in which no value may be missing."""
         roles = [self.target, self.task, self.weight, self.group]
-        return [name for name in roles if name is not None] + self.features
+        needed = [name for name in self.features if name not in self.fills]
+        return [name for name in roles if name is not None] + needed
 
     @property
     def expanded(self) -> list[str]:
@@ -112,7 +116,9 @@ def find_columns(
         raise InputError(_about_text(table, text, way_out))
     for name in text:
         _warn_of_numbers(table[name])
-    columns = Columns(target, task, features, weight, group, id, {name: _levels(table[name]) for name in text})
+        _warn_of_ids(table[name])
+    levels = {name: _levels(table[name]) for name in text}
+    columns = Columns(target, task, features, weight, group, id, levels)
     _refuse_same_names(columns)
     return columns
 
@@ -122,12 +128,13 @@ def require(table: Any, names: Iterable[str], option: str) -> None:
     absent = [name for name in names if name not in columns]
     if not absent:
         return
-    close = [name for name in columns if name.lower() == absent[0].lower()]
-    close = close or difflib.get_close_matches(absent[0], columns, n=1)
+    close = close_to(absent[0], columns)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     if sum(bool(NUMBER.fullmatch(name)) for name in columns) > len(columns) / 2:
         hint = " The first line must hold the names of the columns, but looks like data."
-    raise InputError(f"{option}: there is no column {names_of(absent)}.{hint} Columns: {names_of(columns)}.")
+    raise InputError(
+        f"{option}: there is no column {names_of(absent)}.{hint} Columns: {choices_of(absent[0], columns)}."
+    )
 
 
 def _refuse_two_roles(roles: dict[str, str | None]) -> None:
@@ -233,7 +240,7 @@ def _about_text(table: Any, names: list[str], way_out: str = "Encode them as num
     if commas:
         said.append(
             f"column(s) {names_of(commas)} hold numbers with a comma: {_example(table[commas[0]])}. Write them with a "
-            "decimal point and no other mark: 1234.5."
+            "decimal point and no other mark: 1234.5. Or, if commas are decimal marks throughout a CSV file: --decimal ,"
         )
     if rest:
         said.append(f"column(s) {names_of(rest)} hold text or dates: {_example(table[rest[0]])}. {way_out}")
@@ -269,6 +276,18 @@ def _warn_of_numbers(column: Any) -> None:
         )
 
 
+def _warn_of_ids(column: Any) -> None:
+    """Text that hardly ever repeats says which row it is, not what it is like."""
+    given, different = column.notna().sum(), column.nunique()
+    if different > max(given / 2, FEW_LEVELS):
+        warnings.warn(
+            f"column {column.name!r} is one-hot encoded, but has {different} different values in {given} rows, as an id "
+            f"would. Name it with --id, or leave it out: {_exclude([str(column.name)])}.",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
 def _levels(column: Any) -> list[str]:
     return sorted({str(value) for value in column.dropna()})
 
@@ -282,12 +301,39 @@ def missing(table: Any, columns: Columns) -> np.ndarray:
 
 
 def about_missing(table: Any, columns: Columns) -> str:
-    counts = table[columns.used].isna().sum()
+    row = int(np.flatnonzero(missing(table, columns))[0])
+    return f"missing values in {_counts(table[columns.used].isna().sum())}, first in row {row + 1}"
+
+
+def _counts(counts: Any) -> str:
+    """'a' (2), 'b' (1): the columns with a count, and it."""
     counts = counts[counts > 0]
     shown = ", ".join(f"{name!r} ({int(count)})" for name, count in list(counts.items())[:8])
-    more = f" and {len(counts) - 8} more columns" if len(counts) > 8 else ""
-    row = int(np.flatnonzero(missing(table, columns))[0])
-    return f"missing values in {shown}{more}, first in row {row + 1}"
+    return shown + (f" and {len(counts) - 8} more columns" if len(counts) > 8 else "")
+
+
+def with_fills(table: Any, columns: Columns, how: str) -> Columns:
+    """Features of numbers are filled in by their mean or median over the rows that are left then."""
+    if how not in FILLS:
+        raise InputError(f"--impute must be {' or '.join(FILLS)}, got {how!r}.")
+    numeric = [name for name in columns.features if name not in columns.levels]
+    gone = missing(table, replace(columns, fills=dict.fromkeys(numeric, np.nan)))
+    kept = table if gone.all() else table[~gone]
+    return replace(columns, fills={name: _fill(kept[name], how) for name in numeric})
+
+
+def _fill(column: Any, how: str) -> float:
+    values = numbers(column)
+    given = values[~np.isnan(values)]
+    if given.size == 0:
+        named = _exclude([str(column.name)])
+        raise InputError(f"--impute: column {column.name!r} holds nothing to take the {how} of. Leave it out: {named}.")
+    return float(FILLS[how](given))
+
+
+def about_fills(table: Any, columns: Columns) -> str:
+    """What is filled in, for people; nothing if nothing is missing."""
+    return _counts(table[list(columns.fills)].isna().sum())
 
 
 # ------------------------------------------------------------------ task labels
@@ -338,7 +384,8 @@ def design(table: Any, columns: Columns) -> Any:
     parts: dict[str, Any] = {}
     for name in columns.features:
         if name not in columns.levels:
-            parts[name] = numbers(table[name])
+            values = numbers(table[name])
+            parts[name] = np.where(np.isnan(values), columns.fills.get(name, np.nan), values)
             continue
         text = table[name].map(str)
         unknown = np.flatnonzero(~text.isin(columns.levels[name]))

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..tables import choices_of
 from . import options as o
 from .data import InputError
 
@@ -21,7 +22,20 @@ Examples:
   msmtfl fit scores.csv.gz -y score -t school --model lasso --lam 0.1 --json
   msmtfl fit scores.csv -y score -t school --model auto --out model.msmtfl   # the family that suits the data
   msmtfl fit visits.csv -y relapse -t hospital --model classifier --out model.msmtfl"""
-MODELS = ("msmtfl", "lasso", "l12", "dirty", "shared", "classifier", "auto")
+MODELS = {  # as `msmtfl compare` calls them, and two more
+    "bi-level": "sparse rows and entries, the paper's model among them",
+    "msmtfl": "the paper's: rows alone",
+    "lasso": "one per task",
+    "l12": "",
+    "dirty": "",
+    "shared": "",
+    "ridge per task": "",
+    "pooled lasso": "",
+    "pooled ridge": "",
+    "classifier": "for classes",
+    "auto": "the one that suits the data",
+}
+BASELINES = ("ridge per task", "pooled lasso", "pooled ridge")
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Model file to write (.msmtfl, or .json).")]
 Report = Annotated[Path | None, typer.Option("--report", help="HTML report to write.")]
 
@@ -30,7 +44,12 @@ def fit(
     data: o.Data,
     target: o.Target,
     task: o.Task,
-    model: Annotated[str, typer.Option("--model", "-m", help=", ".join(MODELS) + ".")] = "msmtfl",
+    model: Annotated[
+        str,
+        typer.Option(
+            "--model", "-m", help=", ".join(f"{name} ({note})" if note else name for name, note in MODELS.items()) + "."
+        ),
+    ] = "bi-level",
     lam: Annotated[
         float | None,
         typer.Option("--lam", help="Strength of the penalty. If no parameter is given: all by cross-validation."),
@@ -39,14 +58,16 @@ def fit(
         str | None, typer.Option("--theta", help="Row norm from which a feature is free: number, adaptive or inf.")
     ] = None,
     lam_entry: Annotated[
-        float | None, typer.Option("--lam-entry", help="msmtfl: strength of a penalty on every entry by itself.")
+        float | None, typer.Option("--lam-entry", help="bi-level: strength of a penalty on every entry by itself.")
     ] = None,
     theta_entry: Annotated[
-        float | None, typer.Option("--theta-entry", help="msmtfl: size from which an entry is free of it.")
+        float | None, typer.Option("--theta-entry", help="bi-level: size from which an entry is free of it.")
     ] = None,
     penalty: Annotated[
         str | None,
-        typer.Option("--penalty", help="msmtfl, l12: capped, mcp, scad, log or lq in place of min(t, theta)."),
+        typer.Option(
+            "--penalty", help="bi-level, msmtfl, l12: capped, mcp, scad, log or lq in place of min(t, theta)."
+        ),
     ] = None,
     lam_s: Annotated[float | None, typer.Option("--lam-s", help="dirty: strength for specific coefficients.")] = None,
     lam_b: Annotated[float | None, typer.Option("--lam-b", help="dirty: strength for shared coefficients.")] = None,
@@ -57,7 +78,7 @@ def fit(
         float | None, typer.Option("--lam-deviation", help="shared: strength for deviations from them.")
     ] = None,
     loss: Annotated[
-        str | None, typer.Option("--loss", help="msmtfl: squared, poisson (counts) or huber (outliers).")
+        str | None, typer.Option("--loss", help="bi-level, msmtfl: squared, poisson (counts) or huber (outliers).")
     ] = None,
     balanced: Annotated[
         bool, typer.Option("--balanced", help="classifier: every class of a task weighs the same.")
@@ -77,6 +98,7 @@ def fit(
     id: o.Id = None,
     one_hot: o.OneHot = False,
     drop_missing: o.DropMissing = False,
+    impute: o.Impute = None,
     standardize: o.Standardize = True,
     intercept: o.Intercept = True,
     cv: o.MaybeFolds = None,
@@ -85,6 +107,7 @@ def fit(
     report: Report = None,
     delimiter: o.Delimiter = ",",
     encoding: o.Encoding = "utf-8",
+    decimal: o.DecimalMark = ".",
     jobs: o.Jobs = None,
     as_json: o.AsJson = False,
     quiet: o.Quiet = False,
@@ -96,7 +119,7 @@ def fit(
     with o.guard("fit", quiet):
         from ..model_files import save_model
         from .describing import describe, facts
-        from .training import read_training
+        from .training import read_training, warn_of_classes
 
         given = {"lam": lam, "theta": theta, "lam_s": lam_s, "lam_b": lam_b}
         given |= {"lam_common": lam_common, "lam_deviation": lam_deviation}
@@ -119,10 +142,9 @@ def fit(
         elif selection not in ("min", "1se"):
             _refuse(f"with --selection {selection}", group=group, cv=cv, seed=seed)
         o.check_outputs((out, report), data)
-        if report is not None and model == "classifier":
-            raise InputError(
-                "--report: there is no report of a classifier; `msmtfl inspect` says what a model file holds."
-            )
+        if report is not None and (model == "classifier" or model in BASELINES):
+            what = "a classifier" if model == "classifier" else model
+            raise InputError(f"--report: there is no report of {what}; `msmtfl inspect` says what a model file holds.")
         if report is not None:
             from ..report import write_report  # now: what it needs may be absent
         training = read_training(
@@ -136,11 +158,15 @@ def fit(
             id=id,
             one_hot=one_hot,
             drop_missing=drop_missing,
+            impute=impute,
             delimiter=delimiter,
             encoding=encoding,
+            decimal=decimal,
             quiet=quiet,
             classes=model == "classifier",
         )
+        if model != "classifier" and loss != "poisson":
+            warn_of_classes(training.y, target)
         began = time.perf_counter()
         estimator.fit(training.X, training.y, **training.fit_arguments(searches))
         seconds = time.perf_counter() - began
@@ -194,18 +220,23 @@ def _estimator(
         SharedMTL,
         SharedMTLCV,
     )
+    from ..baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
 
     kinds: dict[str, tuple[Any, Any, tuple[str, ...]]] = {
-        "msmtfl": (MSMTFL, MSMTFLCV, ("lam", "theta", "lam_entry", "theta_entry")),
+        "bi-level": (MSMTFL, MSMTFLCV, ("lam", "theta", "lam_entry", "theta_entry")),
+        "msmtfl": (MSMTFL, MSMTFLCV, ("lam", "theta")),
         "lasso": (LassoMTL, LassoMTLCV, ("lam",)),
         "l12": (L12MTL, L12MTLCV, ("lam", "theta")),
         "dirty": (DirtyMTL, DirtyMTLCV, ("lam_s", "lam_b")),
         "shared": (SharedMTL, SharedMTLCV, ("lam_common", "lam_deviation", "theta")),
+        "ridge per task": (None, RidgePerTaskCV, ()),
+        "pooled lasso": (None, PooledLassoCV, ()),
+        "pooled ridge": (None, PooledRidgeCV, ()),
         "classifier": (MSMTFLClassifier, MSMTFLClassifierCV, ("lam", "theta", "lam_entry", "theta_entry")),
-        "auto": (MultiTaskAuto, MultiTaskAuto, ()),
+        "auto": (None, MultiTaskAuto, ()),
     }
     if name not in kinds:
-        raise InputError(f"--model: no model {name!r}: {', '.join(kinds)}.")
+        raise InputError(f"--model: no model {name!r}. Known: {choices_of(name, kinds)}.")
     plain, searching, names = kinds[name]
     values = {key: value for key, value in given.items() if value is not None}
     foreign = [f"--{key.replace('_', '-')}" for key in values if key not in names]
@@ -215,17 +246,28 @@ def _estimator(
     if unknown:
         option = {"loss": "--loss", "class_weight": "--balanced", "penalty": "--penalty"}[unknown[0]]
         raise InputError(f"{option}: not for {name}.")
-    if name == "auto":
-        if common.pop("relax") or not common.pop("fit_intercept"):
-            raise InputError("--relax, --no-intercept: not for auto.")
-        return MultiTaskAuto(inner_cv=search["cv"], **common, **search)
     if not values:
-        return searching(**common, **search, **extra)
+        if name == "auto":
+            search = search | {"inner_cv": search["cv"]}
+        if name == "msmtfl":
+            search = search | {"entry_shares": 0}
+        return _of_options(name, searching, common | search | extra)
     if "theta_entry" in values and "lam_entry" not in values:
         raise InputError("--theta-entry caps the penalty of --lam-entry: give that too.")
     if "theta" in values:
         values["theta"] = _theta(values["theta"])  # the model says where a word will not do
     return plain(**values, **common, **extra)
+
+
+def _of_options(name: str, model: Any, options: dict[str, Any]) -> Any:
+    """A model that searches for its parameters; options that it does not have must be left as they are by default."""
+    known = model._get_param_names()
+    usual = {"relax": False, "fit_intercept": True, "selection": "min"}
+    given = {"relax": "--relax", "fit_intercept": "--no-intercept", "selection": "--selection"}
+    foreign = [given[key] for key, value in usual.items() if key not in known and options[key] != value]
+    if foreign:
+        raise InputError(f"{', '.join(foreign)}: not for {name}.")
+    return model(**{key: value for key, value in options.items() if key in known})
 
 
 def _theta(text: str) -> float | str:

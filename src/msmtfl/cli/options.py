@@ -38,15 +38,25 @@ Group = Annotated[
     str | None, typer.Option("--group", metavar="COL", help="Column: rows of a group (patient) stay in one fold.")
 ]
 Id = Annotated[
-    str | None, typer.Option("--id", metavar="COL", help="Column that names the rows: carried to the predictions.")
+    str | None,
+    typer.Option("--id", metavar="COL", help="Column that names the rows: never a feature, carried to predictions."),
 ]
 OneHot = Annotated[bool, typer.Option("--one-hot", help="Turn text columns into one 0/1 column per value.")]
 DropMissing = Annotated[
     bool,
     typer.Option("--drop-missing", help="Leave out rows with missing values (empty, NA, nan, null), and say how many."),
 ]
+Impute = Annotated[
+    str | None,
+    typer.Option(
+        "--impute",
+        metavar="HOW",
+        help="mean or median: fill what is missing in features of numbers, by that of their column. Kept in the model file.",
+    ),
+]
 Delimiter = Annotated[str, typer.Option("--delimiter", help="Of a CSV file; \\t is a tab.")]
 Encoding = Annotated[str, typer.Option("--encoding", help="Of a CSV file.")]
+DecimalMark = Annotated[str, typer.Option("--decimal", help="Decimal mark of a CSV file: . or ,")]
 Standardize = Annotated[
     bool, typer.Option("--standardize/--no-standardize", help="Penalise columns as if scaled to standard deviation 1.")
 ]

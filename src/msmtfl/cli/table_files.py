@@ -62,14 +62,21 @@ def _arrow() -> Any:
 # ------------------------------------------------------------------ reading
 
 
-def read_table(path: Path, *, delimiter: str = ",", encoding: str = "utf-8", as_text: Iterable[str] = ()) -> Any:
+def read_table(
+    path: Path, *, delimiter: str = ",", encoding: str = "utf-8", decimal: str = ".", as_text: Iterable[str] = ()
+) -> Any:
     """A pandas table, its rows numbered from 0; `-` is standard input. Columns `as_text` are not turned into numbers."""
     texts = set(as_text)
+    if decimal not in (".", ","):
+        raise InputError(f"--decimal must be . or a comma, got {decimal!r}.")
+    if decimal == "," and is_parquet(path):
+        raise InputError("--decimal is about CSV files: numbers in Parquet have no decimal mark.")
     try:
         if is_parquet(path):
             table = _read_parquet(path)
         else:
-            table = _read_csv(_source(path, encoding), "\t" if delimiter == "\\t" else delimiter, encoding, texts)
+            mark = "\t" if delimiter == "\\t" else delimiter
+            table = _read_csv(_source(path, encoding), mark, encoding, decimal, texts)
     except UnicodeDecodeError as error:
         raise InputError(f"it is not {encoding} text{_where(path, encoding)}. {_another(encoding)}") from error
     except LookupError as error:
@@ -162,7 +169,7 @@ def _read_parquet(path: Path) -> Any:
     return table
 
 
-def _read_csv(source: Callable[[], Any], delimiter: str, encoding: str, texts: set[str]) -> Any:
+def _read_csv(source: Callable[[], Any], delimiter: str, encoding: str, decimal: str, texts: set[str]) -> Any:
     if len(delimiter) != 1:
         raise InputError(f"--delimiter must be one character (or \\t), got {delimiter!r}.")
     options = {"sep": delimiter, "encoding": encoding, "skipinitialspace": True, "low_memory": False}
@@ -170,7 +177,7 @@ def _read_csv(source: Callable[[], Any], delimiter: str, encoding: str, texts: s
         options["float_precision"] = "round_trip"  # to the bit, which later versions always are
     names = _header(source, delimiter, options)
     kinds = {name: str for name in names if name in texts}
-    table = pandas().read_csv(source(), header=0, names=names, dtype=kinds, **options)
+    table = pandas().read_csv(source(), header=0, names=names, dtype=kinds, decimal=decimal, **options)
     if not isinstance(table.index, pandas().RangeIndex):  # pandas takes what is too much for an index
         raise InputError(f"its rows have more fields than the {len(names)} names of the first line. Name every column.")
     for name, kind in table.dtypes.items():

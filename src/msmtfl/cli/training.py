@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,19 @@ from typing import Any
 import numpy as np
 import typer
 
-from .data import Columns, InputError, about, about_missing, design, find_columns, labels, missing, numbers
+from .data import (
+    Columns,
+    InputError,
+    about,
+    about_fills,
+    about_missing,
+    design,
+    find_columns,
+    labels,
+    missing,
+    numbers,
+    with_fills,
+)
 from .options import listed
 from .table_files import read_table
 
@@ -53,17 +66,19 @@ def read_training(
     exclude: str | None,
     weight: str | None,
     group: str | None,
-    id: str | None = None,
+    id: str | None,
     one_hot: bool,
     drop_missing: bool,
+    impute: str | None,
     delimiter: str,
     encoding: str,
+    decimal: str,
     quiet: bool,
     classes: bool = False,
 ) -> Training:
     with about(data):
         texts = [name for name in (task, group, id, target if classes else None) if name is not None]
-        table = read_table(data, delimiter=delimiter, encoding=encoding, as_text=texts)
+        table = read_table(data, delimiter=delimiter, encoding=encoding, decimal=decimal, as_text=texts)
         columns = find_columns(
             table,
             target=target,
@@ -75,7 +90,12 @@ def read_training(
             id=id,
             one_hot=one_hot,
         )
+        if impute is not None:
+            columns = with_fills(table, columns, impute)
         kept = _complete(table, columns, drop_missing, quiet)
+        filled = about_fills(kept, columns)
+        if filled and not quiet:
+            typer.echo(f"missing values are filled in with the {impute} of their column: {filled}.", err=True)
         return Training(
             X=design(kept, columns),
             y=labels(kept[target]) if classes else numbers(kept[target], "--target"),
@@ -94,12 +114,24 @@ def _complete(table: Any, columns: Columns, drop_missing: bool, quiet: bool) -> 
         return table
     found = about_missing(table, columns)
     if not drop_missing:
-        raise InputError(f"{found}. Fill them in, or leave these rows out: --drop-missing.")
+        numeric = any(name not in columns.levels for name in columns.features if table[name].isna().any())
+        fill = "Fill them in (features: --impute mean)" if numeric and not columns.fills else "Fill them in"
+        raise InputError(f"{found}. {fill}, or leave these rows out: --drop-missing.")
     if gone.all():
         raise InputError(f"every row has {found}. Leave columns out with --exclude.")
     if not quiet:
         typer.echo(f"{int(gone.sum())} of {len(table)} rows are left out: {found}.", err=True)
     return table[~gone]
+
+
+def warn_of_classes(y: np.ndarray, target: str) -> None:
+    """Numbers that are classes, more likely."""
+    if np.isin(y, (0.0, 1.0)).all():
+        warnings.warn(
+            f"--target: column {target!r} holds nothing but 0 and 1. For a yes/no outcome: msmtfl fit --model classifier.",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def _weights(column: Any) -> np.ndarray:

@@ -14,7 +14,19 @@ from ..classification import probabilities
 from ..linear import respond
 from ..tables import names_of
 from . import options as o
-from .data import Columns, InputError, about, about_missing, design, find_labels, label_texts, missing, pandas, require
+from .data import (
+    Columns,
+    InputError,
+    about,
+    about_fills,
+    about_missing,
+    design,
+    find_labels,
+    label_texts,
+    missing,
+    pandas,
+    require,
+)
 from .table_files import check_ending, read_table, records, table_bytes
 
 PREDICT = """\b
@@ -51,6 +63,7 @@ def predict(
     ] = False,
     delimiter: o.Delimiter = ",",
     encoding: o.Encoding = "utf-8",
+    decimal: o.DecimalMark = ".",
     as_json: o.AsJson = False,
     quiet: o.Quiet = False,
 ) -> None:
@@ -68,13 +81,14 @@ def predict(
         name = id or columns.id
         texts = [text for text in (columns.task, name, *columns.levels) if text is not None]
         with about(data):
-            table = read_table(data, delimiter=delimiter, encoding=encoding, as_text=texts)
+            table = read_table(data, delimiter=delimiter, encoding=encoding, decimal=decimal, as_text=texts)
             if id is not None:
                 require(table, [id], "--id")
             result = _predictions(fitted, columns, table, unknown_task or fitted.unknown_task, drop_missing)
+            filled = about_fills(table, columns)
             if name in table.columns:
                 _carry(table[name], result)
-        _say(result, None if name in table.columns else name, quiet)
+        _say(result, None if name in table.columns else name, filled, quiet)
         if out is not None:
             o.save(out, table_bytes(result, out))
         if as_json:
@@ -108,7 +122,9 @@ def _columns_of_fit(fitted: Any) -> Columns | None:
     except (TypeError, AttributeError):
         return None
     texts = all(name is None or isinstance(name, str) for name in (found.task, found.id))
-    return Columns(None, found.task, list(found.features), id=found.id, levels=found.levels) if same and texts else None
+    fills = found.fills.items() if isinstance(found.fills, dict) else [("", None)]
+    numbers = all(name in found.features and isinstance(value, int | float) for name, value in fills)
+    return replace(found, target=None, weight=None, group=None) if same and texts and numbers else None
 
 
 def _columns_of_model(fitted: Any) -> Columns:
@@ -195,8 +211,10 @@ def _carry(ids: Any, result: Any) -> None:
     result.insert(0, ids.name, ids.loc[result.index])
 
 
-def _say(result: Any, absent: str | None, quiet: bool) -> None:
+def _say(result: Any, absent: str | None, filled: str, quiet: bool) -> None:
     """What people should know of the predictions."""
+    if filled and not quiet:
+        typer.echo(f"missing values are filled in as the model was made (--impute): {filled}.", err=True)
     empty = int(result["prediction"].isna().sum())
     if empty and not quiet:
         typer.echo(f"{empty} of {len(result)} predictions are left empty: missing values.", err=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..tables import names_of
+from ..tables import choices_of
 
 
 def modules() -> tuple[Any, Any]:
@@ -96,7 +96,7 @@ def _of_frames(X: Any, others: dict[str, Any]) -> list[Part]:
             return [None] * X.npartitions
         if isinstance(value, str):  # split off on the worker, where rows are sure to stand side by side
             if value not in X.columns:
-                raise ValueError(f"{name}={value!r} is not a column of X. Columns: {names_of(X.columns)}.")
+                raise ValueError(f"{name}={value!r} is not a column of X. Columns: {choices_of(value, X.columns)}.")
             return [value] * X.npartitions
         if not hasattr(value, "to_delayed"):
             raise TypeError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import zipfile
 import zlib
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..tables import is_table, names_of, refuse_twice
+from ..tables import choices_of, close_to, is_table, names_of, refuse_twice
 from .dataset import check_shapes
 
 FOLDER = "MSMTFL_DATA"  # the environment variable that names a folder of data
@@ -79,9 +78,9 @@ def require_columns(table: Any, asked: Iterable[tuple[str, Any]]) -> None:
     columns = list(table.columns)
     for argument, name in asked:
         if name not in columns:
-            close = difflib.get_close_matches(str(name), [str(c) for c in columns], n=1)
+            close = close_to(name, columns)
             hint = f"{argument}={close[0]!r}" if close else f"{argument}= with its name"
-            raise ValueError(f"the table has no column {name!r}. Columns: {names_of(columns)}. Pass {hint}.")
+            raise ValueError(f"the table has no column {name!r}. Columns: {choices_of(name, columns)}. Pass {hint}.")
 
 
 def text_columns(table: Any, names: list[Any]) -> list[Any]:
