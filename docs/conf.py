@@ -26,8 +26,9 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
-    "mathml",  # this and the next: in _ext
+    "mathml",  # this and the next two: in _ext
     "made_pages",
+    "source_pages",
 ]
 exclude_patterns = ["_build", "_ext"]
 templates_path = ["_templates"]

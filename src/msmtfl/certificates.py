@@ -303,6 +303,17 @@ class Certificate:
     tol : the gap that the fit was asked to reach
     convex : whether the objective is convex, so that its minimum is what was found
     added : tasks that were added after the fit, each solved for itself; `critical` and `monotone` are about the others
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import MSMTFL
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.standard_normal((90, 8)), np.repeat(["north", "south", "west"], 30)
+    >>> y = 2 * X[:, 0] - X[:, 3] + 0.5 * rng.standard_normal(90)
+    >>> certificate = MSMTFL(0.1, 1.5).fit(X, y, task=task).certificate_
+    >>> bool(certificate.dual_gap < 1e-12), certificate.unique, certificate.monotone
+    (True, True, True)
     """
 
     dual_gap: float

@@ -361,6 +361,17 @@ class Comparison:
     n_features, seconds : (models,) features used in any task, and time of a fit, averaged over folds
     new_task_nmse, new_task_nmse_centred : (models, m) or None: of tasks left out as a whole, predicted by the mean of the
         others; with their mean intercept, and with the task's own
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import compare_models
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.standard_normal((90, 8)), np.repeat(["north", "south", "west"], 30)
+    >>> y = 2 * X[:, 0] - X[:, 3] + 0.5 * rng.standard_normal(90)
+    >>> result = compare_models(X, y, task=task, models=["lasso", "pooled lasso"], cv=3, inner_cv=3)
+    >>> result.best, result.difference.round(3), result.gains.shape
+    ('pooled lasso', array([ 0.   , -0.007]), (2, 3))
     """
 
     models: list[str]

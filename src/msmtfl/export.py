@@ -180,9 +180,11 @@ def to_onnx(model: Any) -> Any:
     >>> from msmtfl.export import to_onnx
     >>> X, task = np.random.default_rng(0).standard_normal((40, 3)), np.repeat(["north", "south"], 20)
     >>> model = MSMTFL().fit(X, X[:, 0], task=task)
-    >>> graph = to_onnx(model).graph  # doctest: +SKIP
-    >>> [one.name for one in graph.input], [one.name for one in graph.output]  # doctest: +SKIP
-    (['X', 'task'], ['prediction'])
+    >>> import onnxruntime
+    >>> session = onnxruntime.InferenceSession(to_onnx(model).SerializeToString())
+    >>> (prediction,) = session.run(["prediction"], {"X": X[:3], "task": task[:3].astype(object)})
+    >>> np.allclose(prediction, model.predict(X[:3], task=task[:3]))
+    True
     """
     from . import __version__
 

@@ -49,6 +49,17 @@ class Stability:
     n_cells : all cells but those of constant columns and those with a penalty factor of 0 or inf
     threshold, n_pairs, lam, theta : what was used; theta = inf is the lasso
     tasks, features : labels of the rows and names of the columns of `frequency`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import MSMTFL, stability_selection
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.standard_normal((90, 8)), np.repeat(["north", "south", "west"], 30)
+    >>> y = 2 * X[:, 0] - X[:, 3] + 0.5 * rng.standard_normal(90)
+    >>> found = stability_selection(MSMTFL(0.1, 1.5).fit(X, y, task=task), X, y, task=task, n_pairs=10)
+    >>> np.flatnonzero(found.row_frequency == 1.0)
+    array([0, 3])
     """
 
     frequency: Floats
@@ -209,6 +220,17 @@ class Intervals:
     support : (m, d) bool, the cells selected
     n_used : (m,) resamples that determine a task's coefficients; the others are left out
     level, n_boot, tasks, features : as asked for; labels of the rows and names of the columns of `estimate`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import MSMTFL, bootstrap_intervals
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.standard_normal((90, 8)), np.repeat(["north", "south", "west"], 30)
+    >>> y = 2 * X[:, 0] - X[:, 3] + 0.5 * rng.standard_normal(90)
+    >>> found = bootstrap_intervals(MSMTFL(0.2, 1.5).fit(X, y, task=task), X, y, task=task, n_boot=100)
+    >>> found.lower[:, 0].round(1), found.upper[:, 0].round(1)
+    (array([1.8, 1.6, 1.9]), array([2.2, 2.2, 2.3]))
     """
 
     estimate: Floats

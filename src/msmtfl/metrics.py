@@ -177,7 +177,15 @@ def parameter_error(coef_true: Any, coef: Any) -> float:
 
 @dataclass(frozen=True)
 class SupportScores:
-    """What share of the selected is true, what share of the true is selected, and their harmonic mean."""
+    """What share of the selected is true, what share of the true is selected, and their harmonic mean.
+
+    Examples
+    --------
+    >>> from msmtfl.metrics import support_scores
+    >>> found = support_scores([[1, 0, 0], [2, 0, 0]], [[1, 0, 0], [0, 0, 0]])
+    >>> found.precision, found.recall
+    (1.0, 0.5)
+    """
 
     precision: float
     recall: float

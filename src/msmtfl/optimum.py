@@ -49,6 +49,18 @@ class GlobalMinimum:
     fitted : F at the model's own solution
     excess : (fitted - objective) / fitted: what Algorithm 1 left on the table
     n_nodes : convex problems solved
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import MSMTFL
+    >>> from msmtfl.optimum import global_minimum
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.standard_normal((90, 8)), np.repeat(["north", "south", "west"], 30)
+    >>> y = 2 * X[:, 0] - X[:, 3] + 0.5 * rng.standard_normal(90)
+    >>> found = global_minimum(MSMTFL(0.1, 1.5).fit(X, y, task=task), X, y, task=task)
+    >>> found.free_rows, found.proven
+    (array([0, 3]), True)
     """
 
     coef: Floats

@@ -38,6 +38,18 @@ class SharingMap:
     signs : (d,) "+" or "-" where all tasks that use a feature agree, "mixed", or "" if there are none
     counts : {class: number of features}
     order : (d,) places of the features, most shared first: freed ones, then by class, then by row norm
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import MSMTFL
+    >>> from msmtfl.sharing import sharing_map
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.standard_normal((90, 8)), np.repeat(["north", "south", "west"], 30)
+    >>> y = 2 * X[:, 0] - X[:, 3] + 0.5 * rng.standard_normal(90)
+    >>> found = sharing_map(MSMTFL(0.1, 1.5).fit(X, y, task=task))
+    >>> found.classes[[0, 1, 3]], found.signs[[0, 3]]
+    (array(['all', 'unused', 'all'], dtype=object), array(['+', '-'], dtype=object))
     """
 
     features: np.ndarray
@@ -229,6 +241,18 @@ class TaskSimilarity:
     similarity : (m, m) Jaccard similarity: features that both tasks use over features that either uses
     tasks : (m,) labels
     order : (m,) places of the tasks, similar ones side by side (average linkage)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import MSMTFL
+    >>> from msmtfl.sharing import task_similarity
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.standard_normal((90, 8)), np.repeat(["north", "south", "west"], 30)
+    >>> y = 2 * X[:, 0] - X[:, 3] + 0.5 * rng.standard_normal(90)
+    >>> found = task_similarity(MSMTFL(0.2, 1.5).fit(X, y, task=task))
+    >>> found.tasks[found.order], found.similarity.shape
+    (array(['west', 'south', 'north'], dtype='<U5'), (3, 3))
     """
 
     similarity: Floats

@@ -25,7 +25,14 @@ FEW = 32  # columns whose eigenvalues cost next to nothing
 
 @dataclass(frozen=True)
 class Interval:
-    """A number known to lie in [low, high]. `exact`: the ends differ by rounding only. `how` says how it is known."""
+    """A number known to lie in [low, high]. `exact`: the ends differ by rounding only. `how` says how it is known.
+
+    Examples
+    --------
+    >>> from msmtfl.theory import Interval
+    >>> print(Interval(0.43, 0.66, exact=False), Interval(2.0, 3.0, exact=False).over(Interval(2.0, 2.0)))
+    0.43 .. 0.66 1 .. 1.5
+    """
 
     low: float
     high: float
@@ -187,7 +194,16 @@ def spectra_of(designs: Sequence[Design], max_subsets: int, units: Floats | None
 @dataclass(frozen=True, eq=False)
 class SparseEigenvalues:
     """Per task the smallest and the largest eigenvalue of k columns, rho-_i(k) and rho+_i(k), as :class:`Interval`; and the
-    smallest and largest of all tasks, `rho_min` and `rho_max`."""
+    smallest and largest of all tasks, `rho_min` and `rho_max`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl.theory import sparse_eigenvalues
+    >>> found = sparse_eigenvalues(np.diag([1.0, 2.0, 3.0, 4.0]), 2, task=["a", "a", "b", "b"])
+    >>> print(found.rho_max, [str(one) for one in found.upper])
+    8 ['2', '8']
+    """
 
     k: int
     tasks: np.ndarray

@@ -274,6 +274,19 @@ class Surface(StagedSolutions):
     lam_max : above it all coefficients are 0
 
     Pickling computes the certificates first and leaves the data behind.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import regularization_surface
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.standard_normal((90, 8)), np.repeat(["north", "south", "west"], 30)
+    >>> y = 2 * X[:, 0] - X[:, 3] + 0.5 * rng.standard_normal(90)
+    >>> surface = regularization_surface(X, y, task=task, lams=10, theta_ratios=[4, np.inf])
+    >>> surface.n_rows[:, 1]  # features that the lasso uses, from the largest lam down
+    array([0, 2, 3, 8, 8, 8, 8, 8, 8, 8])
+    >>> surface.coef(4, 0).shape, bool(surface.dual_gap.max() < 1e-10)
+    ((3, 8), True)
     """
 
     lams: Floats

@@ -88,6 +88,13 @@ class ErrorBound:
     `corrected` and `literal` (stages,) are the bound as proven (see :mod:`msmtfl.theory`) and as printed: at stage 1 the sum
     of `shrinking` (as proven; inf where rho- may be 0) and `noise`. `probability` is a lower bound on that of `corrected`
     at all stages at once.
+
+    Examples
+    --------
+    >>> from msmtfl.theory import error_bound
+    >>> bound = error_bound(0.02, m=5, rbar=2, nu=1.1 / 1000, rho_minus=0.9, sigma=0.1)
+    >>> bool(abs(bound.corrected[0] - bound.shrinking - bound.noise) < 1e-12), round(bound.probability, 3)
+    (True, 0.95)
     """
 
     shrinking: float
@@ -162,7 +169,15 @@ def _check_eta(eta: Any) -> None:
 
 @dataclass(frozen=True)
 class Condition:
-    """`have` must be at least `needed`; `ratio` is have / needed, `verdict` "holds", "fails" or "undecided"."""
+    """`have` must be at least `needed`; `ratio` is have / needed, `verdict` "holds", "fails" or "undecided".
+
+    Examples
+    --------
+    >>> from msmtfl.theory import Condition, Interval
+    >>> condition = Condition("theta", "theta >= 11 m^2 lam / rho-", Interval(3.0, 5.0, exact=False), Interval(4.0, 4.0))
+    >>> condition.verdict, str(condition.ratio)
+    ('undecided', '0.8 .. 1.333')
+    """
 
     name: str
     words: str
@@ -186,7 +201,22 @@ class Condition:
 
 @dataclass(frozen=True)
 class LemmaCheck:
-    """Both sides of an inequality at a stage (0: of no stage); `premises` says whether it must hold."""
+    """Both sides of an inequality at a stage (0: of no stage); `premises` says whether it must hold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import MSMTFL
+    >>> from msmtfl.theory import check_conditions
+    >>> rng = np.random.default_rng(0)
+    >>> X, coef = rng.standard_normal((4000, 8)), np.zeros((2, 8))
+    >>> coef[:, 3] = 9.0
+    >>> Y = X @ coef.T + 0.1 * rng.standard_normal((4000, 2))
+    >>> model = MSMTFL(lam=0.05, theta=4.0, fit_intercept=False).fit(X, Y)
+    >>> first = check_conditions(model, X, Y, coef_true=coef, sigma=0.1).lemmas[0]
+    >>> first.lemma, first.premises, first.left <= first.right
+    ('13a', True, True)
+    """
 
     lemma: str
     stage: int
@@ -215,6 +245,20 @@ class TheoryCheck:
     plug_in : which of "rbar" (with the coefficients) and "sigma" were estimated for want of the truth
     impossible : why no design with so few rows can satisfy the condition on columns; "" if one can
     certificate : that of the fit (Theorems 1 and 3)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import MSMTFL
+    >>> from msmtfl.theory import check_conditions
+    >>> rng = np.random.default_rng(0)
+    >>> X, coef = rng.standard_normal((4000, 8)), np.zeros((2, 8))
+    >>> coef[:, 3] = 9.0
+    >>> Y = X @ coef.T + 0.1 * rng.standard_normal((4000, 2))
+    >>> model = MSMTFL(lam=0.05, theta=4.0, fit_intercept=False).fit(X, Y)
+    >>> check = check_conditions(model, X, Y, coef_true=coef, sigma=0.1)
+    >>> [condition.name for condition in check.conditions if condition.verdict == "holds"]
+    ['lam', 'theta', 'rows', 'columns']
     """
 
     conditions: tuple[Condition, ...]

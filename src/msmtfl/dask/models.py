@@ -329,11 +329,18 @@ class DaskMSMTFL(_OnCluster):
 
     Examples
     --------
-    >>> from distributed import Client  # doctest: +SKIP
-    >>> from msmtfl.dask import DaskMSMTFL  # doctest: +SKIP
-    >>> client = Client()  # doctest: +SKIP
-    >>> model = DaskMSMTFL(task_column="hospital").fit(ddf, "score")  # doctest: +SKIP
-    >>> model.to_local().predict(table)  # doctest: +SKIP
+    >>> import dask.dataframe as dd
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from distributed import Client
+    >>> from msmtfl.dask import DaskMSMTFL
+    >>> rng = np.random.default_rng(0)
+    >>> table = pd.DataFrame(rng.standard_normal((90, 3)), columns=["age", "bmi", "ldl"])
+    >>> table["hospital"], table["score"] = np.repeat(["north", "south", "west"], 30), 2 * table["bmi"]
+    >>> with Client(processes=False, dashboard_address=None):  # on a cluster: Client(address)
+    ...     model = DaskMSMTFL(task_column="hospital").fit(dd.from_pandas(table, npartitions=2), "score")
+    >>> model.features_[model.coef_.any(axis=0)]
+    array(['bmi'], dtype=object)
     """
 
     kind = MSMTFL
@@ -432,6 +439,21 @@ class DaskMSMTFLCV(_OnCluster):
     Parameters are those of :class:`DaskMSMTFL` and :class:`MSMTFLCV`; `cv` is a number of folds or a :class:`TaskKFold`, and
     `scoring` one of "neg_nmse", "neg_amse" and "neg_mse". Rows are dealt out as :class:`MSMTFLCV` does it if they are in the
     order of the partitions (for a 2-D y: evenly within every partition); the data are gone over once more to count them.
+
+    Examples
+    --------
+    >>> import dask.dataframe as dd
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from distributed import Client
+    >>> from msmtfl.dask import DaskMSMTFLCV
+    >>> rng = np.random.default_rng(0)
+    >>> table = pd.DataFrame(rng.standard_normal((90, 3)), columns=["age", "bmi", "ldl"])
+    >>> table["hospital"], table["score"] = np.repeat(["north", "south", "west"], 30), 2 * table["bmi"]
+    >>> with Client(processes=False, dashboard_address=None):  # on a cluster: Client(address)
+    ...     model = DaskMSMTFLCV(task_column="hospital", cv=3, lams=10).fit(dd.from_pandas(table, npartitions=2), "score")
+    >>> model.features_[model.coef_.any(axis=0)]
+    array(['bmi'], dtype=object)
     """
 
     kind = MSMTFLCV

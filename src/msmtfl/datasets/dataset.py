@@ -40,6 +40,14 @@ class Dataset:
         What was left out, and why. Empty if nothing was.
     note : text
         What a reader of the repr should know, e.g. sizes other than the paper's.
+
+    Examples
+    --------
+    >>> from msmtfl.datasets import make_mri_standin
+    >>> data = make_mri_standin()
+    >>> X, y, task = data
+    >>> data.name, X.shape == (len(y), len(data.feature_names))
+    ('SIMULATED stand-in for MRI data, not ADNI', True)
     """
 
     name: str

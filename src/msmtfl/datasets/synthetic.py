@@ -16,7 +16,16 @@ from ..designs import Floats
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Simulated data: X (N, d), y (N,), task (N,) 0 .. m-1, and the true coefficients coef (m, d)."""
+    """Simulated data: X (N, d), y (N,), task (N,) 0 .. m-1, and the true coefficients coef (m, d).
+
+    Examples
+    --------
+    >>> from msmtfl.datasets import make_multitask
+    >>> sample = make_multitask(3, 20, 50)
+    >>> X, y, task, coef = sample
+    >>> X.shape, coef.shape
+    ((60, 50), (3, 50))
+    """
 
     X: Floats
     y: Floats

@@ -20,7 +20,19 @@ __all__ = ["report_html", "write_report"]
 def report_html(
     result: Any, *, title: str | None = None, command: str | None = None, comparison: Comparison | None = None
 ) -> str:
-    """The text of :func:`write_report`'s file."""
+    """The text of :func:`write_report`'s file.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import MSMTFL
+    >>> from msmtfl.report import report_html
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.standard_normal((90, 8)), np.repeat(["north", "south", "west"], 30)
+    >>> text = report_html(MSMTFL(0.1, 1.5).fit(X, 2 * X[:, 0], task=task), title="Three sites")
+    >>> "<title>Three sites</title>" in text
+    True
+    """
     if isinstance(result, Comparison):
         if comparison is not None:
             raise ValueError("result is a comparison already: leave comparison= out.")
