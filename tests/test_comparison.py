@@ -362,7 +362,7 @@ def test_the_verdict_names_tasks_that_gain_and_lose_most_and_says_what_shares_no
     labels = np.array(list("abcdef"))[task]
     models = {"up": Fixed(0), "down": Fixed(1)}
     shown = compare_models(X, y, task=labels, models=models, reference="down", cv=3).verdict()
-    assert "Of 6 tasks 4 ('a', 'b', 'c' and 1 more) clearly gain and 2 ('f', 'e') clearly lose by it." in shown
+    assert "Of 6 tasks 4 clearly gain ('a', 'b', 'c' and 1 more) and 2 clearly lose ('f', 'e') by it." in shown
     assert "shares nothing" not in shown
     for name in ("lasso", "ridge per task"):
         models = {name: Fixed(0), "down": Fixed(1)}

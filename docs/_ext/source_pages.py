@@ -44,8 +44,8 @@ def source_of(text: str) -> tuple[str, str] | None:
 
 
 def named(app) -> Iterator[tuple[str, str]]:
-    """Sources that the pages name."""
-    for page in sorted(Path(app.srcdir).glob("*.md")):
+    """Sources that the pages name, or what they include."""
+    for page in [*Path(app.srcdir).glob("*.md"), *ROOT.glob("*.md")]:
         for text in re.findall(r"`([\w./:]+)`", page.read_text(encoding="utf-8")):
             if found := source_of(text):
                 yield found

@@ -544,17 +544,17 @@ class Comparison:
         return (
             f"{self.best!r} is best: nMSE {self.nmse[b]:.3f}, {share:.1%} less than {self.reference!r} "
             f"({self.difference[b]:+.3f}, s.e. {self.se[b]:.3f}: {'clear' if clear else 'not clear'}). "
-            f"Of {len(self.tasks)} tasks {self._counted(self.gains[b], change)} clearly gain and "
-            f"{self._counted(self.loses[b], -change)} clearly lose by it.{self._alone(b)}"
+            f"Of {len(self.tasks)} tasks {self._counted(self.gains[b], 'gain', change)} and "
+            f"{self._counted(self.loses[b], 'lose', -change)} by it.{self._alone(b)}"
         )
 
-    def _counted(self, which: np.ndarray, order: Floats) -> str:
-        """How many tasks, and those that come first by `order`."""
+    def _counted(self, which: np.ndarray, verb: str, order: Floats) -> str:
+        """How many tasks do so, and which of them come first by `order`."""
         found = np.flatnonzero(which)
         found = found[np.argsort(order[found], kind="stable")]
         named = names_of(self.tasks[found[:NAMED]])
         rest = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
-        return f"{len(found)} ({named}{rest})" if found.size else "0"
+        return f"{len(found)} clearly {verb}" + (f" ({named}{rest})" if found.size else "")
 
     def _alone(self, k: int) -> str:
         """A sentence about a model that fits every task by itself."""
