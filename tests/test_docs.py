@@ -165,6 +165,24 @@ def test_the_picture_of_the_layers_shows_the_way_of_a_fit():
 
 
 @beside
+def test_names_on_pages_lead_to_their_source():
+    pytest.importorskip("sphinx")
+    sources = extension("source_pages")
+    assert sources.source_of("tests/test_docs.py::test_versions_agree") == ("tests/test_docs.py", "test_versions_agree")
+    assert sources.source_of("msmtfl.MSMTFL") == ("src/msmtfl/estimators.py", "MSMTFL")
+    assert sources.source_of("msmtfl._kernel.solve_all") == ("src/msmtfl/_kernel.py", "solve_all")
+    assert sources.source_of("msmtfl.nothing") is None
+    assert sources.source_of("numpy.linalg.norm") is None
+    code = "import os\n\n\n@one\n@two\ndef f(): ...\n\n\nclass A:\n    def g(self): ...\n"
+    assert sources.places(code) == {"f": 4, "A": 9}
+    paper = (DOCS / "paper.md").read_text(encoding="utf-8")
+    table = paper[: paper.index("## Fit the paper")]
+    for name in re.findall(r"`(msmtfl\.[\w.]+|tests/[\w./:]+)`", table):
+        file, place = sources.source_of(name)
+        assert place in sources.places((ROOT / file).read_text(encoding="utf-8")), name
+
+
+@beside
 def test_links_and_loads_of_a_site_are_checked(tmp_path):
     sys.path.insert(0, str(DOCS))
     try:

@@ -62,11 +62,19 @@ def link(app, doctree, docname) -> None:
         text = node.astext()
         if text in documented:
             found = documented[text]
-            node.replace_self(make_refnode(app.builder, docname, found.docname, found.node_id, node.deepcopy(), text))
+            node.replace_self(make_refnode(app.builder, docname, found.docname, found.node_id, shown(text), text))
         elif found := source_of(text):
             file, name = found
             address = app.builder.get_relative_uri(docname, page_of(file)) + (f"#{name}" if name else "")
-            node.replace_self(nodes.reference("", "", node.deepcopy(), internal=True, refuri=address))
+            node.replace_self(nodes.reference("", "", shown(text), internal=True, refuri=address, reftitle=text))
+
+
+def shown(text: str) -> nodes.literal:
+    """A name that may be broken between its parts; of a test without its file."""
+    out = nodes.literal("", "", classes=["name"])
+    for part in re.split(r"(?<=[._/])", text.rpartition("::")[2]):
+        out += [nodes.Text(part), nodes.raw("", "<wbr>", format="html")]
+    return out
 
 
 def page_of(file: str) -> str:
