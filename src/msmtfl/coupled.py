@@ -180,8 +180,8 @@ class DirtyMTL(_Coupled):
     those with the smallest B are given. Where lam_b >= m lam_s, B is 0 and the model is the lasso; where lam_b <= lam_s, S
     is 0 (l1,inf). Entries below their row's level are not penalised, so that with few rows and small lam_b a task can be
     interpolated in many ways: W is not unique then, the certificate says so, and which one is found depends on the start.
-    The solver is slow there, and may end before `tol` is reached: then the fit warns, and `dual_gap_` says how far it is. The
-    way out is a larger lam_b: towards m lam_s, where the model is the lasso, fits are quick and exact.
+    The solver is slow there, and may end before `tol` is reached: then the fit warns, and `dual_gap_` says how far it is.
+    The way out is a larger lam_b: towards m lam_s, where the model is the lasso, fits are quick and exact.
 
     Parameters
     ----------
