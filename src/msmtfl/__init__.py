@@ -1,6 +1,6 @@
 """Sparse linear models for many related tasks: multi-stage multi-task feature learning with certificates."""
 
-from .auto import MultiTaskAuto
+from .auto import MultiTaskAuto, MultiTaskAutoClassifier
 from .classification import MSMTFLClassifier, MSMTFLClassifierCV
 from .comparison import compare_models
 from .coupled import L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV
@@ -28,6 +28,7 @@ __all__ = [
     "MSMTFLClassifierCV",
     "Moments",
     "MultiTaskAuto",
+    "MultiTaskAutoClassifier",
     "SharedMTL",
     "SharedMTLCV",
     "TaskKFold",

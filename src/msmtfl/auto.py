@@ -12,14 +12,112 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .comparison import Comparison, _read_models, compare_models, default_models
-from .linear import MultiTaskLinear
+from .classification import MultiTaskClassifier
+from .comparison import Comparison, compare_models, default_models, read_models
+from .linear import MultiTaskLinear, MultiTaskModel
 from .tables import check_form, names_of
 
 RULES = ("1se", "min")
 
 
-class MultiTaskAuto(MultiTaskLinear):
+class _Auto(MultiTaskModel):
+    """Compares, chooses, and leaves the rest to the model chosen."""
+
+    _classify = False
+
+    def __init__(
+        self,
+        models=None,
+        *,
+        task_column=None,
+        cv=5,
+        inner_cv=5,
+        selection="1se",
+        standardize=False,
+        unknown_task="error",
+        random_state=0,
+        n_jobs=None,
+        verbose=False,
+    ):
+        self.models = models
+        self.task_column = task_column
+        self.cv = cv
+        self.inner_cv = inner_cv
+        self.selection = selection
+        self.standardize = standardize
+        self.unknown_task = unknown_task
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None) -> Any:
+        """Fit; see :meth:`MSMTFLCV.fit`."""
+        if self.selection not in RULES:
+            raise ValueError(f"selection must be '1se' or 'min', got {self.selection!r}.")
+        if self.unknown_task not in ("error", "mean"):
+            raise ValueError(f"unknown_task must be 'error' or 'mean', got {self.unknown_task!r}.")
+        self._read(X, y, task, sample_weight)  # its errors name this class
+        known = default_models(
+            cv=self.inner_cv,
+            standardize=self.standardize,
+            random_state=self.random_state,
+            classify=self._classify,
+        )
+        models = read_models(self.models, _able(known, X))
+        self.comparison_ = compare_models(
+            X,
+            y,
+            task=task,
+            task_column=self.task_column,
+            sample_weight=sample_weight,
+            groups=groups,
+            models=models,
+            classify=self._classify,
+            cv=self.cv,
+            inner_cv=self.inner_cv,
+            random_state=self.random_state,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+        )
+        self.chosen_, self.reason_ = choose_family(self.comparison_, self.selection)
+        best = clone(models[self.chosen_])
+        own = {name: getattr(self, name) for name in ("task_column", "unknown_task", "n_jobs")}
+        best.set_params(**{name: value for name, value in own.items() if name in best.get_params()})
+        options = {"task": task, "sample_weight": sample_weight}
+        if "groups" in inspect.signature(best.fit).parameters:
+            options["groups"] = groups
+        self.best_estimator_ = best.fit(X, y, **{name: value for name, value in options.items() if value is not None})
+        for name in self.__dict__.pop("_of_model", ()):  # those of a family chosen before
+            self.__dict__.pop(name, None)
+        found = {name: value for name, value in vars(best).items() if name not in best.get_params(deep=False)}
+        self.__dict__.update(found, _of_model=tuple(found))
+        return self
+
+    def _asked(self, method: str, X: Any, task: Any) -> Any:
+        """What a method of the model chosen says."""
+        check_is_fitted(self, "best_estimator_")
+        check_form(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return getattr(self.best_estimator_, method)(X, **({} if task is None else {"task": task}))
+
+    def predict(self, X: Any, *, task: Any = None) -> Any:
+        """Predict as the model chosen does; see :meth:`MSMTFL.predict`."""
+        return self._asked("predict", X, task)
+
+    def score(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> float:
+        """The score of the model chosen."""
+        check_is_fitted(self, "best_estimator_")
+        options = {"task": task, "sample_weight": sample_weight}
+        given = {name: value for name, value in options.items() if value is not None}
+        return float(self.best_estimator_.score(X, y, **given))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class MultiTaskAuto(_Auto, MultiTaskLinear):
     """The model that suits the data: families that share nothing, a support, values or everything, tried on the same folds.
 
     Every family is fitted on the training rows of each fold, where it chooses its own parameters by cross-validation, and
@@ -68,86 +166,46 @@ class MultiTaskAuto(MultiTaskLinear):
     'pooled lasso' has the smallest held-out nMSE of 2 models, 0.224; 'lasso' is next with 0.247.
     """
 
-    def __init__(
-        self,
-        models=None,
-        *,
-        task_column=None,
-        cv=5,
-        inner_cv=5,
-        selection="1se",
-        standardize=False,
-        unknown_task="error",
-        random_state=0,
-        n_jobs=None,
-        verbose=False,
-    ):
-        self.models = models
-        self.task_column = task_column
-        self.cv = cv
-        self.inner_cv = inner_cv
-        self.selection = selection
-        self.standardize = standardize
-        self.unknown_task = unknown_task
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None) -> MultiTaskAuto:
-        """Fit; see :meth:`MSMTFLCV.fit`."""
-        if self.selection not in RULES:
-            raise ValueError(f"selection must be '1se' or 'min', got {self.selection!r}.")
-        if self.unknown_task not in ("error", "mean"):
-            raise ValueError(f"unknown_task must be 'error' or 'mean', got {self.unknown_task!r}.")
-        self._read(X, y, task, sample_weight)  # its errors name this class
-        known = default_models(cv=self.inner_cv, standardize=self.standardize, random_state=self.random_state)
-        models = _read_models(self.models, _able(known, X))
-        self.comparison_ = compare_models(
-            X,
-            y,
-            task=task,
-            task_column=self.task_column,
-            sample_weight=sample_weight,
-            groups=groups,
-            models=models,
-            cv=self.cv,
-            inner_cv=self.inner_cv,
-            random_state=self.random_state,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-        )
-        self.chosen_, self.reason_ = choose_family(self.comparison_, self.selection)
-        best = clone(models[self.chosen_])
-        own = {name: getattr(self, name) for name in ("task_column", "unknown_task", "n_jobs")}
-        best.set_params(**{name: value for name, value in own.items() if name in best.get_params()})
-        options = {"task": task, "sample_weight": sample_weight}
-        if "groups" in inspect.signature(best.fit).parameters:
-            options["groups"] = groups
-        self.best_estimator_ = best.fit(X, y, **{name: value for name, value in options.items() if value is not None})
-        for name in self.__dict__.pop("_of_model", ()):  # those of a family chosen before
-            self.__dict__.pop(name, None)
-        found = {name: value for name, value in vars(best).items() if name not in best.get_params(deep=False)}
-        self.__dict__.update(found, _of_model=tuple(found))
-        return self
+class MultiTaskAutoClassifier(_Auto, MultiTaskClassifier):
+    """The classifier that suits the data: :class:`MultiTaskAuto` for classes, two or more.
 
-    def predict(self, X: Any, *, task: Any = None) -> Any:
-        """Predict as the model chosen does; see :meth:`MSMTFL.predict`."""
-        check_is_fitted(self, "best_estimator_")
-        check_form(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        return self.best_estimator_.predict(X, **({} if task is None else {"task": task}))
+    The families are those of ``compare_models(..., classify=True)``, compared by their held-out log-losses relative to
+    predicting a task's class shares.
 
-    def score(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> float:
-        """The score of the model chosen."""
-        check_is_fitted(self, "best_estimator_")
-        options = {"task": task, "sample_weight": sample_weight}
-        given = {name: value for name, value in options.items() if value is not None}
-        return float(self.best_estimator_.score(X, y, **given))
+    Parameters
+    ----------
+    models : list of names, or {name: classifier}, optional
+    task_column, cv, inner_cv, selection, standardize, unknown_task, random_state, n_jobs, verbose
+        As for :class:`MultiTaskAuto`; folds are stratified by task and class.
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+    Attributes
+    ----------
+    classes_ : (K,)
+    chosen_, reason_, best_estimator_, comparison_ : as of :class:`MultiTaskAuto`
+    coef_, intercept_, tasks_, features_ ... : those of `best_estimator_`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import MultiTaskAutoClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.standard_normal((240, 6)), np.repeat(["north", "south", "west"], 80)
+    >>> y = np.where(2 * X[:, 0] - X[:, 3] + rng.logistic(size=240) > 0, "ill", "well")
+    >>> model = MultiTaskAutoClassifier(["lasso", "pooled ridge"], cv=3, inner_cv=3).fit(X, y, task=task)
+    >>> model.chosen_, model.predict_proba(X[:2], task=task[:2]).shape
+    ('pooled ridge', (2, 2))
+    """
+
+    _classify = True
+
+    def decision_function(self, X: Any, *, task: Any = None) -> Any:
+        """That of the model chosen; see :meth:`MSMTFLClassifier.decision_function`."""
+        return self._asked("decision_function", X, task)
+
+    def predict_proba(self, X: Any, *, task: Any = None) -> Any:
+        """Those of the model chosen; see :meth:`MSMTFLClassifier.predict_proba`."""
+        return self._asked("predict_proba", X, task)
 
 
 def _able(models: dict[str, Any], X: Any) -> dict[str, Any]:
@@ -160,22 +218,22 @@ def choose_family(comparison: Comparison, selection: str = "1se") -> tuple[str, 
     fewest features; and why."""
     best = comparison.best
     paired = replace(comparison, reference=best)
-    names, nmse = comparison.models, dict(zip(comparison.models, comparison.nmse.tolist(), strict=True))
+    names, error = comparison.models, dict(zip(comparison.models, comparison.error.tolist(), strict=True))
     near = paired.difference <= paired.se if selection == "1se" else np.array([name == best for name in names])
     near[names.index(best)] = True
     size = np.where(near, np.nan_to_num(comparison.n_features, nan=np.inf), np.inf)
-    order = np.lexsort((comparison.nmse, size, ~near))
+    order = np.lexsort((comparison.error, size, ~near))
     chosen = names[int(order[0])]
-    others = sorted((name for name in names if name != best), key=nmse.__getitem__)
-    smallest = f"{best!r} has the smallest held-out nMSE of {len(names)} models, {nmse[best]:.3g}"
+    others = sorted((name for name in names if name != best), key=error.__getitem__)
+    smallest = f"{best!r} has the smallest held-out {comparison.measure.name} of {len(names)} models, {error[best]:.3g}"
     if chosen == best:
-        return chosen, f"{smallest}; {others[0]!r} is next with {nmse[others[0]]:.3g}."
+        return chosen, f"{smallest}; {others[0]!r} is next with {error[others[0]]:.3g}."
     k, b = names.index(chosen), names.index(best)
     few, many = (f"{comparison.n_features[p]:.0f}" for p in (k, b))
     if few == many:
         few, many = (f"{comparison.n_features[p]:.1f}" for p in (k, b))
     uses = f"{few} features where that uses {many}"
-    within = f"{nmse[chosen]:.3g} is {paired.difference[k]:.2g} more, with a standard error of {paired.se[k]:.2g}"
+    within = f"{error[chosen]:.3g} is {paired.difference[k]:.2g} more, with a standard error of {paired.se[k]:.2g}"
     rest = [name for name, one in zip(names, near, strict=True) if one and name not in (best, chosen)]
     also = f" ({names_of(rest)} would have done too.)" if rest else ""
     return chosen, f"{smallest}, but {chosen!r} is as good as can be told ({within}), and uses {uses}.{also}"

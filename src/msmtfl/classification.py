@@ -21,7 +21,7 @@ from .cross_validation import REDRAWS, Scorer, read_groups
 from .designs import Floats
 from .estimators import MSMTFL
 from .folds import TaskKFold
-from .glm import LossProblem, pose_loss
+from .glm import LossProblem, all_of, pose_loss
 from .linear import MultiTaskModel
 from .model_selection import MSMTFLCV
 from .tables import missing_values, names_of, refuse_twice, warn_user
@@ -158,8 +158,8 @@ def probabilities(f: Floats) -> Floats:
 # ------------------------------------------------------------------ what both classifiers share
 
 
-class _Classifier(ClassifierMixin, MultiTaskModel):
-    """Reads classes, fits the regression, predicts classes and their probabilities."""
+class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
+    """What all multi-task classifiers share: reading classes, predicting them and their probabilities."""
 
     def _learn(self, inner: Any, X: Any, y: Any, task: Any, sample_weight: Any, **options: Any) -> None:
         """Fit the regression and take over what it found."""
@@ -181,37 +181,18 @@ class _Classifier(ClassifierMixin, MultiTaskModel):
             self.n_fitted_tasks_ = m
             self.target_mean_, self.target_sd_ = inner.target_mean_.reshape(m, K), inner.target_sd_.reshape(m, K)
 
+    def _read(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Any:
+        """The data of the tasks with codes of `classes_` as targets."""
+        given = {"task": task, "sample_weight": sample_weight}
+        self.classes_, codes, _ = read_classes(X, y, task_column=self.task_column, **given)
+        return super()._read(X, as_given(y, codes), **given)
+
     def _read_classes(self, X: Any, y: Any, task: Any, sample_weight: Any) -> tuple[Floats, Floats | None]:
         """y as codes of `classes_` (NaN = not measured) and weights with those of the classes in them; the data of the tasks
         stay in `_data` for a while."""
-        values = read_labels(y)
-        seen = ~missing_values(values.ravel()).reshape(values.shape)
-        if values.ndim == 1 and not seen.all():
-            raise ValueError(
-                f"Input y contains NaN: row {int(np.argmin(seen))} is the first of {int((~seen).sum())} such value(s). Drop "
-                "these rows, or pass a 2-D y in which NaN means not measured."
-            )
-        of_seen = values[seen]
-        if of_seen.dtype == object and all(isinstance(one, (int, float)) for one in of_seen.tolist()):
-            of_seen = of_seen.astype(float)
-        check_classification_targets(of_seen)
-        self.classes_, found = np.unique(of_seen, return_inverse=True)
-        if values.ndim == 2 and self.classes_.dtype.kind == "f" and (self.classes_ == self.classes_.round()).all():
-            self.classes_ = self.classes_.astype(np.int64)  # floats because of NaN
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"y holds one class only ({names_of(self.classes_)}): a classifier needs at least two classes."
-            )
-        codes = np.full(values.shape, np.nan)
-        codes[seen] = found.ravel()
-        self._data = read_training(
-            X,
-            _as_given(y, codes),
-            task=task,
-            task_column=self.task_column,
-            sample_weight=sample_weight,
+        self.classes_, codes, self._data = read_classes(
+            X, y, task=task, task_column=self.task_column, sample_weight=sample_weight
         )
-        refuse_lonely(self._data, self.classes_)
         weight = check_weights(sample_weight, codes.shape)
         return codes, class_weights(self.class_weight, self._data, self.classes_, codes.shape, weight)
 
@@ -280,6 +261,33 @@ def _label(task: Any, one: Any) -> str:
     return f"{task}: {one}"
 
 
+def read_classes(
+    X: Any, y: Any, *, task: Any, task_column: str | int | None, sample_weight: Any
+) -> tuple[np.ndarray, Floats, TaskData]:
+    """The classes (K,), y as codes of them (NaN = not measured), and the data of the tasks, with codes as targets."""
+    values = read_labels(y)
+    seen = ~missing_values(values.ravel()).reshape(values.shape)
+    if values.ndim == 1 and not seen.all():
+        raise ValueError(
+            f"Input y contains NaN: row {int(np.argmin(seen))} is the first of {int((~seen).sum())} such value(s). Drop "
+            "these rows, or pass a 2-D y in which NaN means not measured."
+        )
+    of_seen = values[seen]
+    if of_seen.dtype == object and all(isinstance(one, (int, float)) for one in of_seen.tolist()):
+        of_seen = of_seen.astype(float)
+    check_classification_targets(of_seen)
+    classes, found = np.unique(of_seen, return_inverse=True)
+    if values.ndim == 2 and classes.dtype.kind == "f" and (classes == classes.round()).all():
+        classes = classes.astype(np.int64)  # floats because of NaN
+    if len(classes) < 2:
+        raise ValueError(f"y holds one class only ({names_of(classes)}): a classifier needs at least two classes.")
+    codes = np.full(values.shape, np.nan)
+    codes[seen] = found.ravel()
+    data = read_training(X, as_given(y, codes), task=task, task_column=task_column, sample_weight=sample_weight)
+    refuse_lonely(data, classes)
+    return classes, codes, data
+
+
 def read_labels(y: Any) -> np.ndarray:
     if y is None:
         raise ValueError(
@@ -308,15 +316,19 @@ class _Columns:
 
 
 def refuse_lonely(data: TaskData, classes: np.ndarray) -> None:
-    """Every task needs rows of every class."""
+    """Every task needs rows of every class; the error names all that lack some."""
+    lonely: dict[str, list[Any]] = {}
     for task in data.tasks:
         absent = np.setdiff1d(np.arange(len(classes)), task.y)
         if absent.size:
-            where = f"task {task.label!r}" if data.form != "single" else "y (rows of positive weight)"
-            raise ValueError(
-                f"{where} has no row of class {names_of(classes[absent])}: with an intercept no finite model fits such a "
-                "task. Leave the task out until it has rows of every class."
-            )
+            lonely.setdefault(names_of(classes[absent]), []).append(task.label)
+    if not lonely:
+        return
+    said = [f"{all_of(labels)} no row of class {absent}" for absent, labels in lonely.items()]
+    where = "; ".join(said) if data.form != "single" else f"y (rows of positive weight) has no row of class {absent}"
+    raise ValueError(
+        f"{where}: with an intercept no finite model fits such a task. Leave it out until it has rows of every class."
+    )
 
 
 def class_weights(
@@ -348,7 +360,7 @@ def class_weights(
 # ------------------------------------------------------------------ the estimators
 
 
-class MSMTFLClassifier(_Classifier):
+class MSMTFLClassifier(MultiTaskClassifier):
     r"""Multi-stage multi-task feature learning for classes: sparse logistic regressions of related tasks.
 
     .. math::
@@ -471,15 +483,15 @@ class MSMTFLClassifier(_Classifier):
                 before["features_"],
             )
             inner.tasks_ = before["tasks_"] if self._width == 1 else one_against_rest(self._data, self.classes_).labels
-        self._learn(inner, X, _as_given(y, codes), task, weight)
+        self._learn(inner, X, as_given(y, codes), task, weight)
         return self
 
 
-def _as_given(y: Any, codes: Floats) -> Any:
+def as_given(y: Any, codes: Floats) -> Any:
     return _Columns(codes, list(y.columns)) if hasattr(y, "columns") else codes
 
 
-class MSMTFLClassifierCV(_Classifier):
+class MSMTFLClassifierCV(MultiTaskClassifier):
     """MSMTFLClassifier with lam and theta chosen by cross-validation, over the grid of :class:`MSMTFLCV`.
 
     Parameters
@@ -597,7 +609,7 @@ class MSMTFLClassifierCV(_Classifier):
         if isinstance(self.cv, (int, np.integer)) and not isinstance(self.cv, bool) and self.cv >= 2:
             inner.cv = class_folds(self._data, self.classes_, int(self.cv), self.random_state, groups)
         inner.judged = self._judged(X, y, codes, weight)
-        self._learn(inner, X, _as_given(y, codes), task, weight, groups=groups)
+        self._learn(inner, X, as_given(y, codes), task, weight, groups=groups)
         return self
 
     def _judged(self, X: Any, y: Any, codes: Floats, weight: Floats | None) -> Any:

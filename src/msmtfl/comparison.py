@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,11 +11,12 @@ from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from .baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
+from .baselines import LogisticPerTaskCV, PooledLassoCV, PooledLogisticCV, PooledRidgeCV, RidgePerTaskCV
+from .cells import NMSE, Cells, Classes, Measure, Numbers
 from .checks import check_count, check_flag, check_n_jobs, check_verbose
+from .classification import MSMTFLClassifierCV, class_folds, read_classes
 from .coupled import L12MTLCV, DirtyMTLCV
 from .cross_validation import Split, read_groups, read_splits
 from .designs import Floats
@@ -25,7 +25,7 @@ from .model_selection import MSMTFLCV, LassoMTLCV
 from .monitor import Progress, one_blas_thread
 from .shared import SharedMTLCV
 from .tables import check_finite, choices_of, names_of, warn_user
-from .tasks import TaskData, check_weights, read_training
+from .tasks import TaskData, read_training
 from .threads import each
 
 REFERENCE = "lasso"  # separate models: what sharing is measured against
@@ -35,11 +35,22 @@ CLEAR = 2.0  # standard errors from which the difference of two models counts as
 LEVEL = 0.975  # a task gains or loses clearly where a two-sided 95 % interval of its difference excludes 0
 
 
-def default_models(*, cv: int = 5, standardize: bool = False, random_state: Any = 0) -> dict[str, Any]:
+def default_models(
+    *, cv: int = 5, standardize: bool = False, random_state: Any = 0, classify: bool = False
+) -> dict[str, Any]:
     """The paper's four models, the one with common values, and what an analyst would try first; all choose their parameters
-    by cross-validation."""
+    by cross-validation. Of classifiers those that there are, with the logistic loss."""
     common = {"standardize": standardize, "unknown_task": "mean"}
     folds = {"cv": cv, "random_state": random_state}
+    if classify:
+        return {
+            "lasso": MSMTFLClassifierCV(thetas=[np.inf], entry_shares=0, **common, **folds),
+            "msmtfl": MSMTFLClassifierCV(entry_shares=0, **common, **folds),
+            "bi-level": MSMTFLClassifierCV(**common, **folds),
+            "ridge per task": LogisticPerTaskCV(**common, **folds),
+            "pooled lasso": PooledLogisticCV("l1", **common, **folds),
+            "pooled ridge": PooledLogisticCV("l2", **common, **folds),
+        }
     return {
         "lasso": LassoMTLCV(**common, **folds),
         "l12": L12MTLCV(**common, **folds),
@@ -63,6 +74,7 @@ def compare_models(
     groups: Any = None,
     models: Any = None,
     reference: str | None = None,
+    classify: bool | None = None,
     cv: Any = 5,
     inner_cv: int = 5,
     standardize: bool = False,
@@ -87,6 +99,12 @@ def compare_models(
         intercept). Any estimator with ``fit(X, y, task=...)`` and ``predict(X, task=...)`` may take part.
     reference : str, optional
         The model that others are compared with; by default "lasso", if it takes part, else the first.
+    classify : bool, optional
+        Whether y holds classes. By default it does if the models given are classifiers (have
+        `predict_proba`). Then models by name are logistic
+        regressions: "lasso" (l1 penalty, one per task), "msmtfl", "bi-level", "ridge per task" (l2), "pooled lasso" and
+        "pooled ridge"; folds are stratified by task and class; errors are log-losses relative to that of predicting a
+        task's class shares (1 = knows nothing), and two classes have an AUC per task.
     cv : int, splitter or iterable of (train, test), default=5
         Outer folds: as for :class:`MSMTFLCV`. Repeated folds are welcome.
     inner_cv : int, default=5
@@ -118,22 +136,41 @@ def compare_models(
     'pooled lasso'
     >>> bool(result.difference[1] < 0)
     True
+
+    Classes, by classifiers:
+
+    >>> ill = np.where(y + rng.logistic(size=120) > 1, "ill", "well")
+    >>> result = compare_models(X, ill, task=task, models=["lasso", "pooled lasso"], classify=True)
+    >>> result.best, result.auc_by_task.shape
+    ('pooled lasso', (2, 3))
     """
     check_flag("leave_one_task_out", leave_one_task_out)
     check_flag("standardize", standardize)
     check_count("inner_cv", inner_cv)
     check_n_jobs(n_jobs)
     check_verbose(verbose)
-    chosen = _read_models(models, default_models(cv=inner_cv, standardize=standardize, random_state=random_state))
+    classify = _classifies(models, classify)
+    options = {"cv": inner_cv, "standardize": standardize, "random_state": random_state}
+    chosen = read_models(models, default_models(**options, classify=classify))
     names = list(chosen)
     if reference is None:
         reference = REFERENCE if REFERENCE in chosen else names[0]
     if reference not in chosen:
         raise ValueError(f"reference={reference!r} is not among the models: {choices_of(reference, names)}.")
-    data = read_training(X, y, task=task, task_column=task_column, sample_weight=sample_weight)
+    given = {"task": task, "task_column": task_column, "sample_weight": sample_weight}
+    kind: Numbers | Classes = Numbers()
+    if classify:
+        classes, _, data = read_classes(X, y, **given)
+        kind = Classes(classes)
+        if isinstance(cv, (int, np.integer)) and cv >= 2:
+            cv = class_folds(data, classes, int(cv), random_state, groups)
+    else:
+        data = read_training(X, y, **given)
     check_finite(data.X, data.features, "X")
     splits = read_splits(cv, X, y, groups, data, random_state)
-    rows = _Rows(data, sample_weight, None if groups is None else read_groups(groups, data.X.shape[0]))
+    rows = Cells(data, kind, sample_weight, None if groups is None else read_groups(groups, data.X.shape[0]))
+    if leave_one_task_out and classify:
+        raise ValueError("leave_one_task_out is for numbers only: leave it out, or compare regressions of 0 and 1.")
     if leave_one_task_out and data.m < 2:
         raise ValueError("leave_one_task_out needs at least two tasks.")
     for name, model in chosen.items():
@@ -146,6 +183,7 @@ def compare_models(
     with one_blas_thread(), Progress(len(jobs) * len(names), "fits", verbose) as progress, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # of inner models; a model that fails shows in its error
         warnings.filterwarnings("ignore", "the targets of task")  # said once, below
+        warnings.filterwarnings("ignore", "task.* have fewer rows of a class")  # as outside
 
         def work(job: tuple[str, Any]) -> list[Any]:
             out = []
@@ -156,31 +194,51 @@ def compare_models(
 
         results = each(work, jobs, n_jobs, progress.stop)
     folds = [part for part, job in zip(results, jobs, strict=True) if job[0] == "fold"]
-    errors, features, seconds = rows.gather(folds, names)
+    found = rows.gather(folds, names)
     new = np.array([part for part, job in zip(results, jobs, strict=True) if job[0] == "task"])  # (m, models, 2)
-    if (rows.variance == 0).any():
-        flat = data.labels[rows.variance == 0].tolist()
+    if (rows.unit == 0).any():
+        flat = data.labels[rows.unit == 0].tolist()
         warn_user(f"the targets of task(s) {names_of(flat)} are constant: they are left out of the comparison.")
-    seen = np.isfinite(errors).all(axis=0)
+    seen = np.isfinite(found.errors).all(axis=0)
     if not seen.any():
         raise ValueError("no row was held out by cv.")
     return Comparison(
         models=names,
         reference=reference,
         tasks=data.labels,
-        errors=errors[:, seen],
+        errors=found.errors[:, seen],
         cell_task=rows.cell_task[seen],
         cell_weight=rows.cell_weight[seen],
         cell_cluster=rows.cell_cluster[seen],
-        variance=rows.variance,
-        n_features=features,
-        seconds=seconds,
+        unit=rows.unit,
+        n_features=found.n_features,
+        seconds=found.seconds,
         n_splits=len(splits),
+        measure=kind.measure,
+        auc_by_task=found.auc,
         new_task=new.transpose(1, 0, 2) if leave_one_task_out else None,
     )
 
 
-def _read_models(models: Any, known: dict[str, Any]) -> dict[str, Any]:
+def _classifies(models: Any, asked: bool | None) -> bool:
+    """Whether classifiers are compared: as asked, or as the models given say."""
+    if asked is not None:
+        check_flag("classify", asked)
+    if not isinstance(models, Mapping):
+        return bool(asked)
+    able = [name for name, model in models.items() if hasattr(model, "predict_proba")]
+    unable = [name for name in models if name not in able]
+    if able and unable:
+        raise TypeError(
+            f"model(s) {names_of(able)} are classifiers, {names_of(unable)} are not (no predict_proba): compare one or the "
+            "other."
+        )
+    if asked is not None and asked != bool(able):
+        raise TypeError(f"classify={asked}, but the models are {'' if able else 'no '}classifiers.")
+    return bool(able)
+
+
+def read_models(models: Any, known: dict[str, Any]) -> dict[str, Any]:
     if models is None:
         return known
     if isinstance(models, Mapping):
@@ -237,114 +295,12 @@ def _check_inner(data: TaskData, splits: Sequence[Split], groups: np.ndarray | N
                 )
 
 
-class _Rows:
-    """The data as cells (task, row): who is predicted from what."""
-
-    def __init__(self, data: TaskData, sample_weight: Any, groups: np.ndarray | None):
-        self.data, self.groups = data, groups
-        N = data.X.shape[0]
-        self.wide = data.form == "wide"
-        self.y = np.full((N, data.m) if self.wide else N, np.nan)
-        self.labels = None if data.form != "long" else np.empty(N, dtype=data.labels.dtype)
-        self.weight = check_weights(sample_weight, self.y.shape)
-        cells: list[tuple[np.ndarray, ...]] = []
-        for i, task in enumerate(data.tasks):
-            self.y[(task.rows, i) if self.wide else task.rows] = task.y
-            if self.labels is not None:
-                self.labels[task.rows] = data.labels[i]
-            weight = np.ones(len(task.y)) if task.weight is None else task.weight
-            cells.append((np.full(len(task.y), i), task.rows, weight))
-        self.cell_task, self.cell_row, self.cell_weight = (np.concatenate(part) for part in zip(*cells, strict=True))
-        clusters = np.arange(N) if groups is None else groups
-        self.cell_cluster = np.unique(clusters[self.cell_row], return_inverse=True)[1].ravel()
-        self.variance = np.array([_variance(task.y, task.weight) for task in data.tasks])
-        if not (self.variance > 0).any():
-            raise ValueError("the targets of all tasks are constant: there is nothing to compare.")
-
-    def _fit(self, model: Any, rows: np.ndarray, tasks: np.ndarray | None = None) -> Any:
-        """A clone of the model fitted on some rows (and, of a 2-D y, some tasks)."""
-        used = rows[np.isfinite(self.y[rows]).any(axis=1)] if self.wide else rows
-        y = self.y[used] if tasks is None or not self.wide else self.y[np.ix_(used, tasks)]
-        options: dict[str, Any] = {}
-        if self.labels is not None:
-            options["task"] = self.labels[used]
-        if self.weight is not None:
-            part = self.weight[used]
-            options["sample_weight"] = part if part.ndim == 1 or tasks is None else part[:, tasks]
-        model = clone(model)
-        if getattr(model, "task_column", None) is not None:  # labels are given beside X here
-            model.set_params(task_column=None)
-        if self.groups is not None and "groups" in inspect.signature(model.fit).parameters:
-            options["groups"] = self.groups[used]
-        return model.fit(self.data.X[used], y, **options)
-
-    def held_out(self, model: Any, split: Split) -> tuple[Any, ...]:
-        """Predictions of the rows held out, features used, seconds."""
-        began = time.perf_counter()
-        rows = np.flatnonzero(split.train & self.data.membership.any(axis=1))
-        fitted = self._fit(model, rows)
-        seconds = time.perf_counter() - began
-        test = np.flatnonzero(split.test & self.data.membership.any(axis=1))
-        options = {} if self.labels is None else {"task": self.labels[test]}
-        coef = getattr(fitted, "coef_", None)
-        used = np.nan if coef is None else float(np.atleast_2d(coef).any(axis=0).sum())
-        return test, fitted.predict(self.data.X[test], **options), used, seconds
-
-    def gather(self, folds: list[list[tuple[Any, ...]]], names: list[str]) -> tuple[Floats, Floats, Floats]:
-        """Squared errors (models, cells), averaged where a row was held out more than once; mean features and seconds."""
-        count = len(folds[0])
-        total, times = np.zeros((count, len(self.cell_row))), np.zeros(len(self.cell_row))
-        target = self.y[self.cell_row, self.cell_task] if self.wide else self.y[self.cell_row]
-        held = np.zeros((len(folds), self.data.X.shape[0]), dtype=bool)
-        for f, fold in enumerate(folds):
-            held[f, fold[0][0]] = True
-            for k, (test, prediction, _, _) in enumerate(fold):
-                every = np.full(self.y.shape, np.nan)
-                every[test] = prediction
-                value = every[self.cell_row, self.cell_task] if self.wide else every[self.cell_row]
-                here = held[f][self.cell_row]
-                if not np.isfinite(value[here]).all():
-                    raise ValueError(f"model {names[k]!r} predicts NaN or infinity for a row held out by fold {f}.")
-                total[k, here] += (value[here] - target[here]) ** 2
-            times += held[f][self.cell_row]
-        with np.errstate(invalid="ignore"):
-            errors = np.where(times > 0, total / times, np.nan)
-        features = np.array([[part[2] for part in fold] for fold in folds]).mean(axis=0)
-        return errors, features, np.array([[part[3] for part in fold] for fold in folds]).mean(axis=0)
-
-    def new_task(self, model: Any, i: int) -> tuple[float, float]:
-        """nMSE in a task that was not in the training data, with the mean coefficients of the others: with their mean
-        intercept, and with the task's own."""
-        task = self.data.tasks[i]
-        if hasattr(model, "unknown_task"):
-            model = clone(model).set_params(unknown_task="mean")
-        if self.wide:
-            others = np.delete(np.arange(self.data.m), i)
-            rows = np.flatnonzero(np.isfinite(self.y[:, others]).any(axis=1))
-            prediction = self._fit(model, rows, others).predict(task.X).mean(axis=1)
-        else:
-            rows = np.sort(np.concatenate([other.rows for k, other in enumerate(self.data.tasks) if k != i]))
-            assert self.labels is not None
-            prediction = self._fit(model, rows).predict(
-                task.X, task=np.repeat(self.data.labels[i : i + 1], len(task.y))
-            )
-        rest = task.y - prediction
-        if self.variance[i] == 0:
-            return np.nan, np.nan
-        return float(np.average(rest**2, weights=task.weight) / self.variance[i]), float(
-            _variance(rest, task.weight) / self.variance[i]
-        )
-
-
-def _variance(y: Floats, weight: Floats | None) -> float:
-    return float(np.average((y - np.average(y, weights=weight)) ** 2, weights=weight)) if np.ptp(y) > 0 else 0.0
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
     """Held-out errors of several models on the same rows. Print it for the answer in words.
 
     Errors are nMSE: a task's mean squared error over the variance of its targets; over tasks they are averaged by size.
+    Those of classifiers are log-losses over that of predicting the task's class shares. Either way 1 is to know nothing.
     Differences are to the reference model, row by row; their standard errors are of rows (or groups) and do not
     count how the models would change with other training data. Tasks with constant targets are left out; a task with a
     single row (group) has no standard error.
@@ -352,12 +308,14 @@ class Comparison:
     Attributes
     ----------
     models, reference, tasks : names
-    nmse : (models,); nmse_by_task : (models, m), NaN where a task has no error
-    difference, se : (models,) nMSE less that of the reference, and its standard error
+    error : (models,); error_by_task : (models, m), NaN where a task has no error; `measure.name` says what they are
+    nmse, nmse_by_task : the same, if that is what they are
+    auc, auc_by_task : (models,), (models, m) or None: of two classes, over pairs of rows that are held out together
+    difference, se : (models,) error less that of the reference, and its standard error
     difference_by_task, se_by_task : (models, m)
     gains, loses : (models, m) bool: tasks whose difference is clearly below (above) 0: a 95 % interval excludes 0. Of tasks
         with no real difference some 2.5 % each are expected here by chance
-    best : the model with the smallest nMSE
+    best : the model with the smallest error
     n_features, seconds : (models,) features used in any task, and time of a fit, averaged over folds
     new_task_nmse, new_task_nmse_centred : (models, m) or None: of tasks left out as a whole, predicted by the mean of the
         others; with their mean intercept, and with the task's own
@@ -377,22 +335,24 @@ class Comparison:
     models: list[str]
     reference: str
     tasks: np.ndarray
-    errors: Floats  # (models, cells) squared
+    errors: Floats  # (models, cells) losses
     cell_task: np.ndarray
     cell_weight: Floats
     cell_cluster: np.ndarray
-    variance: Floats
+    unit: Floats  # (m,) losses of knowing nothing
     n_features: Floats
     seconds: Floats
     n_splits: int
     new_task: Floats | None = field(default=None)
+    measure: Measure = NMSE
+    auc_by_task: Floats | None = None
 
     # ------------------------------------------------------------------ numbers
 
     @cached_property
     def _weights(self) -> Floats:
         """(cells,): a cell's weight, 0 in tasks with constant targets"""
-        return np.where(self.variance[self.cell_task] > 0, self.cell_weight, 0.0)
+        return np.where(self.unit[self.cell_task] > 0, self.cell_weight, 0.0)
 
     @cached_property
     def _of_task(self) -> Floats:
@@ -401,8 +361,8 @@ class Comparison:
 
     @cached_property
     def _scaled(self) -> Floats:
-        """(models, cells): squared errors over the task's variance"""
-        unit = np.where(self.variance > 0, self.variance, 1.0)
+        """(models, cells): losses over the task's unit"""
+        unit = np.where(self.unit > 0, self.unit, 1.0)
         return self.errors / unit[self.cell_task]
 
     def _mean_by_task(self, values: Floats) -> Floats:
@@ -413,12 +373,32 @@ class Comparison:
         return np.asarray(np.nan_to_num(by_task) @ self._of_task / self._of_task.sum())
 
     @cached_property
-    def nmse_by_task(self) -> Floats:
+    def error_by_task(self) -> Floats:
         return self._mean_by_task(self._scaled)
 
     @cached_property
+    def error(self) -> Floats:
+        return self._overall(self.error_by_task)
+
+    @property
+    def nmse_by_task(self) -> Floats:
+        return self._squared("error_by_task")
+
+    @property
     def nmse(self) -> Floats:
-        return self._overall(self.nmse_by_task)
+        return self._squared("error")
+
+    def _squared(self, name: str) -> Floats:
+        if self.measure != NMSE:
+            raise AttributeError(f"errors of classifiers are no nMSE: {name} holds their {self.measure.name}.")
+        return np.asarray(getattr(self, name))
+
+    @property
+    def auc(self) -> Floats | None:
+        if self.auc_by_task is None:
+            return None
+        known = np.where(np.isfinite(self.auc_by_task), self._of_task, 0.0)
+        return np.asarray((np.nan_to_num(self.auc_by_task) * known).sum(axis=1) / known.sum(axis=1))
 
     @cached_property
     def _differences(self) -> Floats:
@@ -482,7 +462,7 @@ class Comparison:
 
     @property
     def best(self) -> str:
-        return self.models[int(np.argmin(self.nmse))]
+        return self.models[int(np.argmin(self.error))]
 
     @property
     def new_task_nmse(self) -> Floats | None:
@@ -498,7 +478,7 @@ class Comparison:
         """A pandas table, one row per model, the smallest error first."""
         columns = {
             "model": self.models,
-            "nmse": self.nmse,
+            self.measure.column: self.error,
             "difference": self.difference,
             "se": self.se,
             "tasks_gain": self.gains.sum(axis=1),
@@ -506,21 +486,26 @@ class Comparison:
             "n_features": self.n_features,
             "seconds": self.seconds,
         }
+        if self.auc is not None:
+            columns["auc"] = self.auc
         if self.new_task is not None:
             columns["new_task_nmse"] = np.nanmean(self.new_task[:, :, 0], axis=1)
             columns["new_task_nmse_centred"] = np.nanmean(self.new_task[:, :, 1], axis=1)
-        return _pandas().DataFrame(columns).sort_values("nmse", ignore_index=True)
+        return _pandas().DataFrame(columns).sort_values(self.measure.column, ignore_index=True)
 
     def to_frame(self) -> Any:
         """A pandas table, one row per model and task."""
-        shape = self.nmse_by_task.shape
+        shape = self.error_by_task.shape
         columns = {
             "model": np.repeat(self.models, shape[1]),
             "task": np.tile(self.tasks, shape[0]),
             "n": np.tile(self._of_task, shape[0]),
+            self.measure.column: self.error_by_task.ravel(),
         }
-        for name in ("nmse_by_task", "difference_by_task", "se_by_task", "gains", "loses"):
+        for name in ("difference_by_task", "se_by_task", "gains", "loses"):
             columns[name.removesuffix("_by_task")] = getattr(self, name).ravel()
+        if self.auc_by_task is not None:
+            columns["auc"] = self.auc_by_task.ravel()
         if self.new_task is not None:
             columns["new_task_nmse"] = self.new_task[:, :, 0].ravel()
             columns["new_task_nmse_centred"] = self.new_task[:, :, 1].ravel()
@@ -528,21 +513,21 @@ class Comparison:
 
     def verdict(self) -> str:
         """Whether sharing helped, in words."""
-        b, base = int(np.argmin(self.nmse)), self.models.index(self.reference)
+        b, base = int(np.argmin(self.error)), self.models.index(self.reference)
         if b == base:
             rivals = [k for k in range(len(self.models)) if k != base]
-            k = rivals[int(np.argmin(self.nmse[rivals]))]
+            k = rivals[int(np.argmin(self.error[rivals]))]
             near = self.difference[k] <= max(CLEAR * self.se[k], 5e-4)
             word = "not clearly different from it" if near else "clearly worse"
             return (
-                f"{self.reference!r} is best (nMSE {self.nmse[base]:.3f}); the next, {self.models[k]!r}, is {word}: "
-                f"{self.difference[k]:+.3f} (s.e. {self.se[k]:.3f}).{self._alone(base)}"
+                f"{self.reference!r} is best ({self.measure.name} {self.error[base]:.3f}); the next, {self.models[k]!r}, is "
+                f"{word}: {self.difference[k]:+.3f} (s.e. {self.se[k]:.3f}).{self._alone(base)}"
             )
         clear = self.difference[b] < -CLEAR * self.se[b]
-        share = -self.difference[b] / self.nmse[base] if self.nmse[base] > 0 else 0.0
+        share = -self.difference[b] / self.error[base] if self.error[base] > 0 else 0.0
         change = self.difference_by_task[b]
         return (
-            f"{self.best!r} is best: nMSE {self.nmse[b]:.3f}, {share:.1%} less than {self.reference!r} "
+            f"{self.best!r} is best: {self.measure.name} {self.error[b]:.3f}, {share:.1%} less than {self.reference!r} "
             f"({self.difference[b]:+.3f}, s.e. {self.se[b]:.3f}: {'clear' if clear else 'not clear'}). "
             f"Of {len(self.tasks)} tasks {self._counted(self.gains[b], 'gain', change)} and "
             f"{self._counted(self.loses[b], 'lose', -change)} by it.{self._alone(b)}"
@@ -562,13 +547,16 @@ class Comparison:
         return f" {name!r} shares nothing between tasks." if name in SEPARATE else ""
 
     def __repr__(self) -> str:
-        order = np.argsort(self.nmse)
+        order = np.argsort(self.error)
         width = max(len(name) for name in self.models)
-        head = f"{'model':<{width}}   nMSE   - {self.reference}  (s.e.)   gain lose  features"
-        lines = [f"{len(self.tasks)} tasks, {self.n_splits} folds; held-out nMSE", head]
+        head = f"{'model':<{width}}   {self.measure.short}   - {self.reference}  (s.e.)   gain lose  features"
+        auc = None if self.auc is None else [f"  {area:.3f}" for area in self.auc]
+        head += "" if auc is None else "    AUC"
+        lines = [f"{len(self.tasks)} tasks, {self.n_splits} folds; held-out {self.measure.name}", head]
         lines += [
-            f"{self.models[k]:<{width}}  {self.nmse[k]:6.3f}  {self.difference[k]:+8.3f}  ({self.se[k]:.3f})  "
+            f"{self.models[k]:<{width}}  {self.error[k]:6.3f}  {self.difference[k]:+8.3f}  ({self.se[k]:.3f})  "
             f"{int(self.gains[k].sum()):4d} {int(self.loses[k].sum()):4d}  {self.n_features[k]:8.1f}"
+            + ("" if auc is None else auc[k])
             for k in order
         ]
         return "\n".join([*lines, self.verdict()])
@@ -579,7 +567,7 @@ class Comparison:
         """Errors of all models, and what each task gains or loses by one of them (by default the best that is not the
         reference). Returns the matplotlib figure."""
         plt = pyplot()
-        order = np.argsort(-self.nmse)
+        order = np.argsort(-self.error)
         if model is None:
             model = next(self.models[k] for k in order[::-1] if self.models[k] != self.reference)
         if model not in self.models:
@@ -593,12 +581,12 @@ class Comparison:
         left, right = np.ravel(axes)
         dark, grey, good, bad = DARK, GREY, BLUE, ORANGE
         colours = [grey if self.models[j] == self.reference else good for j in order]
-        low, high = self.nmse - CLEAR * self.se, self.nmse + CLEAR * self.se
+        low, high = self.error - CLEAR * self.se, self.error + CLEAR * self.se
         left.hlines(np.arange(len(order)), low[order], high[order], colors=colours)
-        left.scatter(self.nmse[order], np.arange(len(order)), c=colours, zorder=3)
-        left.axvline(self.nmse[base], color=grey, lw=1, ls=":")
+        left.scatter(self.error[order], np.arange(len(order)), c=colours, zorder=3)
+        left.axvline(self.error[base], color=grey, lw=1, ls=":")
         left.set_yticks(np.arange(len(order)), [shown(self.models[j]) for j in order])
-        left.set_xlabel(f"held-out nMSE (bars: two s.e. of the difference to {shown(self.reference)})")
+        left.set_xlabel(f"held-out {self.measure.name} (bars: two s.e. of the difference to {shown(self.reference)})")
         left.set_title("Which model predicts best", loc="left", color=dark)
         change, spread = self.difference_by_task[k], self.se_by_task[k]
         place = np.argsort(np.where(np.isnan(change), np.inf, change))[::-1]
@@ -614,7 +602,7 @@ class Comparison:
             right.set_ylabel(f"{len(place)} tasks, sorted")
         else:
             right.set_yticks(np.arange(len(place)), [shown(self.tasks[i]) for i in place])
-        right.set_xlabel(f"nMSE of {shown(model)} less that of {shown(self.reference)} (bars: 95 %)")
+        right.set_xlabel(f"{self.measure.name} of {shown(model)} less that of {shown(self.reference)} (bars: 95 %)")
         gain, lose = int(self.gains[k].sum()), int(self.loses[k].sum())
         right.set_title(f"By {shown(model)}: {gain} tasks clearly better, {lose} worse", loc="left", color=dark)
         for axis in (left, right):

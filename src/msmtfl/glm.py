@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -103,27 +103,36 @@ class LossProblem(Problem):
 
 
 def _designs(data: TaskData, make: MakeLoss, centre: bool, n_jobs: int | None = None) -> list[LossTask]:
-    for task in data.tasks:
-        check_target(make(task), task, centre)
+    check_targets(data, make, centre)
     return data.designs(centre, n_jobs, lambda rows, task: LossTask(rows, task.y, make(task)))
 
 
-def check_target(loss: Loss, task: Task, centre: bool) -> None:
-    """An error where the targets do not suit the loss, or no intercept does."""
-    if isinstance(loss, Poisson):
-        bad = np.flatnonzero(task.y < 0)
-        if bad.size:
+def check_targets(data: TaskData, make: MakeLoss, centre: bool) -> None:
+    """An error where the targets do not suit the loss, or no intercept does: it names all such tasks."""
+    lonely = []
+    for task in data.tasks:
+        loss = make(task)
+        negative = np.flatnonzero(isinstance(loss, Poisson) & (task.y < 0))
+        if negative.size:
             raise ValueError(
-                f"loss='poisson' needs targets >= 0; task {task.label!r} holds {task.y[bad[0]]:g} in row "
-                f"{task.rows[bad[0]]}."
+                f"loss='poisson' needs targets >= 0; task {task.label!r} holds {task.y[negative[0]]:g} in row "
+                f"{task.rows[negative[0]]}."
             )
-    away = loss.escapes(task.y)
-    if centre and away[0] != 0.0 and (away == away[0]).all():
+        away = loss.escapes(task.y)
+        if centre and away[0] != 0.0 and (away == away[0]).all():
+            lonely.append(task.label)
+    if lonely:
         what = "targets that are all 0" if isinstance(loss, Poisson) else "rows of one class only"
         raise ValueError(
-            f"task {task.label!r} has {what} (to train on): no intercept fits best. Leave the task out until it has others; "
+            f"{all_of(lonely)} {what} (to train on): no intercept fits best. Leave out such tasks until they have others; "
             "in cross-validation use fewer folds."
         )
+
+
+def all_of(labels: Sequence[Any]) -> str:
+    """All of some tasks, however many: who is to leave them out needs the whole list."""
+    one = len(labels) == 1
+    return f"task{'s' * (not one)} {', '.join(map(repr, labels))} {'has' if one else 'have'}"
 
 
 def check_loss(loss: Any, epsilon: Any) -> None:

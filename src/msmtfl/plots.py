@@ -570,7 +570,7 @@ class GainDisplay:
         if not isinstance(comparison, Comparison):
             raise TypeError(f"give what compare_models returns, not {type(comparison).__name__}.")
         others = {name: k for k, name in enumerate(comparison.models) if name != comparison.reference}
-        name = min(others, key=lambda one: comparison.nmse[others[one]]) if model is None else model
+        name = min(others, key=lambda one: comparison.error[others[one]]) if model is None else model
         if name not in others:
             raise ValueError(f"no model {name!r} to compare with {comparison.reference!r}: {choices_of(name, others)}.")
         k = others[name]

@@ -259,7 +259,10 @@ def read_target(y: Any, rows: int) -> tuple[Floats, np.ndarray | None]:
     except OverflowError as error:
         raise ValueError("y holds an integer too large for a float. Rescale y.") from error
     except (TypeError, ValueError) as error:
-        raise ValueError(f"y must be numeric, but could not be converted: {error}.") from error
+        raise ValueError(
+            f"y must be numeric, but could not be converted: {error}. Of classes take a classifier (MSMTFLClassifierCV, "
+            "MultiTaskAutoClassifier) or compare_models(..., classify=True)."
+        ) from error
     if values.ndim == 2 and values.shape[1] == 0:
         raise ValueError("y has no columns: a 2-D y needs one column per task.")
     return values, names

@@ -15,11 +15,11 @@ print(result)"""
 
 
 def models_table(result: Comparison) -> Table:
-    order = np.argsort(result.nmse, kind="stable")
+    order = np.argsort(result.error, kind="stable")
     names = [name + " (reference)" * (name == result.reference) for name in result.models]
     columns = [
         texts("Model", (names[k] for k in order)),
-        figures("nMSE", result.nmse[order], "squared error over the target's variance, mean over tasks by size"),
+        figures("nMSE", result.error[order], "squared error over the target's variance, mean over tasks by size"),
         figures("Difference", result.difference[order], f"to {result.reference}, on the same rows", 2),
         figures("s.e.", result.se[order], "standard error of the difference", 2),
         counts("Tasks that gain", result.gains[order].sum(axis=1), "95 % interval below 0"),
@@ -34,9 +34,9 @@ def models_table(result: Comparison) -> Table:
 
 
 def by_task_table(result: Comparison) -> Table:
-    order, m = np.argsort(result.nmse, kind="stable"), len(result.tasks)
+    order, m = np.argsort(result.error, kind="stable"), len(result.tasks)
     columns = [
         texts("Task", result.tasks[:MOST_ROWS]),
-        *(figures(result.models[k], result.nmse_by_task[k, :MOST_ROWS], "nMSE") for k in order),
+        *(figures(result.models[k], result.error_by_task[k, :MOST_ROWS], "nMSE") for k in order),
     ]
     return Table("by-task", "Held-out nMSE by task and model", columns, m, "the first are shown")
