@@ -35,7 +35,10 @@ from msmtfl import (
     TaskKFold,
 )
 from msmtfl.baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
+from msmtfl.classification import MultiTaskClassifier
 from msmtfl.model_files import MODELS, load_model, save_model
+from msmtfl.optimum import global_minimum
+from msmtfl.shapes import MCP, SCAD, LogSum, Power
 from msmtfl.stages import Stage
 
 FAST = {"lams": 4, "cv": 3}
@@ -144,8 +147,9 @@ def test_a_loaded_model_can_be_fitted_again(cls, tmp_path):
 
 
 def test_all_models_are_tested():
-    classifiers = {"MSMTFLClassifier", "MSMTFLClassifierCV"}  # in test_classification.py
-    assert {cls.__name__ for cls in MAKE} | classifiers == set(MODELS)
+    classifiers = {name for name, (cls, _) in MODELS.items() if issubclass(cls, MultiTaskClassifier)}
+    assert classifiers == {"MSMTFLClassifier", "MSMTFLClassifierCV", "LogisticPerTaskCV", "PooledLogisticCV"}
+    assert {cls.__name__ for cls in MAKE} | classifiers == set(MODELS)  # those are in test_class*.py
 
 
 def test_loading_then_saving_makes_the_same_file(tmp_path):
@@ -297,6 +301,77 @@ def test_a_parameter_that_no_file_can_hold_gets_its_default_and_a_warning(tmp_pa
     model.task_column = object()
     with pytest.raises(TypeError, match=r"task_column=.* cannot be stored: predictions need it"):
         save_model(model, tmp_path / "b.msmtfl")
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # smooth shapes take many stages
+@pytest.mark.parametrize("shape", [MCP(), SCAD(3.0), LogSum(), Power(0.3)], ids=repr)
+@pytest.mark.parametrize("ending", ["msmtfl", "json"])
+def test_a_built_in_penalty_with_its_parameters_is_in_the_file(shape, ending, tmp_path):
+    X, y, task = data()
+    make = {"penalty": shape, "lam_entry": 0.02, "theta_entry": 0.5}
+    model = MSMTFL(0.02, 0.5, **make).fit(X, y, task=task)
+    same = round_trip(model, tmp_path, f"a.{ending}")
+    assert same.penalty == shape
+    here = task == task[0]
+    for one in (model, same):
+        one.add_task(X[here][:20], y[here][:20], "new")
+    assert np.array_equal(same.coef_, model.coef_)
+    with pytest.raises(ValueError, match="penalty='capped'"):
+        global_minimum(same, X, y, task=task)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # smooth shapes take many stages
+@pytest.mark.parametrize(
+    ("node", "message"),
+    [
+        ({"name": "eval", "a": 1.0}, "no shape 'eval'"),
+        ({"name": "scad"}, "not the parameters of the shape 'scad'"),
+        ({"name": "scad", "a": "x"}, "a of .* is not of type float"),
+        ({"name": "scad", "a": 0.5}, "a of SCAD must be > 1"),
+        ([], "is not of type dict"),
+    ],
+)
+def test_a_shape_that_is_none_is_refused(node, message, tmp_path):
+    X, y, task = data()
+    path = tmp_path / "a.json"
+    save_model(MSMTFL(penalty=SCAD()).fit(X, y, task=task), path)
+    document = json.loads(path.read_text())
+    document["parameters"]["penalty"] = {"shape": node}
+    path.write_text(json.dumps(document))
+    with pytest.raises(ValueError, match=message):
+        load_model(path)
+
+
+class Exponential:
+    def value(self, t, theta):
+        return theta * (1.0 - np.exp(-t / theta))
+
+    def slope(self, t, theta):
+        return np.exp(-t / theta)
+
+    def __repr__(self):
+        return "Exponential()"
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # smooth shapes take many stages
+def test_a_penalty_of_the_users_own_is_missed_where_it_is_needed_and_only_there(tmp_path):
+    X, y, task = data()
+    model = MSMTFL(0.1, 1.0, penalty=Exponential()).fit(X, y, task=task)
+    path = tmp_path / "a.msmtfl"
+    save_model(model, path)
+    for _ in range(2):  # written again it is still missing
+        with pytest.warns(UserWarning, match=r"could not hold penalty=Exponential\(\)"):
+            same = load_model(path)
+        assert np.array_equal(same.predict(X, task=task), model.predict(X, task=task))
+        with pytest.raises(ValueError, match=r"Exponential\(\), is not in the file.*set_params\(penalty"):
+            same.add_task(X[:20], y[:20], "new")
+        with pytest.raises(ValueError, match="is not in the file"):
+            clone(same).fit(X, y, task=task)
+        with pytest.raises(ValueError, match="is not in the file"):
+            global_minimum(same, X, y, task=task)
+        save_model(same, path)
+    same.set_params(penalty=Exponential()).add_task(X[:20], y[:20], "new")
+    assert np.array_equal(same.coef_, model.add_task(X[:20], y[:20], "new").coef_)
 
 
 def test_the_surface_of_scores_can_be_drawn_from_the_file(tmp_path):

@@ -237,3 +237,13 @@ def choose_family(comparison: Comparison, selection: str = "1se") -> tuple[str, 
     rest = [name for name, one in zip(names, near, strict=True) if one and name not in (best, chosen)]
     also = f" ({names_of(rest)} would have done too.)" if rest else ""
     return chosen, f"{smallest}, but {chosen!r} is as good as can be told ({within}), and uses {uses}.{also}"
+
+
+def choice_of(model: Any) -> dict[str, dict[str, str]]:
+    """Which family was chosen and why, as a note that goes with the model; empty if it was not chosen so."""
+    if isinstance(model, _Auto):
+        check_is_fitted(model, "best_estimator_")
+        return {"choice": {"chosen": model.chosen_, "reason": model.reason_}}
+    as_loaded = hasattr(model, "coef_") and getattr(model, "_from_file", None) is model.coef_
+    noted = model.provenance_.get("choice") if as_loaded else None
+    return {"choice": noted} if noted else {}

@@ -9,8 +9,9 @@ from typing import Any, overload
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .classification import MultiTaskClassifier
 from .designs import Floats
-from .linear import MultiTaskLinear, loss_of
+from .linear import MultiTaskLinear, loss_of, model_chosen
 from .losses import RESPONSES
 from .tables import names_of
 
@@ -19,13 +20,31 @@ QUOTES = {'"': '"', "`": "`", "[": "]"}  # that begin and end a name
 OPSET, IR = 19, 9  # of ONNX: the first that compares text, and the file version that goes with it
 
 
-def _parts(model: Any) -> tuple[list[Any], Floats, Floats]:
-    """Labels, coefficients (m, d) and intercepts (m,) of a fitted model."""
+def _linear(model: Any) -> Any:
+    """The fitted model, if its predictions are linear; otherwise an error that says the way out."""
+    model = model_chosen(model)
+    if isinstance(model, MultiTaskClassifier):
+        raise TypeError(
+            f"{type(model).__name__} is a classifier, and only linear predictions can be exported: its log-odds are "
+            "intercept_ + coef_ . x of the task. Probabilities: load_model(path).predict_proba(...) in Python, or "
+            "`msmtfl predict` on the command line."
+        )
+    if hasattr(model, "steps"):
+        raise TypeError(
+            "a Pipeline cannot be exported whole. Export its last step, pipeline[-1], for columns that the steps before it "
+            "have made; or do without such steps: standardize=True of the model scales columns, and its coefficients stay "
+            "in the table's units."
+        )
     if not isinstance(model, MultiTaskLinear):
         raise TypeError(f"only models of this package can be exported, got {type(model).__name__}.")
     check_is_fitted(model, "coef_")
     if loss_of(model) in RESPONSES:
         raise ValueError(f"loss={model.loss!r}: only linear predictions can be exported.")
+    return model
+
+
+def _parts(model: Any) -> tuple[list[Any], Floats, Floats]:
+    """Labels, coefficients (m, d) and intercepts (m,) of a fitted model."""
     labels = [label.item() if isinstance(label, np.generic) else label for label in model.tasks_.tolist()]
     return labels, np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)
 
@@ -87,6 +106,7 @@ def to_sql(
     END AS "prediction"
     FROM "winter"
     """
+    model = _linear(model)
     labels, coef, intercept = _parts(model)
     if quote not in QUOTES:
         raise ValueError(f"quote must be one of {', '.join(QUOTES)}, got {quote!r}.")
@@ -188,6 +208,7 @@ def to_onnx(model: Any) -> Any:
     """
     from . import __version__
 
+    model = _linear(model)
     labels, coef, intercept = _parts(model)
     onnx = _onnx()
     helper, double = onnx.helper, onnx.TensorProto.DOUBLE

@@ -22,7 +22,7 @@ from .designs import Floats, Ints, RowTask
 from .gram import BUDGET
 from .grids import point_of
 from .lasso import Lassos, least_squares_on
-from .linear import MultiTaskLinear, loss_of
+from .linear import MultiTaskLinear, loss_of, model_chosen
 from .model_selection import GridSearch
 from .monitor import Progress, one_blas_thread
 from .problem import Problem
@@ -148,7 +148,7 @@ def stability_selection(
     features: 'x0', 'x3'
     error bound: 1.7 cells (7.1 are selected per half-sample)
     """
-    _check(estimator, n_jobs, verbose)
+    estimator = _checked(estimator, n_jobs, verbose)
     check_count("n_pairs", n_pairs)
     threshold = _checked_threshold(threshold)
     model = clone(estimator)
@@ -294,7 +294,7 @@ def bootstrap_intervals(
     >>> intervals.lower[:, 0].round(1), intervals.upper[:, 0].round(1)
     (array([1.2, 1.8, 1.8]), array([2.1, 2.4, 2.5]))
     """
-    _check(model, n_jobs, verbose)
+    model = _checked(model, n_jobs, verbose)
     check_is_fitted(model, "coef_")
     if loss_of(model) != "squared":
         raise ValueError(f"intervals are those of least squares; the model has loss={model.loss!r}.")
@@ -363,11 +363,19 @@ def _refits(design: RowTask, support: Ints, n_boot: int, random: np.random.Gener
     return refits[:, np.argsort(order)[: len(support)]]
 
 
-def _check(model: Any, n_jobs: Any, verbose: Any) -> None:
+def _checked(model: Any, n_jobs: Any, verbose: Any) -> Any:
+    """The model that is meant; of a fitted MultiTaskAuto the one that it chose."""
+    model = model_chosen(model)
+    if hasattr(model, "predict_proba"):
+        raise TypeError(f"{type(model).__name__} is a classifier; half-samples and intervals are of regressions only.")
     if not isinstance(model, MultiTaskLinear):
         raise TypeError(f"give a model such as MSMTFL(), not {type(model).__name__}; of a Pipeline, its last step.")
+    if not hasattr(model, "penalty_factors"):
+        way = " Fit it first: then the model that it chooses is meant." if hasattr(model, "models") else ""
+        raise TypeError(f"give a model with a sparse penalty, such as MSMTFL(), not {type(model).__name__}.{way}")
     check_n_jobs(n_jobs)
     check_flag("verbose", verbose)
+    return model
 
 
 def _checked_threshold(threshold: float) -> float:

@@ -253,6 +253,11 @@ class MultiTaskLinear(RegressorMixin, MultiTaskModel):
         return float(np.mean(scores)) if scores else float("nan")
 
 
+def model_chosen(model: Any) -> Any:
+    """Of a fitted MultiTaskAuto (or a GridSearchCV) the model that it chose; others as they are."""
+    return getattr(model, "best_estimator_", model)
+
+
 def respond(model: Any, f: Floats) -> Floats:
     """What a regression predicts, from its linear predictor."""
     return RESPONSES[loss_of(model)](f) if loss_of(model) in RESPONSES else f

@@ -6,7 +6,8 @@ arrays written out in it. The document (UTF-8) is an object with these keys:
     format, format_version  "msmtfl-model", 1; a reader refuses a larger version
     model                   the class: a key of MODELS below
     parameters              {name: value}: what the model was made with
-    parameters_not_stored   {name: text}: parameters that no file can hold (a splitter); loading takes their defaults
+    parameters_not_stored   {name: text}: parameters that no file can hold (a splitter, a penalty of the user's own); loading
+                            takes their defaults, for the penalty an object that says what is missing
     form                    "single": one task, no labels; "long": a label per row; "wide": one X for all tasks
     task_position           place of the task column in the table given, or null
     fitted                  {name: value}, see below
@@ -16,7 +17,7 @@ arrays written out in it. The document (UTF-8) is an object with these keys:
                             [label, [names of features]]
     not_stored              {name: text}: attributes that are left out (surface_)
     provenance              {saved: time in UTC, versions: {python, msmtfl, numpy, scipy, scikit-learn}, user: what the
-                            user said, or null}
+                            user said, or null, choice: {chosen, reason} if MultiTaskAuto chose the model}
 
 The prediction for a row x of task i is ``intercept_[i] + coef_[i] . x``: i is the place of its label in `tasks_`, and x is
 in the order of `features_`. With the parameter loss "poisson" it is the exponential of that. Of a classifier it is the
@@ -53,6 +54,7 @@ A value is null, true, false, a number, a text, a list of values, or an object w
     cells   an array of which every entry along the first axis is an array of its own
     tuple   a list of values
     dict    {name: value}
+    shape   {name, and its parameters}: a penalty of msmtfl.shapes
 
 Members are not compressed, so that none can be larger than the file; each is named once in the document. Whole numbers may
 have any number of digits.
@@ -80,16 +82,17 @@ import scipy
 import sklearn
 from sklearn.utils.validation import check_is_fitted
 
-from .auto import MultiTaskAuto
-from .baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
+from .auto import choice_of
+from .baselines import LogisticPerTaskCV, PooledLassoCV, PooledLogisticCV, PooledRidgeCV, RidgePerTaskCV
 from .certificates import Certificate
 from .classification import MSMTFLClassifier, MSMTFLClassifierCV, labels_of
 from .coupled import L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV
 from .designs import Floats
 from .estimators import MSMTFL, LassoMTL
 from .files import write_whole
-from .linear import MultiTaskModel
+from .linear import MultiTaskModel, model_chosen
 from .model_selection import MSMTFLCV, LassoMTLCV
+from .shapes import SHAPES, Lost, describe_shape, made_shape
 from .shared import SharedMTL, SharedMTLCV
 from .stages import Stage
 from .tables import names_of, warn_user
@@ -135,6 +138,8 @@ MODELS: dict[str, tuple[type[MultiTaskModel], tuple[str, ...]]] = {  # the only 
     "RidgePerTaskCV": (RidgePerTaskCV, LINEAR),
     "PooledRidgeCV": (PooledRidgeCV, LINEAR),
     "PooledLassoCV": (PooledLassoCV, LINEAR),
+    "LogisticPerTaskCV": (LogisticPerTaskCV, (*LINEAR, "classes_")),
+    "PooledLogisticCV": (PooledLogisticCV, (*LINEAR, "classes_")),
 }
 STRENGTHS = ("lam_", "lam_s_", "lam_b_", "lam_max_")
 APART = ("stages_", "certificate_", "provenance_", "moments_")  # attributes that have keys of their own, or stay behind
@@ -223,8 +228,8 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     if not_stored:
         given = ", ".join(f"{name}={text}" for name, text in not_stored.items())
         warn_user(
-            f"{os.fspath(path)}: the file could not hold {given}; the default stands there. Predictions do not depend on "
-            "it; set it before fitting again."
+            f"{os.fspath(path)}: the file could not hold {given}; the default stands there (for a penalty: none). "
+            "Predictions do not depend on it; set it before fitting again."
         )
     return model
 
@@ -233,9 +238,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 
 
 def _document(model: Any, write: _Writer, provenance: dict[str, Any] | None) -> dict[str, Node]:
-    if isinstance(model, MultiTaskAuto):
-        check_is_fitted(model, "best_estimator_")
-        model = model.best_estimator_
+    choice, model = choice_of(model), model_chosen(model)
     name = type(model).__name__
     if name not in MODELS or MODELS[name][0] is not type(model):
         raise TypeError(
@@ -264,7 +267,7 @@ def _document(model: Any, write: _Writer, provenance: dict[str, Any] | None) -> 
         "format": FORMAT,
         "format_version": VERSION,
         "model": name,
-        "provenance": model.provenance_ if again else _provenance(provenance),
+        "provenance": model.provenance_ if again else _provenance(provenance) | choice,
         "parameters": parameters,
         "parameters_not_stored": no_parameters,
         "form": model._form,
@@ -358,6 +361,8 @@ class _Writer:
             return {"dict": {key: self.value(one, f"{where}/{key}") for key, one in value.items()}}
         if type(value) is np.ndarray:
             return self._array(value, where, sparse)
+        if (shape := describe_shape(value)) is not None:
+            return {"shape": {key: self.value(one, where) for key, one in shape.items()}}
         raise _UnstorableError(f"{where}: {type(value).__name__}")
 
     def _array(self, values: np.ndarray, where: str, sparse: bool = False) -> Node:
@@ -515,8 +520,12 @@ def _is_list(values: Any, kinds: str) -> bool:
     return isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in kinds
 
 
+def _are_texts(nodes: list[Node]) -> bool:
+    return all(isinstance(node, str) for node in nodes)
+
+
 def _are_names(values: Any) -> bool:
-    return _is_list(values, "UO") and all(isinstance(name, str) for name in values.tolist())
+    return _is_list(values, "UO") and _are_texts(values.tolist())
 
 
 class _Reader:
@@ -546,8 +555,19 @@ class _Reader:
             for k in range(len(stacked)):
                 cells[k] = stacked[k]
             return cells
+        if kind == "shape":
+            return self._shape(inner, where)
         _need(kind == "array", f"{where}: {kind!r} is no kind of value that may stand here")
         return self._array(inner, where)
+
+    def _shape(self, node: Node, where: str) -> Any:
+        (name,) = _keys(node, ("name",), where)
+        _need(isinstance(name, str) and name in SHAPES, f"{where}: no shape {name!r}")
+        kinds: dict[str, type] = dict.fromkeys(
+            (key for key in describe_shape(SHAPES[name]) or () if key != "name"), float
+        )
+        _need(set(node) == {"name", *kinds}, f"{where}: these are not the parameters of the shape {name!r}")
+        return made_shape(name, **self.scalars(node, kinds, where))
 
     def scalars(self, node: Node, kinds: dict[str, type], where: str) -> dict[str, Any]:
         entries = zip(kinds.items(), _keys(node, list(kinds), where), strict=True)
@@ -633,6 +653,8 @@ def _model(document: Node, read: _Reader) -> tuple[Any, dict[str, str]]:
     unknown = sorted(set(parameters) - set(cls._get_param_names()))
     _need(not unknown, f"{cls.__name__} has no parameter {names_of(unknown)}")
     model: Any = cls(**{key: read.value(node, f"parameter {key}") for key, node in parameters.items()})
+    if "penalty" in not_stored and hasattr(model, "penalty"):
+        model.penalty = Lost(_typed(not_stored["penalty"], str, "parameters_not_stored"))
     _need(form in ("single", "long", "wide"), f"form {form!r} is unknown")
     _keys(fitted, required, "fitted")
     for key, value in _read_fitted(read, cls, fitted, form == "single").items():
@@ -650,6 +672,8 @@ def _model(document: Node, read: _Reader) -> tuple[Any, dict[str, str]]:
         model.certificate_ = _read_certificate(read, certificate, labels_of(model))
     _need(not read.members, f"the document does not name member(s) {names_of(read.members)} of the zip archive")
     model.provenance_ = _typed(provenance, dict, "provenance")
+    choice = _typed(provenance.get("choice", {}), dict, "choice")
+    _need(not choice or _are_texts(_keys(choice, ("chosen", "reason"), "choice")), "choice is not told in texts")
     model._from_file = model.coef_  # a new fit makes new ones, to which the provenance does not apply
     return model, not_stored
 

@@ -30,6 +30,7 @@ from .model_selection import MSMTFLCV
 from .monitor import one_blas_thread
 from .penalties import ConcaveRows
 from .problem import Problem
+from .shapes import CAPPED, read_shape
 from .stages import LassoStages, Listener, run_stages
 
 OPEN, FREE, PENALISED = 0, 1, 2  # what a node has decided about a row
@@ -125,7 +126,7 @@ def global_minimum(
     (True, True)
     """
     check_is_fitted(model, "stages_")
-    if not isinstance(model, (MSMTFL, MSMTFLCV)) or model.penalty != "capped" or model.lam_entry_:
+    if not isinstance(model, (MSMTFL, MSMTFLCV)) or read_shape(model.penalty) != CAPPED or model.lam_entry_:
         raise ValueError(
             "the global minimum is that of the paper's model: MSMTFL with penalty='capped' and lam_entry=0."
         )

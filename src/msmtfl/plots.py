@@ -40,6 +40,7 @@ from .drawing import (
     shown,
 )
 from .inference import Stability
+from .linear import model_chosen
 from .sharing import fitted_coef, map_of, task_similarity
 from .tables import choices_of
 from .views import LamPath, SearchGrid, gain_over_lasso, lam_path, search_grid, stage_norms, stages_of
@@ -272,6 +273,7 @@ class StageHistoryDisplay:
     @classmethod
     def from_estimator(cls, model: Any, *, ax: Any = None) -> StageHistoryDisplay:
         """Of a fitted model with stages; `ax` may be three Axes, or one subplot, which is divided."""
+        model = model_chosen(model)
         stages = stages_of(model)
         used = [int(np.count_nonzero(stage.coef.any(axis=0))) for stage in stages]
         freed = [len(stage.free_rows) for stage in stages]
@@ -331,6 +333,7 @@ class RowNormDisplay:
     ) -> RowNormDisplay:
         """Of a fitted model with stages. Norms are those of the problem solved: for stage 1 of a model with
         ``standardize=True`` the data of the fit are needed, too; without them the last stage is drawn alone."""
+        model = model_chosen(model)
         norms = stage_norms(model, X, y, task=task, sample_weight=sample_weight)
         return cls(norms, getattr(model, "theta_", None)).plot(ax)
 
@@ -389,6 +392,7 @@ class PathDisplay:
     @classmethod
     def from_estimator(cls, model: Any, *, task: Any = None, ax: Any = None) -> PathDisplay:
         """The column that a CV model chose from its `surface_`, which one from a file does not have."""
+        model = model_chosen(model)
         fitted_coef(model)
         if not hasattr(model, "surface_"):
             raise ValueError(
@@ -581,6 +585,7 @@ class GainDisplay:
     def from_estimator(cls, model: Any, *, ax: Any = None) -> GainDisplay:
         """The point that a CV model chose against the best lasso of its grid, on the same folds. These folds chose both
         points, which flatters a little: `compare_models` measures on rows that had no part in the choice."""
+        model = model_chosen(model)
         difference, reach = gain_over_lasso(model)
         return cls(model.tasks_, difference, reach, type(model).__name__.removesuffix("CV")).plot(ax)
 

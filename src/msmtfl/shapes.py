@@ -22,7 +22,7 @@ True
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -107,6 +107,24 @@ SHAPES: dict[str, Shape] = {"capped": Capped(), "mcp": MCP(), "scad": SCAD(), "l
 CAPPED = SHAPES["capped"]
 
 
+@dataclass(frozen=True, repr=False)
+class Lost:
+    """In the place of a shape of the user's own that a model file could not hold: nothing that needs it will work."""
+
+    text: str
+
+    def value(self, t: Floats, theta: float) -> Floats:
+        raise ValueError(
+            f"the penalty of this model, {self.text}, is not in the file that it comes from: set it again first, "
+            "model.set_params(penalty=...)."
+        )
+
+    slope = value
+
+    def __repr__(self) -> str:
+        return self.text
+
+
 def read_shape(penalty: Any) -> Shape:
     """The shape asked for: a name, or an object with `value` and `slope`, which is tried out."""
     if isinstance(penalty, str):
@@ -129,7 +147,19 @@ def read_shape(penalty: Any) -> Shape:
     return penalty
 
 
-_BUILT_IN = {type(shape) for shape in SHAPES.values()}
+_BUILT_IN = {type(shape): name for name, shape in SHAPES.items()}
+
+
+def describe_shape(shape: Any) -> dict[str, Any] | None:
+    """Name and parameters of a built-in shape, for a file; None of any other object."""
+    name = _BUILT_IN.get(type(shape))
+    return None if name is None else {"name": name, **asdict(shape)}
+
+
+def made_shape(name: str, **parameters: float) -> Shape:
+    """The shape that `describe_shape` has described."""
+    shape = replace(SHAPES[name], **parameters)  # type: ignore[type-var]
+    return read_shape(shape)
 
 
 def _try_out(shape: Shape) -> None:

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .baselines import PooledRidgeCV, RidgePerTaskCV
+from .baselines import keeps_all
 from .designs import Floats, Ints
-from .linear import MultiTaskModel
+from .linear import MultiTaskModel, model_chosen
 from .tables import choices_of, close_to, names_of
 
 CLASSES = ("all", "some", "one", "unused")
@@ -188,8 +188,9 @@ def sharing_map(model: Any) -> SharingMap:
     >>> found.tasks_of("x5").tolist()
     ['west']
     """
+    model = model_chosen(model)
     fitted_coef(model)
-    if isinstance(model, (RidgePerTaskCV, PooledRidgeCV)):
+    if keeps_all(model):
         raise TypeError(
             f"{type(model).__name__} sets no coefficient to zero: every task uses every feature, so there is no sharing to "
             "map. Take a sparse model, such as MSMTFLCV, LassoMTLCV or PooledLassoCV."
@@ -199,6 +200,7 @@ def sharing_map(model: Any) -> SharingMap:
 
 def map_of(model: Any) -> SharingMap:
     """The sharing map of any fitted model, dense ones too."""
+    model = model_chosen(model)
     W = fitted_coef(model)
     positive, negative = (W > 0).any(axis=0), (W < 0).any(axis=0)
     signs = np.select([positive & negative, positive, negative], ["mixed", "+", "-"], "").astype(object)
@@ -210,6 +212,7 @@ def map_of(model: Any) -> SharingMap:
 def fitted_coef(model: Any) -> Floats:
     """(m, d): the coefficients of a fitted model of this package, of which there is at least one task. Of a classifier with
     more than two classes the largest, in absolute value, over these."""
+    model = model_chosen(model)
     if not isinstance(model, MultiTaskModel):
         raise TypeError(
             f"give a fitted model such as MSMTFL(), not {type(model).__name__}; of a Pipeline, its last step."
@@ -295,7 +298,8 @@ def task_similarity(model: Any) -> TaskSimilarity:
     array([[1. , 0.5],
            [0.5, 1. ]])
     """
-    return TaskSimilarity(_jaccard(sharing_map(model).support), model.tasks_)
+    found = sharing_map(model)
+    return TaskSimilarity(_jaccard(found.support), found.tasks)
 
 
 def _jaccard(support: np.ndarray) -> Floats:

@@ -15,6 +15,7 @@ from .comparison import LEVEL
 from .coupled import L12MTL, L12MTLCV
 from .cross_validation import CRITERIA
 from .designs import Floats, Ints
+from .linear import model_chosen
 from .model_selection import GridSearch
 from .penalties import ConcaveGroups, ConcaveRows
 from .row_surface import RowSurface
@@ -33,6 +34,7 @@ MEASURES = {"neg_nmse": "nMSE", "neg_amse": "aMSE", "neg_mse": "MSE"}
 
 def stages_of(model: Any) -> list[Stage]:
     """The stages of a fitted model."""
+    model = model_chosen(model)
     fitted_coef(model)
     if not hasattr(model, "stages_"):
         raise TypeError(
@@ -46,6 +48,7 @@ def stage_norms(
 ) -> dict[int, Floats]:
     """{stage: (d,)}: row norms after the first and the last stage, on the scale of theta. Where the model standardises, the
     first needs the data of the fit; without them it is left out."""
+    model = model_chosen(model)
     stages = stages_of(model)
     factors = _factors(model, X, y, task, sample_weight)
     if factors is not None:
@@ -103,6 +106,7 @@ class SearchGrid:
 
 def search_grid(model: Any) -> SearchGrid:
     """The grid of a fitted CV model."""
+    model = model_chosen(model)
     results = search_results(model)
     L = _columns(model)
     grid = {name: column.reshape(-1, L) for name, column in results.items() if column.dtype != object}
@@ -193,6 +197,7 @@ def gain_over_lasso(model: Any) -> tuple[Floats, Floats]:
     """(m,) each: held-out nMSE of the point that a CV model chose less that of the best lasso of its grid, and how far a
     95 % interval reaches to either side, by Student's t over folds. NaN where there is nothing to tell from, as for tasks
     that `add_task` added."""
+    model = model_chosen(model)
     results = search_results(model)
     if "test_mse" not in results:
         raise ValueError(
