@@ -35,6 +35,10 @@ class Measure:
     column: str
     about: str
 
+    @property
+    def heading(self) -> str:
+        return self.name if any(letter.isupper() for letter in self.name) else self.name.capitalize()
+
 
 NMSE = Measure("nMSE", "nMSE", "nmse", "squared error over the target's variance")
 LOG_LOSS = Measure("relative log-loss", "loss", "relative_log_loss", "log-loss over that of the task's class shares")

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .cells import NMSE
 from .checks import check_count
 from .comparison import Comparison
 from .designs import Floats, Ints
@@ -43,7 +44,7 @@ from .inference import Stability
 from .linear import model_chosen
 from .sharing import fitted_coef, map_of, task_similarity
 from .tables import choices_of
-from .views import LamPath, SearchGrid, gain_over_lasso, lam_path, search_grid, stage_norms, stages_of
+from .views import LamPath, SearchGrid, gain_over_lasso, lam_path, measure_of, search_grid, stage_norms, stages_of
 
 MAX_FEATURES = 40
 USERS = {"freed": "freed", "all": "all tasks", "some": "some tasks", "one": "one task", "unused": "unused"}
@@ -543,9 +544,10 @@ class GainDisplay:
     Parameters
     ----------
     tasks : (m,) labels
-    difference : (m,) held-out nMSE of the model less that of the reference; a task without (NaN) is not drawn
+    difference : (m,) held-out error of the model less that of the reference; a task without (NaN) is not drawn
     reach : (m,) how far the interval reaches to either side
     model, reference : their names
+    measure : what the error is
 
     Drawn: points_, ax_, figure_
 
@@ -566,6 +568,7 @@ class GainDisplay:
     reach: Floats
     model: str
     reference: str = "lasso"
+    measure: str = NMSE.name
 
     @classmethod
     def from_comparison(cls, comparison: Comparison, *, model: str | None = None, ax: Any = None) -> GainDisplay:
@@ -579,7 +582,8 @@ class GainDisplay:
             raise ValueError(f"no model {name!r} to compare with {comparison.reference!r}: {choices_of(name, others)}.")
         k = others[name]
         reach = comparison._clear * comparison.se_by_task[k]
-        return cls(comparison.tasks, comparison.difference_by_task[k], reach, name, comparison.reference).plot(ax)
+        names = (name, comparison.reference, comparison.measure.name)
+        return cls(comparison.tasks, comparison.difference_by_task[k], reach, *names).plot(ax)
 
     @classmethod
     def from_estimator(cls, model: Any, *, ax: Any = None) -> GainDisplay:
@@ -587,7 +591,8 @@ class GainDisplay:
         points, which flatters a little: `compare_models` measures on rows that had no part in the choice."""
         model = model_chosen(model)
         difference, reach = gain_over_lasso(model)
-        return cls(model.tasks_, difference, reach, type(model).__name__.removesuffix("CV")).plot(ax)
+        name = type(model).__name__.removesuffix("CV")
+        return cls(model.tasks_, difference, reach, name, measure=measure_of(model).name).plot(ax)
 
     def plot(self, ax: Any = None) -> GainDisplay:
         seen = int(np.isfinite(self.difference).sum())
@@ -598,7 +603,9 @@ class GainDisplay:
         if not np.nan_to_num(self.difference).any():
             title = f"{shown(self.model)} is the {shown(self.reference)} here: no difference"
         ax.set_title(title, loc="left")
-        ax.set_xlabel(f"held-out nMSE of {shown(self.model)} less that of {shown(self.reference)} (bars: 95 %)")
+        ax.set_xlabel(
+            f"held-out {self.measure} of {shown(self.model)} less that of {shown(self.reference)} (bars: 95 %)"
+        )
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

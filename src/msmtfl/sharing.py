@@ -218,9 +218,12 @@ def fitted_coef(model: Any) -> Floats:
             f"give a fitted model such as MSMTFL(), not {type(model).__name__}; of a Pipeline, its last step."
         )
     check_is_fitted(model, "coef_")
-    if len(getattr(model, "classes_", ())) <= 2:
-        return np.atleast_2d(model.coef_)
-    W = np.reshape(model.coef_, (len(model.tasks_), -1, len(model.features_)))
+    return largest_of_classes(model.coef_, len(model.tasks_))
+
+
+def largest_of_classes(coef: Floats, m: int) -> Floats:
+    """(m, d): of the coefficients of a task's classes (m K, d), in whatever shape, the largest in absolute value."""
+    W = np.reshape(coef, (m, -1, np.shape(coef)[-1]))
     largest = np.argmax(np.abs(W), axis=1)[:, None]
     return np.take_along_axis(W, largest, axis=1)[:, 0]
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import entr, stdtrit
 from sklearn.base import clone
 
+from .cells import LOG_LOSS, NMSE, Measure
 from .comparison import LEVEL
 from .coupled import L12MTL, L12MTLCV
 from .cross_validation import CRITERIA
 from .designs import Floats, Ints
 from .linear import model_chosen
-from .model_selection import GridSearch
 from .penalties import ConcaveGroups, ConcaveRows
 from .row_surface import RowSurface
 from .shared_surface import SharedSurface
@@ -65,11 +65,12 @@ def stage_norms(
 
 def _factors(model: Any, X: Any, y: Any, task: Any, sample_weight: Any) -> Floats | None:
     """(d, m): what coefficients are multiplied by in the row norms; None where only the data can tell."""
+    m, d = model.stages_[-1].coef.shape
     if X is not None:
-        return np.asarray(clone(model)._pose(X, y, task, sample_weight).factors)
+        factors = np.asarray(clone(model)._pose(X, y, task, sample_weight).factors)
+        return np.repeat(factors, m // factors.shape[1], axis=1)  # of a task's classes
     if model.standardize:
         return None
-    m, d = fitted_coef(model).shape
     given = np.ones(d) if model.penalty_factors is None else np.asarray(model.penalty_factors, dtype=np.float64)
     return np.broadcast_to(given if given.ndim == 2 else given[:, None], (d, m))
 
@@ -131,7 +132,7 @@ def search_grid(model: Any) -> SearchGrid:
 def search_results(model: Any) -> dict[str, np.ndarray]:
     """cv_results_ of a fitted CV model."""
     fitted_coef(model)
-    if not isinstance(model, GridSearch):
+    if not hasattr(model, "cv_results_"):
         raise TypeError(f"{type(model).__name__} searches no grid. Take MSMTFLCV, LassoMTLCV, L12MTLCV or DirtyMTLCV.")
     return dict(model.cv_results_)
 
@@ -194,29 +195,55 @@ def _measure(scoring: Any) -> tuple[str, bool]:
 
 
 def gain_over_lasso(model: Any) -> tuple[Floats, Floats]:
-    """(m,) each: held-out nMSE of the point that a CV model chose less that of the best lasso of its grid, and how far a
-    95 % interval reaches to either side, by Student's t over folds. NaN where there is nothing to tell from, as for tasks
-    that `add_task` added."""
+    """(m,) each: held-out error (`measure_of`) of the point that a CV model chose less that of the best lasso of its grid,
+    and how far a 95 % interval reaches to either side, by Student's t over folds. NaN where there is nothing to tell from,
+    as for tasks that `add_task` added."""
     model = model_chosen(model)
     results = search_results(model)
-    if "test_mse" not in results:
+    if not measures(model):
         raise ValueError(
             "this model was chosen without folds (selection='aic', 'bic' or 'ebic'), so it has no held-out errors. Fit it "
             "with selection='min' or '1se'."
         )
     lassos = _lassos(model)
     base = lassos[int(np.nanargmax(results["mean_test_score"][lassos]))]
-    variance = np.where(model.target_sd_ > 0, model.target_sd_**2, np.nan)
+    unit = knowing_nothing(model)
     (chosen, _), (lasso, weight) = (held_out(model, point) for point in (model.best_index_, base))
-    return _over_folds((chosen - lasso) / variance, weight)
+    return _over_folds((chosen - lasso) / np.where(unit > 0, unit, np.nan), weight)
+
+
+def measure_of(model: Any) -> Measure:
+    """What the held-out errors of a model are."""
+    return LOG_LOSS if hasattr(model, "classes_") else NMSE
+
+
+def measures(model: Any) -> bool:
+    """Whether a CV model has errors of tasks held out."""
+    return _test_loss(model) in getattr(model, "cv_results_", {})
+
+
+def _test_loss(model: Any) -> str:
+    return "test_log_loss" if hasattr(model, "classes_") else "test_mse"
+
+
+def knowing_nothing(model: Any) -> Floats:
+    """(m,): the loss of predicting a task's mean, or its class shares (of more than two classes: each against the rest, all
+    together)."""
+    if not hasattr(model, "classes_"):
+        return np.asarray(model.target_sd_**2)
+    share = np.reshape(model.target_mean_, (len(model.tasks_), -1))
+    return np.asarray((entr(share) + entr(1.0 - share)).sum(axis=1))
 
 
 def held_out(model: Any, point: int) -> tuple[Floats, Floats]:
-    """(folds, m) each: mean squared error of the rows held out at a point of a CV model's grid, and its weight. Tasks that
-    `add_task` added had none held out: NaN, of weight 0."""
-    mse, weight = (model.cv_results_[name][point] for name in ("test_mse", "test_weight"))
-    beyond = ((0, 0), (0, len(model.tasks_) - mse.shape[1]))
-    return np.pad(mse, beyond, constant_values=np.nan), np.pad(weight, beyond)
+    """(folds, m) each: mean loss of the rows held out at a point of a CV model's grid, and its weight; of more than two
+    classes each against the rest, all together. Tasks that `add_task` added had none held out: NaN, of weight 0."""
+    loss, weight = (model.cv_results_[name][point] for name in (_test_loss(model), "test_weight"))
+    classes = len(getattr(model, "classes_", ()))
+    if classes > 2:
+        loss, weight = loss.reshape(len(loss), -1, classes).sum(axis=2), weight[:, ::classes]
+    beyond = ((0, 0), (0, len(model.tasks_) - loss.shape[1]))
+    return np.pad(loss, beyond, constant_values=np.nan), np.pad(weight, beyond)
 
 
 def _lassos(model: Any) -> Ints:

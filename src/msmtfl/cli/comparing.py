@@ -16,7 +16,8 @@ from .table_files import check_ending, plain_rows, records, table_bytes
 COMPARE = """\b
 Examples:
   msmtfl compare scores.csv --target score --task school
-  msmtfl compare scores.csv -y score -t school --models lasso,bi-level --out by_task.csv --plot models.png"""
+  msmtfl compare scores.csv -y score -t school --models lasso,bi-level --out by_task.csv --plot models.png
+  msmtfl compare visits.csv -y relapse -t hospital --classify"""
 SURFACE = """\b
 Example:
   msmtfl surface scores.csv --target score --task school --out surface.csv"""
@@ -34,6 +35,9 @@ def compare(
             "pooled lasso, pooled ridge; or all. `msmtfl fit --model` has the same names.",
         ),
     ] = "all",
+    classify: Annotated[
+        bool, typer.Option("--classify", help="The target holds classes: compare classifiers, by log-loss and AUC.")
+    ] = False,
     features: o.Features = None,
     exclude: o.Exclude = None,
     weight: o.Weight = None,
@@ -83,13 +87,16 @@ def compare(
             encoding=encoding,
             decimal=decimal,
             quiet=quiet,
+            classes=classify,
         )
-        warn_of_classes(training.y, target)
+        if not classify:
+            warn_of_classes(training.y, target)
         result = compare_models(
             training.X,
             training.y,
             task_column=task,
             models=None if models == "all" else o.listed(models),
+            classify=classify,
             cv=cv,
             standardize=standardize,
             random_state=seed,

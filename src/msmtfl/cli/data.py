@@ -175,11 +175,11 @@ def is_number(column: Any) -> bool:
     return bool(column.dtype == object and column.map(lambda value: value is None or isinstance(value, kinds)).all())
 
 
-def numbers(column: Any, option: str = "") -> np.ndarray:
+def numbers(column: Any, option: str = "", way_out: str = "Encode them as numbers.") -> np.ndarray:
     """A column as finite floats; otherwise an error that names the row."""
     prefix = f"{option}: " if option else ""
     if not is_number(column):
-        raise InputError(prefix + _about_text(column.to_frame(), [str(column.name)]))
+        raise InputError(prefix + _about_text(column.to_frame(), [str(column.name)], way_out))
     plain = column.map(_float) if column.dtype == object else column
     values = np.asarray(plain.to_numpy(dtype=float, na_value=np.nan))
     endless = np.flatnonzero(np.isinf(values))
@@ -227,7 +227,7 @@ def _strays(column: Any) -> np.ndarray:
     return np.flatnonzero(strays if strays.any() else given)
 
 
-def _about_text(table: Any, names: list[str], way_out: str = "Encode them as numbers.") -> str:
+def _about_text(table: Any, names: list[str], way_out: str) -> str:
     """Columns that hold text: numbers with commas, a few entries among numbers, or all of it."""
     commas = [name for name in names if _has_commas(table[name])]
     few = [name for name in names if name not in commas and len(_strays(table[name])) < len(table) / 2]

@@ -21,9 +21,12 @@ STRENGTHS = (
 
 def facts(model: Any) -> dict[str, Any]:
     """What JSON can hold of a fit."""
+    from ..auto import choice_of
+    from ..linear import model_chosen
     from ..sharing import map_of
 
-    out: dict[str, Any] = {"model": type(model).__name__}
+    choice, model = choice_of(model).get("choice", {}), model_chosen(model)
+    out: dict[str, Any] = {"model": type(model).__name__, **choice}
     out |= {name.rstrip("_"): _plain(getattr(model, name)) for name in STRENGTHS if hasattr(model, name)}
     if getattr(model, "penalty", "capped") != "capped":
         out["penalty"] = str(model.penalty)
@@ -46,8 +49,11 @@ def facts(model: Any) -> dict[str, Any]:
 
 def describe(model: Any) -> str:
     """A fit for people: what it is, how well it predicts, what is shared, what is proven."""
+    from ..auto import choice_of
+    from ..linear import model_chosen
     from ..sharing import map_of
 
+    choice, model = choice_of(model).get("choice"), model_chosen(model)
     shown = [name for name in STRENGTHS[:-1] if hasattr(model, name)]
     if not getattr(model, "lam_entry_", 0.0):
         shown = [name for name in shown if not name.endswith("entry_")]
@@ -61,7 +67,8 @@ def describe(model: Any) -> str:
     ]
     if hasattr(model, "best_score_") and getattr(model, "n_splits_", None):
         lines.append(_score(model))
-    parts = [*lines, "", str(map_of(model))]
+    why = [f"chosen automatically: {choice['reason']}", ""] if choice else []
+    parts = [*why, *lines, "", str(map_of(model))]
     if hasattr(model, "certificate_"):
         parts += ["", str(model.certificate_)]
     return "\n".join(parts)

@@ -21,7 +21,8 @@ Examples:
   msmtfl fit scores.parquet -y score -t school --group pupil
   msmtfl fit scores.csv.gz -y score -t school --model lasso --lam 0.1 --json
   msmtfl fit scores.csv -y score -t school --model auto --out model.msmtfl   # the family that suits the data
-  msmtfl fit visits.csv -y relapse -t hospital --model classifier --out model.msmtfl"""
+  msmtfl fit visits.csv -y relapse -t hospital --model classifier --out model.msmtfl
+  msmtfl fit visits.csv -y relapse -t hospital --model auto-classifier --out model.msmtfl"""
 MODELS = {  # as `msmtfl compare` calls them, and two more
     "bi-level": "sparse rows and entries, the paper's model among them",
     "msmtfl": "the paper's: rows alone",
@@ -34,7 +35,9 @@ MODELS = {  # as `msmtfl compare` calls them, and two more
     "pooled ridge": "",
     "classifier": "for classes",
     "auto": "the one that suits the data",
+    "auto-classifier": "for classes",
 }
+CLASSIFIERS = ("classifier", "auto-classifier")
 BASELINES = ("ridge per task", "pooled lasso", "pooled ridge")
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Model file to write (.msmtfl, or .json).")]
 Report = Annotated[Path | None, typer.Option("--report", help="HTML report to write.")]
@@ -124,7 +127,7 @@ def fit(
         given = {"lam": lam, "theta": theta, "lam_s": lam_s, "lam_b": lam_b}
         given |= {"lam_common": lam_common, "lam_deviation": lam_deviation}
         given |= {"lam_entry": lam_entry, "theta_entry": theta_entry}
-        selection = selection or ("1se" if model == "auto" else "min")
+        selection = selection or ("1se" if model.startswith("auto") else "min")
         common = {
             "task_column": task,
             "standardize": standardize,
@@ -136,15 +139,14 @@ def fit(
         search = {"cv": folds, "selection": selection, "random_state": deals, "verbose": o.talks(quiet, as_json)}
         extra = {"loss": loss, "class_weight": "balanced" if balanced else None, "penalty": penalty}
         estimator = _estimator(model, given, common, search, {k: v for k, v in extra.items() if v is not None})
-        searches = type(estimator).__name__.endswith("CV") or model == "auto"
+        searches = type(estimator).__name__.endswith("CV") or model.startswith("auto")
         if not searches:
             _refuse("with given parameters", selection=selection != "min", group=group, cv=cv, seed=seed)
         elif selection not in ("min", "1se"):
             _refuse(f"with --selection {selection}", group=group, cv=cv, seed=seed)
         o.check_outputs((out, report), data)
-        if report is not None and (model == "classifier" or model in BASELINES):
-            what = "a classifier" if model == "classifier" else model
-            raise InputError(f"--report: there is no report of {what}; `msmtfl inspect` says what a model file holds.")
+        if report is not None and model in BASELINES:
+            raise InputError(f"--report: there is no report of {model}; `msmtfl inspect` says what a model file holds.")
         if report is not None:
             from ..report import write_report  # now: what it needs may be absent
         training = read_training(
@@ -163,36 +165,28 @@ def fit(
             encoding=encoding,
             decimal=decimal,
             quiet=quiet,
-            classes=model == "classifier",
+            classes=model in CLASSIFIERS,
         )
-        if model != "classifier" and loss != "poisson":
+        if model not in CLASSIFIERS and loss != "poisson":
             warn_of_classes(training.y, target)
         began = time.perf_counter()
         estimator.fit(training.X, training.y, **training.fit_arguments(searches))
         seconds = time.perf_counter() - began
-        why = {}
-        if model == "auto":
-            why = {"chosen": estimator.chosen_, "reason": estimator.reason_}
-            estimator = estimator.best_estimator_
         command = shlex.join(["msmtfl", *sys.argv[1:]])
         provenance = training.provenance(command)
         if out is not None:
             with o.writing(out):
                 save_model(estimator, out, provenance=provenance)
         if report is not None:
-            if not hasattr(estimator, "stages_"):
-                what = type(estimator).__name__
-                raise InputError(f"{why['reason']} There is no report of {what}: leave --report out.")
             with o.writing(report):
                 write_report(estimator, report, command=command)
         written = {name: str(path) for name, path in (("model_file", out), ("report", report)) if path is not None}
         if as_json:
-            o.emit(json.dumps(facts(estimator) | why | {"seconds": round(seconds, 3)} | written, indent=1) + "\n")
+            o.emit(json.dumps(facts(estimator) | {"seconds": round(seconds, 3)} | written, indent=1) + "\n")
         elif not quiet:
             files = "; ".join(f"{name.replace('_', ' ')}: {path}" for name, path in written.items())
             nothing = "Nothing was written: give --out MODEL or --report PAGE."
-            said = f"{why['reason']}\n\n" if why else ""
-            o.emit(f"{said}{describe(estimator)}\n\n{seconds:.1f} s. {files or nothing}\n")
+            o.emit(f"{describe(estimator)}\n\n{seconds:.1f} s. {files or nothing}\n")
 
 
 def _refuse(why: str, **given: Any) -> None:
@@ -217,6 +211,7 @@ def _estimator(
         MSMTFLClassifier,
         MSMTFLClassifierCV,
         MultiTaskAuto,
+        MultiTaskAutoClassifier,
         SharedMTL,
         SharedMTLCV,
     )
@@ -234,6 +229,7 @@ def _estimator(
         "pooled ridge": (None, PooledRidgeCV, ()),
         "classifier": (MSMTFLClassifier, MSMTFLClassifierCV, ("lam", "theta", "lam_entry", "theta_entry")),
         "auto": (None, MultiTaskAuto, ()),
+        "auto-classifier": (None, MultiTaskAutoClassifier, ()),
     }
     if name not in kinds:
         raise InputError(f"--model: no model {name!r}. Known: {choices_of(name, kinds)}.")
@@ -247,7 +243,7 @@ def _estimator(
         option = {"loss": "--loss", "class_weight": "--balanced", "penalty": "--penalty"}[unknown[0]]
         raise InputError(f"{option}: not for {name}.")
     if not values:
-        if name == "auto":
+        if name.startswith("auto"):
             search = search | {"inner_cv": search["cv"]}
         if name == "msmtfl":
             search = search | {"entry_shares": 0}

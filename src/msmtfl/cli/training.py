@@ -26,6 +26,8 @@ from .data import (
 from .options import listed
 from .table_files import read_table
 
+CLASSES = "If they are classes: msmtfl fit --model classifier (or auto-classifier), msmtfl compare --classify."
+
 
 @dataclass(frozen=True)
 class Training:
@@ -98,7 +100,7 @@ def read_training(
             typer.echo(f"missing values are filled in with the {impute} of their column: {filled}.", err=True)
         return Training(
             X=design(kept, columns),
-            y=labels(kept[target]) if classes else numbers(kept[target], "--target"),
+            y=labels(kept[target]) if classes else numbers(kept[target], "--target", f"{CLASSES} Or encode them."),
             weight=None if weight is None else _weights(kept[weight]),
             group=None if group is None else kept[group].map(str).to_numpy(),
             columns=columns,
@@ -128,7 +130,7 @@ def warn_of_classes(y: np.ndarray, target: str) -> None:
     """Numbers that are classes, more likely."""
     if np.isin(y, (0.0, 1.0)).all():
         warnings.warn(
-            f"--target: column {target!r} holds nothing but 0 and 1. For a yes/no outcome: msmtfl fit --model classifier.",
+            f"--target: column {target!r} holds nothing but 0 and 1. {CLASSES}",
             UserWarning,
             stacklevel=2,
         )

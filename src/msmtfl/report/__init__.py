@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from ..auto import choice_of
 from ..comparison import Comparison
 from ..files import write_whole
+from ..linear import model_chosen
 from . import page
 from .facts import ModelFacts
 
@@ -33,13 +35,17 @@ def report_html(
     >>> "<title>Three sites</title>" in text
     True
     """
+    reason, model = choice_of(result).get("choice", {}).get("reason"), model_chosen(result)
     if isinstance(result, Comparison):
         if comparison is not None:
             raise ValueError("result is a comparison already: leave comparison= out.")
         return page.render(None, result, title, command)
     if comparison is not None and not isinstance(comparison, Comparison):
         raise TypeError(f"comparison must be what compare_models returns, not {type(comparison).__name__}.")
-    return page.render(ModelFacts(result), comparison, title, command)
+    if model is not result:
+        comparison = comparison or getattr(result, "comparison_", None)
+    alone = comparison is not None and reason is not None and not hasattr(model, "stages_")  # a baseline was chosen
+    return page.render(None if alone else ModelFacts(model), comparison, title, command, reason)
 
 
 def write_report(
@@ -58,7 +64,8 @@ def write_report(
 
     Parameters
     ----------
-    result : fitted model of this package, also from :func:`msmtfl.model_files.load_model`, or a :class:`Comparison`
+    result : fitted model of this package, also from :func:`msmtfl.model_files.load_model`, or a :class:`Comparison`. Of a
+        :class:`MultiTaskAuto` the model that it chose, why, and its comparison are shown
     path : file to write; it appears when it is complete
     title : heading, by default made of the numbers of tasks and features
     command : the command line that made the result, to be shown under "How to reproduce"

@@ -188,15 +188,15 @@ def _tips(grid: SearchGrid, l: int) -> list[str]:
 
 def gain_chart(display: GainDisplay) -> Chart:
     """What each task gains or loses by sharing, the largest gain on top."""
-    return _differences(display.tasks.tolist(), display.difference, display.reach)
+    return _differences(display.tasks.tolist(), display.difference, display.reach, display.measure)
 
 
 def models_chart(result: Comparison) -> Chart:
     """The models' errors less that of the reference, the best on top."""
-    return _differences(result.models, result.difference, CLEAR * result.se)
+    return _differences(result.models, result.difference, CLEAR * result.se, result.measure.name)
 
 
-def _differences(names: Sequence[Any], change: Floats, reach: Floats) -> Chart:
+def _differences(names: Sequence[Any], change: Floats, reach: Floats, measure: str) -> Chart:
     models, order = bokeh("models"), np.argsort(change, kind="stable")
     order = order[np.isfinite(change[order])]
     change, reach, n = change[order], reach[order], len(order)
@@ -216,7 +216,7 @@ def _differences(names: Sequence[Any], change: Floats, reach: Floats) -> Chart:
         source = models.ColumnDataSource({"x": change[at], "y": y, "tip": tips})
         dots.append(plot.scatter("x", "y", source=source, size=8 if n <= MANY else 5, name=kind))
     _hover(plot, *dots)
-    plot.xaxis.axis_label = "difference in nMSE (left: better)"
+    plot.xaxis.axis_label = f"difference in {measure} (left: better)"
     return {"item": _item(plot), "rows": [str(names[i]) for i in order]}
 
 

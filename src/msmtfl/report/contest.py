@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..cells import LOG_LOSS
 from ..comparison import Comparison
 from .model_tables import MOST_ROWS
 from .tabular import Table, counts, figures, texts
@@ -14,12 +15,18 @@ result = compare_models(X, y, task=labels)  # or task_column=, or a column of y 
 print(result)"""
 
 
+def snippet(result: Comparison | None) -> str:
+    """Python that makes such a comparison."""
+    classes = result is not None and result.measure == LOG_LOSS
+    return SNIPPET.replace("task=labels)", "task=labels, classify=True)") if classes else SNIPPET
+
+
 def models_table(result: Comparison) -> Table:
     order = np.argsort(result.error, kind="stable")
     names = [name + " (reference)" * (name == result.reference) for name in result.models]
     columns = [
         texts("Model", (names[k] for k in order)),
-        figures("nMSE", result.error[order], "squared error over the target's variance, mean over tasks by size"),
+        figures(result.measure.heading, result.error[order], f"{result.measure.about}, mean over tasks by size"),
         figures("Difference", result.difference[order], f"to {result.reference}, on the same rows", 2),
         figures("s.e.", result.se[order], "standard error of the difference", 2),
         counts("Tasks that gain", result.gains[order].sum(axis=1), "95 % interval below 0"),
@@ -27,6 +34,8 @@ def models_table(result: Comparison) -> Table:
         figures("Features", result.n_features[order], "used in any task, mean over folds"),
         figures("Seconds", result.seconds[order], "of a fit, mean over folds", 2),
     ]
+    if result.auc is not None:
+        columns.append(figures("AUC", result.auc[order], "area under the curve of a task, mean over tasks by size"))
     if result.new_task is not None:
         hint = "nMSE in a task left out as a whole, predicted by the mean of the others"
         columns.append(figures("New task", np.nanmean(result.new_task[order, :, 0], axis=1), hint))
@@ -37,6 +46,6 @@ def by_task_table(result: Comparison) -> Table:
     order, m = np.argsort(result.error, kind="stable"), len(result.tasks)
     columns = [
         texts("Task", result.tasks[:MOST_ROWS]),
-        *(figures(result.models[k], result.error_by_task[k, :MOST_ROWS], "nMSE") for k in order),
+        *(figures(result.models[k], result.error_by_task[k, :MOST_ROWS], result.measure.name) for k in order),
     ]
-    return Table("by-task", "Held-out nMSE by task and model", columns, m, "the first are shown")
+    return Table("by-task", f"Held-out {result.measure.name} by task and model", columns, m, "the first are shown")

@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from ..cells import Measure
+from ..classification import MSMTFLClassifier, MSMTFLClassifierCV
 from ..coupled import L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV
 from ..designs import Floats, Ints
 from ..estimators import MSMTFL, LassoMTL
-from ..model_selection import MSMTFLCV, GridSearch, LassoMTLCV
+from ..model_selection import MSMTFLCV, LassoMTLCV
 from ..shared import SharedMTL, SharedMTLCV
-from ..sharing import SharingMap, fitted_coef, sharing_map
+from ..sharing import SharingMap, fitted_coef, largest_of_classes, sharing_map
 from ..tables import names_of
-from ..views import SearchGrid, gain_over_lasso, held_out, search_grid
+from ..views import SearchGrid, gain_over_lasso, held_out, knowing_nothing, measure_of, measures, search_grid
 
 SINGLE = {
     MSMTFLCV: MSMTFL,
@@ -23,6 +25,7 @@ SINGLE = {
     L12MTLCV: L12MTL,
     DirtyMTLCV: DirtyMTL,
     SharedMTLCV: SharedMTL,
+    MSMTFLClassifierCV: MSMTFLClassifier,
 }
 STRENGTHS = {
     "lam": "λ",
@@ -52,12 +55,12 @@ class Frame:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Errors of the rows held out, at the point that cross-validation chose: (m,) each. nMSE is NaN where a target does not
-    vary, and both are for tasks that were added after the fit."""
+    """Errors of the rows held out, at the point that cross-validation chose: (m,) each. `loss` is a mean, `relative` to
+    knowing nothing: NaN where a target does not vary, and both are for tasks that were added after the fit."""
 
     weight: Floats
-    mse: Floats
-    nmse: Floats
+    loss: Floats
+    relative: Floats
 
     def overall(self, values: Floats) -> float:
         """Mean over tasks by size; tasks without a value do not count."""
@@ -73,6 +76,7 @@ class ModelFacts:
     kind : name of the model, whether it searched or not
     stages : its stages
     searched : whether it chose its parameters on a grid
+    measure : what its errors are
     shares : whether it is a model that lets tasks share, and there are some
     """
 
@@ -88,10 +92,16 @@ class ModelFacts:
             )
         self.kind = kinds[0]
         self.stages: list[Any] = list(model.stages_)
-        self.searched = isinstance(model, GridSearch)
-        self.shares = self.m > 1 and self.kind in ("MSMTFL", "L12MTL", "DirtyMTL", "SharedMTL")
+        self.searched = hasattr(model, "cv_results_")
+        self.shares = self.m > 1 and self.kind != "LassoMTL"
+        self.measure: Measure = measure_of(model)
 
     # ------------------------------------------------------------------ features
+
+    @property
+    def classes(self) -> list[str]:
+        """Of a classifier, as text."""
+        return [str(one) for one in getattr(self.model, "classes_", ())]
 
     @cached_property
     def n_samples(self) -> Floats:
@@ -117,7 +127,10 @@ class ModelFacts:
     @cached_property
     def frames(self) -> list[Frame]:
         """The stages; after them, if the model was relaxed, its coefficients."""
-        out = [Frame(f"Stage {s.stage} of {len(self.stages)}", s.coef, s.free_rows) for s in self.stages]
+        out = [
+            Frame(f"Stage {s.stage} of {len(self.stages)}", largest_of_classes(s.coef, self.m), s.free_rows)
+            for s in self.stages
+        ]
         return [*out, Frame("Refitted by least squares", self.coef, out[-1].free_rows)] if self.model.relax else out
 
     @cached_property
@@ -136,14 +149,14 @@ class ModelFacts:
     @cached_property
     def errors(self) -> HeldOut | None:
         """None if no rows were held out."""
-        if not self.searched or "test_mse" not in self.model.cv_results_:
+        if not measures(self.model):
             return None
-        mse, weight = held_out(self.model, self.model.best_index_)
-        weight = np.where(np.isfinite(mse), weight, 0.0)  # (folds, m)
+        loss, weight = held_out(self.model, self.model.best_index_)
+        weight = np.where(np.isfinite(loss), weight, 0.0)  # (folds, m)
         total, nothing = weight.sum(axis=0), np.full(self.m, np.nan)
-        of_task = np.divide((np.nan_to_num(mse) * weight).sum(axis=0), total, out=nothing.copy(), where=total > 0)
-        variance = np.asarray(self.model.target_sd_) ** 2
-        return HeldOut(total, of_task, np.divide(of_task, variance, out=nothing, where=variance > 0))
+        of_task = np.divide((np.nan_to_num(loss) * weight).sum(axis=0), total, out=nothing.copy(), where=total > 0)
+        unit = knowing_nothing(self.model)
+        return HeldOut(total, of_task, np.divide(of_task, unit, out=nothing, where=unit > 0))
 
     @property
     def added(self) -> list[Any]:
@@ -152,7 +165,7 @@ class ModelFacts:
 
     @cached_property
     def gain(self) -> tuple[Floats, Floats] | None:
-        """(m,) each: nMSE less that of the best lasso of the grid, and how far its interval reaches; None where the fit
+        """(m,) each: error less that of the best lasso of the grid, and how far its interval reaches; None where the fit
         cannot know."""
         if self.errors is None or not self.shares:
             return None
@@ -164,7 +177,7 @@ class ModelFacts:
     @cached_property
     def is_lasso(self) -> bool:
         """Whether the model, which could share, does not."""
-        capless = self.kind == "MSMTFL" and bool(np.isinf(self.model.theta_))
+        capless = self.kind in ("MSMTFL", "MSMTFLClassifier") and bool(np.isinf(self.model.theta_))
         return capless or (self.gain is not None and not np.nan_to_num(self.gain[0]).any())
 
     @cached_property

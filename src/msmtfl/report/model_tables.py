@@ -39,16 +39,29 @@ def tasks_table(facts: ModelFacts) -> Table:
     columns = [
         texts("Task", model.tasks_[place]),
         counts("Rows", facts.n_samples[place]),
-        figures("Target mean", np.asarray(model.target_mean_)[place]),
-        figures("Target s.d.", np.asarray(model.target_sd_)[place]),
+        *_targets(facts, place),
         counts("Features used", facts.sharing.support.sum(axis=1)[place], "with a coefficient other than 0"),
     ]
     if facts.errors is not None:
-        root = "root of the mean squared error of rows held out, in the target's units"
-        share = "mean squared error over the target's variance: 0 is perfect, 1 is no better than the mean"
-        columns.append(figures("Held-out error", np.sqrt(facts.errors.mse[place]), root))
-        columns.append(figures("nMSE", facts.errors.nmse[place], share))
+        loss = facts.errors.loss[place]
+        if facts.classes:
+            columns.append(figures("Held-out log-loss", loss, "mean over rows held out"))
+        else:
+            root = "root of the mean squared error of rows held out, in the target's units"
+            columns.append(figures("Held-out error", np.sqrt(loss), root))
+        share = f"{facts.measure.about}: 0 is perfect, 1 is to know nothing but the task"
+        columns.append(figures(facts.measure.heading, facts.errors.relative[place], share))
     return Table("tasks", "The tasks", columns, facts.m, MOST_ROWS_SHOWN)
+
+
+def _targets(facts: ModelFacts, place: Ints) -> list[Column]:
+    """What the targets of the tasks are like."""
+    mean, spread = (np.asarray(part)[place] for part in (facts.model.target_mean_, facts.model.target_sd_))
+    if not facts.classes:
+        return [figures("Target mean", mean), figures("Target s.d.", spread)]
+    shares = mean.reshape(len(place), -1).T[:MOST_COLUMNS]
+    shown = facts.classes[1:] if len(facts.classes) == 2 else facts.classes[: len(shares)]
+    return [figures(f"Share of {name}", share, "of the rows") for name, share in zip(shown, shares, strict=True)]
 
 
 def gains_table(facts: ModelFacts) -> Table | None:
@@ -56,14 +69,14 @@ def gains_table(facts: ModelFacts) -> Table | None:
         return None
     measured = facts.model.n_fitted_tasks_
     place = _tasks_shown(facts, measured)
-    change, reach, nmse = facts.gain[0][place], facts.gain[1][place], facts.errors.nmse[place]
-    base = nmse - change
+    change, reach, error = facts.gain[0][place], facts.gain[1][place], facts.errors.relative[place]
+    base, measure = error - change, facts.measure.heading
     share = np.divide(-change, base, out=np.full(len(base), np.nan), where=base > 0)
     verdict = np.where(change < -reach, "gains", np.where(change > reach, "loses", "not clear"))
     columns = [
         texts("Task", facts.model.tasks_[place]),
-        figures("nMSE", nmse, "mean squared error of rows held out over the target's variance"),
-        figures("nMSE of lasso", base, "of one lasso per task, on the same rows"),
+        figures(measure, error, f"of rows held out: {facts.measure.about}"),
+        figures(f"{measure} of lasso", base, "of one lasso per task, on the same rows"),
         figures("Difference", change, "below 0: sharing helps", 2),
         figures("± 95 %", reach, "how far the interval of the difference reaches", 2),
         Column("Gain", [Cell(percent(x), float(x)) for x in share], True, "share of the lasso's error that is saved"),

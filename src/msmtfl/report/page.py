@@ -36,15 +36,21 @@ class Illustration:
     notes: list[str] = field(default_factory=list)
 
 
-def render(facts: ModelFacts | None, comparison: Comparison | None, title: str | None, command: str | None) -> str:
-    """The report as HTML."""
+def render(
+    facts: ModelFacts | None,
+    comparison: Comparison | None,
+    title: str | None,
+    command: str | None,
+    reason: str | None = None,
+) -> str:
+    """The report as HTML; `reason`: why this model was chosen among others."""
     library, template = charts.library(), _template()
-    content: dict[str, Any] = {"facts": facts, "comparison": comparison, "command": command}
+    content: dict[str, Any] = {"facts": facts, "comparison": comparison, "command": command, "reason": reason}
     if facts is not None:
         content |= _of_model(facts)
     if comparison is not None:
         content |= _of_comparison(comparison)
-    content["snippet"] = contest.SNIPPET if facts is None else facts.snippet()
+    content["snippet"] = contest.snippet(comparison) if facts is None else facts.snippet()
     content["versions"] = model_tables.versions_table(None if facts is None else facts.model)
     content["title"] = _title(facts, comparison) if title is None else title
     content["byline"] = _byline(facts, comparison)
@@ -161,7 +167,12 @@ def _coefficient_map(facts: ModelFacts) -> Illustration | None:
         notes.append(f"The {m:,} tasks with the most rows are shown, of {facts.m:,}.")
     if rows < p:
         notes.append(f"In print, and where scripts do not run, at most {rows} features are shown.")
-    caption = "Blue: the target rises with the feature; orange: it falls. Blank cells (in print: grey) are exactly 0."
+    rises = "the target rises with the feature; orange: it falls"
+    if len(facts.classes) == 2:
+        rises = f"the odds of {short(facts.classes[1])} rise with the feature; orange: they fall"
+    elif facts.classes:
+        rises = "the odds of a class rise with the feature; orange: they fall. The largest coefficient of all classes"
+    caption = f"Blue: {rises}. Blank cells (in print: grey) are exactly 0."
     return Illustration("map", chart, drawn, caption, notes)
 
 
@@ -196,7 +207,7 @@ def _gains_chart(facts: ModelFacts) -> Illustration | None:
         lambda axes: GainDisplay.from_estimator(model, ax=axes[0, 0]), alt, 7.0, _tall(model.n_fitted_tasks_)
     )
     caption = (
-        f"Held-out nMSE less that of the best independent lassos, 95 % intervals over folds. {COLOURS} "
+        f"Held-out {facts.measure.name} less that of the best independent lassos, 95 % intervals over folds. {COLOURS} "
         f"{sentences.FLATTERS}."
     )
     return Illustration("gains", charts.gain_chart(display), drawn, caption, [unmeasured] if unmeasured else [])
@@ -215,13 +226,14 @@ def _of_comparison(result: Comparison) -> dict[str, Any]:
     tall = 1.6 + 0.3 * max(len(result.models), min(len(result.tasks), 14))
     alt = "Held-out error of each model, and what each task gains; the tables below hold the numbers."
     drawn, _ = picture(lambda axes: result.plot(axes=axes), alt, 10.0, tall, columns=2)
-    said = f"Each model's nMSE less that of {result.reference}, on the same rows, ± 2 standard errors. {COLOURS}"
+    measure = result.measure.name
+    said = f"Each model's {measure} less that of {result.reference}, on the same rows, ± 2 standard errors. {COLOURS}"
     by_model = Illustration("models", charts.models_chart(result), drawn, said)
     alt = "What each task gains by the best model; the table below holds the numbers."
     drawn, display = picture(
         lambda axes: GainDisplay.from_comparison(result, ax=axes[0, 0]), alt, 7.0, _tall(len(result.tasks))
     )
-    said = f"nMSE of {display.model} less that of {display.reference}, 95 % intervals. {COLOURS}"
+    said = f"{display.measure} of {display.model} less that of {display.reference}, 95 % intervals. {COLOURS}"
     return {
         "models_chart": by_model,
         "rival_chart": Illustration("rival", charts.gain_chart(display), drawn, said),

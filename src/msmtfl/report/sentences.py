@@ -17,10 +17,14 @@ KNOWN_AS = {
     "L12MTL": "L1,2: the group lasso over tasks",
     "DirtyMTL": "the dirty model: shared plus task-specific coefficients",
     "SharedMTL": "values common to all tasks, and sparse deviations from them",
+    "MSMTFLClassifier": "multi-stage multi-task feature learning for classes",
 }
 LOSS = "minimise  Σᵢ 1/(m nᵢ) ‖Xᵢ wᵢ − yᵢ‖²  +  "
+LOG_LOSS = "minimise  Σᵢ 2/(m nᵢ) Σᵣ [log(1 + exp fᵣ) − yᵣ fᵣ]  +  "
+ROWS = "λ Σⱼ min(‖wʲ‖₁, θ)"
 FORMULAS = {
-    "MSMTFL": LOSS + "λ Σⱼ min(‖wʲ‖₁, θ)",
+    "MSMTFL": LOSS + ROWS,
+    "MSMTFLClassifier": LOG_LOSS + ROWS,
     "LassoMTL": LOSS + "λ Σⱼ ‖wʲ‖₁",
     "L12MTL": LOSS + "λ Σⱼ min(‖wʲ‖₂, θ)",
     "DirtyMTL": LOSS + "λ_s Σ |sⱼᵢ|  +  λ_b Σⱼ maxᵢ |bⱼᵢ|,   w = s + b",
@@ -35,7 +39,8 @@ def choice(facts: ModelFacts) -> str:
     if not facts.searched:
         return "The parameters were given, or are the defaults for these data"
     model, points = facts.model, len(next(iter(facts.model.cv_results_.values())))
-    what = {"MSMTFL": "λ and θ", "DirtyMTL": "λ_s and λ_b", "SharedMTL": "λ_c, λ_d and θ"}.get(facts.kind, "λ")
+    both = dict.fromkeys(("MSMTFL", "MSMTFLClassifier"), "λ and θ")
+    what = {**both, "DirtyMTL": "λ_s and λ_b", "SharedMTL": "λ_c, λ_d and θ"}.get(facts.kind, "λ")
     what = "λ and θ of rows and entries" if facts.bilevel else what
     if model.selection in CRITERIA:
         return f"{model.selection.upper()} chose {what} from {counted(points, 'candidate')}, without folds"
@@ -44,7 +49,8 @@ def choice(facts: ModelFacts) -> str:
 
 
 def formula(facts: ModelFacts) -> str:
-    return FORMULAS[facts.kind] + (ENTRIES if facts.bilevel else "")
+    of_class = ",   y = 1 in one class, 0 in the others" if len(facts.classes) > 2 else ""
+    return FORMULAS[facts.kind] + (ENTRIES if facts.bilevel else "") + of_class
 
 
 def strengths(facts: ModelFacts) -> list[str]:
@@ -71,20 +77,24 @@ def prediction(facts: ModelFacts) -> str:
     if errors is None:
         way = "selection='min' measures it with folds" if facts.searched else f"{facts.kind}CV measures it"
         return f"This fit held no rows out, so how well it predicts is not known: {way}, and so does compare_models."
-    if not np.isfinite(errors.nmse).any():
+    of_task = errors.relative
+    if not np.isfinite(of_task).any():
         return "The targets of all tasks are constant."
-    nmse = errors.overall(errors.nmse)
-    said = (
-        f"On rows held out in {facts.model.n_splits_} folds the squared error is {percent(nmse)} of the targets' variance "
-        f"(nMSE {number(nmse)}, mean over tasks by size)"
+    error = errors.overall(of_task)
+    loss, unit = (
+        ("log-loss", "that of the class shares") if facts.classes else ("squared error", "the targets' variance")
     )
-    if np.isfinite(errors.nmse).sum() > 1:
-        extremes = (np.nanargmin(errors.nmse), np.nanargmax(errors.nmse))
-        ends = [f"{number(errors.nmse[i])} in {task(facts.model.tasks_[i])}" for i in extremes]
+    said = (
+        f"On rows held out in {facts.model.n_splits_} folds the {loss} is {percent(error)} of {unit} "
+        f"({facts.measure.name} {number(error)}, mean over tasks by size)"
+    )
+    if np.isfinite(of_task).sum() > 1:
+        extremes = (np.nanargmin(of_task), np.nanargmax(of_task))
+        ends = [f"{number(of_task[i])} in {task(facts.model.tasks_[i])}" for i in extremes]
         said += f": from {ends[0]} to {ends[1]}"
-    poor = int((errors.nmse >= 1).sum())
+    poor = int((of_task >= 1).sum())
     if poor:
-        said += f". In {counted(poor, 'task')} it is no better than the mean"
+        said += f". In {counted(poor, 'task')} it is no better than {'these' if facts.classes else 'the mean'}"
     return f"{said}."
 
 
@@ -105,17 +115,17 @@ def gain(facts: ModelFacts) -> str:
         return (
             "Cross-validation chose the point of the grid where nothing is shared: on these data sharing did not help."
         )
-    nmse = facts.errors.overall(facts.errors.nmse)
-    base = facts.errors.overall(facts.errors.nmse - difference)
-    change = 1 - nmse / base if base > 0 else 0.0
+    error = facts.errors.overall(facts.errors.relative)
+    base = facts.errors.overall(facts.errors.relative - difference)
+    change = 1 - error / base if base > 0 else 0.0
     measured = int(np.isfinite(difference).sum())
     better, worse = (int((sign * difference > reach).sum()) for sign in (-1, 1))
     verb = "lowers" if change >= 0 else "raises"
     return (
-        f"Compared with the best independent lassos on the same folds (nMSE {number(base)}), sharing {verb} the error by "
-        f"{percent(abs(change))}. Of {counted(measured, 'task')} {better or 'none'} clearly gain{'s' * (better < 2)} and "
-        f"{worse or 'none'} clearly lose{'s' * (worse < 2)} (95 % intervals over folds). {FLATTERS}; "
-        "msmtfl compare measures it on rows that had no part in the choice."
+        f"Compared with the best independent lassos on the same folds ({facts.measure.name} {number(base)}), sharing {verb} "
+        f"the error by {percent(abs(change))}. Of {counted(measured, 'task')} {better or 'none'} clearly "
+        f"gain{'s' * (better < 2)} and {worse or 'none'} clearly lose{'s' * (worse < 2)} (95 % intervals over folds). "
+        f"{FLATTERS}; msmtfl compare measures it on rows that had no part in the choice."
     )
 
 
