@@ -1,0 +1,221 @@
+"""Classes and the automatic choice: the command, reports, pictures and tools."""
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from msmtfl import (
+    MSMTFLCV,
+    LassoMTLCV,
+    MSMTFLClassifier,
+    MSMTFLClassifierCV,
+    MultiTaskAuto,
+    MultiTaskAutoClassifier,
+    bootstrap_intervals,
+    compare_models,
+    stability_selection,
+)
+from msmtfl.baselines import PooledRidgeCV, RidgePerTaskCV
+from msmtfl.export import to_onnx, to_sql
+from msmtfl.model_files import load_model, save_model
+from msmtfl.sharing import sharing_map
+
+testing = pytest.importorskip("typer.testing")
+app = pytest.importorskip("msmtfl.cli").app
+pytest.importorskip("bokeh")
+plots = pytest.importorskip("msmtfl.plots")
+report_html = pytest.importorskip("msmtfl.report").report_html
+Figure = pytest.importorskip("matplotlib.figure").Figure
+
+FEATURES = [f"f{j}" for j in range(4)]
+ROLES = ("--target", "relapse", "--task", "town")
+FEW = ("--models", "ridge per task,pooled ridge", "--cv", "2")
+
+
+def make(n=150):
+    rng = np.random.default_rng(0)
+    X, code = rng.standard_normal((n, 4)), rng.permutation(n) % 3
+    f = 2 * X[:, 0] - X[:, 1]
+    return pd.DataFrame(X, columns=FEATURES).assign(
+        town=np.array(["Bonn", "Kiel", "Ulm"])[code],
+        relapse=np.where(f + rng.logistic(size=n) > 0, "yes", "no"),
+        score=f + rng.standard_normal(n),
+    )
+
+
+TABLE = make()
+X, TASK = TABLE[FEATURES].to_numpy(), TABLE["town"].to_numpy()
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    path = tmp_path_factory.mktemp("tables") / "visits.csv"
+    TABLE.drop(columns="score").to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture(scope="module")
+def chosen():
+    """An automatic choice that is a model with stages, and one that is not."""
+    sparse = {"msmtfl": MSMTFLCV(5, cv=2, entry_shares=0), "strong": LassoMTLCV([5.0], cv=2)}
+    dense = {"ridge": RidgePerTaskCV(), "pooled": PooledRidgeCV(cv=2)}
+    return [MultiTaskAuto(models, cv=2).fit(X, TABLE["score"], task=TASK) for models in (sparse, dense)]
+
+
+def run(*arguments):
+    return testing.CliRunner().invoke(app, [str(one) for one in arguments])
+
+
+def done(*arguments):
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def text_of(page):
+    plain = re.sub(r"<(script|style).*?</\1>", "", page, flags=re.S)
+    return " ".join(re.sub(r"<[^>]*>", " ", plain).replace("&#39;", "'").split())
+
+
+# ------------------------------------------------------------------ the command
+
+
+def test_compare_classifiers_gives_what_the_api_gives(data, tmp_path):
+    options = ("--classify", "--out", tmp_path / "t.csv", "--report", tmp_path / "r.html")
+    told = json.loads(done("compare", data, *ROLES, *FEW, *options, "--json"))
+    api = compare_models(
+        TABLE[[*FEATURES, "town"]],
+        TABLE["relapse"],
+        task_column="town",
+        models=["ridge per task", "pooled ridge"],
+        classify=True,
+        cv=2,
+        standardize=True,
+    )
+    assert told["best"] == api.best
+    found = {row["model"]: (row["relative_log_loss"], row["auc"]) for row in told["models"]}
+    for k, name in enumerate(api.models):
+        np.testing.assert_allclose(found[name], (api.error[k], api.auc[k]), rtol=1e-6)
+    assert {"relative_log_loss", "auc"} <= set(pd.read_csv(tmp_path / "t.csv"))
+    page = text_of((tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert "Held-out relative log-loss by task and model" in page
+    assert "classify=True" in page
+    assert "nMSE" not in page
+
+
+@pytest.mark.slow
+def test_the_automatic_choice_of_a_classifier_is_told_everywhere(data, tmp_path):
+    path, page = tmp_path / "m.msmtfl", tmp_path / "r.html"
+    said = done("fit", data, *ROLES, "--model", "auto-classifier", "--cv", 2, "--out", path, "--report", page)
+    model = load_model(path)
+    choice = model.provenance_["choice"]
+    reason = f"chosen automatically: {choice['reason']}"
+    assert said.startswith(reason)
+    assert done("inspect", path).startswith(reason)
+    assert json.loads(done("inspect", path, "--json"))["chosen"] == choice["chosen"]
+    assert choice["reason"] in text_of(page.read_text(encoding="utf-8"))
+    predicted = done("predict", path, data)
+    assert predicted.splitlines()[0] == "task,prediction,probability[no],probability[yes]"
+
+
+def test_a_classifier_has_a_report(data, tmp_path):
+    page = tmp_path / "r.html"
+    done("fit", data, *ROLES, "--model", "classifier", "--cv", 2, "--report", page)
+    said = text_of(page.read_text(encoding="utf-8"))
+    assert re.search(r"the log-loss is [\d.]+ % of that of the class shares", said)
+    assert "Share of yes" in said
+    assert "the odds of yes rise with the feature" in said
+
+
+def test_text_as_a_target_is_refused_with_the_way_out(data):
+    for command in (("fit",), ("compare", *FEW)):
+        result = run(command[0], data, *ROLES, *command[1:])
+        assert result.exit_code == 2
+        assert "--model classifier (or auto-classifier), msmtfl compare --classify" in " ".join(result.stderr.split())
+    result = run("compare", data, *ROLES, "--models", "lasso,dirty", "--classify")
+    assert result.exit_code == 2
+    assert "unknown model(s) 'dirty'. Known: 'lasso'" in " ".join(result.stderr.split())
+
+
+# ------------------------------------------------------------------ reports and pictures of classifiers
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_held_out_errors_of_a_report_are_relative_to_class_shares(classes):
+    y = TABLE["relapse"].to_numpy() if classes == 2 else np.digitize(TABLE["score"], [-1, 1])
+    model = MSMTFLClassifierCV(5, cv=3, theta_ratios=[4.0, np.inf], entry_shares=0).fit(X, y, task=TASK)
+    facts = pytest.importorskip("msmtfl.report.facts").ModelFacts(model)
+    log_loss, weight = (model.cv_results_[name][model.best_index_] for name in ("test_log_loss", "test_weight"))
+    for i, label in enumerate(model.tasks_):
+        nothing = loss = 0.0
+        for k, one in enumerate(model.classes_ if classes > 2 else model.classes_[1:]):
+            p, column = np.mean(y[label == TASK] == one), i * (classes if classes > 2 else 1) + k
+            nothing -= p * np.log(p) + (1 - p) * np.log(1 - p)
+            loss += np.average(log_loss[:, column], weights=weight[:, column])
+        np.testing.assert_allclose(facts.errors.relative[i], loss / nothing)
+    said = text_of(report_html(model))
+    assert "relative log-loss" in said
+    assert "nMSE" not in said
+    norms = plots.RowNormDisplay.from_estimator(model, X, y, task=TASK, ax=Figure().subplots()).norms
+    np.testing.assert_allclose(norms[model.n_stages_], model.row_norms_)
+    assert "log loss" in plots.SurfaceDisplay.from_estimator(model, ax=Figure().subplots()).ax_.get_title(loc="left")
+    gain = plots.GainDisplay.from_estimator(model, ax=Figure().subplots())
+    assert gain.ax_.get_xlabel().startswith("held-out relative log-loss of MSMTFLClassifier")
+
+
+def test_classifiers_and_pipelines_are_not_exported_and_the_error_says_what_to_do():
+    pipeline = pytest.importorskip("sklearn.pipeline").make_pipeline(LassoMTLCV())
+    model = MSMTFLClassifier().fit(X, TABLE["relapse"], task=TASK)
+    for export in (to_sql, to_onnx):
+        with pytest.raises(TypeError, match=r"MSMTFLClassifier is a classifier.*coef_.*msmtfl predict"):
+            export(model)
+        with pytest.raises(TypeError, match=r"Export its last step, pipeline\[-1\].*standardize=True"):
+            export(pipeline)
+    with pytest.raises(TypeError, match="MSMTFLClassifier is a classifier"):
+        stability_selection(model, X, TABLE["relapse"], task=TASK)
+
+
+# ------------------------------------------------------------------ tools on an automatic choice
+
+
+def test_tools_take_the_model_that_was_chosen(chosen):
+    auto, y = chosen[0], TABLE["score"]
+    best = auto.best_estimator_
+    assert auto.chosen_ == "msmtfl"
+    for display in (plots.RowNormDisplay, plots.SurfaceDisplay, plots.GainDisplay, plots.PathDisplay):
+        one, other = (display.from_estimator(model, ax=Figure().subplots()) for model in (auto, best))
+        assert one.ax_.get_title(loc="left") == other.ax_.get_title(loc="left")
+    three = [plots.StageHistoryDisplay.from_estimator(model, ax=Figure().subplots(1, 3)) for model in (auto, best)]
+    np.testing.assert_array_equal(three[0].objective, three[1].objective)
+    assert repr(sharing_map(auto)) == repr(sharing_map(best))
+    for tool in (stability_selection, bootstrap_intervals):
+        options = {"n_pairs": 2} if tool is stability_selection else {"n_boot": 50}
+        one, other = (tool(model, X, y, task=TASK, **options) for model in (auto, best))
+        assert repr(one) == repr(other)
+    assert to_sql(auto) == to_sql(best)
+    with pytest.raises(TypeError, match=r"MultiTaskAuto.*Fit it first"):
+        stability_selection(MultiTaskAuto(), X, y, task=TASK)
+
+
+def test_a_report_of_an_automatic_choice_says_why(chosen, tmp_path):
+    for auto in chosen:
+        assert auto.reason_ in text_of(report_html(auto))
+    save_model(chosen[0], tmp_path / "a.msmtfl")
+    loaded = load_model(tmp_path / "a.msmtfl")
+    assert chosen[0].reason_ in text_of(report_html(loaded))
+    save_model(loaded, tmp_path / "b.msmtfl", provenance={"by": "hand"})  # once more: still known
+    assert load_model(tmp_path / "b.msmtfl").provenance_["choice"]["reason"] == chosen[0].reason_
+    loaded.fit(X, TABLE["score"], task=TASK)  # another fit: nobody chose it
+    save_model(loaded, tmp_path / "b.msmtfl")
+    assert "choice" not in load_model(tmp_path / "b.msmtfl").provenance_
+
+
+def test_a_choice_among_classifiers_has_a_report_with_its_comparison():
+    models = {"weak": MSMTFLClassifier(0.01), "strong": MSMTFLClassifier(0.1)}
+    auto = MultiTaskAutoClassifier(models, cv=2).fit(X, TABLE["relapse"], task=TASK)
+    said = text_of(report_html(auto))
+    assert auto.reason_ in said
+    assert "Comparison of models" in said
