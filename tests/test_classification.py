@@ -329,7 +329,8 @@ def test_commands_fit_and_predict_classes_with_probabilities(tmp_path):
     assert searched.exit_code == 0
     assert '"model": "MSMTFLClassifierCV"' in searched.output
     assert "cross-validated log-loss" in run("fit", data, *roles, "--cv", 2).output
-    assert run("fit", data, *roles, "--report", tmp_path / "page.html").exit_code == 2
+    assert run("fit", data, *roles, "--report", tmp_path / "page.html").exit_code == 0
+    assert "relative log-loss" in (tmp_path / "page.html").read_text(encoding="utf-8")
     assert run("fit", data, "-y", "a", "-t", "site", "--exclude", "state", "--balanced").exit_code == 2
 
 

@@ -10,6 +10,7 @@ So a task's loss is  2/(m n_i) sum_r v_r h(y_r, f_r)  with sample weights v, and
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -181,6 +182,7 @@ class LossTask:
         self.d, self.n, self.order, self.squares = rows.d, rows.n, rows.order, rows.squares
         self.y, self.of_loss, self.v, self.columns = y, loss, rows.u**2, rows.columns
         self._levels: dict[int, float] = {}
+        self._last: dict[str, Any] = {}  # what is known at the w asked for last
         start = np.zeros(self.d)
         f = self.predictor(start)
         slope = loss.slope(y, f)
@@ -204,13 +206,24 @@ class LossTask:
             self._levels[key] = best_level(self.of_loss, self.y, self.fitted(w), self.v)
         return self._levels[key]
 
-    def note(self, w: Floats, level: float) -> None:
-        """A solver has found the intercept of w."""
-        self._levels[_key(w)] = level
+    def note(self, w: Floats, level: float, predictor: Floats) -> None:
+        """A solver has found the intercept and the linear predictors of w."""
+        key = _key(w)
+        self._levels[key] = level
+        self._last = {"key": key, "predictor": predictor}
 
     def predictor(self, w: Floats) -> Floats:
         """(rows,): x_r'w + b"""
-        return self.fitted(w) + self.level(w)
+        return self._known(w, "predictor", lambda: self.fitted(w) + self.level(w))
+
+    def _known(self, w: Floats, what: str, find: Callable[[], Floats]) -> Floats:
+        """Found once for the same w, if it is asked for again next: paths start where they ended."""
+        key = _key(w)
+        last = self._last if self._last.get("key") == key else {"key": key}
+        if what not in last:
+            last[what] = find()
+        self._last = last
+        return np.asarray(last[what])
 
     def intercepts(self, W: Any) -> Floats:
         dense = W.dense(np.arange(W.shape[0])) if hasattr(W, "dense") else W
@@ -224,15 +237,16 @@ class LossTask:
         return 2.0 * float(self.v @ self.of_loss.value(self.y, self.predictor(w)))
 
     def gradient(self, w: Floats) -> Floats:
-        return self.correlate(-self.of_loss.slope(self.y, self.predictor(w)))
+        return self._known(w, "gradient", lambda: self.correlate(-self.of_loss.slope(self.y, self.predictor(w))))
 
     def correlate(self, s: Floats) -> Floats:
         """X'(v s) for s over rows"""
         return np.asarray(self.base.correlate(self.base.u * s))
 
-    def block(self, features: Ints) -> Floats:
-        """(rows, len(features)): x_r - mean, without the sample weights"""
-        return np.asarray(self.base.columns(features) / self.base.u[:, None])
+    def block(self, features: Ints, ones: bool = False) -> Floats:
+        """(rows, len(features)): x_r - mean, without the sample weights; and a column of ones, if asked for"""
+        part = np.asarray(self.base.columns(features) / self.base.u[:, None])
+        return np.column_stack([part, np.ones(len(part))]) if ones else part
 
 
 def best_level(loss: Loss, y: Floats, g: Floats, v: Floats) -> float:

@@ -25,10 +25,12 @@ OVER = 1e-11  # violation, as a correlation, from which a feature is taken into 
 TIE = 1e-9  # |gradient| this close to its bound, relatively, is taken into work: other minimisers may use it
 AT_LEAST = 16  # features taken into work together
 STEPS = 500  # Newton steps of a solve; it takes less than ten, or thirty where classes are separable
+FEW = 6  # steps after which longer ones are tried
+FAR = 64.0  # times the step: the longest
 ROUNDS = 10_000  # of taking features into work
 PATIENCE = 3  # steps without progress that are made before rounding is blamed
 FLAT = 1e-14  # curvature, as a share of the largest, below which it is not taken at its word
-LOST = 1e-7  # share of a column's squares left by centring, below which the Gram form is not trusted
+LOST = 1e-6  # share of a column's squares left by centring, below which the Gram form is not trusted
 
 
 class LossLassos:
@@ -89,29 +91,31 @@ class LossLassos:
 
 
 class _Descent:
-    """One task's solve. w is that of all features; B are those in work and X their columns."""
+    """One task's solve. w is that of all features; B are those in work and Z their columns, with one of ones for the intercept
+    (if there is one), which has no penalty; z are the coefficients of these columns."""
 
     def __init__(self, design: LossTask, a: Floats, aim: Floats, unit: Floats, positive: bool, max_iter: int):
         self.design, self.a, self.aim, self.unit, self.positive = design, a, aim, unit, positive
         self.most = max_iter or STEPS
-        self.loss, self.y, self.v = design.of_loss, design.y, design.v
+        self.loss, self.y, self.v, self.centre = design.of_loss, design.y, design.v, design.base.centre
         self.live = (design.squares > 0) & np.isfinite(a)
         self.length = np.sqrt(design.squares * design.yy)
         self.caution, self.steps, self.status = 1.0, 0, 0
 
     def run(self, w: Floats) -> tuple[Floats, int, int]:
         design = self.design
-        w = np.where(self.live & ((w > 0) | (not self.positive)), w, 0.0)
-        w = np.where(np.isfinite(w), w, 0.0)
-        if w.any() and not self._value(design.predictor(w), w, self.a) <= design.null:  # 0 is the better start
+        w = np.where(self.live & np.isfinite(w) & ((w > 0) | (not self.positive)), w, 0.0)
+        f = design.predictor(w)
+        if w.any() and not self._value(f, w[self.live], self.a[self.live]) <= design.null:  # 0 is the better start
             w = np.zeros_like(w)
-        b = design.level(w)
+            f = design.predictor(w)
         work = self.live & ((w != 0.0) | (self.a == 0.0))
-        work |= self._wanted(design.gradient(w), work)
+        new = self._wanted(design.gradient(w), work)
+        if not new.any() and self._settled(w, f, np.flatnonzero(work)):
+            return w, 0, 1
+        work |= new
         for _ in range(ROUNDS):
-            B = np.flatnonzero(work)
-            w, b = self._descend(w, b, B)
-            design.note(w, b)
+            w, f = self._descend(w, f, np.flatnonzero(work))
             new = self._wanted(design.gradient(w), work)
             if not new.any() or self.status & OVERRUN:
                 break
@@ -120,119 +124,152 @@ class _Descent:
             self.status |= OVERRUN
         return w, self.status, max(self.steps, 1)
 
-    def _value(self, f: Floats, x: Floats, a: Floats) -> float:
-        """The objective; entries of x whose weight is infinite are 0."""
-        used = x != 0.0
-        with np.errstate(invalid="ignore"):
-            return float(self.v @ self.loss.value(self.y, f)) + float(a[used] @ np.abs(x[used]))
+    def _settled(self, w: Floats, f: Floats, B: Ints) -> bool:
+        """Whether w, where paths and stages go on from, is optimal already."""
+        level = np.zeros(int(self.centre))
+        z, g = np.append(w[B], level), np.append(self.design.gradient(w)[B], level)
+        if self.centre:
+            g[-1] = self.v @ self.loss.slope(self.y, f)
+        return self._violation(z, g, np.append(self.a[B], level), self._lengths(B), len(B)) <= GOAL
+
+    def _lengths(self, B: Ints) -> Floats:
+        """What correlations of the columns Z are measured in"""
+        return np.append(self.length[B], [np.sqrt(self.design.n * self.design.yy)] * self.centre)
+
+    def _value(self, f: Floats, z: Floats, a: Floats) -> float:
+        """The objective"""
+        return float(self.v @ self.loss.value(self.y, f)) + float(a @ np.abs(z))
 
     def _wanted(self, g: Floats, work: np.ndarray) -> np.ndarray:
         """Features that violate most, and those at their bound."""
         size = g if self.positive else np.abs(g)
         bound = np.where(self.live, self.a, 0.0)
         over = size - bound
-        eligible = self.live & ~work & (size > 0) & (over > -TIE * bound)
-        beyond = np.flatnonzero(eligible & (over > OVER * self.length))
+        out = self.live & ~work & (size > 0) & (over > -TIE * bound)
+        beyond = np.flatnonzero(out & (over > OVER * self.length)) if out.any() else ()
         count = max(AT_LEAST, int(work.sum()))
         if len(beyond) > count:
             steep = over[beyond] / self.length[beyond]
-            beyond = beyond[np.argpartition(-steep, count - 1)[:count]]
-        out = eligible & (over <= OVER * self.length)
-        out[beyond] = True
+            out[beyond] = False
+            out[beyond[np.argpartition(-steep, count - 1)[:count]]] = True
         return out
 
     # ------------------------------------------------------------------ the features in work
 
-    def _descend(self, w: Floats, b: float, B: Ints) -> tuple[Floats, float]:
+    def _descend(self, w: Floats, f: Floats, B: Ints) -> tuple[Floats, Floats]:
         """Newton steps on the features B until optimality holds there, or rounding leaves no more to gain."""
-        X, a, x = self.design.block(B), self.a[B], w[B]
-        out, best, idle = w.copy(), (np.inf, x, b), 0
-        f = X @ x + b
-        value = self._value(f, x, a)
+        design, k = self.design, len(B)
+        Z = design.block(B, self.centre)
+        extra = np.zeros(Z.shape[1] - k)
+        z = np.concatenate([w[B], extra + design.level(w)])
+        a, length = np.append(self.a[B], extra), self._lengths(B)
+        lasso = self.a[None, B], self.aim[None, B], self.unit[None, B]
+        best, idle, value = (np.inf, z, f), 0, self._value(f, z, a)
         for turn in range(self.most + 1):
             u = -self.v * self.loss.slope(self.y, f)
-            g = X.T @ u
-            off = self._violation(x, g, a, B, float(u.sum()))
+            g = Z.T @ u
+            off = self._violation(z, g, a, length, k)
             idle = 0 if off < 0.5 * best[0] else idle + 1
             if off < best[0]:
-                best = (off, x, b)
+                best = (off, z, f)
             if off <= GOAL or idle > PATIENCE:
                 break
             if turn == self.most:
                 self.status |= OVERRUN
                 break
             self.steps += 1
-            to, shift = self._step(X, x, f, u, g, B)
-            x, b, f, new = self._search(X, x, b, f, u, a, to, shift, value)
-            idle = 0 if new < value - 1e-13 * (abs(value) + self.design.null) else idle
+            to = self._step(Z, z, f, u, g, lasso)
+            z, f, new = self._search(Z, z, f, u, a, to, value, turn >= FEW)
+            idle = 0 if new < value - 1e-13 * (abs(value) + design.null) else idle
             value = new
-        _, x, b = best
-        out[B] = x
-        return out, b
+        _, z, f = best
+        out = np.zeros_like(w)
+        out[B] = z[:k]
+        design.note(out, float(z[k:].sum()), f)
+        return out, f
 
-    def _violation(self, x: Floats, g: Floats, a: Floats, B: Ints, total: float) -> float:
+    def _violation(self, z: Floats, g: Floats, a: Floats, length: Floats, k: int) -> float:
         """Of the optimality conditions, as a correlation."""
-        outside = np.maximum((g if self.positive else np.abs(g)) - a, 0.0)
-        error = np.where(x != 0.0, np.abs(g - a * np.sign(x)), outside)
-        of_level = abs(total) / np.sqrt(self.design.n * self.design.yy) if self.design.base.centre else 0.0
-        return max(float((error / self.length[B]).max(initial=0.0)), of_level) if self.design.yy > 0 else 0.0
+        if self.design.yy <= 0:
+            return 0.0
+        size = np.abs(g)
+        if self.positive:
+            size[:k] = g[:k]
+        error = np.where(z != 0.0, np.abs(g - a * np.sign(z)), np.maximum(size - a, 0.0))
+        return float((error / length).max(initial=0.0))
 
-    def _step(self, X: Floats, x: Floats, f: Floats, u: Floats, g: Floats, B: Ints) -> tuple[Floats, float]:
-        """The minimiser of the parabola at x, and by how much the intercept changes."""
+    def _step(self, Z: Floats, z: Floats, f: Floats, u: Floats, g: Floats, lasso: tuple[Floats, ...]) -> Floats:
+        """The minimiser of the parabola at z."""
         bend = np.maximum(self.loss.curvature(self.y, f), self.caution * self.loss.majorant(self.y, f))
         bend = np.minimum(bend, 1e150)
         bend = self.v * np.maximum(bend, FLAT * bend.max())
-        centre, root = self.design.base.centre, np.sqrt(bend)
-        mean = bend @ X / bend.sum() if centre else np.zeros(len(B))
-        Z = (X - mean) * root[:, None]
-        G = Z.T @ Z
-        squares = np.diag(G).copy()
-        to, status = np.zeros((1, len(B))), np.zeros(1, np.intc)
-        if len(B):
-            a, aim, unit = self.a[None, B], self.aim[None, B], self.unit[None, B]
-            if (squares > LOST * (bend @ X**2)).all():
-                order = min(len(self.y) - centre, len(B))
-                c = G @ x + g - mean * (u.sum() if centre else 0.0)
-                state = _kernel.ActiveSet(np.ascontiguousarray(G), c, np.sqrt(squares), len(B), order, self.positive)
-                used = np.flatnonzero(x)
-                state.begin(used.astype(np.intc), x[used])
-                rounds = np.ones(1, np.intc)
-                _kernel.solve_all([state], a, aim, unit, to, status, rounds, 0)
+        k, to, status = lasso[0].shape[1], z.copy(), np.zeros(1, np.intc)
+        H = Z.T @ (bend[:, None] * Z)
+        of_level = H[k:, :k] / H[k:, k:] if self.centre else H[k:, :k]  # by which the intercept gives way
+        if k:
+            G = np.ascontiguousarray(H[:k, :k] - H[:k, k:] @ of_level)
+            squares = G.diagonal()
+            if (squares > LOST * H.diagonal()[:k]).all():
+                order = min(len(self.y) - self.centre, k)
+                c = G @ z[:k] + g[:k] - g[k:] @ of_level
+                state = _kernel.ActiveSet(G, c, np.sqrt(squares), k, order, self.positive)
+                used = np.flatnonzero(z[:k])
+                state.begin(used.astype(np.intc), z[used])
+                W = np.zeros((1, k))
+                _kernel.solve_all([state], *lasso, W, status, np.ones(1, np.intc), 0)
             else:
                 status[0] = SLID
             if status[0]:
-                to, status = self._with_care(X, f, u, bend, a, aim, unit)
+                W, status = self._with_care(Z[:, :k], f, u, bend, *lasso)
+            to[:k] = W[0]
         self.status = (self.status & ~SLID) | int(status[0])
-        shift = (u.sum() - bend @ (X @ (to[0] - x))) / bend.sum() if centre else 0.0
-        return to[0], float(shift)
+        if self.centre:
+            to[k] += (g[k] - H[k, :k] @ (to[:k] - z[:k])) / H[k, k]
+        return to
 
     def _with_care(
         self, X: Floats, f: Floats, u: Floats, bend: Floats, a: Floats, aim: Floats, unit: Floats
     ) -> tuple[Floats, np.ndarray]:
         """The same on X itself, where the minimiser is not unique or the Gram form may lose it."""
-        task = RowTask(DenseRows(X, bend, self.design.base.centre), f + u / bend)
+        task = RowTask(DenseRows(X, bend, self.centre), f + u / bend)
         lassos = Lassos([task], positive=self.positive, units=unit, careful=True)
         to, _ = lassos.solve(a, reference=aim)
         return to, lassos.status & (SLID | OVERRUN)
 
     def _search(
-        self, X: Floats, x: Floats, b: float, f: Floats, u: Floats, a: Floats, to: Floats, shift: float, value: float
-    ) -> tuple[Floats, float, Floats, float]:
-        """As far towards `to` as the objective falls enough."""
-        move = X @ (to - x) + shift
-        slope = float(-u @ move) + float(a @ (np.abs(to) - np.abs(x)))
+        self, Z: Floats, z: Floats, f: Floats, u: Floats, a: Floats, to: Floats, value: float, beyond: bool
+    ) -> tuple[Floats, Floats, float]:
+        """As far towards `to` as the objective falls enough; or, if asked to, beyond it as long as it falls."""
+        fitted = Z @ to
+        slope = float(u @ (f - fitted)) + float(a @ (np.abs(to) - np.abs(z)))
         noise = 1e-15 * (abs(value) + self.design.null)
-        t = 1.0
+        t, at = 1.0, to
         for _ in range(60):
-            at = to if t == 1.0 else x + t * (to - x)
-            fitted = f + t * move
             new = self._value(fitted, at, a)
             if new <= value + 1e-4 * t * min(slope, 0.0) + noise:
-                break
+                self.caution = max(0.1 * self.caution, 1e-12) if t == 1.0 else min(10.0 * self.caution, 1.0)
+                found = at, fitted, new
+                return self._beyond(Z, z, to, a, found, noise) if beyond and t == 1.0 else found
             t *= 0.5
-        else:
-            self.caution = 1.0
-            return x, b, f, value
-        self.caution = max(0.1 * self.caution, 1e-12) if t == 1.0 else min(10.0 * self.caution, 1.0)
-        level = b + t * shift
-        return at, level, X @ at + level, new
+            at = z + t * (to - z)
+            fitted = Z @ at
+        self.caution = 1.0
+        return z, f, value
+
+    def _beyond(
+        self, Z: Floats, z: Floats, to: Floats, a: Floats, found: tuple[Floats, Floats, float], noise: float
+    ) -> tuple[Floats, Floats, float]:
+        """Twice as far, as long as the objective falls. Where classes are separable a step moves all rows by about 1 and the
+        loss falls by a factor: so many steps would be made."""
+        t = 2.0
+        while t <= FAR:
+            at = z + t * (to - z)
+            if self.positive and (at[: at.size - self.centre] < 0.0).any():
+                break
+            fitted = Z @ at
+            new = self._value(fitted, at, a)
+            if not new < found[2] - noise:
+                break
+            found = at, fitted, new
+            t *= 2.0
+        return found
