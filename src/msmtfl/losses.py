@@ -219,7 +219,7 @@ class LossTask:
     def _known(self, w: Floats, what: str, find: Callable[[], Floats]) -> Floats:
         """Found once for the same w, if it is asked for again next: paths start where they ended."""
         key = _key(w)
-        last = self._last if self._last.get("key") == key else {"key": key}
+        last: dict[str, Any] = self._last if self._last.get("key") == key else {"key": key}
         if what not in last:
             last[what] = find()
         self._last = last

@@ -33,6 +33,9 @@ FLAT = 1e-14  # curvature, as a share of the largest, below which it is not take
 LOST = 1e-6  # share of a column's squares left by centring, below which the Gram form is not trusted
 
 
+Weights = tuple[Floats, Floats, Floats]  # a, aim, unit of the features in work, (1, k) each
+
+
 class LossLassos:
     """What `Lassos` is for squared loss: the weighted lassos of all tasks, each started from its last solution.
 
@@ -91,8 +94,8 @@ class LossLassos:
 
 
 class _Descent:
-    """One task's solve. w is that of all features; B are those in work and Z their columns, with one of ones for the intercept
-    (if there is one), which has no penalty; z are the coefficients of these columns."""
+    """One task's solve. w is that of all features; B are those in work and Z their columns, with one of ones for the
+    intercept (if there is one), which has no penalty; z are the coefficients of these columns."""
 
     def __init__(self, design: LossTask, a: Floats, aim: Floats, unit: Floats, positive: bool, max_iter: int):
         self.design, self.a, self.aim, self.unit, self.positive = design, a, aim, unit, positive
@@ -104,11 +107,7 @@ class _Descent:
 
     def run(self, w: Floats) -> tuple[Floats, int, int]:
         design = self.design
-        w = np.where(self.live & np.isfinite(w) & ((w > 0) | (not self.positive)), w, 0.0)
-        f = design.predictor(w)
-        if w.any() and not self._value(f, w[self.live], self.a[self.live]) <= design.null:  # 0 is the better start
-            w = np.zeros_like(w)
-            f = design.predictor(w)
+        w, f = self._start(w)
         work = self.live & ((w != 0.0) | (self.a == 0.0))
         new = self._wanted(design.gradient(w), work)
         if not new.any() and self._settled(w, f, np.flatnonzero(work)):
@@ -123,6 +122,16 @@ class _Descent:
         else:
             self.status |= OVERRUN
         return w, self.status, max(self.steps, 1)
+
+    def _start(self, w: Floats) -> tuple[Floats, Floats]:
+        """The best of w, the aim (in stages: the last one's solution) and 0, with its linear predictors."""
+        best = self.design.null, np.zeros_like(w)
+        for one in (w, self.aim):
+            w = np.where(self.live & np.isfinite(one) & ((one > 0) | (not self.positive)), one, 0.0)
+            if w.any():
+                value = self._value(self.design.predictor(w), w[self.live], self.a[self.live])
+                best = (value, w) if value <= best[0] else best
+        return best[1], self.design.predictor(best[1])
 
     def _settled(self, w: Floats, f: Floats, B: Ints) -> bool:
         """Whether w, where paths and stages go on from, is optimal already."""
@@ -198,7 +207,7 @@ class _Descent:
         error = np.where(z != 0.0, np.abs(g - a * np.sign(z)), np.maximum(size - a, 0.0))
         return float((error / length).max(initial=0.0))
 
-    def _step(self, Z: Floats, z: Floats, f: Floats, u: Floats, g: Floats, lasso: tuple[Floats, ...]) -> Floats:
+    def _step(self, Z: Floats, z: Floats, f: Floats, u: Floats, g: Floats, lasso: Weights) -> Floats:
         """The minimiser of the parabola at z."""
         bend = np.maximum(self.loss.curvature(self.y, f), self.caution * self.loss.majorant(self.y, f))
         bend = np.minimum(bend, 1e150)
