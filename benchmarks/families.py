@@ -155,7 +155,7 @@ def real(splits: int, shares: list[float], only: list[str], auto: bool, out: Pat
                 fewest = int(np.bincount(task[train])[np.unique(task)].min())
                 models = default_models(cv=min(5, fewest), standardize=True)
                 if auto:
-                    outer = min(3, fewest)
+                    outer = 3 if fewest >= 10 else min(5, fewest)
                     inner = min(3, fewest - -(-fewest // outer))
                     models["auto"] = MultiTaskAuto(cv=outer, inner_cv=inner, standardize=True)
                 for kind, model in models.items():

@@ -9,8 +9,9 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from msmtfl import MSMTFL, LassoMTL, LassoMTLCV, MultiTaskAuto, SharedMTL, compare_models
-from msmtfl.auto import choose_family
+from msmtfl.auto import choose_family, steady_variances
 from msmtfl.baselines import PooledLassoCV
+from msmtfl.comparison import Comparison
 from msmtfl.model_files import load_model, save_model
 
 SMALL = {
@@ -140,3 +141,49 @@ def test_groups_reach_only_models_that_take_them_and_a_refit_forgets_the_last_fa
     assert hasattr(model, "coef_common_")
     model.set_params(models={"m": MSMTFL(0.05, 1.0), "l": LassoMTL(50.0)}).fit(X, y, task=task)
     assert not hasattr(model, "coef_common_")
+
+
+# ------------------------------------------------------------------ variances of small tasks
+
+
+def test_variances_of_small_tasks_are_drawn_together():
+    rng = np.random.default_rng(0)
+    raw = rng.standard_normal((200, 5)).var(axis=1)
+    steady = steady_variances(raw, np.full(200, 5))
+    assert np.mean((steady - 1) ** 2) < 0.1 * np.mean((1.25 * raw - 1) ** 2)  # the unbiased ones
+
+
+def test_variances_of_large_tasks_stay_whatever_their_scales():
+    raw = np.array([1e-6, 1.0, 3.0, 1e8])
+    np.testing.assert_allclose(steady_variances(raw, np.full(4, 500)), raw, rtol=0.03)
+
+
+def test_a_constant_task_among_others_gets_a_variance_and_one_task_keeps_its_own():
+    assert steady_variances(np.array([1.0, 2.0, 0.5, 0.0]), np.full(4, 6))[3] > 0
+    np.testing.assert_array_equal(steady_variances(np.array([2.0]), np.array([9])), [2.0])
+
+
+def test_a_task_whose_few_targets_happen_to_be_alike_does_not_decide():
+    rng = np.random.default_rng(0)
+    m, n = 60, 4
+    task = np.repeat(np.arange(m), n)
+    unit = rng.standard_normal((m, n)).var(axis=1)
+    unit[0] = 1e-4
+    errors = np.stack([np.full(m * n, 0.5), np.where(task == 0, 0.1, 0.8)])
+    found = Comparison(
+        models=["better", "other"],
+        reference="other",
+        tasks=np.arange(m),
+        errors=errors,
+        cell_task=task,
+        cell_weight=np.ones(m * n),
+        cell_cluster=np.arange(m * n),
+        unit=unit,
+        n_features=np.array([5.0, 4.0]),
+        seconds=np.ones(2),
+        n_splits=4,
+    )
+    assert found.best == "other"
+    chosen, reason = choose_family(found)
+    assert chosen == "better"
+    assert "variances of small tasks" in reason

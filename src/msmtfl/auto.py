@@ -7,13 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.sparse import issparse
+from scipy.special import digamma, polygamma
 from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .cells import NMSE
 from .classification import MultiTaskClassifier
 from .comparison import Comparison, compare_models, default_models, read_models
+from .designs import Floats, Ints
 from .linear import MultiTaskLinear, MultiTaskModel
 from .tables import check_form, names_of
 
@@ -123,6 +127,8 @@ class MultiTaskAuto(_Auto, MultiTaskLinear):
     Every family is fitted on the training rows of each fold, where it chooses its own parameters by cross-validation, and
     predicts the rows held out (:func:`compare_models`). Of those whose error is within one standard error of the
     smallest, the standard error being that of the difference, the one that uses the fewest features is refitted on all data.
+    Variances that errors are divided by are steadied first: those of tasks with few rows are drawn towards the others', so
+    that a task whose targets happen to be alike does not decide.
 
     Parameters
     ----------
@@ -215,28 +221,66 @@ def _able(models: dict[str, Any], X: Any) -> dict[str, Any]:
 
 def choose_family(comparison: Comparison, selection: str = "1se") -> tuple[str, str]:
     """The model with the smallest held-out error, or ("1se") of those within one standard error of it the one that uses the
-    fewest features; and why."""
-    best = comparison.best
-    paired = replace(comparison, reference=best)
-    names, error = comparison.models, dict(zip(comparison.models, comparison.error.tolist(), strict=True))
-    near = paired.difference <= paired.se if selection == "1se" else np.array([name == best for name in names])
-    near[names.index(best)] = True
-    size = np.where(near, np.nan_to_num(comparison.n_features, nan=np.inf), np.inf)
-    order = np.lexsort((comparison.error, size, ~near))
-    chosen = names[int(order[0])]
-    others = sorted((name for name in names if name != best), key=error.__getitem__)
-    smallest = f"{best!r} has the smallest held-out {comparison.measure.name} of {len(names)} models, {error[best]:.3g}"
-    if chosen == best:
-        return chosen, f"{smallest}; {others[0]!r} is next with {error[others[0]]:.3g}."
-    k, b = names.index(chosen), names.index(best)
-    few, many = (f"{comparison.n_features[p]:.0f}" for p in (k, b))
-    if few == many:
-        few, many = (f"{comparison.n_features[p]:.1f}" for p in (k, b))
-    uses = f"{few} features where that uses {many}"
-    within = f"{error[chosen]:.3g} is {paired.difference[k]:.2g} more, with a standard error of {paired.se[k]:.2g}"
-    rest = [name for name, one in zip(names, near, strict=True) if one and name not in (best, chosen)]
-    also = f" ({names_of(rest)} would have done too.)" if rest else ""
-    return chosen, f"{smallest}, but {chosen!r} is as good as can be told ({within}), and uses {uses}.{also}"
+    fewest features; and why. Errors of numbers are over variances that are steadied: a task of few rows whose targets happen
+    to be alike would else count for many."""
+    plain = _Choice(comparison, selection)
+    if comparison.measure != NMSE:
+        return plain.chosen, plain.reason(comparison.measure.name)
+    rows = np.bincount(comparison.cell_task, minlength=len(comparison.tasks))
+    steady = _Choice(replace(comparison, unit=steady_variances(comparison.unit, rows)), selection)
+    if (steady.chosen, steady.best) == (plain.chosen, plain.best):
+        return plain.chosen, plain.reason("nMSE")
+    return steady.chosen, steady.reason("nMSE (with the variances of small tasks drawn towards the others')")
+
+
+class _Choice:
+    """The best model of a comparison, those as good as can be told, and the simplest of them."""
+
+    def __init__(self, comparison: Comparison, selection: str):
+        self.comparison, self.best = comparison, comparison.best
+        self.paired = replace(comparison, reference=self.best)
+        self.near = self.paired.difference <= self.paired.se
+        if selection == "min":
+            self.near[:] = False
+        self.near[comparison.models.index(self.best)] = True
+        size = np.where(self.near, np.nan_to_num(comparison.n_features, nan=np.inf), np.inf)
+        self.chosen = comparison.models[int(np.lexsort((comparison.error, size, ~self.near))[0])]
+
+    def reason(self, what: str) -> str:
+        comparison, best, chosen = self.comparison, self.best, self.chosen
+        names, error = comparison.models, dict(zip(comparison.models, comparison.error.tolist(), strict=True))
+        smallest = f"{best!r} has the smallest held-out {what} of {len(names)} models, {error[best]:.3g}"
+        if chosen == best:
+            second = min((name for name in names if name != best), key=error.__getitem__)
+            return f"{smallest}; {second!r} is next with {error[second]:.3g}."
+        k, b = names.index(chosen), names.index(best)
+        few, many = (f"{comparison.n_features[p]:.0f}" for p in (k, b))
+        if few == many:
+            few, many = (f"{comparison.n_features[p]:.1f}" for p in (k, b))
+        uses = f"{few} features where that uses {many}"
+        more, se = self.paired.difference[k], self.paired.se[k]
+        within = f"{error[chosen]:.3g} is {more:.2g} more, with a standard error of {se:.2g}"
+        rest = [name for name, one in zip(names, self.near, strict=True) if one and name not in (best, chosen)]
+        also = f" ({names_of(rest)} would have done too.)" if rest else ""
+        return f"{smallest}, but {chosen!r} is as good as can be told ({within}), and uses {uses}.{also}"
+
+
+def steady_variances(variance: Floats, rows: Ints) -> Floats:
+    """Variances (m,) of tasks with so many rows, drawn towards their common value by empirical Bayes: the fewer rows a task
+    has, and the less tasks differ beyond chance, the more (G. Smyth, Stat. Appl. Genet. Mol. Biol. 3, 2004)."""
+    degrees = np.maximum(rows - 1.0, 0.0)
+    s2 = np.divide(variance * rows, degrees, out=np.zeros(len(rows)), where=degrees > 0)
+    known = s2 > 0
+    if known.sum() < 2:
+        return variance
+    half = 0.5 * degrees[known]
+    e = np.log(s2[known]) - digamma(half) + np.log(half)
+    beyond = float(e.var(ddof=1) - polygamma(1, half).mean())  # what chance does not explain of their spread
+    prior = 2.0 * brentq(lambda x: polygamma(1, x) - beyond, 1e-6, 1e6) if 1e-6 < beyond < 1e12 else np.inf
+    if np.isinf(prior):  # no more spread than by chance
+        return np.full(len(rows), np.average(s2[known], weights=half))
+    common = np.exp(e.mean() + digamma(0.5 * prior) - np.log(0.5 * prior))
+    return np.asarray((prior * common + degrees * s2) / (prior + degrees))
 
 
 def choice_of(model: Any) -> dict[str, dict[str, str]]:
