@@ -83,6 +83,7 @@ def text_of(page):
 # ------------------------------------------------------------------ the command
 
 
+@pytest.mark.slow
 def test_compare_classifiers_gives_what_the_api_gives(data, tmp_path):
     options = ("--classify", "--out", tmp_path / "t.csv", "--report", tmp_path / "r.html")
     told = json.loads(done("compare", data, *ROLES, *FEW, *options, "--json"))
@@ -121,6 +122,7 @@ def test_the_automatic_choice_of_a_classifier_is_told_everywhere(data, tmp_path)
     assert predicted.splitlines()[0] == "task,prediction,probability[no],probability[yes]"
 
 
+@pytest.mark.slow
 def test_a_classifier_has_a_report(data, tmp_path):
     page = tmp_path / "r.html"
     done("fit", data, *ROLES, "--model", "classifier", "--cv", 2, "--report", page)
@@ -200,6 +202,7 @@ def test_tools_take_the_model_that_was_chosen(chosen):
         stability_selection(MultiTaskAuto(), X, y, task=TASK)
 
 
+@pytest.mark.slow
 def test_a_report_of_an_automatic_choice_says_why(chosen, tmp_path):
     for auto in chosen:
         assert auto.reason_ in text_of(report_html(auto))

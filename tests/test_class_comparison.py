@@ -93,6 +93,7 @@ def test_a_column_of_y_per_task_is_the_same_as_a_label_per_row_of_its_own_task()
     np.testing.assert_allclose(wide.auc_by_task, long.auc_by_task)
 
 
+@pytest.mark.slow
 def test_named_models_are_logistic_and_noise_has_an_error_of_one():
     X, y, task = make_data()
     names = ["lasso", "ridge per task", "pooled lasso", "pooled ridge"]
