@@ -109,7 +109,7 @@ def test_messages_of_errors_on_pages_stand_in_blocks_that_are_run():
         assert not re.search(r"^\s*(\w+(Error|Warning)|msmtfl \w+): ", rest, flags=re.MULTILINE), page
 
 
-LONG = ("start", "which_model")  # they compare many models
+LONG = ("start", "which_model", "pipeline", "parameters")  # they compare many models, or cross-validate often
 
 
 @beside
