@@ -180,12 +180,17 @@ def real(splits: int, shares: list[float], only: list[str], auto: bool, out: Pat
                     print(*row.values(), flush=True)
 
 
+def error_of(values: np.ndarray) -> str:
+    """The standard error of their mean."""
+    return f"{values.std(ddof=1) / np.sqrt(len(values)):.4f}" if len(values) > 1 else "-"
+
+
 def real_table(out: Path) -> None:
     rows = read(out / "real.csv")
     for name in dict.fromkeys(row["data"] for row in rows):
         of_data = [row for row in rows if row["data"] == name]
         shares = sorted({row["share"] for row in of_data}, key=float)
-        print(f"\n{name}: test nMSE, mean over splits (standard error of the difference to the best line)\n")
+        print(f"\n{name}: test nMSE, mean over splits (standard error of the difference to the best line, splits)\n")
         print("| model |" + "".join(f" {100 * float(share):.0f} % |" for share in shares))
         print("|---|" + "---|" * len(shares))
         table = {}
@@ -194,14 +199,18 @@ def real_table(out: Path) -> None:
             by_model: dict[str, dict[str, float]] = {}
             for row in some:
                 by_model.setdefault(row["model"], {})[row["split"]] = float(row["nmse"])
+            auto = by_model.pop("auto", {})
             complete = sorted(set.intersection(*(set(of) for of in by_model.values())))
             values = {model: np.array([of[s] for s in complete]) for model, of in by_model.items()}
-            best = min((model for model in values if model != "auto"), key=lambda model: values[model].mean())
+            best = min(values, key=lambda model: values[model].mean())
             for model, of in values.items():
-                gap = of - values[best]
-                se = gap.std(ddof=1) / np.sqrt(len(gap)) if len(gap) > 1 else float("nan")
                 mark = "**" if model == best else ""
-                table[model, share] = f"{mark}{of.mean():.4f}{mark} ({se:.4f}, {len(of)})"
+                table[model, share] = f"{mark}{of.mean():.4f}{mark} ({error_of(of - values[best])}, {len(of)})"
+            both = [s for s in complete if s in auto]
+            if both:
+                of, line = (np.array([one[s] for s in both]) for one in (auto, by_model[best]))
+                more = f"{(of - line).mean():+.4f} ({error_of(of - line)}, {len(both)}"
+                table["auto less the best line", share] = f"{more}; its own {error_of(line)})"
         for model in dict.fromkeys(model for model, _ in table):
             print(f"| {model} |" + "".join(f" {table.get((model, share), '')} |" for share in shares))
         picks = [row["chosen"] for row in of_data if row["model"] == "auto"]

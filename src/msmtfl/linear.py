@@ -25,7 +25,7 @@ from .penalties import Penalty
 from .problem import Problem, pose
 from .stages import ASKED, ONE_STAGE, Solution
 from .tables import check_finite, check_form, match_labels, names_of, read_features, warn_user
-from .tasks import TaskData, read_target, read_training, refuse_infinity
+from .tasks import TaskData, grouped, read_target, read_training, refuse_infinity
 
 
 class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
@@ -184,10 +184,10 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
             raise ValueError("this model was fitted without task labels: leave task= out, or fit with task=.")
         codes = match_labels(self.tasks_, task, values.shape[0], self.unknown_task)
         out = np.empty((values.shape[0], coef.shape[1]))
-        for i in np.unique(codes):
-            rows = codes == i
-            w, b = (coef[i], intercept[i]) if i >= 0 else (coef.mean(axis=0), intercept.mean(axis=0))
+        of_new, *of_known = grouped(codes + 1, len(coef) + 1)
+        for rows, w, b in zip(of_known, coef, intercept, strict=True):
             out[rows] = values[rows] @ w.T + b
+        out[of_new] = values[of_new] @ coef.mean(axis=0).T + intercept.mean(axis=0)
         return out
 
     def __sklearn_tags__(self):

@@ -294,7 +294,7 @@ def read_training(
     return TaskData(_long_tasks(values, target, weight, labels, codes), labels, names, form, values, position)
 
 
-def _group(codes: np.ndarray, m: int) -> list[Ints | slice]:
+def grouped(codes: np.ndarray, m: int) -> list[Ints | slice]:
     """The rows of each task: a slice where they stand together, indices otherwise."""
     counts = np.bincount(codes, minlength=m)
     if np.all(codes[:-1] <= codes[1:]):
@@ -306,7 +306,7 @@ def _group(codes: np.ndarray, m: int) -> list[Ints | slice]:
 
 def _long_tasks(X: Floats, y: Floats, weight: Floats | None, labels: np.ndarray, codes: np.ndarray) -> tuple[Task, ...]:
     tasks = []
-    for label, rows in zip(labels.tolist(), _group(codes, len(labels)), strict=True):
+    for label, rows in zip(labels.tolist(), grouped(codes, len(labels)), strict=True):
         place = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
         tasks.append(_make_task(label, X[rows], y[rows], None if weight is None else weight[rows], place))
     return tuple(tasks)
