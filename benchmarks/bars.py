@@ -151,32 +151,32 @@ def judge(rows: Rows) -> list[Judged]:
     out: list[Judged] = []
     for problem, bar in PATH_BARS.items():
         usual = rows.peers(problem, PATH).where(setting="usual")
-        out += over_peer("lasso path, fastest peer / msmtfl", rows.own(problem, PATH), usual, bar)
+        out += over_peer("path: peer / ours", rows.own(problem, PATH), usual, bar)
     for problem, bar in SURFACE_BARS.items():
         surface, path = rows.own(problem, SURFACE), rows.own(problem, SHORT_PATH)
-        out += over_own("surface / its own path", surface, path, "<=", bar)
+        out += over_own("surface / path", surface, path, "<=", bar)
     for problem, bar in CV_BARS.items():
-        out += over_own("CV of the surface / one path", rows.own(problem, CV), rows.own(problem, SHORT_PATH), "<=", bar)
+        out += over_own("CV of surface / path", rows.own(problem, CV), rows.own(problem, SHORT_PATH), "<=", bar)
     for problem in rows.problems(SURFACE):
         loops = rows.peers(problem, SURFACE)
-        out += over_peer("best loop around a peer / surface", rows.own(problem, SURFACE), loops, LOOP_BAR)
+        out += over_peer("loop / surface", rows.own(problem, SURFACE), loops, LOOP_BAR)
     for problem in rows.problems(TWO_THREADS):
         two = rows.own(problem, TWO_THREADS)
-        out += over_own("one thread / two, surface", two, rows.own(problem, SURFACE), ">=", THREADS_BAR)
+        out += over_own("threads: 1 / 2", two, rows.own(problem, SURFACE), ">=", THREADS_BAR)
     for work in (SHORT_PATH, SURFACE):
-        out += memory("peak memory / X, " + ("surface" if work == SURFACE else "path"), rows.own("wide", work))
+        out += memory("memory / X, " + ("surface" if work == SURFACE else "path"), rows.own("wide", work))
     for work, bar in ((IMPORT, IMPORT_BAR), (FIRST_FIT, FIRST_FIT_BAR)):
         own = rows.own("paper", work)
         if own is not None:
-            what = "import beyond scikit-learn's" if work == IMPORT else "first fit beyond import"
+            what = "import" if work == IMPORT else "first fit"
             out.append(Judged(what, own.problem, own.seconds, "<=", bar, shown(own), "", unit=" s"))
     for work in (work for work in dict.fromkeys(row.work for row in rows) if work == ROWS or work.startswith(DIRTY)):
         for problem in rows.problems(work):
             own, peers = rows.own(problem, work), rows.peers(problem, work)
             if problem.startswith(("shared", "tiny shared")):
-                out += over_peer(f"{work}, one X: fastest peer / msmtfl", own, peers, SHARED_BAR, EQUAL)
+                out += over_peer(f"{work}, one X: peer / ours", own, peers, SHARED_BAR, EQUAL)
             else:
-                out += over_peer(f"{work}: plain FISTA / msmtfl", own, peers.where(solver="FISTA"), FISTA_BAR, EQUAL)
+                out += over_peer(f"{work}: FISTA / ours", own, peers.where(solver="FISTA"), FISTA_BAR, EQUAL)
     return out
 
 
