@@ -32,6 +32,7 @@ OVERRUN, SET_ASIDE, WEAK, MISSING, SLID = (
 WIDE = 1e4  # ratio of column lengths beyond which rounding would decide what is nearest
 FEW_DIRECTIONS = 40  # with more null directions the nearest minimiser is found through the dual
 AT_LEAST = 8  # Gram rows fetched together: that many cost little more than one
+AHEAD = 16  # the same where they belong to free features: those of others that may be free next come with them
 DOUBT = 1e-11  # suspicion beyond which a solution is worked out on X
 POLISHES = 20  # attempts to improve a solution on X
 AT_ONCE = 2**16  # features looked at, over lams and tasks, before Python may stop a path
@@ -98,23 +99,28 @@ class TaskState:
         features = np.flatnonzero(w)
         self._set(features, w[features])
 
-    def supply(self, a: Floats, n_jobs: int | None = None) -> None:
-        """Fetch the Gram rows that weights a (d,) call for."""
-        wanted = self._wanted(a)
+    def supply(self, a: Floats, n_jobs: int | None = None, used: np.ndarray | None = None) -> None:
+        """Fetch the Gram rows that weights a (d,) call for, knowing which features (d,) any task used the stage before."""
+        wanted = self._wanted(a, used)
         needed = wanted[:0]
         if self.gram.crowded(len(wanted)):
             needed = np.union1d(self.support()[0], np.flatnonzero(a == 0.0))
         self.gram.fetch(wanted, needed, n_jobs)
         self.follow()
 
-    def _wanted(self, a: Floats) -> Ints:
-        """Free features, else the worst violators and those next to violating: few fetches serve many weights."""
+    def _wanted(self, a: Floats, used: np.ndarray | None) -> Ints:
+        """Free features and, as they may be free next, others in use; else the worst violators and those next to
+        violating: few fetches serve many weights."""
         gram = self.gram
         lacking = np.flatnonzero((gram.slot < 0) & (gram.root > 0) & np.isfinite(a))
         g, least = self.g[lacking], a[lacking]
         over = ((g if self.positive else np.abs(g)) - least) / gram.root[lacking]
         count = min(max(AT_LEAST, min(int((over > 0).sum()), gram.size // 4)), len(lacking))
         if not self.positive and (free := np.flatnonzero(least == 0.0)).size:
+            if used is not None:
+                soon = np.flatnonzero(used[lacking])
+                over[soon] += 2.0 * np.abs(over).max()  # before those that are not
+                count = max(count, min(AHEAD, len(soon) + len(free)))
             over[free], count = np.inf, max(count, len(free))
         return np.sort(lacking[np.argpartition(-over, count - 1)[:count]])
 
@@ -228,9 +234,10 @@ class Lassos:
 
         def finish(i: int) -> None:
             at = slice(i, i + 1)
-            self._finish(i, A[at], aim[at], W[at], status[at], rounds[at], max_iter, inner)
+            self._finish(i, A[at], aim[at], W[at], status[at], rounds[at], max_iter, inner, used)
 
         if left.size:
+            used = np.asarray(aim.any(axis=0))
             each(finish, left.tolist(), self.n_jobs)
         self.status = status
         return W, rounds
@@ -341,6 +348,7 @@ class Lassos:
         rounds: np.ndarray,
         max_iter: int,
         n_jobs: int | None,
+        used: np.ndarray | None = None,
     ) -> None:
         """Solve task i to the end: fetch what is missing, repair what the kernel flags. Arrays have one row, the task's."""
         design, a, unit = self.designs[i], A[0], self.units[i : i + 1]
@@ -353,7 +361,7 @@ class Lassos:
         for _ in range(20 * self.d + 100):  # far more turns than it takes, even if rows must make room for others
             if not status[0] & MISSING or status[0] & OVERRUN:
                 break
-            self.tasks[i].supply(a, n_jobs)
+            self.tasks[i].supply(a, n_jobs, used)
             run()
         else:
             status[0] |= OVERRUN

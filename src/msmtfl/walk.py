@@ -9,6 +9,7 @@ other data, and would take most of the time.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -25,13 +26,15 @@ from .lasso import DOUBT, OVERRUN, SLID, WEAK, Lassos, Solve, suspicions
 from .monitor import Progress, one_blas_thread
 from .penalties import bent, slopes_of
 from .problem import Problem, pose
+from .shapes import CAPPED, Shape
 from .stages import CROWDED, REPEATS, UNFINISHED, answered, steps
 from .surface import Solved, Surface
 from .tasks import read_training
 from .threads import count, each
 
 NONE = -1  # stands for the place of W = 0, where Algorithm 1 starts
-UNBENT = np.empty((2, 0))  # its pattern
+NOBODY = np.empty(0, dtype=np.intp)
+UNBENT, NO_KEY = np.empty((2, 0)), (b"", 0.0)  # the pattern of stage 1, and its key
 
 
 def regularization_surface(
@@ -210,24 +213,71 @@ Place = int  # of a stage in `solved`
 Chain = tuple[tuple[Place, ...], str]  # the stages of a point, and why they ended
 
 
-@dataclass(frozen=True, eq=False)
-class Wanted:
-    """A stage: what the penalty makes of the one before (see `Walk._pattern`), with which share of the entries, and the
-    place of that one. Which cells are eased follows, where it has to be known."""
+class Cells:
+    """The (task, feature) cells of a problem: which of them a pattern eases, and whether that leaves too many free."""
 
+    def __init__(self, problem: Problem):
+        self.m, self.d, self.positive = problem.m, problem.d, problem.positive
+        factors = problem.factors.T  # (m, d)
+        self.factors = np.ravel(factors)
+        counts = np.ravel((factors > 0) & np.isfinite(factors))  # those that can be eased
+        self.every = None if counts.all() else counts
+        usable = np.array([design.squares > 0 for design in problem.designs])
+        self.always = (usable & (factors == 0)).sum(axis=1)  # those that are never penalised
+        self.usable = usable.ravel()
+        self.orders = np.array([design.order for design in problem.designs])
+        self.roomy = int((self.orders - self.always).min())  # so many more free features crowd no task
+        self.first = self.d * np.arange(self.m)[:, None]  # of every task
+
+    def ease(self, pattern: np.ndarray, share: float) -> tuple[Ints, Floats]:
+        """The cells whose weights a pattern lowers, as flat positions, and what is left of them, relative to lam."""
+        d, m = self.d, self.m
+        rows, slopes = pattern[0].astype(np.intp), pattern[1]
+        if share > 0.0:
+            of_rows = rows < d
+            entries, of_row = np.ones(m * d), np.ones(d)
+            entries[rows[~of_rows] - d] = slopes[~of_rows]
+            of_row[rows[of_rows]] = slopes[of_rows]
+            eased = (entries != 1.0) | np.tile(of_row != 1.0, m)
+            cells = np.flatnonzero(eased)
+            left = (1.0 - share) * of_row[cells % d] + share * entries[cells]
+        else:
+            cells, left = (self.first + rows).ravel(), np.concatenate([slopes] * m)
+        if self.every is None:
+            return cells, left
+        return cells[self.every[cells]], left[self.every[cells]]
+
+    def crowded(self, wanted: Wanted) -> bool:
+        """Whether in most tasks more features would be un-penalised than there are independent samples."""
+        if self.positive:  # the constraint can make such a stage unique
+            return False
+        if wanted.pattern.shape[1] <= self.roomy:
+            return False
+        free = wanted.eased[wanted.left == 0.0]
+        of_task = np.bincount(free[self.usable[free]] // self.d, minlength=self.m)
+        return bool(np.count_nonzero(self.always + of_task > self.orders) > 0.5 * self.m)
+
+
+@dataclass(eq=False)
+class Wanted:
+    """A stage at lams[k]: the pattern (see `Penalty.pattern`) that a penalty with this share of the entries makes of the
+    stage `before` it, and its own place once it has been solved. What its weights are, it works out when asked."""
+
+    cells: Cells
+    k: int
     pattern: np.ndarray
     share: float
     before: Place
-    ease: Callable[[np.ndarray, float], tuple[Ints, Floats]]
+    place: Place | None = None
 
     @cached_property
-    def key(self) -> bytes:
+    def key(self) -> tuple[bytes, float]:
         """Equal keys at one lam are equal weights; stage 1 has the empty one."""
-        return np.append(self.pattern, self.share).tobytes() if self.pattern.size else b""
+        return (self.pattern.tobytes(), self.share) if self.pattern.size else NO_KEY
 
     @cached_property
     def _cells(self) -> tuple[Ints, Floats]:
-        return self.ease(self.pattern, self.share)
+        return self.cells.ease(self.pattern, self.share)
 
     @property
     def eased(self) -> Ints:
@@ -239,115 +289,129 @@ class Wanted:
         """What is left of their weights."""
         return self._cells[1]
 
+    @cached_property
+    def crowded(self) -> bool:
+        return self.cells.crowded(self)
+
+
+class Sizes:
+    """Norms of the rows that a solution uses, or its entries: where they are (rising), and how large."""
+
+    def __init__(self, at: Ints, values: Floats):
+        self.at, self.values = at, values
+        self._order = np.argsort(values)
+        self._rising: list[float] = values[self._order].tolist()
+
+    def reached(self, theta: float) -> int:
+        """How many are not below theta."""
+        return len(self._rising) - bisect_left(self._rising, theta)
+
+    def largest(self, count: int) -> Floats:
+        """(2, count): the pattern of the capped penalty that so many reach."""
+        out = np.zeros((2, count))
+        out[0] = np.sort(self.at[self._order[len(self.at) - count :]])
+        return out
+
+    def bent(self, shape: Shape, theta: float) -> Floats:
+        """(2, p): the pattern of a penalty of some shape."""
+        out = bent(slopes_of(shape, self.values, theta))
+        out[0] = self.at[out[0].astype(np.intp)]
+        return out
+
 
 class Walk:
     """What is known of the stages of a grid's points, and which of them is to be solved next."""
 
     def __init__(self, problem: Problem, grid: Grid, max_stages: int):
         self.problem, self.grid, self.max_stages = problem, grid, max_stages
-        factors = problem.factors.T  # (m, d)
-        self.factors = np.ravel(factors)
-        counts = np.ravel((factors > 0) & np.isfinite(factors))  # cells that can be eased
-        self.every = None if counts.all() else counts
-        usable = np.array([design.squares > 0 for design in problem.designs])
-        self.always = (usable & (factors == 0)).sum(axis=1)  # cells that are never penalised
-        self.usable = usable.ravel()
-        self.orders = np.array([design.order for design in problem.designs])
-        self.roomy = int((self.orders - self.always).min())  # so many more free features crowd no task
+        self.cells, self.lasso = Cells(problem), grid.lasso
+        self.columns = [
+            (float(share), *(by_lam[:, l].tolist() for by_lam in (grid.thetas, grid.theta_entries)))
+            for l, share in enumerate(grid.shares)
+        ]
         self.solved: list[Solved] = []
         self.points: dict[tuple[int, int], Chain] = {}  # by (k, l)
-        self.norms: dict[Place, tuple[Ints, Floats]] = {}
-        self.lasso = grid.lasso
-        self.known: dict[tuple[int, bytes, Place], Place] = {}  # by lam, what is eased, the stage before if it matters
+        self.firsts = [Wanted(self.cells, k, UNBENT, 0.0, NONE) for k in range(len(grid.lams))]
+        self.wanted: dict[Any, Wanted] = {}  # by the stage before, and what decides its pattern
+        self.patterns: dict[Any, np.ndarray] = {NO_KEY: UNBENT}
+        self.rows: dict[Place, Sizes] = {}
+        self.entries: dict[Place, Sizes] = {}
+        self.known: dict[Any, Place] = {}  # by lam, what is eased, the stage before if it matters
 
     def point(self, k: int, l: int) -> Generator[Wanted, Place, Chain]:
         """Point (k, l): yields the stages that it wants, and is sent their places."""
         if self.lasso[k, l]:
-            place = yield Wanted(UNBENT, 0.0, NONE, self._ease)
+            place = yield self.firsts[k]
             return (place,), REPEATS if self.solved[place].finished else UNFINISHED
         chain: list[Place] = []
-        share = float(self.grid.shares[l])
-        stages = steps(lambda place: self._pattern(place, k, l), NONE, self.max_stages)
-        pattern, before = next(stages)
+        stages = steps(lambda place: self._after(place, k, l).pattern, NONE, self.max_stages)
+        _, before = next(stages)
         while True:
-            wanted = Wanted(pattern, share, before, self._ease)
-            if chain and self._crowded(wanted):
+            wanted = self._after(before, k, l)
+            if chain and wanted.crowded:
                 reply = before, CROWDED
             else:
                 chain.append((yield wanted))
                 reply = chain[-1], "" if self.solved[chain[-1]].finished else UNFINISHED
             try:
-                pattern, before = stages.send(reply)
+                _, before = stages.send(reply)
             except StopIteration as end:
                 return tuple(chain), end.value
 
-    def _pattern(self, place: Place, k: int, l: int) -> np.ndarray:
-        """What point (k, l) makes of a solution; see `ConcaveRows.pattern`. Slopes at 0 are 1."""
+    def _after(self, place: Place, k: int, l: int) -> Wanted:
+        """The stage that point (k, l) wants after the one at a place. Of capped penalties all thetas that reach the same
+        rows and entries want the same, and those that reach none want stage 1."""
         if place == NONE:
-            return UNBENT
-        grid, share = self.grid, self.grid.shares[l]
-        rows = UNBENT
+            return self.firsts[k]
+        share, thetas, theta_entries = self.columns[l]
+        parts: list[tuple[Sizes, float, int]] = []  # of rows, of entries
         if share < 1.0:
-            used, norms = self._norms(place)
-            rows = bent(slopes_of(grid.concave, norms, float(grid.thetas[k, l])))
-            rows[0] = used[rows[0].astype(np.intp)]
-        if share == 0.0:
-            return rows
-        of = self.solved[place]
-        sizes = self.factors[of.at] * np.abs(of.values)
-        entries = bent(slopes_of(grid.concave, sizes, float(grid.theta_entries[k, l])))
-        entries[0] = of.at[entries[0].astype(np.intp)] + self.problem.d
-        return np.concatenate([rows, entries], axis=1)
-
-    def _norms(self, place: Place) -> tuple[Ints, Floats]:
-        """The rows that a solution uses, and their norms."""
-        if place not in self.norms:
-            of, d = self.solved[place], self.problem.d
-            norms: Floats = np.bincount(of.at % d, self.factors[of.at] * np.abs(of.values), d).astype(np.float64)
-            rows = np.flatnonzero(norms)
-            self.norms[place] = rows, norms[rows]
-        return self.norms[place]
-
-    def _ease(self, pattern: np.ndarray, share: float) -> tuple[Ints, Floats]:
-        """The cells whose weights a pattern lowers, as flat positions, and what is left of them, relative to lam."""
-        d, m = self.problem.d, self.problem.m
-        of_rows = pattern[0] < d
-        rows = pattern[0, of_rows].astype(np.intp)
-        cells = (d * np.arange(m)[:, None] + rows).ravel()
-        left = np.tile(pattern[1, of_rows], m)
+            parts.append((self._rows(place), thetas[k], 0))
         if share > 0.0:
-            entries, slopes = np.ones(m * d), np.ones(d)
-            entries[pattern[0, ~of_rows].astype(np.intp) - d] = pattern[1, ~of_rows]
-            slopes[rows] = pattern[1, of_rows]
-            eased = entries != 1.0
-            eased[cells] = True
-            cells = np.flatnonzero(eased)
-            left = (1.0 - share) * slopes[cells % d] + share * entries[cells]
-        if self.every is None:
-            return cells, left
-        return cells[self.every[cells]], left[self.every[cells]]
+            parts.append((self._entries(place), theta_entries[k], self.problem.d))
+        capped = self.grid.concave is CAPPED
+        decisive = [sizes.reached(theta) if capped else theta for sizes, theta, _ in parts]
+        if not any(decisive):
+            return self.firsts[k]
+        key = place, share, *decisive
+        if key not in self.wanted:
+            patterns = []
+            for (sizes, theta, first), count in zip(parts, decisive, strict=True):
+                pattern = sizes.largest(int(count)) if capped else sizes.bent(self.grid.concave, theta)
+                pattern[0] += first
+                patterns.append(pattern)
+            wanted = Wanted(self.cells, k, np.concatenate(patterns, axis=1), share, place)
+            wanted.pattern = self.patterns.setdefault(wanted.key, wanted.pattern)
+            self.wanted[key] = wanted
+        return self.wanted[key]
 
-    def _crowded(self, wanted: Wanted) -> bool:
-        """Whether in most tasks more features would be un-penalised than there are independent samples."""
-        if self.problem.positive:  # the constraint can make such a stage unique
-            return False
-        if wanted.pattern.shape[1] <= self.roomy:
-            return False
-        free = wanted.eased[wanted.left == 0.0]
-        of_task = np.bincount(free[self.usable[free]] // self.problem.d, minlength=self.problem.m)
-        return bool(np.count_nonzero(self.always + of_task > self.orders) > 0.5 * self.problem.m)
+    def _rows(self, place: Place) -> Sizes:
+        if place not in self.rows:
+            of, d = self.solved[place], self.problem.d
+            norms: Floats = np.bincount(of.at % d, self.cells.factors[of.at] * np.abs(of.values), d).astype(np.float64)
+            used = np.flatnonzero(norms)
+            self.rows[place] = Sizes(used, norms[used])
+        return self.rows[place]
 
-    def find(self, k: int, wanted: Wanted) -> Place | None:
-        """A stage at lams[k], if it has been solved."""
-        key = wanted.key
-        return self.known.get((k, key, NONE), self.known.get((k, key, wanted.before)))
+    def _entries(self, place: Place) -> Sizes:
+        if place not in self.entries:
+            of = self.solved[place]
+            self.entries[place] = Sizes(of.at, self.cells.factors[of.at] * np.abs(of.values))
+        return self.entries[place]
 
-    def keep(self, k: int, wanted: Wanted, at: Ints, values: Floats, status: np.ndarray) -> Place:
+    def find(self, wanted: Wanted) -> Place | None:
+        """Where a stage is, if it has been solved: for this point, or with the same weights for another."""
+        if wanted.place is None:
+            for before in (NONE, wanted.before):
+                wanted.place = self.known.get((wanted.k, wanted.key, before), wanted.place)
+        return wanted.place
+
+    def keep(self, wanted: Wanted, at: Ints, values: Floats, status: np.ndarray) -> Place:
         """Take note of a stage: coefficients at flat positions, and the solver's status of every task."""
-        place = len(self.solved)
-        finished, unclear = not (status & OVERRUN).any(), np.flatnonzero(status & (SLID | WEAK))
-        self.solved.append(Solved(k, at, values, finished, unclear, wanted.eased, wanted.left))
-        self.known[k, wanted.key, wanted.before if (status & SLID).any() else NONE] = place
+        place, seen = len(self.solved), int(np.bitwise_or.reduce(status))
+        unclear = np.flatnonzero(status & (SLID | WEAK)) if seen else NOBODY
+        self.solved.append(Solved(wanted.k, at, values, not seen & OVERRUN, unclear, wanted.eased, wanted.left))
+        self.known[wanted.k, wanted.key, wanted.before if seen & SLID else NONE] = place
         return place
 
 
@@ -358,13 +422,13 @@ class _LocalWalk(Walk):
         self,
         problem: Problem,
         grid: Grid,
-        firsts: dict[int, Solve],
+        path: dict[int, Solve],
         make: Callable[[], Lassos],
         max_stages: int,
         max_iter: int,
     ):
         super().__init__(problem, grid, max_stages)
-        self.firsts, self.make, self.max_iter = firsts, make, max_iter
+        self.path, self.make, self.max_iter = path, make, max_iter
         self.back = False
 
     @cached_property
@@ -374,24 +438,23 @@ class _LocalWalk(Walk):
 
     def at(self, k: int) -> None:
         """All thetas at lams[k], there and back: the next lam begins where this one ended."""
-        self.k = k
         tour = self.grid.tour(k)
         for l in reversed(tour) if self.back else tour:
             self.points[k, l] = answered(self.point(k, l), self._stage)
         self.back = not self.back
 
     def _stage(self, wanted: Wanted) -> Place:
-        known = self.find(self.k, wanted)
+        known = self.find(wanted)
         if known is not None:
             return known
         if wanted.before == NONE:
-            first = self.firsts[self.k]
-            return self.keep(self.k, wanted, first.at, first.values, first.status)
-        A = float(self.grid.lams[self.k]) * self.problem.stage_weights
+            first = self.path[wanted.k]
+            return self.keep(wanted, first.at, first.values, first.status)
+        A = float(self.grid.lams[wanted.k]) * self.problem.stage_weights
         A.ravel()[wanted.eased] *= wanted.left
         W, _ = self.lassos.solve(A, reference=self._dense(wanted.before), max_iter=self.max_iter)
         at = np.flatnonzero(W)
-        return self.keep(self.k, wanted, at, W.ravel()[at], self.lassos.status)
+        return self.keep(wanted, at, W.ravel()[at], self.lassos.status)
 
     def _dense(self, place: Place) -> Floats:
         W = np.zeros((self.problem.m, self.problem.d))

@@ -182,12 +182,12 @@ class RemoteWalk(Walk):
         self.gap: list[Floats] = []
         self.unique: list[bool] = []
 
-    def take(self, k: int, wanted: Wanted, number: int, answers: list[tuple[Any, ...]]) -> None:
+    def take(self, wanted: Wanted, number: int, answers: list[tuple[Any, ...]]) -> None:
         """A stage as the tasks found it: (features, values, status, error, gap, unique) of each."""
         features, values, status, error, gap, unique = zip(*answers, strict=True)
         d = self.problem.d
         at = np.concatenate([i * d + used.astype(np.intp) for i, used in enumerate(features)])
-        self.keep(k, wanted, at, np.concatenate(values), np.array(status))
+        self.keep(wanted, at, np.concatenate(values), np.array(status))
         self.asked.append(number)
         self.error.append(np.array(error))
         self.gap.append(np.array(gap))
@@ -220,7 +220,7 @@ class RemoteSurface:
                 p, k, l = key
                 walk = self.walks[p]
                 try:
-                    while (place := walk.find(k, wanted)) is not None:
+                    while (place := walk.find(wanted)) is not None:
                         wanted = points[key].send(place)
                     still[key] = wanted
                 except StopIteration as end:
@@ -233,11 +233,11 @@ class RemoteSurface:
     def _solve(self, waiting: dict[tuple[int, int, int], Wanted]) -> None:
         """What is waited for, stages with the same weights once: if one turns out not to be unique, the stage before
         matters, and whoever has another one waits for the next round."""
-        new: dict[tuple[int, int, bytes], Wanted] = {}
+        new: dict[tuple[int, int, Any], Wanted] = {}
         for (p, k, _), wanted in waiting.items():
             new.setdefault((p, k, wanted.key), wanted)
         lams = self.grid.lams
-        order = sorted(new, key=lambda one: (one[0], -lams[one[1]], len(one[2])))  # neighbours start from each other
+        order = sorted(new, key=lambda one: (one[0], -lams[one[1]], len(one[2][0])))  # neighbours start from each other
         questions = [(p, k, new[p, k, key]) for p, k, key in order]
         earlier = [list(futures) for futures in self.levels]
         messages = [self._message(questions, i) for i in range(len(earlier))]
@@ -264,12 +264,12 @@ class RemoteSurface:
     def _take(self, questions: list[tuple[int, int, Wanted]], found: list[Found]) -> None:
         self.crew.received += sum(one.nbytes for one in found)
         coefs = [one.coefs() for one in found]
-        for s, (p, k, wanted) in enumerate(questions):
+        for s, (p, _, wanted) in enumerate(questions):
             answers = [
                 (*mine[s], one.status[s], one.error[s], one.gap[s], one.unique[s])
                 for mine, one in zip(coefs, found, strict=True)
             ]
-            self.walks[p].take(k, wanted, self.count + s, answers)
+            self.walks[p].take(wanted, self.count + s, answers)
         self.count += len(questions)
 
     def surface(self, tol: float) -> Surface:
