@@ -27,6 +27,7 @@ from .penalties import DirtyNorm, GroupNorm, RowNorm
 SETTLED = 1e-12  # change of an entry in one go over the rows, as a correlation, that counts as none
 VIOLATES = 1e-10  # excess of a row's gradient over its bound, relatively, from which it joins
 JOIN = 10  # rows that may join together, if no more are in use
+SPARE = 1.1  # times as many rows as are called for may be at hand
 LOOSE = 1e-5  # the same, while rows still join
 EPOCHS = 8  # times at least that the rows are gone over before a Newton step
 ROUNDS = 20000  # times at most that they are gone over
@@ -119,12 +120,12 @@ class CoupledRows:
     def _block(self, rows: Ints) -> Floats:
         """(groups, K, K): the Gram matrices between some rows"""
         if self.stack is not None:
-            return np.ascontiguousarray(self.stack[:, rows[:, None], rows])
+            return np.take(self.stack[:, rows], rows, axis=2, mode="clip")
         out = np.empty((len(self.grams), len(rows), len(rows)))
         for gram, block in zip(self.grams, out, strict=True):
             self._fetch(gram, rows)
             if gram.whole is not None:
-                block[:] = gram.whole[rows[:, None], rows]
+                np.take(gram.whole[rows], rows, axis=1, out=block, mode="clip")  # faster than by both indices
             else:
                 slots = gram.slot[rows]
                 block[:] = gram.known[slots[:, None], slots]
@@ -194,6 +195,7 @@ class CoupledRows:
             else:
                 rows, accuracy = used, LOOSE
             work = self._working(rows)
+            rows = work.rows
             total += self._settle(work, kind, a[rows], b[rows], norm, left - total, accuracy)
             self.W[rows], self.T[rows] = work.W, work.T
             self.G = self.gradient(self.W)
@@ -210,8 +212,10 @@ class CoupledRows:
         return W, int(rounds.max())
 
     def _working(self, rows: Ints) -> _Working:
+        """Some rows, or those at hand if they are among them: going over a few more costs less than a new set."""
         old = self.work
-        if old is not None and np.array_equal(old.rows, rows):
+        if old is not None and len(old.rows) <= SPARE * len(rows) and np.isin(rows, old.rows).all():
+            rows = old.rows
             old.W, old.G, old.T = self.W[rows], np.ascontiguousarray(self.G[:, rows]), self.T[rows]
             return old
         self.work = _Working(
