@@ -1,8 +1,8 @@
 """Which family of models predicts, and which finds the truth: all of them on the paper's synthetic data and on real data.
 
-    python benchmarks/families.py synthetic [--seeds 10] [--models NAME ...] [--out FOLDER]
-    python benchmarks/families.py real [--splits 10] [--shares 0.15 0.2 0.25] [--only DATA ...] [--models NAME ...] [--out FOLDER]
-    python benchmarks/families.py tables [--out FOLDER]
+    python benchmarks/families.py synthetic [--seeds 10] [--models NAME ...]
+    python benchmarks/families.py real [--splits 10] [--shares 0.15 0.2 0.25] [--only DATA ...] [--models NAME ...]
+    python benchmarks/families.py tables
 
 `synthetic`: estimation error (the paper's norm) over that of least squares on the true support, and F1 of the support, in
 the three settings of the paper; "oracle" is the best point of each family's own default grid, "cv" the one that 5-fold

@@ -28,6 +28,7 @@ from units import (
     PREDICT,
     ROWS,
     SURFACE,
+    TWO_THREADS,
     growth_name,
 )
 
@@ -91,7 +92,7 @@ def bound_table(rows: Rows) -> str:
     lines = []
     for problem in rows.problems(PASS):
         own, alone = rows.own(problem, PATH), rows.own(problem, PATH, "solver alone")
-        least, grams = (rows.where(problem=problem, work=work) for work in (PASS, GRAMS))
+        least, grams = (rows.where(problem=problem, work=work, setting="") for work in (PASS, GRAMS))
         if own is None or alone is None or not least or least[0].seconds is None:
             continue
         lines.append(
@@ -105,6 +106,23 @@ def bound_table(rows: Rows) -> str:
         )
     head = ["problem", "path (gap)", "over one pass X'y", "over all Gram matrices by BLAS", "around the solver"]
     return markdown(head, lines)
+
+
+def thread_table(rows: Rows) -> str:
+    """What a second thread gains: for the surface, and for what bounds it."""
+    lines = []
+    for problem in rows.problems(TWO_THREADS):
+        gains = [(rows.own(problem, SURFACE), rows.own(problem, TWO_THREADS))]
+        for work in (PASS, GRAMS):
+            found = (
+                rows.where(problem=problem, work=work, setting=setting) for setting in ("one thread", "two threads")
+            )
+            gains.append(tuple(next(iter(of), None) for of in found))
+        known = [one is not None and two is not None and one.seconds and two.seconds for one, two in gains]
+        lines.append(
+            [problem, *(times(one.seconds / two.seconds) if both else "" for (one, two), both in zip(gains, known))]
+        )
+    return markdown(["problem", "surface", "one pass X'y by numpy", "all Gram matrices by BLAS"], lines)
 
 
 def ratio_cell(own: Row, rows: Iterable[Row], gap: float) -> str:
@@ -207,6 +225,7 @@ def tables(folder: Path) -> dict[str, str]:
         "bars": bar_table(rows),
         "paths": path_table(rows),
         "bounds": bound_table(rows),
+        "threads": thread_table(rows),
         "loops": other_table(rows, lambda work: work == SURFACE, SOLVED),
         "rows": other_table(rows, lambda work: work == ROWS or work.startswith(DIRTY), EQUAL),
         "others": other_table(rows, lambda work: work in (PREDICT, CHOICE), SOLVED),
@@ -223,6 +242,7 @@ TITLES = {
     "wins": "Where a peer is faster",
     "paths": "Lasso paths: fastest peer / msmtfl, and times at the usual tolerances",
     "bounds": "Lasso paths against their bounds",
+    "threads": "What a second thread gains: time with one / time with two",
     "loops": "The surface against loops around peers: loop / msmtfl",
     "rows": f"L1,2 and Dirty, all at a gap of {EQUAL:g} or less: peer / msmtfl",
     "others": "Other work: peer / msmtfl",

@@ -46,12 +46,16 @@ class Case:
 # ------------------------------------------------------------------ the cases of a problem
 
 
+def bounds(problem: BenchProblem) -> dict[str, str]:
+    """What no solver can do without, and its job; Gram matrices as far as they fit into memory."""
+    fit = sum(X.shape[1] ** 2 for X in problem.Xs) < 2**27  # 1 GiB
+    return {PASS: "pass", **({GRAMS: "grams"} if fit else {})}
+
+
 def path_case(problem: BenchProblem, rungs: int) -> Case:
     """The lasso path of every task; peers at `rungs` tolerances: 1 is the usual one, 2 its default, too."""
     entries = [Entry("msmtfl", PATH, {"run": "path"}), Entry("msmtfl", PATH, {"run": "solver"}, "solver alone")]
-    entries.append(Entry("numpy", PASS, {"run": "pass"}))
-    if sum(X.shape[1] ** 2 for X in problem.Xs) < 2**27:  # 1 GiB
-        entries.append(Entry("numpy", GRAMS, {"run": "grams"}))
+    entries += [Entry("numpy", work, {"run": job}) for work, job in bounds(problem).items()]
     for peer, tolerances in TOLERANCES.items():
         chosen = dict(zip(SETTINGS, tolerances[: max(rungs, 2)]))
         if rungs == 1 or chosen["default"] == chosen["usual"]:
@@ -68,6 +72,9 @@ def surface_case(problem: BenchProblem, *, cv: bool, threads: bool, loops: bool)
         entries.append(Entry("msmtfl", CV, {"run": "cross-validation", "theta_ratios": RATIOS}))
     if threads:
         entries.append(Entry("msmtfl", TWO_THREADS, {**command, "n_jobs": 2}, threads=2))
+        for work, job in bounds(problem).items():
+            entries.append(Entry("numpy", work, {"run": job}, "one thread"))
+            entries.append(Entry("numpy", work, {"run": job, "threads": 2}, "two threads", threads=2))
     for peer, routes in LOOPS.items() if loops else ():
         options = {"run": "surface", "ratios": RATIOS}
         entries += [Entry(peer, SURFACE, {**options, "route": route}, f"loop, {route}") for route in routes]
