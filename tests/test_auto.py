@@ -9,8 +9,9 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from msmtfl import MSMTFL, LassoMTL, LassoMTLCV, MultiTaskAuto, SharedMTL, compare_models
-from msmtfl.auto import choose_family, steady_variances
-from msmtfl.baselines import PooledLassoCV
+from msmtfl.auto import choose_family
+from msmtfl.baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
+from msmtfl.cells import steady_variances
 from msmtfl.comparison import Comparison
 from msmtfl.model_files import load_model, save_model
 
@@ -187,3 +188,86 @@ def test_a_task_whose_few_targets_happen_to_be_alike_does_not_decide():
     chosen, reason = choose_family(found)
     assert chosen == "better"
     assert "variances of small tasks" in reason
+
+
+class Counting(BaseEstimator, RegressorMixin):
+    """A model that notes where it was fitted."""
+
+    def __init__(self, of, fits):
+        self.of, self.fits = of, fits
+
+    def __sklearn_clone__(self):
+        return Counting(self.of, self.fits)
+
+    def fit(self, X, y, *, task):
+        self.fits.append(len(y))
+        self.model_ = self.of.fit(X, y, task=task)
+        self.coef_ = self.model_.coef_
+        return self
+
+    def predict(self, X, *, task):
+        return self.model_.predict(X, task=task)
+
+
+def counted():
+    fits = {name: [] for name in ("lasso", "ridge", "pooled lasso", "pooled ridge")}
+    one, many = {"cv": 2, "random_state": 0}, {"lams": 8, "cv": 2}
+    models = [LassoMTLCV(**many), RidgePerTaskCV(**one), PooledLassoCV(**one), PooledRidgeCV(**one)]
+    return {name: Counting(model, fits[name]) for name, model in zip(fits, models, strict=True)}, fits
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_what_is_clearly_worse_on_the_first_fold_is_not_tried_on_the_others(n_jobs):
+    X, y, task = data(False, n=100)
+    models, fits = counted()
+    plain = compare_models(X, y, task=task, models=models, cv=4)
+    for of_one in fits.values():
+        assert len(of_one) == 4
+        of_one.clear()
+    screened = compare_models(X, y, task=task, models=models, cv=4, screen=True, n_jobs=n_jobs)
+    assert set(screened.dropped) == {"pooled lasso", "pooled ridge"}
+    assert {name: len(of_one) for name, of_one in fits.items()} == {
+        "lasso": 4,
+        "ridge": 4,
+        "pooled lasso": 1,
+        "pooled ridge": 1,
+    }
+    assert screened.models == ["lasso", "ridge"]
+    np.testing.assert_array_equal(screened.errors, plain.errors[:2])
+    assert screened.n_splits == 4
+    assert "Clearly worse on the first fold, and not tried on the others: 'pooled" in repr(screened)
+    chosen = MultiTaskAuto(models, cv=4).fit(X, y, task=task)
+    assert chosen.chosen_ == "lasso"
+    assert "of 4 models" in chosen.reason_
+    assert "not tried on the others: 'pooled" in chosen.reason_
+    assert set(MultiTaskAuto(models, cv=4, screen=False).fit(X, y, task=task).comparison_.models) == set(models)
+
+
+def test_the_reference_and_the_second_best_stay_whatever_they_do():
+    X, y, task = data(False, n=100)
+    models, _ = counted()
+    screened = compare_models(X, y, task=task, models=models, cv=4, screen=True, reference="pooled ridge")
+    assert set(screened.dropped) == {"pooled lasso"}
+    assert np.isfinite(screened.difference).all()
+    two = {name: models[name] for name in ("lasso", "pooled lasso")}
+    assert compare_models(X, y, task=task, models=two, cv=4, screen=True).dropped == {}
+
+
+def test_where_none_is_clearly_worse_all_are_tried_everywhere():
+    X, y, task = data(True)
+    y = y + 20.0 * np.random.default_rng(0).standard_normal(len(y))
+    models, fits = counted()
+    screened = compare_models(X, y, task=task, models=models, cv=3, screen=True)
+    assert screened.dropped == {}
+    assert all(len(of_one) == 3 for of_one in fits.values())
+    np.testing.assert_array_equal(screened.errors, compare_models(X, y, task=task, models=models, cv=3).errors)
+    assert "first fold" not in repr(screened)
+
+
+def test_one_fold_is_not_screened_and_screen_is_a_flag():
+    X, y, task = data(False, n=100)
+    models, _ = counted()
+    fold = [(np.arange(0, 400, 2), np.arange(1, 400, 2))]
+    assert len(compare_models(X, y, task=task, models=models, cv=fold, screen=True).models) == 4
+    with pytest.raises(TypeError, match="screen must be True or False"):
+        compare_models(X, y, task=task, models=models, screen="yes")

@@ -7,9 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.sparse import issparse
-from scipy.special import digamma, polygamma
 from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -17,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .cells import NMSE
 from .classification import MultiTaskClassifier
 from .comparison import Comparison, compare_models, default_models, read_models
-from .designs import Floats, Ints
 from .linear import MultiTaskLinear, MultiTaskModel
 from .tables import check_form, names_of
 
@@ -37,6 +34,7 @@ class _Auto(MultiTaskModel):
         cv=5,
         inner_cv=5,
         selection="1se",
+        screen=True,
         standardize=False,
         unknown_task="error",
         random_state=0,
@@ -48,6 +46,7 @@ class _Auto(MultiTaskModel):
         self.cv = cv
         self.inner_cv = inner_cv
         self.selection = selection
+        self.screen = screen
         self.standardize = standardize
         self.unknown_task = unknown_task
         self.random_state = random_state
@@ -79,6 +78,7 @@ class _Auto(MultiTaskModel):
             classify=self._classify,
             cv=self.cv,
             inner_cv=self.inner_cv,
+            screen=self.screen,
             random_state=self.random_state,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
@@ -142,6 +142,8 @@ class MultiTaskAuto(_Auto, MultiTaskLinear):
         Folds by which each chooses its parameters.
     selection : {"1se", "min"}, default="1se"
         The simplest within one standard error of the best, or the best.
+    screen : bool, default=True
+        Families that are clearly worse on the first fold are not tried on the others; see :func:`compare_models`.
     standardize : bool, default=False
     unknown_task : {"error", "mean"}, default="error"
     random_state : int, RandomState or None, default=0
@@ -155,7 +157,8 @@ class MultiTaskAuto(_Auto, MultiTaskLinear):
     chosen_ : the name of the family
     reason_ : why, in words
     best_estimator_ : its model, fitted on all data
-    comparison_ : :class:`Comparison` of all families; its errors are of rows held out, so they do not flatter
+    comparison_ : :class:`Comparison` of the families; its errors are of rows held out, so they do not flatter, and its
+        `dropped` are the families screened out
     coef_, intercept_, tasks_, features_ ... : those of `best_estimator_`
 
     Examples
@@ -182,7 +185,7 @@ class MultiTaskAutoClassifier(_Auto, MultiTaskClassifier):
     Parameters
     ----------
     models : list of names, or {name: classifier}, optional
-    task_column, cv, inner_cv, selection, standardize, unknown_task, random_state, n_jobs, verbose
+    task_column, cv, inner_cv, selection, screen, standardize, unknown_task, random_state, n_jobs, verbose
         As for :class:`MultiTaskAuto`; folds are stratified by task and class.
 
     Attributes
@@ -226,8 +229,7 @@ def choose_family(comparison: Comparison, selection: str = "1se") -> tuple[str, 
     plain = _Choice(comparison, selection)
     if comparison.measure != NMSE:
         return plain.chosen, plain.reason(comparison.measure.name)
-    rows = np.bincount(comparison.cell_task, minlength=len(comparison.tasks))
-    steady = _Choice(replace(comparison, unit=steady_variances(comparison.unit, rows)), selection)
+    steady = _Choice(comparison.steadied, selection)
     if (steady.chosen, steady.best) == (plain.chosen, plain.best):
         return plain.chosen, plain.reason("nMSE")
     return steady.chosen, steady.reason("nMSE (with the variances of small tasks drawn towards the others')")
@@ -246,13 +248,18 @@ class _Choice:
         size = np.where(self.near, np.nan_to_num(comparison.n_features, nan=np.inf), np.inf)
         self.chosen = comparison.models[int(np.lexsort((comparison.error, size, ~self.near))[0])]
 
+    @property
+    def dropped(self) -> str:
+        return f" {self.comparison.dropped_in_words()}" if self.comparison.dropped else ""
+
     def reason(self, what: str) -> str:
         comparison, best, chosen = self.comparison, self.best, self.chosen
         names, error = comparison.models, dict(zip(comparison.models, comparison.error.tolist(), strict=True))
-        smallest = f"{best!r} has the smallest held-out {what} of {len(names)} models, {error[best]:.3g}"
+        tried = len(names) + len(comparison.dropped)
+        smallest = f"{best!r} has the smallest held-out {what} of {tried} models, {error[best]:.3g}"
         if chosen == best:
             second = min((name for name in names if name != best), key=error.__getitem__)
-            return f"{smallest}; {second!r} is next with {error[second]:.3g}."
+            return f"{smallest}; {second!r} is next with {error[second]:.3g}.{self.dropped}"
         k, b = names.index(chosen), names.index(best)
         few, many = (f"{comparison.n_features[p]:.0f}" for p in (k, b))
         if few == many:
@@ -262,25 +269,7 @@ class _Choice:
         within = f"{error[chosen]:.3g} is {more:.2g} more, with a standard error of {se:.2g}"
         rest = [name for name, one in zip(names, self.near, strict=True) if one and name not in (best, chosen)]
         also = f" ({names_of(rest)} would have done too.)" if rest else ""
-        return f"{smallest}, but {chosen!r} is as good as can be told ({within}), and uses {uses}.{also}"
-
-
-def steady_variances(variance: Floats, rows: Ints) -> Floats:
-    """Variances (m,) of tasks with so many rows, drawn towards their common value by empirical Bayes: the fewer rows a task
-    has, and the less tasks differ beyond chance, the more (G. Smyth, Stat. Appl. Genet. Mol. Biol. 3, 2004)."""
-    degrees = np.maximum(rows - 1.0, 0.0)
-    s2 = np.divide(variance * rows, degrees, out=np.zeros(len(rows)), where=degrees > 0)
-    known = s2 > 0
-    if known.sum() < 2:
-        return variance
-    half = 0.5 * degrees[known]
-    e = np.log(s2[known]) - digamma(half) + np.log(half)
-    beyond = float(e.var(ddof=1) - polygamma(1, half).mean())  # what chance does not explain of their spread
-    prior = 2.0 * brentq(lambda x: polygamma(1, x) - beyond, 1e-6, 1e6) if 1e-6 < beyond < 1e12 else np.inf
-    if np.isinf(prior):  # no more spread than by chance
-        return np.full(len(rows), np.average(s2[known], weights=half))
-    common = np.exp(e.mean() + digamma(0.5 * prior) - np.log(0.5 * prior))
-    return np.asarray((prior * common + degrees * s2) / (prior + degrees))
+        return f"{smallest}, but {chosen!r} is as good as can be told ({within}), and uses {uses}.{also}{self.dropped}"
 
 
 def choice_of(model: Any) -> dict[str, dict[str, str]]:

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import xlogy
+from scipy.optimize import brentq
+from scipy.special import digamma, polygamma, xlogy
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
 from .classification import normalised
 from .cross_validation import Split
-from .designs import Floats
+from .designs import Floats, Ints
 from .tasks import Task, TaskData, check_weights
 
 LEAST = np.finfo(np.float64).eps  # a probability below counts as this: no loss is infinite
@@ -228,3 +229,21 @@ class Cells:
 
 def _variance(y: Floats, weight: Floats | None) -> float:
     return float(np.average((y - np.average(y, weights=weight)) ** 2, weights=weight)) if np.ptp(y) > 0 else 0.0
+
+
+def steady_variances(variance: Floats, rows: Ints) -> Floats:
+    """Variances (m,) of tasks with so many rows, drawn towards their common value by empirical Bayes: the fewer rows a task
+    has, and the less tasks differ beyond chance, the more (G. Smyth, Stat. Appl. Genet. Mol. Biol. 3, 2004)."""
+    degrees = np.maximum(rows - 1.0, 0.0)
+    s2 = np.divide(variance * rows, degrees, out=np.zeros(len(rows)), where=degrees > 0)
+    known = s2 > 0
+    if known.sum() < 2:
+        return variance
+    half = 0.5 * degrees[known]
+    e = np.log(s2[known]) - digamma(half) + np.log(half)
+    beyond = float(e.var(ddof=1) - polygamma(1, half).mean())  # what chance does not explain of their spread
+    prior = 2.0 * brentq(lambda x: polygamma(1, x) - beyond, 1e-6, 1e6) if 1e-6 < beyond < 1e12 else np.inf
+    if np.isinf(prior):  # no more spread than by chance
+        return np.full(len(rows), np.average(s2[known], weights=half))
+    common = np.exp(e.mean() + digamma(0.5 * prior) - np.log(0.5 * prior))
+    return np.asarray((prior * common + degrees * s2) / (prior + degrees))
