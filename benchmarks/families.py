@@ -17,6 +17,7 @@ import csv
 import os
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -179,42 +180,93 @@ def real(splits: int, shares: list[float], only: list[str], kinds: list[str] | N
                     print(*row.values(), flush=True)
 
 
-def error_of(values: np.ndarray) -> str:
+def error_of(values: np.ndarray) -> float:
     """The standard error of their mean."""
-    return f"{values.std(ddof=1) / np.sqrt(len(values)):.4f}" if len(values) > 1 else "-"
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else np.nan
+
+
+class Cell:
+    """One data set at one share of training rows: the lines over the splits that all of them have, and the automatic choice
+    over those that it has as well."""
+
+    def __init__(self, rows: list[dict[str, str]]):
+        found: dict[str, dict[str, float]] = {}
+        for row in rows:
+            found.setdefault(row["model"], {})[row["split"]] = float(row["nmse"])
+        auto = found.pop("auto", {})
+        self.splits = sorted(set.intersection(*(set(of) for of in found.values())))
+        self.lines = {model: np.array([of[split] for split in self.splits]) for model, of in found.items()}
+        self.best = min(self.lines, key=lambda model: self.lines[model].mean())
+        both = [place for place, split in enumerate(self.splits) if split in auto]
+        self.auto = np.array([auto[self.splits[place]] for place in both])
+        self.beside = self.lines[self.best][both]  # the best line on the same splits
+
+    def digits(self) -> int:
+        return 4 if self.lines[self.best].mean() < 0.2 else 3
+
+    def of(self, model: str) -> str:
+        if model not in self.lines:
+            return "-"
+        text = f"{self.lines[model].mean():.{self.digits()}f}"
+        return f"**{text}**" if model == self.best else text
 
 
 def real_table(out: Path) -> None:
+    """All data in one table, then one for each with standard errors."""
     rows = read(out / "real.csv")
-    for name in dict.fromkeys(row["data"] for row in rows):
-        of_data = [row for row in rows if row["data"] == name]
-        shares = sorted({row["share"] for row in of_data}, key=float)
-        print(f"\n{name}: test nMSE, mean over splits (standard error of the difference to the best line, splits)\n")
-        print("| model |" + "".join(f" {100 * float(share):.0f} % |" for share in shares))
-        print("|---|" + "---|" * len(shares))
-        table = {}
+    data = list(dict.fromkeys(row["data"] for row in rows))
+    shares = sorted({row["share"] for row in rows}, key=float)
+    cells = {}
+    for name in data:
         for share in shares:
-            some = [row for row in of_data if row["share"] == share]
-            by_model: dict[str, dict[str, float]] = {}
-            for row in some:
-                by_model.setdefault(row["model"], {})[row["split"]] = float(row["nmse"])
-            auto = by_model.pop("auto", {})
-            complete = sorted(set.intersection(*(set(of) for of in by_model.values())))
-            values = {model: np.array([of[s] for s in complete]) for model, of in by_model.items()}
-            best = min(values, key=lambda model: values[model].mean())
-            for model, of in values.items():
-                mark = "**" if model == best else ""
-                table[model, share] = f"{mark}{of.mean():.4f}{mark} ({error_of(of - values[best])}, {len(of)})"
-            both = [s for s in complete if s in auto]
-            if both:
-                of, line = (np.array([one[s] for s in both]) for one in (auto, by_model[best]))
-                more = f"{(of - line).mean():+.4f} ({error_of(of - line)}, {len(both)}"
-                table["auto less the best line", share] = f"{more}; its own {error_of(line)})"
-        for model in dict.fromkeys(model for model, _ in table):
-            print(f"| {model} |" + "".join(f" {table.get((model, share), '')} |" for share in shares))
-        picks = [row["chosen"] for row in of_data if row["model"] == "auto"]
+            some = [row for row in rows if (row["data"], row["share"]) == (name, share)]
+            if any(row["model"] != "auto" for row in some):
+                cells[name, share] = Cell(some)
+    models = list(dict.fromkeys(row["model"] for row in rows if row["model"] != "auto"))
+    if not models:
+        return
+
+    def line(title: str, of: Callable[[Cell], str]) -> None:
+        texts = (
+            " / ".join(of(cells[at]) if (at := (name, share)) in cells else "-" for share in shares) for name in data
+        )
+        print(f"| {title} | " + " | ".join(texts) + " |")
+
+    print(
+        "\nTest nMSE, mean over splits, after training on "
+        + " / ".join(f"{100 * float(s):.0f} %" for s in shares)
+        + "\n"
+    )
+    print("| model | " + " | ".join(data) + " |\n|---|" + "---|" * len(data))
+    for model in models:
+        line(model, lambda cell, model=model: cell.of(model))
+    line(
+        "the automatic choice, less the best line",
+        lambda c: f"{(c.auto - c.beside).mean():+.4f}" if len(c.auto) else "-",
+    )
+    line("standard error of that", lambda c: f"{error_of(c.auto - c.beside):.4f}" if len(c.auto) else "-")
+    line("standard error of the best line", lambda c: f"{error_of(c.lines[c.best]):.4f}")
+    line("splits of the lines, of the automatic choice", lambda c: f"{len(c.splits)}, {len(c.auto)}")
+    for name in data:
+        of_data = {share: cells[name, share] for share in shares if (name, share) in cells}
+        print(f"\n{name}: test nMSE, mean over splits (standard error of the difference to the best line)\n")
+        print(
+            "| model |"
+            + "".join(f" {100 * float(share):.0f} % |" for share in of_data)
+            + "\n|---|"
+            + "---|" * len(of_data)
+        )
+        for model in models:
+            parts = [
+                f"{cell.of(model)} ({error_of(cell.lines[model] - cell.lines[cell.best]):.4f})"
+                if model in cell.lines
+                else "-"
+                for cell in of_data.values()
+            ]
+            print(f"| {model} | " + " | ".join(parts) + " |")
+        picks = [row["chosen"] for row in rows if row["data"] == name and row["model"] == "auto"]
         if picks:
-            print("\nauto chose " + ", ".join(f"{name} {picks.count(name)}x" for name in sorted(set(picks))) + ".")
+            print("\nauto chose " + ", ".join(f"{pick} {picks.count(pick)}x" for pick in sorted(set(picks))) + ".")
 
 
 def main() -> None:

@@ -240,3 +240,24 @@ def test_a_revision_is_no_slower_than_itself(tmp_path):
     if not (ROOT / ".git").exists():
         pytest.skip("not a git checkout")
     assert "no slower than allowed" in run(BENCHMARKS / "compare.py", "HEAD", "--head", "HEAD", "--rounds", "3").stdout
+
+
+def test_the_families_in_one_table(tmp_path, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import families
+
+    lines = {"lasso": [0.5, 0.7, 0.9], "pooled lasso": [0.4, 0.5, 0.45], "auto": [0.4, 0.7]}
+    for model, errors in lines.items():
+        for split, error in enumerate(errors):
+            row = {"data": "toy", "share": 0.2, "split": split, "model": model, "nmse": error, "chosen": "lasso"}
+            families.add(tmp_path / "real.csv", row)
+    families.add(tmp_path / "real.csv", {**row, "share": 0.1, "model": "lasso", "split": 0})
+    families.real_table(tmp_path)
+    shown = capsys.readouterr().out
+    assert "after training on 10 % / 20 %" in shown
+    assert "| lasso | **0.700** / 0.700 |" in shown
+    assert "| pooled lasso | - / **0.450** |" in shown
+    assert "| the automatic choice, less the best line | - / +0.1000 |" in shown  # over the two splits that it has
+    assert "| standard error of that | - / 0.1000 |" in shown
+    assert "| splits of the lines, of the automatic choice | 1, 0 / 3, 2 |" in shown
+    assert "auto chose lasso 2x." in shown
