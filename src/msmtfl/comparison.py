@@ -554,6 +554,9 @@ class Comparison:
 
     def verdict(self) -> str:
         """Whether sharing helped, in words."""
+        return " ".join(filter(None, [self._verdict(), self.dropped_in_words()]))
+
+    def _verdict(self) -> str:
         b, base = int(np.argmin(self.error)), self.models.index(self.reference)
         if b == base:
             rivals = [k for k in range(len(self.models)) if k != base]
@@ -600,7 +603,7 @@ class Comparison:
             + ("" if auc is None else auc[k])
             for k in order
         ]
-        return "\n".join([*lines, self.verdict(), *([self.dropped_in_words()] if self.dropped else [])])
+        return "\n".join([*lines, self.verdict()])
 
     def dropped_in_words(self) -> str:
         """Which models were screened out; empty if none was."""
