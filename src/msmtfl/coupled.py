@@ -31,7 +31,7 @@ from .stages import RowStages, Solution, algorithm_1, run_stages
 
 # The points of a grid are solved to this accuracy, with this many goes over the rows; the one chosen as a fit is.
 SEARCH_SETTLED = 1e-10
-SEARCH_ROUNDS = 1000
+SEARCH_ROUNDS = 300
 
 
 class _Coupled(Batchwise):
