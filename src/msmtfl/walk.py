@@ -332,11 +332,15 @@ class Walk:
         self.solved: list[Solved] = []
         self.points: dict[tuple[int, int], Chain] = {}  # by (k, l)
         self.firsts = [Wanted(self.cells, k, UNBENT, 0.0, NONE) for k in range(len(grid.lams))]
+        self.known: dict[Any, Place] = {}  # by lam, what is eased, the stage before if it matters
+        self._begin()
+
+    def _begin(self) -> None:
+        """What helps to find the next stages; of no use beyond a lam."""
         self.wanted: dict[Any, Wanted] = {}  # by the stage before, and what decides its pattern
         self.patterns: dict[Any, np.ndarray] = {NO_KEY: UNBENT}
         self.rows: dict[Place, Sizes] = {}
         self.entries: dict[Place, Sizes] = {}
-        self.known: dict[Any, Place] = {}  # by lam, what is eased, the stage before if it matters
 
     def point(self, k: int, l: int) -> Generator[Wanted, Place, Chain]:
         """Point (k, l): yields the stages that it wants, and is sent their places."""
@@ -438,6 +442,7 @@ class _LocalWalk(Walk):
 
     def at(self, k: int) -> None:
         """All thetas at lams[k], there and back: the next lam begins where this one ended."""
+        self._begin()
         tour = self.grid.tour(k)
         for l in reversed(tour) if self.back else tour:
             self.points[k, l] = answered(self.point(k, l), self._stage)
