@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from msmtfl import MSMTFL, LassoMTL, LassoMTLCV, MultiTaskAuto, SharedMTL, compare_models
@@ -201,7 +201,7 @@ class Counting(BaseEstimator, RegressorMixin):
 
     def fit(self, X, y, *, task):
         self.fits.append(len(y))
-        self.model_ = self.of.fit(X, y, task=task)
+        self.model_ = clone(self.of).fit(X, y, task=task)
         self.coef_ = self.model_.coef_
         return self
 
@@ -271,3 +271,18 @@ def test_one_fold_is_not_screened_and_screen_is_a_flag():
     assert len(compare_models(X, y, task=task, models=models, cv=fold, screen=True).models) == 4
     with pytest.raises(TypeError, match="screen must be True or False"):
         compare_models(X, y, task=task, models=models, screen="yes")
+
+
+def test_the_model_chosen_has_five_folds_if_rows_allow():
+    X, y, task = data(True)
+    names = ["lasso", "pooled lasso"]
+    model = MultiTaskAuto(names, cv=2, inner_cv=2).fit(X, y, task=task)
+    assert model.best_estimator_.cv == 5
+    np.testing.assert_array_equal(model.coef_, PooledLassoCV(cv=5, random_state=0).fit(X, y, task=task).coef_)
+    assert MultiTaskAuto(names, cv=2, inner_cv=6).fit(X, y, task=task).best_estimator_.cv == 6
+    few = np.r_[0:4, 30:120]  # four rows of the first task
+    assert MultiTaskAuto(names, cv=2, inner_cv=2).fit(X[few], y[few], task=task[few]).best_estimator_.cv == 4
+    own = {"a": LassoMTLCV(cv=3), "b": PooledLassoCV(cv=3)}
+    assert MultiTaskAuto(own, cv=2).fit(X, y, task=task).best_estimator_.cv == 3
+    grouped = MultiTaskAuto(names, cv=2, inner_cv=2).fit(X, y, task=task, groups=np.tile(np.arange(10), 12))
+    assert grouped.best_estimator_.cv == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from .linear import MultiTaskLinear, MultiTaskModel
 from .tables import check_form, names_of
 
 RULES = ("1se", "min")
+REFIT_FOLDS = 5  # at least, if every task has as many rows: it is one fit only, and parameters decide much
 
 
 class _Auto(MultiTaskModel):
@@ -59,7 +61,7 @@ class _Auto(MultiTaskModel):
             raise ValueError(f"selection must be '1se' or 'min', got {self.selection!r}.")
         if self.unknown_task not in ("error", "mean"):
             raise ValueError(f"unknown_task must be 'error' or 'mean', got {self.unknown_task!r}.")
-        self._read(X, y, task, sample_weight)  # its errors name this class
+        data = self._read(X, y, task, sample_weight)  # its errors name this class
         known = default_models(
             cv=self.inner_cv,
             standardize=self.standardize,
@@ -85,6 +87,8 @@ class _Auto(MultiTaskModel):
         )
         self.chosen_, self.reason_ = choose_family(self.comparison_, self.selection)
         best = clone(models[self.chosen_])
+        if not (isinstance(self.models, Mapping) or self._classify or groups is not None):
+            best.set_params(cv=max(self.inner_cv, min(REFIT_FOLDS, *(len(part.rows) for part in data.tasks))))
         own = {name: getattr(self, name) for name in ("task_column", "unknown_task", "n_jobs")}
         best.set_params(**{name: value for name, value in own.items() if name in best.get_params()})
         options = {"task": task, "sample_weight": sample_weight}
@@ -139,7 +143,8 @@ class MultiTaskAuto(_Auto, MultiTaskLinear):
     cv : int, splitter or iterable of (train, test), default=5
         Folds on which the families are compared.
     inner_cv : int, default=5
-        Folds by which each chooses its parameters.
+        Folds by which each chooses its parameters. The family chosen does so again on all data, with five folds at least if
+        there are rows enough (not with groups, nor if `models` are estimators).
     selection : {"1se", "min"}, default="1se"
         The simplest within one standard error of the best, or the best.
     screen : bool, default=True
