@@ -13,7 +13,6 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .cells import NMSE
 from .classification import MultiTaskClassifier
 from .comparison import Comparison, compare_models, default_models, read_models
 from .linear import MultiTaskLinear, MultiTaskModel
@@ -231,12 +230,9 @@ def choose_family(comparison: Comparison, selection: str = "1se") -> tuple[str, 
     """The model with the smallest held-out error, or ("1se") of those within one standard error of it the one that uses the
     fewest features; and why. Errors of numbers are over variances that are steadied: a task of few rows whose targets happen
     to be alike would else count for many."""
-    plain = _Choice(comparison, selection)
-    if comparison.measure != NMSE:
-        return plain.chosen, plain.reason(comparison.measure.name)
-    steady = _Choice(comparison.steadied, selection)
+    plain, steady = _Choice(comparison, selection), _Choice(comparison.steadied, selection)
     if (steady.chosen, steady.best) == (plain.chosen, plain.best):
-        return plain.chosen, plain.reason("nMSE")
+        return plain.chosen, plain.reason(comparison.measure.name)
     return steady.chosen, steady.reason("nMSE (with the variances of small tasks drawn towards the others')")
 
 

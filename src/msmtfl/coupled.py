@@ -30,7 +30,7 @@ from .shapes import read_shape
 from .stages import RowStages, Solution, algorithm_1, run_stages
 
 # The points of a grid are solved to this accuracy, with this many goes over the rows; the one chosen as a fit is.
-SEARCH_SETTLED = 1e-10
+SEARCH_SETTLED = 1e-11
 SEARCH_ROUNDS = 300
 
 
