@@ -221,6 +221,15 @@ def sweep(
     return done, worst
 
 
+def between(Q: cython.const[cython.double][:, :], rows: cython.Py_ssize_t[::1], out: cython.double[:, ::1]):
+    """out (k, k) <- Q at some of its rows and the same columns; the indices are trusted."""
+    k: cython.Py_ssize_t = rows.shape[0]
+    with cython.nogil:
+        for a in range(k):
+            for b in range(k):
+                out[a, b] = Q[rows[a], rows[b]]
+
+
 def excess(
     norm: cython.int,
     a: cython.double[::1],

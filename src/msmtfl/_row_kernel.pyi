@@ -22,6 +22,7 @@ def sweep(
     epochs: int,
     stop: float,
 ) -> tuple[int, float]: ...
+def between(Q: NDArray[np.float64], rows: NDArray[np.intp], out: NDArray[np.float64]) -> None: ...
 def excess(
     norm: int,
     a: NDArray[np.float64],

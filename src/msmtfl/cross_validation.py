@@ -182,7 +182,7 @@ def _chosen(groups: Any, rows: np.ndarray) -> np.ndarray | None:
 def cross_validate(
     problem: Problem,
     splits: Sequence[Split],
-    solve: Callable[[Problem], Solutions],
+    solve: Callable[[Problem, Split], Solutions],
     *,
     scorer: Scorer | None = None,
     n_jobs: int | None = None,
@@ -191,7 +191,7 @@ def cross_validate(
     """Solve the grid on every training fold and measure it on the rows held out; folds on threads."""
 
     def fold(split: Split) -> tuple[Floats, Floats, Floats | None]:
-        surface = solve(problem.training(split.train))
+        surface = solve(problem.training(split.train), split)
         return split.measure(problem.data, surface, scorer)
 
     parts = each(fold, splits, n_jobs, stop)
@@ -320,7 +320,7 @@ def fold_scores(held_out: HeldOut, data: TaskData, scoring: Any) -> Floats:
     """(folds, K, L), greater is better: a scorer's, or the error averaged over tasks with the weights held out."""
     if held_out.scores is not None:
         return held_out.scores
-    scale = np.array([_scale(target, scoring) for target in data.targets])
+    scale = np.array([error_scale(target, scoring) for target in data.targets])
     if (scale == 0).any():
         flat = data.labels[scale == 0].tolist()
         everything = len(flat) == data.m
@@ -340,7 +340,7 @@ def fold_scores(held_out: HeldOut, data: TaskData, scoring: Any) -> Floats:
     return -np.einsum("fi,fikl->fkl", weight, error) / total[:, None, None]
 
 
-def _scale(target: Target, scoring: str) -> float:
+def error_scale(target: Target, scoring: str) -> float:
     """What a task's squared errors are divided by: its variance or mean square over all rows."""
     return {"neg_nmse": target.variance, "neg_amse": target.square}.get(scoring, 1.0)
 

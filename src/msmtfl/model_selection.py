@@ -13,6 +13,7 @@ from .cross_validation import (
     ERRORS,
     HeldOut,
     Scorer,
+    Split,
     choose,
     cross_validate,
     fold_scores,
@@ -88,13 +89,12 @@ class GridSearch(Growing):
                     problem.gather([split.train for split in splits], self.n_jobs)
                 grams = self._caches(problem, reuse=by_folds, budget=budget, n_jobs=self.n_jobs)
 
-                def solve(part: Problem) -> Solutions:
+                def solve(part: Problem, split: Split, **options: Any) -> Solutions:
                     of_part = self._caches(part, reuse=True, budget=budget)
-                    return self._solve(part, grid, of_part, None, progress)
+                    return self._solve(part, grid, of_part, None, progress, **options)
 
-                surface = self._solve(problem, grid, grams, self.n_jobs, progress)
-                if by_folds:
-                    held_out = self._validate(problem, grid, splits, solve, scorer, progress)
+                surface, held_out = self._search(problem, grid, grams, splits, solve, scorer, progress)
+                if held_out is not None:
                     results, (k, l), score = self._choose(surface, held_out, problem)
                 else:
                     results, (k, l), score = self._choose_without_folds(surface, problem)
@@ -112,6 +112,20 @@ class GridSearch(Growing):
         if isinstance(X, MomentData):
             raise ValueError(f"from statistics scoring must be one of {', '.join(ERRORS)}; got {self.scoring!r}.")
         return Scorer(self.scoring, X, y, sample_weight)
+
+    def _search(
+        self,
+        problem: Problem,
+        grid: Any,
+        grams: list[Gram],
+        splits: list[Any],
+        solve: Any,
+        scorer: Scorer | None,
+        progress: Progress,
+    ) -> tuple[Any, HeldOut | None]:
+        """The solutions on all data, and the errors on the folds if there are any."""
+        surface = self._solve(problem, grid, grams, self.n_jobs, progress)
+        return surface, self._validate(problem, grid, splits, solve, scorer, progress) if splits else None
 
     def _validate(
         self, problem: Problem, grid: Any, splits: list[Any], solve: Any, scorer: Scorer | None, progress: Progress

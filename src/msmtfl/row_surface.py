@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .designs import Floats, Ints
+from .effort import Effort
 from .gram import Gram, gram_caches
 from .grids import read_lams, read_ratios
 from .penalties import ConcaveGroups, Dirty, DirtyNorm, GroupNorm, RowNorm
@@ -188,7 +189,7 @@ def solve_rows(
     problem: Problem,
     grid: RowGrid,
     *,
-    max_iter: int = 0,
+    effort: Effort | None = None,
     settled: float = SETTLED,
     n_jobs: int | None = None,
     grams: list[Gram] | None = None,
@@ -199,6 +200,7 @@ def solve_rows(
     whole Gram matrices are at hand; otherwise in turn, so that they can fetch rows."""
     if grams is None:
         grams = gram_caches(problem.designs, reuse=grid.shape[1] > 1, n_jobs=n_jobs)
+    effort = effort or Effort(grid.shape)
     whole = all(gram.whole is not None for gram in grams)
     none = np.empty(0, dtype=np.intp)
 
@@ -207,9 +209,10 @@ def solve_rows(
         rows = CoupledRows(problem.designs, problem.factors, units=problem.units, grams=grams, n_jobs=inner)
         out = {}
         for k in np.argsort(-grid.strength[:, l], kind="stable").tolist():
-            W, _ = rows.solve(grid.norm(k, l, problem.factors), max_iter, settled)
+            W, rounds = rows.solve(grid.norm(k, l, problem.factors), effort.at(k, l), settled)
             at = np.flatnonzero(W)
             out[k] = Solved(k, at, W.ravel()[at], rows.finished, none)
+            effort.told(k, l, rounds, out[k])
             tick(1.0)
         return out
 

@@ -33,6 +33,7 @@ EPOCHS = 8  # times at least that the rows are gone over before a Newton step
 ROUNDS = 20000  # times at most that they are gone over
 BATCHED = 48  # matrices up to this order are inverted together
 STACKED = 2**22  # entries of whole Gram matrices up to which they are kept side by side as well
+MOST = 0.4  # of the rows: picking them costs more than going over all
 LARGEST = 2**25  # entries of all tasks' blocks beyond which no Newton step is made
 RIDGE = 1e-10  # relative: what keeps a singular system solvable; a step that does not descend is not taken
 TIED, BELOW, ABOVE = (_row_kernel.PATTERN[name] for name in ("TIED", "BELOW", "ABOVE"))
@@ -100,6 +101,7 @@ class CoupledRows:
         self.T = np.zeros(self.d)
         self.G = self.C  # the gradient at W
         self.work: _Working | None = None
+        self.room = np.empty(0)  # for its Q
         self.lassos: Lassos | None = None
         self.finished = True
 
@@ -118,17 +120,18 @@ class CoupledRows:
                 gram.fetch(new, rows, self.n_jobs)
 
     def _block(self, rows: Ints) -> Floats:
-        """(groups, K, K): the Gram matrices between some rows"""
-        if self.stack is not None:
-            return np.take(self.stack[:, rows], rows, axis=2, mode="clip")
-        out = np.empty((len(self.grams), len(rows), len(rows)))
+        """(groups, K, K): the Gram matrices between some rows, where those of the rows before have been: memory that is new
+        costs more than filling it."""
+        size = len(self.grams) * len(rows) ** 2
+        if size > len(self.room):
+            self.room = np.empty(min(2 * size, len(self.grams) * self.d**2))
+        out = self.room[:size].reshape(len(self.grams), len(rows), len(rows))
         for gram, block in zip(self.grams, out, strict=True):
             self._fetch(gram, rows)
             if gram.whole is not None:
-                np.take(gram.whole[rows], rows, axis=1, out=block, mode="clip")  # faster than by both indices
+                _row_kernel.between(gram.whole, rows, block)
             else:
-                slots = gram.slot[rows]
-                block[:] = gram.known[slots[:, None], slots]
+                _row_kernel.between(gram.known, gram.slot[rows].astype(np.intp), block)
         return out
 
     def _weighted(self, Q: Floats, W: Floats) -> Floats:
@@ -146,12 +149,15 @@ class CoupledRows:
         if used.size == 0:
             return self.C.copy()
         if self.stack is not None:
-            most = len(used) > 0.4 * self.d
+            most = len(used) > MOST * self.d
             out = self.C - self._weighted(self.stack if most else self.stack[:, used], W if most else W[used])
         else:
             out = self.C.copy()
-            for g, tasks in enumerate(self.groups):
-                out[tasks] -= (W[used[:, None], tasks] * self.kappa[tasks]).T @ self._rows_of(g, used)
+            for g, (gram, tasks) in enumerate(zip(self.grams, self.groups, strict=True)):
+                if gram.whole is not None and len(used) > MOST * self.d:
+                    out[tasks] -= (W[:, tasks] * self.kappa[tasks]).T @ gram.whole
+                else:
+                    out[tasks] -= (W[used[:, None], tasks] * self.kappa[tasks]).T @ self._rows_of(g, used)
         out[self.H.T == 0.0] = 0.0
         return out
 

@@ -22,6 +22,7 @@ from ..coupled import SEARCH_ROUNDS, SEARCH_SETTLED
 from ..datasets import Sample, make_multitask
 from ..designs import Floats
 from ..drawing import DARK, DASHES, LINES, MARKERS, YELLOW, new_figure, quiet
+from ..effort import Effort
 from ..estimators import MSMTFL
 from ..metrics import parameter_error
 from ..problem import Problem, pose
@@ -515,7 +516,7 @@ def _msmtfl(sample: Sample, lams: Floats, thetas: Floats, stages: int) -> Iterat
 
 def _coupled(sample: Sample, problem: Problem, grid: RowGrid) -> Iterator[Row]:
     """Where tasks are interpolated Dirty has many minimisers and takes long: the rounds are limited, the gap is told."""
-    found = solve_rows(problem, grid, max_iter=SEARCH_ROUNDS, settled=SEARCH_SETTLED)
+    found = solve_rows(problem, grid, effort=Effort(grid.shape, SEARCH_ROUNDS), settled=SEARCH_SETTLED)
     for k in range(grid.shape[0]):
         yield {
             "error": parameter_error(sample.coef, found.coef(k, 0)),
