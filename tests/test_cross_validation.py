@@ -19,8 +19,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from msmtfl import MSMTFL, MSMTFLCV, LassoMTLCV, TaskKFold, stack_tasks
+from msmtfl import MSMTFL, MSMTFLCV, LassoMTLCV, TaskKFold, model_selection, stack_tasks
 from msmtfl.cross_validation import choose
+from msmtfl.gram import follow
 
 
 @parametrize_with_checks([MSMTFLCV(lams=5, cv=2), LassoMTLCV(lams=5, cv=2)])
@@ -371,3 +372,30 @@ def test_refused_with_the_place_and_the_way_out(name):
     options, message = BAD[name]
     with pytest.raises(ValueError, match=message):
         fit(**options)
+
+
+@pytest.mark.parametrize("options", [{}, {"fit_intercept": False}, {"standardize": True}], ids=str)
+def test_gram_rows_on_demand_give_what_whole_matrices_give(monkeypatch, options):
+    """With many features and few in use the folds begin with the Gram rows that all data have come to need."""
+    rng = np.random.default_rng(5)
+    m, n, d = 3, 120, 450
+    offset = 2.0 * options.get("fit_intercept", True)
+    wide, task = rng.standard_normal((m * n, d)) + offset, np.repeat(np.arange(m), n)
+    wide[:, 7] = 1.5 * offset
+    wide[rng.permutation(m * n)[:4], 8] = 50.0  # in some folds most of it is left out
+    target = wide[:, :3] @ np.ones(3) + 0.1 * rng.standard_normal(m * n)
+    given = {"lams": 8, "lam_min_ratio": 0.05, "theta_ratios": [2.0, 20.0], "cv": 3, **options}
+    followed = []
+    monkeypatch.setattr(model_selection, "follow", lambda grams, others: followed.append(follow(grams, others)))
+    on_demand = MSMTFLCV(**given).fit(wide, target, task=task)
+    assert len(followed) == 3
+    monkeypatch.setattr(MSMTFLCV, "_wants_whole", lambda self, problem: True)
+    whole = MSMTFLCV(**given).fit(wide, target, task=task)
+    assert len(followed) == 3
+    assert on_demand.best_point_ == whole.best_point_
+    np.testing.assert_allclose(on_demand.coef_, whole.coef_, atol=1e-9)
+    np.testing.assert_allclose(
+        np.array(on_demand.cv_results_["test_mse"].tolist()),
+        np.array(whole.cv_results_["test_mse"].tolist()),
+        rtol=1e-8,
+    )

@@ -81,6 +81,10 @@ def assert_same(fold, alone, kept):
     close(fold.squares, alone.squares, length**2)
     close(fold.gram(), alone.gram(), np.outer(length, length))
     close(fold.gram_rows(some), alone.gram_rows(some), np.outer(length[some], length))
+    if fold.gram_rows_less is not None:
+        from_all = np.empty((len(some), fold.d))
+        fold.gram_rows_less(some, fold.rows.total.gram_rows(some), from_all)
+        close(from_all, alone.gram_rows(some), np.outer(length[some], length))
     close(fold.yy, alone.yy, size**2)
     close(fold.c, alone.c, size * length)
     close(fold.rows.mean, alone.rows.mean, np.abs(alone.rows.mean) + length)
@@ -118,6 +122,10 @@ def test_what_is_constant_in_the_fold_is_exactly_zero(kind):
     assert not fold.gram()[3].any()
     assert not fold.gram()[:, 3].any()
     assert not fold.gram_rows(np.array([0, 3]))[:, 3].any()
+    from_all = np.empty((2, D))
+    fold.gram_rows_less(np.array([0, 3]), fold.rows.total.gram_rows(np.array([0, 3])), from_all)
+    assert not from_all[:, 3].any()
+    assert not from_all[1].any()
     assert not fold.columns(np.array([3])).any()
 
 

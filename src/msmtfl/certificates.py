@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.linalg import LinAlgError, cholesky
 from scipy.linalg import qr, solve_triangular
+from scipy.linalg.lapack import dpotrs
 
 from .designs import Design, Floats, Ints
 
@@ -127,8 +128,7 @@ def project(design: Design, r: Floats, columns: Ints, memo: dict[Any, Any]) -> t
     factor = memo[key]
     if factor is not None:
         for _ in range(3):
-            inner = solve_triangular(factor, X.T @ r, lower=True)
-            r = r - X @ solve_triangular(factor, inner, lower=True, trans="T")
+            r = r - X @ dpotrs(factor, X.T @ r, lower=1)[0]
         return r, float(np.diag(factor).min())
     Q, R, _ = qr(X, mode="economic", pivoting=True)
     pivots = np.abs(np.diag(R))

@@ -272,7 +272,7 @@ class TrainingRows(DenseRows):
         self.u = total.u * self.kept
         self.n = float(self.u @ self.u)
         self.order = min(len(total.u) - len(out) - self.centre, self.d)
-        held = total.held(out)
+        self.gone = held = total.held(out)
         self.shift = total.u[out] @ held / -self.n if self.centre else np.zeros(self.d)
         self.offset = total.offset + self.shift
         self.squares = total.squares - np.einsum("ij,ij->j", held, held) - self.n * self.shift**2
@@ -311,7 +311,7 @@ class TrainingRows(DenseRows):
 
     def _gram(self, room: Floats | None) -> Floats:
         part = self.total.parts.pop(self.out.tobytes(), None)
-        G = _gram_of(self.total.held(self.out), room) if part is None else part
+        G = _gram_of(self.gone, room) if part is None else part
         np.subtract(self.total.gram(), G, out=G)  # its memory is free now
         if self.centre:
             G -= np.outer(self.n * self.shift, self.shift)
@@ -322,6 +322,19 @@ class TrainingRows(DenseRows):
         G[self.dead] = 0.0
         G[:, self.dead] = 0.0
         return G
+
+    def gram_rows_less(self, features: Ints, of_all: Floats, out: Floats) -> None:
+        """The same as `gram_rows`, given those of all rows (len(features), d)."""
+        np.matmul(self.gone[:, features].T, self.gone, out=out)
+        np.subtract(of_all, out, out=out)
+        if self.centre:
+            out -= np.outer(self.n * self.shift[features], self.shift)
+        if self.suspect.size:
+            out[:, self.suspect] = self.gram_rows(self.suspect)[:, features].T
+            anew = np.isin(features, self.suspect)
+            out[anew] = self.gram_rows(features[anew])
+        out[:, self.dead] = 0.0
+        out[np.isin(features, self.dead)] = 0.0
 
     def gram_rows(self, features: Ints, out: Floats | None = None, n_jobs: int | None = None) -> Floats:
         G = self._products(self.kept[:, None] * self.X[:, features], out, n_jobs)
@@ -351,6 +364,7 @@ class RowTask:
         self.squares = rows.squares
         self.gram = rows.gram
         self.gram_rows = rows.gram_rows
+        self.gram_rows_less = getattr(rows, "gram_rows_less", None)
         self.gram_block = rows.gram_block
         self.columns = rows.columns
         self.correlate = rows.correlate

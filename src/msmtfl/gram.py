@@ -64,8 +64,8 @@ class Gram:
         """Whether so many more rows would exceed the budget."""
         return self.size + count > self.most_rows
 
-    def fetch(self, wanted: Ints, needed: Ints, n_jobs: int | None = None) -> None:
-        """Get the rows of the features wanted (not at hand yet).
+    def fetch(self, wanted: Ints, needed: Ints, n_jobs: int | None = None, of_all: Floats | None = None) -> None:
+        """Get the rows of the features wanted (not at hand yet); if the task is a part of another, from those `of_all`.
 
         When the budget is used up, all rows but those of the features `needed` make room. A task that has fetched much
         of its Gram matrix gets the rest at once.
@@ -79,7 +79,11 @@ class Gram:
             return
         if size > len(self.rows):
             self._make_room(size)
-        self.design.gram_rows(wanted, out=self.rows[have:size], n_jobs=n_jobs)
+        less = None if of_all is None else getattr(self.design, "gram_rows_less", None)
+        if less is None:
+            self.design.gram_rows(wanted, out=self.rows[have:size], n_jobs=n_jobs)
+        else:
+            less(wanted, of_all, self.rows[have:size])
         self.slot[wanted] = np.arange(have, size, dtype=np.intc)
         self.features = np.concatenate([self.features, wanted.astype(np.intc)])
         block = self.rows[have:size][:, self.features]
@@ -127,6 +131,16 @@ def gram_caches(
         return Gram(designs[i], whole=at_once[i], may_form=whole, most_rows=most_rows, room=own)
 
     return each(cache, range(len(designs)), n_jobs)
+
+
+def follow(grams: Sequence[Gram], others: Sequence[Gram]) -> None:
+    """Get at once the rows that others, of all the data of which these have a part, have come to hold."""
+    for gram, other in zip(grams, others, strict=True):
+        if not (isinstance(gram, Gram) and isinstance(other, Gram)):
+            continue  # what holds features in work only
+        if gram.whole is None and other.whole is None and other.size and not gram.crowded(other.size):
+            features = other.features.astype(np.intp)
+            gram.fetch(features, features[:0], of_all=other.rows[: other.size])
 
 
 def few_rows(designs: Sequence[Design], budget: float | None) -> bool:

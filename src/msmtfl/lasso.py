@@ -203,6 +203,8 @@ class Lassos:
         """The kernel does not look at bounds: shape, order and writability are settled here."""
         if np.shape(matrix) != (self.m, self.d):
             raise ValueError(f"a matrix of shape {np.shape(matrix)} was given where ({self.m}, {self.d}) is needed.")
+        if matrix.dtype == np.float64 and matrix.flags.carray:
+            return matrix
         return np.require(matrix, np.float64, ["C", "W"])
 
     def solve(self, A: Floats, reference: Floats | None = None, max_iter: int = 0) -> tuple[Floats, np.ndarray]:
@@ -229,7 +231,7 @@ class Lassos:
             )
 
         each(solve, shares(self.m, self.n_jobs), self.n_jobs)
-        left = np.flatnonzero(status if self.careful else status & ~SLID)
+        left = (status if self.careful else status & ~SLID).nonzero()[0]
         inner = self.n_jobs if len(left) == 1 else None  # one task alone may use all threads to fetch its rows
 
         def finish(i: int) -> None:

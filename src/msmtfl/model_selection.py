@@ -22,7 +22,7 @@ from .cross_validation import (
     standard_errors,
 )
 from .designs import Floats
-from .gram import BUDGET, Gram, gram_caches, may_form
+from .gram import BUDGET, Gram, follow, gram_caches, may_form, wants_whole
 from .grids import MIXTURE, Grid, default_grid, read_grid
 from .growing import Growing, Welcoming
 from .moment_data import MomentData
@@ -31,6 +31,7 @@ from .penalties import ConcaveRows, Penalty
 from .problem import Problem
 from .stages import REPEATS, Solution, StageSolver, run_stages
 from .surface import Solutions, StagedSolutions, Surface
+from .tasks import TaskData
 from .threads import count
 from .thresholds import unit
 from .walk import solve_surface
@@ -85,12 +86,15 @@ class GridSearch(Growing):
             side_by_side = min(count(self.n_jobs), max(len(splits), 1))
             budget = (self.memory_budget or BUDGET) / (1 + side_by_side)
             with Progress(grid.steps * (len(splits) + 1), self._step, self.verbose, self) as progress:
-                if splits and may_form(problem.designs, budget / (1 + len(splits))):
+                whole = by_folds and self._wants_whole(problem)
+                if whole and may_form(problem.designs, budget / (1 + len(splits))):
                     problem.gather([split.train for split in splits], self.n_jobs)
-                grams = self._caches(problem, reuse=by_folds, budget=budget, n_jobs=self.n_jobs)
+                grams = self._caches(problem, reuse=whole, budget=budget, n_jobs=self.n_jobs)
 
                 def solve(part: Problem, split: Split, **options: Any) -> Solutions:
-                    of_part = self._caches(part, reuse=True, budget=budget)
+                    of_part = self._caches(part, reuse=whole, budget=budget)
+                    if not whole:
+                        follow(of_part, grams)
                     return self._solve(part, grid, of_part, None, progress, **options)
 
                 surface, held_out = self._search(problem, grid, grams, splits, solve, scorer, progress)
@@ -139,6 +143,10 @@ class GridSearch(Growing):
         """What is kept of Gram matrices."""
         return gram_caches(problem.designs, **options)
 
+    def _wants_whole(self, problem: Problem) -> bool:
+        """Whether all data and the folds shall have whole Gram matrices from the start."""
+        return True
+
     def _columns(self, surface: Any, problem: Problem) -> dict[str, np.ndarray]:
         """The columns of `cv_results_` that do not come from folds."""
         return {**surface.parameters, "n_rows": surface.n_rows, "n_entries": surface.n_entries}
@@ -172,6 +180,10 @@ class StageSearch(GridSearch, Welcoming):
 
     def _caches(self, problem: Problem, **options: Any) -> list[Any]:
         return problem.caches(**options)
+
+    def _wants_whole(self, problem: Problem) -> bool:
+        rows_at_hand = isinstance(problem.data, TaskData)
+        return not rows_at_hand or any(wants_whole(design, reuse=False) for design in problem.designs)
 
     def _stages(self) -> int:
         raise NotImplementedError

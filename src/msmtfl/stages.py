@@ -118,6 +118,7 @@ class StageSolver(Protocol):
 State = TypeVar("State")
 Question = TypeVar("Question")
 Reply = TypeVar("Reply")
+Pattern = TypeVar("Pattern")
 Result = TypeVar("Result")
 
 
@@ -133,15 +134,18 @@ def algorithm_1(
     `solve(pattern, state)` solves that stage after the one that led to `state`; it returns the stage's own state and, if
     it has one, a reason to stop there.
     """
-    return answered(steps(pattern, state, most), lambda step: solve(*step))
+    return answered(steps(pattern, state, most, same), lambda step: solve(*step))
 
 
 def steps(
-    pattern: Callable[[State], np.ndarray], state: State, most: int
-) -> Generator[tuple[np.ndarray, State], tuple[State, str], str]:
+    pattern: Callable[[State], Pattern],
+    state: State,
+    most: int,
+    alike: Callable[[Pattern, Pattern], bool],
+) -> Generator[tuple[Pattern, State], tuple[State, str], str]:
     """Algorithm 1 step by step, for whoever solves stages of many runs together: yields what `solve` is asked, is sent what
-    it replies."""
-    seen: list[np.ndarray] = []
+    it replies. `alike` tells whether two patterns are equal."""
+    seen: list[Pattern] = []
     now = pattern(state)
     while True:
         state, reason = yield now, state
@@ -149,9 +153,9 @@ def steps(
         now = pattern(state)
         if reason and reason != ASKED:
             return reason
-        if same(now, seen[-1]):  # equal weights would give the same stage again
+        if alike(now, seen[-1]):  # equal weights would give the same stage again
             return REPEATS
-        if any(same(now, old) for old in seen):
+        if any(alike(now, old) for old in seen):
             return CYCLES
         if len(seen) == most:
             return LIMIT.format(most) if most > 1 else ONE_STAGE

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -27,7 +26,7 @@ from .monitor import Progress, one_blas_thread
 from .penalties import bent, slopes_of
 from .problem import Problem, pose
 from .shapes import CAPPED, Shape
-from .stages import CROWDED, REPEATS, UNFINISHED, answered, steps
+from .stages import CROWDED, REPEATS, UNFINISHED, answered, same, steps
 from .surface import Solved, Surface
 from .tasks import read_training
 from .threads import count, each
@@ -201,6 +200,8 @@ def _doubtful(surface: Surface, problem: Problem) -> bool:
         for i in solved.unclear.tolist():
             unclear[i].append(place)
     for i, (design, places) in enumerate(zip(problem.designs, unclear, strict=True)):
+        if not places:
+            continue
         for W, A in surface.lassos_of(i, np.array(places, dtype=np.intp)):
             doubt = suspicions(design, W, A) > DOUBT
             proofs = problem.certify(i, W[doubt], A[doubt]) if doubt.any() else []
@@ -220,6 +221,7 @@ class Cells:
         self.m, self.d, self.positive = problem.m, problem.d, problem.positive
         factors = problem.factors.T  # (m, d)
         self.factors = np.ravel(factors)
+        self.plain = bool((self.factors == 1.0).all())
         counts = np.ravel((factors > 0) & np.isfinite(factors))  # those that can be eased
         self.every = None if counts.all() else counts
         usable = np.array([design.squares > 0 for design in problem.designs])
@@ -258,40 +260,47 @@ class Cells:
         return bool(np.count_nonzero(self.always + of_task > self.orders) > 0.5 * self.m)
 
 
-@dataclass(eq=False)
 class Wanted:
     """A stage at lams[k]: the pattern (see `Penalty.pattern`) that a penalty with this share of the entries makes of the
-    stage `before` it, and its own place once it has been solved. What its weights are, it works out when asked."""
+    stage `before` it, and its own `place` once it has been solved. What its weights are, it works out when asked.
 
-    cells: Cells
-    k: int
-    pattern: np.ndarray
-    share: float
-    before: Place
-    place: Place | None = None
+    Equal keys at one lam are equal weights; stage 1 has the empty one.
+    """
 
-    @cached_property
-    def key(self) -> tuple[bytes, float]:
-        """Equal keys at one lam are equal weights; stage 1 has the empty one."""
-        return (self.pattern.tobytes(), self.share) if self.pattern.size else NO_KEY
+    __slots__ = ("_cells", "_crowded", "_weights", "before", "k", "key", "pattern", "place")
 
-    @cached_property
-    def _cells(self) -> tuple[Ints, Floats]:
-        return self.cells.ease(self.pattern, self.share)
+    def __init__(self, cells: Cells, k: int, pattern: np.ndarray, share: float, before: Place):
+        self._cells, self.k, self.pattern, self.before = cells, k, pattern, before
+        self.key: tuple[bytes, float] = (pattern.tobytes(), share) if pattern.size else NO_KEY
+        self.place: Place | None = None
+        self._weights: tuple[Ints, Floats] | None = None
+        self._crowded: bool | None = None
+
+    @property
+    def weights(self) -> tuple[Ints, Floats]:
+        """The cells whose weights are eased, as flat positions, rising; what is left of their weights."""
+        if self._weights is None:
+            self._weights = self._cells.ease(self.pattern, self.key[1])
+        return self._weights
 
     @property
     def eased(self) -> Ints:
-        """The cells whose weights are eased, as flat positions, rising."""
-        return self._cells[0]
+        return self.weights[0]
 
     @property
     def left(self) -> Floats:
-        """What is left of their weights."""
-        return self._cells[1]
+        return self.weights[1]
 
-    @cached_property
+    @property
     def crowded(self) -> bool:
-        return self.cells.crowded(self)
+        if self._crowded is None:
+            self._crowded = self._cells.crowded(self)
+        return self._crowded
+
+
+def alike(one: Wanted, other: Wanted) -> bool:
+    """Whether two stages have the same pattern."""
+    return one is other or same(one.pattern, other.pattern)
 
 
 class Sizes:
@@ -299,7 +308,7 @@ class Sizes:
 
     def __init__(self, at: Ints, values: Floats):
         self.at, self.values = at, values
-        self._order = np.argsort(values)
+        self._order = values.argsort()
         self._rising: list[float] = values[self._order].tolist()
 
     def reached(self, theta: float) -> int:
@@ -309,7 +318,8 @@ class Sizes:
     def largest(self, count: int) -> Floats:
         """(2, count): the pattern of the capped penalty that so many reach."""
         out = np.zeros((2, count))
-        out[0] = np.sort(self.at[self._order[len(self.at) - count :]])
+        out[0] = self.at[self._order[len(self.at) - count :]]
+        out[0].sort()
         return out
 
     def bent(self, shape: Shape, theta: float) -> Floats:
@@ -348,17 +358,16 @@ class Walk:
             place = yield self.firsts[k]
             return (place,), REPEATS if self.solved[place].finished else UNFINISHED
         chain: list[Place] = []
-        stages = steps(lambda place: self._after(place, k, l).pattern, NONE, self.max_stages)
-        _, before = next(stages)
+        stages = steps(lambda place: self._after(place, k, l), NONE, self.max_stages, alike)
+        wanted, before = next(stages)
         while True:
-            wanted = self._after(before, k, l)
             if chain and wanted.crowded:
                 reply = before, CROWDED
             else:
                 chain.append((yield wanted))
                 reply = chain[-1], "" if self.solved[chain[-1]].finished else UNFINISHED
             try:
-                _, before = stages.send(reply)
+                wanted, before = stages.send(reply)
             except StopIteration as end:
                 return tuple(chain), end.value
 
@@ -382,9 +391,11 @@ class Walk:
             patterns = []
             for (sizes, theta, first), count in zip(parts, decisive, strict=True):
                 pattern = sizes.largest(int(count)) if capped else sizes.bent(self.grid.concave, theta)
-                pattern[0] += first
+                if first:
+                    pattern[0] += first
                 patterns.append(pattern)
-            wanted = Wanted(self.cells, k, np.concatenate(patterns, axis=1), share, place)
+            whole = patterns[0] if len(patterns) == 1 else np.concatenate(patterns, axis=1)
+            wanted = Wanted(self.cells, k, whole, share, place)
             wanted.pattern = self.patterns.setdefault(wanted.key, wanted.pattern)
             self.wanted[key] = wanted
         return self.wanted[key]
@@ -392,8 +403,9 @@ class Walk:
     def _rows(self, place: Place) -> Sizes:
         if place not in self.rows:
             of, d = self.solved[place], self.problem.d
-            norms: Floats = np.bincount(of.at % d, self.cells.factors[of.at] * np.abs(of.values), d).astype(np.float64)
-            used = np.flatnonzero(norms)
+            sizes = np.abs(of.values) if self.cells.plain else self.cells.factors[of.at] * np.abs(of.values)
+            norms: Floats = np.asarray(np.bincount(of.at % d, sizes, d))
+            used = norms.nonzero()[0]
             self.rows[place] = Sizes(used, norms[used])
         return self.rows[place]
 
@@ -456,10 +468,12 @@ class _LocalWalk(Walk):
             first = self.path[wanted.k]
             return self.keep(wanted, first.at, first.values, first.status)
         A = float(self.grid.lams[wanted.k]) * self.problem.stage_weights
-        A.ravel()[wanted.eased] *= wanted.left
+        eased, left = wanted.weights
+        A.ravel()[eased] *= left
         W, _ = self.lassos.solve(A, reference=self._dense(wanted.before), max_iter=self.max_iter)
-        at = np.flatnonzero(W)
-        return self.keep(wanted, at, W.ravel()[at], self.lassos.status)
+        flat = W.ravel()
+        at = flat.nonzero()[0]
+        return self.keep(wanted, at, flat[at], self.lassos.status)
 
     def _dense(self, place: Place) -> Floats:
         W = np.zeros((self.problem.m, self.problem.d))
@@ -472,7 +486,8 @@ def gathered(problem: Problem, grid: Grid, walks: Sequence[Walk], tol: float) ->
     solved: list[Solved] = []
     for walk in walks:
         for point, (chain, reason) in walk.points.items():
-            chains[point], reasons[point] = tuple(len(solved) + s for s in chain), reason
+            chains[point] = tuple(len(solved) + s for s in chain) if solved else chain
+            reasons[point] = reason
         solved += walk.solved
     return Surface(
         lams=grid.lams,
