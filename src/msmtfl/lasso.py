@@ -438,35 +438,41 @@ def nearest(design: Design, w: Floats, a: Floats, aim: Floats, unit: Floats, pos
     at_bound = ((g if positive else np.abs(g)) >= finite - slack) & (design.squares > 0) & np.isfinite(a)
     E = np.flatnonzero(at_bound | (w != 0.0))
     length = np.sqrt(design.squares[E])
-    rows = _row_space(design, E, length)
-    if len(rows) == len(E):
+    rows, null = _row_and_null_space(design, E, length)
+    if null.shape[1] == 0:
         return w
     norm = unit[E] / length
     norm = np.maximum(norm / norm.max(), 1.0 / WIDE)  # relative to the columns' lengths
-    A = np.linalg.qr((rows / norm).T)[0].T
     scale = norm * length
     sign = np.where((a[E] > 0) | positive, 1.0 if positive else np.sign(g[E]), 0.0)
-    if len(E) - len(rows) <= FEW_DIRECTIONS:
-        N = np.linalg.qr(A.T, mode="complete")[0][:, len(rows) :]
-        v = _slide(scale * w[E], N, scale * aim[E], sign)
+    if null.shape[1] <= FEW_DIRECTIONS:
+        v = _slide(scale * w[E], np.linalg.qr(norm[:, None] * null)[0], scale * aim[E], sign)
     else:
-        v = _project(scale * w[E], A, scale * aim[E], sign)
+        v = _project(scale * w[E], np.linalg.qr((rows / norm).T)[0].T, scale * aim[E], sign)
     out = np.zeros_like(w)
     out[E] = v / scale
     return out
 
 
-def _row_space(design: Design, E: Ints, length: Floats) -> Floats:
-    """A basis (rank, |E|) of the row space of X_E with columns of unit length."""
+def _row_and_null_space(design: Design, E: Ints, length: Floats) -> tuple[Floats, Floats]:
+    """Bases (rank, |E|) and (|E|, |E| - rank) of the row and the null space of X_E with columns of unit length."""
     X = design.columns(E)
     if X is None:
         values, vectors = np.linalg.eigh(design.gram_rows(E)[:, E] / np.outer(length, length))
-        return np.asarray(vectors[:, values > 1e-12 * len(E)].T)
-    R, order = qr(np.linalg.qr(X / length, mode="r"), mode="r", pivoting=True)
+        live = values > 1e-12 * len(E)
+        return np.asarray(vectors[:, live].T), np.asarray(vectors[:, ~live])
+    X = X / length
+    if len(X) > 2 * len(E):  # without pivots it is faster
+        X = np.asarray(np.linalg.qr(X, mode="r"))
+    R, order = qr(X, mode="r", pivoting=True, overwrite_a=True, check_finite=False)
     pivots = np.abs(np.diag(R))
-    out = np.empty((int((pivots > 1e-10 * pivots[0]).sum()), len(E)))
-    out[:, order] = R[: len(out)]
-    return out
+    rank = int((pivots > 1e-10 * pivots[0]).sum())
+    rows, null = np.empty((rank, len(E))), np.zeros((len(E), len(E) - rank))
+    rows[:, order] = R[:rank]
+    if null.size:
+        null[order[:rank]] = -solve_triangular(R[:rank, :rank], R[:rank, rank:], check_finite=False)
+        null[order[rank:], np.arange(null.shape[1])] = 1.0
+    return rows, null
 
 
 def _slide(v: Floats, N: Floats, goal: Floats, sign: Floats) -> Floats:
