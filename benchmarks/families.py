@@ -155,7 +155,7 @@ def real(splits: int, shares: list[float], only: list[str], kinds: list[str] | N
                 test = test[~np.isin(task[test], flat)]  # nMSE is undefined where all targets are equal
                 fewest = int(np.bincount(task[train])[np.unique(task)].min())
                 models = default_models(cv=min(5, fewest), standardize=True)
-                outer = 3 if fewest >= 10 else min(5, fewest)
+                outer = min(5, fewest)  # with fewer the training rows are fewer, too, and another family may be best
                 inner = min(3, fewest - -(-fewest // outer))
                 models["auto"] = MultiTaskAuto(cv=outer, inner_cv=inner, standardize=True)
                 for kind, model in models.items():

@@ -235,7 +235,7 @@ def test_what_is_clearly_worse_on_the_first_fold_is_not_tried_on_the_others(n_jo
     assert screened.models == ["lasso", "ridge"]
     np.testing.assert_array_equal(screened.errors, plain.errors[:2])
     assert screened.n_splits == 4
-    assert "Clearly worse on the first fold, and not tried on the others: 'pooled" in repr(screened)
+    assert "Clearly worse on the first folds, and not tried on the others: 'pooled" in repr(screened)
     chosen = MultiTaskAuto(models, cv=4).fit(X, y, task=task)
     assert chosen.chosen_ == "lasso"
     assert "of 4 models" in chosen.reason_
@@ -262,6 +262,43 @@ def test_where_none_is_clearly_worse_all_are_tried_everywhere():
     assert all(len(of_one) == 3 for of_one in fits.values())
     np.testing.assert_array_equal(screened.errors, compare_models(X, y, task=task, models=models, cv=3).errors)
     assert "first fold" not in repr(screened)
+
+
+class Guess(BaseEstimator):
+    """Knows the targets (in the first column of X) but for noise of a given size (times the second column)."""
+
+    def __init__(self, noise=0.0):
+        self.noise = noise
+
+    def fit(self, X, y, *, task):
+        self.coef_ = np.ones((2, X.shape[1]))
+        return self
+
+    def predict(self, X, *, task):
+        return X[:, 0] + self.noise * X[:, 1]
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_models_drop_out_fold_by_fold_as_soon_as_it_is_clear(n_jobs):
+    rng = np.random.default_rng(0)
+    y, task = rng.standard_normal(400), np.tile(["a", "b"], 200)
+    X = np.column_stack([y + 0.5 * rng.standard_normal(400), rng.standard_normal(400)])
+    folds = [(np.setdiff1d(np.arange(400), test), test) for test in np.split(np.arange(400), 5)]
+    fits = {"good": [], "as good": [], "worse": [], "bad": []}
+    sizes = {"good": 0.0, "as good": 0.01, "worse": 0.22, "bad": 1.0}
+    models = {name: Counting(Guess(size), fits[name]) for name, size in sizes.items()}
+    result = compare_models(X, y, task=task, models=models, cv=folds, screen=True, n_jobs=n_jobs)
+    counts = {name: len(of_one) for name, of_one in fits.items()}
+    assert counts["good"] == counts["as good"] == 5
+    assert counts["bad"] == 1
+    assert 1 < counts["worse"] < 5
+    assert result.models == ["good", "as good"]
+    assert list(result.dropped) == ["bad", "worse"]
+    seen = np.concatenate([test for _, test in folds[: counts["worse"]]])
+    variance = {name: np.var(y[task == name]) for name in "ab"}  # of all rows, not only of those seen
+    wrong = {name: (y[seen] - X[seen] @ [1.0, 0.22]) ** 2 / variance[name] for name in "ab"}
+    error = np.mean(np.where(task[seen] == "a", wrong["a"], wrong["b"]))
+    assert result.dropped["worse"] == pytest.approx(error, rel=1e-9)
 
 
 def test_one_fold_is_not_screened_and_screen_is_a_flag():

@@ -147,7 +147,7 @@ class MultiTaskAuto(_Auto, MultiTaskLinear):
     selection : {"1se", "min"}, default="1se"
         The simplest within one standard error of the best, or the best.
     screen : bool, default=True
-        Families that are clearly worse on the first fold are not tried on the others; see :func:`compare_models`.
+        Families that are clearly worse on the first folds are not tried on the others; see :func:`compare_models`.
     standardize : bool, default=False
     unknown_task : {"error", "mean"}, default="error"
     random_state : int, RandomState or None, default=0

@@ -116,8 +116,9 @@ def compare_models(
     leave_one_task_out : bool, default=False
         Also fit without each task in turn and predict it with the mean coefficients of the others.
     screen : bool, default=False
-        Drop models that are clearly worse than the best on the first fold (by more than three standard errors, and by more
-        than 5 %), but for the reference: `dropped` of the result names them. Saves most of the time where slow models lose.
+        After each fold drop the models that are clearly worse than the best on the folds so far (by more than three standard
+        errors, and by more than 5 %), but for the reference: `dropped` of the result names them. Saves most of the time
+        where slow models lose.
     random_state : int, RandomState or None, default=0
     n_jobs : int, optional
         Threads over outer folds.
@@ -223,13 +224,17 @@ def compare_models(
         def all_models(work: Callable[[Any, Any], Any], whats: Sequence[Any]) -> list[list[Any]]:
             return each(lambda what: [fitted(work, one, what) for one in kept.values()], whats, n_jobs, progress.stop)
 
+        def on_fold(split: Any) -> list[Any]:
+            return each(lambda one: fitted(rows.held_out, one, split), list(kept.values()), n_jobs, progress.stop)
+
         folds: list[list[Any]] = []
-        if screen and len(splits) > 1:
-            first = each(lambda one: fitted(rows.held_out, one, splits[0]), list(kept.values()), n_jobs, progress.stop)
-            dropped = _clearly_worse(compared([first], []))
-            folds = [[part for name, part in zip(kept, first, strict=True) if name not in dropped]]
-            kept = {name: model for name, model in kept.items() if name not in dropped}
-            progress.step((steps // len(chosen) - 1) * len(dropped))
+        while screen and len(folds) < len(splits) - 1 and len(kept) > 2:
+            folds.append(on_fold(splits[len(folds)]))
+            lost = _clearly_worse(compared(folds, []))
+            folds = [[part for name, part in zip(kept, fold, strict=True) if name not in lost] for fold in folds]
+            kept = {name: model for name, model in kept.items() if name not in lost}
+            dropped |= lost
+            progress.step((steps // len(chosen) - len(folds)) * len(lost))
         folds += all_models(rows.held_out, splits[len(folds) :])
         new = all_models(rows.new_task, new_tasks)
     if (rows.unit == 0).any():
@@ -239,7 +244,7 @@ def compare_models(
 
 
 def _clearly_worse(first: Comparison) -> dict[str, float]:
-    """The models that lose by so much that other folds would not change it, and their errors. Both by the variances of
+    """The models that lose on the folds so far by so much that others would not change it, and their errors. Both by the variances of
     tasks as they are and with those of small tasks steadied: the best need not be the same."""
     lost = np.ones(len(first.models), dtype=bool)
     for one in (first, first.steadied):
@@ -346,7 +351,7 @@ class Comparison:
     gains, loses : (models, m) bool: tasks whose difference is clearly below (above) 0: a 95 % interval excludes 0. Of tasks
         with no real difference some 2.5 % each are expected here by chance
     best : the model with the smallest error
-    dropped : {name: error on the first fold} of models that were screened out there
+    dropped : {name: error on the folds until then} of models that were screened out
     steadied : the same with the variances of small tasks drawn towards the others', so that a task whose few targets
         happen to be alike does not decide
     n_features, seconds : (models,) features used in any task, and time of a fit, averaged over folds
@@ -612,7 +617,7 @@ class Comparison:
         listed = ", ".join(
             f"{name!r} ({error:.3f})" for name, error in sorted(self.dropped.items(), key=lambda one: one[1])
         )
-        return f"Clearly worse on the first fold, and not tried on the others: {listed}."
+        return f"Clearly worse on the first folds, and not tried on the others: {listed}."
 
     # ------------------------------------------------------------------ picture
 

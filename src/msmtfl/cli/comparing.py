@@ -48,7 +48,7 @@ def compare(
     impute: o.Impute = None,
     standardize: o.Standardize = True,
     screen: Annotated[
-        bool, typer.Option("--screen", help="Drop models that are clearly worse on the first fold: faster.")
+        bool, typer.Option("--screen", help="Drop models that are clearly worse on the first folds: faster.")
     ] = False,
     cv: o.Folds = 5,
     seed: o.Seed = 0,
