@@ -244,8 +244,8 @@ def compare_models(
 
 
 def _clearly_worse(first: Comparison) -> dict[str, float]:
-    """The models that lose on the folds so far by so much that others would not change it, and their errors. Both by the variances of
-    tasks as they are and with those of small tasks steadied: the best need not be the same."""
+    """The models that lose on the folds so far by so much that others would not change it, and their errors. Both by the
+    variances of tasks as they are and with those of small tasks steadied: the best need not be the same."""
     lost = np.ones(len(first.models), dtype=bool)
     for one in (first, first.steadied):
         paired = replace(one, reference=one.best)
