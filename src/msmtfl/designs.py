@@ -96,6 +96,11 @@ class Design(Protocol):
         for data that are not centred."""
 
 
+def support(values: Floats) -> Ints:
+    """The flat positions of what is not 0. (Of booleans numpy finds them ten times faster than of numbers.)"""
+    return (values.ravel() != 0.0).nonzero()[0]
+
+
 def stage_scale(designs: Sequence[Design]) -> Floats:
     """(m, 1): m n_i / 2, from weights on the scale of (1) to a task's own sums. Of all tasks, not of some of them."""
     return 0.5 * len(designs) * np.array([[design.n] for design in designs])
@@ -181,7 +186,7 @@ class DenseRows:
 
     def apply(self, w: Floats) -> Floats:
         """Xw for a sparse w"""
-        used = np.flatnonzero(w)
+        used = support(w)
         return self.X[:, used] @ w[used] - self.u * (self.offset[used] @ w[used])
 
     def apply_all(self, W: Floats) -> Floats:
@@ -306,7 +311,7 @@ class TrainingRows(DenseRows):
         return super().apply_all(W) * self.kept  # u is 0 where kept is
 
     def apply(self, w: Floats) -> Floats:
-        used = np.flatnonzero(w)
+        used = support(w)
         return self.kept * (self.X[:, used] @ w[used]) - self.u * (self.offset[used] @ w[used])
 
     def _gram(self, room: Floats | None) -> Floats:

@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
 from . import _kernel
-from .designs import Design, Floats, Ints
+from .designs import Design, Floats, Ints, support
 from .gram import WHOLE_AT_MOST, Gram, few_rows, gram_caches
 from .sparse_rows import SparseRows
 from .threads import each, shares
@@ -36,6 +37,7 @@ AHEAD = 16  # the same where they belong to free features: those of others that 
 DOUBT = 1e-11  # suspicion beyond which a solution is worked out on X
 POLISHES = 20  # attempts to improve a solution on X
 AT_ONCE = 2**16  # features looked at, over lams and tasks, before Python may stop a path
+BRIEF = 2e-3  # seconds of a solve that are not worth sharing: threads take as long to begin
 TIE = 1e-9  # |gradient| this close to its bound, relatively, counts as at the bound
 
 
@@ -96,7 +98,7 @@ class TaskState:
     def begin(self, w: Floats) -> None:
         """Start the next solve from w (d,)"""
         self.follow()
-        features = np.flatnonzero(w)
+        features = support(w)
         self._set(features, w[features])
 
     def supply(self, a: Floats, n_jobs: int | None = None, used: np.ndarray | None = None) -> None:
@@ -157,7 +159,7 @@ def one_by_one(lassos: Any, lams: Floats, weights: Floats, max_iter: int, tick: 
     out = []
     for lam in lams:
         W, _ = lassos.solve(lam * weights, max_iter=max_iter)
-        at = np.flatnonzero(W)
+        at = support(W)
         out.append(Solve(at, W.ravel()[at], lassos.status))
         tick(1.0)
     return out
@@ -198,6 +200,7 @@ class Lassos:
         self.grams = task_caches(self.designs, n_jobs=n_jobs) if grams is None else grams
         self.tasks = [_state(gram, positive) for gram in self.grams]
         self.status = np.zeros(self.m, np.intc)
+        self.brief = False  # the last solve was
 
     def _checked(self, matrix: Floats) -> Floats:
         """The kernel does not look at bounds: shape, order and writability are settled here."""
@@ -230,7 +233,9 @@ class Lassos:
                 states, A[tasks], aim[tasks], self.units[tasks], W[tasks], status[tasks], rounds[tasks], max_iter
             )
 
-        each(solve, shares(self.m, self.n_jobs), self.n_jobs)
+        n_jobs, began = None if self.brief else self.n_jobs, perf_counter()
+        each(solve, shares(self.m, n_jobs), n_jobs)
+        self.brief = perf_counter() - began < BRIEF
         left = (status if self.careful else status & ~SLID).nonzero()[0]
         inner = self.n_jobs if len(left) == 1 else None  # one task alone may use all threads to fetch its rows
 
@@ -332,7 +337,7 @@ class Lassos:
                 unit = self.units[i : i + 1]
                 _kernel.solve_all([self.tasks[i].state], a, aim[:1], unit, w, state, rounds, max_iter)  # for its w
                 self._finish(i, a, aim[:1], w, state, rounds, max_iter, None)
-                at = np.flatnonzero(w)
+                at = support(w)
                 entries[place] = len(at)
                 take(at.astype(np.intc), w[0, at])
                 place += 1

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .designs import Floats, Ints
+from .designs import Floats, Ints, support
 from .effort import Effort
 from .gram import Gram, gram_caches
 from .grids import read_lams, read_ratios
@@ -210,7 +210,7 @@ def solve_rows(
         out = {}
         for k in np.argsort(-grid.strength[:, l], kind="stable").tolist():
             W, rounds = rows.solve(grid.norm(k, l, problem.factors), effort.at(k, l), settled)
-            at = np.flatnonzero(W)
+            at = support(W)
             out[k] = Solved(k, at, W.ravel()[at], rows.finished, none)
             effort.told(k, l, rounds, out[k])
             tick(1.0)

@@ -18,7 +18,7 @@ import numpy as np
 
 from .certificates import GAP
 from .checks import check_count, check_flag, check_n_jobs, check_positive, check_verbose
-from .designs import Floats, Ints
+from .designs import Floats, Ints, support
 from .glm import check_loss, pose_loss
 from .grids import Grid, read_grid
 from .lasso import DOUBT, OVERRUN, SLID, WEAK, Lassos, Solve, suspicions
@@ -405,7 +405,7 @@ class Walk:
             of, d = self.solved[place], self.problem.d
             sizes = np.abs(of.values) if self.cells.plain else self.cells.factors[of.at] * np.abs(of.values)
             norms: Floats = np.asarray(np.bincount(of.at % d, sizes, d))
-            used = norms.nonzero()[0]
+            used = support(norms)
             self.rows[place] = Sizes(used, norms[used])
         return self.rows[place]
 
@@ -471,9 +471,8 @@ class _LocalWalk(Walk):
         eased, left = wanted.weights
         A.ravel()[eased] *= left
         W, _ = self.lassos.solve(A, reference=self._dense(wanted.before), max_iter=self.max_iter)
-        flat = W.ravel()
-        at = flat.nonzero()[0]
-        return self.keep(wanted, at, flat[at], self.lassos.status)
+        at = support(W)
+        return self.keep(wanted, at, W.ravel()[at], self.lassos.status)
 
     def _dense(self, place: Place) -> Floats:
         W = np.zeros((self.problem.m, self.problem.d))
