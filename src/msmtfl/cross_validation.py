@@ -31,6 +31,7 @@ from .threads import each
 
 ERRORS = ("neg_nmse", "neg_amse", "neg_mse", "neg_deviance")
 REDRAWS = 200  # of folds for a 2-D y in which rare tasks have few rows
+MOST = 0.3  # of the features in use: picking them takes longer than going over all
 AT_ONCE = 2**20  # held-out predictions made together
 CRITERIA = ("aic", "bic", "ebic")
 
@@ -238,14 +239,15 @@ def task_errors(
     """The weight of some of a task's rows, and the mean errors (len(places),) there of solutions fitted to the design.
     `measure` makes errors (by default squared) and predictions of targets (rows, 1) and linear predictions (rows,
     len(places)); `note` is told rows and predictions for them."""
-    used = W.used()
-    coefs, intercepts = W.dense(places, used).T, design.intercepts(W)[places]
+    used, scattered = W.used(), issparse(task.X)
+    most = not scattered and len(used) > MOST * W.shape[1]
+    coefs, intercepts = W.dense(places, None if most else used).T, design.intercepts(W)[places]
     weights = np.ones(len(rows)) if task.weight is None else task.weight[rows]
     weight, mse = float(weights.sum()), np.zeros(len(places))
     height = max(1, AT_ONCE // len(places))
     for low in range(0, len(rows), height):  # (rows x points) at once would outgrow X
         some = rows[low : low + height]
-        rows_of_x = task.X[some][:, used] if issparse(task.X) else task.X[np.ix_(some, used)]
+        rows_of_x = task.X[some] if most else task.X[some][:, used] if scattered else task.X[np.ix_(some, used)]
         errors, fitted = measure(task.y[some, None], rows_of_x @ coefs + intercepts)
         mse += weights[low : low + height] @ errors / weight
         note(some, fitted)
