@@ -301,6 +301,17 @@ def test_models_drop_out_fold_by_fold_as_soon_as_it_is_clear(n_jobs):
     assert result.dropped["worse"] == pytest.approx(error, rel=1e-9)
 
 
+def test_too_few_groups_held_out_drop_no_model():
+    """The spread of one group is unknown: nothing is clear after a fold that holds out one."""
+    for seed in (13, 2):
+        rng = np.random.default_rng(seed)
+        X, task = rng.standard_normal((72, 8)), np.tile([0, 1], 36)
+        y = X[:, 0] - 0.5 * X[:, 3] * (task + 0.5) + 1.5 * rng.standard_normal(72)
+        given = {"task": task, "models": counted()[0], "groups": np.arange(72) // 9, "cv": 8}
+        plain, screened = compare_models(X, y, **given), compare_models(X, y, screen=True, **given)
+        assert plain.best not in screened.dropped
+
+
 def test_one_fold_is_not_screened_and_screen_is_a_flag():
     X, y, task = data(False, n=100)
     models, _ = counted()

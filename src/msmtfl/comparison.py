@@ -33,6 +33,7 @@ SEPARATE = (REFERENCE, "ridge per task")  # models by default that share nothing
 NAMED = 3  # how many of the tasks that gain or lose the verdict names
 CLEAR = 2.0  # standard errors from which the difference of two models counts as clear
 HOPELESS, MARGIN = 3.0, 0.05  # standard errors, and share of the error, by which a model that is screened out loses
+FEWEST = 5  # rows (groups) held out so far without which standard errors mean little
 LEVEL = 0.975  # a task gains or loses clearly where a two-sided 95 % interval of its difference excludes 0
 
 
@@ -121,7 +122,7 @@ def compare_models(
         where slow models lose.
     random_state : int, RandomState or None, default=0
     n_jobs : int, optional
-        Threads over outer folds.
+        Threads over outer folds; over models while they are screened.
     verbose : bool, default=False
         Show a progress bar.
 
@@ -243,16 +244,18 @@ def compare_models(
     return compared(folds, new)
 
 
-def _clearly_worse(first: Comparison) -> dict[str, float]:
+def _clearly_worse(so_far: Comparison) -> dict[str, float]:
     """The models that lose on the folds so far by so much that others would not change it, and their errors. Both by the
     variances of tasks as they are and with those of small tasks steadied: the best need not be the same."""
-    lost = np.ones(len(first.models), dtype=bool)
-    for one in (first, first.steadied):
+    names, lost = so_far.models, np.ones(len(so_far.models), dtype=bool)
+    if len(np.unique(so_far.cell_cluster[so_far._weights > 0])) < FEWEST:
+        return {}
+    for one in (so_far, so_far.steadied):
         paired = replace(one, reference=one.best)
         lost &= (paired.difference > HOPELESS * paired.se) & (one.error > (1.0 + MARGIN) * one.error.min())
-    lost[first.models.index(first.reference)] = False
-    lost[np.argsort(first.error)[:2]] = False  # one model is no comparison
-    return {name: float(error) for name, error, worse in zip(first.models, first.error, lost, strict=True) if worse}
+    lost[names.index(so_far.reference)] = False
+    lost[np.argsort(so_far.error)[:2]] = False  # one model is no comparison
+    return {name: float(error) for name, error, worse in zip(names, so_far.error, lost, strict=True) if worse}
 
 
 def _classifies(models: Any, asked: bool | None) -> bool:

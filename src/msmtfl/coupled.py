@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from .checks import check_count, check_positive
-from .cross_validation import HeldOut
+from .cross_validation import HeldOut, error_scales, mean_errors
 from .designs import Floats
-from .effort import Effort, held_out_error
+from .effort import Effort, FoldEffort, SearchEffort, held_out_error
 from .gram import Gram
 from .growing import Batchwise
 from .model_selection import GridSearch
@@ -317,17 +317,29 @@ class _CoupledSearch(GridSearch):
         scorer: Any,
         progress: Progress,
     ) -> tuple[RowSurface, HeldOut | None]:
-        effort = self._effort(grid)
+        """The folds first: they tell which points deserve work, on all data too. (So these cannot `follow` all data.)"""
+        rounds = self.max_iter or SEARCH_ROUNDS
+        if scorer is not None or not splits:
+            return super()._search(problem, grid, grams, splits, solve, scorer, progress)
+        folds = [FoldEffort(rounds, grid.shape) for _ in splits]
+        of_split, effort = (
+            {id(split): fold for split, fold in zip(splits, folds, strict=True)},
+            SearchEffort(rounds, folds),
+        )
 
         def on_fold(part: Problem, split: Any) -> RowSurface:
-            error = partial(held_out_error, problem, split, part, self.scoring)
-            return solve(part, split, effort=None if scorer else effort.on_fold(error))
+            fold = of_split[id(split)]
+            fold.begin(partial(held_out_error, problem, split, part, self.scoring))
+            return solve(part, split, effort=fold)
 
-        held_out = self._validate(problem, grid, splits, on_fold, scorer, progress) if splits else None
+        held_out, scale = (
+            self._validate(problem, grid, splits, on_fold, None, progress),
+            error_scales(problem.data, self.scoring),
+        )
+        while again := effort.wanting(mean_errors(held_out.mse, held_out.weight, scale)):
+            new = self._validate(problem, grid, [splits[f] for f in again], on_fold, None, progress)
+            held_out.mse[again] = new.mse
         return self._solve(problem, grid, grams, self.n_jobs, progress, effort), held_out
-
-    def _effort(self, grid: RowGrid) -> Effort:
-        return Effort(grid.shape, self.max_iter or SEARCH_ROUNDS)
 
     def _solve(
         self,
@@ -341,7 +353,7 @@ class _CoupledSearch(GridSearch):
         return solve_rows(
             problem,
             grid,
-            effort=effort or self._effort(grid),
+            effort=effort or Effort(self.max_iter or SEARCH_ROUNDS),
             settled=SEARCH_SETTLED,
             n_jobs=n_jobs,
             grams=grams,
@@ -366,8 +378,9 @@ class L12MTLCV(_CoupledSearch):
     Parameters and attributes are those of :class:`MSMTFLCV` but for theta, max_stages and positive. `lams`, 30 by default,
     go from the lam_max of :class:`L12MTL` to 1e-2 of it (1e-3 if every task has more samples than features). In
     `cv_results_` `finished` is False for points that (on all data) were not solved to the end: they would have taken more
-    than 300 goes over the rows, or lie where the errors of all folds have long been rising, which are gone over 30 times
-    (with a scikit-learn scorer or an information criterion no such difference is made).
+    than 300 goes over the rows, or lie where the errors of all folds have long been rising, which are gone over 30 times. On
+    a fold that is done as soon as its own errors rise, but not with points whose mean error is within 5 % of the smallest
+    (and not with a scikit-learn scorer or an information criterion): scores far from the best may be of unfinished models.
 
     Examples
     --------

@@ -322,7 +322,7 @@ def fold_scores(held_out: HeldOut, data: TaskData, scoring: Any) -> Floats:
     """(folds, K, L), greater is better: a scorer's, or the error averaged over tasks with the weights held out."""
     if held_out.scores is not None:
         return held_out.scores
-    scale = np.array([error_scale(target, scoring) for target in data.targets])
+    scale = np.array([_scale(target, scoring) for target in data.targets])
     if (scale == 0).any():
         flat = data.labels[scale == 0].tolist()
         everything = len(flat) == data.m
@@ -330,20 +330,32 @@ def fold_scores(held_out: HeldOut, data: TaskData, scoring: Any) -> Floats:
             f"the targets of task(s) {names_of(flat)} are {'all 0' if scoring == 'neg_amse' else 'constant'}: "
             f"{scoring[4:]} is undefined there. {'Scored by neg_mse.' if everything else 'They are left out of the score.'}"
         )
-        if everything:
-            scale = np.ones_like(scale)
-    weight = np.where(scale > 0, held_out.weight, 0.0)
-    error = np.nan_to_num(held_out.mse) / np.where(scale > 0, scale, 1.0)[:, None, None]
-    total = weight.sum(axis=1)
+    scale = error_scales(data, scoring)
+    total = held_out.weight @ (scale > 0)
     if (total == 0).any():
         raise ValueError(
             f"fold {int(np.argmin(total))} holds out only tasks whose targets are constant. Use scoring='neg_mse'."
         )
-    return -np.einsum("fi,fikl->fkl", weight, error) / total[:, None, None]
+    return -mean_errors(held_out.mse, held_out.weight, scale)
 
 
-def error_scale(target: Target, scoring: str) -> float:
-    """What a task's squared errors are divided by: its variance or mean square over all rows."""
+def mean_errors(mse: Floats, weight: Floats, scale: Floats) -> Floats:
+    """(..., K, L): errors (..., m, K, L) over their scales (m,), averaged over tasks by the weights held out (..., m). Tasks
+    whose scale is 0 do not count; 0 if none does."""
+    counts = np.where(scale > 0, weight, 0.0)
+    total = counts.sum(axis=-1)
+    error = np.nan_to_num(mse) / np.where(scale > 0, scale, 1.0)[:, None, None]
+    return np.einsum("...i,...ikl->...kl", counts, error) / np.where(total > 0, total, 1.0)[..., None, None]
+
+
+def error_scales(data: TaskData, scoring: str) -> Floats:
+    """(m,): what the tasks' squared errors are divided by. 0 where that is undefined, unless it is so everywhere: then 1."""
+    scale = np.array([_scale(target, scoring) for target in data.targets])
+    return scale if scale.any() else np.ones_like(scale)
+
+
+def _scale(target: Target, scoring: str) -> float:
+    """Of one task: its variance or mean square over all rows."""
     return {"neg_nmse": target.variance, "neg_amse": target.square}.get(scoring, 1.0)
 
 

@@ -263,7 +263,7 @@ def _gram_of(X: Floats, room: Floats | None) -> Floats:
 
 
 class TrainingRows(DenseRows):
-    """Dense rows without some of them: statistics are those of all rows less those left out; X is not copied.
+    """Dense rows without some of them: statistics are those of all rows less those left out; only these are copied.
 
     What is left out counts as a row of zeros. Columns that the difference would lose digits of (nearly all of their
     spread is in the rows left out) are looked at one by one; where that is not enough either, `safe` is False.

@@ -442,6 +442,8 @@ def nearest(design: Design, w: Floats, a: Floats, aim: Floats, unit: Floats, pos
     slack = TIE * finite + root * (1e-12 * np.sqrt(design.yy) + 1e-13 * float(root @ np.abs(w)))
     at_bound = ((g if positive else np.abs(g)) >= finite - slack) & (design.squares > 0) & np.isfinite(a)
     E = np.flatnonzero(at_bound | (w != 0.0))
+    if E.size == 0:
+        return w
     length = np.sqrt(design.squares[E])
     rows, null = _row_and_null_space(design, E, length)
     if null.shape[1] == 0:

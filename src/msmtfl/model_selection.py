@@ -92,8 +92,9 @@ class GridSearch(Growing):
                 grams = self._caches(problem, reuse=whole, budget=budget, n_jobs=self.n_jobs)
 
                 def solve(part: Problem, split: Split, **options: Any) -> Solutions:
-                    of_part = self._caches(part, reuse=whole, budget=budget)
-                    if not whole:
+                    at_once = whole or any(getattr(gram, "whole", None) is not None for gram in grams)
+                    of_part = self._caches(part, reuse=at_once, budget=budget)
+                    if not at_once:
                         follow(of_part, grams)
                     return self._solve(part, grid, of_part, None, progress, **options)
 
@@ -127,7 +128,8 @@ class GridSearch(Growing):
         scorer: Scorer | None,
         progress: Progress,
     ) -> tuple[Any, HeldOut | None]:
-        """The solutions on all data, and the errors on the folds if there are any."""
+        """The solutions on all data, and the errors on the folds if there are any: in this order, so that these can begin
+        with the Gram rows that all data have come to need."""
         surface = self._solve(problem, grid, grams, self.n_jobs, progress)
         return surface, self._validate(problem, grid, splits, solve, scorer, progress) if splits else None
 

@@ -200,7 +200,7 @@ def solve_rows(
     whole Gram matrices are at hand; otherwise in turn, so that they can fetch rows."""
     if grams is None:
         grams = gram_caches(problem.designs, reuse=grid.shape[1] > 1, n_jobs=n_jobs)
-    effort = effort or Effort(grid.shape)
+    effort = effort or Effort()
     whole = all(gram.whole is not None for gram in grams)
     none = np.empty(0, dtype=np.intp)
 
@@ -213,7 +213,7 @@ def solve_rows(
             at = support(W)
             out[k] = Solved(k, at, W.ravel()[at], rows.finished, none)
             effort.told(k, l, rounds, out[k])
-            tick(1.0)
+            tick(effort.step)
         return out
 
     K, L = grid.shape

@@ -224,6 +224,7 @@ class CoupledRows:
             rows = old.rows
             old.W, old.G, old.T = self.W[rows], np.ascontiguousarray(self.G[:, rows]), self.T[rows]
             return old
+        self.work = None  # its Q is about to be overwritten
         self.work = _Working(
             rows=rows,
             Q=self._block(rows),

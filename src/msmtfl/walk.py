@@ -299,7 +299,7 @@ class Wanted:
 
 
 def alike(one: Wanted, other: Wanted) -> bool:
-    """Whether two stages have the same pattern."""
+    """Whether two stages of one point, so with the same share of entries, have the same pattern."""
     return one is other or same(one.pattern, other.pattern)
 
 
@@ -404,7 +404,7 @@ class Walk:
         if place not in self.rows:
             of, d = self.solved[place], self.problem.d
             sizes = np.abs(of.values) if self.cells.plain else self.cells.factors[of.at] * np.abs(of.values)
-            norms: Floats = np.asarray(np.bincount(of.at % d, sizes, d))
+            norms: Floats = np.asarray(np.bincount(of.at % d, sizes, d), dtype=np.float64)  # of nothing: integers
             used = support(norms)
             self.rows[place] = Sizes(used, norms[used])
         return self.rows[place]

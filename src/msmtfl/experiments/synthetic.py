@@ -516,7 +516,7 @@ def _msmtfl(sample: Sample, lams: Floats, thetas: Floats, stages: int) -> Iterat
 
 def _coupled(sample: Sample, problem: Problem, grid: RowGrid) -> Iterator[Row]:
     """Where tasks are interpolated Dirty has many minimisers and takes long: the rounds are limited, the gap is told."""
-    found = solve_rows(problem, grid, effort=Effort(grid.shape, SEARCH_ROUNDS), settled=SEARCH_SETTLED)
+    found = solve_rows(problem, grid, effort=Effort(SEARCH_ROUNDS), settled=SEARCH_SETTLED)
     for k in range(grid.shape[0]):
         yield {
             "error": parameter_error(sample.coef, found.coef(k, 0)),
