@@ -445,6 +445,7 @@ class _LocalWalk(Walk):
     ):
         super().__init__(problem, grid, max_stages)
         self.path, self.make, self.max_iter = path, make, max_iter
+        self.weights, self.reference, self.lam_of_weights = *np.zeros((2, problem.m, problem.d)), -1
         self.back = False
 
     @cached_property
@@ -467,16 +468,22 @@ class _LocalWalk(Walk):
         if wanted.before == NONE:
             first = self.path[wanted.k]
             return self.keep(wanted, first.at, first.values, first.status)
-        A = float(self.grid.lams[wanted.k]) * self.problem.stage_weights
-        eased, left = wanted.weights
-        A.ravel()[eased] *= left
-        W, _ = self.lassos.solve(A, reference=self._dense(wanted.before), max_iter=self.max_iter)
+        W = self._solve(wanted)
         at = support(W)
         return self.keep(wanted, at, W.ravel()[at], self.lassos.status)
 
-    def _dense(self, place: Place) -> Floats:
-        W = np.zeros((self.problem.m, self.problem.d))
-        W.ravel()[self.solved[place].at] = self.solved[place].values
+    def _solve(self, wanted: Wanted) -> Floats:
+        """The coefficients (m, d) of a stage. Weights and reference differ from those of other stages in few cells: what is
+        not theirs is taken back afterwards."""
+        if self.lam_of_weights != wanted.k:
+            np.multiply(float(self.grid.lams[wanted.k]), self.problem.stage_weights, out=self.weights)
+            self.lam_of_weights = wanted.k
+        before, (eased, left) = self.solved[wanted.before], wanted.weights
+        A, aim = self.weights.ravel(), self.reference.ravel()
+        full = A[eased]
+        A[eased], aim[before.at] = full * left, before.values
+        W, _ = self.lassos.solve(self.weights, reference=self.reference, max_iter=self.max_iter)
+        A[eased], aim[before.at] = full, 0.0
         return W
 
 
