@@ -322,20 +322,16 @@ class _CoupledSearch(GridSearch):
         if scorer is not None or not splits:
             return super()._search(problem, grid, grams, splits, solve, scorer, progress)
         folds = [FoldEffort(rounds, grid.shape) for _ in splits]
-        of_split, effort = (
-            {id(split): fold for split, fold in zip(splits, folds, strict=True)},
-            SearchEffort(rounds, folds),
-        )
+        of_split = {id(split): fold for split, fold in zip(splits, folds, strict=True)}
+        effort = SearchEffort(rounds, folds)
 
         def on_fold(part: Problem, split: Any) -> RowSurface:
             fold = of_split[id(split)]
             fold.begin(partial(held_out_error, problem, split, part, self.scoring))
             return solve(part, split, effort=fold)
 
-        held_out, scale = (
-            self._validate(problem, grid, splits, on_fold, None, progress),
-            error_scales(problem.data, self.scoring),
-        )
+        held_out = self._validate(problem, grid, splits, on_fold, None, progress)
+        scale = error_scales(problem.data, self.scoring)
         while again := effort.wanting(mean_errors(held_out.mse, held_out.weight, scale)):
             new = self._validate(problem, grid, [splits[f] for f in again], on_fold, None, progress)
             held_out.mse[again] = new.mse
