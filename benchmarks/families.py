@@ -174,6 +174,7 @@ def real(splits: int, shares: list[float], only: list[str], kinds: list[str] | N
                         "nmse": float(error),
                         "features": int(np.atleast_2d(model.coef_).any(axis=0).sum()),
                         "chosen": getattr(model, "chosen_", ""),
+                        "reason": getattr(model, "reason_", ""),
                         "seconds": time.perf_counter() - began,
                     }
                     add(file, row)

@@ -190,6 +190,63 @@ def test_a_task_whose_few_targets_happen_to_be_alike_does_not_decide():
     assert "variances of small tasks" in reason
 
 
+class LeastSquares(BaseEstimator, RegressorMixin):
+    """On the first few features of all rows."""
+
+    def __init__(self, features):
+        self.features = features
+
+    def fit(self, X, y, *, task):
+        self.coef_ = np.linalg.lstsq(X[:, : self.features], y, rcond=None)[0]
+        return self
+
+    def predict(self, X, *, task):
+        return X[:, : self.features] @ self.coef_
+
+
+def of_sizes(seed, cv, n=40):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 12))
+    y = X @ np.r_[1.0, np.full(11, 0.25)] + 2.0 * rng.standard_normal(n)
+    models = {"one": LeastSquares(1), "all": LeastSquares(12)}
+    return compare_models(X, y, task=np.zeros(n, int), models=models, cv=cv)
+
+
+def test_families_differ_by_more_than_their_standard_error_of_rows():
+    """Over new data sets: the rows of a fold's training are as much of a sample as those held out."""
+    found = [of_sizes(seed, cv=5) for seed in range(100)]
+    spread = np.std([one.difference[1] for one in found])
+    assert np.mean([one.se[1] for one in found]) < 0.85 * spread
+    assert 0.85 * spread < np.mean([one.se_of_families[1] for one in found]) < 1.3 * spread
+
+
+def test_the_standard_error_of_families_knows_how_much_was_trained_on():
+    rows = np.arange(40)
+    for cv, wider in [
+        (5, 1.5),
+        (2, np.sqrt(3.0)),
+        ([(rows[:30], rows[30:])], np.sqrt(1.0 + 10 / 30)),
+        ([(rows[20:], rows[:20]), (rows[:20], rows[20:])] * 2, np.sqrt(3.0)),  # twice the same is no more
+    ]:
+        one = of_sizes(0, cv)
+        np.testing.assert_allclose(one.se_of_families, wider * one.se)
+
+
+def test_the_choice_goes_by_the_standard_error_of_families():
+    seen = set()
+    for seed in range(40):
+        one = of_sizes(seed, cv=5, n=100)
+        best = one.models.index(one.best)
+        lead = abs(one.difference[1])
+        within = [lead <= error[1] for error in (one.se, one.se_of_families)]
+        chosen, reason = choose_family(one)
+        assert chosen == ("one" if best == 0 or within[1] else "all")
+        if best and within[1]:
+            assert f"standard error of {one.se_of_families[1]:.2g}" in reason
+        seen.add((best, *within))
+    assert (1, False, True) in seen
+
+
 class Counting(BaseEstimator, RegressorMixin):
     """A model that notes where it was fitted."""
 

@@ -129,7 +129,8 @@ class MultiTaskAuto(_Auto, MultiTaskLinear):
 
     Every family is fitted on the training rows of each fold, where it chooses its own parameters by cross-validation, and
     predicts the rows held out (:func:`compare_models`). Of those whose error is within one standard error of the
-    smallest, the standard error being that of the difference, the one that uses the fewest features is refitted on all data.
+    smallest, the one that uses the fewest features is refitted on all data. The standard error is that of the difference,
+    for other rows to train on as well as to predict (`se_of_families` of :class:`Comparison`).
     Variances that errors are divided by are steadied first: those of tasks with few rows are drawn towards the others', so
     that a task whose targets happen to be alike does not decide.
 
@@ -242,7 +243,7 @@ class _Choice:
     def __init__(self, comparison: Comparison, selection: str):
         self.comparison, self.best = comparison, comparison.best
         self.paired = replace(comparison, reference=self.best)
-        self.near = self.paired.difference <= self.paired.se
+        self.near = self.paired.difference <= self.paired.se_of_families
         if selection == "min":
             self.near[:] = False
         self.near[comparison.models.index(self.best)] = True
@@ -266,7 +267,7 @@ class _Choice:
         if few == many:
             few, many = (f"{comparison.n_features[p]:.1f}" for p in (k, b))
         uses = f"{few} features where that uses {many}"
-        more, se = self.paired.difference[k], self.paired.se[k]
+        more, se = self.paired.difference[k], self.paired.se_of_families[k]
         within = f"{error[chosen]:.3g} is {more:.2g} more, with a standard error of {se:.2g}"
         rest = [name for name, one in zip(names, self.near, strict=True) if one and name not in (best, chosen)]
         also = f" ({names_of(rest)} would have done too.)" if rest else ""

@@ -184,6 +184,8 @@ def compare_models(
         _check_signature(name, model, data.form == "long", sample_weight is not None)
     if not isinstance(models, Mapping):
         _check_inner(data, splits, rows.groups, inner_cv)
+    held_out = np.any([split.test for split in splits], axis=0)
+    reuse = float(held_out.sum() / np.mean([split.train.sum() for split in splits]))
     kept = dict(chosen)
     dropped: dict[str, float] = {}
     new_tasks = range(data.m) if leave_one_task_out else range(0)
@@ -205,6 +207,7 @@ def compare_models(
             n_features=found.n_features,
             seconds=found.seconds,
             n_splits=len(splits),
+            reuse=reuse,
             measure=kind.measure,
             auc_by_task=found.auc,
             new_task=np.array(new).transpose(1, 0, 2) if new else None,
@@ -340,8 +343,8 @@ class Comparison:
     Errors are nMSE: a task's mean squared error over the variance of its targets; over tasks they are averaged by size.
     Those of classifiers are log-losses over that of predicting the task's class shares. Either way 1 is to know nothing.
     Differences are to the reference model, row by row; their standard errors are of rows (or groups) and do not
-    count how the models would change with other training data. Tasks with constant targets are left out; a task with a
-    single row (group) has no standard error.
+    count how the models would change with other training data, but for `se_of_families`. Tasks with constant targets are
+    left out; a task with a single row (group) has no standard error.
 
     Attributes
     ----------
@@ -350,6 +353,8 @@ class Comparison:
     nmse, nmse_by_task : the same, if that is what they are
     auc, auc_by_task : (models,), (models, m) or None: of two classes, over pairs of rows that are held out together
     difference, se : (models,) error less that of the reference, and its standard error
+    se_of_families : (models,) the same for models trained on other rows as well: `se` times the root of
+        1 + rows held out / rows of a fold's training, 1.5 with five folds (Nadeau and Bengio, Machine Learning 52, 2003)
     difference_by_task, se_by_task : (models, m)
     gains, loses : (models, m) bool: tasks whose difference is clearly below (above) 0: a 95 % interval excludes 0. Of tasks
         with no real difference some 2.5 % each are expected here by chance
@@ -384,6 +389,7 @@ class Comparison:
     n_features: Floats
     seconds: Floats
     n_splits: int
+    reuse: float = 1.0  # rows held out in all, over those that a model was trained on
     new_task: Floats | None = field(default=None)
     measure: Measure = NMSE
     auc_by_task: Floats | None = None
@@ -480,6 +486,10 @@ class Comparison:
     @cached_property
     def se(self) -> Floats:
         return self._spread(np.arange(len(self.cell_task))) / self._of_task.sum()
+
+    @property
+    def se_of_families(self) -> Floats:
+        return np.asarray(self.se * np.sqrt(1.0 + self.reuse))
 
     @cached_property
     def se_by_task(self) -> Floats:
