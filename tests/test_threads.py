@@ -1,5 +1,6 @@
 """Work on threads: nested, interrupted, forked, and what it leaves behind."""
 
+import _thread
 import os
 import threading
 import time
@@ -41,6 +42,54 @@ def test_the_first_error_is_raised_and_the_rest_dropped():
         each(call, range(100), 2, lambda: stopped.append(True))
     assert len(begun) < 10
     assert stopped
+
+
+@pytest.mark.parametrize("caller", [False, True])
+def test_an_error_is_raised_whoever_makes_it(caller):
+    """The calling thread works, too: neither waits for the other in vain."""
+    here = threading.current_thread()
+    both, stopped = threading.Barrier(2), threading.Event()
+
+    def call(i):
+        both.wait(5)
+        if (threading.current_thread() is here) == caller:
+            raise ZeroDivisionError
+        assert stopped.wait(5)
+        raise InterruptedError
+
+    with pytest.raises(ZeroDivisionError):
+        each(call, range(2), 2, stopped.set)
+
+
+def test_calls_from_several_threads_at_once_all_end():
+    """A pool that is busy with one of them does not keep the others waiting."""
+    found = {}
+
+    def some(name):
+        found[name] = each(lambda i: (time.sleep(0.001), i)[1], range(20), 2)
+
+    threads = [threading.Thread(target=some, args=(name,)) for name in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert found == {name: list(range(20)) for name in range(6)}
+
+
+def test_ctrl_c_ends_what_other_threads_do():
+    both, stopped = threading.Barrier(2), threading.Event()
+
+    def call(i):
+        both.wait(5)
+        if threading.current_thread() is threading.main_thread():
+            return  # done: it waits for the other
+        time.sleep(0.05)
+        _thread.interrupt_main()
+        assert stopped.wait(5)
+
+    with pytest.raises(KeyboardInterrupt):
+        each(call, range(2), 2, stopped.set)
+    assert stopped.is_set()
 
 
 def test_overlapping_fits_leave_blas_as_it_was():

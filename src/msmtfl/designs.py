@@ -31,8 +31,8 @@ OFFSET_SHARE = 1e-3
 CONSTANT_SHARE = 1e-13
 # So few vectors are multiplied with X at once without copying it, as BLAS would.
 FEW = 16
-# With fewer entries in X the product with a few vectors is not worth sharing out among threads.
-WORTH_SHARING = 10**6
+# With fewer entries in X a pass over it is not worth sharing out among threads.
+WORTH_SHARING = 2 * 10**6
 # A column that keeps less than this share of its squares when rows are left out is computed anew.
 LEFT_SHARE = 1e-2
 

@@ -223,18 +223,22 @@ class Lassos:
             task.follow()
 
         def solve(tasks: slice) -> None:
-            if isinstance(self.tasks[0], WorkingState):
-                for i in range(self.m)[tasks]:
+            some = self.tasks[tasks]
+            if isinstance(some[0], WorkingState):
+                for i, task in enumerate(some, tasks.start):
                     at = slice(i, i + 1)
-                    self.tasks[i].solve(A[i], aim[i], self.units[i], W[i], status[at], rounds[at], max_iter)
+                    task.solve(A[i], aim[i], self.units[i], W[i], status[at], rounds[at], max_iter)
                 return
-            states = [task.state for task in self.tasks[tasks]]
+            states = [task.state for task in some]
             _kernel.solve_all(
                 states, A[tasks], aim[tasks], self.units[tasks], W[tasks], status[tasks], rounds[tasks], max_iter
             )
 
-        n_jobs, began = None if self.brief else self.n_jobs, perf_counter()
-        each(solve, shares(self.m, n_jobs), n_jobs)
+        began = perf_counter()
+        if self.n_jobs in (None, 1) or self.brief:
+            solve(slice(0, self.m))
+        else:
+            each(solve, shares(self.m, self.n_jobs), self.n_jobs)
         self.brief = perf_counter() - began < BRIEF
         left = (status if self.careful else status & ~SLID).nonzero()[0]
         inner = self.n_jobs if len(left) == 1 else None  # one task alone may use all threads to fetch its rows

@@ -168,7 +168,7 @@ def shared_grid(
 # ------------------------------------------------------------------ the result
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class SharedSolved(Solved):
     """A solution W with the b in it: values at some features, and how many deviations each task has."""
 

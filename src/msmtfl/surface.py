@@ -23,7 +23,7 @@ from .stages import INEXACT, REPEATS, in_words
 NO_FACTORS = np.empty((0, 0))
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)  # not frozen: a surface makes hundreds of them
 class Solved:
     """One stage's solution, sparse: values at flat positions of the (m, d) coefficients, and the weights it is for."""
 

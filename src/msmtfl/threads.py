@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import lru_cache
+from itertools import count as count_up
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -30,11 +32,6 @@ def _pool(workers: int) -> ThreadPoolExecutor:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.cache_clear)  # a forked process has no threads
-
-
-def _work(call: Callable[[Item], Any], item: Item) -> Any:
-    _here.working = True
-    return call(item)
 
 
 def count(n_jobs: int | None) -> int:
@@ -58,27 +55,43 @@ def each(
 ) -> list[Any]:
     """[call(item) for item in items], on threads if asked to; a call that calls `each` again gets no threads of its own.
 
-    The first error (or Ctrl-C) is raised once the calls under way have ended; those not begun are dropped. `stop` is then
-    called to hurry them.
+    The first error (or Ctrl-C) is raised once the calls under way have ended; those not begun are dropped. `stop` is called
+    at once to hurry them.
     """
     workers = min(count(n_jobs), len(items))
     if workers < 2 or getattr(_here, "working", False):
         return [call(item) for item in items]
-    jobs: list[Any] = []
-    try:
-        for item in items:
-            jobs.append(_pool(workers).submit(_work, call, item))  # noqa: PERF401 - all of them known if interrupted
-        left = set(jobs)
-        while left:
-            done, left = wait(left, PATIENCE, FIRST_EXCEPTION)
-            for job in done:
-                job.result()
-        return [job.result() for job in jobs]
-    except BaseException:
+    out: list[Any] = [None] * len(items)
+    turns, errors = count_up(), deque[BaseException]()
+
+    def failed(error: BaseException) -> None:
+        errors.append(error)
         if stop is not None:
             stop()
-        raise
-    finally:
-        for job in jobs:
-            job.cancel()
-        wait(jobs)
+
+    def work() -> None:
+        _here.working = True
+        try:
+            while not errors and (turn := next(turns)) < len(items):
+                out[turn] = call(items[turn])
+        except BaseException as error:
+            failed(error)
+        finally:
+            _here.working = False
+
+    others: list[Future[None]] = []
+    try:
+        for _ in range(workers - 1):
+            others.append(_pool(workers - 1).submit(work))  # noqa: PERF401 - all of them known if interrupted
+        work()  # the calling thread does its share: it begins at once, and what it does last need not wake it
+    except BaseException as error:
+        failed(error)
+    left = {other for other in others if not other.cancel()}
+    while left:
+        try:
+            left = wait(left, PATIENCE).not_done
+        except KeyboardInterrupt as error:
+            failed(error)
+    if errors:
+        raise errors[0]
+    return out

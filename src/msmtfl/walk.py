@@ -170,8 +170,8 @@ def solve_surface(
     def walk(start: int) -> Walk:
         make = partial(problem.lassos, grams, None if by_lam else n_jobs, careful)
         walk = _LocalWalk(problem, grid, firsts, make, max_stages, max_iter)
-        for k in order[start::walkers]:
-            walk.at(k)
+        for place in turns(len(order), start, walkers):
+            walk.at(order[place])
             tick(0.5)
         return walk
 
@@ -191,6 +191,12 @@ def solve_surface(
         stop=stop,
         careful=True,
     )
+
+
+def turns(n: int, one: int, of: int) -> list[int]:
+    """The places among n that one `of` several takes, there and back, so that what grows from place to place is shared out
+    evenly."""
+    return [place for place in range(n) if (one, of - 1 - one)[place // of % 2] == place % of]
 
 
 def _doubtful(surface: Surface, problem: Problem) -> bool:
@@ -217,8 +223,9 @@ Chain = tuple[tuple[Place, ...], str]  # the stages of a point, and why they end
 class Cells:
     """The (task, feature) cells of a problem: which of them a pattern eases, and whether that leaves too many free."""
 
-    def __init__(self, problem: Problem):
+    def __init__(self, problem: Problem, capped: bool):
         self.m, self.d, self.positive = problem.m, problem.d, problem.positive
+        self.capped = capped  # what is eased is free
         factors = problem.factors.T  # (m, d)
         self.factors = np.ravel(factors)
         self.plain = bool((self.factors == 1.0).all())
@@ -244,7 +251,8 @@ class Cells:
             cells = np.flatnonzero(eased)
             left = (1.0 - share) * of_row[cells % d] + share * entries[cells]
         else:
-            cells, left = (self.first + rows).ravel(), np.concatenate([slopes] * m)
+            cells = (self.first + rows).ravel()
+            left = np.zeros(len(cells)) if self.capped else np.concatenate([slopes] * m)
         if self.every is None:
             return cells, left
         return cells[self.every[cells]], left[self.every[cells]]
@@ -306,20 +314,21 @@ def alike(one: Wanted, other: Wanted) -> bool:
 class Sizes:
     """Norms of the rows that a solution uses, or its entries: where they are (rising), and how large."""
 
+    __slots__ = ("at", "rising", "values")
+
     def __init__(self, at: Ints, values: Floats):
         self.at, self.values = at, values
-        self._order = values.argsort()
-        self._rising: list[float] = values[self._order].tolist()
+        self.rising: list[float] = np.sort(values).tolist()
 
     def reached(self, theta: float) -> int:
         """How many are not below theta."""
-        return len(self._rising) - bisect_left(self._rising, theta)
+        return len(self.rising) - bisect_left(self.rising, theta)
 
     def largest(self, count: int) -> Floats:
         """(2, count): the pattern of the capped penalty that so many reach."""
         out = np.zeros((2, count))
-        out[0] = self.at[self._order[len(self.at) - count :]]
-        out[0].sort()
+        if count:
+            out[0] = self.at[self.values >= self.rising[-count]]
         return out
 
     def bent(self, shape: Shape, theta: float) -> Floats:
@@ -334,11 +343,9 @@ class Walk:
 
     def __init__(self, problem: Problem, grid: Grid, max_stages: int):
         self.problem, self.grid, self.max_stages = problem, grid, max_stages
-        self.cells, self.lasso = Cells(problem), grid.lasso
-        self.columns = [
-            (float(share), *(by_lam[:, l].tolist() for by_lam in (grid.thetas, grid.theta_entries)))
-            for l, share in enumerate(grid.shares)
-        ]
+        self.capped, self.lasso = grid.concave is CAPPED, grid.lasso
+        self.cells = Cells(problem, self.capped)
+        self.parts = [self._parts(l) for l in range(len(grid.shares))]
         self.solved: list[Solved] = []
         self.points: dict[tuple[int, int], Chain] = {}  # by (k, l)
         self.firsts = [Wanted(self.cells, k, UNBENT, 0.0, NONE) for k in range(len(grid.lams))]
@@ -371,26 +378,32 @@ class Walk:
             except StopIteration as end:
                 return tuple(chain), end.value
 
+    def _parts(self, l: int) -> tuple[float, list[tuple[Callable[[Walk, Place], Sizes], list[float], int]]]:
+        """A column of the grid: its share of entries; what its penalties look at, their thetas by lam, and where in a
+        pattern they begin."""
+        share = float(self.grid.shares[l])
+        parts: list[tuple[Callable[[Walk, Place], Sizes], list[float], int]] = []
+        if share < 1.0:
+            parts.append((Walk._rows, self.grid.thetas[:, l].tolist(), 0))
+        if share > 0.0:
+            parts.append((Walk._entries, self.grid.theta_entries[:, l].tolist(), self.problem.d))
+        return share, parts
+
     def _after(self, place: Place, k: int, l: int) -> Wanted:
         """The stage that point (k, l) wants after the one at a place. Of capped penalties all thetas that reach the same
         rows and entries want the same, and those that reach none want stage 1."""
         if place == NONE:
             return self.firsts[k]
-        share, thetas, theta_entries = self.columns[l]
-        parts: list[tuple[Sizes, float, int]] = []  # of rows, of entries
-        if share < 1.0:
-            parts.append((self._rows(place), thetas[k], 0))
-        if share > 0.0:
-            parts.append((self._entries(place), theta_entries[k], self.problem.d))
-        capped = self.grid.concave is CAPPED
-        decisive = [sizes.reached(theta) if capped else theta for sizes, theta, _ in parts]
+        decisive = self._decisive(place, k, l)
         if not any(decisive):
             return self.firsts[k]
+        share, parts = self.parts[l]
         key = place, share, *decisive
         if key not in self.wanted:
             patterns = []
-            for (sizes, theta, first), count in zip(parts, decisive, strict=True):
-                pattern = sizes.largest(int(count)) if capped else sizes.bent(self.grid.concave, theta)
+            for (sizes, thetas, first), count in zip(parts, decisive, strict=True):
+                of = sizes(self, place)
+                pattern = of.largest(int(count)) if self.capped else of.bent(self.grid.concave, thetas[k])
                 if first:
                     pattern[0] += first
                 patterns.append(pattern)
@@ -400,11 +413,19 @@ class Walk:
             self.wanted[key] = wanted
         return self.wanted[key]
 
+    def _decisive(self, place: Place, k: int, l: int) -> list[float]:
+        """What decides, with the share of entries, which stage point (k, l) wants next: how many rows (entries) reach theta,
+        or theta itself."""
+        parts = self.parts[l][1]
+        if self.capped:
+            return [sizes(self, place).reached(thetas[k]) for sizes, thetas, _ in parts]
+        return [thetas[k] for _, thetas, _ in parts]
+
     def _rows(self, place: Place) -> Sizes:
         if place not in self.rows:
             of, d = self.solved[place], self.problem.d
             sizes = np.abs(of.values) if self.cells.plain else self.cells.factors[of.at] * np.abs(of.values)
-            norms: Floats = np.asarray(np.bincount(of.at % d, sizes, d), dtype=np.float64)  # of nothing: integers
+            norms: Floats = np.bincount(of.at % d, sizes, d)  # type: ignore[assignment]  # of floats
             used = support(norms)
             self.rows[place] = Sizes(used, norms[used])
         return self.rows[place]
@@ -424,7 +445,7 @@ class Walk:
 
     def keep(self, wanted: Wanted, at: Ints, values: Floats, status: np.ndarray) -> Place:
         """Take note of a stage: coefficients at flat positions, and the solver's status of every task."""
-        place, seen = len(self.solved), int(np.bitwise_or.reduce(status))
+        place, seen = len(self.solved), int(np.bitwise_or.reduce(status)) if status.any() else 0
         unclear = np.flatnonzero(status & (SLID | WEAK)) if seen else NOBODY
         self.solved.append(Solved(wanted.k, at, values, not seen & OVERRUN, unclear, wanted.eased, wanted.left))
         self.known[wanted.k, wanted.key, wanted.before if seen & SLID else NONE] = place
