@@ -190,6 +190,29 @@ def test_a_task_whose_few_targets_happen_to_be_alike_does_not_decide():
     assert "variances of small tasks" in reason
 
 
+@pytest.mark.parametrize(("features", "chosen"), [((100.0, 81.0), "best"), ((100.0, 79.0), "sparse")])
+def test_a_few_features_less_are_no_reason_to_leave_the_best(features, chosen):
+    rng = np.random.default_rng(0)
+    errors = rng.chisquare(1, (2, 60))
+    errors[1] += errors[0].mean() - errors[1].mean() + 0.01  # nearly as good
+    found = Comparison(
+        models=["best", "sparse"],
+        reference="best",
+        tasks=np.arange(3),
+        errors=errors,
+        cell_task=np.repeat(np.arange(3), 20),
+        cell_weight=np.ones(60),
+        cell_cluster=np.arange(60),
+        unit=np.ones(3),
+        n_features=np.array(features),
+        seconds=np.ones(2),
+        n_splits=5,
+    )
+    assert found.best == "best"
+    assert choose_family(found)[0] == chosen
+    assert choose_family(found, "min")[0] == "best"
+
+
 class LeastSquares(BaseEstimator, RegressorMixin):
     """On the first few features of all rows."""
 

@@ -19,6 +19,7 @@ from .linear import MultiTaskLinear, MultiTaskModel
 from .tables import check_form, names_of
 
 RULES = ("1se", "min")
+ABOUT = 1.25  # times the fewest features count as as few: their numbers vary by so much from fold to fold
 REFIT_FOLDS = 5  # at least, if every task has as many rows: it is one fit only, and parameters decide much
 
 
@@ -129,8 +130,9 @@ class MultiTaskAuto(_Auto, MultiTaskLinear):
 
     Every family is fitted on the training rows of each fold, where it chooses its own parameters by cross-validation, and
     predicts the rows held out (:func:`compare_models`). Of those whose error is within one standard error of the
-    smallest, the one that uses the fewest features is refitted on all data. The standard error is that of the difference,
-    for other rows to train on as well as to predict (`se_of_families` of :class:`Comparison`).
+    smallest, the best of those that use the fewest features (or at most a quarter more) is refitted on all data. The
+    standard error is that of the difference, for other rows to train on as well as to predict (`se_of_families` of
+    :class:`Comparison`).
     Variances that errors are divided by are steadied first: those of tasks with few rows are drawn towards the others', so
     that a task whose targets happen to be alike does not decide.
 
@@ -228,9 +230,9 @@ def _able(models: dict[str, Any], X: Any) -> dict[str, Any]:
 
 
 def choose_family(comparison: Comparison, selection: str = "1se") -> tuple[str, str]:
-    """The model with the smallest held-out error, or ("1se") of those within one standard error of it the one that uses the
-    fewest features; and why. Errors of numbers are over variances that are steadied: a task of few rows whose targets happen
-    to be alike would else count for many."""
+    """The model with the smallest held-out error, or ("1se") of those within one standard error of it the best one that uses
+    about the fewest features; and why. Errors of numbers are over variances that are steadied: a task of few rows whose
+    targets happen to be alike would else count for many."""
     plain, steady = _Choice(comparison, selection), _Choice(comparison.steadied, selection)
     if (steady.chosen, steady.best) == (plain.chosen, plain.best):
         return plain.chosen, plain.reason(comparison.measure.name)
@@ -248,7 +250,8 @@ class _Choice:
             self.near[:] = False
         self.near[comparison.models.index(self.best)] = True
         size = np.where(self.near, np.nan_to_num(comparison.n_features, nan=np.inf), np.inf)
-        self.chosen = comparison.models[int(np.lexsort((comparison.error, size, ~self.near))[0])]
+        simple = self.near & (size <= ABOUT * size.min())
+        self.chosen = comparison.models[int(np.argmin(np.where(simple, comparison.error, np.inf)))]
 
     @property
     def dropped(self) -> str:
