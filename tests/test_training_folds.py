@@ -130,6 +130,18 @@ def test_what_is_constant_in_the_fold_is_exactly_zero(kind):
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
+@pytest.mark.parametrize("centre", [True, False], ids=["centred", "as it is"])
+@pytest.mark.parametrize("value", [3.0, 30.0, 1e4, 1e9])
+def test_a_target_that_is_far_off_in_the_rows_left_out(value, centre, weighted):
+    X, y, weight = make_data("plain", weighted)
+    y[OUT[:2]] = value
+    (fold,), (alone,) = folded(X, y, weight, centre)
+    assert isinstance(fold.rows, TrainingRows)
+    assert (fold.rows.first is not None) == (value < 1e3)
+    assert_same(fold, alone, KEEP)
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
 def test_a_target_that_is_constant_in_the_fold(weighted):
     X, y, weight = make_data("plain", weighted)
     y[KEEP] = 0.1

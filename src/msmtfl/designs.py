@@ -267,9 +267,15 @@ class TrainingRows(DenseRows):
 
     What is left out counts as a row of zeros. Columns that the difference would lose digits of (nearly all of their
     spread is in the rows left out) are looked at one by one; where that is not enough either, `safe` is False.
+
+    Parameters
+    ----------
+    total : all rows
+    out : which of them are left out
+    y : (rows,) the target of a task on all rows, and that task: its X'y then comes by subtraction as well
     """
 
-    def __init__(self, total: DenseRows, out: Ints):
+    def __init__(self, total: DenseRows, out: Ints, y: Floats | None = None, task: RowTask | None = None):
         self.total, self.out = total, out
         self.X, self.d, self.centre = total.X, total.d, total.centre
         self.kept = np.ones(len(total.u))
@@ -277,10 +283,13 @@ class TrainingRows(DenseRows):
         self.u = total.u * self.kept
         self.n = float(self.u @ self.u)
         self.order = min(len(total.u) - len(out) - self.centre, self.d)
-        self.gone = held = total.held(out)
-        self.shift = total.u[out] @ held / -self.n if self.centre else np.zeros(self.d)
+        self.gone = total.held(out)
+        u, target = total.u[out], np.zeros(len(out)) if task is None else task.target[out]
+        sums, c, squares = np.empty((3, self.d))
+        column_moments(self.gone, u, target, sums, c, squares)
+        self.shift = sums / -self.n if self.centre else np.zeros(self.d)
         self.offset = total.offset + self.shift
-        self.squares = total.squares - np.einsum("ij,ij->j", held, held) - self.n * self.shift**2
+        self.squares = total.squares - squares - self.n * self.shift**2
         self.whole: Floats | None = None
         self.parts: dict[bytes, Floats] = {}
         self.lock = Lock()
@@ -295,7 +304,17 @@ class TrainingRows(DenseRows):
         gone = CONSTANT_SHARE**2 * np.maximum(self.n * self.mean**2, total.squares)[suspect]
         self.dead = suspect[self.squares[suspect] <= gone]
         self.squares[self.dead] = 0.0
-        self.suspect = np.setdiff1d(suspect, self.dead)
+        self.suspect = np.setdiff1d(suspect, self.dead) if suspect.size else suspect
+        if y is None or task is None:
+            return
+        y_mean, left = centred(self, y)
+        if left @ left > LEFT_SHARE * task.yy:
+            c = task.c - c
+            if self.centre:
+                c += (u @ target) * self.shift
+            c[suspect] = left @ part
+            c[self.dead] = 0.0
+            self.first = y, y_mean, left, c
 
     @property
     def safe(self) -> bool:

@@ -165,7 +165,7 @@ class TaskData:
 
         By subtraction of the rows left out where these are fewer and it loses no digits, else from the rows kept.
         """
-        made: dict[int, tuple[Any, Ints | slice]] = {}  # tasks on the same rows share them
+        made: dict[int, tuple[Any, Ints | None]] = {}  # tasks on the same rows share them
         out = []
         for task, design in zip(self.tasks, designs, strict=True):
             total = design.rows
@@ -173,9 +173,9 @@ class TaskData:
                 raise NotImplementedError("training rows of training rows: go back to all rows.")
             if id(total) not in made:
                 stays = keep[task.rows]
-                made[id(total)] = _without(task, total, np.flatnonzero(stays), np.flatnonzero(~stays))
+                made[id(total)] = _without(task, design, np.flatnonzero(stays), np.flatnonzero(~stays))
             rows, used = made[id(total)]
-            out.append(RowTask(rows, task.y[used]))
+            out.append(RowTask(rows, task.y if used is None else task.y[used]))
         return out
 
     def _check_range(self, squares: Floats) -> None:
@@ -202,13 +202,15 @@ def _rows_of(X: Any, weight: Floats | None, centre: bool, y: Floats) -> DenseRow
     return NarrowRows(X, weight, centre) if X.dtype == np.float32 else DenseRows(X, weight, centre, y)
 
 
-def _without(task: Task, total: Any, stay: Ints, out: Ints) -> tuple[Any, Ints | slice]:
+def _without(task: Task, design: RowTask, stay: Ints, out: Ints) -> tuple[Any, Ints | None]:
+    """The rows of a task less some, and those of its targets that belong to them; None if all do (some count nothing)."""
+    total = design.rows
     if len(out) == 0:
-        return total, slice(None)
+        return total, None
     if len(out) <= len(stay) and isinstance(total, DenseRows):
-        rows = TrainingRows(total, out)
+        rows = TrainingRows(total, out, task.y, design)
         if rows.safe:
-            return rows, slice(None)
+            return rows, None
     weight = None if task.weight is None else task.weight[stay]
     return _rows_of(task.X[stay], weight, total.centre, task.y[stay]), stay
 
