@@ -211,6 +211,8 @@ def test_a_few_features_less_are_no_reason_to_leave_the_best(features, chosen):
     assert found.best == "best"
     assert choose_family(found)[0] == chosen
     assert choose_family(found, "min")[0] == "best"
+    alike = replace(found, errors=np.stack([errors[0], errors[0]]))
+    assert choose_family(alike)[0] == "sparse"  # of equal errors the fewer features
 
 
 class LeastSquares(BaseEstimator, RegressorMixin):
@@ -253,6 +255,19 @@ def test_the_standard_error_of_families_knows_how_much_was_trained_on():
     ]:
         one = of_sizes(0, cv)
         np.testing.assert_allclose(one.se_of_families, wider * one.se)
+
+
+def test_rows_that_count_nowhere_do_not_widen_it():
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((60, 4)), rng.standard_normal((60, 2))
+    Y[45:] += X[45:, :1]
+    models = {"ridge": RidgePerTaskCV(cv=2), "pooled": PooledRidgeCV(cv=2)}
+    few = compare_models(X, Y, models=models, cv=[(np.arange(45), np.arange(45, 60))])
+    X, Y = np.vstack([X, np.ones((600, 4))]), np.vstack([Y, np.full((600, 2), np.nan)])
+    with pytest.warns(UserWarning, match="600 row"):
+        many = compare_models(X, Y, models=models, cv=[(np.arange(45), np.arange(45, 660))])
+    np.testing.assert_allclose(few.se_of_families, np.sqrt(1.0 + 15 / 45) * few.se)
+    np.testing.assert_allclose(many.se_of_families, few.se_of_families)
 
 
 def test_the_choice_goes_by_the_standard_error_of_families():

@@ -144,6 +144,23 @@ def test_a_shape_of_ones_own_is_tried_out(sample):
             read_shape(wrong)
 
 
+class InPlace:
+    def value(self, t, theta):
+        return theta * (1.0 - np.exp(-t / theta))
+
+    def slope(self, t, theta):
+        out = t.copy()
+        out /= -theta
+        return np.exp(out, out=out)
+
+
+def test_a_shape_of_ones_own_gets_numbers_also_where_nothing_is_used(sample):
+    X, y, task, _ = sample
+    surface = regularization_surface(X, y, task=task, lams=[100.0, 0.1], theta_ratios=[4.0], penalty=InPlace())
+    assert not surface.coef(0, 0).any()
+    assert surface.coef(1, 0).any()
+
+
 # ------------------------------------------------------------------ models
 
 

@@ -2,6 +2,7 @@
 
 import _thread
 import os
+import signal
 import threading
 import time
 
@@ -90,6 +91,59 @@ def test_ctrl_c_ends_what_other_threads_do():
     with pytest.raises(KeyboardInterrupt):
         each(call, range(2), 2, stopped.set)
     assert stopped.is_set()
+
+
+def test_ctrl_c_comes_before_the_error_of_another_thread():
+    both, stopped = threading.Barrier(2), threading.Event()
+
+    def call(i):
+        both.wait(5)
+        if threading.current_thread() is not threading.main_thread():
+            raise ZeroDivisionError
+        assert stopped.wait(5)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        each(call, range(2), 2, stopped.set)
+
+
+class LateError(Exception):
+    pass
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
+def test_what_a_signal_handler_raises_ends_the_others_too():
+    both, stopped, ended = threading.Barrier(2), threading.Event(), []
+
+    def call(i):
+        both.wait(5)
+        if threading.current_thread() is threading.main_thread():
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            return
+        assert stopped.wait(5)
+        ended.append(i)
+
+    def late(*_):
+        raise LateError
+
+    before = signal.signal(signal.SIGALRM, late)
+    try:
+        with pytest.raises(LateError):
+            each(call, range(2), 2, stopped.set)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert ended
+
+
+def test_helpers_work_in_the_context_of_the_caller():
+    both = threading.Barrier(2)
+
+    def call(i):
+        both.wait(5)
+        return np.geterr()["divide"]
+
+    with np.errstate(divide="raise"):
+        assert each(call, range(2), 2) == ["raise", "raise"]
 
 
 def test_overlapping_fits_leave_blas_as_it_was():

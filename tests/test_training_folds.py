@@ -142,6 +142,18 @@ def test_a_target_that_is_far_off_in_the_rows_left_out(value, centre, weighted):
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("offset", [1e3, 1e6, 1e10])
+def test_a_target_that_is_far_off_zero(offset, order, weighted):
+    X, y, weight = make_data("plain", weighted)
+    data = read_training(np.asarray(X, order=order), y + offset, sample_weight=weight)
+    (fold,) = data.training(data.designs(True), KEEP)
+    assert fold.rows.first is not None
+    direct = fold.correlate(fold.target)  # the mean's own rounding, the same in both, is no matter here
+    np.testing.assert_allclose(fold.c, direct, rtol=0, atol=1e-13 * np.sqrt(fold.yy * fold.squares.max()))
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
 def test_a_target_that_is_constant_in_the_fold(weighted):
     X, y, weight = make_data("plain", weighted)
     y[KEEP] = 0.1

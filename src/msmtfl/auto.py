@@ -19,7 +19,7 @@ from .linear import MultiTaskLinear, MultiTaskModel
 from .tables import check_form, names_of
 
 RULES = ("1se", "min")
-ABOUT = 1.25  # times the fewest features count as as few: their numbers vary by so much from fold to fold
+ABOUT = 1.25  # times the fewest features count as as few: one of ten less is no reason to leave the best
 REFIT_FOLDS = 5  # at least, if every task has as many rows: it is one fit only, and parameters decide much
 
 
@@ -148,7 +148,7 @@ class MultiTaskAuto(_Auto, MultiTaskLinear):
         Folds by which each chooses its parameters. The family chosen does so again on all data, with five folds at least if
         there are rows enough (not with groups, nor if `models` are estimators).
     selection : {"1se", "min"}, default="1se"
-        The simplest within one standard error of the best, or the best.
+        The simplest (see above) within one standard error of the best, or the best.
     screen : bool, default=True
         Families that are clearly worse on the first folds are not tried on the others; see :func:`compare_models`.
     standardize : bool, default=False
@@ -251,7 +251,7 @@ class _Choice:
         self.near[comparison.models.index(self.best)] = True
         size = np.where(self.near, np.nan_to_num(comparison.n_features, nan=np.inf), np.inf)
         simple = self.near & (size <= ABOUT * size.min())
-        self.chosen = comparison.models[int(np.argmin(np.where(simple, comparison.error, np.inf)))]
+        self.chosen = comparison.models[int(np.lexsort((size, comparison.error, ~simple))[0])]
 
     @property
     def dropped(self) -> str:
@@ -271,7 +271,9 @@ class _Choice:
             few, many = (f"{comparison.n_features[p]:.1f}" for p in (k, b))
         uses = f"{few} features where that uses {many}"
         more, se = self.paired.difference[k], self.paired.se_of_families[k]
-        within = f"{error[chosen]:.3g} is {more:.2g} more, with a standard error of {se:.2g}"
+        within = (
+            f"{error[chosen]:.3g} is {more:.2g} more, with a standard error of {se:.2g}, other training rows counted"
+        )
         rest = [name for name, one in zip(names, self.near, strict=True) if one and name not in (best, chosen)]
         also = f" ({names_of(rest)} would have done too.)" if rest else ""
         return f"{smallest}, but {chosen!r} is as good as can be told ({within}), and uses {uses}.{also}{self.dropped}"

@@ -184,8 +184,11 @@ def compare_models(
         _check_signature(name, model, data.form == "long", sample_weight is not None)
     if not isinstance(models, Mapping):
         _check_inner(data, splits, rows.groups, inner_cv)
-    held_out = np.any([split.test for split in splits], axis=0)
-    reuse = float(held_out.sum() / np.mean([split.train.sum() for split in splits]))
+    used = data.membership.any(axis=1)
+    ever, trained = (
+        used & np.any([split.test for split in splits], axis=0),
+        [(split.train & used).sum() for split in splits],
+    )
     kept = dict(chosen)
     dropped: dict[str, float] = {}
     new_tasks = range(data.m) if leave_one_task_out else range(0)
@@ -207,7 +210,7 @@ def compare_models(
             n_features=found.n_features,
             seconds=found.seconds,
             n_splits=len(splits),
-            reuse=reuse,
+            held_per_trained=float(ever.sum() / np.mean(trained)),
             measure=kind.measure,
             auc_by_task=found.auc,
             new_task=np.array(new).transpose(1, 0, 2) if new else None,
@@ -389,7 +392,7 @@ class Comparison:
     n_features: Floats
     seconds: Floats
     n_splits: int
-    reuse: float = 1.0  # rows held out in all, over those that a model was trained on
+    held_per_trained: float = 0.0  # rows held out in all, over those that a model is trained on
     new_task: Floats | None = field(default=None)
     measure: Measure = NMSE
     auc_by_task: Floats | None = None
@@ -489,7 +492,7 @@ class Comparison:
 
     @property
     def se_of_families(self) -> Floats:
-        return np.asarray(self.se * np.sqrt(1.0 + self.reuse))
+        return np.asarray(self.se * np.sqrt(1.0 + self.held_per_trained))
 
     @cached_property
     def se_by_task(self) -> Floats:

@@ -33,7 +33,7 @@ CONSTANT_SHARE = 1e-13
 FEW = 16
 # With fewer entries in X a pass over it is not worth sharing out among threads.
 WORTH_SHARING = 2 * 10**6
-# A column that keeps less than this share of its squares when rows are left out is computed anew.
+# A column (a target) that keeps less than this share of its squares when rows are left out is computed anew.
 LEFT_SHARE = 1e-2
 
 
@@ -272,10 +272,10 @@ class TrainingRows(DenseRows):
     ----------
     total : all rows
     out : which of them are left out
-    y : (rows,) the target of a task on all rows, and that task: its X'y then comes by subtraction as well
+    y, task : (rows,) the target of a task on all rows, and that task: its X'y comes by subtraction as well
     """
 
-    def __init__(self, total: DenseRows, out: Ints, y: Floats | None = None, task: RowTask | None = None):
+    def __init__(self, total: DenseRows, out: Ints, y: Floats, task: RowTask):
         self.total, self.out = total, out
         self.X, self.d, self.centre = total.X, total.d, total.centre
         self.kept = np.ones(len(total.u))
@@ -284,9 +284,11 @@ class TrainingRows(DenseRows):
         self.n = float(self.u @ self.u)
         self.order = min(len(total.u) - len(out) - self.centre, self.d)
         self.gone = total.held(out)
-        u, target = total.u[out], np.zeros(len(out)) if task is None else task.target[out]
-        sums, c, squares = np.empty((3, self.d))
-        column_moments(self.gone, u, target, sums, c, squares)
+        u, target = total.u[out], task.target[out]
+        if self.centre:  # what the rounding of a mean far off zero left
+            target -= u * (total.u @ task.target / total.n)
+        sums, of_gone, squares = np.empty((3, self.d))
+        column_moments(self.gone, u, target, sums, of_gone, squares)
         self.shift = sums / -self.n if self.centre else np.zeros(self.d)
         self.offset = total.offset + self.shift
         self.squares = total.squares - squares - self.n * self.shift**2
@@ -301,17 +303,13 @@ class TrainingRows(DenseRows):
         if self.centre:
             part -= np.outer(self.u, self.u @ part / self.n)
         self.squares[suspect] = np.einsum("ij,ij->j", part, part)
-        gone = CONSTANT_SHARE**2 * np.maximum(self.n * self.mean**2, total.squares)[suspect]
-        self.dead = suspect[self.squares[suspect] <= gone]
+        least = CONSTANT_SHARE**2 * np.maximum(self.n * self.mean**2, total.squares)[suspect]
+        self.dead = suspect[self.squares[suspect] <= least]
         self.squares[self.dead] = 0.0
         self.suspect = np.setdiff1d(suspect, self.dead) if suspect.size else suspect
-        if y is None or task is None:
-            return
         y_mean, left = centred(self, y)
         if left @ left > LEFT_SHARE * task.yy:
-            c = task.c - c
-            if self.centre:
-                c += (u @ target) * self.shift
+            c = task.c - of_gone + (u @ target) * self.shift
             c[suspect] = left @ part
             c[self.dead] = 0.0
             self.first = y, y_mean, left, c
@@ -378,7 +376,7 @@ class RowTask:
         first = getattr(rows, "first", None)
         self.target: Floats
         self.c: Floats
-        if first is not None and first[0] is y:
+        if first is not None and (first[0] is y or np.array_equal(first[0], y)):
             _, self.y_mean, self.target, self.c = first
         else:
             self.y_mean, self.target = centred(rows, y)

@@ -108,7 +108,7 @@ class TaskData:
         """The feature side of every task; tasks on the same rows share theirs."""
         warn_of_single_rows(self.labels.tolist(), [len(task.y) for task in self.tasks])
         first = {(id(task.X), id(task.weight)): task for task in self.tasks}
-        n_jobs = n_jobs if np.prod(self.X.shape) > WORTH_SHARING else None
+        n_jobs = n_jobs if sum(task.X.size for task in first.values()) > WORTH_SHARING else None
         made = each(lambda task: _rows_of(task.X, task.weight, centre, task.y), list(first.values()), n_jobs)
         shared = dict(zip(first, made, strict=True))
         rows = [shared[id(task.X), id(task.weight)] for task in self.tasks]
@@ -120,7 +120,9 @@ class TaskData:
     ) -> list[Any]:
         """One design per task: for squared loss, or what `make` makes of its rows and itself."""
         rows = self.rows(centre, n_jobs)
-        known = make is None and len({id(part) for part in rows}) == self.m  # X'y came with the rows
+        known = (
+            make is None and len({id(part) for part in rows if getattr(part, "first", None)}) == self.m
+        )  # all X'y are
         make = make or (lambda rows, task: RowTask(rows, task.y))
         out = each(lambda i: make(rows[i], self.tasks[i]), range(self.m), None if known else n_jobs)
         for task, design in zip(self.tasks, out, strict=True):
@@ -203,7 +205,8 @@ def _rows_of(X: Any, weight: Floats | None, centre: bool, y: Floats) -> DenseRow
 
 
 def _without(task: Task, design: RowTask, stay: Ints, out: Ints) -> tuple[Any, Ints | None]:
-    """The rows of a task less some, and those of its targets that belong to them; None if all do (some count nothing)."""
+    """The rows of a task less some, and those of its targets that belong to them; None: all, rows left out having weight
+    0."""
     total = design.rows
     if len(out) == 0:
         return total, None

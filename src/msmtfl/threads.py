@@ -1,7 +1,7 @@
 """Work on threads: the kernel and BLAS release the interpreter lock, so tasks and cells of a grid run side by side.
 
-A standing pool of the standard library's instead of joblib's threads, which look for results every 10 ms only: most
-solves are shorter than that. n_jobs is counted as joblib does.
+Threads that stay, instead of joblib's, which look for results every 10 ms only: most solves are shorter than that. The
+calling thread does its share, so that n_jobs threads are n_jobs - 1 helpers. n_jobs is counted as joblib does.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from functools import lru_cache
+from contextlib import suppress
+from contextvars import copy_context
 from itertools import count as count_up
 from itertools import pairwise
+from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,14 +25,43 @@ _here = threading.local()
 PATIENCE = 0.1  # seconds after which a waiting thread looks for Ctrl-C, even where a signal does not wake it
 
 
-@lru_cache(maxsize=4)
-def _pool(workers: int) -> ThreadPoolExecutor:
-    """Kept between calls: starting threads would cost more than a small solve."""
-    return ThreadPoolExecutor(workers, thread_name_prefix="msmtfl")
+class _Helpers:
+    """Threads that do what they are asked, in turn. Of nothing but `SimpleQueue`: Ctrl-C may come at any line of Python, and
+    would leave the locks of an executor and its futures closed."""
+
+    def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        self.asked: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self.threads: list[threading.Thread] = []
+
+    def ask(self, job: Callable[[], None], count: int) -> None:
+        """Have so many of them do a job, which must not raise; in the context (errstate of numpy ...) of the caller."""
+        for place in range(len(self.threads), count):
+            thread = threading.Thread(target=_obey, args=(self.asked,), name=f"msmtfl_{place}", daemon=True)
+            thread.start()
+            self.threads.append(thread)
+        for _ in range(count):
+            context = copy_context()
+            self.asked.put(lambda context=context: context.run(job))  # type: ignore[misc]
+
+
+def _obey(asked: SimpleQueue[Callable[[], None]]) -> None:
+    while True:
+        asked.get()()
+
+
+_helpers = _Helpers()
+
+
+def _forked() -> None:
+    _helpers.begin()  # a forked process has no threads
+    _here.working = False
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.cache_clear)  # a forked process has no threads
+    os.register_at_fork(after_in_child=_forked)
 
 
 def count(n_jobs: int | None) -> int:
@@ -55,14 +85,15 @@ def each(
 ) -> list[Any]:
     """[call(item) for item in items], on threads if asked to; a call that calls `each` again gets no threads of its own.
 
-    The first error (or Ctrl-C) is raised once the calls under way have ended; those not begun are dropped. `stop` is called
-    at once to hurry them.
+    The first error is raised (before it Ctrl-C, and what else is no Exception) once the calls under way have ended; those
+    not begun are dropped. `stop` is called at once to hurry them.
     """
     workers = min(count(n_jobs), len(items))
     if workers < 2 or getattr(_here, "working", False):
         return [call(item) for item in items]
     out: list[Any] = [None] * len(items)
-    turns, errors = count_up(), deque[BaseException]()
+    places, errors = count_up(), deque[BaseException]()
+    begun, ended, news = deque[None](), deque[None](), SimpleQueue[None]()
 
     def failed(error: BaseException) -> None:
         errors.append(error)
@@ -72,26 +103,34 @@ def each(
     def work() -> None:
         _here.working = True
         try:
-            while not errors and (turn := next(turns)) < len(items):
-                out[turn] = call(items[turn])
+            while not errors and (place := next(places)) < len(items):
+                out[place] = call(items[place])
         except BaseException as error:
             failed(error)
         finally:
             _here.working = False
 
-    others: list[Future[None]] = []
+    def help_out() -> None:
+        begun.append(None)
+        try:
+            work()
+        finally:
+            ended.append(None)
+            news.put(None)
+
     try:
-        for _ in range(workers - 1):
-            others.append(_pool(workers - 1).submit(work))  # noqa: PERF401 - all of them known if interrupted
-        work()  # the calling thread does its share: it begins at once, and what it does last need not wake it
+        _helpers.ask(help_out, workers - 1)
+        work()
     except BaseException as error:
         failed(error)
-    left = {other for other in others if not other.cancel()}
-    while left:
+    while True:
         try:
-            left = wait(left, PATIENCE).not_done
-        except KeyboardInterrupt as error:
+            while len(ended) < len(begun):  # who begins later finds no place left, or an error, and does nothing
+                with suppress(Empty):
+                    news.get(timeout=PATIENCE)
+            break
+        except BaseException as error:  # Ctrl-C, or what the handler of another signal raises
             failed(error)
     if errors:
-        raise errors[0]
+        raise next((error for error in errors if not isinstance(error, Exception)), errors[0])
     return out

@@ -425,7 +425,7 @@ class Walk:
         if place not in self.rows:
             of, d = self.solved[place], self.problem.d
             sizes = np.abs(of.values) if self.cells.plain else self.cells.factors[of.at] * np.abs(of.values)
-            norms: Floats = np.bincount(of.at % d, sizes, d)  # type: ignore[assignment]  # of floats
+            norms: Floats = np.asarray(np.bincount(of.at % d, sizes, d), dtype=np.float64)  # of nothing: integers
             used = support(norms)
             self.rows[place] = Sizes(used, norms[used])
         return self.rows[place]
