@@ -215,6 +215,34 @@ def test_a_few_features_less_are_no_reason_to_leave_the_best(features, chosen):
     assert choose_family(alike)[0] == "sparse"  # of equal errors the fewer features
 
 
+def test_variances_are_steadied_on_the_first_fold_as_on_all():
+    """By the rows that they are of, not by those held out so far: one of each task here, which says nothing."""
+    rng = np.random.default_rng(0)
+    m, n = 50, 3
+    unit = rng.standard_normal((m, n)).var(axis=1)
+    first = Comparison(
+        models=["one", "other"],
+        reference="one",
+        tasks=np.arange(m),
+        errors=rng.chisquare(1, (2, m)),
+        cell_task=np.arange(m),
+        cell_weight=np.ones(m),
+        cell_cluster=np.arange(m),
+        unit=unit,
+        n_features=np.ones(2),
+        seconds=np.ones(2),
+        n_splits=3,
+        rows=np.full(m, n),
+    )
+    np.testing.assert_array_equal(first.steadied.unit, steady_variances(unit, np.full(m, n)))
+    assert first.steadied.unit.min() > 10.0 * unit.min()
+    X, task = rng.standard_normal((m * n, 2)), np.repeat(np.arange(m), n)
+    y = rng.standard_normal(m * n)
+    models = {"ridge": RidgePerTaskCV(cv=2), "pooled": PooledRidgeCV(cv=2)}
+    half = compare_models(X, y, task=task, models=models, cv=[(np.arange(m * n) % n > 0, np.arange(m * n) % n == 0)])
+    np.testing.assert_array_equal(half.steadied.unit, steady_variances(half.unit, np.full(m, n)))
+
+
 class LeastSquares(BaseEstimator, RegressorMixin):
     """On the first few features of all rows."""
 

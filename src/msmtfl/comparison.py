@@ -19,7 +19,7 @@ from .checks import check_count, check_flag, check_n_jobs, check_verbose
 from .classification import MSMTFLClassifierCV, class_folds, read_classes
 from .coupled import L12MTLCV, DirtyMTLCV
 from .cross_validation import Split, read_groups, read_splits
-from .designs import Floats
+from .designs import Floats, Ints
 from .drawing import BLUE, DARK, GREY, ORANGE, pyplot, quiet, shown
 from .model_selection import MSMTFLCV, LassoMTLCV
 from .monitor import Progress, one_blas_thread
@@ -210,6 +210,7 @@ def compare_models(
             n_features=found.n_features,
             seconds=found.seconds,
             n_splits=len(splits),
+            rows=np.array([len(task.rows) for task in data.tasks]),
             held_per_trained=float(ever.sum() / np.mean(trained)),
             measure=kind.measure,
             auc_by_task=found.auc,
@@ -392,6 +393,7 @@ class Comparison:
     n_features: Floats
     seconds: Floats
     n_splits: int
+    rows: Ints | None = None  # (m,) of the tasks, which their units are of; by default as many as were held out
     held_per_trained: float = 0.0  # rows held out in all, over those that a model is trained on
     new_task: Floats | None = field(default=None)
     measure: Measure = NMSE
@@ -523,7 +525,7 @@ class Comparison:
     def steadied(self) -> Comparison:
         if self.measure != NMSE:
             return self
-        rows = np.bincount(self.cell_task, minlength=len(self.tasks))
+        rows = np.bincount(self.cell_task, minlength=len(self.tasks)) if self.rows is None else self.rows
         return replace(self, unit=steady_variances(self.unit, rows))
 
     @property
