@@ -1,7 +1,7 @@
 # C declarations for _kernel.py; the algorithm itself is plain Python there and also runs uncompiled.
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
-from libc.math cimport fabs, sqrt
+from libc.math cimport INFINITY, fabs, sqrt
 from libc.string cimport memmove
 from scipy.linalg.cython_blas cimport dsyrk
 

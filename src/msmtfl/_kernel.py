@@ -24,6 +24,7 @@ import numpy as np
 
 if not cython.compiled:
     from math import fabs, sqrt
+    from math import inf as INFINITY
 
 PIVOT = cython.declare(cython.double, 1e-12)  # a column with less of its square left is dependent
 KKT = cython.declare(cython.double, 1e-11)  # relative excess over a_j that counts as a violation
@@ -835,6 +836,26 @@ class ActiveSet:
                     if over > KKT * self.all_a[j] + self.atol * self.all_root[j]:
                         found |= MISSING
         return found
+
+    def lacking(self):
+        """(d,) by how much features without a Gram row exceed the weights of the last solve, per unit of root (inf: they are
+        free, -inf: they have a row or are never used); how many may be used, how many exceed them, how many are free"""
+        over: cython.double[::1] = np.empty(self.d)
+        count: cython.Py_ssize_t = 0
+        beyond: cython.Py_ssize_t = 0
+        free: cython.Py_ssize_t = 0
+        for j in range(self.d):
+            if self.slot[j] >= 0 or self.all_root[j] == 0.0 or self.all_a[j] > HUGE:
+                over[j] = -INFINITY
+                continue
+            count += 1
+            over[j] = ((self.all_g[j] if self.positive else fabs(self.all_g[j])) - self.all_a[j]) / self.all_root[j]
+            if over[j] > 0.0:
+                beyond += 1
+            if self.all_a[j] == 0.0 and not self.positive:
+                over[j] = INFINITY
+                free += 1
+        return np.asarray(over), count, beyond, free
 
     # -------------------------------------------------------------- the minimiser nearest to a point
 

@@ -240,9 +240,14 @@ class DenseRows:
         G = self._products(self.X[:, features], out, n_jobs)
         if self.centre and self.offset.any():
             G -= np.outer(self.n * self.offset[features], self.offset)
+        self._bury(G, features)
+        return G
+
+    def _bury(self, G: Floats, features: Ints) -> None:
+        """Make the rows of some features 0 where columns are constant."""
+        if self.dead.size:
             G[:, self.dead] = 0.0
             G[np.isin(features, self.dead)] = 0.0
-        return G
 
     def gram_block(self, some: Ints, others: Ints) -> Floats:
         return np.asarray(self.columns(some).T @ self.columns(others))
@@ -355,15 +360,13 @@ class TrainingRows(DenseRows):
             out[:, self.suspect] = self.gram_rows(self.suspect)[:, features].T
             anew = np.isin(features, self.suspect)
             out[anew] = self.gram_rows(features[anew])
-        out[:, self.dead] = 0.0
-        out[np.isin(features, self.dead)] = 0.0
+        self._bury(out, features)
 
     def gram_rows(self, features: Ints, out: Floats | None = None, n_jobs: int | None = None) -> Floats:
         G = self._products(self.kept[:, None] * self.X[:, features], out, n_jobs)
         if self.centre:
             G -= np.outer(self.n * self.offset[features], self.offset)
-        G[:, self.dead] = 0.0
-        G[np.isin(features, self.dead)] = 0.0
+        self._bury(G, features)
         return G
 
 

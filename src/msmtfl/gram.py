@@ -19,6 +19,7 @@ WHOLE_AT_MOST = 4000  # with more features it is never formed (128 MB per task a
 STRONG_SHARE = 1 / 16  # of the features expected to enter soon, from which the whole matrix is formed at once
 SWITCH_SHARE = 1 / 8  # of the rows fetched, from which the rest follows at once
 FEWEST_ROWS = 64  # a task may always hold this many rows, whatever the budget
+FIRST_ROOM = 64  # rows that there is room for at first
 
 
 class Gram:
@@ -93,7 +94,7 @@ class Gram:
 
     def _make_room(self, size: int) -> None:
         have, d = self.size, self.design.d
-        capacity = min(max(2 * size, 256), d, max(self.most_rows, size))  # memory is used only as far as it is filled
+        capacity = min(max(2 * size, FIRST_ROOM), d, max(self.most_rows, size))
         rows, known = np.empty((capacity, d)), np.zeros((capacity, capacity))
         rows[:have], known[:have, :have] = self.rows[:have], self.known[:have, :have]
         c, root = np.zeros(capacity), np.zeros(capacity)

@@ -48,9 +48,10 @@ class Grid:
         of_rows = np.isinf(self.thetas) | (self.shares == 1.0)
         return of_rows & (np.isinf(self.theta_entries) | (self.shares == 0.0))
 
-    def tour(self, k: int) -> list[int]:
-        """The columns at lams[k] in an order in which neighbours are alike."""
-        return np.lexsort((-self.theta_entries[k], -self.thetas[k], self.shares)).tolist()
+    def tours(self) -> list[list[int]]:
+        """For every lam, the columns in an order in which neighbours are alike."""
+        shares = np.broadcast_to(self.shares, self.shape)
+        return np.lexsort((-self.theta_entries, -self.thetas, shares), axis=-1).tolist()
 
 
 def read_grid(

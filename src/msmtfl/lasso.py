@@ -103,28 +103,24 @@ class TaskState:
 
     def supply(self, a: Floats, n_jobs: int | None = None, used: np.ndarray | None = None) -> None:
         """Fetch the Gram rows that weights a (d,) call for, knowing which features (d,) any task used the stage before."""
-        wanted = self._wanted(a, used)
+        wanted = self._wanted(used)
         needed = wanted[:0]
         if self.gram.crowded(len(wanted)):
             needed = np.union1d(self.support()[0], np.flatnonzero(a == 0.0))
         self.gram.fetch(wanted, needed, n_jobs)
         self.follow()
 
-    def _wanted(self, a: Floats, used: np.ndarray | None) -> Ints:
+    def _wanted(self, used: np.ndarray | None) -> Ints:
         """Free features and, as they may be free next, others in use; else the worst violators and those next to
         violating: few fetches serve many weights."""
-        gram = self.gram
-        lacking = np.flatnonzero((gram.slot < 0) & (gram.root > 0) & np.isfinite(a))
-        g, least = self.g[lacking], a[lacking]
-        over = ((g if self.positive else np.abs(g)) - least) / gram.root[lacking]
-        count = min(max(AT_LEAST, min(int((over > 0).sum()), gram.size // 4)), len(lacking))
-        if not self.positive and (free := np.flatnonzero(least == 0.0)).size:
-            if used is not None:
-                soon = np.flatnonzero(used[lacking])
-                over[soon] += 2.0 * np.abs(over).max()  # before those that are not
-                count = max(count, min(AHEAD, len(soon) + len(free)))
-            over[free], count = np.inf, max(count, len(free))
-        return np.sort(lacking[np.argpartition(-over, count - 1)[:count]])
+        over, lacking, beyond, free = self.state.lacking()
+        count = max(AT_LEAST, min(beyond, self.gram.size // 4), free)
+        if free and used is not None:
+            soon = np.flatnonzero(used & np.isfinite(over))
+            over[soon] += 2.0 * np.abs(over[np.isfinite(over)]).max(initial=0.0)  # before those that are not
+            count = max(count, min(AHEAD, len(soon) + 2 * free))
+        rest = len(over) - min(count, lacking)
+        return np.sort(np.argpartition(over, rest)[rest:])
 
 
 def _state(gram: Gram | WorkingSet, positive: bool) -> Any:

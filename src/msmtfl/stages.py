@@ -10,7 +10,7 @@ norm, so that tasks meet only in the weights. The loop knows neither which penal
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -116,10 +116,7 @@ class StageSolver(Protocol):
 
 
 State = TypeVar("State")
-Question = TypeVar("Question")
-Reply = TypeVar("Reply")
 Pattern = TypeVar("Pattern")
-Result = TypeVar("Result")
 
 
 def algorithm_1(
@@ -134,49 +131,34 @@ def algorithm_1(
     `solve(pattern, state)` solves that stage after the one that led to `state`; it returns the stage's own state and, if
     it has one, a reason to stop there.
     """
-    return answered(steps(pattern, state, most, same), lambda step: solve(*step))
-
-
-def steps(
-    pattern: Callable[[State], Pattern],
-    state: State,
-    most: int,
-    alike: Callable[[Pattern, Pattern], bool],
-) -> Generator[tuple[Pattern, State], tuple[State, str], str]:
-    """Algorithm 1 step by step, for whoever solves stages of many runs together: yields what `solve` is asked, is sent what
-    it replies. `alike` tells whether two patterns are equal."""
-    seen: list[Pattern] = []
+    seen: list[np.ndarray] = []
     now = pattern(state)
     while True:
-        state, reason = yield now, state
+        state, reason = solve(now, state)
         seen.append(now)
-        now = pattern(state)
         if reason and reason != ASKED:
             return reason
-        if alike(now, seen[-1]):  # equal weights would give the same stage again
-            return REPEATS
-        if any(alike(now, old) for old in seen):
-            return CYCLES
-        if len(seen) == most:
-            return LIMIT.format(most) if most > 1 else ONE_STAGE
+        now = pattern(state)
+        reason = ended(now, seen, most, same) or reason
         if reason:
             return reason
+
+
+def ended(now: Pattern, seen: list[Pattern], most: int, alike: Callable[[Pattern, Pattern], bool]) -> str:
+    """Why Algorithm 1 stops, if it does, at the pattern `now` of the next stage, having `seen` those of the stages so far.
+    `alike` tells whether two patterns are equal."""
+    if alike(now, seen[-1]):  # equal weights would give the same stage again
+        return REPEATS
+    if len(seen) > 1 and any(alike(now, old) for old in seen):
+        return CYCLES
+    if len(seen) == most:
+        return LIMIT.format(most) if most > 1 else ONE_STAGE
+    return ""
 
 
 def same(a: np.ndarray, b: np.ndarray) -> bool:
     """Whether two patterns are equal: exactly in their places, nearly in their slopes."""
     return a is b or (a.shape == b.shape and bool((np.abs(a - b) <= SAME).all()))
-
-
-def answered(asking: Generator[Question, Reply, Result], reply: Callable[[Question], Reply]) -> Result:
-    """What a generator returns once all that it asks has been replied to."""
-    try:
-        question = next(asking)
-        while True:
-            question = asking.send(reply(question))
-    except StopIteration as end:
-        result: Result = end.value
-        return result
 
 
 def run_stages(

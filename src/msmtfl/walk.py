@@ -26,13 +26,13 @@ from .monitor import Progress, one_blas_thread
 from .penalties import bent, slopes_of
 from .problem import Problem, pose
 from .shapes import CAPPED, Shape
-from .stages import CROWDED, REPEATS, UNFINISHED, answered, same, steps
+from .stages import CROWDED, UNFINISHED, ended, same
 from .surface import Solved, Surface
 from .tasks import read_training
 from .threads import count, each
 
 NONE = -1  # stands for the place of W = 0, where Algorithm 1 starts
-NOBODY = np.empty(0, dtype=np.intp)
+NOBODY, NOTHING = np.empty(0, dtype=np.intp), np.empty(0)
 UNBENT, NO_KEY = np.empty((2, 0)), (b"", 0.0)  # the pattern of stage 1, and its key
 
 
@@ -240,6 +240,8 @@ class Cells:
 
     def ease(self, pattern: np.ndarray, share: float) -> tuple[Ints, Floats]:
         """The cells whose weights a pattern lowers, as flat positions, and what is left of them, relative to lam."""
+        if pattern.size == 0:
+            return NOBODY, NOTHING
         d, m = self.d, self.m
         rows, slopes = pattern[0].astype(np.intp), pattern[1]
         if share > 0.0:
@@ -311,8 +313,9 @@ def alike(one: Wanted, other: Wanted) -> bool:
     return one is other or same(one.pattern, other.pattern)
 
 
-class Sizes:
-    """Norms of the rows that a solution uses, or its entries: where they are (rising), and how large."""
+class Capped:
+    """Norms of the rows that a solution uses, or its entries: where they are (rising), and how large; under a capped penalty,
+    to which only those count that are not below theta."""
 
     __slots__ = ("at", "rising", "values")
 
@@ -320,20 +323,31 @@ class Sizes:
         self.at, self.values = at, values
         self.rising: list[float] = np.sort(values).tolist()
 
-    def reached(self, theta: float) -> int:
-        """How many are not below theta."""
+    def decisive(self, theta: float) -> int:
+        """What decides which pattern theta makes: how many reach it."""
         return len(self.rising) - bisect_left(self.rising, theta)
 
-    def largest(self, count: int) -> Floats:
-        """(2, count): the pattern of the capped penalty that so many reach."""
+    def pattern(self, count: int) -> Floats:
+        """(2, count), where so many reach theta."""
         out = np.zeros((2, count))
         if count:
             out[0] = self.at[self.values >= self.rising[-count]]
         return out
 
-    def bent(self, shape: Shape, theta: float) -> Floats:
-        """(2, p): the pattern of a penalty of some shape."""
-        out = bent(slopes_of(shape, self.values, theta))
+
+class Bent:
+    """The same under a penalty of another shape, to which all of them count, each with a slope of its own."""
+
+    __slots__ = ("at", "shape", "values")
+
+    def __init__(self, shape: Shape, at: Ints, values: Floats):
+        self.shape, self.at, self.values = shape, at, values
+
+    def decisive(self, theta: float) -> float:
+        return theta
+
+    def pattern(self, theta: float) -> Floats:
+        out = bent(slopes_of(self.shape, self.values, theta))
         out[0] = self.at[out[0].astype(np.intp)]
         return out
 
@@ -343,9 +357,11 @@ class Walk:
 
     def __init__(self, problem: Problem, grid: Grid, max_stages: int):
         self.problem, self.grid, self.max_stages = problem, grid, max_stages
-        self.capped, self.lasso = grid.concave is CAPPED, grid.lasso
-        self.cells = Cells(problem, self.capped)
-        self.parts = [self._parts(l) for l in range(len(grid.shares))]
+        capped = grid.concave is CAPPED
+        self.cells = Cells(problem, capped)
+        self.sizes: Callable[[Ints, Floats], Any] = Capped if capped else partial(Bent, grid.concave)
+        self.shares, self.lasso = grid.shares.tolist(), grid.lasso.tolist()
+        self.thetas, self.theta_entries = grid.thetas.tolist(), grid.theta_entries.tolist()
         self.solved: list[Solved] = []
         self.points: dict[tuple[int, int], Chain] = {}  # by (k, l)
         self.firsts = [Wanted(self.cells, k, UNBENT, 0.0, NONE) for k in range(len(grid.lams))]
@@ -356,96 +372,70 @@ class Walk:
         """What helps to find the next stages; of no use beyond a lam."""
         self.wanted: dict[Any, Wanted] = {}  # by the stage before, and what decides its pattern
         self.patterns: dict[Any, np.ndarray] = {NO_KEY: UNBENT}
-        self.rows: dict[Place, Sizes] = {}
-        self.entries: dict[Place, Sizes] = {}
+        self.rows: dict[Place, Any] = {}
+        self.entries: dict[Place, Any] = {}
 
     def point(self, k: int, l: int) -> Generator[Wanted, Place, Chain]:
-        """Point (k, l): yields the stages that it wants, and is sent their places."""
-        if self.lasso[k, l]:
-            place = yield self.firsts[k]
-            return (place,), REPEATS if self.solved[place].finished else UNFINISHED
+        """Algorithm 1 at point (k, l): yields the stages that are not known yet, and is sent their places."""
         chain: list[Place] = []
-        stages = steps(lambda place: self._after(place, k, l), NONE, self.max_stages, alike)
-        wanted, before = next(stages)
+        seen: list[Wanted] = []
+        wanted = self.firsts[k]
         while True:
-            if chain and wanted.crowded:
-                reply = before, CROWDED
-            else:
-                chain.append((yield wanted))
-                reply = chain[-1], "" if self.solved[chain[-1]].finished else UNFINISHED
-            try:
-                wanted, before = stages.send(reply)
-            except StopIteration as end:
-                return tuple(chain), end.value
-
-    def _parts(self, l: int) -> tuple[float, list[tuple[Callable[[Walk, Place], Sizes], list[float], int]]]:
-        """A column of the grid: its share of entries; what its penalties look at, their thetas by lam, and where in a
-        pattern they begin."""
-        share = float(self.grid.shares[l])
-        parts: list[tuple[Callable[[Walk, Place], Sizes], list[float], int]] = []
-        if share < 1.0:
-            parts.append((Walk._rows, self.grid.thetas[:, l].tolist(), 0))
-        if share > 0.0:
-            parts.append((Walk._entries, self.grid.theta_entries[:, l].tolist(), self.problem.d))
-        return share, parts
+            place = self.find(wanted)
+            chain.append((yield wanted) if place is None else place)
+            if not self.solved[chain[-1]].finished:
+                return tuple(chain), UNFINISHED
+            seen.append(wanted)
+            wanted = self.firsts[k] if self.lasso[k][l] else self._after(chain[-1], k, l)
+            reason = ended(wanted, seen, self.max_stages, alike)
+            if reason or wanted.crowded:
+                return tuple(chain), reason or CROWDED
 
     def _after(self, place: Place, k: int, l: int) -> Wanted:
         """The stage that point (k, l) wants after the one at a place. Of capped penalties all thetas that reach the same
         rows and entries want the same, and those that reach none want stage 1."""
-        if place == NONE:
+        share = self.shares[l]
+        of_rows = self._rows(place).decisive(self.thetas[k][l]) if share < 1.0 else 0
+        of_entries = self._entries(place).decisive(self.theta_entries[k][l]) if share > 0.0 else 0
+        if not of_rows and not of_entries:
             return self.firsts[k]
-        decisive = self._decisive(place, k, l)
-        if not any(decisive):
-            return self.firsts[k]
-        share, parts = self.parts[l]
-        key = place, share, *decisive
+        key = place, share, of_rows, of_entries
         if key not in self.wanted:
-            patterns = []
-            for (sizes, thetas, first), count in zip(parts, decisive, strict=True):
-                of = sizes(self, place)
-                pattern = of.largest(int(count)) if self.capped else of.bent(self.grid.concave, thetas[k])
-                if first:
-                    pattern[0] += first
-                patterns.append(pattern)
+            patterns = [self._rows(place).pattern(of_rows)] if share < 1.0 else []
+            if share > 0.0:
+                patterns.append(self._entries(place).pattern(of_entries))
+                patterns[-1][0] += self.problem.d  # where entries begin
             whole = patterns[0] if len(patterns) == 1 else np.concatenate(patterns, axis=1)
             wanted = Wanted(self.cells, k, whole, share, place)
-            wanted.pattern = self.patterns.setdefault(wanted.key, wanted.pattern)
+            wanted.pattern = self.patterns.setdefault(wanted.key, whole)
             self.wanted[key] = wanted
         return self.wanted[key]
 
-    def _decisive(self, place: Place, k: int, l: int) -> list[float]:
-        """What decides, with the share of entries, which stage point (k, l) wants next: how many rows (entries) reach theta,
-        or theta itself."""
-        parts = self.parts[l][1]
-        if self.capped:
-            return [sizes(self, place).reached(thetas[k]) for sizes, thetas, _ in parts]
-        return [thetas[k] for _, thetas, _ in parts]
-
-    def _rows(self, place: Place) -> Sizes:
+    def _rows(self, place: Place) -> Any:
         if place not in self.rows:
             of, d = self.solved[place], self.problem.d
             sizes = np.abs(of.values) if self.cells.plain else self.cells.factors[of.at] * np.abs(of.values)
             norms: Floats = np.asarray(np.bincount(of.at % d, sizes, d), dtype=np.float64)  # of nothing: integers
             used = support(norms)
-            self.rows[place] = Sizes(used, norms[used])
+            self.rows[place] = self.sizes(used, norms[used])
         return self.rows[place]
 
-    def _entries(self, place: Place) -> Sizes:
+    def _entries(self, place: Place) -> Any:
         if place not in self.entries:
             of = self.solved[place]
-            self.entries[place] = Sizes(of.at, self.cells.factors[of.at] * np.abs(of.values))
+            self.entries[place] = self.sizes(of.at, self.cells.factors[of.at] * np.abs(of.values))
         return self.entries[place]
 
     def find(self, wanted: Wanted) -> Place | None:
         """Where a stage is, if it has been solved: for this point, or with the same weights for another."""
         if wanted.place is None:
-            for before in (NONE, wanted.before):
-                wanted.place = self.known.get((wanted.k, wanted.key, before), wanted.place)
+            known, (k, key, before) = self.known, (wanted.k, wanted.key, wanted.before)
+            wanted.place = known.get((k, key, before), known.get((k, key, NONE)))
         return wanted.place
 
     def keep(self, wanted: Wanted, at: Ints, values: Floats, status: np.ndarray) -> Place:
         """Take note of a stage: coefficients at flat positions, and the solver's status of every task."""
-        place, seen = len(self.solved), int(np.bitwise_or.reduce(status)) if status.any() else 0
+        place, seen = len(self.solved), int(np.bitwise_or.reduce(status))
         unclear = np.flatnonzero(status & (SLID | WEAK)) if seen else NOBODY
         self.solved.append(Solved(wanted.k, at, values, not seen & OVERRUN, unclear, wanted.eased, wanted.left))
         self.known[wanted.k, wanted.key, wanted.before if seen & SLID else NONE] = place
@@ -466,6 +456,7 @@ class _LocalWalk(Walk):
     ):
         super().__init__(problem, grid, max_stages)
         self.path, self.make, self.max_iter = path, make, max_iter
+        self.tours = grid.tours()
         self.weights, self.reference, self.lam_of_weights = *np.zeros((2, problem.m, problem.d)), -1
         self.back = False
 
@@ -477,15 +468,21 @@ class _LocalWalk(Walk):
     def at(self, k: int) -> None:
         """All thetas at lams[k], there and back: the next lam begins where this one ended."""
         self._begin()
-        tour = self.grid.tour(k)
+        tour = self.tours[k]
         for l in reversed(tour) if self.back else tour:
-            self.points[k, l] = answered(self.point(k, l), self._stage)
+            self.points[k, l] = self._run(self.point(k, l))
         self.back = not self.back
 
+    def _run(self, point: Generator[Wanted, Place, Chain]) -> Chain:
+        try:
+            wanted = next(point)
+            while True:
+                wanted = point.send(self._stage(wanted))
+        except StopIteration as end:
+            chain: Chain = end.value
+            return chain
+
     def _stage(self, wanted: Wanted) -> Place:
-        known = self.find(wanted)
-        if known is not None:
-            return known
         if wanted.before == NONE:
             first = self.path[wanted.k]
             return self.keep(wanted, first.at, first.values, first.status)
