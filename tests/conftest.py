@@ -31,7 +31,7 @@ def _load_uncompiled_kernel() -> None:
     package = importlib.util.find_spec("msmtfl")
     if package is None or package.origin is None:
         raise pytest.UsageError("--uncompiled: msmtfl is not installed")
-    for name in ("_kernel", "_row_kernel"):
+    for name in ("_kernel", "_row_kernel", "_trail"):
         source = Path(package.origin).with_name(f"{name}.py")
         spec = importlib.util.spec_from_file_location(f"msmtfl.{name}", source)
         assert spec is not None

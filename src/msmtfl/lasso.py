@@ -236,7 +236,29 @@ class Lassos:
         else:
             each(solve, shares(self.m, self.n_jobs), self.n_jobs)
         self.brief = perf_counter() - began < BRIEF
-        left = (status if self.careful else status & ~SLID).nonzero()[0]
+        self.complete(A, aim, W, status, rounds, max_iter)
+        self.status = status
+        return W, rounds
+
+    def states(self) -> list[_kernel.ActiveSet]:
+        """The states of the tasks, for whoever calls the kernel itself; none where tasks are not solved by it one after the
+        other."""
+        if self.n_jobs not in (None, 1) or isinstance(self.tasks[0], WorkingState):
+            return []
+        for task in self.tasks:
+            task.follow()
+        return [task.state for task in self.tasks]
+
+    @property
+    def go_on(self) -> int:
+        """Bits of a status that are no reason to complete a solve."""
+        return 0 if self.careful else SLID
+
+    def complete(
+        self, A: Floats, aim: Floats, W: Floats, status: np.ndarray, rounds: np.ndarray, max_iter: int = 0
+    ) -> None:
+        """Solve the tasks to the end whose status asks for more than the kernel can do; arrays as in `solve`."""
+        left = (status & ~self.go_on).nonzero()[0]
         inner = self.n_jobs if len(left) == 1 else None  # one task alone may use all threads to fetch its rows
 
         def finish(i: int) -> None:
@@ -246,8 +268,6 @@ class Lassos:
         if left.size:
             used = np.asarray(aim.any(axis=0))
             each(finish, left.tolist(), self.n_jobs)
-        self.status = status
-        return W, rounds
 
     def path(
         self,
@@ -289,7 +309,7 @@ class Lassos:
     ) -> tuple[Ints, Ints, Floats]:
         """The path of some tasks, the kernel going on by itself where it can: the number of the lam, the flat position and
         the value of every coefficient that is not 0."""
-        L, d, go_on = len(lams), self.d, 0 if self.careful else SLID
+        L, d = len(lams), self.d
         at_once = max(1, AT_ONCE // d)
         place, end, helped = tasks.start * L, tasks.stop * L, -1
         feature, value, aim = np.empty(at_once * d, np.intc), np.empty(at_once * d), np.zeros((self.m, d))
@@ -312,7 +332,7 @@ class Lassos:
                 self.units,
                 begin,
                 pause,
-                go_on,
+                self.go_on,
                 feature,
                 value,
                 entries,

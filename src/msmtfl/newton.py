@@ -62,6 +62,10 @@ class LossLassos:
         self.status = np.zeros(self.m, np.intc)
         self.last = np.zeros((self.m, self.d))
 
+    def states(self) -> list[Any]:
+        """None that the kernel could solve one after the other."""
+        return []
+
     def warm(self, W: Floats) -> None:
         """Start the next solve from W (m, d) instead of from the last solution."""
         self.last = np.array(W)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from . import _trail
 from .certificates import GAP
 from .checks import check_count, check_flag, check_n_jobs, check_positive, check_verbose
 from .designs import Floats, Ints, support
@@ -26,7 +27,7 @@ from .monitor import Progress, one_blas_thread
 from .penalties import bent, slopes_of
 from .problem import Problem, pose
 from .shapes import CAPPED, Shape
-from .stages import CROWDED, UNFINISHED, ended, same
+from .stages import CROWDED, CYCLES, LIMIT, ONE_STAGE, REPEATS, UNFINISHED, ended, same
 from .surface import Solved, Surface
 from .tasks import read_training
 from .threads import count, each
@@ -169,7 +170,7 @@ def solve_surface(
 
     def walk(start: int) -> Walk:
         make = partial(problem.lassos, grams, None if by_lam else n_jobs, careful)
-        walk = _LocalWalk(problem, grid, firsts, make, max_stages, max_iter)
+        walk = _LocalWalk(problem, grid, firsts, make, max_stages, max_iter, careful)
         for place in turns(len(order), start, walkers):
             walk.at(order[place])
             tick(0.5)
@@ -435,11 +436,16 @@ class Walk:
 
     def keep(self, wanted: Wanted, at: Ints, values: Floats, status: np.ndarray) -> Place:
         """Take note of a stage: coefficients at flat positions, and the solver's status of every task."""
-        place, seen = len(self.solved), int(np.bitwise_or.reduce(status))
-        unclear = np.flatnonzero(status & (SLID | WEAK)) if seen else NOBODY
-        self.solved.append(Solved(wanted.k, at, values, not seen & OVERRUN, unclear, wanted.eased, wanted.left))
+        place = len(self.solved)
+        seen = self._note(wanted.k, at, values, status, wanted.weights)
         self.known[wanted.k, wanted.key, wanted.before if seen & SLID else NONE] = place
         return place
+
+    def _note(self, k: int, at: Ints, values: Floats, status: np.ndarray, weights: tuple[Ints, Floats]) -> int:
+        seen = int(np.bitwise_or.reduce(status))
+        unclear = np.flatnonzero(status & (SLID | WEAK)) if seen else NOBODY
+        self.solved.append(Solved(k, at, values, not seen & OVERRUN, unclear, *weights))
+        return seen
 
 
 class _LocalWalk(Walk):
@@ -453,11 +459,22 @@ class _LocalWalk(Walk):
         make: Callable[[], Lassos],
         max_stages: int,
         max_iter: int,
+        careful: bool,
     ):
         super().__init__(problem, grid, max_stages)
         self.path, self.make, self.max_iter = path, make, max_iter
-        self.tours = grid.tours()
-        self.weights, self.reference, self.lam_of_weights = *np.zeros((2, problem.m, problem.d)), -1
+        self.tours, self.go_on = grid.tours(), 0 if careful else SLID
+        limit = LIMIT.format(max_stages) if max_stages > 1 else ONE_STAGE
+        self.reasons = {
+            _trail.REPEATS: REPEATS,
+            _trail.CYCLES: CYCLES,
+            _trail.LIMIT: limit,
+            _trail.CROWDED: CROWDED,
+            _trail.UNFINISHED: UNFINISHED,
+        }
+        self.weights, self.reference, self.found = np.zeros((3, problem.m, problem.d))
+        self.status, self.rounds = np.zeros((2, problem.m), np.intc)
+        self.states: list[Any] = []  # of the solver, once there is one, where the kernel may go from stage to stage
         self.back = False
 
     @cached_property
@@ -465,13 +482,62 @@ class _LocalWalk(Walk):
         """Of stages after the first, if there are any."""
         return self.make()
 
+    @cached_property
+    def trail(self) -> _trail.Trail:
+        cells = self.cells
+        return _trail.Trail(
+            self.weights,
+            self.reference,
+            self.found,
+            self.problem.units,
+            self.status,
+            self.rounds,
+            cells.factors,
+            cells.usable.view(np.uint8),
+            cells.always,
+            cells.orders,
+            cells.positive,
+            self.max_stages,
+        )
+
     def at(self, k: int) -> None:
         """All thetas at lams[k], there and back: the next lam begins where this one ended."""
-        self._begin()
-        tour = self.tours[k]
-        for l in reversed(tour) if self.back else tour:
-            self.points[k, l] = self._run(self.point(k, l))
+        tour = self.tours[k][::-1] if self.back else self.tours[k]
         self.back = not self.back
+        np.multiply(float(self.grid.lams[k]), self.problem.stage_weights, out=self.weights)
+        if self.cells.capped:
+            self._follow(k, tour)
+            return
+        self._begin()
+        for l in tour:
+            self.points[k, l] = self._run(self.point(k, l))
+
+    def _follow(self, k: int, tour: list[int]) -> None:
+        """The same by the compiled trail, which capped penalties have."""
+        trail, first, past = self.trail, self.path[k], len(self.solved)
+        trail.begin(first.at, first.values, first.status)
+        for l in tour:
+            trail.follow(self.thetas[k][l], self.theta_entries[k][l], self.shares[l])
+            while not trail.go(self.states, self.go_on, self.max_iter):
+                self._complete()
+            chain, reason = trail.chain()
+            self.points[k, l] = tuple(past + place for place in chain), self.reasons[reason]
+        for place in range(len(trail)):
+            at, values, marks, share, status = trail.stage(place)
+            pattern = np.zeros((2, len(marks)))
+            pattern[0] = marks
+            self._note(k, at, values, status, self.cells.ease(pattern, share))
+
+    def _complete(self) -> None:
+        """What the trail cannot do by itself of a stage."""
+        if self.states:
+            self.lassos.complete(
+                self.weights, self.reference, self.found, self.status, self.rounds, self.max_iter
+            )
+        else:
+            self.found[:], _ = self.lassos.solve(self.weights, reference=self.reference, max_iter=self.max_iter)
+            self.status[:] = self.lassos.status
+        self.states = self.lassos.states()
 
     def _run(self, point: Generator[Wanted, Place, Chain]) -> Chain:
         try:
@@ -493,9 +559,6 @@ class _LocalWalk(Walk):
     def _solve(self, wanted: Wanted) -> Floats:
         """The coefficients (m, d) of a stage. Weights and reference differ from those of other stages in few cells: what is
         not theirs is taken back afterwards."""
-        if self.lam_of_weights != wanted.k:
-            np.multiply(float(self.grid.lams[wanted.k]), self.problem.stage_weights, out=self.weights)
-            self.lam_of_weights = wanted.k
         before, (eased, left) = self.solved[wanted.before], wanted.weights
         A, aim = self.weights.ravel(), self.reference.ravel()
         full = A[eased]
