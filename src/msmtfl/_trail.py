@@ -313,28 +313,33 @@ class Trail:
         p: cython.Py_ssize_t
         i: cython.Py_ssize_t
         j: cython.Py_ssize_t
-        size: cython.Py_ssize_t = 0
+        end: cython.Py_ssize_t = self.ends[self.places - 1]
         low: cython.Py_ssize_t = self.ends[before - 1] if before else 0
         for p in range(self.kept - 1, -1, -1):
             self.A[self.kept_at[p] // self.d, self.kept_at[p] % self.d] = self.kept_value[p]
         for p in range(low, self.ends[before]):
             self.aim[self.at[p] // self.d, self.at[p] % self.d] = 0.0
         for i in range(self.m):
-            for j in range(self.d):
-                size += self.W[i, j] != 0.0
-        p = self.ends[self.places - 1]
-        if p + size > self.at.shape[0]:
-            self.at, self.value = _larger(self.at, p + size), _larger(self.value, p + size)
-        for i in range(self.m):
-            for j in range(self.d):
-                if self.W[i, j] != 0.0:
-                    self.at[p] = i * self.d + j
-                    self.value[p] = self.W[i, j]
-                    p += 1
+            if end + self.d > self.at.shape[0]:
+                self.at, self.value = _larger(self.at, end + self.d), _larger(self.value, end + self.d)
+            used: cython.Py_ssize_t = self._used(i, end)
+            for p in range(end, end + used):
+                j = self.at[p]
+                self.at[p] = i * self.d + j
+                self.value[p] = self.W[i, j]
+            end += used
         self._room()
-        self.ends[self.places] = p
+        self.ends[self.places] = end
         self._keep(before)
         return self.places - 1
+
+    def _used(self, i, end):
+        """Write the features that W[i] uses to `at`, from place `end` on; returns how many they are"""
+        if cython.compiled:
+            return vec_nonzeros(self.d, cython.address(self.W[i, 0]), cython.address(self.at[end]))
+        used = np.flatnonzero(self.W[i])
+        self.at[end : end + len(used)] = used
+        return len(used)
 
     def _room(self):
         """For one more place"""

@@ -241,4 +241,19 @@ MSMTFL_CLONES MSMTFL_FUSED static void vec_products(ptrdiff_t n, ptrdiff_t count
     }
 }
 
+/* the places of what is not 0, rising; returns how many there are */
+MSMTFL_CLONES static ptrdiff_t vec_nonzeros(ptrdiff_t n, const double *restrict x, ptrdiff_t *restrict at)
+{
+    ptrdiff_t count = 0, i = 0;
+    for (; i + 16 <= n; i += 16) {
+        int some = 0;
+        for (int l = 0; l < 16; l++) some |= x[i + l] != 0.0;
+        for (int l = 0; some && l < 16; l++)
+            if (x[i + l] != 0.0) at[count++] = i + l;
+    }
+    for (; i < n; i++)
+        if (x[i] != 0.0) at[count++] = i;
+    return count;
+}
+
 #endif
