@@ -507,7 +507,11 @@ class _LocalWalk(Walk):
         np.multiply(float(self.grid.lams[k]), self.problem.stage_weights, out=self.weights)
         if self.cells.capped:
             self._follow(k, tour)
-            return
+        else:
+            self._ask(k, tour)
+
+    def _ask(self, k: int, tour: list[int]) -> None:
+        """Point by point."""
         self._begin()
         for l in tour:
             self.points[k, l] = self._run(self.point(k, l))
