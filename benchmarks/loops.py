@@ -1,9 +1,13 @@
-"""Algorithm 1 around a peer: the best loop that a user can write for the (lam, theta) surface.
+"""Algorithm 1 around a peer: loops that a user can write for the (lam, theta) surface.
 
-Stage 1 is the peer's own path, once per task, for all thetas. Every point goes on from there: row norms over tasks, capped
-rows, each task's lasso with weight 0 on these and lam elsewhere, until a set of capped rows occurs again, ten stages
-at most; like the surface it stops short of a stage that would interpolate in most tasks. Nothing else is shared between
-points. Ways to a weight of zero:
+At every point: row norms over tasks, capped rows, each task's lasso with weight 0 on these and lam elsewhere, until a set of
+capped rows occurs again, ten stages at most; like the surface it stops short of a stage that would interpolate in most
+tasks. Two loops:
+
+loop        the best that we could write: stage 1 is the peer's own path, once per task, for all thetas
+plain loop  what one writes first: every point has all of its stages, and starts from the one with the same theta at the last lam
+
+Ways to a weight of zero:
 
 projection      y and the other columns are projected on the complement of the free columns, the peer solves what is left,
                 least squares give the free coefficients: exact, and warm from the stage before. The tolerance stays
@@ -32,12 +36,13 @@ TINY = 1e-6
 MOST_STAGES = 10
 
 
-def surface(peer: str, data, lams, *, route: str, ratios: list[float]) -> dict[str, np.ndarray]:
+def surface(peer: str, data, lams, *, route: str, ratios: list[float], plain: bool = False) -> dict[str, np.ndarray]:
     """Coefficients (K, L, m, d) and capped rows (K, L, d) at theta = ratios * m * lam, the columns being standardised."""
     Xs, ys = data
     m, d = len(Xs), Xs[0].shape[1]
-    first = PATHS[peer](Xs, ys, 0.5 * m * lams, TOLERANCES[peer][1])
-    first = np.swapaxes(np.array(first), 0, 1)
+    if not plain:
+        first = PATHS[peer](Xs, ys, 0.5 * m * lams, TOLERANCES[peer][1])
+        first = np.swapaxes(np.array(first), 0, 1)
     solvers = [LOOPS[peer][route](X, y) for X, y in zip(Xs, ys)]
     independent = np.array([min(X.shape) for X in Xs])
     shape = (len(lams), len(ratios))
@@ -45,13 +50,18 @@ def surface(peer: str, data, lams, *, route: str, ratios: list[float]) -> dict[s
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for k, l in np.ndindex(shape):
-            lam, W, seen = lams[k], first[k], [np.zeros(d, dtype=bool)]
+            lam, nothing = lams[k], np.zeros(d, dtype=bool)
+
+            def stage(capped, W, lam=lam):
+                return np.array([solve(capped, 0.5 * m * lam, w) for solve, w in zip(solvers, W)])
+
+            W, seen = stage(nothing, coefs[max(k - 1, 0), l]) if plain else first[k], [nothing]
             while len(seen) < MOST_STAGES:
                 capped = np.abs(W).sum(axis=0) >= ratios[l] * m * lam
                 crowded = np.count_nonzero(capped.sum() > independent) > 0.5 * m
                 if crowded or any(np.array_equal(capped, old) for old in seen):
                     break
-                W = np.array([solve(capped, 0.5 * m * lam, w) for solve, w in zip(solvers, W)])
+                W = stage(capped, W)
                 seen.append(capped)
             coefs[k, l], last[k, l] = W, seen[-1]
     return {"coefs": coefs, "capped": last}

@@ -77,7 +77,9 @@ def surface_case(problem: BenchProblem, *, cv: bool, threads: bool, loops: bool)
             entries.append(Entry("numpy", work, {"run": job, "threads": 2}, "two threads", threads=2))
     for peer, routes in LOOPS.items() if loops else ():
         options = {"run": "surface", "ratios": RATIOS}
-        entries += [Entry(peer, SURFACE, {**options, "route": route}, f"loop, {route}") for route in routes]
+        for name, plain in (("loop", False), ("plain loop", True)):
+            command = {**options, "plain": plain}
+            entries += [Entry(peer, SURFACE, {**command, "route": route}, f"{name}, {route}") for route in routes]
     return Case(problem, problem.lams, entries, lambda arrays: lasso_gap(problem, problem.lams, arrays))
 
 
