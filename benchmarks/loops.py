@@ -53,7 +53,7 @@ def surface(peer: str, data, lams, *, route: str, ratios: list[float], plain: bo
             lam, nothing = lams[k], np.zeros(d, dtype=bool)
 
             def stage(capped, W, lam=lam):
-                return np.array([solve(capped, 0.5 * m * lam, w) for solve, w in zip(solvers, W)])
+                return np.array([solve(capped, 0.5 * m * lam, w.copy()) for solve, w in zip(solvers, W)])  # some write to w
 
             W, seen = stage(nothing, coefs[max(k - 1, 0), l]) if plain else first[k], [nothing]
             while len(seen) < MOST_STAGES:

@@ -11,6 +11,7 @@ cdef extern from "_vector.h" nogil:
                    const double *x2, const double *x3, double *y)
     double vec_dot(Py_ssize_t n, const double *x, const double *y)
     void vec_forward(Py_ssize_t n, const double *U, Py_ssize_t ld, double *x)
+    void vec_forward_lanes(Py_ssize_t n, const double *U, Py_ssize_t ld, double *X, double *S)
     void vec_backward(Py_ssize_t n, const double *U, Py_ssize_t ld, double *x)
     void vec_rotate(Py_ssize_t n, double *x, double *y, double c, double s)
     bint vec_any_beyond(Py_ssize_t n, const double *g, double share, const double *a, double level, const double *root,
@@ -74,6 +75,9 @@ cdef class ActiveSet:
     cdef double[::1] w_saved
     cdef double[::1] s_saved
     cdef double[::1] value
+    cdef double[::1] X  # LANES columns on their way into the factor, by position
+    cdef double[::1] S  # and their products
+    cdef int[::1] batch  # their slots
     cdef int[::1] act
     cdef int[::1] pos
     cdef int[::1] act_saved
@@ -85,6 +89,8 @@ cdef class ActiveSet:
     cdef void _backward(self, double[::1] x) noexcept nogil
     cdef double _project(self, Py_ssize_t j) noexcept nogil
     cdef bint _add(self, Py_ssize_t j, double sign) noexcept nogil
+    cdef Py_ssize_t _add_batch(self, Py_ssize_t n) noexcept nogil
+    cdef void _forward_lanes(self) noexcept nogil
     cdef void _drop_marked(self) noexcept nogil
     cdef void _save(self) noexcept nogil
     cdef bint _restore(self) noexcept nogil

@@ -29,6 +29,8 @@ if not cython.compiled:
 PIVOT = cython.declare(cython.double, 1e-12)  # a column with less of its square left is dependent
 KKT = cython.declare(cython.double, 1e-11)  # relative excess over a_j that counts as a violation
 SHORT = cython.declare(cython.Py_ssize_t, 8)  # below this length a plain loop beats a call
+LANES = cython.declare(cython.Py_ssize_t, 8)  # columns that go through the factor together
+FULL = cython.declare(cython.Py_ssize_t, 3)  # as many take longer one by one
 TILE = cython.declare(cython.Py_ssize_t, 2048)  # entries of a long gradient that stay in the first cache
 TIES = cython.declare(cython.Py_ssize_t, 24)  # with more features at their bound the projection is left to Python
 WIDE = cython.declare(cython.double, 1e4)  # likewise where column lengths differ by more than this
@@ -272,6 +274,8 @@ class ActiveSet:
         self.x, self.w_saved, self.s_saved = numbers[3 * n : 4 * n], numbers[4 * n : 5 * n], numbers[5 * n : 6 * n]
         self.N = numbers[6 * n :]
         self.act, self.act_saved, self.mark = marks[:n], marks[n : 2 * n], marks[2 * n :]
+        self.X, self.S = np.empty(n * LANES), np.empty(LANES * LANES)
+        self.batch = np.zeros(LANES, dtype=np.intc)
 
     # -------------------------------------------------------------- the Cholesky factor, Q_AA = U'U
 
@@ -320,6 +324,68 @@ class ActiveSet:
         self.w[k] = 0.0
         self.k = k + 1
         return True
+
+    def _add_batch(self, n):
+        """The same for the slots batch[:n], n <= LANES, each with its own sign; returns how many are in. The factor is gone
+        through once for all of them"""
+        k: cython.Py_ssize_t = self.k
+        t: cython.Py_ssize_t
+        q: cython.Py_ssize_t
+        r: cython.Py_ssize_t
+        u: cython.Py_ssize_t
+        row: cython.Py_ssize_t
+        rest: cython.double
+        if n < FULL:
+            for q in range(n):
+                self._add(self.batch[q], self._sign(self.batch[q]))
+            return self.k - k
+        for q in range(LANES):
+            row = self.batch[min(q, n - 1)] * self.ldq
+            for t in range(k):
+                self.X[t * LANES + q] = self.Q[row + self.act[t]]
+        self._forward_lanes()
+        # rows k, k + 1, .. of the factor are those of the factor of Q_BB - X'X, B the slots that are in; x: a slot's column there
+        for q in range(n):
+            j = self.batch[q]
+            row = j * self.ldq
+            rest = self.Q[row + j] - self.S[q * LANES + q]
+            for r in range(k, self.k):
+                self.x[r] = self.Q[row + self.act[r]] - self.S[q * LANES + self.mark[r]]
+                for u in range(k, r):
+                    self.x[r] -= self.U[u * self.ld + r] * self.x[u]
+                self.x[r] /= self.U[r * self.ld + r]
+                rest -= self.x[r] * self.x[r]
+            if self.k >= self.ld or not rest > PIVOT * self.Q[row + j]:
+                continue
+            for t in range(k):
+                self.U[t * self.ld + self.k] = self.X[t * LANES + q]
+            for r in range(k, self.k):
+                self.U[r * self.ld + self.k] = self.x[r]
+            self.U[self.k * self.ld + self.k] = sqrt(rest)
+            self.mark[self.k] = q  # its lane
+            self.act[self.k] = j
+            self.pos[j] = self.k
+            self.s[j] = self._sign(j)
+            self.w[self.k] = 0.0
+            self.k += 1
+        for r in range(k, self.k):
+            self.mark[r] = 0
+        return self.k - k
+
+    def _forward_lanes(self):
+        """X <- U^-T X, S <- X'X"""
+        k: cython.Py_ssize_t = self.k
+        if cython.compiled:
+            vec_forward_lanes(
+                k, cython.address(self.U[0]), self.ld, cython.address(self.X[0]), cython.address(self.S[0])
+            )
+        else:
+            X = np.asarray(self.X[: k * LANES]).reshape(k, LANES)
+            for q in range(LANES):
+                column = X[:, q].copy()
+                self._forward(column)
+                X[:, q] = column
+            self.S[: LANES * LANES] = (X.T @ X).ravel()
 
     def _drop_marked(self):
         """Remove all marked positions: a rank-one update per row removed, then one closing of the gaps"""
@@ -422,9 +488,15 @@ class ActiveSet:
         if gone:
             self._drop_marked()
         if self.some_free and not self.positive:
+            n = 0
             for j in range(self.K):
                 if self.a[j] == 0.0 and self.pos[j] < 0 and self.root[j] > 0.0:
-                    self._add(j, 0.0)
+                    self.batch[n] = j
+                    n += 1
+                    if n == LANES:
+                        self._add_batch(n)
+                        n = 0
+            self._add_batch(n)
 
     def _minimise(self):
         """z <- minimiser on the support with its signs; returns how many signs come out wrong (marked)"""
@@ -546,20 +618,24 @@ class ActiveSet:
     def _enter(self, n, single):
         """Bring violators into the support; False if nothing but setting aside was possible"""
         most = 1 if single else max(8, self.k // 20)
-        added = 0
+        before = self.k
         top = 0.0
+        chosen = 0
         for tried in range(min(most, n)):
             t = self._pick(n)
             if tried == 0:
                 top = self.value[t]
             if self.value[t] < 0.1 * top or self.value[t] <= 0.0:
                 break
-            j = self.wait[t]
-            self.last = j
+            self.last = self.wait[t]
             self.value[t] = -self.value[t]
-            if self._add(j, self._sign(j)):
-                added += 1
-        if added:
+            self.batch[chosen] = self.wait[t]
+            chosen += 1
+            if chosen == LANES:
+                self._add_batch(chosen)
+                chosen = 0
+        self._add_batch(chosen)
+        if self.k > before:
             return True
         for t in range(n):
             self.value[t] = fabs(self.value[t])

@@ -103,6 +103,55 @@ MSMTFL_CLONES static void vec_forward(ptrdiff_t n, const double *restrict U, ptr
     }
 }
 
+/* *x -= p * a, lane by lane */
+MSMTFL_INLINE void lanes_less(msmtfl_lanes *x, double p, const msmtfl_lanes *a)
+{
+#if defined(__GNUC__)
+    *x -= p * *a;
+#else
+    for (int l = 0; l < 8; l++) x->lane[l] -= p * a->lane[l];
+#endif
+}
+
+MSMTFL_INLINE void lanes_over(msmtfl_lanes *x, double q)
+{
+#if defined(__GNUC__)
+    *x /= q;
+#else
+    for (int l = 0; l < 8; l++) x->lane[l] /= q;
+#endif
+}
+
+/* X <- U^-T X for X (n, 8) by rows, and S (8, 8) <- X'X of the result: every number of U is read once for eight columns */
+MSMTFL_CLONES static void vec_forward_lanes(ptrdiff_t n, const double *restrict U, ptrdiff_t ld, double *restrict X,
+                                            double *restrict S)
+{
+    msmtfl_lanes *x = (msmtfl_lanes *)X, part[8];
+    ptrdiff_t t = 0;
+    for (; t + 4 <= n; t += 4) {
+        const double *u = U + t * ld + t, *v = u + ld, *w = v + ld, *z = w + ld;
+        msmtfl_lanes a = x[t], b = x[t + 1], c = x[t + 2], e = x[t + 3];
+        lanes_over(&a, u[0]);
+        lanes_less(&b, u[1], &a), lanes_over(&b, v[1]);
+        lanes_less(&c, u[2], &a), lanes_less(&c, v[2], &b), lanes_over(&c, w[2]);
+        lanes_less(&e, u[3], &a), lanes_less(&e, v[3], &b), lanes_less(&e, w[3], &c), lanes_over(&e, z[3]);
+        x[t] = a, x[t + 1] = b, x[t + 2] = c, x[t + 3] = e;
+        for (ptrdiff_t i = 4; i < n - t; i++) {
+            msmtfl_lanes rest = x[t + i];
+            lanes_less(&rest, u[i], &a), lanes_less(&rest, v[i], &b), lanes_less(&rest, w[i], &c), lanes_less(&rest, z[i], &e);
+            x[t + i] = rest;
+        }
+    }
+    for (; t < n; t++) {
+        lanes_over(&x[t], U[t * ld + t]);
+        for (ptrdiff_t i = t + 1; i < n; i++) lanes_less(&x[i], U[t * ld + i], &x[t]);
+    }
+    memset(part, 0, sizeof part);
+    for (t = 0; t < n; t++)
+        for (int r = 0; r < 8; r++) lanes_less(&part[r], -X[8 * t + r], &x[t]);
+    memcpy(S, part, sizeof part);
+}
+
 /* x <- U^-1 x, likewise; sums in 8 partial sums */
 MSMTFL_CLONES static void vec_backward(ptrdiff_t n, const double *restrict U, ptrdiff_t ld, double *restrict x)
 {
