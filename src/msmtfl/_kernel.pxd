@@ -13,7 +13,7 @@ cdef extern from "_vector.h" nogil:
     void vec_forward(Py_ssize_t n, const double *U, Py_ssize_t ld, double *x)
     void vec_forward_lanes(Py_ssize_t n, const double *U, Py_ssize_t ld, double *X, double *S)
     void vec_backward(Py_ssize_t n, const double *U, Py_ssize_t ld, double *x)
-    void vec_rotate(Py_ssize_t n, double *x, double *y, double c, double s)
+    void vec_reflect(Py_ssize_t n, Py_ssize_t count, double *y, double *X, Py_ssize_t ld)
     bint vec_any_beyond(Py_ssize_t n, const double *g, double share, const double *a, double level, const double *root,
                         const int *place)
     void vec_moments(Py_ssize_t n, double u, double y, const double *x, double *sums, double *c, double *squares)
@@ -77,7 +77,8 @@ cdef class ActiveSet:
     cdef double[::1] value
     cdef double[::1] X  # LANES columns on their way into the factor, by position
     cdef double[::1] S  # and their products
-    cdef int[::1] batch  # their slots
+    cdef int[::1] batch  # their slots; positions, where rows leave it
+    cdef int[::1] runs  # of positions that stay
     cdef int[::1] act
     cdef int[::1] pos
     cdef int[::1] act_saved
@@ -92,6 +93,8 @@ cdef class ActiveSet:
     cdef Py_ssize_t _add_batch(self, Py_ssize_t n) noexcept nogil
     cdef void _forward_lanes(self) noexcept nogil
     cdef void _drop_marked(self) noexcept nogil
+    cdef Py_ssize_t _find_runs(self) noexcept nogil
+    cdef void _absorb(self, Py_ssize_t low, Py_ssize_t n) noexcept nogil
     cdef void _save(self) noexcept nogil
     cdef bint _restore(self) noexcept nogil
     cdef bint _free(self, Py_ssize_t j) noexcept nogil

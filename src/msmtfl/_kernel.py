@@ -109,22 +109,26 @@ def _dot(
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _rotate(
+def _reflect(
     n: cython.Py_ssize_t,
-    x: cython.double[::1],
-    i: cython.Py_ssize_t,
+    count: cython.Py_ssize_t,
     y: cython.double[::1],
+    i: cython.Py_ssize_t,
+    X: cython.double[::1],
     j: cython.Py_ssize_t,
-    cs: cython.double,
-    sn: cython.double,
+    ld: cython.Py_ssize_t,
 ) -> cython.void:
-    """(x, y) <- (cs x + sn y, cs y - sn x) over n entries from x[i] and y[j]"""
+    """Reflect the rows y[i:i+n] and X[j + a ld:][:n], a < count, so that of the first column only y's entry is left"""
     if cython.compiled:
-        vec_rotate(n, cython.address(x[i]), cython.address(y[j]), cs, sn)
+        vec_reflect(n, count, cython.address(y[i]), cython.address(X[j]), ld)
     else:
-        kept = x[i : i + n].copy()
-        x[i : i + n] = cs * kept + sn * y[j : j + n]
-        y[j : j + n] = cs * y[j : j + n] - sn * kept
+        rows = np.array([X[j + a * ld : j + a * ld + n] for a in range(count)])
+        old, u = y[i : i + n].copy(), rows[:, 0].copy()
+        length = sqrt(old[0] ** 2 + u @ u)
+        y[i : i + n] = (old[0] * old + u @ rows) / length
+        rows -= np.outer(u / (length + old[0]), old + y[i : i + n])
+        for a in range(count):
+            X[j + a * ld : j + a * ld + n] = rows[a]
 
 
 @cython.cfunc
@@ -269,11 +273,11 @@ class ActiveSet:
         self.U = np.empty(n * n)
         n += TIES
         numbers: cython.double[::1] = np.zeros(6 * n + TIES * n)
-        marks: cython.int[::1] = np.zeros(3 * n, dtype=np.intc)
+        marks: cython.int[::1] = np.zeros(6 * n, dtype=np.intc)
         self.w, self.z, self.b = numbers[:n], numbers[n : 2 * n], numbers[2 * n : 3 * n]
         self.x, self.w_saved, self.s_saved = numbers[3 * n : 4 * n], numbers[4 * n : 5 * n], numbers[5 * n : 6 * n]
         self.N = numbers[6 * n :]
-        self.act, self.act_saved, self.mark = marks[:n], marks[n : 2 * n], marks[2 * n :]
+        self.act, self.act_saved, self.mark, self.runs = marks[:n], marks[n : 2 * n], marks[2 * n : 3 * n], marks[3 * n :]
         self.X, self.S = np.empty(n * LANES), np.empty(LANES * LANES)
         self.batch = np.zeros(LANES, dtype=np.intc)
 
@@ -357,8 +361,6 @@ class ActiveSet:
                 rest -= self.x[r] * self.x[r]
             if self.k >= self.ld or not rest > PIVOT * self.Q[row + j]:
                 continue
-            for t in range(k):
-                self.U[t * self.ld + self.k] = self.X[t * LANES + q]
             for r in range(k, self.k):
                 self.U[r * self.ld + self.k] = self.x[r]
             self.U[self.k * self.ld + self.k] = sqrt(rest)
@@ -368,6 +370,9 @@ class ActiveSet:
             self.s[j] = self._sign(j)
             self.w[self.k] = 0.0
             self.k += 1
+        for t in range(k):
+            for r in range(k, self.k):
+                self.U[t * self.ld + r] = self.X[t * LANES + self.mark[r]]
         for r in range(k, self.k):
             self.mark[r] = 0
         return self.k - k
@@ -388,41 +393,38 @@ class ActiveSet:
             self.S[: LANES * LANES] = (X.T @ X).ravel()
 
     def _drop_marked(self):
-        """Remove all marked positions: a rank-one update per row removed, then one closing of the gaps"""
+        """Remove all marked positions: their rows are worked into those below, LANES at a time, then the gaps closed"""
         q = 0
         k = self.k
         ld = self.ld
         older = 0
+        n = 0
         for p in range(k - 1, -1, -1):
             if not self.mark[p]:
                 continue
             if p < self.fresh:
                 older += 1
             for t in range(p + 1, k):
-                self.x[t] = self.U[p * ld + t]
-            for t in range(p + 1, k):
-                if self.mark[t] or self.x[t] == 0.0:
-                    continue
-                top = self.U[t * ld + t]
-                h = sqrt(top * top + self.x[t] * self.x[t])
-                _rotate(k - t, self.U, t * ld + t, self.x, t, top / h, self.x[t] / h)
+                self.X[n * ld + t] = self.U[p * ld + t]
+            self.batch[n] = p
+            n += 1
+            if n == LANES:
+                self._absorb(p, n)
+                n = 0
+        if n:
+            self._absorb(self.batch[n - 1], n)
+        runs = self._find_runs()
+        first = 0
         for t in range(k):
             if self.mark[t]:
                 self.pos[self.act[t]] = -1
                 continue
-            to = q
-            u = t
-            while u < k:
-                if self.mark[u]:
-                    u += 1
-                    continue
-                v = u
-                while v < k and not self.mark[v]:
-                    v += 1
-                if q != t or to != u:
-                    _move(self.U, t * ld + u, q * ld + to, v - u)
-                to += v - u
-                u = v
+            while self.runs[3 * first + 1] <= t:
+                first += 1
+            for r in range(first, runs):
+                u = max(self.runs[3 * r], t)
+                if q != t or self.runs[3 * r + 2]:
+                    _move(self.U, t * ld + u, q * ld + u - self.runs[3 * r + 2], self.runs[3 * r + 1] - u)
             self.act[q] = self.act[t]
             self.pos[self.act[q]] = q
             self.w[q] = self.w[t]
@@ -431,6 +433,40 @@ class ActiveSet:
             self.mark[t] = 0
         self.k = q
         self.fresh -= older
+
+    def _find_runs(self):
+        """Positions that stay and follow on each other: where such a run begins and ends, by how much it moves up; returns their
+        number"""
+        count = 0
+        gone = 0
+        for t in range(self.k):
+            if self.mark[t]:
+                gone += 1
+                continue
+            if t == 0 or self.mark[t - 1]:
+                self.runs[3 * count] = t
+                self.runs[3 * count + 2] = gone
+                count += 1
+            self.runs[3 * count - 2] = t + 1
+        return count
+
+    def _absorb(self, low, n):
+        """Work n rows of the factor, in X, those of the positions in `batch`, of which `low` is the first, into the rows below
+        that stay: these become the factor of what is left without the positions"""
+        k = self.k
+        ld = self.ld
+        left: cython.double
+        for a in range(n):
+            for t in range(low + 1, self.batch[a] + 1):
+                self.X[a * ld + t] = 0.0
+        for t in range(low + 1, k):
+            if self.mark[t]:
+                continue
+            left = 0.0
+            for a in range(n):
+                left += fabs(self.X[a * ld + t])
+            if left > 0.0:
+                _reflect(k - t, n, self.U, t * ld + t, self.X, t, ld)
 
     # -------------------------------------------------------------- points to go back to
 

@@ -3,6 +3,7 @@
 #ifndef MSMTFL_VECTOR_H
 #define MSMTFL_VECTOR_H
 
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -188,13 +189,44 @@ MSMTFL_CLONES static void vec_backward(ptrdiff_t n, const double *restrict U, pt
     }
 }
 
-/* (x, y) <- (c x + s y, c y - s x) */
-MSMTFL_CLONES static void vec_rotate(ptrdiff_t n, double *restrict x, double *restrict y, double c, double s)
+/* the reflection of (y, X[0], .., X[count - 1]), n columns of them, X by rows `ld` apart, that leaves nothing of the X in the
+   first column; count <= 8 */
+MSMTFL_CLONES static void vec_reflect(ptrdiff_t n, ptrdiff_t count, double *restrict y, double *restrict X, ptrdiff_t ld)
 {
-    for (ptrdiff_t i = 0; i < n; i++) {
-        double old = x[i];
-        x[i] = c * old + s * y[i];
-        y[i] = c * y[i] - s * old;
+    double top = y[0], square = top * top, length, share[8], step[8];
+    ptrdiff_t i = 0;
+    for (ptrdiff_t a = 0; a < count; a++) square += X[a * ld] * X[a * ld];
+    length = sqrt(square);
+    for (ptrdiff_t a = 0; a < count; a++) {
+        share[a] = X[a * ld] / length;
+        step[a] = X[a * ld] / (length + top);
+    }
+    top /= length;
+    for (; i + 8 <= n; i += 8) {
+        msmtfl_lanes new, sum;
+        memset(&new, 0, sizeof new);
+        memcpy(&sum, y + i, sizeof sum);
+        lanes_less(&new, -top, &sum);
+        for (ptrdiff_t a = 0; a < count; a++) {
+            msmtfl_lanes x;
+            memcpy(&x, X + a * ld + i, sizeof x);
+            lanes_less(&new, -share[a], &x);
+        }
+        memcpy(y + i, &new, sizeof new);
+        lanes_less(&sum, -1.0, &new);
+        for (ptrdiff_t a = 0; a < count; a++) {
+            msmtfl_lanes x;
+            memcpy(&x, X + a * ld + i, sizeof x);
+            lanes_less(&x, step[a], &sum);
+            memcpy(X + a * ld + i, &x, sizeof x);
+        }
+    }
+    for (; i < n; i++) {
+        double new = top * y[i], sum = y[i];
+        for (ptrdiff_t a = 0; a < count; a++) new += share[a] * X[a * ld + i];
+        sum += new;
+        y[i] = new;
+        for (ptrdiff_t a = 0; a < count; a++) X[a * ld + i] -= step[a] * sum;
     }
 }
 
