@@ -4,8 +4,9 @@ At every point: row norms over tasks, capped rows, each task's lasso with weight
 capped rows occurs again, ten stages at most; like the surface it stops short of a stage that would interpolate in most
 tasks. Two loops:
 
-loop        the best that we could write: stage 1 is the peer's own path, once per task, for all thetas
-plain loop  what one writes first: every point has all of its stages, and starts from the one with the same theta at the last lam
+loop        the best that we could write: stage 1 is the peer's own path, once per task, for all thetas; at one lam equal
+            sets of capped rows are solved once
+plain loop  every point by itself: all of its stages, from the point with the same theta at the last lam on
 
 Ways to a weight of zero:
 
@@ -49,11 +50,16 @@ def surface(peer: str, data, lams, *, route: str, ratios: list[float], plain: bo
     coefs, last = np.zeros((*shape, m, d)), np.zeros((*shape, d), dtype=bool)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        known: dict[bytes, np.ndarray] = {}  # stages at a lam, by the rows capped
         for k, l in np.ndindex(shape):
             lam, nothing = lams[k], np.zeros(d, dtype=bool)
+            known = {} if plain or l == 0 else known
 
-            def stage(capped, W, lam=lam):
-                return np.array([solve(capped, 0.5 * m * lam, w.copy()) for solve, w in zip(solvers, W)])  # some write to w
+            def stage(capped, W, lam=lam, known=known):
+                key = capped.tobytes()
+                if key not in known:  # some peers write to w
+                    known[key] = np.array([solve(capped, 0.5 * m * lam, w.copy()) for solve, w in zip(solvers, W)])
+                return known[key]
 
             W, seen = stage(nothing, coefs[max(k - 1, 0), l]) if plain else first[k], [nothing]
             while len(seen) < MOST_STAGES:

@@ -16,7 +16,7 @@ import msmtfl
 MODULES = [
     name
     for _, name, _ in pkgutil.walk_packages(msmtfl.__path__, "msmtfl.")
-    if name.split(".")[1] not in ("__main__", "_kernel", "cli")
+    if name.split(".")[1] not in ("__main__", "_kernel", "_row_kernel", "_trail", "cli")
 ]
 EXTRAS = ("distributed", "onnxruntime")  # whose examples are run where they are installed
 FETCHED = ("msmtfl.datasets.fetch_isolet",)

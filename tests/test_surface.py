@@ -14,7 +14,6 @@ import pytest
 from msmtfl import MSMTFL, LassoMTL, regularization_surface, stack_tasks
 from msmtfl.gram import Gram
 from msmtfl.grids import SMALL_SHARE, SMALLER_SHARE, default_ratios, read_grid
-from msmtfl.lasso import Lassos
 from msmtfl.monitor import Progress
 from msmtfl.problem import pose
 from msmtfl.stages import CROWDED

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from msmtfl import regularization_surface
+from msmtfl._trail import Trail
 from msmtfl.grids import read_grid
 from msmtfl.problem import pose
 from msmtfl.stages import CROWDED, LIMIT, REPEATS, UNFINISHED
@@ -83,7 +84,7 @@ def test_as_the_plain_walk_of_another_loss(monkeypatch):
 
 
 def test_all_reasons_to_end_occur(monkeypatch):
-    """What the tests compare is not one case over and over. (Sets that run in a cycle would take an objective that rises.)"""
+    """What the tests compare is not one case over and over. (Sets cannot run in a cycle: the objective falls.)"""
     seen: set[str] = set()
     for seed in range(20):
         X, y, task = problem(seed, n=12)
@@ -105,3 +106,21 @@ def test_a_stage_that_is_not_finished_ends_its_points(monkeypatch):
         found.append(solve_surface(posed, grid, max_iter=1))
     assert_same(*found)
     assert UNFINISHED in found[0].ended.ravel().tolist()
+
+
+def test_room_grows_with_stages_not_with_max_stages():
+    X, y, task = problem(0)
+    few, most = (
+        regularization_surface(X, y, task=task, lams=4, theta_ratios=np.geomspace(0.01, 20, 60), max_stages=stages)
+        for stages in (50, 10**30)
+    )
+    assert_same(few, most)
+
+
+def test_arrays_that_do_not_fit_are_refused():
+    """The compiled code does not look at bounds."""
+    A, per_task, counts = np.zeros((2, 3)), np.zeros(2, np.intc), np.zeros(2, np.intp)
+    flat, usable = np.ones(6), np.ones(6, np.uint8)
+    Trail(A, A, A, A, per_task, per_task, flat, usable, counts, counts, 0, False, 10)
+    with pytest.raises(ValueError, match="do not fit weights of shape"):
+        Trail(A, A, A[:1], A, per_task, per_task, flat, usable, counts, counts, 0, False, 10)

@@ -126,4 +126,5 @@ cdef class ActiveSet:
     cdef int _run(self, double[:, ::1] A, Py_ssize_t i, double lam, double[:, ::1] aim, double[:, ::1] unit,
                   Py_ssize_t max_rounds) noexcept nogil
     cdef void _answer(self) noexcept nogil
+    cdef void _write(self, double[:, ::1] W, Py_ssize_t i) noexcept nogil
     cdef Py_ssize_t _feature(self, Py_ssize_t p) noexcept nogil

@@ -24,7 +24,8 @@ import numpy as np
 
 if not cython.compiled:
     from math import fabs, sqrt
-    from math import inf as INFINITY
+
+    INFINITY = float("inf")
 
 PIVOT = cython.declare(cython.double, 1e-12)  # a column with less of its square left is dependent
 KKT = cython.declare(cython.double, 1e-11)  # relative excess over a_j that counts as a violation
@@ -277,7 +278,12 @@ class ActiveSet:
         self.w, self.z, self.b = numbers[:n], numbers[n : 2 * n], numbers[2 * n : 3 * n]
         self.x, self.w_saved, self.s_saved = numbers[3 * n : 4 * n], numbers[4 * n : 5 * n], numbers[5 * n : 6 * n]
         self.N = numbers[6 * n :]
-        self.act, self.act_saved, self.mark, self.runs = marks[:n], marks[n : 2 * n], marks[2 * n : 3 * n], marks[3 * n :]
+        self.act, self.act_saved, self.mark, self.runs = (
+            marks[:n],
+            marks[n : 2 * n],
+            marks[2 * n : 3 * n],
+            marks[3 * n :],
+        )
         self.X, self.S = np.empty(n * LANES), np.empty(LANES * LANES)
         self.batch = np.zeros(LANES, dtype=np.intc)
 
@@ -348,7 +354,7 @@ class ActiveSet:
             for t in range(k):
                 self.X[t * LANES + q] = self.Q[row + self.act[t]]
         self._forward_lanes()
-        # rows k, k + 1, .. of the factor are those of the factor of Q_BB - X'X, B the slots that are in; x: a slot's column there
+        # from row k on the factor is that of Q_BB - X'X, B being the slots that are in; x: a slot's column there
         for q in range(n):
             j = self.batch[q]
             row = j * self.ldq
@@ -435,8 +441,8 @@ class ActiveSet:
         self.fresh -= older
 
     def _find_runs(self):
-        """Positions that stay and follow on each other: where such a run begins and ends, by how much it moves up; returns their
-        number"""
+        """Positions that stay and follow on each other: where a run of them begins, ends, by how much it moves up; returns
+        how many runs there are"""
         count = 0
         gone = 0
         for t in range(self.k):
@@ -451,8 +457,8 @@ class ActiveSet:
         return count
 
     def _absorb(self, low, n):
-        """Work n rows of the factor, in X, those of the positions in `batch`, of which `low` is the first, into the rows below
-        that stay: these become the factor of what is left without the positions"""
+        """Work n rows of the factor that are in X, those of the positions in `batch`, of which `low` is the first, into the
+        rows below that stay: these become the factor without the positions"""
         k = self.k
         ld = self.ld
         left: cython.double
@@ -877,7 +883,7 @@ class ActiveSet:
         self.lazy = True
         self.d = c.shape[0]
         self.slot, self.all_c, self.all_root, self.all_g = slot, c, root, g
-        self.all_a = np.empty(self.d)
+        self.all_a = np.full(self.d, INFINITY)
         self.scale = _largest_ratio(self.all_c, self.all_root, self.d)
         self.rows = rows.reshape(-1)
 
@@ -950,8 +956,8 @@ class ActiveSet:
         return found
 
     def lacking(self):
-        """(d,) by how much features without a Gram row exceed the weights of the last solve, per unit of root (inf: they are
-        free, -inf: they have a row or are never used); how many may be used, how many exceed them, how many are free"""
+        """(d,) by how much features without a Gram row exceed the weights of the last solve (with rows on demand), per unit
+        of root (inf: they are free, -inf: they have a row or are never used); how many may be used, exceed, are free"""
         over: cython.double[::1] = np.empty(self.d)
         count: cython.Py_ssize_t = 0
         beyond: cython.Py_ssize_t = 0
@@ -1164,6 +1170,13 @@ class ActiveSet:
         for t in range(self.k):
             self.z[t] = self.w[t]
 
+    def _write(self, W, i):
+        """W[i] <- the answer"""
+        for j in range(self.d):
+            W[i, j] = 0.0
+        for p in range(self.entries):
+            W[i, self._feature(p)] = self.z[p]
+
     def _feature(self, p):
         """The feature of entry p of the answer"""
         j = self.act[p] if p < self.k else self.tie[p - self.k]
@@ -1193,10 +1206,7 @@ def solve_all(
         with cython.nogil:
             status[i] = state._run(A, i, 1.0, aim, unit, max_rounds)
             rounds[i] = state.rounds
-            for j in range(state.d):
-                W[i, j] = 0.0
-            for p in range(state.entries):
-                W[i, state._feature(p)] = state.z[p]
+            state._write(W, i)
 
 
 def solve_path(

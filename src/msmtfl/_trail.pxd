@@ -25,37 +25,40 @@ cdef class Trail:
     cdef Py_ssize_t[::1] always
     cdef Py_ssize_t[::1] orders
     cdef Py_ssize_t roomy
-    # of all stages known, by place: where its entries, rows and marks end
+    # the stages known, by place: where the entries (flat positions and values), the norms of rows, the marks of each end
     cdef Py_ssize_t places
     cdef Py_ssize_t[::1] ends
-    cdef Py_ssize_t[::1] row_ends
-    cdef Py_ssize_t[::1] mark_ends
     cdef Py_ssize_t[::1] at
     cdef double[::1] value
+    cdef Py_ssize_t[::1] row_ends
     cdef Py_ssize_t[::1] row
     cdef double[::1] norm
+    cdef Py_ssize_t[::1] mark_ends
     cdef Py_ssize_t[::1] mark
     cdef double[::1] share_of
-    cdef Py_ssize_t[::1] before
-    cdef int[::1] bits
-    cdef int[::1] seen
-    # the point in work
+    cdef Py_ssize_t[::1] before  # the stage that it was solved after, if that matters
+    cdef int[::1] bits  # status of every task
+    cdef int[::1] any_bits  # of all tasks together
+    # the point in work: n stages so far, the marks of the next one
     cdef double theta
     cdef double theta_entry
     cdef double share
     cdef Py_ssize_t n
     cdef Py_ssize_t most
     cdef Py_ssize_t[::1] stages
+    cdef Py_ssize_t n_wished
+    cdef Py_ssize_t[::1] wished
     cdef int reason
-    cdef bint waiting
-    cdef Py_ssize_t marks
-    cdef Py_ssize_t[::1] wish
+    cdef bint waiting  # for tasks to be completed
+    # weights that have been changed, and what they were
     cdef Py_ssize_t kept
     cdef Py_ssize_t[::1] kept_at
     cdef double[::1] kept_value
-    cdef double[::1] sums
+    # room: (d,), 0 between uses; (m,)
+    cdef double[::1] by_row
     cdef Py_ssize_t[::1] free
 
+    cdef void _append(self, Py_ssize_t place)
     cdef void _find_marks(self, Py_ssize_t place)
     cdef bint _same(self, Py_ssize_t place) noexcept
     cdef bint _ended(self, Py_ssize_t place) noexcept

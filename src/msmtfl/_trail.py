@@ -6,10 +6,12 @@ A stage is known by its marks: the rows j whose norm reaches theta, and d + i d 
 theta_entry, if these have a share of lam; marked rows and entries pay no penalty in it. Stages with the same marks and share
 are solved once (where the minimiser is not unique: once for every stage before). What `walk.Walk` does for any penalty and
 wherever data are, this does for the penalties of the paper, without going back to Python between stages, unless a
-task needs what the kernel cannot do: then `go` returns False, whoever calls completes W and status, and calls again.
+task needs what the kernel cannot do.
 
 This file is plain Python: `cython` types make it C.
 """
+
+import sys
 
 import cython
 import numpy as np
@@ -23,10 +25,16 @@ if not cython.compiled:
 
 OVERRUN = cython.declare(cython.int, BITS["OVERRUN"])
 SLID = cython.declare(cython.int, BITS["SLID"])
-NONE = cython.declare(cython.Py_ssize_t, -1)  # a stage that does not depend on the one before
+ANY = cython.declare(cython.Py_ssize_t, -1)  # whatever stage was before
+UNKNOWN = cython.declare(cython.Py_ssize_t, -1)  # instead of a place
 
 # Why a point ends.
-REPEATS, CYCLES, LIMIT, CROWDED, UNFINISHED = range(5)
+REPEATS = cython.declare(cython.int, 0)
+CYCLES = cython.declare(cython.int, 1)
+LIMIT = cython.declare(cython.int, 2)
+CROWDED = cython.declare(cython.int, 3)
+UNFINISHED = cython.declare(cython.int, 4)
+ENDS = {"REPEATS": REPEATS, "CYCLES": CYCLES, "LIMIT": LIMIT, "CROWDED": CROWDED, "UNFINISHED": UNFINISHED}
 
 
 def _larger(array, size):
@@ -39,7 +47,7 @@ def _larger(array, size):
 
 
 class Trail:
-    """The stages at one lam, and the point that is being followed.
+    """The stages at one lam, and the point that is being followed. What the attributes are is said in the .pxd file.
 
     Parameters
     ----------
@@ -50,45 +58,50 @@ class Trail:
     factors : (m d,) penalty factors; cells with 0 or inf are never eased
     usable : (m d,) bytes: whether a column is not constant
     always, orders : (m,) how many features of a task are never penalised, and how many can be independent
+    roomy : so many more free features crowd no task
     positive : whether w >= 0 is required
     most : stages of a point
     """
 
-    def __init__(self, A, aim, W, unit, status, rounds, factors, usable, always, orders, positive, most):
-        self.m, self.d = A.shape
+    def __init__(self, A, aim, W, unit, status, rounds, factors, usable, always, orders, roomy, positive, most):
+        m, d = A.shape
+        shapes = [one.shape for one in (aim, W, unit, status, rounds, factors, usable, always, orders)]
+        if shapes != [(m, d)] * 3 + [(m,)] * 2 + [(m * d,)] * 2 + [(m,)] * 2:
+            raise ValueError(f"arrays of shapes {shapes} do not fit weights of shape {(m, d)}.")  # nobody looks later
+        self.m, self.d = m, d
         self.A, self.aim, self.W, self.unit, self.status, self.rounds = A, aim, W, unit, status, rounds
         self.factors, self.usable, self.always, self.orders = factors, usable, always, orders
-        self.positive, self.most = positive, most
-        self.roomy = int((orders - always).min())
+        self.roomy, self.positive, self.most = roomy, positive, min(most, sys.maxsize)
         self.ends, self.row_ends, self.mark_ends = np.zeros((3, 16), dtype=np.intp)
         self.before, self.share_of = np.zeros(16, dtype=np.intp), np.zeros(16)
-        self.bits, self.seen = np.zeros(16 * self.m, dtype=np.intc), np.zeros(16, dtype=np.intc)
-        self.at, self.row, self.mark, self.wish, self.kept_at = np.empty((5, 256), dtype=np.intp)
+        self.bits, self.any_bits = np.zeros(16 * self.m, dtype=np.intc), np.zeros(16, dtype=np.intc)
+        self.at, self.row, self.mark, self.wished, self.kept_at = np.empty((5, 256), dtype=np.intp)
         self.value, self.norm, self.kept_value = np.empty((3, 256))
-        self.stages, self.sums, self.free = np.zeros(most, np.intp), np.zeros(self.d), np.zeros(self.m, np.intp)
-        self.places = self.n = self.marks = self.kept = 0
+        self.stages, self.by_row, self.free = np.zeros(16, np.intp), np.zeros(self.d), np.zeros(self.m, np.intp)
+        self.places = self.n = self.n_wished = self.kept = 0
         self.reason, self.waiting = 0, False
 
     # -------------------------------------------------------------- what Python calls
 
-    def begin(self, at: cython.Py_ssize_t[::1], values: cython.double[::1], status: cython.int[:]):
+    def begin(
+        self,
+        at: cython.const[cython.Py_ssize_t][::1],
+        values: cython.const[cython.double][::1],
+        status: cython.const[cython.int][:],
+    ):
         """A new lam, whose stage 1 has these values at flat positions (rising) of W. A is that lam's already."""
-        self.places = self.marks = self.kept = 0
+        n: cython.Py_ssize_t = at.shape[0]
+        p: cython.Py_ssize_t
+        self.places = self.n_wished = self.kept = 0
         self.share = 0.0
-        for i in range(self.m):
-            self.status[i] = status[i]
-        self._put(at, values, NONE)
-
-    def _put(self, at, values, before):
-        """Take note of the stage that has the present marks and status"""
-        p: cython.Py_ssize_t = self.places
-        first: cython.Py_ssize_t = self.ends[p - 1] if p else 0
-        self.at, self.value = _larger(self.at, first + len(at)), _larger(self.value, first + len(at))
-        np.asarray(self.at)[first : first + len(at)] = at
-        np.asarray(self.value)[first : first + len(at)] = values
-        self._room()
-        self.ends[p] = first + len(at)
-        self._keep(before)
+        for p in range(self.m):
+            self.status[p] = status[p]
+        self.at, self.value = _larger(self.at, n), _larger(self.value, n)
+        for p in range(n):
+            self.at[p] = at[p]
+            self.value[p] = values[p]
+        self.ends[0] = n
+        self._keep(ANY)
 
     def follow(self, theta: cython.double, theta_entry: cython.double, share: cython.double):
         """A new point, from stage 1 on"""
@@ -98,28 +111,35 @@ class Trail:
         self.waiting = False
 
     def go(self, states: list, go_on: cython.int, max_rounds: cython.Py_ssize_t = 0):
-        """Go on with the point: True when it has ended, False if the tasks of a stage are to be completed: those whose status
-        has a bit that is not in `go_on`, all if there are no states"""
+        """Go on with the point; True when it has ended.
+
+        False if tasks of a stage are to be completed: those whose status has a bit that is not in `go_on`, all if there are
+        no states. Whoever calls fills W and status, for the weights A and near the aim as they are then, and calls again.
+        """
         place: cython.Py_ssize_t
+        after: cython.Py_ssize_t
+        if self.waiting:
+            self._append(self._take(self.stages[self.n - 1]))
         while True:
             place = self.stages[self.n - 1]
-            if self.waiting:
-                self.waiting = False
-                self.stages[self.n] = self._take(place)
-                self.n += 1
-                continue
             self._find_marks(place)
             if self._ended(place):
                 return True
-            known: cython.Py_ssize_t = self._known(place)
-            if known >= 0:
-                self.stages[self.n] = known
-                self.n += 1
-                continue
-            self._ease(place)
-            self.waiting = True
-            if not self._solve(states, go_on, max_rounds):
-                return False
+            after = self._known(place)
+            if after == UNKNOWN:
+                self._ease(place)
+                self.waiting = True
+                if not self._solve(states, go_on, max_rounds):
+                    return False
+                after = self._take(place)
+            self._append(after)
+
+    def _append(self, place):
+        """One more stage of the point"""
+        if self.n == self.stages.shape[0]:
+            self.stages = _larger(self.stages, self.n + 1)
+        self.stages[self.n] = place
+        self.n += 1
 
     def chain(self):
         """The places of the stages of the point, and why it ended"""
@@ -143,43 +163,43 @@ class Trail:
     # -------------------------------------------------------------- which stage comes next
 
     def _find_marks(self, place):
-        """Which rows and entries of a stage reach theta"""
+        """Which rows of a stage reach theta, which entries theta_entry"""
         low: cython.Py_ssize_t = self.row_ends[place - 1] if place else 0
         first: cython.Py_ssize_t = self.ends[place - 1] if place else 0
         n: cython.Py_ssize_t = 0
         p: cython.Py_ssize_t
         size: cython.Py_ssize_t = self.row_ends[place] - low + self.ends[place] - first
-        if size > self.wish.shape[0]:
-            self.wish = _larger(self.wish, size)
+        if size > self.wished.shape[0]:
+            self.wished = _larger(self.wished, size)
         if self.share < 1.0:
             for p in range(low, self.row_ends[place]):
                 if self.norm[p] >= self.theta:
-                    self.wish[n] = self.row[p]
+                    self.wished[n] = self.row[p]
                     n += 1
         if self.share > 0.0:
             for p in range(first, self.ends[place]):
                 if self.factors[self.at[p]] * fabs(self.value[p]) >= self.theta_entry:
-                    self.wish[n] = self.d + self.at[p]
+                    self.wished[n] = self.d + self.at[p]
                     n += 1
-        self.marks = n
+        self.n_wished = n
 
     def _same(self, place):
         """Whether the stage at a place has the marks that are wished for"""
         low: cython.Py_ssize_t = self.mark_ends[place - 1] if place else 0
-        if self.mark_ends[place] - low != self.marks:
+        if self.mark_ends[place] - low != self.n_wished:
             return False
-        if self.marks == 0:
+        if self.n_wished == 0:
             return True
         if self.share_of[place] != self.share:
             return False
         if cython.compiled:
-            size: cython.Py_ssize_t = self.marks * cython.sizeof(cython.Py_ssize_t)
-            return memcmp(cython.address(self.mark[low]), cython.address(self.wish[0]), size) == 0
-        return np.array_equal(self.mark[low : low + self.marks], self.wish[: self.marks])
+            size: cython.Py_ssize_t = self.n_wished * cython.sizeof(cython.Py_ssize_t)
+            return memcmp(cython.address(self.mark[low]), cython.address(self.wished[0]), size) == 0
+        return np.array_equal(self.mark[low : low + self.n_wished], self.wished[: self.n_wished])
 
     def _ended(self, place):
         """Whether the point ends at the stage at a place, and why; the same rules as `stages.ended`"""
-        if self.seen[place] & OVERRUN:
+        if self.any_bits[place] & OVERRUN:
             self.reason = UNFINISHED
         elif self._same(place):
             self.reason = REPEATS
@@ -201,30 +221,30 @@ class Trail:
 
     def _crowded(self):
         """Whether in most tasks more features would be un-penalised than there are independent samples; if w >= 0 is
-        required, that can make such a stage unique all the same"""
+        required, that can make such a stage unique all the same. (`by_row` tells which rows are wished for.)"""
         crowd: cython.Py_ssize_t = 0
         i: cython.Py_ssize_t
         p: cython.Py_ssize_t
         cell: cython.Py_ssize_t
-        if self.positive or self.marks <= self.roomy:
+        if self.positive or self.n_wished <= self.roomy:
             return False
         for i in range(self.m):
             self.free[i] = self.always[i]
-        for p in range(self.marks):
-            if self.wish[p] < self.d:
-                self.sums[self.wish[p]] = 1.0
+        for p in range(self.n_wished):
+            if self.wished[p] < self.d:
+                self.by_row[self.wished[p]] = 1.0
                 if self.share == 0.0:
                     for i in range(self.m):
-                        cell = i * self.d + self.wish[p]
+                        cell = i * self.d + self.wished[p]
                         if self._eases(cell) and self.usable[cell]:
                             self.free[i] += 1
             else:
-                cell = self.wish[p] - self.d
-                if (self.share == 1.0 or self.sums[cell % self.d] != 0.0) and self.usable[cell]:
+                cell = self.wished[p] - self.d
+                if (self.share == 1.0 or self.by_row[cell % self.d] != 0.0) and self.usable[cell]:
                     self.free[cell // self.d] += 1
-        for p in range(self.marks):
-            if self.wish[p] < self.d:
-                self.sums[self.wish[p]] = 0.0
+        for p in range(self.n_wished):
+            if self.wished[p] < self.d:
+                self.by_row[self.wished[p]] = 0.0
         for i in range(self.m):
             crowd += self.free[i] > self.orders[i]
         return 2 * crowd > self.m
@@ -234,11 +254,11 @@ class Trail:
         return self.factors[cell] > 0.0 and not isinf(self.factors[cell])
 
     def _known(self, before):
-        """The place of the stage wished for, NONE if it has not been solved"""
+        """The place of the stage wished for, if it has been solved"""
         for p in range(self.places):
-            if (self.before[p] == NONE or self.before[p] == before) and self._same(p):
+            if (self.before[p] == ANY or self.before[p] == before) and self._same(p):
                 return p
-        return NONE
+        return UNKNOWN
 
     # -------------------------------------------------------------- solving it
 
@@ -249,33 +269,33 @@ class Trail:
         cell: cython.Py_ssize_t
         size: cython.Py_ssize_t = 0
         low: cython.Py_ssize_t = self.ends[before - 1] if before else 0
-        for p in range(self.marks):
-            size += self.m if self.wish[p] < self.d else 1
+        for p in range(self.n_wished):
+            size += self.m if self.wished[p] < self.d else 1
         if size > self.kept_at.shape[0]:
             self.kept_at, self.kept_value = _larger(self.kept_at, size), _larger(self.kept_value, size)
         self.kept = 0
-        for p in range(self.marks):
-            if self.wish[p] < self.d:
+        for p in range(self.n_wished):
+            if self.wished[p] < self.d:
                 for i in range(self.m):
-                    cell = i * self.d + self.wish[p]
+                    cell = i * self.d + self.wished[p]
                     if self._eases(cell):
                         self._set(cell, self.share)  # what is left of its weight
-            else:
-                cell = self.wish[p] - self.d
+            else:  # a factor of 0 or inf reaches no theta
+                cell = self.wished[p] - self.d
                 self._set(cell, 0.0 if self._row_is_marked(cell % self.d) else 1.0 - self.share)
         for p in range(low, self.ends[before]):
             self.aim[self.at[p] // self.d, self.at[p] % self.d] = self.value[p]
 
     def _row_is_marked(self, j):
         low: cython.Py_ssize_t = 0
-        high: cython.Py_ssize_t = self.marks
+        high: cython.Py_ssize_t = self.n_wished
         while low < high:  # marks rise
             middle: cython.Py_ssize_t = (low + high) // 2
-            if self.wish[middle] < j:
+            if self.wished[middle] < j:
                 low = middle + 1
             else:
                 high = middle
-        return low < self.marks and self.wish[low] == j
+        return low < self.n_wished and self.wished[low] == j
 
     def _set(self, cell, left):
         """Leave a share of the weight of a cell, which for a row and its entry may be called twice"""
@@ -290,8 +310,6 @@ class Trail:
         """Solve all tasks; False if some are to be completed"""
         state: ActiveSet
         i: cython.Py_ssize_t
-        j: cython.Py_ssize_t
-        p: cython.Py_ssize_t
         whole: cython.bint = len(states) > 0
         for i in range(len(states)):
             state = states[i]
@@ -300,16 +318,13 @@ class Trail:
             with cython.nogil:
                 self.status[i] = state._run(self.A, i, 1.0, self.aim, self.unit, max_rounds)
                 self.rounds[i] = state.rounds
-                for j in range(self.d):
-                    self.W[i, j] = 0.0
-                for p in range(state.entries):
-                    self.W[i, state._feature(p)] = state.z[p]
+                state._write(self.W, i)
                 if self.status[i] & ~go_on:
                     whole = False
         return whole
 
     def _take(self, before):
-        """Take note of the stage that has been solved, and let weights and aim be what they were"""
+        """Take note of the stage that has been solved, and let weights and aim be what they were; returns its place"""
         p: cython.Py_ssize_t
         i: cython.Py_ssize_t
         j: cython.Py_ssize_t
@@ -331,6 +346,7 @@ class Trail:
         self._room()
         self.ends[self.places] = end
         self._keep(before)
+        self.waiting = False
         return self.places - 1
 
     def _used(self, i, end):
@@ -347,7 +363,7 @@ class Trail:
             size = self.places + 1
             self.ends, self.row_ends = _larger(self.ends, size), _larger(self.row_ends, size)
             self.mark_ends, self.before = _larger(self.mark_ends, size), _larger(self.before, size)
-            self.share_of, self.seen = _larger(self.share_of, size), _larger(self.seen, size)
+            self.share_of, self.any_bits = _larger(self.share_of, size), _larger(self.any_bits, size)
             self.bits = _larger(self.bits, len(self.ends) * self.m)
 
     def _keep(self, before):
@@ -359,28 +375,28 @@ class Trail:
         p: cython.Py_ssize_t
         i: cython.Py_ssize_t
         j: cython.Py_ssize_t
-        seen: cython.int = 0
+        bits: cython.int = 0
         used: cython.Py_ssize_t = min(self.d, self.ends[place] - low)
         if rows + used > self.row.shape[0]:
             self.row, self.norm = _larger(self.row, rows + used), _larger(self.norm, rows + used)
-        if marks + self.marks > self.mark.shape[0]:
-            self.mark = _larger(self.mark, marks + self.marks)
+        if marks + self.n_wished > self.mark.shape[0]:
+            self.mark = _larger(self.mark, marks + self.n_wished)
         for p in range(low, self.ends[place]):
-            self.sums[self.at[p] % self.d] += self.factors[self.at[p]] * fabs(self.value[p])
+            self.by_row[self.at[p] % self.d] += self.factors[self.at[p]] * fabs(self.value[p])
         for j in range(self.d):
-            if self.sums[j] != 0.0:
+            if self.by_row[j] != 0.0:
                 self.row[rows] = j
-                self.norm[rows] = self.sums[j]
-                self.sums[j] = 0.0
+                self.norm[rows] = self.by_row[j]
+                self.by_row[j] = 0.0
                 rows += 1
-        for p in range(self.marks):
-            self.mark[marks + p] = self.wish[p]
+        for p in range(self.n_wished):
+            self.mark[marks + p] = self.wished[p]
         for i in range(self.m):
             self.bits[place * self.m + i] = self.status[i]
-            seen |= self.status[i]
+            bits |= self.status[i]
         self.row_ends[place] = rows
-        self.mark_ends[place] = marks + self.marks
+        self.mark_ends[place] = marks + self.n_wished
         self.share_of[place] = self.share
-        self.seen[place] = seen
-        self.before[place] = before if seen & SLID else NONE
+        self.any_bits[place] = bits
+        self.before[place] = before if bits & SLID else ANY
         self.places = place + 1

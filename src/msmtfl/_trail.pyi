@@ -1,15 +1,9 @@
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ._kernel import ActiveSet
 
-REPEATS: int
-CYCLES: int
-LIMIT: int
-CROWDED: int
-UNFINISHED: int
+ENDS: dict[str, int]
 
 class Trail:
     def __init__(
@@ -24,6 +18,7 @@ class Trail:
         usable: NDArray[np.uint8],
         always: NDArray[np.intp],
         orders: NDArray[np.intp],
+        roomy: int,
         positive: bool,
         most: int,
     ) -> None: ...
@@ -33,5 +28,5 @@ class Trail:
     def chain(self) -> tuple[list[int], int]: ...
     def stage(
         self, p: int
-    ) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.intp], float, NDArray[Any]]: ...
+    ) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.intp], float, NDArray[np.intc]]: ...
     def __len__(self) -> int: ...

@@ -102,7 +102,8 @@ class TaskState:
         self._set(features, w[features])
 
     def supply(self, a: Floats, n_jobs: int | None = None, used: np.ndarray | None = None) -> None:
-        """Fetch the Gram rows that weights a (d,) call for, knowing which features (d,) any task used the stage before."""
+        """Fetch the Gram rows that the last solve, for weights a (d,), lacked, knowing which features (d,) any task used the
+        stage before."""
         wanted = self._wanted(used)
         needed = wanted[:0]
         if self.gram.crowded(len(wanted)):
@@ -118,7 +119,7 @@ class TaskState:
         if free and used is not None:
             soon = np.flatnonzero(used & np.isfinite(over))
             over[soon] += 2.0 * np.abs(over[np.isfinite(over)]).max(initial=0.0)  # before those that are not
-            count = max(count, min(AHEAD, len(soon) + 2 * free))
+            count = max(count, min(AHEAD, len(soon) + 2 * free))  # a few more than are known to be needed
         rest = len(over) - min(count, lacking)
         return np.sort(np.argpartition(over, rest)[rest:])
 
@@ -139,6 +140,11 @@ def task_caches(
     if few_rows(designs, budget) or (thin(designs[0]) and designs[0].d > WHOLE_AT_MOST):
         return each(WorkingSet, designs, n_jobs)
     return gram_caches(designs, reuse=reuse, budget=budget, n_jobs=n_jobs)
+
+
+def go_on(careful: bool) -> int:
+    """Bits of a status that are no reason to complete what the kernel did."""
+    return 0 if careful else SLID
 
 
 @dataclass(frozen=True)
@@ -237,7 +243,6 @@ class Lassos:
             each(solve, shares(self.m, self.n_jobs), self.n_jobs)
         self.brief = perf_counter() - began < BRIEF
         self.complete(A, aim, W, status, rounds, max_iter)
-        self.status = status
         return W, rounds
 
     def states(self) -> list[_kernel.ActiveSet]:
@@ -249,16 +254,11 @@ class Lassos:
             task.follow()
         return [task.state for task in self.tasks]
 
-    @property
-    def go_on(self) -> int:
-        """Bits of a status that are no reason to complete a solve."""
-        return 0 if self.careful else SLID
-
     def complete(
         self, A: Floats, aim: Floats, W: Floats, status: np.ndarray, rounds: np.ndarray, max_iter: int = 0
     ) -> None:
         """Solve the tasks to the end whose status asks for more than the kernel can do; arrays as in `solve`."""
-        left = (status & ~self.go_on).nonzero()[0]
+        left = (status & ~go_on(self.careful)).nonzero()[0]
         inner = self.n_jobs if len(left) == 1 else None  # one task alone may use all threads to fetch its rows
 
         def finish(i: int) -> None:
@@ -268,6 +268,7 @@ class Lassos:
         if left.size:
             used = np.asarray(aim.any(axis=0))
             each(finish, left.tolist(), self.n_jobs)
+        self.status = status
 
     def path(
         self,
@@ -332,7 +333,7 @@ class Lassos:
                 self.units,
                 begin,
                 pause,
-                self.go_on,
+                go_on(self.careful),
                 feature,
                 value,
                 entries,
@@ -362,7 +363,7 @@ class Lassos:
                 take(at.astype(np.intc), w[0, at])
                 place += 1
             tick((place - begin) / self.m)
-        number = np.repeat(np.arange(self.m * L), entries)
+        number = np.repeat(np.arange(self.m * L, dtype=np.intp), entries)
         return number % L, number // L * d + np.concatenate(features), np.concatenate(values)
 
     def _finish(

@@ -63,7 +63,7 @@ class LossLassos:
         self.last = np.zeros((self.m, self.d))
 
     def states(self) -> list[Any]:
-        """None that the kernel could solve one after the other."""
+        """Empty: the kernel cannot solve these by itself."""
         return []
 
     def warm(self, W: Floats) -> None:

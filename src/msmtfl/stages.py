@@ -151,9 +151,12 @@ def ended(now: Pattern, seen: list[Pattern], most: int, alike: Callable[[Pattern
         return REPEATS
     if len(seen) > 1 and any(alike(now, old) for old in seen):
         return CYCLES
-    if len(seen) == most:
-        return LIMIT.format(most) if most > 1 else ONE_STAGE
-    return ""
+    return limit(most) if len(seen) == most else ""
+
+
+def limit(most: int) -> str:
+    """That so many stages have been made, in words."""
+    return LIMIT.format(most) if most > 1 else ONE_STAGE
 
 
 def same(a: np.ndarray, b: np.ndarray) -> bool:

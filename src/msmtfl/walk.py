@@ -5,29 +5,31 @@ through the rows that it caps: at one lam every set of capped rows is solved onc
 a stage's minimiser is not unique the answer is the one nearest to the stage before, so there the sets before count
 too.) A point stops short of a stage that would interpolate in most tasks: such stages are not unique, say nothing about
 other data, and would take most of the time.
+
+`Walk` is the bookkeeping of this for any penalty, wherever stages are solved. Here, where the data are, capped penalties go
+from stage to stage in compiled code instead (`_trail.py`); others, and data on workers (`dask/remote.py`), by `Walk` itself.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Generator, Sequence
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from . import _trail
+from . import _kernel, _trail
 from .certificates import GAP
 from .checks import check_count, check_flag, check_n_jobs, check_positive, check_verbose
 from .designs import Floats, Ints, support
 from .glm import check_loss, pose_loss
 from .grids import Grid, read_grid
-from .lasso import DOUBT, OVERRUN, SLID, WEAK, Lassos, Solve, suspicions
+from .lasso import DOUBT, OVERRUN, SLID, WEAK, Lassos, Solve, go_on, suspicions
 from .monitor import Progress, one_blas_thread
 from .penalties import bent, slopes_of
 from .problem import Problem, pose
 from .shapes import CAPPED, Shape
-from .stages import CROWDED, CYCLES, LIMIT, ONE_STAGE, REPEATS, UNFINISHED, ended, same
+from .stages import CROWDED, CYCLES, REPEATS, UNFINISHED, ended, limit, same
 from .surface import Solved, Surface
 from .tasks import read_training
 from .threads import count, each
@@ -224,18 +226,17 @@ Chain = tuple[tuple[Place, ...], str]  # the stages of a point, and why they end
 class Cells:
     """The (task, feature) cells of a problem: which of them a pattern eases, and whether that leaves too many free."""
 
-    def __init__(self, problem: Problem, capped: bool):
+    def __init__(self, problem: Problem):
         self.m, self.d, self.positive = problem.m, problem.d, problem.positive
-        self.capped = capped  # what is eased is free
         factors = problem.factors.T  # (m, d)
         self.factors = np.ravel(factors)
         self.plain = bool((self.factors == 1.0).all())
         counts = np.ravel((factors > 0) & np.isfinite(factors))  # those that can be eased
         self.every = None if counts.all() else counts
         usable = np.array([design.squares > 0 for design in problem.designs])
-        self.always = (usable & (factors == 0)).sum(axis=1)  # those that are never penalised
+        self.always = (usable & (factors == 0)).sum(axis=1, dtype=np.intp)  # those that are never penalised
         self.usable = usable.ravel()
-        self.orders = np.array([design.order for design in problem.designs])
+        self.orders = np.array([design.order for design in problem.designs], dtype=np.intp)
         self.roomy = int((self.orders - self.always).min())  # so many more free features crowd no task
         self.first = self.d * np.arange(self.m)[:, None]  # of every task
 
@@ -255,7 +256,7 @@ class Cells:
             left = (1.0 - share) * of_row[cells % d] + share * entries[cells]
         else:
             cells = (self.first + rows).ravel()
-            left = np.zeros(len(cells)) if self.capped else np.concatenate([slopes] * m)
+            left = np.concatenate([slopes] * m)
         if self.every is None:
             return cells, left
         return cells[self.every[cells]], left[self.every[cells]]
@@ -314,41 +315,17 @@ def alike(one: Wanted, other: Wanted) -> bool:
     return one is other or same(one.pattern, other.pattern)
 
 
-class Capped:
-    """Norms of the rows that a solution uses, or its entries: where they are (rising), and how large; under a capped penalty,
-    to which only those count that are not below theta."""
+class Sizes:
+    """Norms of the rows that a solution uses, or its entries: where they are (rising), and how large."""
 
-    __slots__ = ("at", "rising", "values")
+    __slots__ = ("at", "values")
 
     def __init__(self, at: Ints, values: Floats):
         self.at, self.values = at, values
-        self.rising: list[float] = np.sort(values).tolist()
 
-    def decisive(self, theta: float) -> int:
-        """What decides which pattern theta makes: how many reach it."""
-        return len(self.rising) - bisect_left(self.rising, theta)
-
-    def pattern(self, count: int) -> Floats:
-        """(2, count), where so many reach theta."""
-        out = np.zeros((2, count))
-        if count:
-            out[0] = self.at[self.values >= self.rising[-count]]
-        return out
-
-
-class Bent:
-    """The same under a penalty of another shape, to which all of them count, each with a slope of its own."""
-
-    __slots__ = ("at", "shape", "values")
-
-    def __init__(self, shape: Shape, at: Ints, values: Floats):
-        self.shape, self.at, self.values = shape, at, values
-
-    def decisive(self, theta: float) -> float:
-        return theta
-
-    def pattern(self, theta: float) -> Floats:
-        out = bent(slopes_of(self.shape, self.values, theta))
+    def pattern(self, shape: Shape, theta: float) -> Floats:
+        """(2, p): what a penalty of some shape makes of them (see `Penalty.pattern`)."""
+        out = bent(slopes_of(shape, self.values, theta))
         out[0] = self.at[out[0].astype(np.intp)]
         return out
 
@@ -358,9 +335,7 @@ class Walk:
 
     def __init__(self, problem: Problem, grid: Grid, max_stages: int):
         self.problem, self.grid, self.max_stages = problem, grid, max_stages
-        capped = grid.concave is CAPPED
-        self.cells = Cells(problem, capped)
-        self.sizes: Callable[[Ints, Floats], Any] = Capped if capped else partial(Bent, grid.concave)
+        self.cells = Cells(problem)
         self.shares, self.lasso = grid.shares.tolist(), grid.lasso.tolist()
         self.thetas, self.theta_entries = grid.thetas.tolist(), grid.theta_entries.tolist()
         self.solved: list[Solved] = []
@@ -371,10 +346,10 @@ class Walk:
 
     def _begin(self) -> None:
         """What helps to find the next stages; of no use beyond a lam."""
-        self.wanted: dict[Any, Wanted] = {}  # by the stage before, and what decides its pattern
+        self.wanted: dict[Any, Wanted] = {}  # by the stage before, and their own keys
         self.patterns: dict[Any, np.ndarray] = {NO_KEY: UNBENT}
-        self.rows: dict[Place, Any] = {}
-        self.entries: dict[Place, Any] = {}
+        self.rows: dict[Place, Sizes] = {}
+        self.entries: dict[Place, Sizes] = {}
 
     def point(self, k: int, l: int) -> Generator[Wanted, Place, Chain]:
         """Algorithm 1 at point (k, l): yields the stages that are not known yet, and is sent their places."""
@@ -393,38 +368,32 @@ class Walk:
                 return tuple(chain), reason or CROWDED
 
     def _after(self, place: Place, k: int, l: int) -> Wanted:
-        """The stage that point (k, l) wants after the one at a place. Of capped penalties all thetas that reach the same
-        rows and entries want the same, and those that reach none want stage 1."""
-        share = self.shares[l]
-        of_rows = self._rows(place).decisive(self.thetas[k][l]) if share < 1.0 else 0
-        of_entries = self._entries(place).decisive(self.theta_entries[k][l]) if share > 0.0 else 0
-        if not of_rows and not of_entries:
+        """The stage that point (k, l) wants after the one at a place."""
+        share, shape = self.shares[l], self.grid.concave
+        patterns = [self._rows(place).pattern(shape, self.thetas[k][l])] if share < 1.0 else []
+        if share > 0.0:
+            patterns.append(self._entries(place).pattern(shape, self.theta_entries[k][l]))
+            patterns[-1][0] += self.problem.d  # where entries begin
+        whole = patterns[0] if len(patterns) == 1 else np.concatenate(patterns, axis=1)
+        if whole.size == 0:
             return self.firsts[k]
-        key = place, share, of_rows, of_entries
-        if key not in self.wanted:
-            patterns = [self._rows(place).pattern(of_rows)] if share < 1.0 else []
-            if share > 0.0:
-                patterns.append(self._entries(place).pattern(of_entries))
-                patterns[-1][0] += self.problem.d  # where entries begin
-            whole = patterns[0] if len(patterns) == 1 else np.concatenate(patterns, axis=1)
-            wanted = Wanted(self.cells, k, whole, share, place)
-            wanted.pattern = self.patterns.setdefault(wanted.key, whole)
-            self.wanted[key] = wanted
-        return self.wanted[key]
+        wanted = Wanted(self.cells, k, whole, share, place)
+        wanted.pattern = self.patterns.setdefault(wanted.key, whole)
+        return self.wanted.setdefault((place, wanted.key), wanted)
 
-    def _rows(self, place: Place) -> Any:
+    def _rows(self, place: Place) -> Sizes:
         if place not in self.rows:
             of, d = self.solved[place], self.problem.d
             sizes = np.abs(of.values) if self.cells.plain else self.cells.factors[of.at] * np.abs(of.values)
             norms: Floats = np.asarray(np.bincount(of.at % d, sizes, d), dtype=np.float64)  # of nothing: integers
             used = support(norms)
-            self.rows[place] = self.sizes(used, norms[used])
+            self.rows[place] = Sizes(used, norms[used])
         return self.rows[place]
 
-    def _entries(self, place: Place) -> Any:
+    def _entries(self, place: Place) -> Sizes:
         if place not in self.entries:
             of = self.solved[place]
-            self.entries[place] = self.sizes(of.at, self.cells.factors[of.at] * np.abs(of.values))
+            self.entries[place] = Sizes(of.at, self.cells.factors[of.at] * np.abs(of.values))
         return self.entries[place]
 
     def find(self, wanted: Wanted) -> Place | None:
@@ -463,18 +432,13 @@ class _LocalWalk(Walk):
     ):
         super().__init__(problem, grid, max_stages)
         self.path, self.make, self.max_iter = path, make, max_iter
-        self.tours, self.go_on = grid.tours(), 0 if careful else SLID
-        limit = LIMIT.format(max_stages) if max_stages > 1 else ONE_STAGE
-        self.reasons = {
-            _trail.REPEATS: REPEATS,
-            _trail.CYCLES: CYCLES,
-            _trail.LIMIT: limit,
-            _trail.CROWDED: CROWDED,
-            _trail.UNFINISHED: UNFINISHED,
-        }
+        self.tours, self.go_on = grid.tours(), go_on(careful)
+        words = {"REPEATS": REPEATS, "CYCLES": CYCLES, "LIMIT": limit(max_stages)}
+        words |= {"CROWDED": CROWDED, "UNFINISHED": UNFINISHED}
+        self.reasons = {number: words[name] for name, number in _trail.ENDS.items()}
         self.weights, self.reference, self.found = np.zeros((3, problem.m, problem.d))
         self.status, self.rounds = np.zeros((2, problem.m), np.intc)
-        self.states: list[Any] = []  # of the solver, once there is one, where the kernel may go from stage to stage
+        self.states: list[_kernel.ActiveSet] = []  # of `lassos`, where the kernel may go from stage to stage
         self.back = False
 
     @cached_property
@@ -496,6 +460,7 @@ class _LocalWalk(Walk):
             cells.usable.view(np.uint8),
             cells.always,
             cells.orders,
+            cells.roomy,
             cells.positive,
             self.max_stages,
         )
@@ -505,7 +470,7 @@ class _LocalWalk(Walk):
         tour = self.tours[k][::-1] if self.back else self.tours[k]
         self.back = not self.back
         np.multiply(float(self.grid.lams[k]), self.problem.stage_weights, out=self.weights)
-        if self.cells.capped:
+        if self.grid.concave is CAPPED:
             self._follow(k, tour)
         else:
             self._ask(k, tour)
@@ -529,15 +494,13 @@ class _LocalWalk(Walk):
         for place in range(len(trail)):
             at, values, marks, share, status = trail.stage(place)
             pattern = np.zeros((2, len(marks)))
-            pattern[0] = marks
+            pattern[0] = marks  # as a pattern of any penalty: places, and slopes of 0
             self._note(k, at, values, status, self.cells.ease(pattern, share))
 
     def _complete(self) -> None:
         """What the trail cannot do by itself of a stage."""
         if self.states:
-            self.lassos.complete(
-                self.weights, self.reference, self.found, self.status, self.rounds, self.max_iter
-            )
+            self.lassos.complete(self.weights, self.reference, self.found, self.status, self.rounds, self.max_iter)
         else:
             self.found[:], _ = self.lassos.solve(self.weights, reference=self.reference, max_iter=self.max_iter)
             self.status[:] = self.lassos.status

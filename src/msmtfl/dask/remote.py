@@ -220,9 +220,8 @@ class RemoteSurface:
                 p, k, l = key
                 walk = self.walks[p]
                 try:
-                    while (place := walk.find(wanted)) is not None:
-                        wanted = points[key].send(place)
-                    still[key] = wanted
+                    place = walk.find(wanted)
+                    still[key] = wanted if place is None else points[key].send(place)
                 except StopIteration as end:
                     walk.points[k, l] = end.value
             waiting = still
