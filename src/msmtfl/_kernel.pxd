@@ -17,8 +17,8 @@ cdef extern from "_vector.h" nogil:
     bint vec_any_beyond(Py_ssize_t n, const double *g, double share, const double *a, double level, const double *root,
                         const int *place)
     void vec_moments(Py_ssize_t n, double u, double y, const double *x, double *sums, double *c, double *squares)
-    void vec_column(Py_ssize_t n, const double *x, const double *u, const double *y, const double *ahead, double *sum,
-                    double *c, double *square)
+    void vec_columns(Py_ssize_t n, Py_ssize_t d, const double *X, Py_ssize_t ld, const double *u, const double *y,
+                     double *sums, double *c, double *squares)
     void vec_mirror(Py_ssize_t n, double *G)
     void vec_products(Py_ssize_t n, Py_ssize_t count, const double *V, Py_ssize_t d, const double *X, Py_ssize_t ld,
                       double *out, Py_ssize_t stride)

@@ -1265,19 +1265,20 @@ def column_moments(
     d = X.shape[1]
     i: cython.Py_ssize_t
     if cython.compiled and rows > 0 and d > 0:
-        if X.strides[0] == cython.sizeof(cython.double):
+        along: cython.Py_ssize_t = _apart(X.strides[1])
+        if _apart(X.strides[0]) == 1 and (along or d == 1):
             with cython.nogil:
-                for i in range(d):
-                    vec_column(
-                        rows,
-                        cython.address(X[0, i]),
-                        cython.address(u[0]),
-                        cython.address(y[0]),
-                        cython.address(X[0, min(i + 2, d - 1)]),
-                        cython.address(sums[i]),
-                        cython.address(c[i]),
-                        cython.address(squares[i]),
-                    )
+                vec_columns(
+                    rows,
+                    d,
+                    cython.address(X[0, 0]),
+                    along,
+                    cython.address(u[0]),
+                    cython.address(y[0]),
+                    cython.address(sums[0]),
+                    cython.address(c[0]),
+                    cython.address(squares[0]),
+                )
             return
         if X.strides[1] == cython.sizeof(cython.double):
             sums[:] = 0.0

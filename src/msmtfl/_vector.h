@@ -253,33 +253,52 @@ MSMTFL_CLONES static void vec_moments(ptrdiff_t n, double u, double y, const dou
     }
 }
 
-/* x'u, x'y and x'x in one pass over x, while the column `ahead` is on its way from memory */
-MSMTFL_CLONES static void vec_column(ptrdiff_t n, const double *restrict x, const double *restrict u,
-                                     const double *restrict y, const double *ahead, double *restrict sum,
-                                     double *restrict c, double *restrict square)
+/* for columns x = X + j ld, j < d: x'u, x'y and x'x; `beside` of them (at most 4) side by side */
+MSMTFL_INLINE void columns_beside(const int beside, ptrdiff_t n, ptrdiff_t d, const double *restrict X, ptrdiff_t ld,
+                                  const double *restrict u, const double *restrict y, double *restrict sums,
+                                  double *restrict c, double *restrict squares)
 {
-    double part[3][16] = {{0}};
-    double total[3] = {0};
-    ptrdiff_t i = 0;
-    for (; i + 16 <= n; i += 16) {
-        MSMTFL_PREFETCH(ahead + i);
-        MSMTFL_PREFETCH(ahead + i + 8);
-        for (int l = 0; l < 16; l++) {
-            part[0][l] += x[i + l] * u[i + l];
-            part[1][l] += x[i + l] * y[i + l];
-            part[2][l] += x[i + l] * x[i + l];
+    for (ptrdiff_t j = 0; j < d; j += beside) {
+        const double *x[4], *ahead[4];
+        msmtfl_lanes part[4][3];
+        ptrdiff_t i = 0;
+        memset(part, 0, sizeof part);
+        for (int q = 0; q < beside; q++) {
+            x[q] = X + (j + q < d ? j + q : d - 1) * ld;
+            ahead[q] = X + (j + q + 8 < d ? j + q + 8 : d - 1) * ld;
+        }
+        for (; i + 8 <= n; i += 8)
+            for (int q = 0; q < beside; q++) {
+                if (beside > 1) MSMTFL_PREFETCH(ahead[q] + i);
+                lanes_add(&part[q][0], x[q] + i, u + i);
+                lanes_add(&part[q][1], x[q] + i, y + i);
+                lanes_add(&part[q][2], x[q] + i, x[q] + i);
+            }
+        for (int q = 0; q < beside && j + q < d; q++) {
+            double total[3];
+            for (int r = 0; r < 3; r++) total[r] = lanes_total(&part[q][r]);
+            for (ptrdiff_t t = i; t < n; t++) {
+                total[0] += x[q][t] * u[t];
+                total[1] += x[q][t] * y[t];
+                total[2] += x[q][t] * x[q][t];
+            }
+            sums[j + q] = total[0];
+            c[j + q] = total[1];
+            squares[j + q] = total[2];
         }
     }
-    for (; i < n; i++) {
-        total[0] += x[i] * u[i];
-        total[1] += x[i] * y[i];
-        total[2] += x[i] * x[i];
-    }
-    for (int r = 0; r < 3; r++)
-        for (int l = 0; l < 16; l++) total[r] += part[r][l];
-    *sum = total[0];
-    *c = total[1];
-    *square = total[2];
+}
+
+/* the same: one after the other where they lie so in memory. Pieces of longer columns end before the machine has noticed that
+   they are read in order: of these four are read side by side */
+MSMTFL_CLONES static void vec_columns(ptrdiff_t n, ptrdiff_t d, const double *restrict X, ptrdiff_t ld,
+                                      const double *restrict u, const double *restrict y, double *restrict sums,
+                                      double *restrict c, double *restrict squares)
+{
+    if (ld == n)
+        columns_beside(1, n, d, X, ld, u, y, sums, c, squares);
+    else
+        columns_beside(4, n, d, X, ld, u, y, sums, c, squares);
 }
 
 /* copy the upper triangle of G (n, n) to the lower one, in blocks that stay in the first cache */
