@@ -53,6 +53,15 @@ def test_gap_of_a_right_answer():
     assert proof.unique
 
 
+@pytest.mark.parametrize("weight", [1e-12, 1e-300, 5e-324])
+def test_gap_is_at_most_the_objective(weight):
+    """Whatever the weights, r = 0 is a dual point."""
+    X, y, _ = weighted_problem()
+    a = np.full(12, weight)
+    for w in (np.zeros(12), np.linalg.lstsq(X, y)[0]):
+        assert certify(design_of(X, y), w, a).gap <= oracles.primal(X, y, w, a) * (1.0 + 1e-12)
+
+
 def test_gap_with_positive_coefficients():
     X, y, _ = weighted_problem()
     a, w = np.zeros(12), nnls(X, y)[0]

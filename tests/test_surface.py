@@ -269,6 +269,24 @@ def test_ctrl_c_ends_it(monkeypatch, n_jobs):
     assert regularization_surface(X, y, task=task, lams=3, n_jobs=n_jobs).dual_gap.max() <= 1e-10
 
 
+@pytest.mark.parametrize("penalty", ["capped", "mcp"])
+def test_it_can_be_stopped_within_a_lam(penalty):
+    """A lam may have hundreds of thetas."""
+    X, y, task = make_tasks()
+    problem = pose(read_training(X, y, task=task), fit_intercept=True, standardize=False, positive=False)
+    grid = read_grid(problem, [0.1 * problem.lam_max], np.geomspace(0.01, 10, 50), penalty=penalty)
+    ticks = []
+
+    def tick(part):
+        ticks.append(part)
+        if len(ticks) == 20:
+            raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        solve_surface(problem, grid, tick=tick)
+    assert sum(ticks) < 1.0  # of the one lam
+
+
 def test_progress_is_shown_on_the_error_stream_if_asked_for(capsys):
     X, y, task = make_tasks()
     regularization_surface(X, y, task=task, lams=3)

@@ -180,7 +180,7 @@ def _gaps(
     steepest = np.divide(root, A, out=np.zeros(A.shape), where=tight).max(axis=1, initial=0.0)
     hidden = (blur + EPS * of_y / point.pivots) * of_y + blur * point.fits * steepest
     gap = np.abs(primal - scale * point.fits + 0.5 * scale**2 * point.losses) + hidden
-    return np.where(broken, np.inf, gap)
+    return np.where(broken, np.inf, np.minimum(gap, primal))  # r = 0 is feasible, too
 
 
 # ------------------------------------------------------------------ optimality and uniqueness

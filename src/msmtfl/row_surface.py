@@ -14,6 +14,7 @@ from .designs import Floats, Ints, support
 from .effort import Effort
 from .gram import Gram, gram_caches
 from .grids import read_lams, read_ratios
+from .monitor import one_blas_thread
 from .penalties import ConcaveGroups, Dirty, DirtyNorm, GroupNorm, RowNorm
 from .problem import Problem
 from .row_certificates import RowCertificate, certify_rows
@@ -152,6 +153,7 @@ class RowSurface(Solutions):
         return np.array([solved.finished for solved in self.solved]).reshape(self.grid.shape)
 
     @cached_property
+    @one_blas_thread()
     def _proofs(self) -> list[RowCertificate]:
         problem, places = self._data(), range(len(self.solved))
         norms = [self.grid.norm(k, l, problem.factors) for k, l in np.ndindex(self.grid.shape)]

@@ -18,6 +18,7 @@ from .certificates import GAP
 from .designs import Design, Floats, Ints
 from .deviations import CappedDeviations, SharedNorm
 from .grids import read_lams, read_ratios, read_theta_ratios
+from .monitor import one_blas_thread
 from .penalties import bent
 from .problem import Problem
 from .row_certificates import certify_rows, row_violation
@@ -243,6 +244,7 @@ class SharedSurface(StagedSolutions):
         return np.asarray(out)
 
     @cached_property
+    @one_blas_thread()
     def _proofs(self) -> tuple[Floats, np.ndarray]:
         problem = self._data()
         proofs = []

@@ -15,6 +15,7 @@ from scipy import sparse
 
 from .certificates import AT_ONCE, relative_gap
 from .designs import Design, Floats, Ints
+from .monitor import one_blas_thread
 from .penalties import ConcaveRows
 from .problem import Problem
 from .shapes import Shape
@@ -350,6 +351,7 @@ class Surface(StagedSolutions):
         return np.asarray(out)
 
     @cached_property
+    @one_blas_thread()
     def _proofs(self) -> tuple[Floats, np.ndarray]:
         """Relative gap and uniqueness of every solution."""
         problem = self._data()

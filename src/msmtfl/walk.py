@@ -172,7 +172,7 @@ def solve_surface(
 
     def walk(start: int) -> Walk:
         make = partial(problem.lassos, grams, None if by_lam else n_jobs, careful)
-        walk = _LocalWalk(problem, grid, firsts, make, max_stages, max_iter, careful)
+        walk = _LocalWalk(problem, grid, firsts, make, max_stages, max_iter, careful, tick)
         for place in turns(len(order), start, walkers):
             walk.at(order[place])
             tick(0.5)
@@ -429,9 +429,10 @@ class _LocalWalk(Walk):
         max_stages: int,
         max_iter: int,
         careful: bool,
+        tick: Callable[[float], None],
     ):
         super().__init__(problem, grid, max_stages)
-        self.path, self.make, self.max_iter = path, make, max_iter
+        self.path, self.make, self.max_iter, self.tick = path, make, max_iter, tick
         self.tours, self.go_on = grid.tours(), go_on(careful)
         words = {"REPEATS": REPEATS, "CYCLES": CYCLES, "LIMIT": limit(max_stages)}
         words |= {"CROWDED": CROWDED, "UNFINISHED": UNFINISHED}
@@ -480,6 +481,7 @@ class _LocalWalk(Walk):
         self._begin()
         for l in tour:
             self.points[k, l] = self._run(self.point(k, l))
+            self.tick(0.0)
 
     def _follow(self, k: int, tour: list[int]) -> None:
         """The same by the compiled trail, which capped penalties have."""
@@ -491,6 +493,7 @@ class _LocalWalk(Walk):
                 self._complete()
             chain, reason = trail.chain()
             self.points[k, l] = tuple(past + place for place in chain), self.reasons[reason]
+            self.tick(0.0)
         for place in range(len(trail)):
             at, values, marks, share, status = trail.stage(place)
             pattern = np.zeros((2, len(marks)))
