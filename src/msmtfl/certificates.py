@@ -172,15 +172,15 @@ def _gaps(
     size = point.gradients if positive else np.abs(point.gradients)
     bound = np.isfinite(A) & ~free & (size > 0) & (root * of_y > 0)
     bound &= ~((A == 0.0) & (size <= 1e-11 * root * of_y))  # a weight of 0 with w >= 0 leaves no other room
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # weights next to nothing
         ratio = np.divide(A, size, out=np.full(A.shape, np.inf), where=bound)
-    scale = np.minimum(1.0, ratio.min(axis=1, initial=np.inf))
-    blur = EPS * (of_y + np.abs(W) @ root)
-    tight = bound & (size > 0.9 * A) & (A > 0)
-    steepest = np.divide(root, A, out=np.zeros(A.shape), where=tight).max(axis=1, initial=0.0)
-    hidden = (blur + EPS * of_y / point.pivots) * of_y + blur * point.fits * steepest
-    gap = np.abs(primal - scale * point.fits + 0.5 * scale**2 * point.losses) + hidden
-    return np.where(broken, np.inf, np.minimum(gap, primal))  # r = 0 is feasible, too
+        scale = np.minimum(1.0, ratio.min(axis=1, initial=np.inf))
+        blur = EPS * (of_y + np.abs(W) @ root)
+        tight = bound & (size > 0.9 * A) & (A > 0)
+        steepest = np.divide(root, A, out=np.zeros(A.shape), where=tight).max(axis=1, initial=0.0)
+        hidden = (blur + EPS * of_y / point.pivots) * of_y + blur * point.fits * steepest
+        gap = np.abs(primal - scale * point.fits + 0.5 * scale**2 * point.losses) + hidden
+    return np.where(broken, np.inf, np.fmin(gap, primal))  # r = 0 is feasible, too
 
 
 # ------------------------------------------------------------------ optimality and uniqueness
