@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from msmtfl import LassoMTL, MSMTFLClassifier, MultiTaskAuto, MultiTaskAutoClassifier, compare_models
 from msmtfl.baselines import LOGISTIC_ALPHAS, LogisticPerTaskCV, PooledLogisticCV, _logistic_path
 from msmtfl.classification import class_folds, read_classes
-from msmtfl.comparison import default_models
+from msmtfl.contest import default_models
 from msmtfl.model_files import load_model, save_model
 
 TASKS = np.array(["east", "north", "south"])

@@ -40,7 +40,7 @@ from msmtfl import (
     regularization_surface,
 )
 from msmtfl.baselines import RidgePerTaskCV
-from msmtfl.comparison import default_models
+from msmtfl.contest import default_models
 from msmtfl.model_files import load_model, save_model
 
 testing = pytest.importorskip("typer.testing")

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from msmtfl import LassoMTL, LassoMTLCV, TaskKFold, compare_models
 from msmtfl.baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
-from msmtfl.comparison import default_models
+from msmtfl.contest import default_models
 from msmtfl.metrics import nmse
 
 TASKS = np.array(["east", "north", "south"])

@@ -2,7 +2,7 @@
 
 from .auto import MultiTaskAuto, MultiTaskAutoClassifier
 from .classification import MSMTFLClassifier, MSMTFLClassifierCV
-from .comparison import compare_models
+from .contest import compare_models
 from .coupled import L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV
 from .estimators import MSMTFL, LassoMTL
 from .folds import TaskKFold

@@ -14,7 +14,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .classification import MultiTaskClassifier
-from .comparison import Comparison, compare_models, default_models, read_models
+from .comparison import Comparison
+from .contest import compare_models, default_models, read_models
 from .linear import MultiTaskLinear, MultiTaskModel
 from .tables import check_form, names_of
 

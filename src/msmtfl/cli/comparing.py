@@ -66,7 +66,7 @@ def compare(
 ) -> None:
     """Did sharing help, and for whom? All models on the same held-out rows, each with parameters chosen inside."""
     with o.guard("compare", quiet):
-        from ..comparison import compare_models
+        from ..contest import compare_models
         from .training import read_training, warn_of_classes
 
         o.check_outputs((out, plot, report), data)
