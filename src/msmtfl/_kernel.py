@@ -928,7 +928,9 @@ class ActiveSet:
         self.some_free = zeros > 0
         for j in range(self.K):
             self.a[j] = self.all_a[self.feature[j]]
-        if self.some_free and not self.positive:
+            if self.a[j] == 0.0:
+                zeros -= 1
+        if zeros > 0 and not self.positive:  # some are not at hand, or never used
             for j in range(self.d):
                 if self.all_a[j] == 0.0 and self.slot[j] < 0 and self.all_root[j] > 0.0:
                     return False

@@ -71,6 +71,5 @@ cdef class Trail:
     cdef void _set(self, Py_ssize_t cell, double left) noexcept
     cdef bint _solve(self, list states, int go_on, Py_ssize_t max_rounds) except -1
     cdef Py_ssize_t _take(self, Py_ssize_t before) except -1
-    cdef Py_ssize_t _used(self, Py_ssize_t i, Py_ssize_t end) noexcept
     cdef void _room(self)
     cdef void _keep(self, Py_ssize_t before)

@@ -46,6 +46,19 @@ def _larger(array, size):
     return out
 
 
+@cython.cfunc
+@cython.exceptval(check=False)
+def _nonzeros(x: cython.double[::1], at: cython.Py_ssize_t[::1], first: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Write the places of what is not 0 in x to `at`, from place `first` on; returns how many they are"""
+    if cython.compiled:
+        if x.shape[0] == 0 or first == at.shape[0]:
+            return 0
+        return vec_nonzeros(x.shape[0], cython.address(x[0]), cython.address(at[first]))
+    found = np.flatnonzero(x)
+    at[first : first + len(found)] = found
+    return len(found)
+
+
 class Trail:
     """The stages at one lam, and the point that is being followed. What the attributes are is said in the .pxd file.
 
@@ -337,7 +350,7 @@ class Trail:
         for i in range(self.m):
             if end + self.d > self.at.shape[0]:
                 self.at, self.value = _larger(self.at, end + self.d), _larger(self.value, end + self.d)
-            used: cython.Py_ssize_t = self._used(i, end)
+            used: cython.Py_ssize_t = _nonzeros(self.W[i], self.at, end)
             for p in range(end, end + used):
                 j = self.at[p]
                 self.at[p] = i * self.d + j
@@ -348,14 +361,6 @@ class Trail:
         self._keep(before)
         self.waiting = False
         return self.places - 1
-
-    def _used(self, i, end):
-        """Write the features that W[i] uses to `at`, from place `end` on; returns how many they are"""
-        if cython.compiled:
-            return vec_nonzeros(self.d, cython.address(self.W[i, 0]), cython.address(self.at[end]))
-        used = np.flatnonzero(self.W[i])
-        self.at[end : end + len(used)] = used
-        return len(used)
 
     def _room(self):
         """For one more place"""
@@ -374,7 +379,6 @@ class Trail:
         marks: cython.Py_ssize_t = self.mark_ends[place - 1] if place else 0
         p: cython.Py_ssize_t
         i: cython.Py_ssize_t
-        j: cython.Py_ssize_t
         bits: cython.int = 0
         used: cython.Py_ssize_t = min(self.d, self.ends[place] - low)
         if rows + used > self.row.shape[0]:
@@ -383,12 +387,11 @@ class Trail:
             self.mark = _larger(self.mark, marks + self.n_wished)
         for p in range(low, self.ends[place]):
             self.by_row[self.at[p] % self.d] += self.factors[self.at[p]] * fabs(self.value[p])
-        for j in range(self.d):
-            if self.by_row[j] != 0.0:
-                self.row[rows] = j
-                self.norm[rows] = self.by_row[j]
-                self.by_row[j] = 0.0
-                rows += 1
+        used = _nonzeros(self.by_row, self.row, rows)
+        for p in range(rows, rows + used):
+            self.norm[p] = self.by_row[self.row[p]]
+            self.by_row[self.row[p]] = 0.0
+        rows += used
         for p in range(self.n_wished):
             self.mark[marks + p] = self.wished[p]
         for i in range(self.m):

@@ -37,7 +37,7 @@ AHEAD = 16  # the same where they belong to free features: those of others that 
 DOUBT = 1e-11  # suspicion beyond which a solution is worked out on X
 POLISHES = 20  # attempts to improve a solution on X
 AT_ONCE = 2**16  # features looked at, over lams and tasks, before Python may stop a path
-BRIEF = 2e-3  # seconds of a solve that are not worth sharing: threads take as long to begin
+BRIEF = 2e-4  # seconds of a solve that are not worth sharing: threads take as long to begin
 TIE = 1e-9  # |gradient| this close to its bound, relatively, counts as at the bound
 
 
@@ -218,9 +218,15 @@ class Lassos:
         Returns W (m, d) and the rounds used (m,). Where a task's minimiser is not unique, W is the one
         nearest `reference` (m, d), by default nearest 0.
         """
-        A = self._checked(A)
         aim = np.zeros((self.m, self.d)) if reference is None else self._checked(reference)
         W, status, rounds = np.zeros((self.m, self.d)), np.zeros(self.m, np.intc), np.ones(self.m, np.intc)
+        self.solve_into(self._checked(A), aim, W, status, rounds, max_iter)
+        return W, rounds
+
+    def solve_into(
+        self, A: Floats, aim: Floats, W: Floats, status: np.ndarray, rounds: np.ndarray, max_iter: int = 0
+    ) -> None:
+        """The same, W, status and rounds (m,) being written to arrays at hand."""
         for task in self.tasks:
             task.follow()
 
@@ -236,14 +242,11 @@ class Lassos:
                 states, A[tasks], aim[tasks], self.units[tasks], W[tasks], status[tasks], rounds[tasks], max_iter
             )
 
+        parts = shares(self.m, None if self.brief else self.n_jobs)
         began = perf_counter()
-        if self.n_jobs in (None, 1) or self.brief:
-            solve(slice(0, self.m))
-        else:
-            each(solve, shares(self.m, self.n_jobs), self.n_jobs)
-        self.brief = perf_counter() - began < BRIEF
+        each(solve, parts, self.n_jobs)
+        self.brief = len(parts) * (perf_counter() - began) < BRIEF
         self.complete(A, aim, W, status, rounds, max_iter)
-        return W, rounds
 
     def states(self) -> list[_kernel.ActiveSet]:
         """The states of the tasks, for whoever calls the kernel itself; none where tasks are not solved by it one after the
@@ -257,7 +260,7 @@ class Lassos:
     def complete(
         self, A: Floats, aim: Floats, W: Floats, status: np.ndarray, rounds: np.ndarray, max_iter: int = 0
     ) -> None:
-        """Solve the tasks to the end whose status asks for more than the kernel can do; arrays as in `solve`."""
+        """Solve the tasks to the end whose status asks for more than the kernel can do; arrays as in `solve_into`."""
         left = (status & ~go_on(self.careful)).nonzero()[0]
         inner = self.n_jobs if len(left) == 1 else None  # one task alone may use all threads to fetch its rows
 

@@ -62,6 +62,13 @@ class LossLassos:
         self.status = np.zeros(self.m, np.intc)
         self.last = np.zeros((self.m, self.d))
 
+    def solve_into(
+        self, A: Floats, aim: Floats, W: Floats, status: np.ndarray, rounds: np.ndarray, max_iter: int = 0
+    ) -> None:
+        """The same, W, status and steps (m,) being written to arrays at hand."""
+        W[:], rounds[:] = self.solve(A, aim, max_iter)
+        status[:] = self.status
+
     def states(self) -> list[Any]:
         """Empty: the kernel cannot solve these by itself."""
         return []

@@ -502,11 +502,8 @@ class _LocalWalk(Walk):
 
     def _complete(self) -> None:
         """What the trail cannot do by itself of a stage."""
-        if self.states:
-            self.lassos.complete(self.weights, self.reference, self.found, self.status, self.rounds, self.max_iter)
-        else:
-            self.found[:], _ = self.lassos.solve(self.weights, reference=self.reference, max_iter=self.max_iter)
-            self.status[:] = self.lassos.status
+        do = self.lassos.complete if self.states else self.lassos.solve_into
+        do(self.weights, self.reference, self.found, self.status, self.rounds, self.max_iter)
         self.states = self.lassos.states()
 
     def _run(self, point: Generator[Wanted, Place, Chain]) -> Chain:
