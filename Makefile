@@ -1,7 +1,7 @@
 # make demo   a first result on real data, in a virtual environment of its own
 # make test   the tests (make test-slow: those that start clusters, browsers and long runs)
 # make lint   what a maintainer checks besides: style, types, layering
-# make bench  speed and accuracy against peers, some twelve minutes (bench-full: everything); see docs/benchmarks.md
+# make bench  speed and accuracy against peers, some fifteen minutes (bench-full: everything); see docs/benchmarks.md
 # make bench-compare BASE=main   is the working tree slower than a revision?
 # make docs   the documentation, in docs/_build/html (make docs-site: beside earlier versions, in site)
 

@@ -1,6 +1,6 @@
 """The benchmarks against peers: one table of rows, then a report made from it.
 
-    python benchmarks/run.py                     # some twelve minutes
+    python benchmarks/run.py                     # some fifteen minutes
     python benchmarks/run.py --size full         # everything
     python benchmarks/run.py --only surface predict --problems m=5 school
     python benchmarks/run.py --python adelie=.venv-adelie/bin/python     # an interpreter of its own for a peer

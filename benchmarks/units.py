@@ -1,6 +1,6 @@
 """What is measured: cases, each a problem and the entries (solver, work, options) that are timed on it in turn.
 
-`cases("full")` is everything, `cases("quick")` what takes some twelve minutes, `cases("tiny")` what a test runs in seconds.
+`cases("full")` is everything, `cases("quick")` what takes some fifteen minutes, `cases("tiny")` what a test runs in seconds.
 """
 
 from __future__ import annotations
