@@ -3,7 +3,7 @@ cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport INFINITY, fabs, sqrt
 from libc.string cimport memmove
-from scipy.linalg.cython_blas cimport dsyrk
+from scipy.linalg.cython_blas cimport dgemm, dsyrk
 
 cdef extern from "_vector.h" nogil:
     void vec_axpy(Py_ssize_t n, double a, const double *x, double *y)
@@ -19,14 +19,21 @@ cdef extern from "_vector.h" nogil:
     void vec_moments(Py_ssize_t n, double u, double y, const double *x, double *sums, double *c, double *squares)
     void vec_columns(Py_ssize_t n, Py_ssize_t d, const double *X, Py_ssize_t ld, const double *u, const double *y,
                      double *sums, double *c, double *squares)
-    void vec_mirror(Py_ssize_t n, double *G)
+    void vec_mirror(Py_ssize_t n, Py_ssize_t low, Py_ssize_t high, double *G)
     void vec_products(Py_ssize_t n, Py_ssize_t count, const double *V, Py_ssize_t d, const double *X, Py_ssize_t ld,
                       double *out, Py_ssize_t stride)
 
-cdef inline void cross_products(const char *trans, int n, int d, const double *X, int ld, double *G) noexcept nogil:
-    """The upper triangle, by rows, of G (d, d) = X'X; "T": X is by columns, "N": by rows, `ld` apart"""
+cdef inline void cross_products(bint by_columns, int n, int d, const double *X, int ld, int low, int high,
+                                double *G) noexcept nogil:
+    """The columns from low to high of the upper triangle of G (d, d) = X'X, by rows; those of X, or its rows, are `ld` apart"""
     cdef double one = 1.0, zero = 0.0
-    dsyrk(<char *>"L", <char *>trans, &d, &n, &one, <double *>X, &ld, &zero, G, &d)
+    cdef int width = high - low
+    cdef double *some = <double *>X + <Py_ssize_t>low * (ld if by_columns else 1)
+    cdef char *turned = <char *>"T" if by_columns else <char *>"N"
+    cdef char *straight = <char *>"N" if by_columns else <char *>"T"
+    dsyrk(<char *>"L", turned, &width, &n, &one, some, &ld, &zero, G + <Py_ssize_t>low * d + low, &d)
+    if low > 0:
+        dgemm(turned, straight, &width, &low, &n, &one, some, &ld, <double *>X, &ld, &zero, G + low, &d)
 
 
 @cython.final
@@ -125,6 +132,20 @@ cdef class ActiveSet:
     cdef bint _nearest(self, double[:, ::1] aim, double[:, ::1] unit, Py_ssize_t i) noexcept nogil
     cdef int _run(self, double[:, ::1] A, Py_ssize_t i, double lam, double[:, ::1] aim, double[:, ::1] unit,
                   Py_ssize_t max_rounds) noexcept nogil
+    cdef Py_ssize_t _work(self) noexcept nogil
     cdef void _answer(self) noexcept nogil
     cdef void _write(self, double[:, ::1] W, Py_ssize_t i) noexcept nogil
     cdef Py_ssize_t _feature(self, Py_ssize_t p) noexcept nogil
+
+
+cdef inline Py_ssize_t solve_at(Py_ssize_t where, double[:, ::1] A, Py_ssize_t i, double[:, ::1] aim, double[:, ::1] unit,
+                                double[:, ::1] W, int[::1] status, int[::1] rounds, Py_ssize_t max_rounds) noexcept nogil:
+    """Solve task i by the state at an address; coefficients go to W, status and rounds beside them; returns the work it was"""
+    status[i] = (<ActiveSet><void *>where)._run(A, i, 1.0, aim, unit, max_rounds)
+    rounds[i] = (<ActiveSet><void *>where).rounds
+    (<ActiveSet><void *>where)._write(W, i)
+    return (<ActiveSet><void *>where)._work()
+
+
+cpdef object solve_all(list states, double[:, ::1] A, double[:, ::1] aim, double[:, ::1] unit, double[:, ::1] W,
+                       int[::1] status, int[::1] rounds, Py_ssize_t max_rounds=*)

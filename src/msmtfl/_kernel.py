@@ -36,6 +36,7 @@ TILE = cython.declare(cython.Py_ssize_t, 2048)  # entries of a long gradient tha
 TIES = cython.declare(cython.Py_ssize_t, 24)  # with more features at their bound the projection is left to Python
 WIDE = cython.declare(cython.double, 1e4)  # likewise where column lengths differ by more than this
 HUGE = cython.declare(cython.double, 1e300)  # a weight above this excludes the feature
+BREATH = cython.declare(cython.Py_ssize_t, 10**7)  # products of numbers, about, between two looks for Ctrl-C
 
 # What a solve may report besides success (bits).
 OVERRUN = cython.declare(cython.int, 1)  # ran out of rounds: the point returned is feasible but not optimal
@@ -219,6 +220,16 @@ def _move(x: cython.double[::1], i: cython.Py_ssize_t, j: cython.Py_ssize_t, n: 
         memmove(cython.address(x[j]), cython.address(x[i]), n * cython.sizeof(cython.double))
     else:
         x[j : j + n] = x[i : i + n].copy()
+
+
+if not cython.compiled:
+
+    def solve_at(state, A, i, aim, unit, W, status, rounds, max_rounds):
+        """As in the .pxd file, but for the first argument"""
+        status[i] = state._run(A, i, 1.0, aim, unit, max_rounds)
+        rounds[i] = state.rounds
+        state._write(W, i)
+        return state._work()
 
 
 class ActiveSet:
@@ -1167,6 +1178,10 @@ class ActiveSet:
             status = SLID if self.slid else 0
         return status
 
+    def _work(self):
+        """About how many products of numbers the last solve took"""
+        return self.rounds * (self.k + 1) * self.d
+
     def _answer(self):
         self.entries = self.k
         for t in range(self.k):
@@ -1185,30 +1200,39 @@ class ActiveSet:
         return self.feature[j] if self.lazy else j
 
 
-def solve_all(
-    states: list,
-    A: cython.double[:, ::1],
-    aim: cython.double[:, ::1],
-    unit: cython.double[:, ::1],
-    W: cython.double[:, ::1],
-    status: cython.int[::1],
-    rounds: cython.int[::1],
-    max_rounds: cython.Py_ssize_t = 0,
-):
+@cython.cfunc
+def _addresses(states: list):
+    """Where the states are, for calls that do without Python"""
+    state: ActiveSet
+    if not cython.compiled:
+        return states
+    n: cython.Py_ssize_t = len(states)
+    out = np.empty(n, dtype=np.intp)
+    where: cython.Py_ssize_t[::1] = out
+    for i in range(n):
+        state = states[i]  # nothing else gets through
+        where[i] = id(state)
+    return out
+
+
+def solve_all(states, A, aim, unit, W, status, rounds, max_rounds=0):
     """Solve many tasks for the weights A (tasks, d), warm; coefficients go to W, status bits and rounds beside them.
 
     Where a minimiser is not unique, W gets the one nearest to aim in the norm |unit * (w - aim)|, and the bit
     TIED gives way to SLID; if it stays set, the projection is left to the caller.
     """
-    state: ActiveSet
-    for i in range(len(states)):
-        state = states[i]
+    i: cython.Py_ssize_t = 0
+    n: cython.Py_ssize_t = len(states)
+    work: cython.Py_ssize_t
+    where: cython.Py_ssize_t[::1] = _addresses(states)
+    while i < n:
         if cython.compiled:
-            PyErr_CheckSignals()  # Ctrl-C between two tasks
+            PyErr_CheckSignals()
         with cython.nogil:
-            status[i] = state._run(A, i, 1.0, aim, unit, max_rounds)
-            rounds[i] = state.rounds
-            state._write(W, i)
+            work = 0
+            while i < n and work < BREATH:
+                work += solve_at(where[i], A, i, aim, unit, W, status, rounds, max_rounds)
+                i += 1
 
 
 def solve_path(
@@ -1233,24 +1257,35 @@ def solve_path(
     """
     state: ActiveSet
     used: cython.Py_ssize_t = 0
+    p: cython.Py_ssize_t = begin
+    t: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    last: cython.Py_ssize_t
+    work: cython.Py_ssize_t
+    stopped: cython.bint = False
     L = lams.shape[0]
-    for p in range(begin, end):
-        state = states[p // L]
+    while p < end and not stopped:
+        i = p // L
+        state = states[i]
+        last = min(end, (i + 1) * L)
         if cython.compiled:
             PyErr_CheckSignals()
         with cython.nogil:
-            status[p] = state._run(A, p // L, lams[p % L], aim, unit, max_rounds)
-            if status[p] & ~go_on:
-                break
-            entries[p] = 0
-            for t in range(state.entries):
-                if state.z[t] != 0.0:
-                    feature[used] = state._feature(t)
-                    value[used] = state.z[t]
-                    used += 1
-                    entries[p] += 1
-    else:
-        return end
+            work = 0
+            while p < last and work < BREATH:
+                status[p] = state._run(A, i, lams[p % L], aim, unit, max_rounds)
+                if status[p] & ~go_on:
+                    stopped = True
+                    break
+                entries[p] = 0
+                for t in range(state.entries):
+                    if state.z[t] != 0.0:
+                        feature[used] = state._feature(t)
+                        value[used] = state.z[t]
+                        used += 1
+                        entries[p] += 1
+                work += state._work()
+                p += 1
     return p
 
 
@@ -1311,22 +1346,41 @@ def _apart(stride: cython.Py_ssize_t) -> cython.Py_ssize_t:
     return stride // size if stride % size == 0 else 0
 
 
-def gram(X: cython.const[cython.double][:, :], out: cython.double[:, ::1]):
-    """out (d, d) = X'X for an X of any order"""
+def gram(
+    X: cython.const[cython.double][:, :],
+    out: cython.double[:, ::1],
+    low: cython.Py_ssize_t = 0,
+    high: cython.Py_ssize_t = -1,
+):
+    """out (d, d) = X'X for an X of any order: rows and columns from low to `high` (d if it is negative), as far as they
+    have not been made with lower ones"""
     rows = X.shape[0]
     d = X.shape[1]
-    if cython.compiled and rows > 0 and d > 0:
+    if high < 0:
+        high = d
+    if not 0 <= low <= high <= d or out.shape[0] != d:
+        raise ValueError(f"no part of a Gram matrix of order {d}: {low} to {high} of {out.shape[0]}.")
+    if cython.compiled and rows > 0 and low < high:
         down: cython.Py_ssize_t = _apart(X.strides[0])
         along: cython.Py_ssize_t = _apart(X.strides[1])
-        if (down == 1 and along >= rows) or (along == 1 and down >= d):
+        by_columns: cython.bint = down == 1 and along >= rows
+        if by_columns or (along == 1 and down >= d):
             with cython.nogil:
-                if down == 1 and along >= rows:
-                    cross_products(b"T", rows, d, cython.address(X[0, 0]), along, cython.address(out[0, 0]))
-                else:
-                    cross_products(b"N", rows, d, cython.address(X[0, 0]), down, cython.address(out[0, 0]))
-                vec_mirror(d, cython.address(out[0, 0]))
+                cross_products(
+                    by_columns,
+                    rows,
+                    d,
+                    cython.address(X[0, 0]),
+                    along if by_columns else down,
+                    low,
+                    high,
+                    cython.address(out[0, 0]),
+                )
+                vec_mirror(d, low, high, cython.address(out[0, 0]))
             return
-    np.matmul(np.asarray(X).T, X, out=np.asarray(out))
+    array, G = np.asarray(X), np.asarray(out)
+    np.matmul(array[:, :high].T, array[:, low:high], out=G[:high, low:high])
+    G[low:high, :low] = G[:low, low:high].T
 
 
 def few_products(

@@ -1,9 +1,8 @@
 # C declarations for _trail.py; the algorithm itself is plain Python there and also runs uncompiled.
 cimport cython
-from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport fabs, isinf
 from libc.string cimport memcmp
-from msmtfl._kernel cimport ActiveSet
+from msmtfl._kernel cimport solve_all
 
 cdef extern from "_vector.h" nogil:
     Py_ssize_t vec_nonzeros(Py_ssize_t n, const double *x, Py_ssize_t *at)

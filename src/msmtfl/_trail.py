@@ -21,7 +21,7 @@ from ._kernel import BITS
 if not cython.compiled:
     from math import fabs, isinf
 
-    from ._kernel import ActiveSet
+    from ._kernel import solve_all
 
 OVERRUN = cython.declare(cython.int, BITS["OVERRUN"])
 SLID = cython.declare(cython.int, BITS["SLID"])
@@ -321,20 +321,14 @@ class Trail:
 
     def _solve(self, states, go_on, max_rounds):
         """Solve all tasks; False if some are to be completed"""
-        state: ActiveSet
         i: cython.Py_ssize_t
-        whole: cython.bint = len(states) > 0
-        for i in range(len(states)):
-            state = states[i]
-            if cython.compiled:
-                PyErr_CheckSignals()  # Ctrl-C between two tasks
-            with cython.nogil:
-                self.status[i] = state._run(self.A, i, 1.0, self.aim, self.unit, max_rounds)
-                self.rounds[i] = state.rounds
-                state._write(self.W, i)
-                if self.status[i] & ~go_on:
-                    whole = False
-        return whole
+        if not states:
+            return False
+        solve_all(states, self.A, self.aim, self.unit, self.W, self.status, self.rounds, max_rounds)
+        for i in range(self.m):
+            if self.status[i] & ~go_on:
+                return False
+        return True
 
     def _take(self, before):
         """Take note of the stage that has been solved, and let weights and aim be what they were; returns its place"""

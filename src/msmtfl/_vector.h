@@ -301,13 +301,14 @@ MSMTFL_CLONES static void vec_columns(ptrdiff_t n, ptrdiff_t d, const double *re
         columns_beside(4, n, d, X, ld, u, y, sums, c, squares);
 }
 
-/* copy the upper triangle of G (n, n) to the lower one, in blocks that stay in the first cache */
-MSMTFL_CLONES static void vec_mirror(ptrdiff_t n, double *G)
+/* copy the columns from low to high of the upper triangle of G (n, n) to the lower one, in blocks that stay in the first
+   cache */
+MSMTFL_CLONES static void vec_mirror(ptrdiff_t n, ptrdiff_t low, ptrdiff_t high, double *G)
 {
     const ptrdiff_t size = 32;
-    for (ptrdiff_t p = 0; p < n; p += size)
-        for (ptrdiff_t q = p; q < n; q += size)
-            for (ptrdiff_t j = q; j < n && j < q + size; j++)
+    for (ptrdiff_t p = 0; p < high; p += size)
+        for (ptrdiff_t q = p > low ? p : low; q < high; q += size)
+            for (ptrdiff_t j = q; j < high && j < q + size; j++)
                 for (ptrdiff_t i = p; i < j && i < p + size; i++) G[j * n + i] = G[i * n + j];
 }
 

@@ -12,6 +12,7 @@ mean exceeds its spread so much that the subtraction would lose digits.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from threading import Lock
 from typing import Any, Protocol
 
@@ -19,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._kernel import column_moments, few_products, gram
-from .threads import each, shares
+from .threads import count, each, shares
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -33,6 +34,8 @@ CONSTANT_SHARE = 1e-13
 FEW = 16
 # With fewer entries in X a pass over it is not worth sharing out among threads.
 WORTH_SHARING = 2 * 10**6
+# With fewer products of two numbers a Gram matrix is not, either.
+PRODUCTS_WORTH_SHARING = 2 * 10**7
 # A column (a target) that keeps less than this share of its squares when rows are left out is computed anew.
 LEFT_SHARE = 1e-2
 
@@ -60,8 +63,8 @@ class Design(Protocol):
     def squares(self) -> Floats:
         """The diagonal of X'X, shape (d,); exactly 0 for a constant column."""
 
-    def gram(self, room: Floats | None = None) -> Floats:
-        """X'X, shape (d, d), C-ordered; if it has to be formed, in `room` if given."""
+    def gram(self, room: Floats | None = None, n_jobs: int | None = None) -> Floats:
+        """X'X, shape (d, d), C-ordered; if it has to be formed, in `room` if given, by threads if that is possible."""
 
     def gram_rows(self, features: Ints, out: Floats | None = None, n_jobs: int | None = None) -> Floats:
         """Rows of X'X, shape (len(features), d), written to `out` if given."""
@@ -206,10 +209,10 @@ class DenseRows:
                 out[self.dead] = 0.0
         return out
 
-    def gram(self, room: Floats | None = None) -> Floats:
+    def gram(self, room: Floats | None = None, n_jobs: int | None = None) -> Floats:
         with self.lock:  # tasks on the same rows may ask from several threads
             if self.whole is None:
-                self.whole = self._gram(room)
+                self.whole = self._gram(room, n_jobs)
             return self.whole
 
     def gather(self, outs: Sequence[Ints]) -> None:
@@ -227,8 +230,8 @@ class DenseRows:
         """Some of the rows, centred as all are."""
         return self.X[rows] - np.outer(self.u[rows], self.offset) if self.offset.any() else self.X[rows]
 
-    def _gram(self, room: Floats | None) -> Floats:
-        G = _gram_of(self.X, room)
+    def _gram(self, room: Floats | None, n_jobs: int | None) -> Floats:
+        G = _gram_of(self.X, room, n_jobs)
         if self.centre and self.offset.any():
             G -= np.outer(self.n * self.offset, self.offset)
         if self.dead.size:
@@ -261,9 +264,13 @@ class DenseRows:
         return G
 
 
-def _gram_of(X: Floats, room: Floats | None) -> Floats:
-    G = np.empty((X.shape[1], X.shape[1])) if room is None else room
-    gram(X, G)
+def _gram_of(X: Floats, room: Floats | None, n_jobs: int | None = None) -> Floats:
+    """X'X, its columns shared out among threads so that each has as much of the upper triangle to do"""
+    rows, d = X.shape
+    G = np.empty((d, d)) if room is None else room
+    pieces = count(n_jobs) if rows * d**2 > PRODUCTS_WORTH_SHARING else 1
+    ends = np.rint(d * np.sqrt(np.linspace(0.0, 1.0, pieces + 1))).astype(int).tolist()
+    each(lambda ends: gram(X, G, *ends), list(pairwise(ends)), n_jobs)
     return G
 
 
@@ -336,9 +343,9 @@ class TrainingRows(DenseRows):
         used = support(w)
         return self.kept * (self.X[:, used] @ w[used]) - self.u * (self.offset[used] @ w[used])
 
-    def _gram(self, room: Floats | None) -> Floats:
+    def _gram(self, room: Floats | None, n_jobs: int | None) -> Floats:
         part = self.total.parts.pop(self.out.tobytes(), None)
-        G = _gram_of(self.gone, room) if part is None else part
+        G = _gram_of(self.gone, room, n_jobs) if part is None else part
         np.subtract(self.total.gram(), G, out=G)  # its memory is free now
         if self.centre:
             G -= np.outer(self.n * self.shift, self.shift)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .designs import Design, Floats, Ints
-from .threads import each
+from .threads import count, each
 
 BUDGET = 2**30  # bytes that the Gram matrices of all tasks may take
 WHOLE_BELOW = 400  # with fewer features the whole matrix is cheaper than deciding what to fetch
@@ -38,6 +38,7 @@ class Gram:
         may_form: bool = True,
         most_rows: int | None = None,
         room: Floats | None = None,
+        n_jobs: int | None = None,
     ):
         self.design = design
         self.c: Floats = design.c
@@ -46,7 +47,7 @@ class Gram:
         self.whole: Floats | None = None
         self.version = 0
         if whole:
-            self.whole = design.gram(room)
+            self.whole = design.gram(room, n_jobs)
         else:
             self._empty()
 
@@ -116,9 +117,15 @@ class Gram:
 
 
 def gram_caches(
-    designs: Sequence[Design], *, reuse: bool = False, budget: float | None = None, n_jobs: int | None = None
+    designs: Sequence[Design],
+    *,
+    reuse: bool = False,
+    budget: float | None = None,
+    n_jobs: int | None = None,
+    to_the_bit: bool = False,
 ) -> list[Gram]:
-    """One Gram per task; whole where that pays and all of them fit into the budget (bytes)."""
+    """One Gram per task; whole where that pays and all of them fit into the budget (bytes). Threads take a task each, and
+    the last ones together, which changes the rounding, unless it is to be the same `to_the_bit`."""
     budget = BUDGET if budget is None else budget
     d, whole = designs[0].d, may_form(designs, budget)
     most_rows = max(FEWEST_ROWS, int(budget / (8.0 * d * len(designs))))
@@ -127,11 +134,13 @@ def gram_caches(
     # one piece of memory, which the system can give in large pages; it is used only as far as it is filled
     room = np.empty((len(designs) if any(at_once) else 0, d, d))
 
-    def cache(i: int) -> Gram:
+    def cache(i: int, n_jobs: int | None = None) -> Gram:
         own = room[i] if at_once[i] else None
-        return Gram(designs[i], whole=at_once[i], may_form=whole, most_rows=most_rows, room=own)
+        return Gram(designs[i], whole=at_once[i], may_form=whole, most_rows=most_rows, room=own, n_jobs=n_jobs)
 
-    return each(cache, range(len(designs)), n_jobs)
+    together = 0 if to_the_bit else len(designs) % count(n_jobs)  # too few to keep all threads busy with one each
+    alone = range(len(designs) - together)
+    return each(cache, alone, n_jobs) + [cache(i, n_jobs) for i in range(len(alone), len(designs))]
 
 
 def follow(grams: Sequence[Gram], others: Sequence[Gram]) -> None:

@@ -133,13 +133,14 @@ def thin(design: Design) -> bool:
 
 
 def task_caches(
-    designs: Sequence[Design], *, reuse: bool = False, budget: float | None = None, n_jobs: int | None = None
+    designs: Sequence[Design], *, budget: float | None = None, n_jobs: int | None = None, **options: Any
 ) -> list[Any]:
-    """What is kept of the Gram matrices: all, rows as they are needed, or no more than the features in work: where the
-    budget would not hold a few rows of every task, or a row takes more than the pass over a sparse X that it saves."""
+    """What is kept of the Gram matrices: all, rows as they are needed (options as of `gram_caches`), or no more than the
+    features in work: where the budget would not hold a few rows of every task, or a row takes more than the pass over a
+    sparse X that it saves."""
     if few_rows(designs, budget) or (thin(designs[0]) and designs[0].d > WHOLE_AT_MOST):
         return each(WorkingSet, designs, n_jobs)
-    return gram_caches(designs, reuse=reuse, budget=budget, n_jobs=n_jobs)
+    return gram_caches(designs, budget=budget, n_jobs=n_jobs, **options)
 
 
 def go_on(careful: bool) -> int:
@@ -199,7 +200,7 @@ class Lassos:
         self.positive, self.careful, self.n_jobs = positive, careful, n_jobs
         self.m, self.d = len(self.designs), self.designs[0].d
         self.units = np.ones((self.m, self.d)) if units is None else self._checked(units)
-        self.grams = task_caches(self.designs, n_jobs=n_jobs) if grams is None else grams
+        self.grams = task_caches(self.designs, n_jobs=n_jobs, to_the_bit=True) if grams is None else grams
         self.tasks = [_state(gram, positive) for gram in self.grams]
         self.status = np.zeros(self.m, np.intc)
         self.brief = False  # the last solve was

@@ -77,7 +77,7 @@ class NarrowRows:
         out[self.squares == 0.0] = 0.0
         return out
 
-    def gram(self, room: Floats | None = None) -> Floats:
+    def gram(self, room: Floats | None = None, n_jobs: int | None = None) -> Floats:
         with self.lock:
             if self.whole is None:
                 G = np.zeros((self.d, self.d))

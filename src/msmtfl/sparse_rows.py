@@ -110,7 +110,7 @@ class SparseRows:
             out -= np.multiply.outer(self.offset, self.u @ v)
         return out
 
-    def gram(self, room: Floats | None = None) -> Floats:
+    def gram(self, room: Floats | None = None, n_jobs: int | None = None) -> Floats:
         with self.lock:  # tasks on the same rows may ask from several threads
             if self.whole is None:
                 X = self.X.astype(np.float64, copy=False)

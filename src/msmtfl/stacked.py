@@ -62,7 +62,7 @@ class Stacked:
         """The places of v_i"""
         return slice((i + 1) * self.width, (i + 2) * self.width)
 
-    def gram(self, room: Floats | None = None) -> Floats:
+    def gram(self, room: Floats | None = None, n_jobs: int | None = None) -> Floats:
         d, out = self.width, np.empty((self.d, self.d)) if room is None else room
         out[:] = 0.0
         for i, part in enumerate(self.parts):

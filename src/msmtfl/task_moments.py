@@ -171,7 +171,7 @@ class MomentTask:
             self.yy, self.c = 0.0, np.zeros(self.d)
         self._xx = np.ascontiguousarray(xx)
 
-    def gram(self, room: Floats | None = None) -> Floats:
+    def gram(self, room: Floats | None = None, n_jobs: int | None = None) -> Floats:
         return self._xx
 
     def gram_rows(self, features: Ints, out: Floats | None = None, n_jobs: int | None = None) -> Floats:
