@@ -33,11 +33,12 @@ OVERRUN, SET_ASIDE, WEAK, MISSING, SLID = (
 WIDE = 1e4  # ratio of column lengths beyond which rounding would decide what is nearest
 FEW_DIRECTIONS = 40  # with more null directions the nearest minimiser is found through the dual
 AT_LEAST = 8  # Gram rows fetched together: that many cost little more than one
+AT_LEAST_OF_MANY = 12  # the same where so many more do not make the whole matrix worth forming
 AHEAD = 16  # the same where they belong to free features: those of others that may be free next come with them
 DOUBT = 1e-11  # suspicion beyond which a solution is worked out on X
 POLISHES = 20  # attempts to improve a solution on X
 AT_ONCE = 2**16  # features looked at, over lams and tasks, before Python may stop a path
-BRIEF = 2e-4  # seconds of a solve that are not worth sharing: threads take as long to begin
+BRIEF = 1e-3  # seconds of a solve that are not worth sharing: threads take as long to begin
 TIE = 1e-9  # |gradient| this close to its bound, relatively, counts as at the bound
 
 
@@ -115,7 +116,8 @@ class TaskState:
         """Free features and, as they may be free next, others in use; else the worst violators and those next to
         violating: few fetches serve many weights."""
         over, lacking, beyond, free = self.state.lacking()
-        count = max(AT_LEAST, min(beyond, self.gram.size // 4), free)
+        least = AT_LEAST_OF_MANY if self.gram.design.d > WHOLE_AT_MOST else AT_LEAST
+        count = max(least, min(beyond, self.gram.size // 4), free)
         if free and used is not None:
             soon = np.flatnonzero(used & np.isfinite(over))
             over[soon] += 2.0 * np.abs(over[np.isfinite(over)]).max(initial=0.0)  # before those that are not
@@ -168,6 +170,10 @@ def one_by_one(lassos: Any, lams: Floats, weights: Floats, max_iter: int, tick: 
     return out
 
 
+class Lacking(Exception):  # noqa: N818
+    """Gram rows are needed that must not be fetched now."""
+
+
 class Lassos:
     """The weighted lassos of all tasks, each with its warm state.
 
@@ -179,6 +185,7 @@ class Lassos:
     grams : what is known of the Gram matrices, by default nothing yet
     careful : check solutions that seem not to be unique on X. Not needed where all are certified anyway
     n_jobs : threads over tasks; the answer does not depend on it
+    may_fetch : whether Gram rows may be fetched; if not, `Lacking` is raised where they have to be
 
     Attributes
     ----------
@@ -195,9 +202,10 @@ class Lassos:
         grams: list[Any] | None = None,
         careful: bool = False,
         n_jobs: int | None = None,
+        may_fetch: bool = True,
     ):
         self.designs = list(designs)
-        self.positive, self.careful, self.n_jobs = positive, careful, n_jobs
+        self.positive, self.careful, self.n_jobs, self.may_fetch = positive, careful, n_jobs, may_fetch
         self.m, self.d = len(self.designs), self.designs[0].d
         self.units = np.ones((self.m, self.d)) if units is None else self._checked(units)
         self.grams = task_caches(self.designs, n_jobs=n_jobs, to_the_bit=True) if grams is None else grams
@@ -252,7 +260,7 @@ class Lassos:
     def states(self) -> list[_kernel.ActiveSet]:
         """The states of the tasks, for whoever calls the kernel itself; none where tasks are not solved by it one after the
         other."""
-        if self.n_jobs not in (None, 1) or isinstance(self.tasks[0], WorkingState):
+        if not (self.n_jobs in (None, 1) or self.brief) or isinstance(self.tasks[0], WorkingState):
             return []
         for task in self.tasks:
             task.follow()
@@ -393,6 +401,8 @@ class Lassos:
         for _ in range(20 * self.d + 100):  # far more turns than it takes, even if rows must make room for others
             if not status[0] & MISSING or status[0] & OVERRUN:
                 break
+            if not self.may_fetch:
+                raise Lacking
             self.tasks[i].supply(a, n_jobs, used)
             run()
         else:

@@ -22,9 +22,10 @@ from . import _kernel, _trail
 from .certificates import GAP
 from .checks import check_count, check_flag, check_n_jobs, check_positive, check_verbose
 from .designs import Floats, Ints, support
+from .foresight import at_hand, foresee
 from .glm import check_loss, pose_loss
 from .grids import Grid, read_grid
-from .lasso import DOUBT, OVERRUN, SLID, WEAK, Lassos, Solve, go_on, suspicions
+from .lasso import DOUBT, OVERRUN, SLID, WEAK, Lacking, Lassos, Solve, go_on, suspicions
 from .monitor import Progress, one_blas_thread
 from .penalties import bent, slopes_of
 from .problem import Problem, pose
@@ -155,11 +156,12 @@ def solve_surface(
 ) -> Surface:
     """The surface of a problem on a grid.
 
-    Threads share out the tasks of stage 1; then the lams, where whole Gram matrices are at hand, otherwise (few rows of
-    many) the tasks again, so that no row is fetched twice. `tick` is called with the share of a lam
-    that has been done, and may raise to stop; `stop` is called when a thread has raised, so that `tick` can stop the
-    others. Solutions that seem not to be unique in Gram form are checked on X at the end; if one fails (nearly dependent
-    columns can look dependent), all is solved again, `careful`ly: checked one by one.
+    Threads share out the tasks of stage 1, then the lams. Where Gram rows are fetched on demand, those foreseen are there
+    by then; a lam that lacks others is put off to the end, when threads share out tasks again, so that what is fetched, and
+    with it the rounding, does not depend on which thread is faster. `tick` is called with the share of a lam that has been
+    done, and may raise to stop; `stop` is called when a thread has raised, so that `tick` can stop the others. Solutions
+    that seem not to be unique in Gram form are checked on X at the end; if one fails (nearly dependent columns can look
+    dependent), all is solved again, `careful`ly: checked one by one.
     """
     grams = problem.caches(budget=budget, n_jobs=n_jobs) if grams is None else grams
     order = np.argsort(-grid.lams, kind="stable").tolist()
@@ -167,18 +169,19 @@ def solve_surface(
         grid.lams[order], problem.stage_weights, max_iter=max_iter, tick=lambda part: tick(0.5 * part), stop=stop
     )
     firsts = dict(zip(order, path, strict=True))
-    by_lam = all(gram.whole is not None for gram in grams)
+    cells = Cells(problem)
+    by_lam = at_hand(grams) or foresee(problem, grid, firsts, grams, cells.roomy, n_jobs)
     walkers = min(count(n_jobs), len(order)) if by_lam else 1
 
-    def walk(start: int) -> Walk:
-        make = partial(problem.lassos, grams, None if by_lam else n_jobs, careful)
-        walk = _LocalWalk(problem, grid, firsts, make, max_stages, max_iter, careful, tick)
-        for place in turns(len(order), start, walkers):
-            walk.at(order[place])
-            tick(0.5)
+    def walk(places: Sequence[int]) -> _LocalWalk:
+        make = partial(problem.lassos, grams, None if by_lam else n_jobs, careful, may_fetch=walkers == 1)
+        walk = _LocalWalk(problem, grid, cells, firsts, make, max_stages, max_iter, careful, tick)
+        walk.along([order[place] for place in places])
         return walk
 
-    walks = each(walk, range(walkers), n_jobs if by_lam else None, stop)
+    walks = each(walk, [turns(len(order), one, walkers) for one in range(walkers)], n_jobs if by_lam else None, stop)
+    for one in walks:
+        one.catch_up(n_jobs)
     surface = gathered(problem, grid, walks, tol)
     if careful or not _doubtful(surface, problem):
         return surface
@@ -333,9 +336,9 @@ class Sizes:
 class Walk:
     """What is known of the stages of a grid's points, and which of them is to be solved next."""
 
-    def __init__(self, problem: Problem, grid: Grid, max_stages: int):
+    def __init__(self, problem: Problem, grid: Grid, max_stages: int, cells: Cells | None = None):
         self.problem, self.grid, self.max_stages = problem, grid, max_stages
-        self.cells = Cells(problem)
+        self.cells = Cells(problem) if cells is None else cells
         self.shares, self.lasso = grid.shares.tolist(), grid.lasso.tolist()
         self.thetas, self.theta_entries = grid.thetas.tolist(), grid.theta_entries.tolist()
         self.solved: list[Solved] = []
@@ -424,6 +427,7 @@ class _LocalWalk(Walk):
         self,
         problem: Problem,
         grid: Grid,
+        cells: Cells,
         path: dict[int, Solve],
         make: Callable[[], Lassos],
         max_stages: int,
@@ -431,7 +435,7 @@ class _LocalWalk(Walk):
         careful: bool,
         tick: Callable[[float], None],
     ):
-        super().__init__(problem, grid, max_stages)
+        super().__init__(problem, grid, max_stages, cells)
         self.path, self.make, self.max_iter, self.tick = path, make, max_iter, tick
         self.tours, self.go_on = grid.tours(), go_on(careful)
         words = {"REPEATS": REPEATS, "CYCLES": CYCLES, "LIMIT": limit(max_stages)}
@@ -446,6 +450,22 @@ class _LocalWalk(Walk):
     def lassos(self) -> Lassos:
         """Of stages after the first, if there are any."""
         return self.make()
+
+    def along(self, lams: Sequence[int]) -> None:
+        """Go along some of the lams; those that lack Gram rows are put off if these must not be fetched."""
+        self.put_off: list[int] = []
+        for k in lams:
+            try:
+                self.at(k)
+                self.tick(0.5)
+            except Lacking:
+                self.put_off.append(k)
+
+    def catch_up(self, n_jobs: int | None) -> None:
+        """The lams that were put off."""
+        if self.put_off:
+            self.lassos.may_fetch, self.lassos.n_jobs = True, n_jobs
+            self.along(self.put_off)
 
     @cached_property
     def trail(self) -> _trail.Trail:
@@ -487,13 +507,15 @@ class _LocalWalk(Walk):
         """The same by the compiled trail, which capped penalties have."""
         trail, first, past = self.trail, self.path[k], len(self.solved)
         trail.begin(first.at, first.values, first.status)
+        points = {}
         for l in tour:
             trail.follow(self.thetas[k][l], self.theta_entries[k][l], self.shares[l])
             while not trail.go(self.states, self.go_on, self.max_iter):
                 self._complete()
             chain, reason = trail.chain()
-            self.points[k, l] = tuple(past + place for place in chain), self.reasons[reason]
+            points[k, l] = tuple(past + place for place in chain), self.reasons[reason]
             self.tick(0.0)
+        self.points |= points
         for place in range(len(trail)):
             at, values, marks, share, status = trail.stage(place)
             pattern = np.zeros((2, len(marks)))
@@ -503,7 +525,11 @@ class _LocalWalk(Walk):
     def _complete(self) -> None:
         """What the trail cannot do by itself of a stage."""
         do = self.lassos.complete if self.states else self.lassos.solve_into
-        do(self.weights, self.reference, self.found, self.status, self.rounds, self.max_iter)
+        try:
+            do(self.weights, self.reference, self.found, self.status, self.rounds, self.max_iter)
+        except Lacking:
+            self.reference[:] = 0.0  # as the trail would leave it; weights are made anew for every lam
+            raise
         self.states = self.lassos.states()
 
     def _run(self, point: Generator[Wanted, Place, Chain]) -> Chain:

@@ -1,0 +1,69 @@
+"""Getting the Gram rows that a surface needs before it is walked: at once, and by all threads.
+
+Where rows are fetched on demand, features that a penalty frees need theirs. What second stages free is known once all first
+stages are: the features whose row norm reaches theta. Afterwards few fetches are left, so that threads can take a lam each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .designs import Floats, Ints
+from .gram import Gram
+from .grids import Grid
+from .lasso import Solve
+from .problem import Problem
+from .shapes import CAPPED
+from .threads import each
+
+TOGETHER = 4  # rows are fetched in multiples of this: one takes as long
+
+
+def at_hand(grams: list[Any]) -> bool:
+    """Whether all Gram matrices are whole."""
+    return all(gram.whole is not None for gram in grams)
+
+
+def foresee(
+    problem: Problem, grid: Grid, firsts: Mapping[int, Solve], grams: list[Any], roomy: int, n_jobs: int | None
+) -> bool:
+    """Fetch what second stages need, as far as the budget allows, given the first stages by lam; False where that does not
+    help: other penalties, or caches that hold no rows. No more than `roomy` features are freed: more may be too many for a
+    task, and such stages are not solved."""
+    if grid.concave is not CAPPED or not all(isinstance(gram, Gram) for gram in grams):
+        return False
+    reach = reaches(problem, grid, firsts, roomy)
+    each(lambda gram: _fetch(gram, reach), [gram for gram in grams if gram.whole is None], n_jobs)
+    return True
+
+
+def reaches(problem: Problem, grid: Grid, firsts: Mapping[int, Solve], roomy: int) -> Floats:
+    """(d,): the largest norm of each row in a first stage, in units of the smallest theta of that lam that frees no more
+    than `roomy` rows."""
+    d, lams = problem.d, np.array(list(firsts))
+    at = np.concatenate([first.at for first in firsts.values()])
+    sizes = np.abs(np.concatenate([first.values for first in firsts.values()])) * np.ravel(problem.factors.T)[at]
+    place = np.repeat(np.arange(len(lams)), [len(first.at) for first in firsts.values()])
+    rows, inverse = np.unique(place * d + at % d, return_inverse=True)
+    place, norms = rows // d, np.bincount(inverse, sizes, len(rows))
+    theta = np.full(len(lams), np.inf)
+    for column in np.flatnonzero(grid.shares == 0.0):  # others free nothing that is not in use
+        of_lam = grid.thetas[lams, column]
+        freed = np.bincount(place[norms >= of_lam[place]], minlength=len(lams))
+        np.minimum(theta, of_lam, out=theta, where=freed <= roomy)
+    out = np.zeros(d)
+    np.maximum.at(out, rows % d, norms / theta[place])
+    return out
+
+
+def _fetch(gram: Gram, reach: Floats) -> None:
+    """The rows of the features that reach theta, and of those next to them."""
+    may: Ints = np.flatnonzero((gram.slot < 0) & (gram.root > 0.0) & (reach > 0.0))
+    may = may[np.argsort(-reach[may], kind="stable")]
+    needed = int(np.count_nonzero(reach[may] >= 1.0))
+    wanted = np.sort(may[: -(-needed // TOGETHER) * TOGETHER])
+    if needed and not gram.crowded(len(wanted)):
+        gram.fetch(wanted, wanted[:0])
