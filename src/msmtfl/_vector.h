@@ -135,7 +135,7 @@ MSMTFL_CLONES static ptrdiff_t vec_nonzeros(ptrdiff_t n, const double *restrict 
 #define MSMTFL_OF_WIDTH(name) name##_8
 #define MSMTFL_TARGET __attribute__((target("avx512f")))
 #define MSMTFL_TILE 4
-#define MSMTFL_TILE_COLUMNS 4
+#define MSMTFL_TILE_COLUMNS 6
 #define MSMTFL_BESIDE 4
 #include "_lanes.h"
 

@@ -31,7 +31,7 @@ OFFSET_SHARE = 1e-3
 # A spread below this share of the mean is rounding of a constant column.
 CONSTANT_SHARE = 1e-13
 # So few vectors are multiplied with X at once without copying it, as BLAS would.
-FEW = 16
+FEW = 32
 # With fewer entries in X a pass over it is not worth sharing out among threads.
 WORTH_SHARING = 2 * 10**6
 # With fewer products of two numbers a Gram matrix is not, either.

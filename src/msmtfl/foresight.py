@@ -1,7 +1,9 @@
-"""Getting the Gram rows that a surface needs before it is walked: at once, and by all threads.
+"""Where Gram rows are fetched on demand: which of them a surface will need, so that they are fetched together.
 
-Where rows are fetched on demand, features that a penalty frees need theirs. What second stages free is known once all first
-stages are: the features whose row norm reaches theta. Afterwards few fetches are left, so that threads can take a lam each.
+A fetch is a pass over X, whether it brings one row or twelve. First stages (`likely_shared`): tasks mostly use the same
+features, those that all of them together are correlated with most. Second stages (`foresee`): what they free is known once
+all first stages are, the features whose row norm reaches theta. Afterwards few fetches are left, so that threads can take a
+lam each.
 """
 
 from __future__ import annotations
@@ -12,19 +14,30 @@ from typing import Any
 import numpy as np
 
 from .designs import Floats, Ints
-from .gram import Gram
+from .gram import WHOLE_AT_MOST, Gram
 from .grids import Grid
 from .lasso import Solve
 from .problem import Problem
 from .shapes import CAPPED
 from .threads import each
 
+LIKELY = 16  # features of which all tasks get rows with the first ones that they need
 TOGETHER = 4  # rows are fetched in multiples of this: one takes as long
 
 
 def at_hand(grams: list[Any]) -> bool:
     """Whether all Gram matrices are whole."""
     return all(gram.whole is not None for gram in grams)
+
+
+def likely_shared(problem: Problem, grams: list[Any]) -> Ints | None:
+    """The features that all tasks together speak for most: they will be in use, or free, in most of them. None where rows
+    are so short that an own fetch for them costs little, or all are at hand."""
+    if problem.d <= WHOLE_AT_MOST or at_hand(grams):
+        return None
+    total = np.abs(problem.first_gradient).sum(axis=0)
+    some = np.argpartition(total, -LIKELY)[-LIKELY:]
+    return some[np.argsort(-total[some], kind="stable")]
 
 
 def foresee(

@@ -33,7 +33,7 @@ OVERRUN, SET_ASIDE, WEAK, MISSING, SLID = (
 WIDE = 1e4  # ratio of column lengths beyond which rounding would decide what is nearest
 FEW_DIRECTIONS = 40  # with more null directions the nearest minimiser is found through the dual
 AT_LEAST = 8  # Gram rows fetched together: that many cost little more than one
-AT_LEAST_OF_MANY = 12  # the same where so many more do not make the whole matrix worth forming
+AT_LEAST_OF_MANY = 16  # the same where so many more do not make the whole matrix worth forming
 AHEAD = 16  # the same where they belong to free features: those of others that may be free next come with them
 DOUBT = 1e-11  # suspicion beyond which a solution is worked out on X
 POLISHES = 20  # attempts to improve a solution on X
@@ -102,26 +102,36 @@ class TaskState:
         features = support(w)
         self._set(features, w[features])
 
-    def supply(self, a: Floats, n_jobs: int | None = None, used: np.ndarray | None = None) -> None:
+    def supply(
+        self,
+        a: Floats,
+        n_jobs: int | None = None,
+        used: np.ndarray | None = None,
+        likely: Ints | None = None,
+    ) -> None:
         """Fetch the Gram rows that the last solve, for weights a (d,), lacked, knowing which features (d,) any task used the
-        stage before."""
-        wanted = self._wanted(used)
+        stage before, and which are likely to be needed some time, most likely ones first."""
+        wanted = self._wanted(used, likely)
         needed = wanted[:0]
         if self.gram.crowded(len(wanted)):
             needed = np.union1d(self.support()[0], np.flatnonzero(a == 0.0))
         self.gram.fetch(wanted, needed, n_jobs)
         self.follow()
 
-    def _wanted(self, used: np.ndarray | None) -> Ints:
-        """Free features and, as they may be free next, others in use; else the worst violators and those next to
-        violating: few fetches serve many weights."""
+    def _wanted(self, used: np.ndarray | None, likely: Ints | None) -> Ints:
+        """Free features and, as they may be free next, others in use; else the worst violators, what is likely to be needed,
+        and those next to violating: few fetches serve many weights."""
         over, lacking, beyond, free = self.state.lacking()
-        least = AT_LEAST_OF_MANY if self.gram.design.d > WHOLE_AT_MOST else AT_LEAST
-        count = max(least, min(beyond, self.gram.size // 4), free)
+        count = AT_LEAST_OF_MANY if self.gram.design.d > WHOLE_AT_MOST else AT_LEAST
+        count = max(count, min(beyond, self.gram.size // 4), free)
         if free and used is not None:
             soon = np.flatnonzero(used & np.isfinite(over))
             over[soon] += 2.0 * np.abs(over[np.isfinite(over)]).max(initial=0.0)  # before those that are not
             count = max(count, min(AHEAD, len(soon) + 2 * free))  # a few more than are known to be needed
+        if likely is not None:
+            likely = likely[np.isfinite(over[likely])]
+            least = 1e-9 * over[np.isfinite(over)].max(initial=0.0)  # of a violator that goes before them
+            over[likely] = np.maximum(over[likely], least * np.linspace(1.0, 0.0, len(likely)))
         rest = len(over) - min(count, lacking)
         return np.sort(np.argpartition(over, rest)[rest:])
 
@@ -288,95 +298,36 @@ class Lassos:
         weights: Floats,
         *,
         max_iter: int = 0,
+        likely: Ints | None = None,
         tick: Callable[[float], None] = lambda part: None,
         stop: Callable[[], None] | None = None,
     ) -> list[Solve]:
         """Solve every task for lam times its row of the weights (m, d), for one of lams (L,) after the other. Of several
-        minimisers W is the one nearest 0. `tick` is called with the share of the lams that has been done."""
+        minimisers W is the one nearest 0. `likely` says of which features Gram rows will be needed (see
+        `TaskState.supply`). `tick` is called with the share of the lams that has been done."""
         weights, lams = self._checked(weights), np.ascontiguousarray(lams, dtype=np.float64)
         if isinstance(self.tasks[0], WorkingState):
             return one_by_one(self, lams, weights, max_iter, tick)
         status = np.zeros((self.m, len(lams)), np.intc)
-        parts = each(
-            lambda tasks: self._path_of(tasks, lams, weights, status, max_iter, tick),
-            shares(self.m, self.n_jobs),
-            self.n_jobs,
-            stop,
-        )
-        number, at, values = (np.concatenate(part) for part in zip(*parts, strict=True))
+        parts = [
+            _Path(self, tasks, lams, weights, status, max_iter, likely, tick) for tasks in shares(self.m, self.n_jobs)
+        ]
+        left = parts
+        while left:
+            each(_Path.go, left, self.n_jobs, stop)
+            left = [part for part in left if not part.ended]
+            if len(left) == len(parts):
+                each(_Path.supply, left, self.n_jobs, stop)
+            else:  # not enough to keep all threads busy: these fetch rows together
+                for part in left:
+                    part.supply(self.n_jobs)
+        number, at, values = (np.concatenate(part) for part in zip(*[part.entries() for part in parts], strict=True))
         order = np.argsort(number * (self.m * self.d) + at)
         at, values = at[order], values[order]
         ends = np.cumsum(np.bincount(number, minlength=len(lams))).tolist()
         return [
             Solve(at[low:high], values[low:high], status[:, k]) for k, (low, high) in enumerate(pairwise([0, *ends]))
         ]
-
-    def _path_of(
-        self,
-        tasks: slice,
-        lams: Floats,
-        weights: Floats,
-        status: np.ndarray,
-        max_iter: int,
-        tick: Callable[[float], None],
-    ) -> tuple[Ints, Ints, Floats]:
-        """The path of some tasks, the kernel going on by itself where it can: the number of the lam, the flat position and
-        the value of every coefficient that is not 0."""
-        L, d = len(lams), self.d
-        at_once = max(1, AT_ONCE // d)
-        place, end, helped = tasks.start * L, tasks.stop * L, -1
-        feature, value, aim = np.empty(at_once * d, np.intc), np.empty(at_once * d), np.zeros((self.m, d))
-        entries = np.zeros(self.m * L, np.intc)
-        features, values = [], []
-
-        def take(some: np.ndarray, their: Floats) -> None:
-            features.append(some)
-            values.append(their)
-
-        while place < end:
-            for task in self.tasks[tasks]:
-                task.follow()
-            begin, pause = place, min(place + at_once, end)
-            place = _kernel.solve_path(
-                [task.state for task in self.tasks],
-                lams,
-                weights,
-                aim,
-                self.units,
-                begin,
-                pause,
-                go_on(self.careful),
-                feature,
-                value,
-                entries,
-                status.reshape(-1),
-                max_iter,
-            )
-            used = int(entries[begin:place].sum())
-            take(feature[:used].copy(), value[:used].copy())
-            i, k = divmod(place, L)
-            if place == pause:
-                pass
-            elif status[i, k] & MISSING and place != helped:  # mostly one fetch is enough: let the kernel try again
-                helped = place
-                self.tasks[i].supply(lams[k] * weights[i])
-            else:
-                a, w, state, rounds = (
-                    lams[k] * weights[i : i + 1],
-                    np.zeros((1, d)),
-                    status[i, k : k + 1],
-                    np.ones(1, np.intc),
-                )
-                unit = self.units[i : i + 1]
-                _kernel.solve_all([self.tasks[i].state], a, aim[:1], unit, w, state, rounds, max_iter)  # for its w
-                self._finish(i, a, aim[:1], w, state, rounds, max_iter, None)
-                at = support(w)
-                entries[place] = len(at)
-                take(at.astype(np.intc), w[0, at])
-                place += 1
-            tick((place - begin) / self.m)
-        number = np.repeat(np.arange(self.m * L, dtype=np.intp), entries)
-        return number % L, number // L * d + np.concatenate(features), np.concatenate(values)
 
     def _finish(
         self,
@@ -434,6 +385,99 @@ class Lassos:
         """Start the next solve from W (m, d) instead of from the last solution."""
         for task, w in zip(self.tasks, self._checked(W), strict=True):
             task.begin(w)
+
+
+class _Path:
+    """The path of some tasks of `lassos`, one after the other, the kernel going on by itself where it can; arguments as of
+    `Lassos.path`."""
+
+    def __init__(
+        self,
+        lassos: Lassos,
+        tasks: slice,
+        lams: Floats,
+        weights: Floats,
+        status: np.ndarray,
+        max_iter: int,
+        likely: Ints | None,
+        tick: Callable[[float], None],
+    ):
+        self.lassos, self.tasks, self.lams, self.weights, self.status = lassos, tasks, lams, weights, status
+        self.max_iter, self.likely, self.tick = max_iter, likely, tick
+        self.place, self.end = tasks.start * len(lams), tasks.stop * len(lams)  # of solves of tasks x lams
+        self.supplied = -1  # the solve that rows were fetched for last
+        self.aim = np.zeros((lassos.m, lassos.d))
+        self.counts = np.zeros(lassos.m * len(lams), np.intc)  # coefficients of every solve
+        self.features: list[np.ndarray] = []
+        self.values: list[Floats] = []
+
+    @property
+    def ended(self) -> bool:
+        return self.place == self.end
+
+    def go(self) -> None:
+        """Go on to the end, or to where a task lacks Gram rows."""
+        lassos, lams, d = self.lassos, self.lams, self.lassos.d
+        at_once = max(1, AT_ONCE // d)
+        feature, value = np.empty(at_once * d, np.intc), np.empty(at_once * d)
+        while not self.ended:
+            for task in lassos.tasks[self.tasks]:
+                task.follow()
+            begin, pause = self.place, min(self.place + at_once, self.end)
+            self.place = _kernel.solve_path(
+                [task.state for task in lassos.tasks],
+                lams,
+                self.weights,
+                self.aim,
+                lassos.units,
+                begin,
+                pause,
+                go_on(lassos.careful),
+                feature,
+                value,
+                self.counts,
+                self.status.reshape(-1),
+                self.max_iter,
+            )
+            used = int(self.counts[begin : self.place].sum())
+            self._take(feature[:used].copy(), value[:used].copy())
+            lacking = False
+            if self.place < pause:
+                i, k = divmod(self.place, len(lams))
+                lacking = bool(self.status[i, k] & MISSING) and self.place != self.supplied
+                if not lacking:
+                    self._finish(i, k)
+            self.tick((self.place - begin) / lassos.m)
+            if lacking:  # mostly one fetch is enough: let the kernel try again
+                return
+
+    def supply(self, n_jobs: int | None = None) -> None:
+        """Fetch the Gram rows that are lacking."""
+        self.supplied = self.place
+        i, k = divmod(self.place, len(self.lams))
+        self.lassos.tasks[i].supply(self.lams[k] * self.weights[i], n_jobs, likely=self.likely)
+
+    def _finish(self, i: int, k: int) -> None:
+        """The solve of task i for lams[k], which the kernel cannot do by itself."""
+        lassos, aim = self.lassos, self.aim[:1]
+        a, w = self.lams[k] * self.weights[i : i + 1], np.zeros((1, lassos.d))
+        status, rounds = self.status[i, k : k + 1], np.ones(1, np.intc)
+        unit = lassos.units[i : i + 1]
+        _kernel.solve_all([lassos.tasks[i].state], a, aim, unit, w, status, rounds, self.max_iter)  # for its w
+        lassos._finish(i, a, aim, w, status, rounds, self.max_iter, None)
+        at = support(w)
+        self.counts[self.place] = len(at)
+        self._take(at.astype(np.intc), w[0, at])
+        self.place += 1
+
+    def _take(self, features: np.ndarray, values: Floats) -> None:
+        self.features.append(features)
+        self.values.append(values)
+
+    def entries(self) -> tuple[Ints, Ints, Floats]:
+        """The number of the lam, the flat position and the value of every coefficient that is not 0."""
+        number, L = np.repeat(np.arange(len(self.counts), dtype=np.intp), self.counts), len(self.lams)
+        return number % L, number // L * self.lassos.d + np.concatenate(self.features), np.concatenate(self.values)
 
 
 def suspicions(design: Design, W: Floats, A: Floats) -> Floats:

@@ -97,10 +97,12 @@ class LossLassos:
         weights: Floats,
         *,
         max_iter: int = 0,
+        likely: Ints | None = None,
         tick: Callable[[float], None] = lambda part: None,
         stop: Callable[[], None] | None = None,
     ) -> list[Solve]:
-        """Solve for lam times the weights (m, d), for one of lams (L,) after the other."""
+        """Solve for lam times the weights (m, d), for one of lams (L,) after the other. Gram rows are not kept, so that it
+        is of no use to know which are `likely` to be needed."""
         return one_by_one(self, lams, weights, max_iter, tick)
 
 

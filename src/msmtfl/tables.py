@@ -9,6 +9,7 @@ import difflib
 import sys
 import warnings
 from collections.abc import Iterable
+from functools import lru_cache
 from types import FrameType
 from typing import Any
 
@@ -304,6 +305,12 @@ def match_labels(known: np.ndarray, task: Any, rows: int, unknown: str) -> np.nd
     return to_known[codes]
 
 
+@lru_cache(maxsize=4)
+def _place_names(d: int, position: int | None) -> np.ndarray:
+    """Names of d features by their places, the task column being at another; kept, as many take milliseconds."""
+    return np.array([place_name(j, position) for j in range(d)], dtype=object)
+
+
 def read_features(X: Any, task: Any, task_column: str | int | None) -> tuple[Floats, Any, np.ndarray]:
     """(feature values, task labels or None, feature names) of any accepted X."""
     if task_column is not None:
@@ -320,6 +327,5 @@ def read_features(X: Any, task: Any, task_column: str | int | None) -> tuple[Flo
     names = np.array([str(c) for c in X.columns], dtype=object) if is_table(X) else None
     values = as_floats(X, names, position, narrow=True)
     if names is None:  # named by their place in the X given
-        places = [j for j in range(values.shape[1] + (position is not None)) if j != position]
-        names = np.array([f"x{j}" for j in places], dtype=object)
+        names = _place_names(values.shape[1], position).copy()
     return values, task, names

@@ -22,7 +22,7 @@ from . import _kernel, _trail
 from .certificates import GAP
 from .checks import check_count, check_flag, check_n_jobs, check_positive, check_verbose
 from .designs import Floats, Ints, support
-from .foresight import at_hand, foresee
+from .foresight import at_hand, foresee, likely_shared
 from .glm import check_loss, pose_loss
 from .grids import Grid, read_grid
 from .lasso import DOUBT, OVERRUN, SLID, WEAK, Lacking, Lassos, Solve, go_on, suspicions
@@ -166,7 +166,12 @@ def solve_surface(
     grams = problem.caches(budget=budget, n_jobs=n_jobs) if grams is None else grams
     order = np.argsort(-grid.lams, kind="stable").tolist()
     path = problem.lassos(grams, n_jobs, careful).path(
-        grid.lams[order], problem.stage_weights, max_iter=max_iter, tick=lambda part: tick(0.5 * part), stop=stop
+        grid.lams[order],
+        problem.stage_weights,
+        max_iter=max_iter,
+        likely=likely_shared(problem, grams),
+        tick=lambda part: tick(0.5 * part),
+        stop=stop,
     )
     firsts = dict(zip(order, path, strict=True))
     cells = Cells(problem)
