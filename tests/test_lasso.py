@@ -1,5 +1,7 @@
 """The weighted lassos of one stage: against oracles, by every route, unique or not."""
 
+from itertools import pairwise
+
 import numpy as np
 import oracles
 import pytest
@@ -176,6 +178,62 @@ def test_sums_over_rows_in_any_memory_order(order, n, d):
         _kernel.few_products(V, X, out[:, 1 : d + 1], 8)
         np.testing.assert_allclose(out[:, 1 : d + 1], V @ X, rtol=1e-12, atol=1e-12)
         assert np.isnan(out[:, [0, d + 1, d + 2, d + 3]]).all()
+
+
+@pytest.mark.parametrize("order", ["C", "F", "neither"])
+@pytest.mark.parametrize("ends", [(0, 18), (0, 1, 18), (0, 5, 5, 17, 18), range(19)])
+def test_a_gram_matrix_in_parts(order, ends):
+    whole = np.array(np.random.default_rng(0).standard_normal((40, 36)), order="F" if order == "F" else "C")
+    X, G = whole[:, ::2] if order == "neither" else whole[:, :18], np.full((18, 18), np.nan)
+    for low, high in pairwise(ends):
+        _kernel.gram(X, G, low, high)
+        assert np.isnan(G[high:]).all()
+    np.testing.assert_allclose(G, X.T @ X, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(G, G.T)
+
+
+@pytest.mark.parametrize(("low", "high"), [(-1, 3), (2, 1), (0, 5)])
+def test_parts_that_a_gram_matrix_does_not_have_are_refused(low, high):
+    """The compiled code does not look at bounds."""
+    with pytest.raises(ValueError, match="no part of a Gram matrix of order 4"):
+        _kernel.gram(np.ones((3, 4)), np.empty((4, 4)), low, high)
+
+
+@pytest.fixture(params=[8, 4, 2])
+def width(request):
+    """Numbers in the widest registers that the kernel may use: what machines with narrower ones run, runs here, too."""
+    before = _kernel.use_registers(request.param)
+    yield request.param
+    _kernel.use_registers(before)
+
+
+def test_the_same_bits_from_registers_of_any_width(width):
+    Xs, ys = oracles.random_tasks(3, m=3, n=60, d=90, active=30)
+    a = 0.02 * np.array([np.full(90, largest(X, y)) for X, y in zip(Xs, ys, strict=True)])
+    a[:, ::7] = 0.0
+    designs = [design_of(X, y) for X, y in zip(Xs, ys, strict=True)]
+    found = []
+    for allowed in (8, width):
+        _kernel.use_registers(allowed)
+        lassos = Lassos(designs)
+        found.append([lassos.solve(share * a)[0] for share in (30.0, 1.0, 10.0, 0.5)])
+    assert np.count_nonzero(found[0][1]) > 60
+    np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.parametrize("n", [1, 7, 8, 9, 29])
+def test_sums_over_rows_with_registers_of_any_width(width, n):
+    rng = np.random.default_rng(n)
+    whole = np.asfortranarray(rng.standard_normal((n + 3, 23)))
+    u, y, V = rng.random(n), rng.standard_normal(n), rng.standard_normal((13, n))
+    for X in (whole[3:], whole[3:].copy("F")):
+        moments = np.empty((3, 23))
+        _kernel.column_moments(X, u, y, *moments)
+        np.testing.assert_allclose(moments, [X.T @ u, X.T @ y, (X**2).sum(axis=0)], rtol=1e-12, atol=1e-12)
+        for count in range(1, 14):
+            out = np.empty((count, 23))
+            _kernel.few_products(V[:count], X, out, 16)
+            np.testing.assert_allclose(out, V[:count] @ X, rtol=1e-12, atol=1e-12)
 
 
 # ------------------------------------------------------------------ minimisers that are not unique

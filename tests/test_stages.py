@@ -152,6 +152,13 @@ def test_threads_do_not_change_a_bit():
     np.testing.assert_array_equal(one.coef_, two.coef_)
 
 
+def test_threads_do_not_change_a_bit_of_large_gram_matrices():
+    """Surfaces share out single matrices, which changes the rounding; fits do not."""
+    Xs, ys = oracles.random_tasks(0, m=3, n=300, d=300, active=10)
+    one, two = (fit(MSMTFL(n_jobs=n_jobs), Xs, ys) for n_jobs in (None, 2))
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+
+
 @pytest.mark.parametrize("max_iter", [None, 2, 3])
 def test_threads_do_not_change_a_bit_with_gram_rows_on_demand(max_iter):
     Xs, ys = oracles.random_tasks(0, m=4, n=50, d=600, active=10)

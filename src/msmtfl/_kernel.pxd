@@ -6,6 +6,7 @@ from libc.string cimport memmove
 from scipy.linalg.cython_blas cimport dgemm, dsyrk
 
 cdef extern from "_vector.h" nogil:
+    int msmtfl_widest
     void vec_axpy(Py_ssize_t n, double a, const double *x, double *y)
     void vec_axpy4(Py_ssize_t n, double a0, double a1, double a2, double a3, const double *x0, const double *x1,
                    const double *x2, const double *x3, double *y)

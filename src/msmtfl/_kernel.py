@@ -1289,6 +1289,16 @@ def solve_path(
     return p
 
 
+def use_registers(width: cython.int) -> cython.int:
+    """Use registers of at most 8, 4 or 2 numbers, as machines without wider ones do; returns what was allowed before"""
+    before: cython.int = 8
+    if cython.compiled:
+        global msmtfl_widest
+        before = msmtfl_widest
+        msmtfl_widest = width
+    return before
+
+
 def column_moments(
     X: cython.const[cython.double][:, :],
     u: cython.double[::1],

@@ -130,6 +130,8 @@ MSMTFL_CLONES static ptrdiff_t vec_nonzeros(ptrdiff_t n, const double *restrict 
 
 /* ---------------------------------------------------------------- eight numbers side by side: see _lanes.h */
 
+static int msmtfl_widest = 8; /* numbers in the widest registers that may be used, if the machine has them */
+
 #if defined(__x86_64__) && defined(__GNUC__)
 #define MSMTFL_WIDTH 8
 #define MSMTFL_OF_WIDTH(name) name##_8
@@ -148,8 +150,8 @@ MSMTFL_CLONES static ptrdiff_t vec_nonzeros(ptrdiff_t n, const double *restrict 
 #include "_lanes.h"
 
 #define MSMTFL_PICK(name) \
-    (__builtin_cpu_supports("avx512f") ? name##_8 \
-     : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? name##_4 : name##_2)
+    (msmtfl_widest >= 8 && __builtin_cpu_supports("avx512f") ? name##_8 \
+     : msmtfl_widest >= 4 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? name##_4 : name##_2)
 #else
 #define MSMTFL_PICK(name) name##_2
 #endif

@@ -12,8 +12,9 @@ import numpy as np
 from . import thresholds
 from .certificates import TaskCertificate, certify_all
 from .designs import Floats, RowTask, stage_scale
-from .lasso import Lassos, task_caches
+from .lasso import Lassos
 from .stages import LassoStages
+from .task_state import task_caches
 from .tasks import TaskData
 
 LAM_SHARE = 0.1  # lam=None is this share of lam_max

@@ -16,7 +16,8 @@ import numpy as np
 
 from .designs import Design, Floats, Ints
 from .gram import BUDGET, may_form
-from .lasso import OVERRUN, SLID, Lassos, task_caches
+from .lasso import OVERRUN, SLID, Lassos
+from .task_state import task_caches
 
 AT_BOUND = 1e-9  # |gradient| this close to its bound, relatively, counts as at the bound
 POLISHED = 2**18  # entries of the columns in use up to which a solution is worked out on them, all tasks together

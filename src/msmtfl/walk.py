@@ -25,10 +25,11 @@ from .designs import Floats, Ints, support
 from .foresight import at_hand, foresee, likely_shared
 from .glm import check_loss, pose_loss
 from .grids import Grid, read_grid
-from .lasso import DOUBT, OVERRUN, SLID, WEAK, Lacking, Lassos, Solve, go_on, suspicions
+from .lasso import OVERRUN, SLID, WEAK, Lacking, Lassos, Solve, go_on
 from .monitor import Progress, one_blas_thread
 from .penalties import bent, slopes_of
 from .problem import Problem, pose
+from .repairs import DOUBT, suspicions
 from .shapes import CAPPED, Shape
 from .stages import CROWDED, CYCLES, REPEATS, UNFINISHED, ended, limit, same
 from .surface import Solved, Surface

@@ -12,11 +12,12 @@ from scipy.sparse import issparse, vstack
 from ..certificates import AT_ONCE, certify_all, largest_violation
 from ..cross_validation import task_errors
 from ..designs import Floats, Ints, RowTask
-from ..lasso import OVERRUN, Lassos, task_caches
+from ..lasso import OVERRUN, Lassos
 from ..monitor import one_blas_thread
 from ..problem import Problem, read_factors
 from ..stages import Listener, certified
 from ..surface import TaskCoefs, losses_of
+from ..task_state import task_caches
 from ..tasks import Task, TaskData
 from .reading import Layout, Piece, size_of
 

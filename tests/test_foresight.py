@@ -1,0 +1,174 @@
+"""Gram rows fetched on demand: what is fetched beforehand, and lams that are put off for want of others."""
+
+from __future__ import annotations
+
+import numpy as np
+import oracles
+import pytest
+
+from msmtfl import foresight, regularization_surface, stack_tasks, walk
+from msmtfl.gram import Gram
+from msmtfl.grids import read_grid
+from msmtfl.problem import pose
+from msmtfl.tasks import read_training
+
+GRID = {"lams": 8, "theta_ratios": [1.0, 4.0, np.inf], "lam_min_ratio": 0.05}
+
+
+def wide_tasks(seed=0, **options):
+    """More features than fit into the matrices that are formed at once."""
+    return stack_tasks(*oracles.random_tasks(seed, **{"m": 4, "n": 40, "d": 4500, "active": 10, **options}))
+
+
+def posed(X, y, task, **options):
+    return pose(
+        read_training(X, y, task=task),
+        **{"fit_intercept": True, "standardize": False, "positive": False, **options},
+    )
+
+
+def firsts_of(problem, grid, grams):
+    path = problem.lassos(grams).path(grid.lams, problem.stage_weights)
+    return dict(enumerate(path))
+
+
+@pytest.fixture
+def fetches(monkeypatch):
+    """What has been fetched, in order: the features."""
+    seen: list[np.ndarray] = []
+    fetch = Gram.fetch
+
+    def noted(self, wanted, *arguments, **options):
+        seen.append(wanted)
+        return fetch(self, wanted, *arguments, **options)
+
+    monkeypatch.setattr(Gram, "fetch", noted)
+    return seen
+
+
+@pytest.mark.parametrize("roomy", [3, 10, 100])
+@pytest.mark.parametrize("factors", [False, True])
+def test_how_far_rows_reach(roomy, factors):
+    """Against a loop over lams and thetas."""
+    X, y, task = wide_tasks(d=60)
+    some = np.random.default_rng(0).choice([0.0, 0.5, 2.0], size=(60, 4)) if factors else None
+    problem = posed(X, y, task, penalty_factors=some)
+    grid = read_grid(problem, 8, [0.5, 2.0, 8.0], entry_shares=(0.0, 0.5), entry_ratios=[0.1])
+    firsts = firsts_of(problem, grid, problem.caches())
+    found = foresight.reaches(problem, grid, firsts, roomy)
+    expected = np.zeros(60)
+    for k, first in firsts.items():
+        W = np.zeros((4, 60))
+        W.ravel()[first.at] = first.values
+        norms = (np.abs(W) * problem.factors.T).sum(axis=0)
+        thetas = grid.thetas[k, grid.shares == 0.0]
+        fit = thetas[[np.count_nonzero(norms >= theta) <= roomy for theta in thetas]]
+        if fit.size:
+            expected = np.maximum(expected, norms / fit.min())
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert found.any()
+
+
+def test_second_stages_find_their_rows(fetches):
+    X, y, task = wide_tasks(n=150, noise=0.1)
+    problem = posed(X, y, task)
+    grid, grams = read_grid(problem, 10, [0.5, 2.0], lam_min_ratio=0.2), problem.caches()
+    assert not foresight.at_hand(grams)
+    firsts = firsts_of(problem, grid, grams)
+    roomy = walk.Cells(problem).roomy
+    freed = np.flatnonzero(foresight.reaches(problem, grid, firsts, roomy) >= 1.0)
+    lacking = [freed[gram.slot[freed] < 0] for gram in grams]
+    assert any(rows.size for rows in lacking)
+    del fetches[:]
+    assert foresight.foresee(problem, grid, firsts, grams, roomy, None)
+    assert len(fetches) <= 4  # one for every task, at most
+    assert all((gram.slot[freed] >= 0).all() for gram in grams)
+
+
+def test_nothing_is_foreseen_beyond_the_budget():
+    X, y, task = wide_tasks()
+    problem = posed(X, y, task)
+    grid, grams = read_grid(problem, 10, [0.2]), problem.caches()
+    for gram in grams:
+        gram.most_rows = gram.size
+    firsts = firsts_of(problem, grid, [Gram(design, whole=False) for design in problem.designs])
+    assert foresight.foresee(problem, grid, firsts, grams, 39, None)
+    assert all(gram.size == 0 for gram in grams)
+
+
+def test_other_penalties_and_caches_are_left_alone():
+    X, y, task = wide_tasks()
+    problem = posed(X, y, task)
+    grams = problem.caches()
+    for grid, caches in (
+        (read_grid(problem, 4, [1.0], penalty="mcp"), grams),
+        (read_grid(problem, 4, [1.0]), problem.caches(budget=1.0)),
+    ):
+        assert not foresight.foresee(problem, grid, firsts_of(problem, grid, caches), caches, 39, None)
+
+
+def test_features_that_all_tasks_use_are_fetched_with_the_first(monkeypatch, fetches):
+    X, y, task = wide_tasks(n=250, noise=0.1)
+    options = {"lams": 8, "theta_ratios": [2.0, 10.0], "lam_min_ratio": 0.1}
+    surface = regularization_surface(X, y, task=task, **options)
+    with_likely = len(fetches)
+    del fetches[:]
+    monkeypatch.setattr(walk, "likely_shared", lambda *_: None)
+    plain = regularization_surface(X, y, task=task, **options)
+    assert with_likely < len(fetches)
+    for point in np.ndindex(surface.thetas.shape):
+        np.testing.assert_allclose(surface.coef(*point), plain.coef(*point), rtol=0, atol=1e-10)
+
+
+def test_the_likely_features_are_those_with_the_largest_sums():
+    X, y, task = wide_tasks()
+    problem = posed(X, y, task)
+    total = np.abs(problem.first_gradient).sum(axis=0)
+    likely = foresight.likely_shared(problem, problem.caches())
+    np.testing.assert_array_equal(likely, np.argsort(-total)[: foresight.LIKELY])
+    assert (
+        foresight.likely_shared(posed(*wide_tasks(d=500)), [Gram(problem.designs[0], whole=False)]) is None
+    )  # short rows
+    assert foresight.likely_shared(problem, []) is None  # nothing to fetch
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3, 8])
+@pytest.mark.parametrize("foreseen", [True, False])
+def test_lams_that_are_put_off_are_solved_in_the_end(monkeypatch, n_jobs, foreseen):
+    X, y, task = wide_tasks(noise=2.0)
+    one = regularization_surface(X, y, task=task, **GRID)
+    late: list[int] = []
+    catch_up = walk._LocalWalk.catch_up
+
+    def noted(self, *arguments):
+        late.extend(self.put_off)
+        catch_up(self, *arguments)
+
+    monkeypatch.setattr(walk._LocalWalk, "catch_up", noted)
+    if not foreseen:
+        monkeypatch.setattr(foresight, "_fetch", lambda *_: None)
+    several = regularization_surface(X, y, task=task, n_jobs=n_jobs, **GRID)
+    assert late  # or the test shows nothing
+    assert several.ended.tolist() == one.ended.tolist()
+    for point in np.ndindex(one.thetas.shape):
+        assert len(one.chains[point]) == len(several.chains[point])
+        np.testing.assert_allclose(several.coef(*point), one.coef(*point), rtol=0, atol=1e-9)
+    assert several.dual_gap.max() <= 1e-10
+
+
+def test_threads_come_to_the_same_bits_every_time():
+    """What is fetched does not depend on which thread is faster."""
+    X, y, task = wide_tasks(noise=1.0)
+    first, *others = (regularization_surface(X, y, task=task, n_jobs=2, **GRID) for _ in range(5))
+    for other in others:
+        for point in np.ndindex(first.thetas.shape):
+            assert first.coef(*point).tobytes() == other.coef(*point).tobytes()
+
+
+def test_progress_counts_lams_that_are_put_off_once(monkeypatch):
+    X, y, task = wide_tasks(noise=2.0)
+    problem = posed(X, y, task)
+    steps: list[float] = []
+    monkeypatch.setattr(foresight, "_fetch", lambda *_: None)
+    walk.solve_surface(problem, read_grid(problem, 8, [1.0, 4.0]), n_jobs=2, tick=steps.append)
+    assert sum(steps) == pytest.approx(8)
