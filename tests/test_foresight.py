@@ -1,4 +1,4 @@
-"""Gram rows fetched on demand: what is fetched beforehand, and lams that are put off for want of others."""
+"""Gram rows fetched on demand: what is fetched beforehand, and what between the rounds of several threads."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 import oracles
 import pytest
 
-from msmtfl import foresight, regularization_surface, stack_tasks, walk
-from msmtfl.gram import Gram
+from msmtfl import MSMTFLCV, foresight, regularization_surface, stack_tasks, walk
+from msmtfl.gram import Gram, LackingError, at_hand, closed
 from msmtfl.grids import read_grid
 from msmtfl.problem import pose
 from msmtfl.tasks import read_training
@@ -73,7 +73,7 @@ def test_second_stages_find_their_rows(fetches):
     X, y, task = wide_tasks(n=150, noise=0.1)
     problem = posed(X, y, task)
     grid, grams = read_grid(problem, 10, [0.5, 2.0], lam_min_ratio=0.2), problem.caches()
-    assert not foresight.at_hand(grams)
+    assert not at_hand(grams)
     firsts = firsts_of(problem, grid, grams)
     roomy = walk.Cells(problem).roomy
     freed = np.flatnonzero(foresight.reaches(problem, grid, firsts, roomy) >= 1.0)
@@ -132,28 +132,108 @@ def test_the_likely_features_are_those_with_the_largest_sums():
     assert foresight.likely_shared(problem, []) is None  # nothing to fetch
 
 
+FACTORS = np.random.default_rng(0).choice([0.0, 0.5, 1.0, np.inf], p=[0.001, 0.4, 0.5, 0.099], size=4500)
+OPTIONS = {
+    "plain": {},
+    "positive": {"positive": True},
+    "factors": {"penalty_factors": FACTORS},
+    "entries": {"entry_shares": (0.0, 0.4), "entry_ratios": [0.5]},
+    "standardised": {"standardize": True},
+    "few rows fit": {"memory_budget": 8.0 * 4500 * 4 * 90},
+    "one lam": {"lams": [0.05]},
+    "one stage": {"max_stages": 1},
+}
+
+
+@pytest.fixture
+def completed(monkeypatch):
+    """The walks whose lacking rows were fetched between two rounds."""
+    seen: list[walk._LocalWalk] = []
+    complete = walk._LocalWalk.complete
+
+    def noted(self, n_jobs=None):
+        if n_jobs is not None:
+            seen.append(self)
+        complete(self, n_jobs)
+
+    monkeypatch.setattr(walk._LocalWalk, "complete", noted)
+    return seen
+
+
+def assert_same(one, other):
+    assert one.ended.tolist() == other.ended.tolist()
+    for point in np.ndindex(one.thetas.shape):
+        assert len(one.chains[point]) == len(other.chains[point])
+        np.testing.assert_allclose(other.coef(*point), one.coef(*point), rtol=0, atol=1e-9)
+    assert other.dual_gap.max() <= 1e-10
+
+
 @pytest.mark.parametrize("n_jobs", [2, 3, 8])
 @pytest.mark.parametrize("foreseen", [True, False])
-def test_lams_that_are_put_off_are_solved_in_the_end(monkeypatch, n_jobs, foreseen):
+def test_what_is_lacking_still_is_fetched_in_rounds(monkeypatch, completed, n_jobs, foreseen):
     X, y, task = wide_tasks(noise=2.0)
     one = regularization_surface(X, y, task=task, **GRID)
-    late: list[int] = []
-    catch_up = walk._LocalWalk.catch_up
-
-    def noted(self, *arguments):
-        late.extend(self.put_off)
-        catch_up(self, *arguments)
-
-    monkeypatch.setattr(walk._LocalWalk, "catch_up", noted)
     if not foreseen:
         monkeypatch.setattr(foresight, "_fetch", lambda *_: None)
     several = regularization_surface(X, y, task=task, n_jobs=n_jobs, **GRID)
-    assert late  # or the test shows nothing
-    assert several.ended.tolist() == one.ended.tolist()
-    for point in np.ndindex(one.thetas.shape):
-        assert len(one.chains[point]) == len(several.chains[point])
-        np.testing.assert_allclose(several.coef(*point), one.coef(*point), rtol=0, atol=1e-9)
-    assert several.dual_gap.max() <= 1e-10
+    assert len(set(map(id, completed))) > 1  # several walks fetched rows for others to find
+    assert_same(one, several)
+
+
+@pytest.mark.parametrize("case", OPTIONS)
+def test_threads_change_nothing(case, completed):
+    X, y, task = wide_tasks(noise=1.0)
+    options = {**GRID, **OPTIONS[case]}
+    if case == "one lam":
+        del options["lam_min_ratio"]
+    one, two = (regularization_surface(X, y, task=task, n_jobs=jobs, **options) for jobs in (None, 2))
+    assert_same(one, two)
+    assert bool(completed) == (case not in ("one lam", "one stage"))
+
+
+def test_a_matrix_may_become_whole_between_rounds(completed):
+    X, y, task = wide_tasks(n=60, d=500, noise=0.1)
+    options = {"lams": 8, "theta_ratios": [0.5, 2.0, np.inf], "lam_min_ratio": 0.01}
+    one, two = (regularization_surface(X, y, task=task, n_jobs=jobs, **options) for jobs in (None, 2))
+    assert_same(one, two)
+
+
+@pytest.mark.parametrize("m", [1, 2, 3, 5])
+@pytest.mark.parametrize("n_jobs", [2, 4])
+def test_paths_with_more_or_fewer_tasks_than_threads(m, n_jobs):
+    X, y, task = wide_tasks(m=m)
+    problem = posed(X, y, task)
+    lams = problem.lam_max * np.geomspace(1.0, 0.1, 6)
+    one, several = (
+        problem.lassos([Gram(design, whole=False) for design in problem.designs], jobs).path(
+            lams, problem.stage_weights
+        )
+        for jobs in (None, n_jobs)
+    )
+    for a, b in zip(one, several, strict=True):
+        np.testing.assert_array_equal(a.at, b.at)
+        np.testing.assert_array_equal(a.values, b.values)
+
+
+def test_nothing_is_fetched_from_a_closed_matrix():
+    X, y, task = wide_tasks()
+    problem = posed(X, y, task)
+    grams = problem.caches()
+    lassos, A = problem.lassos(grams), 0.3 * problem.lam_max * problem.stage_weights
+    with closed(grams), pytest.raises(LackingError):
+        lassos.solve(A)
+    assert all(gram.size == 0 for gram in grams)
+    W, _ = lassos.solve(A)
+    assert W.any()
+    with closed(grams):
+        np.testing.assert_array_equal(lassos.solve(A)[0], W)
+
+
+def test_folds_on_threads_find_their_rows():
+    """Within a thread there are no further ones: surfaces of folds go as they do alone."""
+    X, y, task = wide_tasks(m=2)
+    one, two = (MSMTFLCV(4, cv=3, n_jobs=jobs).fit(X, y, task=task) for jobs in (None, 2))
+    np.testing.assert_allclose(two.cv_results_["mean_test_score"], one.cv_results_["mean_test_score"], rtol=1e-8)
 
 
 def test_threads_come_to_the_same_bits_every_time():
@@ -165,7 +245,7 @@ def test_threads_come_to_the_same_bits_every_time():
             assert first.coef(*point).tobytes() == other.coef(*point).tobytes()
 
 
-def test_progress_counts_lams_that_are_put_off_once(monkeypatch):
+def test_progress_counts_every_lam_once(monkeypatch):
     X, y, task = wide_tasks(noise=2.0)
     problem = posed(X, y, task)
     steps: list[float] = []

@@ -36,7 +36,7 @@ TILE = cython.declare(cython.Py_ssize_t, 2048)  # entries of a long gradient tha
 TIES = cython.declare(cython.Py_ssize_t, 24)  # with more features at their bound the projection is left to Python
 WIDE = cython.declare(cython.double, 1e4)  # likewise where column lengths differ by more than this
 HUGE = cython.declare(cython.double, 1e300)  # a weight above this excludes the feature
-BREATH = cython.declare(cython.Py_ssize_t, 10**7)  # products of numbers, about, between two looks for Ctrl-C
+BREATH = cython.declare(cython.Py_ssize_t, 10**7)  # products of numbers, some 2 ms, between two looks for Ctrl-C
 
 # What a solve may report besides success (bits).
 OVERRUN = cython.declare(cython.int, 1)  # ran out of rounds: the point returned is feasible but not optimal
@@ -1202,7 +1202,7 @@ class ActiveSet:
 
 @cython.cfunc
 def _addresses(states: list):
-    """Where the states are, for calls that do without Python"""
+    """Where the states are (CPython's id), for calls that do without Python; `states` keeps them there"""
     state: ActiveSet
     if not cython.compiled:
         return states
@@ -1210,7 +1210,9 @@ def _addresses(states: list):
     out = np.empty(n, dtype=np.intp)
     where: cython.Py_ssize_t[::1] = out
     for i in range(n):
-        state = states[i]  # nothing else gets through
+        state = states[i]  # nothing else gets through, but None
+        if state is None:
+            raise TypeError("there is no state of a task.")
         where[i] = id(state)
     return out
 

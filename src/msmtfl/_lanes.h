@@ -9,7 +9,7 @@
    MSMTFL_BESIDE       columns that are summed up side by side, three times 8 sums for each
 
    A type of eight numbers for all would be simpler, but compilers keep those that are wider than a register in memory. Sums
-   are made in the same order whatever the width. */
+   are made in the same order whatever the width (`products` are fused, if the machine can do it, so their rounding differs). */
 
 #if defined(__GNUC__)
 typedef double MSMTFL_OF_WIDTH(piece) __attribute__((vector_size(8 * MSMTFL_WIDTH), aligned(8), may_alias));
@@ -173,7 +173,7 @@ MSMTFL_INLINE void MSMTFL_OF_WIDTH(columns_beside)(const int beside, ptrdiff_t n
         memset(part, 0, sizeof part);
         for (int q = 0; q < beside; q++) {
             x[q] = X + (j + q < d ? j + q : d - 1) * ld;
-            ahead[q] = X + (j + q + 8 < d ? j + q + 8 : d - 1) * ld;
+            ahead[q] = X + (j + q + 8 < d ? j + q + 8 : d - 1) * ld; /* far enough to be there in time */
         }
         for (; i + 8 <= n; i += 8)
             for (int q = 0; q < beside; q++) {

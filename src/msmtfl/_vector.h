@@ -134,7 +134,7 @@ static int msmtfl_widest = 8; /* numbers in the widest registers that may be use
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #define MSMTFL_WIDTH 8
-#define MSMTFL_OF_WIDTH(name) name##_8
+#define MSMTFL_OF_WIDTH(name) msmtfl_##name##_8
 #define MSMTFL_TARGET __attribute__((target("avx512f")))
 #define MSMTFL_TILE 4
 #define MSMTFL_TILE_COLUMNS 6
@@ -142,7 +142,7 @@ static int msmtfl_widest = 8; /* numbers in the widest registers that may be use
 #include "_lanes.h"
 
 #define MSMTFL_WIDTH 4
-#define MSMTFL_OF_WIDTH(name) name##_4
+#define MSMTFL_OF_WIDTH(name) msmtfl_##name##_4
 #define MSMTFL_TARGET __attribute__((target("avx2,fma")))
 #define MSMTFL_TILE 2
 #define MSMTFL_TILE_COLUMNS 3
@@ -150,14 +150,14 @@ static int msmtfl_widest = 8; /* numbers in the widest registers that may be use
 #include "_lanes.h"
 
 #define MSMTFL_PICK(name) \
-    (msmtfl_widest >= 8 && __builtin_cpu_supports("avx512f") ? name##_8 \
-     : msmtfl_widest >= 4 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? name##_4 : name##_2)
+    (msmtfl_widest >= 8 && __builtin_cpu_supports("avx512f") ? msmtfl_##name##_8 \
+     : msmtfl_widest >= 4 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? msmtfl_##name##_4 : msmtfl_##name##_2)
 #else
-#define MSMTFL_PICK(name) name##_2
+#define MSMTFL_PICK(name) msmtfl_##name##_2
 #endif
 
 #define MSMTFL_WIDTH 2
-#define MSMTFL_OF_WIDTH(name) name##_2
+#define MSMTFL_OF_WIDTH(name) msmtfl_##name##_2
 #define MSMTFL_TARGET
 #define MSMTFL_TILE 1
 #define MSMTFL_TILE_COLUMNS 2

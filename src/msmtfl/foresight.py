@@ -1,6 +1,6 @@
 """Where Gram rows are fetched on demand: which of them a surface will need, so that they are fetched together.
 
-A fetch is a pass over X, whether it brings one row or twelve. First stages (`likely_shared`): tasks mostly use the same
+A fetch is a pass over X, whether it brings one row or sixteen. First stages (`likely_shared`): tasks mostly use the same
 features, those that all of them together are correlated with most. Second stages (`foresee`): what they free is known once
 all first stages are, the features whose row norm reaches theta. Afterwards few fetches are left, so that threads can take a
 lam each.
@@ -9,25 +9,24 @@ lam each.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from .designs import Floats, Ints
-from .gram import WHOLE_AT_MOST, Gram
+from .gram import WHOLE_AT_MOST, Gram, at_hand
 from .grids import Grid
 from .lasso import Solve
 from .problem import Problem
 from .shapes import CAPPED
-from .threads import each
+from .task_state import AT_LEAST_OF_MANY
+from .threads import each_or_together
 
-LIKELY = 16  # features of which all tasks get rows with the first ones that they need
-TOGETHER = 4  # rows are fetched in multiples of this: one takes as long
-
-
-def at_hand(grams: list[Any]) -> bool:
-    """Whether all Gram matrices are whole."""
-    return all(gram.whole is not None for gram in grams)
+LIKELY = (
+    AT_LEAST_OF_MANY  # features of which tasks get rows with the first one that they need: as many as come in one fetch
+)
+TOGETHER = 4  # rows are fetched in multiples of this, the height of the kernel's tiles: one takes as long as four
 
 
 def likely_shared(problem: Problem, grams: list[Any]) -> Ints | None:
@@ -44,12 +43,12 @@ def foresee(
     problem: Problem, grid: Grid, firsts: Mapping[int, Solve], grams: list[Any], roomy: int, n_jobs: int | None
 ) -> bool:
     """Fetch what second stages need, as far as the budget allows, given the first stages by lam; False where that does not
-    help: other penalties, or caches that hold no rows. No more than `roomy` features are freed: more may be too many for a
-    task, and such stages are not solved."""
+    help: other penalties, or caches that hold no rows. Stages that free more than `roomy` features are left out: they may be
+    too many for the smallest task, and most such stages are not solved."""
     if grid.concave is not CAPPED or not all(isinstance(gram, Gram) for gram in grams):
         return False
     reach = reaches(problem, grid, firsts, roomy)
-    each(lambda gram: _fetch(gram, reach), [gram for gram in grams if gram.whole is None], n_jobs)
+    each_or_together(partial(_fetch, reach), [gram for gram in grams if gram.whole is None], n_jobs)
     return True
 
 
@@ -72,11 +71,11 @@ def reaches(problem: Problem, grid: Grid, firsts: Mapping[int, Solve], roomy: in
     return out
 
 
-def _fetch(gram: Gram, reach: Floats) -> None:
+def _fetch(reach: Floats, gram: Gram, n_jobs: int | None = None) -> None:
     """The rows of the features that reach theta, and of those next to them."""
     may: Ints = np.flatnonzero((gram.slot < 0) & (gram.root > 0.0) & (reach > 0.0))
     may = may[np.argsort(-reach[may], kind="stable")]
     needed = int(np.count_nonzero(reach[may] >= 1.0))
     wanted = np.sort(may[: -(-needed // TOGETHER) * TOGETHER])
     if needed and not gram.crowded(len(wanted)):
-        gram.fetch(wanted, wanted[:0])
+        gram.fetch(wanted, wanted[:0], n_jobs)

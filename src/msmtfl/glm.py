@@ -70,9 +70,7 @@ class LossProblem(Problem):
     def release(self) -> None:
         pass
 
-    def lassos(
-        self, grams: Any = None, n_jobs: int | None = None, careful: bool = False, may_fetch: bool = True
-    ) -> Any:
+    def lassos(self, grams: Any = None, n_jobs: int | None = None, careful: bool = False) -> Any:
         return LossLassos(self.designs, positive=self.positive, units=self.units, n_jobs=n_jobs)
 
     def stages(self, lassos: Any) -> Any:

@@ -1,17 +1,19 @@
 """Gram matrices as far as they are needed: whole, or row by row, under a budget of memory.
 
-A Gram holds nothing but data of one task, so any number of solver states may work on it: in turn, or, once it is whole, at
-the same time.
+A Gram holds nothing but data of one task, so any number of solver states may work on it: in turn, each of which then takes
+note of what others have fetched, or at the same time, as long as it is whole or closed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
 from .designs import Design, Floats, Ints
-from .threads import count, each
+from .threads import each, each_or_together
 
 BUDGET = 2**30  # bytes that the Gram matrices of all tasks may take
 WHOLE_BELOW = 400  # with fewer features the whole matrix is cheaper than deciding what to fetch
@@ -22,13 +24,19 @@ FEWEST_ROWS = 64  # a task may always hold this many rows, whatever the budget
 FIRST_ROOM = 64  # rows that there is room for at first
 
 
+class LackingError(Exception):
+    """Gram rows are needed that must not be fetched now."""
+
+
 class Gram:
     """One task's Gram matrix: `whole` once it is formed, else the rows of the `size` features asked for so far.
 
     Rows are known by slot: `slot` maps features to slots (-1: not at hand), `features` slots to features; `known`
     is the matrix between slots, `slot_c` and `slot_root` are X'y and column lengths by slot. `version` changes when
-    slots are given to other features.
+    slots are given to other features. While it is `closed` nothing may be fetched.
     """
+
+    closed = False
 
     def __init__(
         self,
@@ -70,8 +78,10 @@ class Gram:
         """Get the rows of the features wanted (not at hand yet); if the task is a part of another, from those `of_all`.
 
         When the budget is used up, all rows but those of the features `needed` make room. A task that has fetched much
-        of its Gram matrix gets the rest at once.
+        of its Gram matrix gets the rest at once (by one thread: fits are the same to the bit whatever n_jobs is).
         """
+        if self.closed:
+            raise LackingError
         if self.crowded(len(wanted)):
             self._forget(needed)
         have, size = self.size, self.size + len(wanted)
@@ -125,7 +135,7 @@ def gram_caches(
     to_the_bit: bool = False,
 ) -> list[Gram]:
     """One Gram per task; whole where that pays and all of them fit into the budget (bytes). Threads take a task each, and
-    the last ones together, which changes the rounding, unless it is to be the same `to_the_bit`."""
+    the last ones together, which changes the rounding: not where it is to be the same `to_the_bit`, as for single fits."""
     budget = BUDGET if budget is None else budget
     d, whole = designs[0].d, may_form(designs, budget)
     most_rows = max(FEWEST_ROWS, int(budget / (8.0 * d * len(designs))))
@@ -138,9 +148,24 @@ def gram_caches(
         own = room[i] if at_once[i] else None
         return Gram(designs[i], whole=at_once[i], may_form=whole, most_rows=most_rows, room=own, n_jobs=n_jobs)
 
-    together = 0 if to_the_bit else len(designs) % count(n_jobs)  # too few to keep all threads busy with one each
-    alone = range(len(designs) - together)
-    return each(cache, alone, n_jobs) + [cache(i, n_jobs) for i in range(len(alone), len(designs))]
+    return (each if to_the_bit else each_or_together)(cache, range(len(designs)), n_jobs)
+
+
+@contextmanager
+def closed(grams: Sequence[Gram]) -> Iterator[None]:
+    """Nothing may be fetched within, so that threads can work on the same Gram matrices."""
+    for gram in grams:
+        gram.closed = True
+    try:
+        yield
+    finally:
+        for gram in grams:
+            gram.closed = False
+
+
+def at_hand(grams: Sequence[Any]) -> bool:
+    """Whether all Gram matrices are whole."""
+    return all(gram.whole is not None for gram in grams)
 
 
 def follow(grams: Sequence[Gram], others: Sequence[Gram]) -> None:

@@ -21,7 +21,7 @@ from . import _kernel
 from .designs import Design, Floats, Ints, support
 from .repairs import DOUBT, nearest, polish, suspicions
 from .task_state import state_of, task_caches
-from .threads import each, shares
+from .threads import each, each_or_together, shares
 from .working import WorkingState
 
 OVERRUN, SET_ASIDE, WEAK, MISSING, SLID = (
@@ -29,7 +29,7 @@ OVERRUN, SET_ASIDE, WEAK, MISSING, SLID = (
 )
 
 AT_ONCE = 2**16  # features looked at, over lams and tasks, before Python may stop a path
-BRIEF = 1e-3  # seconds of a solve that are not worth sharing: threads take as long to begin
+BRIEF = 2e-4  # seconds of a solve that are not worth sharing: threads take as long to begin
 
 
 def go_on(careful: bool) -> int:
@@ -57,10 +57,6 @@ def one_by_one(lassos: Any, lams: Floats, weights: Floats, max_iter: int, tick: 
     return out
 
 
-class Lacking(Exception):  # noqa: N818
-    """Gram rows are needed that must not be fetched now."""
-
-
 class Lassos:
     """The weighted lassos of all tasks, each with its warm state.
 
@@ -71,8 +67,7 @@ class Lassos:
     units : (m, d) scale in which the distance between solutions is measured (1, or the standard deviations)
     grams : what is known of the Gram matrices, by default nothing yet
     careful : check solutions that seem not to be unique on X. Not needed where all are certified anyway
-    n_jobs : threads over tasks; the answer does not depend on it
-    may_fetch : whether Gram rows may be fetched; if not, `Lacking` is raised where they have to be
+    n_jobs : threads over tasks; the answer does not depend on it (`grams` made by several threads may differ in rounding)
 
     Attributes
     ----------
@@ -89,10 +84,9 @@ class Lassos:
         grams: list[Any] | None = None,
         careful: bool = False,
         n_jobs: int | None = None,
-        may_fetch: bool = True,
     ):
         self.designs = list(designs)
-        self.positive, self.careful, self.n_jobs, self.may_fetch = positive, careful, n_jobs, may_fetch
+        self.positive, self.careful, self.n_jobs = positive, careful, n_jobs
         self.m, self.d = len(self.designs), self.designs[0].d
         self.units = np.ones((self.m, self.d)) if units is None else self._checked(units)
         self.grams = task_caches(self.designs, n_jobs=n_jobs, to_the_bit=True) if grams is None else grams
@@ -145,28 +139,35 @@ class Lassos:
         self.complete(A, aim, W, status, rounds, max_iter)
 
     def states(self) -> list[_kernel.ActiveSet]:
-        """The states of the tasks, for whoever calls the kernel itself; none where tasks are not solved by it one after the
-        other."""
-        if not (self.n_jobs in (None, 1) or self.brief) or isinstance(self.tasks[0], WorkingState):
+        """The states of the tasks, for whoever calls the kernel itself, until anybody fetches Gram rows; none where tasks
+        are not solved by it one after the other."""
+        if self.n_jobs not in (None, 1) or isinstance(self.tasks[0], WorkingState):
             return []
         for task in self.tasks:
             task.follow()
         return [task.state for task in self.tasks]
 
     def complete(
-        self, A: Floats, aim: Floats, W: Floats, status: np.ndarray, rounds: np.ndarray, max_iter: int = 0
+        self,
+        A: Floats,
+        aim: Floats,
+        W: Floats,
+        status: np.ndarray,
+        rounds: np.ndarray,
+        max_iter: int = 0,
+        n_jobs: int | None = None,
     ) -> None:
-        """Solve the tasks to the end whose status asks for more than the kernel can do; arrays as in `solve_into`."""
+        """Solve the tasks to the end whose status asks for more than the kernel can do, on more threads than usual if they
+        can be had; arrays as in `solve_into`."""
         left = (status & ~go_on(self.careful)).nonzero()[0]
-        inner = self.n_jobs if len(left) == 1 else None  # one task alone may use all threads to fetch its rows
 
-        def finish(i: int) -> None:
+        def finish(i: int, n_jobs: int | None = None) -> None:
             at = slice(i, i + 1)
-            self._finish(i, A[at], aim[at], W[at], status[at], rounds[at], max_iter, inner, used)
+            self._finish(i, A[at], aim[at], W[at], status[at], rounds[at], max_iter, n_jobs, used)
 
         if left.size:
             used = np.asarray(aim.any(axis=0))
-            each(finish, left.tolist(), self.n_jobs)
+            each_or_together(finish, left.tolist(), n_jobs or self.n_jobs)
         self.status = status
 
     def path(
@@ -193,11 +194,7 @@ class Lassos:
         while left:
             each(_Path.go, left, self.n_jobs, stop)
             left = [part for part in left if not part.ended]
-            if len(left) == len(parts):
-                each(_Path.supply, left, self.n_jobs, stop)
-            else:  # not enough to keep all threads busy: these fetch rows together
-                for part in left:
-                    part.supply(self.n_jobs)
+            each_or_together(_Path.supply, left, self.n_jobs)  # in rounds: nobody fetches while others still solve
         number, at, values = (np.concatenate(part) for part in zip(*[part.entries() for part in parts], strict=True))
         order = np.argsort(number * (self.m * self.d) + at)
         at, values = at[order], values[order]
@@ -229,8 +226,6 @@ class Lassos:
         for _ in range(20 * self.d + 100):  # far more turns than it takes, even if rows must make room for others
             if not status[0] & MISSING or status[0] & OVERRUN:
                 break
-            if not self.may_fetch:
-                raise Lacking
             self.tasks[i].supply(a, n_jobs, used)
             run()
         else:
@@ -282,7 +277,7 @@ class _Path:
         self.lassos, self.tasks, self.lams, self.weights, self.status = lassos, tasks, lams, weights, status
         self.max_iter, self.likely, self.tick = max_iter, likely, tick
         self.place, self.end = tasks.start * len(lams), tasks.stop * len(lams)  # of solves of tasks x lams
-        self.supplied = -1  # the solve that rows were fetched for last
+        self.supplied_for = -1  # the solve that rows were fetched for last
         self.aim = np.zeros((lassos.m, lassos.d))
         self.counts = np.zeros(lassos.m * len(lams), np.intc)  # coefficients of every solve
         self.features: list[np.ndarray] = []
@@ -321,7 +316,7 @@ class _Path:
             lacking = False
             if self.place < pause:
                 i, k = divmod(self.place, len(lams))
-                lacking = bool(self.status[i, k] & MISSING) and self.place != self.supplied
+                lacking = bool(self.status[i, k] & MISSING) and self.place != self.supplied_for
                 if not lacking:
                     self._finish(i, k)
             self.tick((self.place - begin) / lassos.m)
@@ -330,7 +325,7 @@ class _Path:
 
     def supply(self, n_jobs: int | None = None) -> None:
         """Fetch the Gram rows that are lacking."""
-        self.supplied = self.place
+        self.supplied_for = self.place
         i, k = divmod(self.place, len(self.lams))
         self.lassos.tasks[i].supply(self.lams[k] * self.weights[i], n_jobs, likely=self.likely)
 

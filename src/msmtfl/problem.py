@@ -92,11 +92,9 @@ class Problem:
         """Forget what can be formed again."""
         self.data.release(self.designs)
 
-    def lassos(
-        self, grams: list[Any] | None = None, n_jobs: int | None = None, careful: bool = False, may_fetch: bool = True
-    ) -> Any:
+    def lassos(self, grams: list[Any] | None = None, n_jobs: int | None = None, careful: bool = False) -> Any:
         """The weighted lassos of the tasks."""
-        options: dict[str, Any] = {"grams": grams, "careful": careful, "n_jobs": n_jobs, "may_fetch": may_fetch}
+        options: dict[str, Any] = {"grams": grams, "careful": careful, "n_jobs": n_jobs}
         return Lassos(self.designs, positive=self.positive, units=self.units, **options)
 
     def stages(self, lassos: Any) -> Any:

@@ -17,6 +17,7 @@ from .working import WorkingSet, WorkingState
 
 AT_LEAST = 8  # Gram rows fetched together: that many cost little more than one
 AT_LEAST_OF_MANY = 16  # the same where so many more do not make the whole matrix worth forming
+SLIGHT = 1e-9  # violations less than this share of the largest can wait
 AHEAD = 16  # the same where they belong to free features: those of others that may be free next come with them
 
 
@@ -89,7 +90,7 @@ class TaskState:
     ) -> None:
         """Fetch the Gram rows that the last solve, for weights a (d,), lacked, knowing which features (d,) any task used the
         stage before, and which are likely to be needed some time, most likely ones first."""
-        wanted = self._wanted(used, likely)
+        wanted = self._wanted(used, None if self.gram.crowded(AT_LEAST_OF_MANY) else likely)
         needed = wanted[:0]
         if self.gram.crowded(len(wanted)):
             needed = np.union1d(self.support()[0], np.flatnonzero(a == 0.0))
@@ -108,7 +109,7 @@ class TaskState:
             count = max(count, min(AHEAD, len(soon) + 2 * free))  # a few more than are known to be needed
         if likely is not None:
             likely = likely[np.isfinite(over[likely])]
-            least = 1e-9 * over[np.isfinite(over)].max(initial=0.0)  # of a violator that goes before them
+            least = SLIGHT * over[np.isfinite(over)].max(initial=0.0)  # of a violator that goes before them
             over[likely] = np.maximum(over[likely], least * np.linspace(1.0, 0.0, len(likely)))
         rest = len(over) - min(count, lacking)
         return np.sort(np.argpartition(over, rest)[rest:])

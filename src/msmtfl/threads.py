@@ -65,8 +65,8 @@ if hasattr(os, "register_at_fork"):
 
 
 def count(n_jobs: int | None) -> int:
-    """The number of threads that n_jobs asks for, as joblib counts (None is 1, -1 all cores)."""
-    return 1 if n_jobs is None else int(effective_n_jobs(n_jobs))
+    """The number of threads that n_jobs asks for, as joblib counts (None is 1, -1 all cores); 1 within a call of `each`."""
+    return 1 if n_jobs is None or getattr(_here, "working", False) else int(effective_n_jobs(n_jobs))
 
 
 def shares(n: int, n_jobs: int | None) -> list[slice]:
@@ -89,7 +89,7 @@ def each(
     not begun are dropped. `stop` is called at once to hurry them.
     """
     workers = min(count(n_jobs), len(items))
-    if workers < 2 or getattr(_here, "working", False):
+    if workers < 2:
         return [call(item) for item in items]
     out: list[Any] = [None] * len(items)
     places, errors = count_up(), deque[BaseException]()
@@ -134,3 +134,10 @@ def each(
     if errors:
         raise next((error for error in errors if not isinstance(error, Exception)), errors[0])
     return out
+
+
+def each_or_together(call: Callable[..., Any], items: Sequence[Item], n_jobs: int | None = None) -> list[Any]:
+    """The same for calls that can use threads themselves: those of the last items, too few to keep all threads busy with one
+    each, are made one after the other, as call(item, n_jobs)."""
+    alone = len(items) - len(items) % count(n_jobs)
+    return each(call, items[:alone], n_jobs) + [call(item, n_jobs) for item in items[alone:]]

@@ -12,7 +12,7 @@ from stage to stage in compiled code instead (`_trail.py`); others, and data on 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -22,10 +22,11 @@ from . import _kernel, _trail
 from .certificates import GAP
 from .checks import check_count, check_flag, check_n_jobs, check_positive, check_verbose
 from .designs import Floats, Ints, support
-from .foresight import at_hand, foresee, likely_shared
+from .foresight import foresee, likely_shared
 from .glm import check_loss, pose_loss
+from .gram import LackingError, at_hand, closed
 from .grids import Grid, read_grid
-from .lasso import OVERRUN, SLID, WEAK, Lacking, Lassos, Solve, go_on
+from .lasso import OVERRUN, SLID, WEAK, Lassos, Solve, go_on
 from .monitor import Progress, one_blas_thread
 from .penalties import bent, slopes_of
 from .problem import Problem, pose
@@ -157,12 +158,12 @@ def solve_surface(
 ) -> Surface:
     """The surface of a problem on a grid.
 
-    Threads share out the tasks of stage 1, then the lams. Where Gram rows are fetched on demand, those foreseen are there
-    by then; a lam that lacks others is put off to the end, when threads share out tasks again, so that what is fetched, and
-    with it the rounding, does not depend on which thread is faster. `tick` is called with the share of a lam that has been
-    done, and may raise to stop; `stop` is called when a thread has raised, so that `tick` can stop the others. Solutions
-    that seem not to be unique in Gram form are checked on X at the end; if one fails (nearly dependent columns can look
-    dependent), all is solved again, `careful`ly: checked one by one.
+    Threads share out the tasks of stage 1, then the lams. Where Gram rows are fetched on demand, those foreseen are there by
+    then; what is lacking still is fetched in rounds, when all threads have come as far as they can: so the rounding does not
+    depend on which one is faster. `tick` is called with the share of a lam that has been done, and may raise to stop; `stop`
+    is called when a thread has raised, so that `tick` can stop the others. Solutions that seem not to be unique in Gram form
+    are checked on X at the end; if one fails (nearly dependent columns can look dependent), all is solved again,
+    `careful`ly: checked one by one.
     """
     grams = problem.caches(budget=budget, n_jobs=n_jobs) if grams is None else grams
     order = np.argsort(-grid.lams, kind="stable").tolist()
@@ -176,18 +177,18 @@ def solve_surface(
     )
     firsts = dict(zip(order, path, strict=True))
     cells = Cells(problem)
-    by_lam = at_hand(grams) or foresee(problem, grid, firsts, grams, cells.roomy, n_jobs)
+    by_lam = at_hand(grams) or (max_stages > 1 and foresee(problem, grid, firsts, grams, cells.roomy, n_jobs))
     walkers = min(count(n_jobs), len(order)) if by_lam else 1
-
-    def walk(places: Sequence[int]) -> _LocalWalk:
-        make = partial(problem.lassos, grams, None if by_lam else n_jobs, careful, may_fetch=walkers == 1)
-        walk = _LocalWalk(problem, grid, cells, firsts, make, max_stages, max_iter, careful, tick)
-        walk.along([order[place] for place in places])
-        return walk
-
-    walks = each(walk, [turns(len(order), one, walkers) for one in range(walkers)], n_jobs if by_lam else None, stop)
-    for one in walks:
-        one.catch_up(n_jobs)
+    make = partial(problem.lassos, grams, n_jobs if walkers == 1 else None, careful)
+    walks = [
+        _LocalWalk(problem, grid, cells, firsts, make, max_stages, max_iter, careful, tick) for _ in range(walkers)
+    ]
+    if walkers == 1:
+        walks[0].along(order)
+    else:
+        for one, walk in enumerate(walks):
+            walk.left = [order[place] for place in turns(len(order), one, walkers)]
+        go_in_rounds(walks, grams, n_jobs, stop)
     surface = gathered(problem, grid, walks, tol)
     if careful or not _doubtful(surface, problem):
         return surface
@@ -203,6 +204,22 @@ def solve_surface(
         stop=stop,
         careful=True,
     )
+
+
+def go_in_rounds(
+    walks: list[_LocalWalk], grams: list[Any], n_jobs: int | None, stop: Callable[[], None] | None
+) -> None:
+    """Several walks at the same time, each along its own lams: all as far as they can go with the Gram rows at hand, then
+    what they lack is fetched, and so on."""
+    runs = [(walk, walk.run()) for walk in walks]
+    while runs:
+        with closed(grams):
+            lacking = each(lambda run: next(run[1], False), runs, n_jobs, stop)
+        runs = [run for run, lacks in zip(runs, lacking, strict=True) if lacks]
+        for walk, _ in runs:
+            walk.complete(n_jobs)
+        for walk, _ in runs:
+            walk.states = walk.lassos.states()  # which now have what others fetched
 
 
 def turns(n: int, one: int, of: int) -> list[int]:
@@ -450,6 +467,7 @@ class _LocalWalk(Walk):
         self.weights, self.reference, self.found = np.zeros((3, problem.m, problem.d))
         self.status, self.rounds = np.zeros((2, problem.m), np.intc)
         self.states: list[_kernel.ActiveSet] = []  # of `lassos`, where the kernel may go from stage to stage
+        self.left: list[int] = []  # lams to go along
         self.back = False
 
     @cached_property
@@ -457,21 +475,18 @@ class _LocalWalk(Walk):
         """Of stages after the first, if there are any."""
         return self.make()
 
-    def along(self, lams: Sequence[int]) -> None:
-        """Go along some of the lams; those that lack Gram rows are put off if these must not be fetched."""
-        self.put_off: list[int] = []
-        for k in lams:
-            try:
-                self.at(k)
-                self.tick(0.5)
-            except Lacking:
-                self.put_off.append(k)
+    def along(self, lams: list[int]) -> None:
+        """Go along some of the lams."""
+        self.left = lams
+        for _ in self.run():
+            raise AssertionError("rows are lacking though they may be fetched")
 
-    def catch_up(self, n_jobs: int | None) -> None:
-        """The lams that were put off."""
-        if self.put_off:
-            self.lassos.may_fetch, self.lassos.n_jobs = True, n_jobs
-            self.along(self.put_off)
+    def run(self) -> Iterator[bool]:
+        """Go along the lams that are left; stops (True) where Gram rows are lacking that must not be fetched now, and goes
+        on once the stage has been completed."""
+        for k in self.left:
+            yield from self.at(k)
+            self.tick(0.5)
 
     @cached_property
     def trail(self) -> _trail.Trail:
@@ -492,50 +507,49 @@ class _LocalWalk(Walk):
             self.max_stages,
         )
 
-    def at(self, k: int) -> None:
-        """All thetas at lams[k], there and back: the next lam begins where this one ended."""
+    def at(self, k: int) -> Iterator[bool]:
+        """All thetas at lams[k], there and back: the next lam begins where this one ended. Stops as `run` does."""
         tour = self.tours[k][::-1] if self.back else self.tours[k]
         self.back = not self.back
         np.multiply(float(self.grid.lams[k]), self.problem.stage_weights, out=self.weights)
-        if self.grid.concave is CAPPED:
-            self._follow(k, tour)
-        else:
-            self._ask(k, tour)
+        yield from self._follow(k, tour) if self.grid.concave is CAPPED else self._ask(k, tour)
 
-    def _ask(self, k: int, tour: list[int]) -> None:
-        """Point by point."""
+    def _ask(self, k: int, tour: list[int]) -> Iterator[bool]:
+        """Point by point; only where nothing can be lacking."""
         self._begin()
         for l in tour:
             self.points[k, l] = self._run(self.point(k, l))
             self.tick(0.0)
+        yield from ()
 
-    def _follow(self, k: int, tour: list[int]) -> None:
+    def _follow(self, k: int, tour: list[int]) -> Iterator[bool]:
         """The same by the compiled trail, which capped penalties have."""
         trail, first, past = self.trail, self.path[k], len(self.solved)
         trail.begin(first.at, first.values, first.status)
-        points = {}
         for l in tour:
             trail.follow(self.thetas[k][l], self.theta_entries[k][l], self.shares[l])
             while not trail.go(self.states, self.go_on, self.max_iter):
-                self._complete()
+                try:
+                    self.complete()
+                except LackingError:
+                    yield True
             chain, reason = trail.chain()
-            points[k, l] = tuple(past + place for place in chain), self.reasons[reason]
+            self.points[k, l] = tuple(past + place for place in chain), self.reasons[reason]
             self.tick(0.0)
-        self.points |= points
         for place in range(len(trail)):
             at, values, marks, share, status = trail.stage(place)
             pattern = np.zeros((2, len(marks)))
             pattern[0] = marks  # as a pattern of any penalty: places, and slopes of 0
             self._note(k, at, values, status, self.cells.ease(pattern, share))
 
-    def _complete(self) -> None:
+    def complete(self, n_jobs: int | None = None) -> None:
         """What the trail cannot do by itself of a stage."""
-        do = self.lassos.complete if self.states else self.lassos.solve_into
-        try:
-            do(self.weights, self.reference, self.found, self.status, self.rounds, self.max_iter)
-        except Lacking:
-            self.reference[:] = 0.0  # as the trail would leave it; weights are made anew for every lam
-            raise
+        arrays = self.weights, self.reference, self.found, self.status, self.rounds
+        if not self.states:
+            self.states = self.lassos.states()
+            self.lassos.solve_into(*arrays, self.max_iter)
+        else:
+            self.lassos.complete(*arrays, self.max_iter, n_jobs)
         self.states = self.lassos.states()
 
     def _run(self, point: Generator[Wanted, Place, Chain]) -> Chain:
