@@ -184,6 +184,8 @@ def test_choice_by_hand():
     assert chosen([-3, -2, -1], [0, 5, 9], "1se", spread=2.0) == 0
     assert chosen([-1, -1, -1], [5, 4, 4], n_entries=[5, 7, 6]) == 2  # ties: fewest rows, fewest entries, largest lam
     assert chosen([-1, -1, -1], [4, 4, 4], lams=(1.0, 3.0, 2.0)) == 1
+    assert chosen([-1, np.nextafter(-1, 0), -1], [4, 4, 4]) == 0  # rounding does not decide
+    assert chosen([-1, -1 + 1e-9, -1], [4, 4, 4]) == 1
     assert chosen([-1, -1, -1], [4, 4, 4], "1se", lams=(1.0, 2.0, 3.0)) == 2
 
 

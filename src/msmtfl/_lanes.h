@@ -217,7 +217,7 @@ MSMTFL_TARGET MSMTFL_FUSED static void MSMTFL_OF_WIDTH(products)(ptrdiff_t n, pt
 {
     enum { tall = MSMTFL_TILE, wide = MSMTFL_TILE_COLUMNS };
     const ptrdiff_t whole = n - n % 8, tiles = (count + tall - 1) / tall;
-    const ptrdiff_t share = (wide + tiles - 1) / tiles; /* of the next columns, that a tile asks for */
+    const ptrdiff_t share = tiles > 0 ? (wide + tiles - 1) / tiles : 0; /* of the next columns, that a tile asks for */
     double rest_x[wide][8], rest_v[tall][8];            /* what is left after `whole`, filled up with 0 */
     memset(rest_x, 0, sizeof rest_x);
     memset(rest_v, 0, sizeof rest_v);

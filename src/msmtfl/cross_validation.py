@@ -34,6 +34,7 @@ REDRAWS = 200  # of folds for a 2-D y in which rare tasks have few rows
 MOST = 0.3  # of the features in use: picking them takes longer than going over all
 AT_ONCE = 2**20  # held-out predictions made together
 CRITERIA = ("aic", "bic", "ebic")
+EQUAL = 1e-12  # relative difference of scores that is rounding
 
 
 @dataclass(frozen=True)
@@ -368,7 +369,8 @@ def standard_errors(scores: Floats) -> Floats:
 def choose(scores: Floats, surface: Solutions, selection: str) -> tuple[int, int]:
     """The point with the best mean score, or ("1se") the simplest within one standard error of it.
 
-    Simplest: fewest non-zero rows, then fewest entries, then the largest lam (lam_b); so are ties broken.
+    Simplest: fewest non-zero rows, then fewest entries, then the largest lam (lam_b); so are ties broken, scores that differ
+    by no more than rounding being one.
     """
     mean = np.nan_to_num(scores.mean(axis=0), nan=-np.inf)
     if np.isneginf(mean).all():
@@ -376,7 +378,7 @@ def choose(scores: Floats, surface: Solutions, selection: str) -> tuple[int, int
             "no point of the grid has a score: it is NaN in some fold. Use fewer, larger folds, or another scoring."
         )
     best = np.unravel_index(int(np.argmax(mean)), mean.shape)
-    slack = float(standard_errors(scores)[best]) if selection == "1se" else 0.0
+    slack = float(standard_errors(scores)[best]) if selection == "1se" else EQUAL * abs(mean[best])
     return _simplest(surface, mean >= mean[best] - slack)
 
 
