@@ -1391,8 +1391,9 @@ def gram(
                 vec_mirror(d, low, high, cython.address(out[0, 0]))
             return
     array, G = np.asarray(X), np.asarray(out)
-    np.matmul(array[:, :high].T, array[:, low:high], out=G[:high, low:high])
+    G[:low, low:high] = array[:, :low].T @ array[:, low:high]
     G[low:high, :low] = G[:low, low:high].T
+    G[low:high, low:high] = array[:, low:high].T @ array[:, low:high]  # a product with itself is symmetric to the bit
 
 
 def few_products(
