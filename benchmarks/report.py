@@ -214,9 +214,10 @@ def about(folder: Path, rows: Rows) -> str:
 
 def state(folder: Path) -> str:
     facts = json.loads((folder / "machine.json").read_text())
-    if float(facts.get("load before the run") or 0) <= QUIET:
+    load = float(facts.get("load before the run") or 0)
+    if load <= QUIET:
         return "The machine was otherwise idle when the figures below were taken."
-    return "**Provisional**: the machine was busy with other work when the figures below were taken."
+    return f"**Provisional**: in the minute before the figures below were taken the machine had a load of {load:g}."
 
 
 def tables(folder: Path) -> dict[str, str]:
