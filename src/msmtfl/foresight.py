@@ -23,9 +23,7 @@ from .shapes import CAPPED
 from .task_state import AT_LEAST_OF_MANY
 from .threads import each_or_together
 
-LIKELY = (
-    AT_LEAST_OF_MANY  # features of which tasks get rows with the first one that they need: as many as come in one fetch
-)
+LIKELY = AT_LEAST_OF_MANY  # features whose rows a task gets with the first that it needs: as many as a fetch brings
 TOGETHER = 4  # rows are fetched in multiples of this, the height of the kernel's tiles: one takes as long as four
 
 

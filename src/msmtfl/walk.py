@@ -183,12 +183,8 @@ def solve_surface(
     walks = [
         _LocalWalk(problem, grid, cells, firsts, make, max_stages, max_iter, careful, tick) for _ in range(walkers)
     ]
-    if walkers == 1:
-        walks[0].along(order)
-    else:
-        for one, walk in enumerate(walks):
-            walk.left = [order[place] for place in turns(len(order), one, walkers)]
-        go_in_rounds(walks, grams, n_jobs, stop)
+    lams = [[order[place] for place in turns(len(order), one, walkers)] for one in range(walkers)]
+    go_in_rounds(walks, lams, grams if walkers > 1 else [], n_jobs, stop)
     surface = gathered(problem, grid, walks, tol)
     if careful or not _doubtful(surface, problem):
         return surface
@@ -207,11 +203,15 @@ def solve_surface(
 
 
 def go_in_rounds(
-    walks: list[_LocalWalk], grams: list[Any], n_jobs: int | None, stop: Callable[[], None] | None
+    walks: list[_LocalWalk],
+    lams: list[list[int]],
+    grams: list[Any],
+    n_jobs: int | None,
+    stop: Callable[[], None] | None,
 ) -> None:
-    """Several walks at the same time, each along its own lams: all as far as they can go with the Gram rows at hand, then
-    what they lack is fetched, and so on."""
-    runs = [(walk, walk.run()) for walk in walks]
+    """Walks at the same time, each along its own lams: all as far as they can go with the rows that the Gram matrices they
+    share have, then what they lack is fetched, and so on. (A walk alone shares none, and fetches what it needs.)"""
+    runs = [(walk, walk.run(some)) for walk, some in zip(walks, lams, strict=True)]
     while runs:
         with closed(grams):
             lacking = each(lambda run: next(run[1], False), runs, n_jobs, stop)
@@ -467,7 +467,6 @@ class _LocalWalk(Walk):
         self.weights, self.reference, self.found = np.zeros((3, problem.m, problem.d))
         self.status, self.rounds = np.zeros((2, problem.m), np.intc)
         self.states: list[_kernel.ActiveSet] = []  # of `lassos`, where the kernel may go from stage to stage
-        self.left: list[int] = []  # lams to go along
         self.back = False
 
     @cached_property
@@ -475,16 +474,10 @@ class _LocalWalk(Walk):
         """Of stages after the first, if there are any."""
         return self.make()
 
-    def along(self, lams: list[int]) -> None:
-        """Go along some of the lams."""
-        self.left = lams
-        for _ in self.run():
-            raise AssertionError("rows are lacking though they may be fetched")
-
-    def run(self) -> Iterator[bool]:
-        """Go along the lams that are left; stops (True) where Gram rows are lacking that must not be fetched now, and goes
-        on once the stage has been completed."""
-        for k in self.left:
+    def run(self, lams: list[int]) -> Iterator[bool]:
+        """Go along some lams; stops (True) where Gram rows are lacking that must not be fetched now, and goes on once the
+        stage has been completed."""
+        for k in lams:
             yield from self.at(k)
             self.tick(0.5)
 
