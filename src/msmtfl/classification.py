@@ -65,6 +65,10 @@ class _Regression(_Binary, MSMTFL):
 
 class _Search(_Binary, MSMTFLCV):
     judged: Any = None
+    weigh: Any = None  # `LossProblem.weigh`: weights of classes are those of the training rows, as in a fit of these
+
+    def _pose(self, X: Any, y: Any, task: Any, sample_weight: Any) -> LossProblem:
+        return replace(super()._pose(X, y, task, sample_weight), weigh=self.weigh)
 
     def _scorer(self, X: Any, y: Any, sample_weight: Any) -> Any:
         return self.judged
@@ -609,6 +613,9 @@ class MSMTFLClassifierCV(MultiTaskClassifier):
         if isinstance(self.cv, (int, np.integer)) and not isinstance(self.cv, bool) and self.cv >= 2:
             inner.cv = class_folds(self._data, self.classes_, int(self.cv), self.random_state, groups)
         inner.judged = self._judged(X, y, codes, weight)
+        if self.class_weight is not None and not isinstance(self.class_weight, dict):
+            base, data, classes = check_weights(sample_weight, codes.shape), self._data, self.classes_
+            inner.weigh = lambda keep: class_weights(self.class_weight, data.kept(keep), classes, codes.shape, base)
         self._learn(inner, X, as_given(y, codes), task, weight, groups=groups)
         return self
 

@@ -56,12 +56,28 @@ class HeldOut:
     """Errors on held-out rows.
 
     mse is (folds, m, K, L), NaN where a fold holds no row of a task; weight (folds, m) is the sum of the sample weights of
-    the rows held out; scores (folds, K, L) are a scorer's, if there is one.
+    the rows held out; scores (folds, K, L) are a scorer's, if there is one; complete (folds, K, L) says where a fold's
+    solution is the one that the model itself gives on the training rows (`Solutions.complete`).
     """
 
     mse: Floats
     weight: Floats
     scores: Floats | None
+    complete: np.ndarray
+
+    @classmethod
+    def of(cls, folds: Sequence[OfFold]) -> HeldOut:
+        mse, weight, scores, complete = zip(*folds, strict=True)
+        return cls(np.array(mse), np.array(weight), None if scores[0] is None else np.array(scores), np.array(complete))
+
+    def take(self, folds: Sequence[int], new: HeldOut) -> None:
+        """Replace what is known of some folds."""
+        for own, of_new in ((self.mse, new.mse), (self.complete, new.complete), (self.scores, new.scores)):
+            if own is not None:
+                own[folds] = of_new
+
+
+OfFold = tuple[Floats, Floats, Floats | None, np.ndarray]  # what `HeldOut` has, of one fold
 
 
 # ------------------------------------------------------------------ folds
@@ -192,13 +208,11 @@ def cross_validate(
 ) -> HeldOut:
     """Solve the grid on every training fold and measure it on the rows held out; folds on threads."""
 
-    def fold(split: Split) -> tuple[Floats, Floats, Floats | None]:
+    def fold(split: Split) -> OfFold:
         surface = solve(problem.training(split.train), split)
-        return split.measure(problem.data, surface, scorer)
+        return *split.measure(problem.data, surface, scorer), surface.complete
 
-    parts = each(fold, splits, n_jobs, stop)
-    mse, weight, scores = (list(part) for part in zip(*parts, strict=True))
-    return HeldOut(np.array(mse), np.array(weight), None if scorer is None else np.array(scores))
+    return HeldOut.of(each(fold, splits, n_jobs, stop))
 
 
 def _measure(
@@ -322,7 +336,7 @@ class _Predicted(RegressorMixin, BaseEstimator):
 def fold_scores(held_out: HeldOut, data: TaskData, scoring: Any) -> Floats:
     """(folds, K, L), greater is better: a scorer's, or the error averaged over tasks with the weights held out."""
     if held_out.scores is not None:
-        return held_out.scores
+        return held_out.scores  # where a solution is not complete, too: who chooses must look
     scale = np.array([_scale(target, scoring) for target in data.targets])
     if (scale == 0).any():
         flat = data.labels[scale == 0].tolist()
@@ -367,7 +381,8 @@ def standard_errors(scores: Floats) -> Floats:
 
 
 def choose(scores: Floats, surface: Solutions, selection: str) -> tuple[int, int]:
-    """The point with the best mean score, or ("1se") the simplest within one standard error of it.
+    """The point with the best mean score, or ("1se") the simplest within one standard error of it. Points without a score
+    (NaN in some fold) are not eligible.
 
     Simplest: fewest non-zero rows, then fewest entries, then the largest lam (lam_b); so are ties broken, scores that differ
     by no more than rounding being one.
@@ -375,7 +390,9 @@ def choose(scores: Floats, surface: Solutions, selection: str) -> tuple[int, int
     mean = np.nan_to_num(scores.mean(axis=0), nan=-np.inf)
     if np.isneginf(mean).all():
         raise ValueError(
-            "no point of the grid has a score: it is NaN in some fold. Use fewer, larger folds, or another scoring."
+            "no point of the grid has a score: at each of them, in some fold, the score is NaN, or the solver did not end, "
+            "or the model would leave more features un-penalised than there are samples. Use fewer, larger folds, larger "
+            "values of theta (inf is always possible) or lam, more iterations, or another scoring."
         )
     best = np.unravel_index(int(np.argmax(mean)), mean.shape)
     slack = float(standard_errors(scores)[best]) if selection == "1se" else EQUAL * abs(mean[best])

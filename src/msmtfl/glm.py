@@ -14,7 +14,7 @@ from .certificates import largest_violation, relative_gap
 from .checks import check_positive
 from .designs import Floats, stage_scale
 from .lasso import OVERRUN
-from .loss_certificates import LossCertificate, certify_loss
+from .loss_certificates import LossCertificate, certify_loss, escaping
 from .losses import LOSSES, Huber, Logistic, Loss, LossTask, Poisson, robust_scale
 from .newton import LossLassos
 from .problem import Problem, read_factors
@@ -38,6 +38,7 @@ class LossProblem(Problem):
 
     make: MakeLoss
     error: str = "mse"  # of rows held out: squares of the response's, the "deviance", or half of it, "log_loss"
+    weigh: Callable[[np.ndarray], Floats] | None = None  # (N,) bool -> weights (N,) or (N, m) of a fit of these rows
 
     @property
     def scale_known(self) -> bool:  # type: ignore[override]
@@ -79,17 +80,17 @@ class LossProblem(Problem):
     def certify(self, i: int, W: Floats, A: Floats, memo: dict[Any, Any] | None = None) -> list[LossCertificate]:  # type: ignore[override]
         return [certify_loss(self.designs[i], w, a, self.positive) for w, a in zip(W, A, strict=True)]
 
+    @property
+    def may_escape(self) -> bool:  # type: ignore[override]
+        return any(design.of_loss.escapes(design.y).any() for design in self.designs)
+
+    def escapes(self, i: int, W: Floats, A: Floats) -> np.ndarray:
+        design = self.designs[i]
+        frees = (A == 0.0) & (design.squares > 0) & ((W > 0) | (not self.positive))
+        return np.array([escaping(design, w, free).size > 0 for w, free in zip(W, frees, strict=True)], dtype=bool)
+
     def training(self, keep: Any) -> LossProblem:
-        parts: dict[Any, tuple[Any, Floats | None]] = {}  # tasks on the same rows share them
-
-        def part(task: Task) -> Task:
-            stay = np.flatnonzero(keep[task.rows])
-            key = (id(task.X), id(task.weight), stay.tobytes())
-            if key not in parts:
-                parts[key] = (task.X[stay], None if task.weight is None else task.weight[stay])
-            return Task(task.label, parts[key][0], task.y[stay], parts[key][1], task.rows[stay])
-
-        data = replace(self.data, tasks=tuple(part(task) for task in self.data.tasks))
+        data = self.data.kept(keep, None if self.weigh is None else self.weigh(keep))
         return replace(self, designs=_designs(data, self.make, self.designs[0].base.centre))
 
     def held_out(self, i: int, y: Floats, f: Floats) -> tuple[Floats, Floats]:

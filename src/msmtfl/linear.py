@@ -143,17 +143,25 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         data = problem.data
         if not solution.converged and solution.reason not in (ONE_STAGE, ASKED):
             warn_user(solution.reason + ".", ConvergenceWarning)
-        free = solution.free
-        crowded = [
-            label
-            for i, (label, design) in enumerate(zip(data.labels.tolist(), problem.designs, strict=True))
-            if np.count_nonzero(design.squares[free[:, i]]) >= max(self.n_samples_[i] - bool(self.fit_intercept), 1)
-        ]
-        if crowded:
+        self._warn_of_crowds(solution.free, problem)
+
+    def _warn_of_crowds(self, free: np.ndarray, problem: Problem) -> None:
+        """About tasks that have few samples for as many features as are free, (d, m) bool."""
+        counts = np.array([np.count_nonzero(d.squares[free[:, i]]) for i, d in enumerate(problem.designs)])
+        samples = np.maximum(self.n_samples_ - bool(self.fit_intercept), 1)
+        labels, most = problem.data.labels, int(counts.max(initial=0))
+        full, half = counts >= samples, 2 * counts >= self.n_samples_
+        if full.any():
             warn_user(
-                f"{int(free.any(axis=1).sum())} rows are un-penalised, but task(s) {names_of(crowded)} have no more "
-                "independent samples than that: their coefficients interpolate (where they are not unique, "
-                f"{self._of_several}). Choose a larger theta or lam.",
+                f"{most} features are un-penalised, but task(s) {names_of(labels[full])} have no more independent samples "
+                f"than that: their coefficients interpolate (where they are not unique, {self._of_several}). Choose a "
+                "larger theta or lam."
+            )
+        elif half.any() and most:
+            warn_user(
+                f"{most} features are un-penalised, which is half or more of the samples of task(s) "
+                f"{names_of(labels[half])}: their coefficients follow the noise closely, and may predict worse than those "
+                "of a lasso. Choose a larger theta or lam."
             )
 
     # ------------------------------------------------------------------ using

@@ -25,12 +25,13 @@ from .designs import Floats
 from .gram import BUDGET, Gram, follow, gram_caches, may_form, wants_whole
 from .grids import MIXTURE, Grid, default_grid, read_grid
 from .growing import Growing, Welcoming
+from .lasso import least_squares_on
 from .moment_data import MomentData
 from .monitor import Progress, one_blas_thread, with_callbacks
 from .penalties import ConcaveRows, Penalty
 from .problem import Problem
 from .stages import REPEATS, Solution, StageSolver, run_stages
-from .surface import Solutions, StagedSolutions, Surface
+from .surface import Refitted, Solutions, StagedSolutions, Surface
 from .tasks import TaskData
 from .threads import count
 from .thresholds import unit
@@ -96,7 +97,8 @@ class GridSearch(Growing):
                     of_part = self._caches(part, reuse=at_once, budget=budget)
                     if not at_once:
                         follow(of_part, grams)
-                    return self._solve(part, grid, of_part, None, progress, **options)
+                    solutions = self._solve(part, grid, of_part, None, progress, **options)
+                    return self._refitted(part, solutions, of_part) if self.relax else solutions
 
                 surface, held_out = self._search(problem, grid, grams, splits, solve, scorer, progress)
                 if held_out is not None:
@@ -139,6 +141,11 @@ class GridSearch(Growing):
         """Errors on the folds."""
         return cross_validate(problem, splits, solve, scorer=scorer, n_jobs=self.n_jobs, stop=progress.stop)
 
+    def _refitted(self, problem: Problem, solutions: Any, grams: list[Gram]) -> Solutions:
+        """What `relax` makes of solutions: it is this that is scored then, as it is this that is fitted in the end."""
+        lassos = problem.lassos(grams)
+        return Refitted.of(solutions, lambda place: least_squares_on(lassos, solutions.coefs([place])[0]))
+
     _step = "lams"  # what a step of the progress bar is
 
     def _caches(self, problem: Problem, **options: Any) -> list[Any]:
@@ -155,8 +162,9 @@ class GridSearch(Growing):
 
     def _choose(self, surface: Solutions, held_out: HeldOut, problem: Problem) -> Choice:
         scores = fold_scores(held_out, problem.data, self.scoring)
+        scores = np.where(held_out.complete & surface.complete, scores, np.nan)
         mean = scores.mean(axis=0)
-        columns = self._columns(surface, problem)
+        columns = self._columns(surface, problem) | {"eligible": np.isfinite(mean)}
         columns["mean_test_score"] = mean
         columns["std_test_score"] = scores.std(axis=0)
         columns["se_test_score"] = standard_errors(scores)
@@ -164,14 +172,15 @@ class GridSearch(Growing):
         for f, of_fold in enumerate(scores):
             columns[f"split{f}_test_score"] = of_fold
         results = {name: values.reshape(-1) for name, values in columns.items()}
-        results[f"test_{problem.error}"] = _cells(held_out.mse)
+        mse = np.where(held_out.complete[:, None], held_out.mse, np.nan)
+        results[f"test_{problem.error}"] = _cells(mse)
         results["test_weight"] = _cells(np.broadcast_to(held_out.weight[..., None, None], held_out.mse.shape))
         k, l = choose(scores, surface, self.selection)
         return results, (k, l), float(mean[k, l])
 
     def _choose_without_folds(self, surface: Solutions, problem: Problem) -> Choice:
-        values = information(surface, problem.data, self.selection)
-        columns = self._columns(surface, problem)
+        values = np.where(surface.complete, information(surface, problem.data, self.selection), np.nan)
+        columns = self._columns(surface, problem) | {"eligible": np.isfinite(values)}
         columns[self.selection] = values
         k, l = choose(-values[None], surface, "min")
         return {name: column.reshape(-1) for name, column in columns.items()}, (k, l), float(-values[k, l])

@@ -79,6 +79,7 @@ class Problem:
 
     error = "mse"  # what held-out errors are called
     scale_known = False  # whether the loss is the deviance of a distribution whose scale is known
+    may_escape = False  # whether there need not be a minimiser where features are not penalised
 
     def caches(self, **options: Any) -> list[Any]:
         """What solvers keep of the Gram matrices."""
@@ -104,6 +105,10 @@ class Problem:
     def certify(self, i: int, W: Floats, A: Floats, memo: dict[Any, Any] | None = None) -> list[TaskCertificate]:
         """Of task i, for rows of W and A (solutions, d)."""
         return certify_all(self.designs[i], W, A, self.positive, memo)
+
+    def escapes(self, i: int, W: Floats, A: Floats) -> np.ndarray:
+        """(solutions,) bool: whether task i has no minimiser, for rows of W and A (solutions, d)."""
+        return np.zeros(len(W), dtype=bool)
 
     def held_out(self, i: int, y: Floats, f: Floats) -> tuple[Floats, Floats]:
         """Errors of linear predictors f at targets y of task i, and what they predict."""

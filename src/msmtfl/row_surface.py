@@ -152,6 +152,10 @@ class RowSurface(Solutions):
     def finished(self) -> np.ndarray:
         return np.array([solved.finished for solved in self.solved]).reshape(self.grid.shape)
 
+    @property
+    def complete(self) -> np.ndarray:
+        return self.finished
+
     @cached_property
     @one_blas_thread()
     def _proofs(self) -> list[RowCertificate]:
@@ -202,7 +206,7 @@ def solve_rows(
     whole Gram matrices are at hand; otherwise in turn, so that they can fetch rows."""
     if grams is None:
         grams = gram_caches(problem.designs, reuse=grid.shape[1] > 1, n_jobs=n_jobs)
-    effort = effort or Effort()
+    effort = effort or Effort(0, grid.shape)
     whole = all(gram.whole is not None for gram in grams)
     none = np.empty(0, dtype=np.intp)
 
@@ -211,7 +215,12 @@ def solve_rows(
         rows = CoupledRows(problem.designs, problem.factors, units=problem.units, grams=grams, n_jobs=inner)
         out = {}
         for k in np.argsort(-grid.strength[:, l], kind="stable").tolist():
-            W, rounds = rows.solve(grid.norm(k, l, problem.factors), effort.at(k, l), settled)
+            norm, most = grid.norm(k, l, problem.factors), effort.at(k, l)
+            W, rounds = rows.solve(norm, most, settled)
+            if rows.finished and not rows.determined():  # of several minimisers the one that a fit by itself finds
+                rows.forget()
+                W, more = rows.solve(norm, most, settled)
+                rounds += more
             at = support(W)
             out[k] = Solved(k, at, W.ravel()[at], rows.finished, none)
             effort.told(k, l, rounds, out[k])

@@ -36,6 +36,7 @@ STACKED = 2**22  # entries of whole Gram matrices up to which they are kept side
 MOST = 0.4  # of the rows: picking them costs more than going over all
 LARGEST = 2**25  # entries of all tasks' blocks beyond which no Newton step is made
 RIDGE = 1e-10  # relative: what keeps a singular system solvable; a step that does not descend is not taken
+DEPENDENT = 1e-9  # of a row's square: what the other rows must leave of it, or it counts as dependent on them
 TIED, BELOW, ABOVE = (_row_kernel.PATTERN[name] for name in ("TIED", "BELOW", "ABOVE"))
 
 
@@ -206,6 +207,28 @@ class CoupledRows:
             self.W[rows], self.T[rows] = work.W, work.T
             self.G = self.gradient(self.W)
         return np.ascontiguousarray(self.W.T), max(total, 1)
+
+    def determined(self) -> bool:
+        """Whether the rows in use are linearly independent in every task. Then W is the only minimiser, wherever the solver
+        started; where they are not there may be several, and the start decides which one is found."""
+        used = np.flatnonzero(self.W.any(axis=1))
+        if used.size == 0 or self.lassos is not None:  # of several minimisers of a lasso its solver takes the nearest to 0
+            return True
+        Q = self._block(used)
+        self.work = None  # its Q has been overwritten
+        for g, tasks in enumerate(self.groups):
+            alive = self.H[used, tasks[0]] > 0.0
+            part = Q[g][np.ix_(alive, alive)]
+            roots = np.sqrt(part.diagonal())
+            factor, failed = dpotrf(part / np.multiply.outer(roots, roots), lower=1)
+            if failed or (factor.diagonal() ** 2).min(initial=1.0) < DEPENDENT:
+                return False
+        return True
+
+    def forget(self) -> None:
+        """Start the next solve from 0, as a fit does."""
+        self.W, self.T, self.G = np.zeros((self.d, self.m)), np.zeros(self.d), self.C
+        self.work, self.lassos = None, None
 
     def _solve_apart(self, norm: DirtyNorm, max_iter: int) -> tuple[Floats, int]:
         """The same where the norm is the lasso's: every task on its own."""

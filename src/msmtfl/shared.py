@@ -28,6 +28,7 @@ from .shared_surface import (
 )
 from .stacked import StackedGrams, StackedLassos
 from .stages import Solution, run_stages
+from .surface import Refitted
 
 
 class _Sharing(MultiTaskLinear):
@@ -56,13 +57,16 @@ class _Sharing(MultiTaskLinear):
         self.lam_max_ = shared_lam_max(problem, ratio) * (deviation if np.isinf(common) else common)
 
     def _relaxed(self, problem: Problem, W: Floats, grams: Any) -> Floats:
-        """Least squares on the support of b and V. (Where all tasks deviate, b adds nothing to V.)"""
-        support = self._point.reshape(problem.m + 1, -1) != 0.0
-        live = np.array([design.squares > 0 for design in problem.designs])
-        support[0] &= ~(support[1:] | ~live).all(axis=0)
-        lassos = StackedLassos(grams, units=problem.units)
-        self._point, _ = lassos.solve(np.where(support, 0.0, np.inf).ravel(), self._point)
+        self._point = relaxed_point(problem, self._point, StackedLassos(grams, units=problem.units))
         return np.asarray(grams.stacked.sums(self._point))
+
+
+def relaxed_point(problem: Problem, P: Floats, lassos: StackedLassos) -> Floats:
+    """(p,): least squares on the support of b and V. (Where all tasks deviate, b adds nothing to V.)"""
+    support = P.reshape(problem.m + 1, -1) != 0.0
+    live = np.array([design.squares > 0 for design in problem.designs])
+    support[0] &= ~(support[1:] | ~live).all(axis=0)
+    return lassos.solve(np.where(support, 0.0, np.inf).ravel(), P)[0]
 
 
 class SharedMTL(_Sharing, Batchwise):
@@ -320,6 +324,15 @@ class SharedMTLCV(_Sharing, GridSearch):
             tick=progress.step,
             stop=progress.stop,
         )
+
+    def _refitted(self, problem: Problem, solutions: SharedSurface, grams: Any) -> Refitted:
+        lassos = StackedLassos(grams, units=problem.units)
+
+        def refit(place: int) -> Floats:
+            P = relaxed_point(problem, solutions.point_at(place), lassos)
+            return np.asarray(grams.stacked.sums(P))
+
+        return Refitted.of(solutions, refit)
 
     def _columns(self, surface: SharedSurface, problem: Problem) -> dict[str, np.ndarray]:
         ratios = np.broadcast_to(np.array(surface.grid.columns).T[:, None], (2, *surface.grid.shape))

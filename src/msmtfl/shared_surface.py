@@ -23,7 +23,7 @@ from .penalties import bent
 from .problem import Problem
 from .row_certificates import certify_rows, row_violation
 from .stacked import StackedGrams, StackedLassos
-from .stages import CONVEX, CROWDED, REPEATS, UNFINISHED, Listener, Outcome, algorithm_1
+from .stages import CONVEX, CROWDED, DENSE, FULL, REPEATS, UNFINISHED, Listener, Outcome, algorithm_1
 from .surface import Solved, StagedSolutions
 from .threads import each
 from .thresholds import unit
@@ -36,8 +36,6 @@ THETA_RATIOS = (1.0, 4.0, np.inf)  # times max(4, m / 4): half of a row's entrie
 # Coefficients per row, and in all, beyond which a search goes no further than stage 1. With twice as many it goes no further
 # down; those chosen on real data had up to 1/6 of the rows (a common part being allowed).
 SPARSE, FEW = 1 / 6, 200
-FULL = "stopped: stage 1 has more than one coefficient for every six rows; a search goes no further there"
-DENSE = "stopped: a larger lam has more than one coefficient for every three rows; a search ends there, with that one"
 MOVED = 1e-9  # of a row's largest coefficient: a common value that differs by more is another one
 NONE = -1  # stands for the place of P = 0, where Algorithm 1 starts
 
@@ -222,8 +220,12 @@ class SharedSurface(StagedSolutions):
 
     def point(self, k: int, l: int) -> Floats:
         """(p,): b and V"""
-        b = self.coef_common(k, l)
-        return np.concatenate([b, (self.coef(k, l) - b).ravel()])
+        return self.point_at(self.last[k, l])
+
+    def point_at(self, place: int) -> Floats:
+        """(p,): those of a place in `solved`."""
+        b = self._common(place)
+        return np.concatenate([b, (self.coefs([place])[0] - b).ravel()])
 
     @cached_property
     def n_entries(self) -> Ints:

@@ -19,7 +19,7 @@ from .monitor import one_blas_thread
 from .penalties import ConcaveRows
 from .problem import Problem
 from .shapes import Shape
-from .stages import INEXACT, REPEATS, in_words
+from .stages import INEXACT, REPEATS, SHORT, in_words
 
 NO_FACTORS = np.empty((0, 0))
 
@@ -97,6 +97,12 @@ class Solutions:
     @property
     def parameters(self) -> dict[str, Floats]:
         """(K, L) each, the one that penalises most first."""
+        raise NotImplementedError
+
+    @property
+    def complete(self) -> np.ndarray:
+        """(K, L) bool: where the solution is what the model itself gives at this point. Elsewhere a search has stopped
+        short of it: such a solution must neither be scored nor chosen."""
         raise NotImplementedError
 
     def coefs(self, places: Sequence[int] | Ints) -> Floats:
@@ -186,6 +192,37 @@ class Solutions:
 
 
 @dataclass(frozen=True, eq=False)
+class Refitted(Solutions):
+    """Other coefficients at the points of some solutions."""
+
+    places: Ints = field(repr=False)  # (K, L)
+    known: np.ndarray = field(repr=False)  # (K, L) bool
+
+    @classmethod
+    def of(cls, solutions: Solutions, refit: Callable[[int], Floats]) -> Refitted:
+        """`refit` makes coefficients (m, d) of a place in `solutions.solved`."""
+        problem, solved, exists = solutions._data(), [], []
+        places, back = np.unique(solutions.last, return_inverse=True)
+        for place in places.tolist():
+            W = refit(place)
+            at, A = np.flatnonzero(W), np.where(W != 0.0, 0.0, np.inf)
+            escapes = problem.may_escape and any(problem.escapes(i, W[[i]], A[[i]])[0] for i in range(problem.m))
+            exists.append(not escapes)
+            solved.append(Solved(solutions.solved[place].k, at, W.ravel()[at], True, np.empty(0, dtype=np.intp)))
+        last = back.reshape(solutions.last.shape)
+        complete = solutions.complete & np.array(exists)[last]
+        return cls(solutions.tasks, solutions.features, tuple(solved), problem, last, complete)
+
+    @property
+    def last(self) -> Ints:
+        return self.places
+
+    @property
+    def complete(self) -> np.ndarray:
+        return self.known
+
+
+@dataclass(frozen=True, eq=False)
 class StagedSolutions(Solutions):
     """The same where every point is the end of a run of Algorithm 1."""
 
@@ -213,6 +250,10 @@ class StagedSolutions(Solutions):
         for k, l in np.argwhere(self.converged).tolist():
             out[k, l] = self.in_words(k, l)
         return out
+
+    @cached_property
+    def complete(self) -> np.ndarray:
+        return ~np.isin(self.ended, SHORT)
 
     @cached_property
     def n_stages(self) -> Ints:
@@ -338,6 +379,23 @@ class Surface(StagedSolutions):
             yield W.dense(some), A
 
     @cached_property
+    def complete(self) -> np.ndarray:
+        """Where a stage has no minimiser (classes that free features separate) its solution is where the solver happened to
+        stop: that is no more complete than a stage that was not solved."""
+        escapes = self._escapes
+        return super().complete & _over(self.chains, lambda chain: not escapes[list(chain)].any(), np.bool_)
+
+    @property
+    def _escapes(self) -> np.ndarray:
+        """(solutions,) bool: whether some task has no minimiser."""
+        problem, out = self._data(), np.zeros(len(self.solved), dtype=bool)
+        places = np.array([s for s, one in enumerate(self.solved) if (one.left == 0.0).any()], dtype=np.intp)
+        for i in range(problem.m if problem.may_escape and places.size else 0):
+            parts = [problem.escapes(i, W, A) for W, A in self.lassos_of(i, places)]
+            out[places] |= np.concatenate(parts)
+        return out
+
+    @cached_property
     def _eased_by_task(self) -> list[TaskCoefs]:
         return self._apart([(solved.eased, solved.left) for solved in self.solved])
 
@@ -373,7 +431,7 @@ class Surface(StagedSolutions):
 
     def __getstate__(self) -> dict[str, Any]:
         if self.problem is not None:
-            _ = self.lam_max
+            _ = self.lam_max, self.complete
         return super().__getstate__()
 
 

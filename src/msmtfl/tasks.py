@@ -14,7 +14,7 @@ float32 and integers are upcast (a float32 Gram could not carry a 1e-10 certific
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -137,6 +137,22 @@ class TaskData:
         for i, task in enumerate(self.tasks):
             out[task.rows, i] = True
         return out
+
+    def kept(self, keep: np.ndarray, weights: Floats | None = None) -> TaskData:
+        """The same tasks with some of their rows, keep (N,) bool, and, if given, other weights (N,) or (N, m)."""
+        parts: dict[Any, tuple[Any, Floats | None]] = {}  # tasks on the same rows share them
+
+        def part(i: int, task: Task) -> Task:
+            stay = np.flatnonzero(keep[task.rows])
+            key = (id(task.X), id(task.weight), stay.tobytes())
+            if key not in parts:
+                weight = None if task.weight is None else task.weight[stay]
+                if weights is not None:
+                    weight = (weights if weights.ndim == 1 else weights[:, i // self.classes])[task.rows[stay]]
+                parts[key] = (task.X[stay], weight)
+            return Task(task.label, parts[key][0], task.y[stay], parts[key][1], task.rows[stay])
+
+        return replace(self, tasks=tuple(part(i, task) for i, task in enumerate(self.tasks)))
 
     def gather(self, designs: Sequence[RowTask], keeps: Sequence[np.ndarray], n_jobs: int | None = None) -> None:
         """Prepare for `training` with each of `keeps`: where the rows left out are a partition of all, the whole Gram

@@ -283,11 +283,12 @@ class RemoteSurface:
 
     def held_out(self) -> HeldOut:
         """Errors on the rows held out, of every fold."""
-        mse = []
-        for walk in self.walks[1:]:
-            last = gathered(walk.problem, self.grid, [walk], 0.0).last
-            mse.append(np.moveaxis(np.array(walk.error)[last], -1, 0))
-        return HeldOut(np.array(mse), self.crew.held_out(), None)
+        folds = []
+        for walk, weight in zip(self.walks[1:], self.crew.held_out(), strict=True):
+            surface = gathered(walk.problem, self.grid, [walk], 0.0)
+            mse = np.moveaxis(np.array(walk.error)[surface.last], -1, 0)
+            folds.append((mse, weight, None, surface.complete))
+        return HeldOut.of(folds)
 
 
 # ------------------------------------------------------------------ models
@@ -353,8 +354,7 @@ class FoldsElsewhere(MSMTFLCV):
     ) -> HeldOut:
         parts = self._remote[0].gather(self._held_out)
         progress.step(grid.steps * len(splits))
-        mse, weight, _ = (list(part) for part in zip(*parts, strict=True))
-        return HeldOut(np.array(mse), np.array(weight), None)
+        return HeldOut.of(parts)
 
 
 def fold_errors(f: int, parameters: dict[str, Any], folds: list[Moments], layout: Layout, grid: Any) -> Any:
@@ -366,7 +366,7 @@ def fold_errors(f: int, parameters: dict[str, Any], folds: list[Moments], layout
         split = data.splits()[f]
         part = problem.training(split.train)
         surface = model._solve(part, grid, model._caches(part, reuse=True), None, progress)
-        return split.measure(data, surface, None)
+        return *split.measure(data, surface, None), surface.complete
 
 
 def moment_data(folds: list[Moments], task_column: Any, layout: Layout) -> MomentData:
