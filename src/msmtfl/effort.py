@@ -20,7 +20,7 @@ from .surface import Solutions, Solved
 WORSE = 1.05  # times the smallest error (so far): a path is past its best, a point is not near it
 IN_A_ROW = 3  # points like that, after which little effort is made
 LITTLE = 30  # goes over the rows
-ROUNDS = 300  # goes over the rows that a point gets before it is known whether it matters
+ROUNDS = 2000  # goes over the rows that a point gets before it is known whether it matters
 
 
 class Effort:
@@ -75,7 +75,7 @@ class SearchEffort(Effort):
         self.folds = folds
 
     def at(self, k: int, l: int) -> int:
-        given_up = all(fold.given_up[k, l] for fold in self.folds)
+        given_up = bool(self.folds) and all(fold.given_up[k, l] for fold in self.folds)
         return self.little if given_up and not self.due[k, l] else super().at(k, l)
 
 
