@@ -84,10 +84,26 @@ class LossProblem(Problem):
     def may_escape(self) -> bool:  # type: ignore[override]
         return any(design.of_loss.escapes(design.y).any() for design in self.designs)
 
+    @cached_property
+    def _separating(self) -> list[dict[bool, list[np.ndarray]]]:
+        """Of each task: sets of free features that are known to leave no minimiser (True), or one (False)."""
+        return [{True: [], False: []} for _ in self.designs]
+
     def escapes(self, i: int, W: Floats, A: Floats) -> np.ndarray:
-        design = self.designs[i]
+        design, known = self.designs[i], self._separating[i]
         frees = (A == 0.0) & (design.squares > 0) & ((W > 0) | (not self.positive))
-        return np.array([escaping(design, w, free).size > 0 for w, free in zip(W, frees, strict=True)], dtype=bool)
+
+        def one(w: Floats, free: np.ndarray) -> bool:
+            """More free features separate what fewer do: so few sets need a linear program."""
+            if any((free >= less).all() for less in known[True]):
+                return True
+            if any((free <= more).all() for more in known[False]):
+                return False
+            found = escaping(design, w, free).size > 0
+            known[found].append(free)
+            return found
+
+        return np.array([one(w, free) for w, free in zip(W, frees, strict=True)], dtype=bool)
 
     def training(self, keep: Any) -> LossProblem:
         data = self.data.kept(keep, None if self.weigh is None else self.weigh(keep))

@@ -212,7 +212,9 @@ class CoupledRows:
         """Whether the rows in use are linearly independent in every task. Then W is the only minimiser, wherever the solver
         started; where they are not there may be several, and the start decides which one is found."""
         used = np.flatnonzero(self.W.any(axis=1))
-        if used.size == 0 or self.lassos is not None:  # of several minimisers of a lasso its solver takes the nearest to 0
+        if (
+            used.size == 0 or self.lassos is not None
+        ):  # of several minimisers of a lasso its solver takes the nearest to 0
             return True
         Q = self._block(used)
         self.work = None  # its Q has been overwritten
