@@ -164,7 +164,7 @@ def test_an_interpolating_stage_is_not_chosen_by_the_score_of_a_lasso():
 
 def test_a_grid_without_any_point_to_score_is_refused():
     X, y, task = table("dense")
-    with pytest.raises(ValueError, match="no point of the grid has a score.*larger values of theta"):
+    with pytest.raises(ValueError, match=r"no point of the grid has a score.*larger values of theta"):
         MSMTFLCV(lams=[1e-3], thetas=[1e-3], cv=3).fit(X, y, task=task)
 
 

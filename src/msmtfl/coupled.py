@@ -388,10 +388,9 @@ class L12MTLCV(_CoupledSearch):
 
     Parameters and attributes are those of :class:`MSMTFLCV` but for theta, max_stages and positive. `lams`, 30 by default,
     go from the lam_max of :class:`L12MTL` to 1e-2 of it (1e-3 if every task has more samples than features). In
-    `cv_results_` `finished` is False for points that (on all data) were not solved to the end: they would have taken more
-    than 300 goes over the rows, or lie where the errors of all folds have long been rising, which are gone over 30 times. On
-    a fold that is done as soon as its own errors rise, but not with points whose mean error is within 5 % of the smallest
-    (and not with a scikit-learn scorer or an information criterion): scores far from the best may be of unfinished models.
+    `cv_results_` a point is `eligible`, and has scores, where every fold and all data were solved to the end; `finished`
+    says so of all data. Where the errors of a fold have long been rising its points are gone over only a few times: such
+    points have NaN in place of a score, and are not chosen. Whatever comes near the best is solved to the end.
 
     Examples
     --------

@@ -140,7 +140,6 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
     _of_several = "the solution nearest the previous stage is returned"  # where coefficients are not unique
 
     def _warn(self, solution: Solution, problem: Problem) -> None:
-        data = problem.data
         if not solution.converged and solution.reason not in (ONE_STAGE, ASKED):
             warn_user(solution.reason + ".", ConvergenceWarning)
         self._warn_of_crowds(solution.free, problem)

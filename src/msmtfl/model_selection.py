@@ -283,7 +283,8 @@ class MSMTFLCV(StageSearch):
         then the largest lam); or an information criterion, without folds.
     task_column, max_stages, loss, epsilon, fit_intercept, standardize, positive, penalty_factors, relax, tol, max_iter,
     unknown_task
-        As for :class:`MSMTFL`. `relax` refits the model chosen; the scores are those of the models as penalised.
+        As for :class:`MSMTFL`. With `relax` every point is refitted on every fold, and scored so; an information criterion
+        judges the models as penalised.
     random_state : int, RandomState or None, default=0
         Deals out the rows when `cv` is a number.
     n_jobs : int, optional
@@ -300,9 +301,11 @@ class MSMTFLCV(StageSearch):
         information criterion: minus its value)
     surface_ : :class:`Surface` on all data
     cv_results_ : dict of arrays, one entry per point (lam outer), ready for a table: lam, theta, theta_ratio, n_rows,
-        n_entries, n_stages, mean_test_score, std_test_score, se_test_score, rank_test_score, split0_test_score, ...;
+        n_entries, n_stages, eligible, mean_test_score, std_test_score, se_test_score, rank_test_score, split0_test_score, ...;
         test_mse (test_deviance, if that is the scoring) and test_weight hold an array (folds, m) per point. Without folds:
-        the criterion instead of scores
+        the criterion instead of scores. A point is `eligible`, and has scores, where every fold and all data were
+        solved just as :class:`MSMTFL` solves them. A search stops short of stages that would leave more features
+        un-penalised than most tasks have independent samples: such points have NaN and are not chosen
     lams_, thetas_, n_splits_
     coef_, intercept_, tasks_, stages_, certificate_ ... : those of :class:`MSMTFL` at (lam_, theta_), refitted on all data
 

@@ -212,9 +212,9 @@ class SharedMTLCV(_Sharing, GridSearch):
     """SharedMTL with its strengths and theta chosen by cross-validation.
 
     The grid has lams x ratios x thetas; pooled and separate models are among them. All folds use the same parameters, taken
-    from all data. Points whose first stage has more than 200 coefficients, and more than one for every six rows, keep that
-    stage; with a common part and twice as many coefficients the path ends, and smaller lams have the same solution (their
-    `stopping_reason` says so).
+    from all data. A search does not go on to later stages where the first has more than 200 coefficients, and more than one
+    for every six samples; with a common part and twice as many coefficients the path ends (`stopping_reason` says so). Such
+    points have no score, and are not chosen: `eligible` in `cv_results_` is False.
 
     Parameters
     ----------
