@@ -185,6 +185,34 @@ def test_default_theta_is_counted_in_shrinkage(standardize):
     assert model.theta_ == pytest.approx(default_ratio(4) * 4 * model.lam_ / rho_bar, rel=1e-12)
 
 
+def noisy_tasks(coef, n, rng):
+    """n rows of standard normal features for each task, and noise of the same size."""
+    m, d = coef.shape
+    X, task = rng.standard_normal((m * n, d)), np.repeat(np.arange(m), n)
+    return X, np.einsum("nd,nd->n", X, coef[task]) + rng.standard_normal(m * n), task
+
+
+@pytest.mark.parametrize("m", [5, 15, 40])
+@pytest.mark.parametrize("seed", range(3))
+def test_by_default_noise_alone_does_not_cost_more_than_with_the_lasso(m, seed):
+    X, y, task = noisy_tasks(np.zeros((m, 30)), 80, np.random.default_rng([seed, m]))
+    model, lasso = (kind().fit(X, y, task=task) for kind in (MSMTFL, LassoMTL))
+    errors = [1.0 + (fit.coef_**2).sum() / m for fit in (model, lasso)]  # on new rows, but for the intercepts
+    assert errors[0] <= 1.05 * errors[1]
+    assert model.theta_ == pytest.approx(max(3 * np.median(lasso.row_norms_), default_ratio(m) * m * model.lam_), rel=0.05)
+
+
+@pytest.mark.parametrize("m", [15, 40])
+def test_by_default_features_that_all_tasks_share_are_freed(m):
+    rng = np.random.default_rng(m)
+    coef = np.zeros((m, 30))
+    coef[:, :5] = rng.choice([-1, 1], (m, 5)) * rng.uniform(1.0, 3.0, (m, 5))
+    X, y, task = noisy_tasks(coef, 40, rng)
+    model, lasso = (kind().fit(X, y, task=task) for kind in (MSMTFL, LassoMTL))
+    assert model.stages_[-1].free_rows.tolist() == [0, 1, 2, 3, 4]
+    assert ((model.coef_ - coef) ** 2).sum() < 0.8 * ((lasso.coef_ - coef) ** 2).sum()
+
+
 def test_adaptive_theta_is_in_the_first_significant_jump():
     X, y, task = make_data()
     model = MSMTFL(lam=0.1, theta="adaptive").fit(X, y, task=task)

@@ -378,8 +378,9 @@ class MSMTFLClassifier(MultiTaskClassifier):
     Parameters
     ----------
     lam : float, optional
-        Strength of the penalty; by default 0.1 times `lam_max_`. The C of scikit-learn's ``LogisticRegression(C)`` of one
-        task with l1 penalty is 2 / (m n_i lam).
+        Strength of the penalty; by default 0.1 times `lam_max_`, a value to start from and not a choice (see
+        :class:`MSMTFL`): :class:`MSMTFLClassifierCV` chooses by cross-validation. The C of scikit-learn's
+        ``LogisticRegression(C)`` of one task with l1 penalty is 2 / (m n_i lam).
     theta : float, "adaptive" or None, optional
         As for :class:`MSMTFL`; in its unit m lam / rho_bar the rho_bar counts the curvature p (1 - p) of the loss at the fit
         of intercepts only.

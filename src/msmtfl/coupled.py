@@ -83,7 +83,8 @@ class L12MTL(_Coupled):
     Parameters
     ----------
     lam : float, optional
-        Strength of the penalty; by default 0.1 times `lam_max_`, above which all coefficients are 0.
+        Strength of the penalty; by default 0.1 times `lam_max_`, above which all coefficients are 0: a value to start from,
+        not a choice, which keeps most of pure noise (see :class:`MSMTFL`). :class:`L12MTLCV` chooses by cross-validation.
     theta : float, default=inf
         Row norm from which a feature is free.
     penalty : {"capped", "mcp", "scad", "log", "lq"} or a shape, default="capped"
@@ -189,7 +190,9 @@ class DirtyMTL(_Coupled):
     ----------
     lam_s, lam_b : float, optional
         Strengths of the two penalties. By default lam_s = lam_b / sqrt(m), half way between the lasso and l1,inf, and lam_b
-        0.1 times `lam_max_`, above which all coefficients are 0. One of them alone sets the other by that ratio.
+        0.1 times `lam_max_`, above which all coefficients are 0: values to start from, not a choice, which keep most of
+        pure noise (see :class:`MSMTFL`). :class:`DirtyMTLCV` chooses by cross-validation. One of them alone sets the other
+        by that ratio.
     penalty_factors : array of shape (d,) or (d, m), optional
         f in f_ji |s_ji| and f_ji |b_ji|; 0: never penalised, inf: excluded.
     max_iter : int, optional

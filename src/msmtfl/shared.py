@@ -90,7 +90,9 @@ class SharedMTL(_Sharing, Batchwise):
     ----------
     lam_common, lam_deviation : float, optional
         Strengths of the two penalties; one of them may be inf. By default lam_common = sqrt(m) lam_deviation, at which
-        noise has the same chance in both, and 0.1 times `lam_max_`. One of them alone sets the other by that ratio.
+        noise has the same chance in both, and 0.1 times `lam_max_`: values to start from, not a choice, which keep much of
+        pure noise (see :class:`MSMTFL`). :class:`SharedMTLCV` chooses by cross-validation. One of them alone sets the other
+        by that ratio.
     theta : float, default=inf
         Norm of a row of deviations from which they are free.
     max_stages : int, default=10

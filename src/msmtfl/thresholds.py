@@ -28,6 +28,8 @@ import numpy as np
 
 from .designs import Design, Floats
 
+MEDIANS = 3.0  # the default theta is at least so many times the median row norm
+
 
 def mean_square(designs: Sequence[Design], units: Floats) -> float:
     """rho_bar; units (m, d) are the scales that the problem divides the columns by."""
@@ -41,11 +43,12 @@ def unit(lam: float, m: int, rho_bar: float) -> float:
 
 
 def default_ratio(m: int) -> float:
-    return max(8.0, m / 2)
+    return max(8.0, m / 4)
 
 
-def default_theta(lam: float, m: int, rho_bar: float) -> float:
-    return default_ratio(m) * unit(lam, m, rho_bar)
+def default_theta(lam: float, m: int, rho_bar: float, row_norms: Floats) -> float:
+    """From the (d,) row norms of stage 1 at this lam."""
+    return max(default_ratio(m) * unit(lam, m, rho_bar), MEDIANS * float(np.median(row_norms)))
 
 
 def default_theta_entry(lam: float, m: int, rho_bar: float) -> float:
