@@ -1,4 +1,4 @@
-"""Curves over several runs, as the figures of the experiments show them."""
+"""Errors of several runs or splits, as the figures of the experiments show them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..designs import Floats
-from ..drawing import DARK, DASHES, LINES, MARKERS, new_figure
+from ..drawing import BLUE, DARK, DASHES, GREEN, GREY, LINES, MARKERS, YELLOW, new_figure, quiet, shown
+from .base import Row, select, values
 
+COLOURS = {"Lasso": DARK, "L1,2": YELLOW, "DirtyMTL": GREEN, "MSMTFL": BLUE}
 FEW = 4  # runs that have no quartiles worth the name
 
 
@@ -69,3 +71,62 @@ def blocks(titles: Sequence[str], rows: int, columns: int, width: float, height:
 def note(axis: Any, text: str) -> None:
     """Small print in the lower right corner."""
     axis.text(0.98, 0.03, text, transform=axis.transAxes, ha="right", va="bottom", fontsize=7, color=DARK)
+
+
+# ------------------------------------------------------------------ test errors of the four models
+
+
+def deviation(errors: Floats) -> float:
+    """Standard deviation over splits; 0 if there is but one."""
+    return float(errors.std(ddof=1)) if len(errors) > 1 else 0.0
+
+
+def draw_shares(axis: Any, rows: list[Row], measure: str) -> None:
+    """Mean error against the training share, with standard deviations over splits."""
+    quiet(axis)
+    shares, models = values(rows, "share"), values(rows, "model")
+    beside = 0.25 * (np.arange(len(models)) - 0.5 * (len(models) - 1))  # percent, so that bars do not cover each other
+    for k, model in enumerate(models):
+        found = [[row[measure] for row in select(rows, model=model, share=share)] for share in shares]
+        axis.errorbar(
+            100 * np.array(shares) + beside[k],
+            [np.mean(e) for e in found],
+            [deviation(np.array(e)) for e in found] if len(found[0]) > 1 else None,
+            color=COLOURS[model],
+            ls=DASHES[k],
+            marker=MARKERS[k],
+            ms=4,
+            lw=1.4,
+            capsize=2,
+            label=model,
+        )
+    axis.set_xticks([100 * share for share in shares])
+    axis.set_xlabel("rows used for training, %")
+    axis.set_ylabel(f"test {measure}")
+
+
+def draw_tasks(axis: Any, rows: list[Row], measure: str) -> None:
+    """Mean error of every task, and of all: points beside its name."""
+    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
+
+    quiet(axis)
+    models, prefix = values(rows, "model"), f"{measure} of "
+    names = {name: shown(name.removeprefix(prefix)) for name in rows[0] if name.startswith(prefix)}
+    names = {measure: "all tasks"} | names
+    places = np.arange(len(names))
+    for k, model in enumerate(models):
+        found = np.array([[row[name] for name in names] for row in select(rows, model=model)])
+        beside = 0.16 * (k - 0.5 * (len(models) - 1))  # equal errors do not cover each other
+        axis.plot(
+            found.mean(axis=0), places + beside, ls="", marker=MARKERS[k], ms=5, color=COLOURS[model], label=model
+        )
+    axis.axhline(0.5, color=GREY, lw=0.8)
+    axis.set_yticks(places, names.values())
+    axis.set_ylim(len(names) - 0.5, -0.5)
+    axis.set_xscale("log")
+    axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 5.0, 7.0)))
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.xaxis.set_major_formatter(FormatStrFormatter("%g"))
+    axis.set_xlabel(f"test {measure}" + (" (dotted line: the mean of every task)" if measure == "nMSE" else ""))
+    if measure == "nMSE":
+        axis.axvline(1.0, color=DARK, lw=1.0, ls=":")

@@ -21,7 +21,7 @@ import numpy as np
 from ..coupled import L12MTLCV, DirtyMTLCV
 from ..datasets import Dataset, fetch_isolet, load_adni, make_mri_standin, split_tasks
 from ..designs import Floats
-from ..drawing import BLUE, DARK, DASHES, GREEN, GREY, MARKERS, YELLOW, new_figure, quiet, shown
+from ..drawing import DARK, new_figure
 from ..metrics import amse, nmse
 from ..model_selection import MSMTFLCV, LassoMTLCV
 from .base import (
@@ -36,9 +36,9 @@ from .base import (
     markdown,
     select,
     steadier,
-    values,
     verdict,
 )
+from .curves import deviation, draw_shares, draw_tasks
 
 MODELS: dict[str, Any] = {
     "Lasso": LassoMTLCV,
@@ -47,7 +47,6 @@ MODELS: dict[str, Any] = {
     "MSMTFL": partial(MSMTFLCV, entry_shares=(0.0,)),  # the paper's model, no penalty on single entries
 }
 MEASURES: dict[str, Any] = {"nMSE": nmse, "aMSE": amse}
-COLOURS = {"Lasso": DARK, "L1,2": YELLOW, "DirtyMTL": GREEN, "MSMTFL": BLUE}
 ERRORS = (
     "Our proposed MSMTFL algorithm outperforms all the competing feature learning algorithms on both data sets, with the "
     "smallest regression errors (nMSE and aMSE)"
@@ -207,7 +206,7 @@ class Prediction(Experiment):
                     found = {model: self._errors(here, measure, model, share) for model in self.models}
                     best = min(found, key=lambda model: float(found[model].mean()))
                     cells = {
-                        model: f"{e.mean():.4f}" + (f" ({_sd(e):.4f})" if len(e) > 1 else "")
+                        model: f"{e.mean():.4f}" + (f" ({deviation(e):.4f})" if len(e) > 1 else "")
                         for model, e in found.items()
                     }
                     shown = (f"**{c}**" if k == best else c for k, c in cells.items())
@@ -239,7 +238,7 @@ class Prediction(Experiment):
                 by_share = {s: {m: self._errors(here, measure, m, s) for m in self.models} for s in self.shares}
                 out.append(self._smallest(ERRORS, where, by_share, lambda mine, other: below(mine - other), np.mean))
                 if self.splits > 2:
-                    out.append(self._smallest(DEVIATIONS, where, by_share, steadier, _sd))
+                    out.append(self._smallest(DEVIATIONS, where, by_share, steadier, deviation))
                 if len(self.shares) > 1:
                     out += self._over_shares(where, by_share)
         return out
@@ -375,58 +374,3 @@ class Mri(Prediction):
             f"comparable ({self._counted()})"
         )
         return [Claim(COMPARABLE, where, verdict([below(first["MSMTFL"] - 1.05 * last["MSMTFL"])]), evidence)]
-
-
-def draw_shares(axis: Any, rows: list[Row], measure: str) -> None:
-    """Mean error against the training share, with standard deviations over splits."""
-    quiet(axis)
-    shares, models = values(rows, "share"), values(rows, "model")
-    beside = 0.25 * (np.arange(len(models)) - 0.5 * (len(models) - 1))  # percent, so that bars do not cover each other
-    for k, model in enumerate(models):
-        found = [[row[measure] for row in select(rows, model=model, share=share)] for share in shares]
-        axis.errorbar(
-            100 * np.array(shares) + beside[k],
-            [np.mean(e) for e in found],
-            [_sd(np.array(e)) for e in found] if len(found[0]) > 1 else None,
-            color=COLOURS[model],
-            ls=DASHES[k],
-            marker=MARKERS[k],
-            ms=4,
-            lw=1.4,
-            capsize=2,
-            label=model,
-        )
-    axis.set_xticks([100 * share for share in shares])
-    axis.set_xlabel("rows used for training, %")
-    axis.set_ylabel(f"test {measure}")
-
-
-def draw_tasks(axis: Any, rows: list[Row], measure: str) -> None:
-    """Mean error of every task, and of all: points beside its name."""
-    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
-
-    quiet(axis)
-    models, prefix = values(rows, "model"), f"{measure} of "
-    names = {name: shown(name.removeprefix(prefix)) for name in rows[0] if name.startswith(prefix)}
-    names = {measure: "all tasks"} | names
-    places = np.arange(len(names))
-    for k, model in enumerate(models):
-        found = np.array([[row[name] for name in names] for row in select(rows, model=model)])
-        beside = 0.16 * (k - 0.5 * (len(models) - 1))  # equal errors do not cover each other
-        axis.plot(
-            found.mean(axis=0), places + beside, ls="", marker=MARKERS[k], ms=5, color=COLOURS[model], label=model
-        )
-    axis.axhline(0.5, color=GREY, lw=0.8)
-    axis.set_yticks(places, names.values())
-    axis.set_ylim(len(names) - 0.5, -0.5)
-    axis.set_xscale("log")
-    axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 5.0, 7.0)))
-    axis.xaxis.set_minor_locator(NullLocator())
-    axis.xaxis.set_major_formatter(FormatStrFormatter("%g"))
-    axis.set_xlabel(f"test {measure}" + (" (dotted line: the mean of every task)" if measure == "nMSE" else ""))
-    if measure == "nMSE":
-        axis.axvline(1.0, color=DARK, lw=1.0, ls=":")
-
-
-def _sd(values: Floats) -> float:
-    return float(values.std(ddof=1)) if len(values) > 1 else 0.0
