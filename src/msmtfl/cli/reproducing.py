@@ -109,10 +109,10 @@ def _show(name: str, claims: list[Claim]) -> None:
     from rich.text import Text
 
     table = Table(title=name, title_justify="left", show_lines=False, expand=False)
-    for head in ("claim", "where", "verdict", "evidence"):
+    for head in ("claim", "whose", "where", "verdict", "evidence"):
         table.add_column(head, overflow="fold")
     colours = {"holds": "green", "does not hold": "red", "partly": "yellow"}
     for claim in claims:
-        verdict = Text(claim.verdict, style=colours.get(claim.verdict, "dim"))
-        table.add_row(Text(claim.claim), Text(claim.setting), verdict, Text(claim.evidence))
+        verdict = Text(claim.shown, style=colours.get(claim.verdict, "dim"))
+        table.add_row(Text(claim.claim), Text(claim.source), Text(claim.setting), verdict, Text(claim.evidence))
     Console().print(table)

@@ -16,7 +16,7 @@ from ..designs import Floats
 from ..drawing import BLUE, DARK, ORANGE, new_figure, quiet
 from ..estimators import MSMTFL
 from ..theory import check_conditions
-from .base import Cell, Claim, Experiment, Row, markdown, select, values, verdict
+from .base import PACKAGE, PAPER, Cell, Claim, Experiment, Row, markdown, select, values, verdict
 from .synthetic import SETTINGS
 
 PROVEN, PRINTED = "as proven", "as printed"
@@ -176,9 +176,9 @@ class Guarantees(Experiment):
                 name = "Theorem 8's bound" + (
                     ", as printed" if kind == PRINTED else ", corrected: m lam for lam, 0.8^((l-1)/2)"
                 )
-                out.append(
-                    Claim(name, f"{case}; lam, theta at the limits {limits}", verdict([max(share) <= 1.0]), told)
-                )
+                where = f"{case}; lam, theta at the limits {limits}"
+                source = PAPER if kind == PRINTED else PACKAGE
+                out.append(Claim(name, where, verdict([max(share) <= 1.0]), told, source))
         sizes = [(setting.n, 4 * int(setting.sample(0).coef.any(axis=0).sum())) for setting in SETTINGS]
         told = "; ".join(f"n = {n} where 4 rbar = {needed}" for n, needed in sizes)
         out.append(
