@@ -10,9 +10,10 @@ from .growth import Growth
 from .guarantees import Guarantees
 from .prediction import Isolet, Mri
 from .runner import as_table, run
+from .starts import Starts
 from .synthetic import Figure1, Figure2
 
-EXPERIMENTS = {experiment.name: experiment for experiment in (Figure1, Figure2, Isolet, Mri, Guarantees, Growth)}
+EXPERIMENTS = {experiment.name: experiment for experiment in (Figure1, Figure2, Isolet, Mri, Guarantees, Growth, Starts)}
 
 __all__ = [
     "EXPERIMENTS",
@@ -25,6 +26,7 @@ __all__ = [
     "Isolet",
     "Mri",
     "NotAvailableError",
+    "Starts",
     "as_table",
     "run",
 ]

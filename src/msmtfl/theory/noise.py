@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from scipy.special import logsumexp
 
 from ..checks import check_count, check_flag, check_positive
 from ..designs import Floats
@@ -113,9 +112,10 @@ def _parameter(x: Floats, sign: float) -> float:
 
     def square(log_t: float) -> float:
         t = sign * exp(log_t)
-        return float(2 * (logsumexp(t * x) - log(len(x))) / t**2)
+        top = t * (x.max() if t > 0 else x.min())
+        return float(2 * (top + log(np.exp(t * x - top).mean())) / t**2)
 
-    grid = np.linspace(log(1e-3), log(100.0), 200)
+    grid = np.linspace(log(1e-3), log(100.0), 80)
     k = int(np.argmax([square(one) for one in grid]))
     ends = grid[max(k - 1, 0)], grid[min(k + 1, len(grid) - 1)]
     best = minimize_scalar(lambda one: -square(one), bounds=ends, method="bounded")

@@ -68,6 +68,7 @@ class Condition:
 @dataclass(frozen=True)
 class LemmaCheck:
     """Both sides of an inequality at a stage (0: of no stage); `premises` says whether it must hold, `words` what it says.
+    Those on noise alone ("13a", "13b", "21") hold with the probability that the lemma states, not with certainty.
 
     Examples
     --------
