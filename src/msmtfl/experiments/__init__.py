@@ -13,7 +13,9 @@ from .runner import as_table, run
 from .starts import Starts
 from .synthetic import Figure1, Figure2
 
-EXPERIMENTS = {experiment.name: experiment for experiment in (Figure1, Figure2, Isolet, Mri, Guarantees, Growth, Starts)}
+EXPERIMENTS = {
+    experiment.name: experiment for experiment in (Figure1, Figure2, Isolet, Mri, Guarantees, Growth, Starts)
+}
 
 __all__ = [
     "EXPERIMENTS",
