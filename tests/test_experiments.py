@@ -1411,16 +1411,17 @@ def test_the_corrected_bound_holds_and_the_printed_one_does_not(guarantees):
     proven = [row for row in rows if row["limits"] == "as proven"]
     printed = [row for row in rows if row["limits"] == "as printed"]
     assert {row["conditions as proven"] for row in proven} == {"holds"}
-    assert all(float(row["error"]) <= float(row["bound as proven"]) for row in proven)
+    assert all(float(row["error"]) <= float(row["bound sharpened"]) < float(row["bound as proven"]) for row in proven)
     assert {row["conditions as printed"] for row in printed} == {"holds"}
     assert max(float(row["error"]) / float(row["bound as printed"]) for row in printed) > 1.5
     assert all(float(row["dual_gap"]) < 1e-10 and row["unique"] == "True" for row in rows)
     theorem = about(claims, "Theorem 8's bound, ")
-    assert len(theorem) == 2  # each where its conditions hold
+    assert len(theorem) == 3  # each where its conditions hold
     assert only(theorem, "bound, corrected: m lam for lam, 0.8^((l-1)/2)", "limits as proven").verdict == "holds"
+    assert only(theorem, "bound, sharpened: m lam for lam, 0.306^(l-1)", "limits as proven").verdict == "holds"
     assert only(theorem, "bound, as printed", "limits as printed").verdict == "does not hold"
     conditions = only(claims, "the synthetic results are consistent with Theorem 8: its conditions hold there")
-    assert len(claims) == 3
+    assert len(claims) == 4
     assert conditions.verdict == "does not hold"
     assert "n = 40 where 4 rbar = 100" in conditions.evidence
 
@@ -1440,6 +1441,7 @@ def test_bounds_are_those_of_the_theory(guarantees):
         )
         l = int(row["stage"]) - 1
         assert float(row["bound as proven"]) == pytest.approx(bound.corrected[l], rel=1e-6)
+        assert float(row["bound sharpened"]) == pytest.approx(bound.sharpened[l], rel=1e-6)
         assert float(row["bound as printed"]) == pytest.approx(bound.literal[l], rel=1e-6)
 
 

@@ -25,7 +25,7 @@ ALL = "all"
 
 
 def reproduce(
-    experiment: str = typer.Argument(help="figure1, figure2, isolet, mri, theory or all."),
+    experiment: str = typer.Argument(help="figure1, figure2, isolet, mri, theory, growth, starts or all."),
     quick: bool = typer.Option(False, "--quick", help="Fewer runs and smaller grids: all within two minutes."),
     out: Path | None = typer.Option(
         None, "--out", help="Folder for the results. Default: reproduced, with --quick reproduced-quick."
