@@ -395,9 +395,10 @@ def bootstrap_intervals(
     the refits. What is estimated is this refit, not the model's own coefficient, which the penalty shrinks. On rows that had
     no part in the fit an interval covers the coefficient of the regression on the selected features, about as often as it
     says if there are many rows. **On the rows of the fit it does not**: features without effect were selected because they
-    look large on these very rows, and too many of their intervals exclude 0; the result says so. Resamples in which the selected
-    columns are linearly dependent are left out; a task that loses more than half of them so has no intervals (NaN), and a
-    warning says so.
+    look large on these very rows, and too many of their intervals exclude 0; the result says so.
+
+    Resamples in which the selected columns are linearly dependent are left out; a task that loses more than half of them so
+    has no intervals (NaN), and a warning says so.
 
     Parameters
     ----------

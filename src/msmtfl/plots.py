@@ -55,7 +55,7 @@ USERS = {
     "unused": "unused",
     "constant": "constant",
 }
-OVER_CLASSES = "sum of |coefficients| over the classes"
+OVER_CLASSES = "sum of |coefficients| over classes"
 PATH_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, YELLOW)  # of the lines of a path that are named
 WEAKER = "(weaker penalty to the right)"
 
@@ -78,6 +78,7 @@ class CoefficientMapDisplay:
     signed : whether they have signs
     constant : (m, p) bool: where the column does not vary within the task; None if that is not known
     of_class : the class that they belong to, in words; "" if there is but one set of them
+    n_constant : how many features are constant within every task, so that they could not be learned
 
     Drawn: image_, colorbar_, ax_, figure_; crosses_ if there are any
 
@@ -105,6 +106,7 @@ class CoefficientMapDisplay:
     signed: bool = True
     constant: np.ndarray | None = None
     of_class: str = ""
+    n_constant: int = 0
 
     @classmethod
     def from_estimator(
@@ -137,14 +139,15 @@ class CoefficientMapDisplay:
         W, groups = W[:, order], found.classes[order]
         if found.freed is not None:
             groups[found.freed[order]] = "freed"
-        unit = cls.unit if signed else f"{OVER_CLASSES},\nin the data's units"
+        unit = cls.unit if signed else OVER_CLASSES
         if scale == "row":
             top = np.abs(W).max(axis=0)
             W = W / np.where(top > 0, top, 1.0)
-            unit = "coefficient / largest of its feature" if signed else f"{OVER_CLASSES}\n/ largest of its feature"
+            unit = f"{'coefficient' if signed else OVER_CLASSES} / largest of its feature"
         names, counts = found.features[order], (int(used.sum()), len(used))
         constant = None if found.learnable is None else ~found.learnable[:, order] & (W == 0.0)
-        return cls(W, names, found.tasks, groups, *counts, unit, signed, constant, of_class).plot(ax)
+        never = found.counts["constant"]
+        return cls(W, names, found.tasks, groups, *counts, unit, signed, constant, of_class, never).plot(ax)
 
     def plot(self, ax: Any = None) -> CoefficientMapDisplay:
         ax = axes_for(ax, *_map_size(self.features, self.tasks))
@@ -167,7 +170,10 @@ class CoefficientMapDisplay:
                     ax.axhline(begin, color=DARK, lw=0.8)
         ax.set_ylabel("feature (● freed by the cap)" if free.any() else "feature")
         some = len(self.features)
-        rest = "the others are unused" if some >= self.n_used else f"the strongest of {self.n_used} that are used"
+        rest = f"the strongest of {self.n_used} that are used"
+        if some >= self.n_used:
+            constant = f", {self.n_constant} of them because they are constant" if self.n_constant else ""
+            rest = f"the others are unused{constant}"
         note = f"\n{rest}" if some < self.n_features else ""
         what = f"Coefficients of {_part(some, self.n_features)} {shown(self.of_class)}".rstrip()
         ax.set_title(f"{what}{note}", loc="left", fontsize="medium")

@@ -24,6 +24,7 @@ from .words import every, number, symbol
 MAP_CELLS = 600_000  # of the coefficient map over all stages: 3 MB of the page
 MAP_FEATURES = 300
 MAP_TASKS = 400
+MAP_CROSSES = 5000  # cells in which nothing could be learned up to which they have a cross
 MANY = 60  # rows from which on marks are small
 STRENGTH = "{}, the strength of the penalty (weaker to the right)"
 
@@ -70,6 +71,8 @@ def coefficient_map(facts: ModelFacts) -> Chart:
     source = models.ColumnDataSource({"image": [blank], "x": [0], "y": [0], "dw": [m], "dh": [p]}, name="cells")
     image = plot.image("image", x="x", y="y", dw="dw", dh="dh", source=source, color_mapper=colours)
     _hover(plot, image)
+    row, column = np.nonzero(constant) if constant.sum() <= MAP_CROSSES else np.empty((2, 0))
+    plot.scatter(column + 0.5, p - 0.5 - row, marker="x", size=6, name="constant")
     _mark_groups(plot, facts, rows)
     plot.add_layout(_colour_bar(colours, name="bar"), "below")
     return {

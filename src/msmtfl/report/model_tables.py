@@ -11,7 +11,7 @@ import scipy
 import sklearn
 
 from ..classification import labels_of
-from ..designs import Ints
+from ..designs import Floats, Ints
 from ..plots import OVER_CLASSES
 from ..sharing import size_over_classes
 from .facts import ModelFacts, largest
@@ -123,21 +123,30 @@ def _coefficients(facts: ModelFacts, place: Ints) -> list[Column]:
     """Of features: a column per task, or per task and class, where there is room; else what is true of all of them."""
     W = facts.coef[..., place]
     m, K, _ = W.shape
+    if facts.sharing.learnable is not None:  # a zero that could not be anything else is none
+        W = np.where((W == 0.0) & ~facts.sharing.learnable[:, None, place], np.nan, W)
     if m == K == 1:
         return [figures("Coefficient", W[0, 0])]
     if m * K <= MOST_COLUMNS:
         flat = W.reshape(m * K, -1)
         heads = facts.classes if m == 1 else labels_of(facts.model)
-        return [figures(str(head), w, "coefficient") for head, w in zip(heads, flat, strict=True)]
+        said = "coefficient; – where the column is constant within the task"
+        said = said if np.isnan(W).any() else "coefficient"
+        return [figures(str(head), w, said) for head, w in zip(heads, flat, strict=True)]
     if K > 1:
         sizes = size_over_classes(W)
         if m > MOST_COLUMNS:
-            return [figures("Largest size", sizes.max(axis=0), f"largest over tasks of the {OVER_CLASSES}")]
+            return [figures("Largest size", _of_known(sizes, np.fmax), f"largest over tasks of the {OVER_CLASSES}")]
         return [figures(f"Size: {task}", w, OVER_CLASSES) for task, w in zip(facts.model.tasks_, sizes, strict=True)]
     return [
-        figures("Lowest", W.min(axis=(0, 1)), "smallest coefficient over tasks"),
-        figures("Highest", W.max(axis=(0, 1)), "largest coefficient over tasks"),
+        figures("Lowest", _of_known(W[:, 0], np.fmin), "smallest coefficient over tasks"),
+        figures("Highest", _of_known(W[:, 0], np.fmax), "largest coefficient over tasks"),
     ]
+
+
+def _of_known(values: Floats, best: np.ufunc) -> Floats:
+    """(features,): the best over tasks, but for those in which nothing is known."""
+    return np.asarray(best.reduce(values, axis=0))
 
 
 def _users(facts: ModelFacts, j: int) -> str:

@@ -165,11 +165,13 @@ def _coefficient_map(facts: ModelFacts) -> Illustration | None:
             "sharing_map(model).to_frame()."
         )
     if used < facts.d:
-        notes.append(f"Left out: {counted(facts.d - used, 'feature')} that no task uses in any stage.")
+        constant = int((facts.sharing.classes == "constant").sum())
+        why = f", {constant:,} of them because nothing could be learned" if constant else ""
+        notes.append(f"Left out: {counted(facts.d - used, 'feature')} that no task uses in any stage{why}.")
     if chart["constant"]:
         notes.append(
-            f"In {counted(len(chart['constant']), 'cell')} the column is constant within the task (in print: crosses), so "
-            "that nothing could be learned there."
+            f"Crosses: {counted(len(chart['constant']), 'cell')} in which the column is constant within the task, so that "
+            "nothing could be learned."
         )
     if m < facts.m:
         notes.append(f"The {m:,} tasks with the most rows are shown, of {facts.m:,}.")
@@ -183,7 +185,8 @@ def _coefficient_map(facts: ModelFacts) -> Illustration | None:
         caption = (
             "Every class has coefficients of its own. All classes together: the sum of their sizes, which has no sign. "
             "One class, chosen above the map: blue where the odds of this class against the others rise with the "
-            "feature, orange where they fall. Blank cells (in print: grey) are exactly 0. In print: all classes together."
+            "feature, orange where they fall. Blank cells (in print: grey) are exactly 0. What stands to the right is about "
+            "use by any class. In print: all classes together."
         )
     return Illustration("map", chart, drawn, caption, notes)
 

@@ -153,6 +153,7 @@
           });
         } else if (part.type === "Span") part.setv({ line_color: colour(roles[part.name]), line_alpha: 0.7 });
         else if (part.type === "GlyphRenderer" && part.name === "chosen") part.glyph.setv({ fill_color: "#ffffff", line_color: "#000000" });
+        else if (part.type === "GlyphRenderer" && part.name === "constant") part.glyph.setv({ line_color: soft });
         else if (part.type === "GlyphRenderer" && roles[part.name]) {
           const of = colour(roles[part.name]);
           part.glyph.setv(part.glyph.type === "Scatter" ? { fill_color: of, line_color: paper } : { line_color: of });
@@ -241,7 +242,7 @@
         image[k] = frame.values[k] * (own ? 1 / this.largest[count - 1 - Math.floor(k / width)] : this.known.scale);
       }
       const end = own ? 1 : this.end;
-      const what = this.signed ? "coefficient" : "sum of |coefficients| over the classes";
+      const what = this.signed ? "coefficient" : "sum of |coefficients| over classes";
       this.mapper.setv({ low: this.signed ? -end : 0, high: end });
       this.bar.title = own ? `${what} / largest of its feature (blank: exactly 0)` : `${what}, in the data's units (blank: exactly 0)`;
       this.cells.change.emit();
