@@ -88,6 +88,7 @@ def _score(model: Any) -> str:
     name = names.get(scoring) if isinstance(scoring, str) else None
     if name is None:
         return f"cross-validated score ({scoring}): {model.best_score_:.4g}"
+    from ..linear import loss_of
     from ..views import lasso_points
 
     text = f"cross-validated {name}: {abs(model.best_score_):.4g}"
@@ -96,7 +97,9 @@ def _score(model: Any) -> str:
         return f"{text} (the point chosen is that of separate lassos)" if len(model.tasks_) > 1 else text
     if lassos.size:
         lasso = -np.nanmax(model.cv_results_["mean_test_score"][lassos])
-        text += f" (separate lassos: {lasso:.4g}; the same folds chose, `msmtfl compare` is fairer)"
+        known = hasattr(model, "classes_") or loss_of(model) == "squared"
+        fair = "`msmtfl compare`" if known else "compare_models, given models with this loss,"
+        text += f" (separate lassos: {lasso:.4g}; the same folds chose, {fair} is fairer)"
     return text
 
 

@@ -156,7 +156,7 @@ class ModelFacts:
 
     @cached_property
     def errors(self) -> HeldOut | None:
-        """None if no rows were held out."""
+        """None if no rows were held out, or if their deviance alone was looked at."""
         if not measures(self.model):
             return None
         loss, weight = held_out(self.model, self.model.best_index_)

@@ -134,7 +134,7 @@ def gain(facts: ModelFacts) -> str:
         f"Compared with the best independent lassos on the same folds ({facts.measure.name} {number(base)}), sharing {verb} "
         f"the error by {percent(abs(change))}. Of {counted(measured, 'task')} {better or 'none'} clearly "
         f"gain{'s' * (better < 2)} and {worse or 'none'} clearly lose{'s' * (worse < 2)} (95 % intervals over folds). "
-        f"{FLATTERS}; msmtfl compare measures it on rows that had no part in the choice."
+        f"{FLATTERS}; compare_models measures it on rows that had no part in the choice."
     )
 
 
