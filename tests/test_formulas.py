@@ -38,7 +38,7 @@ def fitted(model, y=SCORE):
 
 def predictors(model):
     coef, level = model.coef_.reshape(3, -1, 6), np.reshape(model.intercept_, (3, -1))
-    return [X[TASK == i] @ coef[i].T + level[i] for i in range(3)]
+    return [X[np.equal(TASK, i)] @ coef[i].T + level[i] for i in range(3)]
 
 
 def huber(r, y):
@@ -50,7 +50,7 @@ def mean_loss(model, y, kind):
     """The first part of the formulas."""
     of_task = []
     for i, f in enumerate(predictors(model)):
-        t = y[TASK == i][:, None]
+        t = y[np.equal(TASK, i)][:, None]
         if kind == "logistic" and f.shape[1] > 1:
             t = (t == np.arange(3)).astype(float)
         value = {
@@ -201,7 +201,8 @@ def test_constraints_factors_and_shapes_of_ones_own_are_said(tmp_path):
     save_model(own, tmp_path / "m.msmtfl")
     with pytest.warns(UserWarning, match="could not hold penalty"):
         assert formula(load_model(tmp_path / "m.msmtfl")) == formula(own)
-    assert "t up to θ/3, then its slope falls to 0 at θ" in formula(fitted(MSMTFL(0.1, 1.0, penalty=SCAD(3.0), max_stages=100)))
+    scad = fitted(MSMTFL(0.1, 1.0, penalty=SCAD(3.0), max_stages=100))
+    assert "t up to θ/3, then its slope falls to 0 at θ" in formula(scad)
 
 
 def test_searches_and_baselines_have_formulas():

@@ -251,7 +251,9 @@ def test_sentences_follow_the_choice():
     facts = ModelFacts(fitted(MSMTFLCV(lams=5, cv=3, thetas=[np.inf, 1e9])))  # a cap that nothing reaches
     assert facts.shares_nothing
     assert sentences.gain(facts).endswith("in these folds sharing did not help.")
-    facts = ModelFacts(fitted(MSMTFLCV(lams=5, cv=3, entry_shares=1.0, theta_ratios=[2])))  # capped lassos, and no others
+    facts = ModelFacts(
+        fitted(MSMTFLCV(lams=5, cv=3, entry_shares=1.0, theta_ratios=[2]))
+    )  # capped lassos, and no others
     assert facts.shares_nothing
     facts = ModelFacts(fitted(LassoMTLCV(lams=5, cv=3)))
     assert facts.gain is None

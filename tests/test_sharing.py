@@ -235,7 +235,9 @@ def test_columns_that_differ_only_between_tasks_are_not_called_unused(kind, tmp_
 @LEVEL
 def test_a_feature_that_some_tasks_cannot_learn_is_said_so():
     X, y, task = visits()
-    assert "1 used by some tasks: 'walk' (4 of 6; constant in 2)" in str(sharing_map(LassoMTL(0.05).fit(X, y, task=task)))
+    assert "1 used by some tasks: 'walk' (4 of 6; constant in 2)" in str(
+        sharing_map(LassoMTL(0.05).fit(X, y, task=task))
+    )
     shared = str(sharing_map(SharedMTL().fit(X, y, task=task)))  # the common value serves the others, too
     assert "'walk' (in 2 of them constant: its value comes from the others)" in shared
     unused = LassoMTL(100.0).fit(X, y, task=task)
@@ -245,9 +247,13 @@ def test_a_feature_that_some_tasks_cannot_learn_is_said_so():
 def test_fit_warns_of_columns_that_differ_only_between_tasks():
     X, y, task = visits()
     for fit in (LassoMTL(0.1).fit, PooledLassoCV().fit, MSMTFLCV(lams=3, cv=2, theta_ratios=[2]).fit):
-        with pytest.warns(UserWarning, match=r"'age', 'sex' are constant within every task .* intercept_ on these columns"):
+        with pytest.warns(
+            UserWarning, match=r"'age', 'sex' are constant within every task .* intercept_ on these columns"
+        ):
             fit(X, y, task=task)
-    LassoMTL(0.1).fit(X.drop(columns=["age", "sex"]), y, task=task)  # a column that is the same everywhere deceives nobody
+    LassoMTL(0.1).fit(
+        X.drop(columns=["age", "sex"]), y, task=task
+    )  # a column that is the same everywhere deceives nobody
     LassoMTL(0.1, fit_intercept=False).fit(X, y, task=task)  # they can be learned, if not what they seem to be
     LassoMTL(0.1).fit(X, y)
 

@@ -359,7 +359,7 @@ class Intervals:
         lines = [
             f"{level} intervals of {int(self.support.sum())} coefficients from {self.n_boot} resamples",
             "estimated: least squares on the features that the model selected in a task, not the model's own",
-            "coefficients (coef), which are shrunk. CONDITIONAL ON SELECTION: nothing is said of features left out.",
+            "coefficients (coef), which may be shrunk. CONDITIONAL ON SELECTION: nothing is said of features left out.",
         ]
         if self.same_rows:
             lines += [
