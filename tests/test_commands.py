@@ -42,6 +42,7 @@ from msmtfl import (
 from msmtfl.baselines import RidgePerTaskCV
 from msmtfl.contest import default_models
 from msmtfl.model_files import load_model, save_model
+from msmtfl.views import lasso_points
 
 testing = pytest.importorskip("typer.testing")
 pa = pytest.importorskip("pyarrow")
@@ -383,6 +384,84 @@ def test_inspect_says_what_a_model_holds(model, tmp_path):
     assert (tmp_path / "model.sql").read_text().count("-- task") == len(TOWNS)
     done("inspect", model, "--quiet", "--coefficients", tmp_path / "c.parquet")
     assert pd.read_parquet(tmp_path / "c.parquet").feature.tolist() == FEATURES
+
+
+def test_flags_of_json_are_what_the_certificate_says(tmp_path):
+    X, task = TABLE[FEATURES].to_numpy(), TABLE["town"].to_numpy()
+    models = {
+        "not critical": MSMTFL(0.01, 0.2, max_stages=1),
+        "zero": MSMTFL(1e6, 0.2),
+        "converged": MSMTFL(0.1, 2.0),
+        "not unique": LassoMTL(1e-3),
+    }
+    seen = set()
+    for name, model in models.items():
+        Z = np.column_stack([X, X[:, :1]]) if name == "not unique" else X
+        fitted = model.fit(Z, TABLE["y"], task=task)
+        save_model(fitted, tmp_path / "m.msmtfl")
+        told = json.loads(done("inspect", tmp_path / "m.msmtfl", "--json"))
+        proof = fitted.certificate_
+        assert told["critical"] is (name != "not critical"), name
+        assert told["critical"] is (proof.critical <= 1e-8)
+        assert told["critical_residual"] == proof.critical
+        assert told["unique"] is proof.unique is (name != "not unique")
+        assert told["converged"] is fitted.converged_
+        assert told["loss"] == "squared"
+        seen.add((told["critical"], proof.critical == 0.0))
+    assert {(False, False), (True, True), (True, False)} <= seen
+
+
+def test_flags_of_surfaces_and_classes_are_flags(data, tmp_path):
+    points = json.loads(done("surface", data, *ROLES, "--exclude", OTHERS, "--lams", 3, "--json"))
+    assert {type(point[name]) for point in points for name in ("converged", "unique")} == {bool}
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (MSMTFLCV(4, cv=2, entry_shares=0, theta_ratios=[1, np.inf]), "lasso"),
+        (MSMTFLCV(4, cv=2, entry_shares=1.0), None),  # capped lassos: their theta is inf, too
+        (MSMTFLCV(4, cv=2, entry_shares=0, theta_ratios=[1, 4]), None),
+        (L12MTLCV(4, cv=2), None),
+        (DirtyMTLCV(4, cv=2), "lasso"),
+        (DirtyMTLCV(4, cv=2, ratios=[1.0]), None),
+        (SharedMTLCV(4, cv=2), "lasso"),
+        (SharedMTLCV(4, cv=2, ratios=[1.0]), None),
+        (LassoMTLCV(4, cv=2), "chosen"),
+    ],
+    ids=str,
+)
+def test_separate_lassos_are_named_where_the_grid_has_them(model, said, tmp_path):
+    fitted = model.fit(TABLE[FEATURES].to_numpy(), TABLE["y"], task=TABLE["town"].to_numpy())
+    save_model(fitted, tmp_path / "m.msmtfl")
+    line = next(one for one in done("inspect", tmp_path / "m.msmtfl").splitlines() if one.startswith("cross-validated"))
+    assert ("lassos" in line) == (said is not None)
+    if "(separate lassos: " in line:
+        points = lasso_points(fitted)
+        best = -fitted.cv_results_["mean_test_score"][points].max()
+        assert f"(separate lassos: {best:.4g};" in line
+        assert best >= -fitted.best_score_
+    assert ("(the point chosen is that of separate lassos)" in line) == (said == "chosen" or line.endswith("lassos)"))
+
+
+def test_columns_that_differ_only_between_tasks_are_told(tmp_path):
+    table = TABLE.assign(age=TABLE["town"].map(dict(zip(sorted(set(TABLE["town"])), (31, 40, 52, 77), strict=False))))
+    path, out = written(table, tmp_path / "data.csv"), tmp_path / "m.msmtfl"
+    result = run("fit", path, *GIVEN, "--features", ",".join([*FEATURES, "age"]), "--out", out)
+    assert result.exit_code == 0, result.output
+    assert "msmtfl fit: warning: feature(s) 'age' are constant within every task" in result.stderr
+    for text in (result.stdout, done("inspect", out)):
+        assert "NOT LEARNED: constant within every task, different between tasks: 'age'" in text
+        assert "regress intercept_ on these columns" in text
+    told = json.loads(done("inspect", out, "--json"))
+    assert told["task_level_features"] == ["age"]
+    assert told["features_by_class"]["constant"] == 1
+
+
+def test_inspect_says_what_was_minimised(data, tmp_path):
+    out = tmp_path / "m.msmtfl"
+    done("fit", data, *GIVEN, "--loss", "huber", "--theta", "2", "--out", out)
+    assert "minimise  Σᵢ 1/(m nᵢ) Σᵣ h(fᵣ − yᵣ)  +  λ Σⱼ min(‖wʲ‖₁, θ)" in done("inspect", out)
 
 
 def test_ids_are_carried_in_the_order_of_the_rows(data, new, model, tmp_path):

@@ -8,7 +8,18 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
-from msmtfl import MSMTFL, MSMTFLCV, LassoMTL, LassoMTLCV, bootstrap_intervals, stability_selection, stack_tasks
+from msmtfl import (
+    L12MTL,
+    MSMTFL,
+    MSMTFLCV,
+    DirtyMTL,
+    LassoMTL,
+    LassoMTLCV,
+    SharedMTL,
+    bootstrap_intervals,
+    stability_selection,
+    stack_tasks,
+)
 from msmtfl.inference import draw_halves
 from msmtfl.tasks import read_training
 
@@ -120,7 +131,8 @@ def test_strong_features_are_stable_and_noise_is_not():
         "features: 'x0', 'x1'",
     ]
     table = stability.to_frame()
-    assert list(table.columns) == ["task", "feature", "frequency", "selected"]
+    assert list(table.columns) == ["task", "feature", "frequency", "selected", "feature_frequency"]
+    np.testing.assert_array_equal(table["feature_frequency"], np.tile(stability.row_frequency, 2))
     assert table.query("selected")[["task", "feature"]].to_numpy().tolist() == [
         [t, f] for t in "ab" for f in ("x0", "x1")
     ]
@@ -137,8 +149,14 @@ def test_the_bound_counts_the_cells_subject_to_selection():
     assert stability.n_cells == 42 - 2 - 2 - 1  # constant, free, excluded
     assert np.all(stability.frequency[:, 5] == 1.0)
     assert stability.q == pytest.approx(stability.frequency.sum() - 2)
-    assert stability.error_bound() == pytest.approx(stability.q**2 / (0.8 * 37))
-    assert stability.error_bound(1.0) == pytest.approx(stability.q**2 / 37)
+    candidates = np.ones((2, 21), dtype=bool)
+    candidates[:, [5, 20]], candidates[0, 6] = False, False
+    q = (stability.frequency * candidates).sum(axis=1)
+    assert stability.error_bound() == pytest.approx((q**2 / [18, 19]).sum() / 0.8)  # the sum of the tasks' bounds
+    assert stability.error_bound(1.0) == pytest.approx((q**2 / [18, 19]).sum())
+    features = np.delete(np.arange(21), [5, 20])
+    bound = stability.row_frequency[features].sum() ** 2 / (0.8 * 19)
+    assert stability.error_bound(of="features") == pytest.approx(bound)
 
 
 def test_on_pure_noise_the_bound_holds():
@@ -151,6 +169,100 @@ def test_on_pure_noise_the_bound_holds():
         bounds.append(stability.error_bound())
     assert 0.5 < np.mean(bounds) < 15  # neither nothing nor everything is selected
     assert np.mean(selected) <= np.mean(bounds)
+
+
+def in_half_of_the_tasks(seed, m=6, n=40, d=60):
+    """Three features of 60 have an effect in half of the tasks; one task has four times the noise."""
+    rng = np.random.default_rng(seed)
+    X, task = rng.standard_normal((m * n, d)), np.repeat(np.arange(m), n)
+    W = np.zeros((m, d))
+    W[: m // 2, :3] = 2.0
+    noise = np.where(task == m - 1, 2.0, 0.5)
+    return X, (X * W[task]).sum(axis=1) + noise * rng.standard_normal(m * n), task, W
+
+
+FAMILIES = {
+    "lasso": LassoMTL(0.12),
+    "capped lassos": MSMTFL(0.0, lam_entry=0.12, theta_entry=0.5),
+    "dirty, as the lasso": DirtyMTL(0.12, 0.72),
+    "msmtfl": MSMTFL(0.12, 1.5),
+    "bi-level": MSMTFL(0.1, 1.5, lam_entry=0.02, theta_entry=0.3),
+    "l12": L12MTL(0.5),
+    "dirty": DirtyMTL(0.12, 0.4),
+    "shared": SharedMTL(0.4, 0.12, 1.5),
+}
+
+
+@pytest.mark.parametrize("signal", [True, False], ids=["signal", "noise"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_false_selections_stay_below_the_bound_that_is_printed(family, signal):
+    false, bounds = [], []
+    for seed in range(3):
+        X, y, task, W = in_half_of_the_tasks(seed)
+        if not signal:
+            y, W = y - (X * W[task]).sum(axis=1), 0 * W
+        found = stability_selection(FAMILIES[family], X, y, task=task, n_pairs=8, threshold=0.7)
+        cells = found.selected() & (W == 0)
+        false.append(cells.sum() if found.separate else (found.selected_features() & ~W.any(axis=0)).sum())
+        bounds.append(found.error_bound())
+    assert found.separate == (family in list(FAMILIES)[:3])
+    assert np.mean(false) <= np.mean(bounds)
+
+
+@pytest.mark.parametrize("family", ["msmtfl", "l12", "shared"])
+def test_models_that_select_features_have_no_bound_on_cells(family):
+    X, y, task, W = in_half_of_the_tasks(0)
+    found = stability_selection(FAMILIES[family], X, y, task=task, n_pairs=10, threshold=0.9)
+    false = (found.selected() & (W == 0)).sum()
+    assert false >= 9  # of the tasks that come along
+    assert false > 1.5 * found.q**2 / (0.8 * found.n_cells)  # what would be a bound if cells were alike
+    assert found.features[found.selected_features()].tolist() == ["x0", "x1", "x2"]
+    with pytest.raises(ValueError, match="no bound on false cells where tasks are selected together"):
+        found.error_bound(of="cells")
+    text = str(found)
+    assert text.startswith("3 of 60 features selected in at least 90 % of 20 half-samples: 'x0', 'x1', 'x2'\n")
+    assert "false features, which no task should use: at most" in text
+    assert "which of them need a feature is not tested" in text
+
+
+def test_a_noisy_task_counts_by_itself():
+    """All false cells are those of one task of ten: over all cells together they seem rare."""
+    false, over_all, bounds = [], [], []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X, task = rng.standard_normal((400, 20)), np.repeat(np.arange(10), 40)
+        y = np.where(task == 0, 3.0, 0.3) * rng.standard_normal(400)
+        found = stability_selection(LassoMTL(0.12), X, y, task=task, n_pairs=10, threshold=0.6)
+        false.append(found.selected().sum())
+        over_all.append(found.q**2 / (0.2 * 200))
+        bounds.append(found.error_bound())
+    assert np.mean(over_all) < np.mean(false) <= np.mean(bounds)
+
+
+def test_the_output_says_what_the_bound_supposes():
+    X, y, task = easy()
+    given = str(stability_selection(LassoMTL(lam=0.3), X, y, task=task, n_pairs=5))
+    assert "if all false cells are as likely to be selected" in given
+    assert given.endswith("and lam was not chosen on these rows")
+    # large shares of lam_max, so that there is a bound
+    cases = {
+        "LassoMTLCV chose the strengths of the penalty on all of them": LassoMTLCV(lams=[0.3, 0.31], cv=3),
+        "theta by default, from all of them": MSMTFL(lam=0.3),
+        "theta by default, from all of them ": MSMTFL(lam=0.3, theta="adaptive"),
+    }
+    for said, model in cases.items():
+        assert f"HERE IT WAS, {said.strip()}" in str(stability_selection(model, X, y, task=task, n_pairs=5))
+    taken = {
+        "lam": LassoMTL(),
+        "lam and theta": MSMTFL(),
+        "lam_s and lam_b": DirtyMTL(),
+        "lam_common and lam_deviation": SharedMTL(),
+    }
+    for names, model in taken.items():
+        found = stability_selection(model, X, y, task=task, n_pairs=2)
+        assert found.of_these_rows == f"{names} by default, from all of them"
+    assert stability_selection(DirtyMTL(lam_s=0.3), X, y, task=task, n_pairs=2).of_these_rows == ""
+    assert "no useful bound on false cells" in str(stability_selection(LassoMTL(0.001), X, y, task=task, n_pairs=5))
 
 
 # ------------------------------------------------------------------ bootstrap intervals
@@ -197,10 +309,46 @@ def test_the_fit_is_left_as_it_was_and_other_rows_are_welcome():
     intervals = bootstrap_intervals(model, np.column_stack([X, TASK]).astype(object)[other], y[other], n_boot=40)
     assert vars(model) == before
     table = intervals.to_frame()
-    assert list(table.columns) == ["task", "feature", "estimate", "lower", "upper"]
+    assert list(table.columns) == ["task", "feature", "coef", "estimate", "lower", "upper", "selected_on"]
     assert len(table) == np.count_nonzero(model.coef_)
     assert (table["lower"] < table["upper"]).all()
+    np.testing.assert_array_equal(table["coef"], model.coef_[model.coef_ != 0])
     assert "CONDITIONAL ON SELECTION" in str(intervals)
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["", "weighted"])
+def test_the_output_says_whether_these_rows_selected_the_features(weight):
+    model = LassoMTL(lam=0.2).fit(X, y, task=TASK, sample_weight=weight)
+    same = bootstrap_intervals(model, X, y, task=TASK, sample_weight=weight, n_boot=40)
+    assert same.same_rows
+    assert "NOT INTERVALS FOR EFFECTS: these rows have selected the features" in str(same)
+    assert set(same.to_frame()["selected_on"]) == {"these rows"}
+    assert "not the model's own" in str(same)
+    assert np.abs(same.coef - same.estimate).max() > 0.05  # that is why both are shown
+    half = np.arange(len(y)) % 2 == 0
+    new = bootstrap_intervals(model, X[half], y[half], task=np.asarray(TASK)[half], n_boot=40)
+    assert not new.same_rows
+    assert "selected on other rows" in str(new)
+    assert "NOT INTERVALS" not in str(new)
+    assert set(new.to_frame()["selected_on"]) == {"other rows"}
+
+
+def test_intervals_cover_on_other_rows_and_not_on_those_of_the_fit():
+    """Features without effect that were selected: how many of their 95 % intervals hold 0?"""
+    covered = {True: [], False: []}
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X, task = rng.standard_normal((800, 30)), np.tile(np.arange(4), 200)
+        y = X[:, 0] + rng.standard_normal(800)
+        first = np.arange(800) < 400
+        model = LassoMTL(0.06).fit(X[first], y[first], task=task[first])
+        for rows in (first, ~first):
+            found = bootstrap_intervals(model, X[rows], y[rows], task=task[rows], n_boot=200)
+            null = found.support & (np.arange(30) > 0)
+            covered[found.same_rows] += ((found.lower <= 0) & (found.upper >= 0))[null].tolist()
+    assert len(covered[True]) > 100
+    assert np.mean(covered[True]) < 0.8
+    assert np.mean(covered[False]) > 0.9
 
 
 def test_large_problems_are_done_in_pieces(monkeypatch):

@@ -39,6 +39,7 @@ from msmtfl.classification import MultiTaskClassifier
 from msmtfl.model_files import MODELS, load_model, save_model
 from msmtfl.optimum import global_minimum
 from msmtfl.shapes import MCP, SCAD, LogSum, Power
+from msmtfl.sharing import sharing_map
 from msmtfl.stages import Stage
 
 FAST = {"lams": 4, "cv": 3}
@@ -174,6 +175,7 @@ def with_coefficients(*coefs):
     model.row_slopes_ = np.ones(len(coefs[-1][0]))
     model.row_norms_ = model.feature_importances_ = np.abs(coefs[-1][0])
     model.n_features_in_, model.n_stages_ = d, len(coefs)
+    model.learnable_ = np.arange(m * d).reshape(m, d) % 1000 != 7
     nothing = (np.empty(0, dtype=np.intp),) * m
     model.stages_ = [Stage(**{**vars(model.stages_[0]), "coef": coef, "ambiguous": nothing}) for coef in coefs]
     return model
@@ -393,6 +395,45 @@ def test_ten_thousand_features_and_two_hundred_tasks(name, tmp_path):
     assert_same(round_trip(model, tmp_path, name), model)
     each = 12 if name == "a.msmtfl" else 30  # bytes; all of it would be 48 MB of floats
     assert (tmp_path / name).stat().st_size < 3 * each * np.count_nonzero(coef) + 500_000
+
+
+def test_files_that_do_not_say_what_could_be_learned_are_loaded(tmp_path):
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((60, 4)), np.repeat(["a", "b"], 30)
+    X[:, 2], X[:30, 3] = np.repeat([1.0, 2.0], 30), 0.0
+    with pytest.warns(UserWarning, match="'x2' are constant"):
+        model = MSMTFL(0.1).fit(X, X[:, 0] + X[:, 3], task=task)
+    save_model(model, tmp_path / "new.json")
+    document = document_of(tmp_path / "new.json")
+    assert document["fitted"]["constant_at_"]["array"]["values"] == [2, 3, 6]
+    for key in ("constant_at_", "task_level_features_"):
+        del document["fitted"][key]
+    (tmp_path / "old.json").write_text(json.dumps(document), encoding="utf-8")
+    old = load_model(tmp_path / "old.json")
+    assert np.array_equal(old.predict(X, task=task), model.predict(X, task=task))
+    assert sharing_map(old).counts["unused"] == 2
+    assert sharing_map(load_model(tmp_path / "new.json")).counts["unused"] == 1
+    old.add_task(X[:30, :], X[:30, 0], "c")
+    assert not hasattr(old, "learnable_")
+
+
+@pytest.mark.parametrize(
+    ("key", "values", "dtype", "said"),
+    [
+        ("constant_at_", [0, 8], "int32", "constant_at_ are not places of cells"),
+        ("constant_at_", [-1], "int32", "constant_at_ are not places of cells"),
+        ("task_level_features_", ["age"], "object", "task_level_features_ are not among features_"),
+        ("learnable_", [True], "bool", "'learnable_' is no attribute"),
+    ],
+)
+def test_what_could_be_learned_must_fit(key, values, dtype, said, tmp_path):
+    X, task = np.random.default_rng(0).standard_normal((20, 4)), np.repeat(["a", "b"], 10)
+    save_model(LassoMTL(0.1).fit(X, X[:, 0], task=task), tmp_path / "a.json")
+    document = document_of(tmp_path / "a.json")
+    document["fitted"][key] = {"array": {"dtype": dtype, "shape": [len(values)], "values": values}}
+    (tmp_path / "a.json").write_text(json.dumps(document), encoding="utf-8")
+    with pytest.raises(ValueError, match=said):
+        load_model(tmp_path / "a.json")
 
 
 # ------------------------------------------------------------------ format

@@ -17,6 +17,7 @@ from msmtfl import (
     DirtyMTLCV,
     LassoMTL,
     LassoMTLCV,
+    MSMTFLClassifier,
     SharedMTLCV,
     compare_models,
     regularization_surface,
@@ -120,6 +121,51 @@ def test_coefficients_by_row_have_a_largest_of_one(model):
     assert "largest of its feature" in display.colorbar_.ax.get_ylabel()
     with pytest.raises(ValueError, match="scale must be None or 'row'"):
         CoefficientMapDisplay.from_estimator(model, scale="column")
+
+
+@pytest.fixture(scope="module")
+def of_classes():
+    """Two tasks, three classes; the largest coefficient of x0 is that of another class, with another sign, in each task."""
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((60, 3)), np.repeat(["one", "two"], 30)
+    X[:30, 1] = 1.0
+    fitted = MSMTFLClassifier(0.5).fit(X, np.array(["a", "b", "c"])[np.arange(60) % 3], task=task)
+    coef = np.zeros((2, 3, 3))
+    coef[:, 0, 0], coef[1, 1, 0], coef[1, 2, 1] = 1.0, -2.0, 0.5
+    fitted.coef_, fitted.row_norms_ = coef, np.abs(coef).sum(axis=(0, 1))
+    return fitted
+
+
+def test_classes_are_drawn_one_by_one_or_as_sizes_without_sign(of_classes):
+    display = CoefficientMapDisplay.from_estimator(of_classes)
+    np.testing.assert_array_equal(cells(display), [[1.0, 3.0], [np.nan, 0.5]])
+    assert display.image_.get_clim() == (0.0, 3.0)
+    assert "sum of |coefficients| over classes" in display.colorbar_.ax.get_ylabel()
+    assert display.ax_.get_title(loc="left").startswith("Coefficients of 2 of 3 features over 3 classes")
+    one = CoefficientMapDisplay.from_estimator(of_classes, class_of_interest="b")
+    np.testing.assert_array_equal(cells(one), [[np.nan, -2.0]])
+    assert one.image_.get_clim() == (-2.0, 2.0)
+    assert one.ax_.get_title(loc="left").startswith("Coefficients of 1 of 3 features for class b")
+    by_row = CoefficientMapDisplay.from_estimator(of_classes, scale="row")
+    np.testing.assert_array_equal(np.nanmax(cells(by_row), axis=1), 1.0)
+    with pytest.raises(ValueError, match="no class 'd'"):
+        CoefficientMapDisplay.from_estimator(of_classes, class_of_interest="d")
+
+
+def test_a_cross_marks_where_nothing_could_be_learned(of_classes, model):
+    display = CoefficientMapDisplay.from_estimator(of_classes)
+    np.testing.assert_array_equal(display.crosses_.get_offsets(), [[0.5, 1.5]])  # task one, second feature
+    assert "×: constant in the task" in display.colorbar_.ax.get_ylabel()
+    assert not hasattr(CoefficientMapDisplay.from_estimator(model), "crosses_")
+
+
+def test_features_that_could_not_be_learned_are_not_just_unused(sample):
+    X, y, task = sample
+    level = np.unique(task, return_inverse=True)[1].astype(float)
+    with pytest.warns(UserWarning, match="'level' are constant within every task"):
+        fitted = LassoMTL(0.1).fit(X.assign(level=level), y, task=task)
+    title = CoefficientMapDisplay.from_estimator(fitted).ax_.get_title(loc="left")
+    assert title.endswith("the others are unused, 1 of them because they are constant")
 
 
 def test_of_many_features_the_strongest_are_shown_and_counted(many):

@@ -25,6 +25,7 @@ from msmtfl import (
     DirtyMTLCV,
     LassoMTL,
     LassoMTLCV,
+    MSMTFLClassifier,
     SharedMTL,
     SharedMTLCV,
     compare_models,
@@ -32,7 +33,7 @@ from msmtfl import (
 from msmtfl.baselines import PooledLassoCV, PooledRidgeCV
 from msmtfl.linear import MultiTaskLinear
 from msmtfl.model_files import load_model, save_model
-from msmtfl.plots import CoefficientMapDisplay
+from msmtfl.plots import CoefficientMapDisplay, GainDisplay
 from msmtfl.report import charts, model_tables, report_html, sentences, write_report
 from msmtfl.report.facts import ModelFacts
 from msmtfl.report.page import _asset
@@ -188,7 +189,7 @@ def test_map_holds_every_stage(model, page):
     rows = [list(model.features_).index(name) for name in chart["rows"]]
     assert len(chart["frames"]) == len(model.stages_)
     for frame, stage in zip(chart["frames"], model.stages_, strict=True):
-        cells = np.frombuffer(base64.b64decode(frame["cells"]), dtype="<f4").reshape(len(rows), 3)[::-1]
+        cells = np.frombuffer(base64.b64decode(frame["cells"][0]), dtype="<f4").reshape(len(rows), 3)[::-1]
         np.testing.assert_allclose(np.nan_to_num(cells) * chart["scale"], stage.coef[:, rows].T, rtol=1e-6)
         assert frame["free"] == len(stage.free_rows)
         assert frame["entries"] == np.count_nonzero(stage.coef)
@@ -248,12 +249,97 @@ def test_sentences_follow_the_choice():
     facts = ModelFacts(fitted(MSMTFLCV(lams=5, cv=3, selection="1se")))
     assert sentences.choice(facts).endswith("the simplest model within one standard error of the best")
     facts = ModelFacts(fitted(MSMTFLCV(lams=5, cv=3, thetas=[np.inf, 1e9])))  # a cap that nothing reaches
-    assert facts.is_lasso
-    assert sentences.gain(facts).endswith("on these data sharing did not help.")
+    assert facts.shares_nothing
+    assert sentences.gain(facts).endswith("in these folds sharing did not help.")
+    facts = ModelFacts(
+        fitted(MSMTFLCV(lams=5, cv=3, entry_shares=1.0, theta_ratios=[2]))
+    )  # capped lassos, and no others
+    assert facts.shares_nothing
     facts = ModelFacts(fitted(LassoMTLCV(lams=5, cv=3)))
     assert facts.gain is None
     assert sentences.proof(facts).startswith("Proven optimal: the objective is convex")
     assert sentences.proof(facts).endswith("It is the only solution.")
+
+
+def test_a_model_judged_by_its_deviance_held_rows_out():
+    X, y, task = make_data()
+    model = MSMTFLCV(lams=4, cv=3, loss="poisson", scoring="neg_deviance", entry_shares=0, theta_ratios=[2, np.inf])
+    model.fit(X, np.round(np.exp(y / 2)), task=task)
+    said = sentences.prediction(ModelFacts(model))
+    assert said.startswith("On rows held out in 3 folds the mean deviance is ")
+    assert near(re.search(r"is ([\d.]+)\.", said)[1]) == pytest.approx(-model.best_score_, rel=5e-3)
+    with pytest.raises(ValueError, match=r"judged by its deviance .* scoring='neg_nmse'"):
+        GainDisplay.from_estimator(model)
+    page = Page(report_html(model))
+    assert "exp fᵣ − yᵣ fᵣ + yᵣ log yᵣ − yᵣ" in page.text
+    assert "‖fᵢ − yᵢ‖²" not in page.text
+
+
+def test_a_relaxed_fit_is_refitted_by_its_own_loss():
+    X, y, task = make_data()
+    model = MSMTFL(0.1, np.inf, loss="poisson", relax=True).fit(X, np.round(np.exp(y / 2)), task=task)
+    page = Page(report_html(model))
+    assert page.charts["map"]["frames"][-1]["title"] == "Refitted by the loss alone"
+    assert "least squares" not in page.text
+    assert "refitted by least squares" in Page(report_html(fitted(LassoMTL(0.1, relax=True)))).text
+
+
+@pytest.mark.filterwarnings("ignore:feature.s. 'age', 'sex' are constant")
+def test_what_could_not_be_learned_is_said_and_marked(tmp_path):
+    X, y, task = make_data()
+    X["age"], X["sex"] = np.repeat([40.0, 50, 60], 30), np.repeat([0.0, 1, 1], 30)
+    X.loc[task == "south", "x0"] = 1.0
+    save_model(LassoMTL(0.05).fit(X, y, task=task), tmp_path / "m.msmtfl")
+    model = load_model(tmp_path / "m.msmtfl")
+    page = Page(report_html(model))
+    assert "and 2 could not be learned." in page.text
+    assert "Constant within every task and different only between tasks: age and sex." in page.text
+    assert "1 feature is constant within some of the tasks" in page.text
+    head, rows = page.table("features")
+    found = {row[0]: dict(zip(head, row, strict=True)) for row in rows}
+    assert (found["age"]["Shared by"], found["age"]["Varies in"], found["age"]["east"]) == ("not learned", "0", "–")
+    assert (found["x0"]["Varies in"], found["x0"]["south"]) == ("2", "–")
+    chart = page.charts["map"]
+    assert chart["constant"] == [chart["rows"].index("x0") * 3 + 2]
+    assert "Varies in" not in Page(report_html(fitted(LassoMTL(0.05)))).table("features")[0]
+
+
+def test_classes_are_shown_one_by_one():
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((60, 3)), np.repeat(["one", "two"], 30)
+    model = MSMTFLClassifier(0.02).fit(X, np.array(["a", "b", "<c>"])[np.arange(60) % 3], task=task)
+    page = Page(report_html(model))
+    chart = page.charts["map"]
+    assert chart["classes"] == model.classes_.tolist() == ["<c>", "a", "b"]
+    order = [list(model.features_).index(name) for name in chart["rows"]]
+    for k, packed in enumerate(chart["frames"][-1]["cells"]):
+        cells = np.frombuffer(base64.b64decode(packed), dtype="<f4").reshape(len(order), 2)[::-1]
+        np.testing.assert_allclose(np.nan_to_num(cells) * chart["scale"], model.coef_[:, k, order].T, rtol=1e-6)
+    options = [element.text for element in page.all("option")]
+    assert options[:4] == ["all together: sizes, no signs", "<c>", "a", "b"]
+    head, rows = page.table("features")
+    assert head[-6:] == [f"{name}: {one}" for name in ("one", "two") for one in ("<c>", "a", "b")]
+    for row in rows:
+        j = list(model.features_).index(row[0])
+        np.testing.assert_allclose([near(text) for text in row[-6:]], model.coef_[:, :, j].ravel(), rtol=5e-3)
+    assert "sum of |coefficients| over classes" in still_text(page)
+    assert "which has no sign" in page.text
+    assert "Largest" not in " ".join(head)
+
+
+def test_many_tasks_and_classes_are_summed_up_without_sign(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((120, 3)), np.repeat(np.arange(5), 24)
+    model = MSMTFLClassifier(0.01).fit(X, np.arange(120) % 3, task=task)
+    sizes = np.abs(model.coef_).sum(axis=1)
+    head, rows = Page(report_html(model)).table("features")
+    assert head[-5:] == [f"Size: {i}" for i in range(5)]
+    monkeypatch.setattr(model_tables, "MOST_COLUMNS", 3)
+    _, few = Page(report_html(model)).table("features")
+    for row, short in zip(rows, few, strict=True):
+        j = list(model.features_).index(row[0])
+        np.testing.assert_allclose([near(text) for text in row[-5:]], sizes[:, j], rtol=5e-3)
+        assert near(short[-1]) == pytest.approx(sizes[:, j].max(), rel=5e-3)
 
 
 def test_one_task_alone_has_nothing_to_share():
@@ -323,7 +409,7 @@ def test_one_measured_task_has_no_range_of_errors():
 
 def test_gain_and_its_chart_say_that_the_same_folds_chose(page):
     said = "The same folds chose the parameters, so this flatters a little"
-    more = f"{said}; msmtfl compare measures it on rows that had no part in the choice."
+    more = f"{said}; compare_models measures it on rows that had no part in the choice."
     captions = [element.text for element in page.all("figcaption")]
     assert [said in text for text in captions] == [False, True, False]  # the map, gains, the grid
     assert all(more in re.sub(r"\s+", " ", page.by_id(name).text) for name in ("summary", "sharing"))
@@ -441,7 +527,7 @@ def test_live_map_has_the_rows_and_scales_of_the_still_one(standardize, monkeypa
     chart = page.charts["map"]
     assert own == standardize
     assert chart["rows"] == still.features.tolist()
-    cells = np.frombuffer(base64.b64decode(chart["frames"][0]["cells"]), dtype="<f4").reshape(3, 3)[::-1]
+    cells = np.frombuffer(base64.b64decode(chart["frames"][0]["cells"][0]), dtype="<f4").reshape(3, 3)[::-1]
     cells = np.nan_to_num(cells) * chart["scale"]
     top = np.abs(cells).max(axis=1, keepdims=True) if own else 1.0
     np.testing.assert_allclose(cells / top, still.coef.T, rtol=1e-6)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from msmtfl import MSMTFLCV, LassoMTL
+from msmtfl import MSMTFLCV, LassoMTL, MSMTFLClassifier
 from msmtfl.report import write_report
 
 for needed in ("bokeh", "jinja2", "matplotlib"):
@@ -169,6 +169,28 @@ def test_mouse_shows_the_coefficient(model, report, visit):
         assert float(value.replace("−", "-")) == pytest.approx(coef, rel=5e-3)
     page.mouse.move(5, 5)
     assert page.locator("#tip").is_hidden()
+
+
+def test_a_class_is_chosen_for_the_map(visit, tmp_path):
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((120, 4)), np.repeat(["one", "two"], 60)
+    X[task == "one", 3] = 0.0
+    y = np.array(["a", "b", "c"])[np.digitize(X[:, 0] + 0.5 * rng.standard_normal(120), [-0.5, 0.5])]
+    model = MSMTFLClassifier(0.005, np.inf).fit(pd.DataFrame(X, columns=[f"gene {j}" for j in range(4)]), y, task=task)
+    write_report(model, tmp_path / "r.html")
+    page = visit(tmp_path / "r.html")
+    seen = {}
+    for place, of_map in (("", np.abs(model.coef_).sum(axis=1)), *((str(k), model.coef_[:, k]) for k in range(3))):
+        page.select_option("#class", place)
+        page.mouse.move(5, 5)
+        seen[place] = tips_over_the_map(page)
+        for tip in seen[place]:
+            feature, name, value, note = re.fullmatch(r"(gene \d) in (\w+): ([^,]*)(, .*)?", tip).groups()
+            i, j = list(model.tasks_).index(name), list(model.features_).index(feature)
+            assert float(value.replace("−", "-")) == pytest.approx(of_map[i, j], rel=5e-3, abs=1e-9)
+            assert (note is not None) == (not model.learnable_[i, j])
+    assert len({frozenset(tips) for tips in seen.values()}) == 4
+    assert page.troubles == []
 
 
 def test_search_and_choice_filter_the_features(model, report, visit):

@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from msmtfl import L12MTL, MSMTFL, MSMTFLCV, DirtyMTL, LassoMTL
+from msmtfl import L12MTL, MSMTFL, MSMTFLCV, DirtyMTL, LassoMTL, Moments, MSMTFLClassifier, SharedMTL
 from msmtfl.baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
 from msmtfl.model_files import load_model, save_model
 from msmtfl.sharing import CLASSES, sharing_map, task_similarity
@@ -47,9 +47,10 @@ def model(table):
 
 def test_every_feature_gets_its_class_users_norm_cap_and_sign(model):
     frame = sharing_map(model).to_frame().set_index("feature")
-    assert frame.columns.tolist() == ["class", "n_tasks", "tasks", "row_norm", "freed", "sign"]
+    assert frame.columns.tolist() == ["class", "n_tasks", "n_learnable", "tasks", "row_norm", "freed", "sign"]
     assert frame["class"].tolist() == ["all", "all", "all", "some", "one", "unused", "unused"]
     assert frame["n_tasks"].tolist() == [3, 3, 3, 2, 1, 0, 0]
+    assert frame["n_learnable"].tolist() == [3] * 7
     assert frame.loc["two", "tasks"] == ("north", "south")
     assert frame.loc["none", "tasks"] == ()
     np.testing.assert_array_equal(frame["row_norm"], model.row_norms_)
@@ -59,7 +60,7 @@ def test_every_feature_gets_its_class_users_norm_cap_and_sign(model):
 
 def test_counts_cover_all_features_and_tasks_of_looks_one_up(model):
     found = sharing_map(model)
-    assert found.counts == {"all": 3, "some": 1, "one": 1, "unused": 2}
+    assert found.counts == {"all": 3, "some": 1, "one": 1, "unused": 2, "constant": 0}
     assert tuple(found.counts) == CLASSES
     assert found.tasks_of("west").tolist() == ["west"]
     assert found.tasks_of("none").tolist() == []
@@ -179,3 +180,149 @@ def test_a_table_without_pandas_says_what_to_install(model, monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(ImportError, match="pip install pandas"):
         sharing_map(model).to_frame()
+
+
+# ------------------------------------------------------------------ what cannot be learned
+
+
+def visits():
+    """Six patients with ten visits each: age and sex are the patient's, "arm" is always 1, "walk" varies in four of them."""
+    rng = np.random.default_rng(0)
+    task = np.repeat([f"p{i}" for i in range(6)], 10)
+    X = pd.DataFrame(rng.standard_normal((60, 3)), columns=["dose", "walk", "noise"])
+    X["age"], X["sex"] = np.repeat([31.0, 48, 52, 63, 77, 80], 10), np.repeat([0.0, 1, 1, 0, 0, 1], 10)
+    X["arm"] = 1.0
+    X.loc[(task == "p1") | (task == "p4"), "walk"] = 0.3
+    y = 2 * X["dose"] + X["walk"] + 0.1 * X["age"] + 0.1 * rng.standard_normal(60)
+    return X, y, task
+
+
+NEVER = ["age", "arm", "sex"]
+LEVEL = pytest.mark.filterwarnings("ignore:feature.s. 'age', 'sex' are constant within every task")
+KINDS = {
+    "msmtfl": lambda: MSMTFL(0.05, 0.5),
+    "standardised": lambda: MSMTFL(0.05, 0.5, standardize=True),
+    "poisson": lambda: MSMTFL(0.05, loss="poisson"),
+    "l12": lambda: L12MTL(0.05),
+    "dirty": DirtyMTL,
+    "shared": SharedMTL,
+    "pooled lasso": PooledLassoCV,
+    "classes": lambda: MSMTFLClassifier(0.01),
+}
+
+
+@LEVEL
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_that_differ_only_between_tasks_are_not_called_unused(kind, tmp_path):
+    X, y, task = visits()
+    y = {"poisson": lambda: np.exp(y / 5), "classes": lambda: np.arange(60) % 3}.get(kind, lambda: y)()
+    fitted = KINDS[kind]().fit(X, y, task=task)
+    save_model(fitted, tmp_path / "m.msmtfl")
+    for one in (fitted, load_model(tmp_path / "m.msmtfl")):
+        found = sharing_map(one)
+        assert sorted(found.features[found.classes == "constant"]) == NEVER
+        assert one.task_level_features_.tolist() == ["age", "sex"]
+        assert found.to_frame().set_index("feature")["n_learnable"].to_dict() == {
+            **dict.fromkeys(NEVER, 0),
+            **{"dose": 6, "noise": 6, "walk": 4},
+        }
+        text = str(found)
+        assert "    2 NOT LEARNED: constant within every task, different between tasks: 'age', 'sex'\n" in text
+        assert "    1 the same in all rows: 'arm'\n" in text
+        assert "fit one model to all rows without task labels" in text
+
+
+@LEVEL
+def test_a_feature_that_some_tasks_cannot_learn_is_said_so():
+    X, y, task = visits()
+    assert "1 used by some tasks: 'walk' (4 of 6; constant in 2)" in str(
+        sharing_map(LassoMTL(0.05).fit(X, y, task=task))
+    )
+    shared = str(sharing_map(SharedMTL().fit(X, y, task=task)))  # the common value serves the others, too
+    assert "'walk' (in 2 of them constant: its value comes from the others)" in shared
+    unused = LassoMTL(100.0).fit(X, y, task=task)
+    assert "3 unused (1 of them constant in some tasks, where nothing could be learned)" in str(sharing_map(unused))
+
+
+def test_fit_warns_of_columns_that_differ_only_between_tasks():
+    X, y, task = visits()
+    for fit in (LassoMTL(0.1).fit, PooledLassoCV().fit, MSMTFLCV(lams=3, cv=2, theta_ratios=[2]).fit):
+        with pytest.warns(
+            UserWarning, match=r"'age', 'sex' are constant within every task .* intercept_ on these columns"
+        ):
+            fit(X, y, task=task)
+    LassoMTL(0.1).fit(
+        X.drop(columns=["age", "sex"]), y, task=task
+    )  # a column that is the same everywhere deceives nobody
+    LassoMTL(0.1, fit_intercept=False).fit(X, y, task=task)  # they can be learned, if not what they seem to be
+    LassoMTL(0.1).fit(X, y)
+
+
+@LEVEL
+def test_statistics_and_new_tasks_know_what_varies():
+    X, y, task = visits()
+    model = LassoMTL(0.05).fit(X, y, task=task)
+    moments = Moments().update(X, y, task=task)
+    streamed = LassoMTL(0.05).fit_moments(moments)
+    np.testing.assert_array_equal(streamed.learnable_, model.learnable_)
+    assert streamed.task_level_features_.tolist() == ["age", "sex"]
+    new = X[:10].assign(age=np.arange(10.0))
+    model.add_task(new, y[:10], "p9")
+    assert model.learnable_[-1].tolist() == [True, True, True, True, False, False]
+    assert model.task_level_features_.tolist() == ["sex"]
+
+
+@LEVEL
+def test_what_is_advised_instead_learns_the_effect():
+    """Truth 1: one model without labels, or a regression of the intercepts, finds it; fit_intercept=False does not."""
+    rng = np.random.default_rng(0)
+    m, n = 60, 12
+    age = rng.standard_normal(m)
+    X, task = rng.standard_normal((m * n, 3)), np.repeat(np.arange(m), n)
+    X = np.column_stack([X, age[task]])
+    y = X[:, 0] + age[task] + 0.3 * rng.standard_normal(m)[task] + rng.standard_normal(m * n)
+    with pytest.warns(UserWarning, match="'x3' are constant within every task"):
+        model = MSMTFL(0.002).fit(X, y, task=task)
+    assert not model.coef_[:, 3].any()
+    assert np.polyfit(age, model.intercept_, 1)[0] == pytest.approx(1.0, abs=0.15)
+    assert LassoMTL(0.01).fit(X, y).coef_[3] == pytest.approx(1.0, abs=0.15)
+    without = MSMTFL(0.002, fit_intercept=False).fit(X, y, task=task).coef_[:, 3]
+    assert np.std(without) > 0.5
+
+
+# ------------------------------------------------------------------ more than two classes
+
+
+@pytest.fixture(scope="module")
+def of_classes():
+    """Two tasks, classes a, b, c; by hand: x0 raises a in both tasks and lowers b in the second, x1 differs for c."""
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((60, 4)), np.repeat(["one", "two"], 30)
+    model = MSMTFLClassifier(0.5).fit(X, np.array(["a", "b", "c"])[np.arange(60) % 3], task=task)
+    coef = np.zeros((2, 3, 4))
+    coef[:, 0, 0], coef[1, 1, 0] = 1.0, -2.0
+    coef[0, 2, 1], coef[1, 2, 1] = 0.5, -0.5
+    coef[0, 0, 2] = 3.0
+    model.coef_, model.row_norms_ = coef, np.abs(coef).sum(axis=(0, 1))
+    return model
+
+
+def test_signs_are_compared_class_by_class(of_classes):
+    found = sharing_map(of_classes)
+    assert found.signs.tolist() == [["+", "", "+", ""], ["-", "", "", ""], ["", "mixed", "", ""]]
+    assert "    1 with signs that differ between tasks for the same class: 'x1' ('c')" in str(found)
+    assert found.classes.tolist() == ["all", "all", "one", "unused"]
+    frame = found.to_frame()
+    assert frame.columns.tolist()[-3:] == ["sign[a]", "sign[b]", "sign[c]"]
+    assert frame["sign[c]"].tolist() == ["", "mixed", "", ""]
+
+
+def test_a_class_has_a_map_of_its_own(of_classes):
+    found = sharing_map(of_classes, class_of_interest="b")
+    assert found.classes.tolist() == ["one", "unused", "unused", "unused"]
+    assert found.signs.tolist() == ["-", "", "", ""]
+    np.testing.assert_allclose(found.row_norms, [2.0, 0.0, 0.0, 0.0])
+    with pytest.raises(ValueError, match="no class 'd': 'a', 'b', 'c'"):
+        sharing_map(of_classes, class_of_interest="d")
+    with pytest.raises(ValueError, match="coefficients are of classes where there are more than two"):
+        sharing_map(with_coef([[1.0]]), class_of_interest="b")

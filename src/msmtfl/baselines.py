@@ -16,9 +16,10 @@ from .classification import MSMTFLClassifierCV, MultiTaskClassifier, class_folds
 from .cross_validation import read_groups
 from .designs import Floats
 from .folds import TaskKFold
-from .linear import MultiTaskLinear
+from .linear import MultiTaskLinear, warn_of_task_level
 from .losses import Logistic
 from .monitor import one_blas_thread
+from .problem import pose
 from .tables import check_finite
 from .tasks import Task, TaskData
 from .walk import regularization_surface
@@ -34,6 +35,9 @@ class _Baseline:
     standardize: bool
     random_state: Any
     _read: Callable[..., TaskData]
+
+    def _separates(self) -> bool:
+        return isinstance(self, (RidgePerTaskCV, LogisticPerTaskCV))
 
     def _solve(self, data: TaskData, groups: np.ndarray | None) -> tuple[Floats, Floats]:
         raise NotImplementedError
@@ -52,8 +56,11 @@ class _Baseline:
                 data = self._read(np.asarray(X, dtype=np.float64), y, task, sample_weight)
             check_finite(data.X, data.features, "X")
             W, b = self._solve(data, None if groups is None else read_groups(groups, data.X.shape[0]))
+            problem = pose(data, fit_intercept=True, standardize=False, positive=False)
         self._form, self._task_position = data.form, data.task_position
         self.tasks_, self.features_ = data.labels, data.features
+        self.learnable_, self.task_level_features_ = problem.learnable, data.features[problem.of_task_level]
+        warn_of_task_level(self)
         single = data.form == "single"
         self.coef_ = W[0] if single else W
         self.intercept_ = (float(b[0]) if b.ndim == 1 else b[0]) if single else b

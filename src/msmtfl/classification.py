@@ -182,6 +182,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
             coef, level = inner.coef_.reshape(m, K, d), inner.intercept_.reshape(m, K)
             self.coef_, self.intercept_ = (coef[0], level[0]) if single else (coef, level)
             self.tasks_, self.n_samples_ = data.labels, inner.n_samples_[::K]
+            self.learnable_ = inner.learnable_[::K]
             self.n_fitted_tasks_ = m
             self.target_mean_, self.target_sd_ = inner.target_mean_.reshape(m, K), inner.target_sd_.reshape(m, K)
 

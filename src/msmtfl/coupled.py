@@ -15,7 +15,7 @@ from .gram import Gram
 from .growing import Batchwise
 from .model_selection import GridSearch
 from .monitor import Monitor, Progress, one_blas_thread, with_callbacks
-from .penalties import ConcaveGroups, Dirty, Penalty
+from .penalties import ConcaveGroups, Dirty, DirtyNorm, Penalty
 from .problem import Problem, default_lam
 from .row_surface import (
     DirtyGrid,
@@ -47,6 +47,9 @@ class _Coupled(Batchwise):
 
     def _most(self) -> int:
         return 1
+
+    def _separates(self) -> bool:
+        return separated(self)
 
     def _fit(self, X: Any, y: Any, task: Any, sample_weight: Any) -> tuple[Solution, Problem, Any]:
         with one_blas_thread():
@@ -272,6 +275,11 @@ class DirtyMTL(_Coupled):
         return self
 
 
+def separated(model: Any) -> bool:
+    """Whether a fitted model is the lasso: of these only Dirty can be."""
+    return hasattr(model, "lam_b_") and DirtyNorm(model.lam_s_, model.lam_b_, np.ones((1, len(model.tasks_)))).separates
+
+
 def coupled_coef(model: Any, part: Problem) -> Floats:
     """(m, d): the coefficients at a fitted model's parameters on a part of the rows, without certificates."""
     rows = CoupledRows(part.designs, part.factors, units=part.units)
@@ -308,6 +316,9 @@ class _CoupledSearch(GridSearch):
 
     _step = "points"
     _of_several = _Coupled._of_several
+
+    def _separates(self) -> bool:
+        return separated(self)
 
     def _search(
         self,

@@ -401,6 +401,11 @@ class RowTask:
         self.columns = rows.columns
         self.correlate = rows.correlate
 
+    @property
+    def mean(self) -> Floats:
+        """(d,): what was subtracted from the columns; 0 for data that are not centred."""
+        return np.asarray(self.rows.mean)
+
     def residual(self, w: Floats) -> Floats:
         return self.target - self.rows.apply(w)
 

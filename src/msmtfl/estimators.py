@@ -105,7 +105,10 @@ class MSMTFL(Batchwise, Welcoming):
     converged_, stopping_reason_, n_stages_, n_iter_, objective_, dual_gap_
     row_norms_ : (d,) sum_i f_ji |w_ji|
     row_slopes_ : (d,) what the last stage left of the rows' penalty: 0 where a row is free, 1 where it is penalised in full
-    feature_importances_ : (n_features_in_,) the same, the task column getting the largest
+    feature_importances_ : (n_features_in_,) the row norms, the task column (if there is one) getting the largest
+    learnable_ : (m, d) bool: where a column varies within a task; elsewhere it cannot be told from the intercept
+    task_level_features_ : names of the features that are constant within every task and differ only between tasks: a
+        coefficient of 0 says nothing about their effect, and `fit` warns
 
     Examples
     --------

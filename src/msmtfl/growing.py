@@ -159,6 +159,10 @@ class Welcoming(Growing):
         self.coef_ = np.vstack([self.coef_, w])
         self.intercept_ = np.append(self.intercept_, problem.designs[0].intercepts(w))
         self.n_samples_ = np.append(self.n_samples_, target.rows)
+        if hasattr(self, "learnable_"):  # a model from an old file does not know
+            self.learnable_ = np.vstack([self.learnable_, problem.learnable])
+            of_level = np.isin(self.features_, self.task_level_features_) & ~problem.learnable[0]
+            self.task_level_features_ = self.features_[of_level]
         self.target_mean_ = np.append(self.target_mean_, target.mean)
         self.target_sd_ = np.append(self.target_sd_, np.sqrt(target.variance))
         self.stages_ = [

@@ -1,6 +1,6 @@
 """How sure a selection is: how often a cell (task, feature) is selected on halves of the rows (Shah and Samworth 2013,
-JRSS-B 75, after Meinshausen and Buehlmann 2010, JRSS-B 72), and how far its coefficient moves when rows are drawn anew
-(percentiles of the least-squares refit over bootstrap resamples).
+JRSS-B 75, after Meinshausen and Buehlmann 2010, JRSS-B 72), and how far the least-squares refit of the cells selected moves
+when rows are drawn anew (percentiles over bootstrap resamples).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .designs import Floats, Ints, RowTask
 from .gram import BUDGET
 from .grids import point_of
 from .lasso import Lassos, least_squares_on
-from .linear import MultiTaskLinear, loss_of, model_chosen
+from .linear import MultiTaskLinear, loss_of, model_chosen, separate
 from .model_selection import GridSearch
 from .monitor import Progress, one_blas_thread
 from .problem import Problem
@@ -45,8 +45,10 @@ class Stability:
     Attributes
     ----------
     frequency, row_frequency : (m, d), (d,) share of the half-samples that select the cell; the feature in any task
-    q : mean number of cells selected per half-sample, of the n_cells that are subject to selection
-    n_cells : all cells but those of constant columns and those with a penalty factor of 0 or inf
+    candidates : (m, d) bool: cells subject to selection, all but those of constant columns and of penalty factors 0 or inf
+    q, n_cells : mean number of candidates selected per half-sample, and how many there are
+    separate : whether every task has a sparse model of its own; otherwise tasks are selected together
+    of_these_rows : which strengths of the penalty were taken from the rows, in words; "" if none was
     threshold, n_pairs, lam, theta : what was used; theta = inf is the lasso
     tasks, features : labels of the rows and names of the columns of `frequency`
 
@@ -64,8 +66,9 @@ class Stability:
 
     frequency: Floats
     row_frequency: Floats
-    q: float
-    n_cells: int
+    candidates: np.ndarray
+    separate: bool
+    of_these_rows: str
     threshold: float
     n_pairs: int
     lam: float
@@ -73,36 +76,109 @@ class Stability:
     tasks: np.ndarray
     features: np.ndarray
 
+    @property
+    def n_cells(self) -> int:
+        return int(self.candidates.sum())
+
+    @property
+    def q(self) -> float:
+        return float(self._of_cells[0].sum())
+
+    @property
+    def _of_cells(self) -> tuple[Floats, Floats]:
+        """(m,) each: the candidates selected per half-sample, and how many there are."""
+        return np.where(self.candidates, self.frequency, 0.0).sum(axis=1), self.candidates.sum(axis=1).astype(float)
+
+    @property
+    def _of_features(self) -> tuple[Floats, Floats]:
+        """(1,) each: the same of features, but for those that are selected anyhow, un-penalised in some task."""
+        anyhow = ((self.frequency > 0.0) & ~self.candidates).any(axis=0)
+        some = self.candidates.any(axis=0) & ~anyhow
+        return self.row_frequency[some].sum(keepdims=True), np.array([float(some.sum())])
+
     def selected(self, threshold: float | None = None) -> np.ndarray:
         """(m, d) bool: the cells whose frequency is at least the threshold."""
         return self.frequency >= (self.threshold if threshold is None else threshold)
 
-    def error_bound(self, threshold: float | None = None) -> float:
-        r"""A bound on the expected number of cells selected by accident.
+    def selected_features(self, threshold: float | None = None) -> np.ndarray:
+        """(d,) bool: the features that at least this share of the half-samples selects, in whichever tasks."""
+        return self.row_frequency >= (self.threshold if threshold is None else threshold)
+
+    def error_bound(self, threshold: float | None = None, *, of: str | None = None) -> float:
+        r"""A bound on the expected number of false ones among the cells, or the features, selected.
 
         .. math::
-            E \, |\{ (i, j) \text{ selected} : p_{ij} \le q / p \}| \le \frac{q^2}{(2 \tau - 1) \, p}
+            E \, V \le \frac{q^2}{(2 \tau - 1) \, p}
 
-        with :math:`\tau` the threshold in (0.5, 1], p = `n_cells`, :math:`p_{ij}` the probability that half of the rows
-        select the cell, and q as estimated. Nothing is assumed about features or model (no exchangeability), but what is
-        counted are cells of low selection probability, not false ones as such: noise that goes along with a true
-        feature may be selected often. Where noise cells are exchangeable and the model is no worse than guessing
-        (Meinshausen and Buehlmann), they all have p_ij <= q / p, and false positives have the same bound.
+        with :math:`\tau` the threshold in (0.5, 1], of p candidates q selected per half-sample (as estimated), and V the
+        number of false ones, whose true coefficient is 0, that are selected by at least that share of the half-samples.
+
+        It supposes that all false candidates are selected with the same probability, not above the mean q / p (Meinshausen
+        and Buehlmann): that none of them goes along with a true feature more than others do, and that the strengths of the
+        penalty do not depend on these rows. Without any such assumption the bound is one on the number of candidates
+        selected whose probability is at most q / p (Shah and Samworth), which false ones may exceed.
+
+        Cells of different tasks are not alike: a task with more noise has more false ones. So with separate models for the
+        tasks it is the sum of the bounds of the tasks. Where tasks are selected together a false cell of a true feature
+        comes along with it: there is no bound for cells then, but one for features that no task should use.
+
+        Parameters
+        ----------
+        threshold : by default that of the selection
+        of : "cells" of separate models, or "features"; by default cells where they have a bound
         """
         tau = _checked_threshold(self.threshold if threshold is None else threshold)
-        return self.q**2 / ((2.0 * tau - 1.0) * self.n_cells) if self.n_cells else 0.0
+        of = of or ("cells" if self.separate else "features")
+        if of not in ("cells", "features"):
+            raise ValueError(f"of must be 'cells' or 'features', got {of!r}.")
+        if of == "cells" and not self.separate:
+            raise ValueError(
+                "there is no bound on false cells where tasks are selected together: a task that does not need a feature is "
+                "selected with those that do. Ask for of='features', or take LassoMTL."
+            )
+        q, p = self._of_cells if of == "cells" else self._of_features
+        return float(np.divide(q**2, p, out=np.zeros_like(p), where=p > 0).sum() / (2.0 * tau - 1.0))
 
     def to_frame(self) -> Any:
-        """A pandas table, one row per cell, task outer: task, feature, frequency, selected."""
-        return _table(self, self.frequency >= 0.0, frequency=self.frequency, selected=self.selected())
+        """A pandas table, one row per cell, task outer: task, feature, frequency, selected, feature_frequency (of the
+        feature in any task)."""
+        of_features = np.broadcast_to(self.row_frequency, self.frequency.shape)
+        columns = {"frequency": self.frequency, "selected": self.selected(), "feature_frequency": of_features}
+        return _table(self, self.frequency >= 0.0, **columns)
 
     def __repr__(self) -> str:
-        chosen = self.selected()
-        return (
-            f"{int(chosen.sum())} of {chosen.size} cells (task, feature) selected in at least {100 * self.threshold:g} % of "
-            f"{2 * self.n_pairs} half-samples\nfeatures: {names_of(self.features[chosen.any(axis=0)]) or 'none'}\n"
-            f"error bound: {self.error_bound():.2g} cells ({self.q:.1f} are selected per half-sample)"
-        )
+        cells, features = self.selected(), self.selected_features()
+        share = f"at least {100 * self.threshold:g} % of {2 * self.n_pairs} half-samples"
+        if self.separate:
+            of, n, (q, _) = "cells", int(cells.sum()), self._of_cells
+            lines = [f"{n} of {cells.size} cells (task, feature) selected in {share}"]
+            lines.append(f"features: {names_of(self.features[cells.any(axis=0)]) or 'none'}")
+        else:
+            of, n, (q, _) = "features", int(features.sum()), self._of_features
+            lines = [
+                f"{n} of {len(features)} features selected in {share}: {names_of(self.features[features]) or 'none'}"
+            ]
+            lines.append(f"cells (task, feature) selected so often: {int(cells.sum())} of {cells.size}")
+        return "\n".join([*lines, *self._on_errors(of, n, float(q.sum()))])
+
+    def _on_errors(self, of: str, n: int, q: float) -> list[str]:
+        """How many of the n selected may be false, and what that supposes."""
+        bound, each = self.error_bound(), f"{q:.1f} are selected per half-sample"
+        if bound >= max(n, 1):
+            lines = [f"no useful bound on false {of} ({bound:.2g} of {n} selected; {each}): it takes a larger lam"]
+        else:
+            here = f": HERE IT WAS, {self.of_these_rows}" if self.of_these_rows else ""
+            what = of if self.separate else f"{of}, which no task should use"
+            lines = [
+                f"false {what}: at most {bound:.2g} of these on average ({each}),",
+                f"if all false {of} are as likely to be selected (none goes along with a true feature more than others)",
+                f"and lam was not chosen on these rows{here}",
+            ]
+        if not self.separate:
+            lines.append(
+                "tasks are selected together: which of them need a feature is not tested, nor is there a bound"
+            )
+        return lines
 
 
 def stability_selection(
@@ -122,7 +198,10 @@ def stability_selection(
     """How often every (task, feature) is selected on random halves of the rows, with a bound on the errors.
 
     A clone of the estimator is fitted on all rows first, which settles lam and theta: all half-samples use its `lam_` and
-    `theta_` (and start at 0, whatever `coef_init` says). Then `n_pairs` times the rows of every task are cut into two
+    `theta_` (and start at 0, whatever `coef_init` says). The bound is for a lam that was given, not found on these rows by
+    cross-validation or as a share of lam_max; the result says where it was found so.
+
+    Then `n_pairs` times the rows of every task are cut into two
     random halves, and the model is solved on both, as by :func:`regularization_surface`. A row of a 2-D y is in the same
     half for all tasks.
 
@@ -146,7 +225,9 @@ def stability_selection(
     >>> stability_selection(LassoMTL(lam=0.2), X, y, task=task)
     6 of 60 cells (task, feature) selected in at least 75 % of 100 half-samples
     features: 'x0', 'x3'
-    error bound: 1.7 cells (7.1 are selected per half-sample)
+    false cells: at most 1.7 of these on average (7.1 are selected per half-sample),
+    if all false cells are as likely to be selected (none goes along with a true feature more than others)
+    and lam was not chosen on these rows
     """
     estimator = _checked(estimator, n_jobs, verbose)
     check_count("n_pairs", n_pairs)
@@ -163,13 +244,30 @@ def stability_selection(
                 lambda keep: coef_on(model, problem.training(keep), **options) != 0.0, halves, n_jobs, progress.stop
             )
     cells, data, factors = np.array(parts), problem.data, problem.given_factors.T
-    varying = np.array([design.squares > 0.0 for design in problem.designs])
-    candidates = cells[:, varying & (factors > 0.0) & np.isfinite(factors)]
-    frequency, row_frequency = cells.mean(axis=0), cells.any(axis=1).mean(axis=0)
-    q, n_cells = float(candidates.sum(axis=1).mean()), candidates.shape[1]
-    lam = next(float(getattr(model, name)) for name in ("lam_", "lam_b_", "lam_deviation_") if hasattr(model, name))
-    theta = float(getattr(model, "theta_", np.inf))
-    return Stability(frequency, row_frequency, q, n_cells, threshold, n_pairs, lam, theta, data.labels, data.features)
+    return Stability(
+        frequency=cells.mean(axis=0),
+        row_frequency=cells.any(axis=1).mean(axis=0),
+        candidates=problem.learnable & (factors > 0.0) & np.isfinite(factors),
+        separate=separate(model),
+        of_these_rows=_of_these_rows(model),
+        threshold=threshold,
+        n_pairs=n_pairs,
+        lam=next(float(getattr(model, name)) for name in ("lam_", "lam_b_", "lam_deviation_") if hasattr(model, name)),
+        theta=float(getattr(model, "theta_", np.inf)),
+        tasks=data.labels,
+        features=data.features,
+    )
+
+
+def _of_these_rows(model: Any) -> str:
+    """Which strengths of the penalty a fitted model took from its rows, in words."""
+    if isinstance(model, GridSearch):
+        return f"{type(model).__name__} chose the strengths of the penalty on all of them"
+    given = model.get_params(deep=False)
+    pairs = (("lam_s", "lam_b"), ("lam_common", "lam_deviation"))  # of which one sets the other
+    alone = [name for name in ("lam", "theta") if name in given and (given[name] is None or given[name] == "adaptive")]
+    both = [name for pair in pairs if all(name in given and given[name] is None for name in pair) for name in pair]
+    return f"{' and '.join([*alone, *both])} by default, from all of them" if alone or both else ""
 
 
 def coef_on(model: Any, part: Problem, **options: Any) -> Floats:
@@ -212,12 +310,15 @@ def draw_halves(data: TaskData, groups: Any, n_pairs: int, random: np.random.Ran
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Intervals:
-    """Bootstrap intervals of the coefficients selected, CONDITIONAL ON SELECTION.
+    """Bootstrap intervals of least-squares coefficients of the features that a model selected.
 
     Attributes
     ----------
-    estimate, lower, upper : (m, d) least squares on the support (0 elsewhere) and its interval (NaN where there is none)
+    coef : (m, d) the model's own coefficients, which its penalty shrinks (0 where a feature is not selected)
+    estimate, lower, upper : (m, d) another number: least squares on the features selected (0 elsewhere), and its interval
+        (NaN where there is none). `coef` may well lie outside
     support : (m, d) bool, the cells selected
+    same_rows : whether these are the rows that the model was fitted to, by their number, mean and variance in every task
     n_used : (m,) resamples that determine a task's coefficients; the others are left out
     level, n_boot, tasks, features : as asked for; labels of the rows and names of the columns of `estimate`
 
@@ -226,17 +327,20 @@ class Intervals:
     >>> import numpy as np
     >>> from msmtfl import MSMTFL, bootstrap_intervals
     >>> rng = np.random.default_rng(0)
-    >>> X, task = rng.standard_normal((90, 8)), np.repeat(["north", "south", "west"], 30)
-    >>> y = 2 * X[:, 0] - X[:, 3] + 0.5 * rng.standard_normal(90)
-    >>> found = bootstrap_intervals(MSMTFL(0.2, 1.5).fit(X, y, task=task), X, y, task=task, n_boot=100)
-    >>> found.lower[:, 0].round(1), found.upper[:, 0].round(1)
-    (array([1.8, 1.6, 1.9]), array([2.2, 2.2, 2.3]))
+    >>> X, task = rng.standard_normal((180, 8)), np.tile(["north", "south", "west"], 60)
+    >>> y = 2 * X[:, 0] - X[:, 3] + 0.5 * rng.standard_normal(180)
+    >>> model = MSMTFL(0.2, 1.5).fit(X[:90], y[:90], task=task[:90])
+    >>> found = bootstrap_intervals(model, X[90:], y[90:], task=task[90:], n_boot=100)
+    >>> found.lower[:, 0].round(1), found.upper[:, 0].round(1), found.same_rows
+    (array([1.7, 1.8, 1.8]), array([2. , 2.1, 2.2]), False)
     """
 
+    coef: Floats
     estimate: Floats
     lower: Floats
     upper: Floats
     support: np.ndarray
+    same_rows: bool
     n_used: Ints
     level: float
     n_boot: int
@@ -244,15 +348,31 @@ class Intervals:
     features: np.ndarray
 
     def to_frame(self) -> Any:
-        """A pandas table, one row per selected cell, task outer: task, feature, estimate, lower, upper."""
-        return _table(self, self.support, estimate=self.estimate, lower=self.lower, upper=self.upper)
+        """A pandas table, one row per selected cell, task outer: task, feature, coef (the model's), estimate (of the
+        refit), lower, upper, selected_on ("these rows" or "other rows": intervals are to be trusted on other rows only)."""
+        selected_on = np.full(self.coef.shape, "these rows" if self.same_rows else "other rows", dtype=object)
+        ends = {"lower": self.lower, "upper": self.upper, "selected_on": selected_on}
+        return _table(self, self.support, coef=self.coef, estimate=self.estimate, **ends)
 
     def __repr__(self) -> str:
-        return (
-            f"{100 * self.level:g} % intervals of {int(self.support.sum())} coefficients from {self.n_boot} resamples\n"
-            "CONDITIONAL ON SELECTION: the support is treated as known beforehand; if the same rows chose it, the\n"
-            "intervals are too optimistic. They say nothing about the features left out."
-        )
+        level = f"{100 * self.level:g} %"
+        lines = [
+            f"{level} intervals of {int(self.support.sum())} coefficients from {self.n_boot} resamples",
+            "estimated: least squares on the features that the model selected in a task, not the model's own",
+            "coefficients (coef), which may be shrunk. CONDITIONAL ON SELECTION: nothing is said of features left out.",
+        ]
+        if self.same_rows:
+            lines += [
+                "NOT INTERVALS FOR EFFECTS: these rows have selected the features. One without effect is selected where",
+                f"it looks large by chance: fewer than {level} of such intervals cover 0, often far fewer. Select on one",
+                "half of the rows (fit), and call this with the other half.",
+            ]
+        else:
+            lines += [
+                "The features were selected on other rows. If none of these had a part in that, an interval covers the",
+                "coefficient of a regression on the features selected, about as often as it says if there are many rows.",
+            ]
+        return "\n".join(lines)
 
 
 def bootstrap_intervals(
@@ -268,18 +388,22 @@ def bootstrap_intervals(
     n_jobs: int | None = None,
     verbose: bool = False,
 ) -> Intervals:
-    """Intervals for the coefficients of a fitted model, its support held fixed.
+    """Intervals for least-squares coefficients of the features that a fitted model selected, on other rows than the fit.
 
-    The rows of every task are drawn anew with replacement, `n_boot` times, and the selected coefficients (and the
-    intercept) refitted by least squares, as with ``relax=True``; an interval reaches from the (1 - level) / 2 to the
-    (1 + level) / 2 quantile of the refits. It is conditional on selection: too optimistic where the same rows chose the
-    support, honest on rows that had no part in it. Resamples in which the selected columns are linearly dependent are
-    left out; a task that loses more than half of them so has no intervals (NaN), and a warning says so.
+    The rows of every task are drawn anew with replacement, `n_boot` times, and the coefficients selected in the task (and
+    its intercept) refitted by least squares; an interval reaches from the (1 - level) / 2 to the (1 + level) / 2 quantile of
+    the refits. What is estimated is this refit, not the model's own coefficient, which the penalty shrinks. On rows that had
+    no part in the fit an interval covers the coefficient of the regression on the selected features, about as often as it
+    says if there are many rows. **On the rows of the fit it does not**: features without effect were selected because they
+    look large on these very rows, and too many of their intervals exclude 0; the result says so.
+
+    Resamples in which the selected columns are linearly dependent are left out; a task that loses more than half of them so
+    has no intervals (NaN), and a warning says so.
 
     Parameters
     ----------
     model : a fitted estimator; the refit of one with ``positive=True`` is not constrained
-    X, y, task, sample_weight : the data of the fit, or other rows in the same form
+    X, y, task, sample_weight : rows of all its tasks in the form of the fit, better not those of the fit
     n_boot, level : number of resamples, and the probability that an interval is to cover
     random_state, n_jobs, verbose : as for :func:`stability_selection`; threads are over tasks
 
@@ -288,11 +412,12 @@ def bootstrap_intervals(
     >>> import numpy as np
     >>> from msmtfl import MSMTFL, bootstrap_intervals
     >>> rng = np.random.default_rng(0)
-    >>> X, task = rng.standard_normal((90, 20)), np.repeat(["north", "south", "west"], 30)
-    >>> y = 2 * X[:, 0] - X[:, 3] + rng.standard_normal(90)
-    >>> intervals = bootstrap_intervals(MSMTFL(theta="adaptive").fit(X, y, task=task), X, y, task=task)
+    >>> X, task = rng.standard_normal((180, 20)), np.tile(["north", "south", "west"], 60)
+    >>> y = 2 * X[:, 0] - X[:, 3] + rng.standard_normal(180)
+    >>> model = MSMTFL(theta="adaptive").fit(X[:90], y[:90], task=task[:90])  # selects on one half of the rows
+    >>> intervals = bootstrap_intervals(model, X[90:], y[90:], task=task[90:])
     >>> intervals.lower[:, 0].round(1), intervals.upper[:, 0].round(1)
-    (array([1.2, 1.8, 1.8]), array([2.1, 2.4, 2.5]))
+    (array([1.7, 1.6, 2. ]), array([2.4, 2.4, 2.6]))
     """
     model = _checked(model, n_jobs, verbose)
     check_is_fitted(model, "coef_")
@@ -329,7 +454,26 @@ def bootstrap_intervals(
     if not known.all():
         lost = names_of(labels[~known])
         warn_user(f"no intervals for task(s) {lost}: features linearly dependent, or too many for the rows. Raise lam.")
-    return Intervals(estimate, ends[0], ends[1], W != 0.0, n_used, float(level), int(n_boot), labels, features)
+    return Intervals(
+        coef=W,
+        estimate=estimate,
+        lower=ends[0],
+        upper=ends[1],
+        support=W != 0.0,
+        same_rows=_same_rows(model, problem.data),
+        n_used=n_used,
+        level=float(level),
+        n_boot=int(n_boot),
+        tasks=labels,
+        features=features,
+    )
+
+
+def _same_rows(model: Any, data: Any) -> bool:
+    """Whether data are those of the fit: as many rows in every task, with the same means and variances of the target."""
+    rows, mean, variance = np.array([(target.rows, target.mean, target.variance) for target in data.targets]).T
+    close = np.isclose(mean, model.target_mean_, rtol=1e-9) & np.isclose(np.sqrt(variance), model.target_sd_, rtol=1e-9)
+    return bool((close & (rows == model.n_samples_)).all())
 
 
 def _refits(design: RowTask, support: Ints, n_boot: int, random: np.random.Generator) -> Floats:

@@ -27,6 +27,11 @@ from .stages import ASKED, ONE_STAGE, Solution
 from .tables import check_finite, check_form, match_labels, names_of, read_features, warn_user
 from .tasks import TaskData, grouped, read_target, read_training, refuse_infinity
 
+BETWEEN_TASKS = (  # what can learn from columns that differ between tasks only
+    "To learn from the differences between tasks, fit one model to all rows without task labels (in cross-validation with "
+    "groups= the tasks), or regress intercept_ on these columns."
+)
+
 
 class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
     """What all multi-task models share: reading data, storing a solution, the linear predictor."""
@@ -100,6 +105,8 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         self.features_ = data.features
         targets = data.targets
         self.n_samples_ = np.array([target.rows for target in targets])
+        self.learnable_ = problem.learnable
+        self.task_level_features_ = data.features[problem.of_task_level]
         self.target_mean_ = np.array([target.mean for target in targets])
         self.target_sd_ = np.sqrt([target.variance for target in targets])
         intercept = np.array([design.intercepts(w[None])[0] for design, w in zip(problem.designs, W, strict=True)])
@@ -140,6 +147,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
     _of_several = "the solution nearest the previous stage is returned"  # where coefficients are not unique
 
     def _warn(self, solution: Solution, problem: Problem) -> None:
+        warn_of_task_level(self)
         if not solution.converged and solution.reason not in (ONE_STAGE, ASKED):
             warn_user(solution.reason + ".", ConvergenceWarning)
         self._warn_of_crowds(solution.free, problem)
@@ -162,6 +170,11 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
                 f"{names_of(labels[half])}: their coefficients follow the noise closely, and may predict worse than those "
                 "of a lasso. Choose a larger theta or lam."
             )
+
+    def _separates(self) -> bool:
+        """Whether the penalty, at the strengths of the fit, leaves every task to itself: with a cap on rows it does not."""
+        capless = np.isinf(getattr(self, "theta_", np.inf)) or getattr(self, "max_stages", 1) == 1
+        return bool(capless or self.lam_ == 0)
 
     # ------------------------------------------------------------------ using
 
@@ -263,6 +276,21 @@ class MultiTaskLinear(RegressorMixin, MultiTaskModel):
 def model_chosen(model: Any) -> Any:
     """Of a fitted MultiTaskAuto (or a GridSearchCV) the model that it chose; others as they are."""
     return getattr(model, "best_estimator_", model)
+
+
+def warn_of_task_level(model: Any) -> None:
+    """Coefficients of 0 that a reader would take for "no effect"."""
+    if len(model.task_level_features_):
+        warn_user(
+            f"feature(s) {names_of(model.task_level_features_)} are constant within every task and differ only between "
+            "tasks: beside an intercept per task they cannot be learned. Their coefficients are 0, which says nothing about "
+            f"their effect. {BETWEEN_TASKS} Leave them out here."
+        )
+
+
+def separate(model: Any) -> bool:
+    """Whether every task of a fitted model has a sparse model of its own, whatever the others are like."""
+    return len(model.tasks_) == 1 or bool(model._separates())
 
 
 def respond(model: Any, f: Floats) -> Floats:

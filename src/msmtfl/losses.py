@@ -233,6 +233,10 @@ class LossTask:
 
     # ------------------------------------------------------------------ the design
 
+    @property
+    def mean(self) -> Floats:
+        return np.asarray(self.base.mean)
+
     def loss(self, w: Floats) -> float:
         return 2.0 * float(self.v @ self.of_loss.value(self.y, self.predictor(w)))
 

@@ -33,6 +33,10 @@ In `fitted`, with m tasks, d features and c columns given (the task column too):
     intercept_                              (m,); a number if form is "single"
     n_samples_, target_mean_, target_sd_    (m,): rows of the tasks, mean and standard deviation of their targets
     n_fitted_tasks_                         the first so many tasks were fitted together, the others added later
+    constant_at_                            places, in C order of (m, d), where a column does not vary within a task, so that
+                                            no coefficient can be learned; in Python learnable_ (m, d). Older files do not
+                                            have it
+    task_level_features_                    text: the features that differ between tasks only
     row_norms_, row_slopes_                 (d,)
     feature_importances_                    (c,)
     n_features_in_, feature_names_in_       c; (c,) text, if the columns had names
@@ -142,6 +146,7 @@ MODELS: dict[str, tuple[type[MultiTaskModel], tuple[str, ...]]] = {  # the only 
     "PooledLogisticCV": (PooledLogisticCV, (*LINEAR, "classes_")),
 }
 STRENGTHS = ("lam_", "lam_s_", "lam_b_", "lam_max_")
+PLACES = "constant_at_"  # of the cells that are False in learnable_
 APART = ("stages_", "certificate_", "provenance_", "moments_")  # attributes that have keys of their own, or stay behind
 TYPES: dict[str, type] = {
     **dict.fromkeys(
@@ -255,7 +260,7 @@ def _document(model: Any, write: _Writer, provenance: dict[str, Any] | None) -> 
             f"{needed}={no_parameters[needed]} cannot be stored: predictions need it. Use text or a number."
         )
     attributes = {key: value for key, value in vars(model).items() if ATTRIBUTE.fullmatch(key) and key not in APART}
-    fitted, left_out = _stored(write, attributes, "fitted")
+    fitted, left_out = _stored(write, _compact(attributes), "fitted")
     if "tasks_" in left_out:
         raise TypeError(
             f"task labels {names_of(model.tasks_)} cannot be stored: they must be text, numbers or booleans. Fit with such "
@@ -277,6 +282,15 @@ def _document(model: Any, write: _Writer, provenance: dict[str, Any] | None) -> 
         "certificate": _write_certificate(write, model.certificate_) if staged else None,
         "stages": [_write_stage(write, *one, model.coef_) for one in enumerate(model.stages_)] if staged else None,
     }
+
+
+def _compact(attributes: dict[str, Any]) -> dict[str, Any]:
+    """With the few places where nothing can be learned instead of a flag for every cell."""
+    if "learnable_" not in attributes:
+        return attributes
+    places = np.flatnonzero(~attributes["learnable_"])
+    places = places.astype(np.int32 if attributes["learnable_"].size < 2**31 else np.int64)
+    return {PLACES if key == "learnable_" else key: value for key, value in attributes.items()} | {PLACES: places}
 
 
 def _stored(write: _Writer, values: dict[str, Any], where: str) -> tuple[dict[str, Node], dict[str, str]]:
@@ -713,7 +727,7 @@ def _read_fitted(read: _Reader, cls: type, nodes: dict[str, Node], single: bool)
         of_class = (len(classes),) if len(classes) > 2 else ()
     of_task: Shape = () if single else (m,)
     for key, node in nodes.items():
-        allowed = bool(ATTRIBUTE.fullmatch(key)) and key not in APART  # no method is named so
+        allowed = bool(ATTRIBUTE.fullmatch(key)) and key not in (*APART, "learnable_")  # no method is named so
         _need(allowed, f"{key!r} is no attribute of a fitted {cls.__name__}")
         if key in out:
             continue
@@ -729,12 +743,25 @@ def _read_fitted(read: _Reader, cls: type, nodes: dict[str, Node], single: bool)
         _typed(out["intercept_"], float, "intercept_")
     for key in {"intercept_", *STRENGTHS} & out.keys():
         _need(bool(np.isfinite(out[key]).all()), f"{key} is not finite")
+    if PLACES in out:
+        out[PLACES] = _learnable(out[PLACES], m, d)
+    level = out.get("task_level_features_", np.empty(0, dtype=object))
+    _need(_are_names(level) and set(level) <= set(features), "task_level_features_ are not among features_")
     if "feature_names_in_" in out:
         names = out["feature_names_in_"]
         _need(_are_names(names) and len(names) == c, "feature_names_in_ does not name all columns")
     if "cv_results_" in out:
         _check_search(out)
-    return {key: out[key] for key in nodes}
+    return {"learnable_" if key == PLACES else key: out[key] for key in nodes}
+
+
+def _learnable(places: Any, m: int, d: int) -> np.ndarray:
+    _need(
+        _is_list(places, "iu") and bool(((places >= 0) & (places < m * d)).all()), f"{PLACES} are not places of cells"
+    )
+    out = np.ones(m * d, dtype=bool)
+    out[places] = False
+    return out.reshape(m, d)
 
 
 def _check_search(values: dict[str, Any]) -> None:

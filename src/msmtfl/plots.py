@@ -42,12 +42,20 @@ from .drawing import (
 )
 from .inference import Stability
 from .linear import model_chosen
-from .sharing import fitted_coef, map_of, task_similarity
+from .sharing import class_place, coef_by_class, map_of, size_over_classes, task_similarity
 from .tables import choices_of
 from .views import LamPath, SearchGrid, gain_over_lasso, lam_path, measure_of, search_grid, stage_norms, stages_of
 
 MAX_FEATURES = 40
-USERS = {"freed": "freed", "all": "all tasks", "some": "some tasks", "one": "one task", "unused": "unused"}
+USERS = {
+    "freed": "freed",
+    "all": "all tasks",
+    "some": "some tasks",
+    "one": "one task",
+    "unused": "unused",
+    "constant": "constant",
+}
+OVER_CLASSES = "sum of |coefficients| over classes"
 PATH_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, YELLOW)  # of the lines of a path that are named
 WEAKER = "(weaker penalty to the right)"
 
@@ -57,17 +65,22 @@ WEAKER = "(weaker penalty to the right)"
 
 @dataclass
 class CoefficientMapDisplay:
-    """Coefficients of features (rows) in tasks (columns), shared features first; what is exactly 0 is grey.
+    """Coefficients of features (rows) in tasks (columns), shared features first; what is exactly 0 is grey. A cross marks
+    where a column is constant within the task, so that nothing could be learned there.
 
     Parameters
     ----------
-    coef : (m, p) coefficients of the features shown
+    coef : (m, p) coefficients of the features shown; of more than two classes those of one, or sums of sizes over all
     features, tasks : their names (p,) and labels (m,)
-    groups : (p,) "freed" (by the cap), or "all", "some", "one", "unused": who uses the feature
+    groups : (p,) "freed" (by the cap), or "all", "some", "one", "unused", "constant": who uses the feature
     n_used, n_features : how many features the model uses, and has
     unit : what the coefficients are measured in
+    signed : whether they have signs
+    constant : (m, p) bool: where the column does not vary within the task; None if that is not known
+    of_class : the class that they belong to, in words; "" if there is but one set of them
+    n_constant : how many features are constant within every task, so that they could not be learned
 
-    Drawn: image_, colorbar_, ax_, figure_
+    Drawn: image_, colorbar_, ax_, figure_; crosses_ if there are any
 
     Examples
     --------
@@ -90,28 +103,51 @@ class CoefficientMapDisplay:
     n_used: int
     n_features: int
     unit: str = "coefficient, in the data's units"
+    signed: bool = True
+    constant: np.ndarray | None = None
+    of_class: str = ""
+    n_constant: int = 0
 
     @classmethod
     def from_estimator(
-        cls, model: Any, *, max_features: int = MAX_FEATURES, scale: str | None = None, ax: Any = None
+        cls,
+        model: Any,
+        *,
+        max_features: int = MAX_FEATURES,
+        scale: str | None = None,
+        class_of_interest: Any = None,
+        ax: Any = None,
     ) -> CoefficientMapDisplay:
         """The features that a fitted model uses; of more than `max_features` those with the largest row norms. scale="row"
-        divides by the largest |coefficient| of each feature, so that features in different units can be compared."""
+        divides by the largest |coefficient| of each feature, so that features in different units can be compared. A
+        classifier with more than two classes has coefficients for each: `class_of_interest` shows those of one of them;
+        without it sizes are shown, the sums of |coefficients| over the classes, which have no sign."""
         if scale not in (None, "row"):
             raise ValueError(f"scale must be None or 'row', got {scale!r}.")
-        found = map_of(model)
+        model = model_chosen(model)
+        found, every, of_class = map_of(model, class_of_interest), coef_by_class(model), ""
+        signed = every.shape[1] == 1 or class_of_interest is not None
+        if every.shape[1] == 1:
+            W = every[:, 0]
+        elif signed:
+            W, of_class = every[:, class_place(model, class_of_interest)], f"for class {class_of_interest}"
+        else:
+            W, of_class = size_over_classes(every), f"over {every.shape[1]} classes"
         used = found.n_tasks > 0
         chosen = _strongest(found.row_norms, used, max_features)
         order = found.order[np.isin(found.order, chosen)]
-        W, groups = fitted_coef(model)[:, order], found.classes[order]
+        W, groups = W[:, order], found.classes[order]
         if found.freed is not None:
             groups[found.freed[order]] = "freed"
-        unit = cls.unit
+        unit = cls.unit if signed else OVER_CLASSES
         if scale == "row":
             top = np.abs(W).max(axis=0)
-            W, unit = W / np.where(top > 0, top, 1.0), "coefficient / largest of its feature"
+            W = W / np.where(top > 0, top, 1.0)
+            unit = f"{'coefficient' if signed else OVER_CLASSES} / largest of its feature"
         names, counts = found.features[order], (int(used.sum()), len(used))
-        return cls(W, names, found.tasks, groups, *counts, unit).plot(ax)
+        constant = None if found.learnable is None else ~found.learnable[:, order] & (W == 0.0)
+        never = found.counts["constant"]
+        return cls(W, names, found.tasks, groups, *counts, unit, signed, constant, of_class, never).plot(ax)
 
     def plot(self, ax: Any = None) -> CoefficientMapDisplay:
         ax = axes_for(ax, *_map_size(self.features, self.tasks))
@@ -119,8 +155,14 @@ class CoefficientMapDisplay:
         cells = np.where(self.coef == 0.0, np.nan, self.coef).T
         free = self.groups == "freed"
         names = [f"● {name}" if freed else name for name, freed in zip(self.features, free, strict=True)]
-        self.image_ = heat_map(ax, cells, names, self.tasks, DIVERGING, -top, top)
-        self.colorbar_ = _colour_bar(ax, self.image_, f"{self.unit}\n(grey: exactly 0)")
+        colours, low = (DIVERGING, -top) if self.signed else (SEQUENTIAL, 0.0)
+        self.image_ = heat_map(ax, cells, names, self.tasks, colours, low, top)
+        column, row = np.nonzero(np.zeros_like(self.coef) if self.constant is None else self.constant)
+        grey = "grey: exactly 0; ×: constant in the task" if column.size else "grey: exactly 0"
+        self.colorbar_ = _colour_bar(ax, self.image_, f"{self.unit}\n({grey})")
+        if column.size:
+            size = 14 if max(self.coef.shape) <= NAMED else 3
+            self.crosses_ = ax.scatter(column + 0.5, row + 0.5, s=size, c=GREY, marker="x", linewidths=0.7)
         for group in USERS:  # of each there is one stretch
             for begin, end in runs(self.groups == group):
                 beside(ax, (begin + end) / 2, USERS[group], fontsize=7.5, color=DARK)
@@ -128,9 +170,13 @@ class CoefficientMapDisplay:
                     ax.axhline(begin, color=DARK, lw=0.8)
         ax.set_ylabel("feature (● freed by the cap)" if free.any() else "feature")
         some = len(self.features)
-        rest = "the others are unused" if some >= self.n_used else f"the strongest of {self.n_used} that are used"
+        rest = f"the strongest of {self.n_used} that are used"
+        if some >= self.n_used:
+            constant = f", {self.n_constant} of them because they are constant" if self.n_constant else ""
+            rest = f"the others are unused{constant}"
         note = f"\n{rest}" if some < self.n_features else ""
-        ax.set_title(f"Coefficients of {_part(some, self.n_features)}{note}", loc="left", fontsize="medium")
+        what = f"Coefficients of {_part(some, self.n_features)} {shown(self.of_class)}".rstrip()
+        ax.set_title(f"{what}{note}", loc="left", fontsize="medium")
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -394,7 +440,7 @@ class PathDisplay:
     def from_estimator(cls, model: Any, *, task: Any = None, ax: Any = None) -> PathDisplay:
         """The column that a CV model chose from its `surface_`, which one from a file does not have."""
         model = model_chosen(model)
-        fitted_coef(model)
+        coef_by_class(model)
         if not hasattr(model, "surface_"):
             raise ValueError(
                 f"this {type(model).__name__} has no surface_: fit a CV model (a model file does not hold it), or use "

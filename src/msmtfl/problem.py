@@ -18,6 +18,7 @@ from .task_state import task_caches
 from .tasks import TaskData
 
 LAM_SHARE = 0.1  # lam=None is this share of lam_max
+SAME_MEAN = 1e-12  # relative difference of means that is rounding
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,21 @@ class Problem:
         """(m, d): standard deviations if standardised, else 1."""
         squares = np.array([design.squares / design.n for design in self.designs])
         return np.sqrt(np.where(squares > 0, squares, 1.0)) if self.standardize else np.ones_like(squares)
+
+    @cached_property
+    def learnable(self) -> np.ndarray:
+        """(m, d) bool: where a column varies within a task, so that its coefficient can be told from the intercept."""
+        return np.array([design.squares > 0.0 for design in self.designs])
+
+    @cached_property
+    def of_task_level(self) -> np.ndarray:
+        """(d,) bool: columns that are constant within every task, but not the same in all."""
+        places = np.flatnonzero(~self.learnable.any(axis=0))
+        out = np.zeros(self.d, dtype=bool)
+        if places.size:
+            means = np.array([design.mean[places] for design in self.designs])
+            out[places] = np.ptp(means, axis=0) > SAME_MEAN * np.abs(means).max(axis=0)
+        return out
 
     @cached_property
     def factors(self) -> Floats:

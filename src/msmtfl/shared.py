@@ -56,6 +56,10 @@ class _Sharing(MultiTaskLinear):
         common, deviation = strengths(ratio, m)
         self.lam_max_ = shared_lam_max(problem, ratio) * (deviation if np.isinf(common) else common)
 
+    def _separates(self) -> bool:
+        capless, m = np.isinf(self.theta_), len(self.tasks_)
+        return bool(capless and self.lam_common_ >= m * self.lam_deviation_)
+
     def _relaxed(self, problem: Problem, W: Floats, grams: Any) -> Floats:
         self._point = relaxed_point(problem, self._point, StackedLassos(grams, units=problem.units))
         return np.asarray(grams.stacked.sums(self._point))

@@ -1,6 +1,8 @@
 """Which tasks use which features: the sharing map of a fitted model, and how alike the tasks' supports are.
 
-A feature counts as used by a task where its coefficient is not zero. Zeros are exact here, so there is no threshold.
+A feature counts as used by a task where its coefficient is not zero (of more than two classes: that of any class). Zeros are
+exact here, so there is no threshold. A column that is constant within a task cannot be told from its intercept: a zero there
+says nothing, and the map says where that is so.
 """
 
 from __future__ import annotations
@@ -15,10 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from .baselines import keeps_all
 from .designs import Floats, Ints
-from .linear import MultiTaskModel, model_chosen
+from .linear import BETWEEN_TASKS, MultiTaskModel, model_chosen
 from .tables import choices_of, close_to, names_of
 
-CLASSES = ("all", "some", "one", "unused")
+CLASSES = ("all", "some", "one", "unused", "constant")
 LISTED = 5  # features of a class that are named when a map is printed
 ORDERED = 500  # tasks up to which leaves of the clustering are put next to their likes, which takes m^3 steps
 
@@ -31,11 +33,16 @@ class SharingMap:
     ----------
     features, tasks : names (d,) and labels (m,)
     support : (m, d) bool: the tasks that use a feature
-    classes : (d,) "all", "some" (at least two, not all), "one" or "unused"; with a single task "one" or "unused"
+    classes : (d,) "all", "some" (at least two, not all), "one" or "unused"; with a single task "one" or "unused".
+        "constant": within every task, so that no coefficient could be learned
     n_tasks : (d,) how many tasks use a feature
+    learnable : (m, d) bool: where the column varies within the task; None if the model does not know (old files)
+    task_level : (d,) bool: constant within every task, but not the same in all; None likewise
     row_norms : (d,) how much it counts over all tasks: the model's `row_norms_`, or sums of |coefficients|
     freed : (d,) bool: the last stage did not penalise the feature; None if the model has no cap (or theta is inf)
-    signs : (d,) "+" or "-" where all tasks that use a feature agree, "mixed", or "" if there are none
+    signs : (d,) "+" or "-" where all tasks that use a feature agree, "mixed", or "" if there are none; of a classifier with
+        more than two `outcomes` (K, d), class by class: what raises the odds of one lowers those of others
+    outcomes : (K,) classes that are predicted, of such a classifier; None of all others
     counts : {class: number of features}
     order : (d,) places of the features, most shared first: freed ones, then by class, then by row norm
 
@@ -59,15 +66,26 @@ class SharingMap:
     freed: np.ndarray | None
     signs: np.ndarray
     shrunk: str = "not shrunk"  # what becomes of freed rows
+    learnable: np.ndarray | None = None
+    task_level: np.ndarray | None = None
+    outcomes: np.ndarray | None = None
 
     @cached_property
     def n_tasks(self) -> Ints:
         return np.asarray(self.support.sum(axis=0))
 
     @cached_property
+    def n_constant(self) -> Ints:
+        """(d,): in how many tasks the column does not vary, as far as is known."""
+        if self.learnable is None:
+            return np.zeros(len(self.features), dtype=np.intp)
+        return np.asarray((~self.learnable).sum(axis=0))
+
+    @cached_property
     def classes(self) -> np.ndarray:
         m, n = len(self.tasks), self.n_tasks
-        return np.select([n == 0, n == 1, n == m], ["unused", "one", "all"], "some").astype(object)
+        found = [(n == 0) & (self.n_constant == m), n == 0, n == 1, n == m]
+        return np.select(found, ["constant", "unused", "one", "all"], "some").astype(object)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -90,18 +108,22 @@ class SharingMap:
         return self.tasks[self.support[:, found[0]]]
 
     def to_frame(self) -> Any:
-        """A pandas table, one row per feature in the order of `features`: feature, class, n_tasks, tasks (a tuple of
-        labels), row_norm, freed, sign."""
+        """A pandas table, one row per feature in the order of `features`: feature, class, n_tasks, n_learnable (tasks in
+        which it varies), tasks (a tuple of labels), row_norm, freed, sign; of more than two classes a sign for each."""
+        nothing = [None] * len(self.features)
         columns = {
             "feature": self.features,
             "class": self.classes,
             "n_tasks": self.n_tasks,
+            "n_learnable": nothing if self.learnable is None else self.learnable.sum(axis=0),
             "tasks": [tuple(self.tasks[used].tolist()) for used in self.support.T],
             "row_norm": self.row_norms,
-            "freed": [None] * len(self.features) if self.freed is None else self.freed,
-            "sign": self.signs,
+            "freed": nothing if self.freed is None else self.freed,
         }
-        return _pandas().DataFrame(columns)
+        if self.outcomes is None:
+            return _pandas().DataFrame(columns | {"sign": self.signs})
+        signs = zip(self.outcomes.tolist(), self.signs, strict=True)
+        return _pandas().DataFrame(columns | {f"sign[{one}]": of_class for one, of_class in signs})
 
     # ------------------------------------------------------------------ in words
 
@@ -114,21 +136,66 @@ class SharingMap:
             "unused": "unused",
         }
         lines = [f"{len(self.features)} features, {m} task{'s' * (m > 1)}"]
-        lines += [f"{counts[name]:5d} {said[name]}{self._strongest(name)}" for name in CLASSES if counts[name]]
+        lines += [f"{counts[name]:5d} {text}{self._strongest(name)}" for name, text in said.items() if counts[name]]
+        lines += self._constant()
         if self.freed is not None:
             lines.append(f"{int(self.freed.sum()):5d} freed by the cap ({self.shrunk}){self._named(self.freed)}")
-        if (mixed := self.signs == "mixed").any():
-            lines.append(f"{int(mixed.sum()):5d} with signs that differ between tasks{self._named(mixed)}")
-        return "\n".join([*lines, *self._closest()])
+        if (mixed := np.asarray(np.atleast_2d(self.signs == "mixed").any(axis=0))).any():
+            where = "" if self.outcomes is None else " for the same class"
+            lines.append(f"{int(mixed.sum()):5d} with signs that differ between tasks{where}{self._mixed(mixed)}")
+        return "\n".join([*lines, *self._closest(), *self._advice()])
 
     def _strongest(self, name: str) -> str:
         """The features of a class, with what the class leaves open."""
         m = len(self.tasks)
         if name == "some":
-            return self._named(self.classes == name, lambda j: f" ({self.n_tasks[j]} of {m})")
+            return self._named(self.classes == name, lambda j: f" ({self.n_tasks[j]} of {m}{self._elsewhere(j)})")
         if name == "one" and m > 1:
-            return self._named(self.classes == name, lambda j: f" ({names_of(self.tasks[self.support[:, j]])})")
-        return self._named(self.classes == name) if name != "unused" else ""
+            user = np.argmax(self.support, axis=0)
+            return self._named(
+                self.classes == name, lambda j: f" ({names_of([self.tasks[user[j]]])}{self._elsewhere(j)})"
+            )
+        if name == "unused":
+            partly = int(((self.classes == name) & (self.n_constant > 0)).sum())
+            return f" ({partly} of them constant in some tasks, where nothing could be learned)" if partly else ""
+        return self._named(self.classes == name, self._borrowed)
+
+    def _elsewhere(self, j: int) -> str:
+        """In how many of the other tasks a feature could not be learned."""
+        n = 0 if self.learnable is None else int((~self.learnable[:, j] & ~self.support[:, j]).sum())
+        return f"; constant in {n}" if n else ""
+
+    def _borrowed(self, j: int) -> str:
+        """In how many tasks a feature has a value that was learned in others."""
+        n = 0 if self.learnable is None else int((~self.learnable[:, j] & self.support[:, j]).sum())
+        return f" (in {n} of them constant: its value comes from the others)" if n else ""
+
+    def _constant(self) -> list[str]:
+        """Features of which nothing could be learned."""
+        if self.task_level is None:
+            return []
+        level = (self.classes == "constant") & self.task_level
+        same = (self.classes == "constant") & ~self.task_level
+        both = (
+            (level, "NOT LEARNED: constant within every task, different between tasks"),
+            (same, "the same in all rows"),
+        )
+        return [f"{int(some.sum()):5d} {said}{self._named(some)}" for some, said in both if some.any()]
+
+    def _advice(self) -> list[str]:
+        if self.task_level is None or not self.task_level.any():
+            return []
+        return [
+            "What differs only between tasks cannot be told from their intercepts; zeros say nothing about its effect.",
+            BETWEEN_TASKS,
+        ]
+
+    def _mixed(self, mixed: np.ndarray) -> str:
+        """Which features have signs that differ; of several classes for which of them."""
+        if self.outcomes is None:
+            return self._named(mixed)
+        classes = self.outcomes
+        return self._named(mixed, lambda j: f" ({names_of(classes[self.signs[:, j] == 'mixed'], 3)})")
 
     def _named(self, some: np.ndarray, note: Callable[[int], str] = lambda j: "") -> str:
         """Names of some of the features, strongest first, cut after a few."""
@@ -154,13 +221,15 @@ class SharingMap:
         return [f"tasks that share most: {pair}, {both} of the {either} features that either uses"]
 
 
-def sharing_map(model: Any) -> SharingMap:
-    """Every feature classed as used by all tasks, by some, by one, or by none.
+def sharing_map(model: Any, *, class_of_interest: Any = None) -> SharingMap:
+    """Every feature classed as used by all tasks, by some, by one, or by none, or as constant: not to be learned.
 
     Parameters
     ----------
     model : fitted model of this package, also one from :func:`msmtfl.model_files.load_model`
         Not ridge regression, which uses every feature everywhere.
+    class_of_interest : one of the `classes_` of a classifier with more than two, optional
+        The map of the coefficients of this class alone; by default a feature is used where any class uses it.
 
     Returns
     -------
@@ -184,48 +253,82 @@ def sharing_map(model: Any) -> SharingMap:
         2 freed by the cap (not shrunk): 'x0', 'x3'
     tasks that share most: 'north' and 'south', 2 of the 2 features that either uses
     >>> found.counts
-    {'all': 2, 'some': 0, 'one': 1, 'unused': 17}
+    {'all': 2, 'some': 0, 'one': 1, 'unused': 17, 'constant': 0}
     >>> found.tasks_of("x5").tolist()
     ['west']
     """
     model = model_chosen(model)
-    fitted_coef(model)
+    coef_by_class(model)
     if keeps_all(model):
         raise TypeError(
             f"{type(model).__name__} sets no coefficient to zero: every task uses every feature, so there is no sharing to "
             "map. Take a sparse model, such as MSMTFLCV, LassoMTLCV or PooledLassoCV."
         )
-    return map_of(model)
+    return map_of(model, class_of_interest)
 
 
-def map_of(model: Any) -> SharingMap:
+def map_of(model: Any, class_of_interest: Any = None) -> SharingMap:
     """The sharing map of any fitted model, dense ones too."""
     model = model_chosen(model)
-    W = fitted_coef(model)
+    every = coef_by_class(model)
+    W = every if class_of_interest is None else every[:, [class_place(model, class_of_interest)]]
+    norms = np.asarray(getattr(model, "row_norms_", size_over_classes(every).sum(axis=0)))
+    if W is not every:  # its share of the norm
+        size, total = (size_over_classes(part).sum(axis=0) for part in (W, every))
+        norms = norms * np.divide(size, total, out=np.zeros_like(total), where=total > 0)
     positive, negative = (W > 0).any(axis=0), (W < 0).any(axis=0)
     signs = np.select([positive & negative, positive, negative], ["mixed", "+", "-"], "").astype(object)
-    norms = np.asarray(getattr(model, "row_norms_", np.abs(W).sum(axis=0)))
-    shrunk = "entries below theta_entry are shrunk" if getattr(model, "lam_entry_", 0.0) else "not shrunk"
-    return SharingMap(model.features_, model.tasks_, W != 0.0, norms, freed_rows(model), signs, shrunk)
+    several = W.shape[1] > 1
+    learnable = getattr(model, "learnable_", None)
+    return SharingMap(
+        features=model.features_,
+        tasks=model.tasks_,
+        support=np.asarray(W.any(axis=1)),
+        row_norms=norms,
+        freed=freed_rows(model),
+        signs=signs if several else signs[0],
+        shrunk="entries below theta_entry are shrunk" if getattr(model, "lam_entry_", 0.0) else "not shrunk",
+        learnable=learnable,
+        task_level=None if learnable is None else np.isin(model.features_, model.task_level_features_),
+        outcomes=model.classes_ if several else None,
+    )
 
 
-def fitted_coef(model: Any) -> Floats:
-    """(m, d): the coefficients of a fitted model of this package, of which there is at least one task. Of a classifier with
-    more than two classes the largest, in absolute value, over these."""
+def coef_by_class(model: Any) -> Floats:
+    """(m, K, d): the coefficients of a fitted model of this package; K is 1 but for classifiers with more than two classes.
+
+    There is no such thing as "the" coefficient of a feature over several classes: the largest of them may be that of
+    another class in every task, and its sign too."""
     model = model_chosen(model)
     if not isinstance(model, MultiTaskModel):
         raise TypeError(
             f"give a fitted model such as MSMTFL(), not {type(model).__name__}; of a Pipeline, its last step."
         )
     check_is_fitted(model, "coef_")
-    return largest_of_classes(model.coef_, len(model.tasks_))
+    return split_classes(model.coef_, len(model.tasks_))
 
 
-def largest_of_classes(coef: Floats, m: int) -> Floats:
-    """(m, d): of the coefficients of a task's classes (m K, d), in whatever shape, the largest in absolute value."""
-    W = np.reshape(coef, (m, -1, np.shape(coef)[-1]))
-    largest = np.argmax(np.abs(W), axis=1)[:, None]
-    return np.take_along_axis(W, largest, axis=1)[:, 0]
+def split_classes(coef: Floats, m: int) -> Floats:
+    """(m, K, d) of coefficients in whatever shape: of tasks, and of the classes of each if there are several."""
+    return np.reshape(coef, (m, -1, np.shape(coef)[-1]))
+
+
+def size_over_classes(coef: Floats) -> Floats:
+    """(m, d): how much a feature counts in a task, the sum of |coefficients| over the classes of (m, K, d)."""
+    return np.asarray(np.abs(coef).sum(axis=1))
+
+
+def class_place(model: Any, class_of_interest: Any) -> int:
+    """The place of a class among those that have coefficients of their own."""
+    known = model.classes_.tolist() if hasattr(model, "classes_") else []
+    if len(known) < 3:
+        raise ValueError(
+            f"class_of_interest={class_of_interest!r}: coefficients are of classes where there are more than two; this "
+            f"{type(model).__name__} has {len(known) or 'none'}. Leave it out."
+        )
+    if class_of_interest not in known:
+        raise ValueError(f"no class {class_of_interest!r}: {choices_of(class_of_interest, known)}.")
+    return known.index(class_of_interest)
 
 
 def freed_rows(model: Any) -> np.ndarray | None:

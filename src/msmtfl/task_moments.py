@@ -171,6 +171,10 @@ class MomentTask:
             self.yy, self.c = 0.0, np.zeros(self.d)
         self._xx = np.ascontiguousarray(xx)
 
+    @property
+    def mean(self) -> Floats:
+        return self.moments.mean if self.centre else np.zeros(self.d)
+
     def gram(self, room: Floats | None = None, n_jobs: int | None = None) -> Floats:
         return self._xx
 

@@ -20,7 +20,7 @@ from .linear import model_chosen
 from .penalties import ConcaveGroups, ConcaveRows
 from .row_surface import RowSurface
 from .shared_surface import SharedSurface
-from .sharing import fitted_coef
+from .sharing import coef_by_class
 from .stages import Stage
 from .surface import Solutions, Surface
 from .tables import names_of
@@ -35,7 +35,7 @@ MEASURES = {"neg_nmse": "nMSE", "neg_amse": "aMSE", "neg_mse": "MSE"}
 def stages_of(model: Any) -> list[Stage]:
     """The stages of a fitted model."""
     model = model_chosen(model)
-    fitted_coef(model)
+    coef_by_class(model)
     if not hasattr(model, "stages_"):
         raise TypeError(
             f"{type(model).__name__} is not fitted in stages. Take MSMTFL, LassoMTL, L12MTL, DirtyMTL or SharedMTL."
@@ -131,7 +131,7 @@ def search_grid(model: Any) -> SearchGrid:
 
 def search_results(model: Any) -> dict[str, np.ndarray]:
     """cv_results_ of a fitted CV model."""
-    fitted_coef(model)
+    coef_by_class(model)
     if not hasattr(model, "cv_results_"):
         raise TypeError(f"{type(model).__name__} searches no grid. Take MSMTFLCV, LassoMTLCV, L12MTLCV or DirtyMTLCV.")
     return dict(model.cv_results_)
@@ -201,11 +201,17 @@ def gain_over_lasso(model: Any) -> tuple[Floats, Floats]:
     model = model_chosen(model)
     results = search_results(model)
     if not measures(model):
+        why, way = "was chosen without folds (selection='aic', 'bic' or 'ebic')", "selection='min' or '1se'"
+        if getattr(model, "n_splits_", 0):
+            why, way = "was judged by its deviance (scoring='neg_deviance')", "scoring='neg_nmse'"
+        raise ValueError(f"this model {why}, so it has no held-out errors of tasks. Fit it with {way}.")
+    lassos = lasso_points(model)
+    if lassos.size in (0, len(results["mean_test_score"])):
+        what = "nothing but lassos" if lassos.size else "no lasso in it (theta = inf; of Dirty: a ratio of 1 / m)"
         raise ValueError(
-            "this model was chosen without folds (selection='aic', 'bic' or 'ebic'), so it has no held-out errors. Fit it "
-            "with selection='min' or '1se'."
+            f"the grid of this {type(model).__name__} has {what}, so it cannot tell what sharing brings. Use "
+            "GainDisplay.from_comparison(compare_models(...)), or an MSMTFLCV whose thetas include inf."
         )
-    lassos = _lassos(model)
     base = lassos[int(np.nanargmax(results["mean_test_score"][lassos]))]
     unit = knowing_nothing(model)
     (chosen, _), (lasso, weight) = (held_out(model, point) for point in (model.best_index_, base))
@@ -246,23 +252,20 @@ def held_out(model: Any, point: int) -> tuple[Floats, Floats]:
     return np.pad(loss, beyond, constant_values=np.nan), np.pad(weight, beyond)
 
 
-def _lassos(model: Any) -> Ints:
-    """The points of a grid at which the model is the lasso."""
-    results = model.cv_results_
-    if "theta" in results:
-        whole = (results.get("lam_entry", np.zeros(1)) == 0) & np.isinf(results.get("lam_common", np.inf))
-        found = np.flatnonzero(np.isinf(results["theta"]) & whole)
-    elif "lam_s" in results:
-        found = np.flatnonzero(len(model.tasks_) * results["lam_s"] <= (1 + 1e-9) * results["lam_b"])
-    else:
-        found = np.empty(0, dtype=np.intp)
-    if found.size in (0, len(results["mean_test_score"])):
-        what = "nothing but lassos" if found.size else "no lasso in it (theta = inf; of Dirty: a ratio of 1 / m)"
-        raise ValueError(
-            f"the grid of this {type(model).__name__} has {what}, so it cannot tell what sharing brings. Use "
-            "GainDisplay.from_comparison(compare_models(...)), or an MSMTFLCV whose thetas include inf."
-        )
-    return found
+def lasso_points(model: Any) -> Ints:
+    """The points of a CV model's grid at which it is separate lassos; there may be none."""
+    results, m = model.cv_results_, len(model.tasks_)
+    if "lam_s" in results:
+        return np.flatnonzero(m * results["lam_s"] <= (1 + 1e-9) * results["lam_b"])
+    if "theta" not in results:  # L1,2
+        return np.empty(0, dtype=np.intp)
+    never = np.isinf(results["theta"])
+    if "lam_common" in results:
+        return np.flatnonzero(never & (results["lam_common"] >= m * results["lam_deviation"]))
+    if "lam_entry" in results:
+        of_entries = (results["lam_entry"] == 0) | np.isinf(results["theta_entry"])
+        never = (never | (results["lam"] == 0)) & of_entries
+    return np.flatnonzero(never)
 
 
 def _over_folds(change: Floats, weight: Floats) -> tuple[Floats, Floats]:

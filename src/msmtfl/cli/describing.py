@@ -22,11 +22,13 @@ STRENGTHS = (
 def facts(model: Any) -> dict[str, Any]:
     """What JSON can hold of a fit."""
     from ..auto import choice_of
-    from ..linear import model_chosen
+    from ..certificates import CRITICAL
+    from ..linear import loss_of, model_chosen
     from ..sharing import map_of
 
     choice, model = choice_of(model).get("choice", {}), model_chosen(model)
     out: dict[str, Any] = {"model": type(model).__name__, **choice}
+    out["loss"] = "logistic" if hasattr(model, "classes_") else loss_of(model)
     out |= {name.rstrip("_"): _plain(getattr(model, name)) for name in STRENGTHS if hasattr(model, name)}
     if getattr(model, "penalty", "capped") != "capped":
         out["penalty"] = str(model.penalty)
@@ -35,7 +37,10 @@ def facts(model: Any) -> dict[str, Any]:
     out |= {"tasks": len(model.tasks_), "features": len(model.features_)}
     if hasattr(model, "n_samples_"):
         out["rows"] = int(model.n_samples_.sum())
-    out["features_by_class"] = {name: int(count) for name, count in map_of(model).counts.items()}
+    found = map_of(model)
+    out["features_by_class"] = found.counts
+    if found.task_level is not None:
+        out["task_level_features"] = [str(name) for name in found.features[found.task_level]]
     if hasattr(model, "certificate_"):
         proof = model.certificate_
         out["converged"] = bool(model.converged_)
@@ -43,7 +48,9 @@ def facts(model: Any) -> dict[str, Any]:
         out["stages"] = int(model.n_stages_)
         out["objective"] = _plain(model.objective_)
         out["dual_gap"] = _plain(model.dual_gap_)
-        out["unique"], out["critical"] = bool(proof.unique), bool(proof.critical)
+        out["unique"] = bool(proof.unique)
+        out["critical"] = bool(proof.critical <= CRITICAL)
+        out["critical_residual"] = _plain(proof.critical)
     return out
 
 
@@ -81,12 +88,18 @@ def _score(model: Any) -> str:
     name = names.get(scoring) if isinstance(scoring, str) else None
     if name is None:
         return f"cross-validated score ({scoring}): {model.best_score_:.4g}"
+    from ..linear import loss_of
+    from ..views import lasso_points
+
     text = f"cross-validated {name}: {abs(model.best_score_):.4g}"
-    results = model.cv_results_
-    lassos = np.isinf(results.get("theta", 0.0)) & np.isinf(results.get("lam_common", np.inf))
-    if not lassos.ravel()[model.best_index_ if lassos.ndim else 0] and lassos.any():
-        lasso = -np.max(results["mean_test_score"][lassos])
-        text += f" (separate lassos: {lasso:.4g}; the same folds chose, `msmtfl compare` is fairer)"
+    lassos = lasso_points(model)
+    if model.best_index_ in lassos:
+        return f"{text} (the point chosen is that of separate lassos)" if len(model.tasks_) > 1 else text
+    if lassos.size:
+        lasso = -np.nanmax(model.cv_results_["mean_test_score"][lassos])
+        known = hasattr(model, "classes_") or loss_of(model) == "squared"
+        fair = "`msmtfl compare`" if known else "compare_models, given models with this loss,"
+        text += f" (separate lassos: {lasso:.4g}; the same folds chose, {fair} is fairer)"
     return text
 
 

@@ -234,6 +234,7 @@ def inspect(
 ) -> None:
     """Say what a model file holds: parameters, what is shared, what is proven, where it came from."""
     with o.guard("inspect", quiet):
+        from ..formulas import formula
         from .describing import describe, facts
 
         o.check_outputs((coefficients, sql), model)
@@ -248,7 +249,7 @@ def inspect(
         if as_json:
             o.emit(json.dumps(facts(fitted) | {"provenance": fitted.provenance_}, indent=1) + "\n")
         elif not quiet:
-            o.emit(f"{describe(fitted)}\n\n{_origin(fitted.provenance_)}\n")
+            o.emit(f"{describe(fitted)}\n\n{formula(fitted)}\n\n{_origin(fitted.provenance_)}\n")
 
 
 def _origin(provenance: dict[str, Any]) -> str:

@@ -24,6 +24,7 @@ from .words import every, number, symbol
 MAP_CELLS = 600_000  # of the coefficient map over all stages: 3 MB of the page
 MAP_FEATURES = 300
 MAP_TASKS = 400
+MAP_CROSSES = 5000  # cells in which nothing could be learned up to which they have a cross
 MANY = 60  # rows from which on marks are small
 STRENGTH = "{}, the strength of the penalty (weaker to the right)"
 
@@ -47,14 +48,18 @@ def library() -> str:
 
 
 def coefficient_map(facts: ModelFacts) -> Chart:
-    """Features x tasks at every stage; the features with the largest row norms, as in the still picture. Cells are scaled to
-    [-1, 1], `scale` undoes it; the script gives each row its own scale where the page asks for it."""
+    """Features x tasks at every stage, for every class if there are more than two; the features with the largest row
+    norms, as in the still picture. Cells are scaled to [-1, 1], `scale` undoes it; the script gives each row its own
+    scale where the page asks for it, and adds up the sizes over classes."""
     models, frames, used = bokeh("models"), facts.frames, facts.ever_used
-    tasks = largest(np.arange(facts.m), facts.n_samples, MAP_TASKS)
-    most = max(min(MAP_FEATURES, MAP_CELLS // (len(tasks) * len(frames))), 1)
+    tasks, K = largest(np.arange(facts.m), facts.n_samples, MAP_TASKS), facts.coef.shape[1]
+    most = max(min(MAP_FEATURES, MAP_CELLS // (len(tasks) * len(frames) * K)), 1)
     rows = largest(used, facts.sharing.row_norms, most)
     p, m = len(rows), len(tasks)
-    scale = max(float(np.abs(frame.coef[:, rows]).max()) for frame in frames)
+    scale = max(float(np.abs(frame.coef[..., rows]).max()) for frame in frames)
+    constant = np.zeros((p, m), dtype=bool)
+    if facts.sharing.learnable is not None:
+        constant = ~facts.sharing.learnable[np.ix_(tasks, rows)].T & ~facts.sharing.support[np.ix_(tasks, rows)].T
     plot = _figure("map", m, p, min(max(14 * p, 120), 1300) + 110)
     plot.xaxis.visible = False
     plot.xgrid.ticker = _at(range(1, m) if m <= NAMED else [])
@@ -66,6 +71,8 @@ def coefficient_map(facts: ModelFacts) -> Chart:
     source = models.ColumnDataSource({"image": [blank], "x": [0], "y": [0], "dw": [m], "dh": [p]}, name="cells")
     image = plot.image("image", x="x", y="y", dw="dw", dh="dh", source=source, color_mapper=colours)
     _hover(plot, image)
+    row, column = np.nonzero(constant) if constant.sum() <= MAP_CROSSES else np.empty((2, 0))
+    plot.scatter(column + 0.5, p - 0.5 - row, marker="x", size=6, name="constant")
     _mark_groups(plot, facts, rows)
     plot.add_layout(_colour_bar(colours, name="bar"), "below")
     return {
@@ -73,14 +80,16 @@ def coefficient_map(facts: ModelFacts) -> Chart:
         "rows": [str(name) for name in facts.sharing.features[rows]],
         "columns": [str(label) for label in facts.model.tasks_[tasks]],
         "scale": scale,
+        "classes": facts.classes if K > 1 else [],
+        "constant": np.flatnonzero(constant).tolist(),
         "frames": [
             {
                 "title": frame.title,
                 "free": len(frame.free_rows),
                 "freed": np.flatnonzero(np.isin(rows, frame.free_rows)).tolist(),
-                "features": int(frame.coef.any(axis=0).sum()),
+                "features": int(frame.coef.any(axis=(0, 1)).sum()),
                 "entries": int(np.count_nonzero(frame.coef)),
-                "cells": _packed(frame.coef[np.ix_(tasks, rows)].T / scale),
+                "cells": [_packed(frame.coef[:, k][np.ix_(tasks, rows)].T / scale) for k in range(K)],
             }
             for frame in frames
         ],
@@ -93,6 +102,7 @@ def _mark_groups(plot: Any, facts: ModelFacts, rows: Ints) -> None:
     starts = [k for k in range(p) if k == 0 or groups[k] != groups[k - 1]]
     middles = [p - (start + end) / 2 for start, end in zip(starts, [*starts[1:], p], strict=True)]
     said = {"freed": "freed", "all": f"{every(facts.m)} tasks", "some": "some tasks", "unused": "unused"}
+    said["constant"] = "constant"
     said["one"] = "one task" if facts.m > 1 else "used"
     words = models.LinearAxis(name="groups", ticker=_at(middles))
     words.major_label_overrides = {place: said[groups[k]] for place, k in zip(middles, starts, strict=True)}

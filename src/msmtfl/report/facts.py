@@ -13,9 +13,10 @@ from ..classification import MSMTFLClassifier, MSMTFLClassifierCV
 from ..coupled import L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV
 from ..designs import Floats, Ints
 from ..estimators import MSMTFL, LassoMTL
+from ..linear import loss_of, separate
 from ..model_selection import MSMTFLCV, LassoMTLCV
 from ..shared import SharedMTL, SharedMTLCV
-from ..sharing import SharingMap, fitted_coef, largest_of_classes, sharing_map
+from ..sharing import SharingMap, coef_by_class, sharing_map, split_classes
 from ..tables import names_of
 from ..views import SearchGrid, gain_over_lasso, held_out, knowing_nothing, measure_of, measures, search_grid
 
@@ -46,7 +47,7 @@ FIT = {
 
 @dataclass(frozen=True)
 class Frame:
-    """What the coefficient map shows at one place of its slider."""
+    """What the coefficient map shows at one place of its slider; coef is (m, K, d), K = 1 but for more than two classes."""
 
     title: str
     coef: Floats
@@ -72,7 +73,7 @@ class ModelFacts:
     """Of a fitted model, also one from a file.
 
     sharing : who uses which feature
-    m, d, coef : tasks, features, (m, d) coefficients
+    m, d, coef : tasks, features, (m, K, d) coefficients; K = 1 but for more than two classes
     kind : name of the model, whether it searched or not
     stages : its stages
     searched : whether it chose its parameters on a grid
@@ -83,8 +84,8 @@ class ModelFacts:
     def __init__(self, model: Any):
         self.model = model
         self.sharing: SharingMap = sharing_map(model)
-        self.coef = fitted_coef(model)
-        self.m, self.d = self.coef.shape
+        self.coef = coef_by_class(model)
+        self.m, _, self.d = self.coef.shape
         kinds = [single.__name__ for search, single in SINGLE.items() if isinstance(model, (search, single))]
         if not kinds:
             raise TypeError(
@@ -128,15 +129,22 @@ class ModelFacts:
     def frames(self) -> list[Frame]:
         """The stages; after them, if the model was relaxed, its coefficients."""
         out = [
-            Frame(f"Stage {s.stage} of {len(self.stages)}", largest_of_classes(s.coef, self.m), s.free_rows)
+            Frame(f"Stage {s.stage} of {len(self.stages)}", split_classes(s.coef, self.m), s.free_rows)
             for s in self.stages
         ]
-        return [*out, Frame("Refitted by least squares", self.coef, out[-1].free_rows)] if self.model.relax else out
+        last = Frame(f"Refitted by {self.refitted_by}", self.coef, out[-1].free_rows)
+        return [*out, last] if self.model.relax else out
+
+    @property
+    def refitted_by(self) -> str:
+        """What `relax` refits with."""
+        squared = loss_of(self.model) == "squared" and not self.classes
+        return "least squares" if squared else "the loss alone"
 
     @cached_property
     def ever_used(self) -> Ints:
         """Features that any task uses in any stage, in the order of the sharing map."""
-        used = np.any([frame.coef.any(axis=0) for frame in self.frames], axis=0)
+        used = np.any([frame.coef.any(axis=(0, 1)) for frame in self.frames], axis=0)
         return self.sharing.order[used[self.sharing.order]]
 
     def groups(self, places: Ints) -> list[str]:
@@ -148,7 +156,7 @@ class ModelFacts:
 
     @cached_property
     def errors(self) -> HeldOut | None:
-        """None if no rows were held out."""
+        """None if no rows were held out, or if their deviance alone was looked at."""
         if not measures(self.model):
             return None
         loss, weight = held_out(self.model, self.model.best_index_)
@@ -175,10 +183,10 @@ class ModelFacts:
             return None
 
     @cached_property
-    def is_lasso(self) -> bool:
-        """Whether the model, which could share, does not."""
-        capless = self.kind in ("MSMTFL", "MSMTFLClassifier") and bool(np.isinf(self.model.theta_))
-        return capless or (self.gain is not None and not np.nan_to_num(self.gain[0]).any())
+    def shares_nothing(self) -> bool:
+        """Whether the model, which could share, does not: every task has a sparse model of its own."""
+        same = self.gain is not None and not np.nan_to_num(self.gain[0]).any()
+        return self.shares and (same or separate(self.model))
 
     @cached_property
     def grid(self) -> SearchGrid | None:

@@ -10,7 +10,10 @@ import numpy as np
 import scipy
 import sklearn
 
-from ..designs import Ints
+from ..classification import labels_of
+from ..designs import Floats, Ints
+from ..plots import OVER_CLASSES
+from ..sharing import size_over_classes
 from .facts import ModelFacts, largest
 from .tabular import Cell, Column, Table, counts, figures, texts
 from .words import every, listed, percent
@@ -45,7 +48,8 @@ def tasks_table(facts: ModelFacts) -> Table:
     if facts.errors is not None:
         loss = facts.errors.loss[place]
         if facts.classes:
-            columns.append(figures("Held-out log-loss", loss, "mean over rows held out"))
+            each = ", of each class against the rest, added up" * (len(facts.classes) > 2)
+            columns.append(figures("Held-out log-loss", loss, f"mean over rows held out{each}"))
         else:
             root = "root of the mean squared error of rows held out, in the target's units"
             columns.append(figures("Held-out error", np.sqrt(loss), root))
@@ -65,7 +69,7 @@ def _targets(facts: ModelFacts, place: Ints) -> list[Column]:
 
 
 def gains_table(facts: ModelFacts) -> Table | None:
-    if facts.gain is None or facts.errors is None or facts.is_lasso:
+    if facts.gain is None or facts.errors is None or facts.shares_nothing:
         return None
     measured = facts.model.n_fitted_tasks_
     place = _tasks_shown(facts, measured)
@@ -90,11 +94,16 @@ def features_table(facts: ModelFacts) -> Table:
     place = largest(found.order, found.row_norms, MOST_ROWS)
     columns = [texts("Feature", found.features[place])]
     if facts.m > 1:
-        said = {"all": every(facts.m), "some": "some", "one": "one", "unused": "none"}
+        said = {"all": every(facts.m), "some": "some", "one": "one", "unused": "none", "constant": "not learned"}
         shared = [said[name] for name in found.classes[place]]
         kinds = list(dict.fromkeys(shared))
         users = [Cell(_users(facts, j), int(found.n_tasks[j])) for j in place]
         columns += [texts("Shared by", shared), Column("Used by", users, wraps=True)]
+    if found.learnable is not None and not found.learnable.all():
+        varies = found.learnable.sum(axis=0)[place]
+        columns.append(
+            counts("Varies in", varies, "tasks: elsewhere the column is constant, and nothing can be learned")
+        )
     columns.append(figures("Row norm", found.row_norms[place], "how much it counts over all tasks"))
     if found.freed is not None:
         freed = ["freed" if free else "no" for free in found.freed[place]]
@@ -106,15 +115,38 @@ def features_table(facts: ModelFacts) -> Table:
         if hasattr(model, key):
             part = np.abs(np.atleast_2d(getattr(model, key))[:, place]).max(axis=0)
             columns.append(figures(head, part, "the largest over tasks, in size"))
-    W = facts.coef[:, place]
-    if facts.m == 1:
-        columns.append(figures("Coefficient", W[0]))
-    elif facts.m <= MOST_COLUMNS:
-        columns += [figures(str(label), w, "coefficient") for label, w in zip(model.tasks_, W, strict=True)]
-    else:
-        columns.append(figures("Lowest", W.min(axis=0), "smallest coefficient over tasks"))
-        columns.append(figures("Highest", W.max(axis=0), "largest coefficient over tasks"))
+    columns += _coefficients(facts, place)
     return Table("features", "The features", columns, facts.d, "the strongest are shown", kinds)
+
+
+def _coefficients(facts: ModelFacts, place: Ints) -> list[Column]:
+    """Of features: a column per task, or per task and class, where there is room; else what is true of all of them."""
+    W = facts.coef[..., place]
+    m, K, _ = W.shape
+    if facts.sharing.learnable is not None:  # a zero that could not be anything else is none
+        W = np.where((W == 0.0) & ~facts.sharing.learnable[:, None, place], np.nan, W)
+    if m == K == 1:
+        return [figures("Coefficient", W[0, 0])]
+    if m * K <= MOST_COLUMNS:
+        flat = W.reshape(m * K, -1)
+        heads = facts.classes if m == 1 else labels_of(facts.model)
+        said = "coefficient; – where the column is constant within the task"
+        said = said if np.isnan(W).any() else "coefficient"
+        return [figures(str(head), w, said) for head, w in zip(heads, flat, strict=True)]
+    if K > 1:
+        sizes = size_over_classes(W)
+        if m > MOST_COLUMNS:
+            return [figures("Largest size", _of_known(sizes, np.fmax), f"largest over tasks of the {OVER_CLASSES}")]
+        return [figures(f"Size: {task}", w, OVER_CLASSES) for task, w in zip(facts.model.tasks_, sizes, strict=True)]
+    return [
+        figures("Lowest", _of_known(W[:, 0], np.fmin), "smallest coefficient over tasks"),
+        figures("Highest", _of_known(W[:, 0], np.fmax), "largest coefficient over tasks"),
+    ]
+
+
+def _of_known(values: Floats, best: np.ufunc) -> Floats:
+    """(features,): the best over tasks, but for those in which nothing is known."""
+    return np.asarray(best.reduce(values, axis=0))
 
 
 def _users(facts: ModelFacts, j: int) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..comparison import Comparison
 from ..drawing import NAMED
+from ..formulas import formula
 from ..plots import CoefficientMapDisplay, GainDisplay, SurfaceDisplay
 from . import charts, contest, model_tables, sentences
 from .facts import ModelFacts
@@ -110,13 +111,14 @@ def _of_model(facts: ModelFacts) -> dict[str, Any]:
     return {
         "model_name": type(facts.model).__name__,
         "known_as": sentences.KNOWN_AS[facts.kind],
-        "formula": sentences.formula(facts),
+        "formula": formula(facts.model),
         "choice": sentences.choice(facts),
         "strengths": sentences.strengths(facts),
         "shares": sentences.shares(facts),
         "shares_bar": _shares_bar(facts),
         "prediction": sentences.prediction(facts),
         "unmeasured": sentences.unmeasured(facts),
+        "not_learned": sentences.not_learned(facts),
         "gain": sentences.gain(facts),
         "proof": sentences.proof(facts),
         "within": sentences.within(facts),
@@ -136,6 +138,7 @@ def _of_model(facts: ModelFacts) -> dict[str, Any]:
 def _shares_bar(facts: ModelFacts) -> list[tuple[str, int, str]]:
     """Class, number of features, words."""
     said = {"all": f"used by {every(facts.m)} tasks", "some": "by some", "one": "by one only", "unused": "unused"}
+    said["constant"] = "could not be learned"
     if facts.m == 1:
         said["one"] = "used"
     return [(name, n, said[name]) for name, n in facts.sharing.counts.items() if n]
@@ -162,7 +165,14 @@ def _coefficient_map(facts: ModelFacts) -> Illustration | None:
             "sharing_map(model).to_frame()."
         )
     if used < facts.d:
-        notes.append(f"Left out: {counted(facts.d - used, 'feature')} that no task uses in any stage.")
+        constant = int((facts.sharing.classes == "constant").sum())
+        why = f", {constant:,} of them because nothing could be learned" if constant else ""
+        notes.append(f"Left out: {counted(facts.d - used, 'feature')} that no task uses in any stage{why}.")
+    if chart["constant"]:
+        notes.append(
+            f"Crosses: {counted(len(chart['constant']), 'cell')} in which the column is constant within the task, so that "
+            "nothing could be learned."
+        )
     if m < facts.m:
         notes.append(f"The {m:,} tasks with the most rows are shown, of {facts.m:,}.")
     if rows < p:
@@ -170,9 +180,14 @@ def _coefficient_map(facts: ModelFacts) -> Illustration | None:
     rises = "the target rises with the feature; orange: it falls"
     if len(facts.classes) == 2:
         rises = f"the odds of {short(facts.classes[1])} rise with the feature; orange: they fall"
-    elif facts.classes:
-        rises = "the odds of a class rise with the feature; orange: they fall. The largest coefficient of all classes"
     caption = f"Blue: {rises}. Blank cells (in print: grey) are exactly 0."
+    if len(facts.classes) > 2:
+        caption = (
+            "Every class has coefficients of its own. All classes together: the sum of their sizes, which has no sign. "
+            "One class, chosen above the map: blue where the odds of this class against the others rise with the "
+            "feature, orange where they fall. Blank cells (in print: grey) are exactly 0. What stands to the right is about "
+            "use by any class. In print: all classes together."
+        )
     return Illustration("map", chart, drawn, caption, notes)
 
 
@@ -199,7 +214,7 @@ def _surface(facts: ModelFacts) -> Illustration | None:
 
 
 def _gains_chart(facts: ModelFacts) -> Illustration | None:
-    if facts.gain is None or facts.is_lasso:
+    if facts.gain is None or facts.shares_nothing:
         return None
     alt = "Held-out error of each task less that of independent lassos; the table below holds the numbers."
     model, unmeasured = facts.model, sentences.unmeasured(facts)

@@ -45,6 +45,7 @@
     return Array.from({ length: n }, (_, k) => hex(a.map((part, c) => part + ((b[c] - part) * k) / (n - 1))));
   }
 
+  const rising = () => between("map-size-low", "map-size-high", 128);
   const diverging = () => [...between("map-low", "map-low-mid", 64), ...between("map-high-mid", "map-high", 64)];
 
   // ---------------------------------------------------------------- what is under the mouse
@@ -152,10 +153,11 @@
           });
         } else if (part.type === "Span") part.setv({ line_color: colour(roles[part.name]), line_alpha: 0.7 });
         else if (part.type === "GlyphRenderer" && part.name === "chosen") part.glyph.setv({ fill_color: "#ffffff", line_color: "#000000" });
+        else if (part.type === "GlyphRenderer" && part.name === "constant") part.glyph.setv({ line_color: soft });
         else if (part.type === "GlyphRenderer" && roles[part.name]) {
           const of = colour(roles[part.name]);
           part.glyph.setv(part.glyph.type === "Scatter" ? { fill_color: of, line_color: paper } : { line_color: of });
-        } else if (part.name === "diverging") part.palette = diverging();
+        } else if (part.name === "diverging") part.palette = this.signed === false ? rising() : diverging();
       }
     }
   }
@@ -175,14 +177,35 @@
     constructor(name, known, plot) {
       super(name, known, plot);
       this.cells = this.parts.find((part) => part.name === "cells");
-      this.frames = known.frames.map((frame) => ({ ...frame, values: unpack(frame.cells), freed: new Set(frame.freed) }));
+      this.frames = known.frames.map((frame) => ({ ...frame, classes: frame.cells.map(unpack), freed: new Set(frame.freed) }));
+      this.constant = new Set(known.constant);
+      this.choice = find("class");
+      this.choice?.addEventListener("change", () => this.choose());
       this.mapper = this.parts.find((part) => part.name === "diverging");
       this.bar = this.parts.find((part) => part.name === "bar");
       this.slider = find("stage");
       this.slider?.addEventListener("input", () => this.show());
       find("own-scale").addEventListener("change", () => this.show());
       find("play")?.addEventListener("click", () => this.play());
+      this.choose();
+    }
+
+    /** One class, or the sum of the sizes over all: that has no sign. */
+    choose() {
+      const chosen = this.known.classes.length ? this.choice.value : "0";
+      this.signed = chosen !== "";
+      for (const frame of this.frames) frame.values = this.signed ? frame.classes[Number(chosen)] : this.sizes(frame);
+      this.tops = undefined;
+      let top = 0;
+      for (const frame of this.frames) for (const value of frame.values) top = Math.max(top, Math.abs(value) || 0);
+      this.end = top * this.known.scale || 1;
+      this.mapper.palette = this.signed ? diverging() : rising();
       this.show();
+    }
+
+    sizes(frame) {
+      const size = (k) => frame.classes.reduce((sum, values) => sum + (Math.abs(values[k]) || 0), 0);
+      return frame.classes[0].map((_, k) => size(k) || NaN);
     }
 
     get at() {
@@ -218,9 +241,10 @@
       for (let k = 0; k < image.length; k += 1) {
         image[k] = frame.values[k] * (own ? 1 / this.largest[count - 1 - Math.floor(k / width)] : this.known.scale);
       }
-      const end = own ? 1 : this.known.scale;
-      this.mapper.setv({ low: -end, high: end });
-      this.bar.title = own ? "coefficient / largest of its feature (blank: exactly 0)" : "coefficient, in the data's units (blank: exactly 0)";
+      const end = own ? 1 : this.end;
+      const what = this.signed ? "coefficient" : "sum of |coefficients| over classes";
+      this.mapper.setv({ low: this.signed ? -end : 0, high: end });
+      this.bar.title = own ? `${what} / largest of its feature (blank: exactly 0)` : `${what}, in the data's units (blank: exactly 0)`;
       this.cells.change.emit();
       this.label();
       const stage = this.frames.length > 1 ? [frame.title, counted(frame.free, "capped row")] : [];
@@ -246,7 +270,9 @@
       const [feature, task] = [this.known.rows[row], this.known.columns[cell.i]];
       if (feature === undefined || task === undefined) return "";
       const value = this.value(this.frames[this.at], row, cell.i);
-      return `${feature} in ${task}: ${Number.isNaN(value) ? "0" : number(value * this.known.scale)}`;
+      if (!Number.isNaN(value)) return `${feature} in ${task}: ${number(value * this.known.scale)}`;
+      const constant = this.constant.has(row * this.known.columns.length + cell.i);
+      return `${feature} in ${task}: 0${constant ? ", constant there: nothing could be learned" : ""}`;
     }
   }
 

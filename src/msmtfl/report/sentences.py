@@ -8,6 +8,7 @@ import numpy as np
 
 from ..certificates import CRITICAL, Certificate
 from ..cross_validation import CRITERIA
+from ..linear import BETWEEN_TASKS
 from .facts import STRENGTHS, ModelFacts
 from .words import counted, every, listed, number, percent, short, task
 
@@ -19,18 +20,6 @@ KNOWN_AS = {
     "SharedMTL": "values common to all tasks, and sparse deviations from them",
     "MSMTFLClassifier": "multi-stage multi-task feature learning for classes",
 }
-LOSS = "minimise  Σᵢ 1/(m nᵢ) ‖Xᵢ wᵢ − yᵢ‖²  +  "
-LOG_LOSS = "minimise  Σᵢ 2/(m nᵢ) Σᵣ [log(1 + exp fᵣ) − yᵣ fᵣ]  +  "
-ROWS = "λ Σⱼ min(‖wʲ‖₁, θ)"
-FORMULAS = {
-    "MSMTFL": LOSS + ROWS,
-    "MSMTFLClassifier": LOG_LOSS + ROWS,
-    "LassoMTL": LOSS + "λ Σⱼ ‖wʲ‖₁",
-    "L12MTL": LOSS + "λ Σⱼ min(‖wʲ‖₂, θ)",
-    "DirtyMTL": LOSS + "λ_s Σ |sⱼᵢ|  +  λ_b Σⱼ maxᵢ |bⱼᵢ|,   w = s + b",
-    "SharedMTL": LOSS + "λ_c Σⱼ |bⱼ|  +  λ_d Σⱼ min(‖vʲ‖₁, θ),   wᵢ = b + vᵢ",
-}
-ENTRIES = "  +  λₑ Σ min(|wⱼᵢ|, θₑ)"
 FLATTERS = "The same folds chose the parameters, so this flatters a little"
 
 
@@ -48,11 +37,6 @@ def choice(facts: ModelFacts) -> str:
     return f"Cross-validation in {model.n_splits_} folds chose {what} from {counted(points, 'candidate')}{rule}"
 
 
-def formula(facts: ModelFacts) -> str:
-    of_class = ",   y = 1 in one class, 0 in the others" if len(facts.classes) > 2 else ""
-    return FORMULAS[facts.kind] + (ENTRIES if facts.bilevel else "") + of_class
-
-
 def strengths(facts: ModelFacts) -> list[str]:
     return [f"{STRENGTHS[key]} = {number(value, 4)}" for key, value in facts.strengths.items()]
 
@@ -60,20 +44,45 @@ def strengths(facts: ModelFacts) -> list[str]:
 def shares(facts: ModelFacts) -> tuple[str, str, str]:
     """How many features are used by whom: a sentence in three parts, of which the second matters most."""
     n = facts.sharing.counts
-    if n["unused"] == facts.d:
+    if n["unused"] + n["constant"] == facts.d:
         return "", "No feature is used", ": all coefficients are 0."
     begin = f"Of {counted(facts.d, 'feature')} "
     if facts.m == 1:
         return begin, f"{n['one']:,} {'is' if n['one'] == 1 else 'are'} used", "."
-    said = {"some": "by some", "one": "by one only", "unused": "by none"}
+    said = {"some": "by some", "one": "by one only", "unused": "by none", "constant": "could not be learned"}
     rest = listed([f"{n[name]:,} {text}" for name, text in said.items() if n[name]])
     used = f"{n['all']:,} are" if n["all"] > 1 else "1 is" if n["all"] else "none is"
     return begin, f"{used} used by {every(facts.m)} tasks", f", {rest}." if rest else "."
 
 
+def not_learned(facts: ModelFacts) -> str:
+    """Features whose coefficients could not be learned, whatever their effect is."""
+    found = facts.sharing
+    if found.task_level is None or found.learnable is None:
+        return ""
+    said, level = [], found.task_level
+    if level.any():
+        said.append(
+            f"Constant within every task and different only between tasks: {listed(found.features[level])}. Beside an "
+            "intercept per task their effect cannot be learned, and coefficients of 0 say nothing about it. "
+            f"{BETWEEN_TASKS}"
+        )
+    partly = int((~found.learnable).any(axis=0).sum() - (found.classes == "constant").sum())
+    if partly:
+        said.append(
+            f"{counted(partly, 'feature')} {'is' if partly == 1 else 'are'} constant within some of the tasks, where no "
+            "coefficient can be learned. The table of features says in how many tasks each varies."
+        )
+    return " ".join(said)
+
+
 def prediction(facts: ModelFacts) -> str:
     """How well the model predicts, as far as the fit knows."""
     errors = facts.errors
+    if errors is None and facts.grid is not None and facts.model.n_splits_:
+        value, folds = facts.grid.values[tuple(facts.grid.chosen)], facts.model.n_splits_
+        measure = facts.grid.measure.removeprefix("held-out ")
+        return f"On rows held out in {folds} folds the mean {measure} is {number(value)}. {FLATTERS}."
     if errors is None:
         way = "selection='min' measures it with folds" if facts.searched else f"{facts.kind}CV measures it"
         return f"This fit held no rows out, so how well it predicts is not known: {way}, and so does compare_models."
@@ -111,9 +120,9 @@ def gain(facts: ModelFacts) -> str:
     if facts.gain is None or facts.errors is None:
         return ""
     difference, reach = facts.gain
-    if facts.is_lasso:
+    if facts.shares_nothing:
         return (
-            "Cross-validation chose the point of the grid where nothing is shared: on these data sharing did not help."
+            "Cross-validation chose a point of the grid where nothing is shared: in these folds sharing did not help."
         )
     error = facts.errors.overall(facts.errors.relative)
     base = facts.errors.overall(facts.errors.relative - difference)
@@ -125,7 +134,7 @@ def gain(facts: ModelFacts) -> str:
         f"Compared with the best independent lassos on the same folds ({facts.measure.name} {number(base)}), sharing {verb} "
         f"the error by {percent(abs(change))}. Of {counted(measured, 'task')} {better or 'none'} clearly "
         f"gain{'s' * (better < 2)} and {worse or 'none'} clearly lose{'s' * (worse < 2)} (95 % intervals over folds). "
-        f"{FLATTERS}; msmtfl compare measures it on rows that had no part in the choice."
+        f"{FLATTERS}; compare_models measures it on rows that had no part in the choice."
     )
 
 
