@@ -173,13 +173,16 @@ def test_every_reason_of_a_choice_agrees_with_the_numbers_that_it_prints():
         used = found.steadied if "variances of small tasks" in reason else found
         errors = dict(zip(used.models, used.error, strict=True))
         best, count, total, error = re.match(
-            rf"'([^']+)' has the smallest held-out nMSE(?: \([^)]*\))? of (\d+) models(?: tried on all folds, of (\d+))?: ({NUMBER})",
+            r"'([^']+)' has the smallest held-out nMSE(?: \([^)]*\))? of (\d+) models"
+            rf"(?: tried on all folds, of (\d+))?: ({NUMBER})",
             reason,
         ).groups()
         assert best == min(errors, key=errors.get)
         assert int(count) == len(found.models)
         assert int(total or count) == len(found.models) + len(found.screened)
-        other, shown, more, se = re.search(rf"'([^']+)' with ({NUMBER}) \(({NUMBER}), s\.e\. ({NUMBER})\)", reason).groups()
+        other, shown, more, se = re.search(
+            rf"'([^']+)' with ({NUMBER}) \(({NUMBER}), s\.e\. ({NUMBER})\)", reason
+        ).groups()
         step = 2 * 10.0 ** -decimals(replace(used, reference=best).se)
         assert float(shown) - float(error) == pytest.approx(float(more), abs=step)
         assert float(more) >= 0
@@ -193,7 +196,8 @@ def test_every_reason_of_a_choice_agrees_with_the_numbers_that_it_prints():
             few, many = re.search(rf"uses ({NUMBER}) features where that uses ({NUMBER})", reason).groups()
             assert float(few) < float(many)
         for name, one in found.screened.items():  # against the best on the same rows
-            words = rf"'{name}' \(({NUMBER}) on (?:the first fold|\d folds), where '([^']+)' had ({NUMBER}): ({NUMBER}), s\.e\. ({NUMBER})\)"
+            place = rf"'{name}' \(({NUMBER}) on (?:the first fold|\d folds)"
+            words = rf"{place}, where '([^']+)' had ({NUMBER}): ({NUMBER}), s\.e\. ({NUMBER})\)"
             mine, rival, theirs, less, se = re.search(words, reason).groups()
             assert rival == first.best
             assert float(mine) > float(theirs)

@@ -260,20 +260,22 @@ class _Choice:
         return f" {self.comparison.dropped_in_words()}" if self.comparison.dropped else ""
 
     def reason(self, what: str) -> str:
-        """Every figure in it is of the same rows: those of all folds, and of models that were screened out those until then."""
+        """Figures that are compared are of the same rows: of all folds, or of those until a model was screened out."""
         comparison, best, chosen = self.comparison, self.best, self.chosen
         names, digits = comparison.models, decimals(self.paired.se)
         error = {name: f"{value:.{digits}f}" for name, value in zip(names, comparison.error.tolist(), strict=True)}
         more = {
             name: f"{difference:+.{digits}f}, s.e. {se:.{digits}f}"
-            for name, difference, se in zip(names, self.paired.difference.tolist(), self.paired.se.tolist(), strict=True)
+            for name, difference, se in zip(
+                names, self.paired.difference.tolist(), self.paired.se.tolist(), strict=True
+            )
         }
-        of = f"{len(names)} models" + f" tried on all folds, of {len(names) + len(comparison.dropped)}" * bool(comparison.dropped)
-        smallest = f"{best!r} has the smallest held-out {what} of {of}: {error[best]}"
+        every = f" tried on all folds, of {len(names) + len(comparison.dropped)}" if comparison.dropped else ""
+        smallest = f"{best!r} has the smallest held-out {what} of {len(names)} models{every}: {error[best]}"
         if chosen == best:
-            second = min((name for name in names if name != best), key=dict(zip(names, comparison.error, strict=True)).get)
-            clearly = "clearly" if self.paired.evidence(second).worse else "not clearly"
-            return f"{smallest}. The next, {second!r} with {error[second]} ({more[second]}), is {clearly} worse.{self.dropped}"
+            second = names[int(np.argsort(np.where(np.array(names) == best, np.inf, comparison.error))[0])]
+            word = "clearly worse" if self.paired.evidence(second).worse else "not clearly worse"
+            return f"{smallest}. The next, {second!r} with {error[second]} ({more[second]}), is {word}.{self.dropped}"
         few, many = (comparison.n_features[names.index(name)] for name in (chosen, best))
         digits = int(few.round() == many.round())
         uses = f"uses {few:.{digits}f} features" + (f" where that uses {many:.{digits}f}" if np.isfinite(many) else "")

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from .cross_validation import REDRAWS, Scorer, read_groups
 from .designs import Floats
 from .estimators import MSMTFL
+from .fold_choice import cross_fitted_score
 from .folds import TaskKFold
 from .glm import LossProblem, all_of, pose_loss
 from .linear import MultiTaskModel
@@ -513,8 +514,8 @@ class MSMTFLClassifierCV(MultiTaskClassifier):
     Attributes
     ----------
     classes_, coef_, intercept_, ... : those of :class:`MSMTFLClassifier` at (lam_, theta_), refitted on all data
-    lam_, theta_, surface_, cv_results_, best_score_, best_point_, ... : those of :class:`MSMTFLCV`, but `test_log_loss`, of
-        every task (and class against the rest), in the place of `test_mse`
+    lam_, theta_, surface_, cv_results_, best_score_, cross_fitted_score_, ... : those of :class:`MSMTFLCV`, but
+        `test_log_loss`, of every task (and class against the rest), in the place of `test_mse`
 
     Examples
     --------
@@ -611,6 +612,11 @@ class MSMTFLClassifierCV(MultiTaskClassifier):
         inner.judged = self._judged(X, y, codes, weight)
         self._learn(inner, X, as_given(y, codes), task, weight, groups=groups)
         return self
+
+    @property
+    def cross_fitted_score_(self) -> float:
+        """See :class:`MSMTFLCV`."""
+        return cross_fitted_score(self)
 
     def _judged(self, X: Any, y: Any, codes: Floats, weight: Floats | None) -> Any:
         """What scores the rows held out; None if their errors, the log-losses, do."""

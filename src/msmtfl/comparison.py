@@ -42,9 +42,9 @@ class Comparison:
 
     Errors are nMSE: a task's mean squared error over the variance of its targets; over tasks they are averaged by size.
     Those of classifiers are log-losses over that of predicting the task's class shares. Either way 1 is to know nothing.
-    Differences are to the reference model, row by row. Their standard errors are for new data: other rows (groups) to predict
-    and other rows to train on. Whether a model is better is not decided by the total alone, which a single task may make:
-    see `evidence`. Tasks with constant targets are left out; a task with a single row (group) has no standard error.
+    Differences are to the reference model, row by row. Their standard errors are for new data: other rows (groups) to
+    predict and other rows to train on. Whether a model is better is not decided by the total alone, which a single task may
+    make: see `evidence`. Tasks with constant targets are left out; a task with a single row (group) has no standard error.
 
     Attributes
     ----------
@@ -286,9 +286,9 @@ class Comparison:
     # ------------------------------------------------------------------ tables
 
     def summary(self) -> Any:
-        """A pandas table, one row per model, the smallest error first. `se` is for new data, `better` and `worse` count tasks
-        with a smaller and a larger error, `tasks_gain` and `tasks_lose` those where that is clear; `standing` says what can be
-        concluded in comparison with the reference."""
+        """A pandas table, one row per model, the smallest error first. `se` is for new data, `better` and `worse` count
+        tasks with a smaller and a larger error, `tasks_gain` and `tasks_lose` those where that is clear; `standing` says
+        what can be concluded in comparison with the reference."""
         found = [self.evidence(name) for name in self.models]
         columns = {
             "model": self.models,
@@ -402,8 +402,8 @@ class Comparison:
         found = [self.evidence(name) for name in self.models]
         gain, lose = self.gains.sum(axis=1), self.loses.sum(axis=1)
         head = (
-            f"{'model':<{width}}  {self.measure.short:>{wide}}  {'- ' + self.reference:>{wide + 2}}  {'(s.e.)':>{wide + 1}}  "
-            f"{'better':>7}  {'worse':>7}  features"
+            f"{'model':<{width}}  {self.measure.short:>{wide}}  {'- ' + self.reference:>{wide + 2}}  "
+            f"{'(s.e.)':>{wide + 1}}  {'better':>7}  {'worse':>7}  features"
         )
         auc = None if self.auc is None else [f"  {area:.3f}" for area in self.auc]
         head += "" if auc is None else "    AUC"

@@ -19,13 +19,15 @@ from .tables import names_of
 CLEAR = 2.0  # standard errors from which a difference counts as clear; more if there are few samples
 LEVEL = 0.975  # of one side of a 95 % interval
 SAME = 1e-5  # share of the error below which a difference may be that of two solutions of one problem
-PERFECT = 1e-6  # error relative to knowing nothing below which a task is not predicted but known: measurements have noise
+PERFECT = (
+    1e-6  # error relative to knowing nothing below which a task is not predicted but known: measurements have noise
+)
 FEW = 3  # tasks from which on it is asked whether the difference hangs on one of them
 
 
 def clear_from(n: Any) -> Floats:
-    """Standard errors from which a difference of n samples (groups) counts as clear, by Student's t: infinity if there is but
-    one."""
+    """Standard errors from which a difference of n samples (groups) counts as clear, by Student's t: infinity if there is
+    but one."""
     n = np.asarray(n)
     reach = np.maximum(CLEAR, stdtrit(np.maximum(n - 1, 1), LEVEL))
     return np.where(n > 1, reach, np.inf)
@@ -157,7 +159,9 @@ class Evidence:
     def tasks_in_words(self, by: str = "") -> str:
         """How many tasks have a smaller error, and what the median of them has."""
         median = f" (median change {self.median_change:+.1%})" if np.isfinite(self.median_change) else ""
-        return f"Of {self.n_tasks} tasks {self.n_better} have a smaller error{by} and {self.n_worse} a larger one{median}"
+        return (
+            f"Of {self.n_tasks} tasks {self.n_better} have a smaller error{by} and {self.n_worse} a larger one{median}"
+        )
 
 
 def too_good(tasks: Any, errors: Floats, measure: str) -> str:

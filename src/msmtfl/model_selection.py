@@ -22,6 +22,7 @@ from .cross_validation import (
     standard_errors,
 )
 from .designs import Floats
+from .fold_choice import cross_fitted_score
 from .gram import BUDGET, Gram, follow, gram_caches, may_form, wants_whole
 from .grids import MIXTURE, Grid, default_grid, read_grid
 from .growing import Growing, Welcoming
@@ -138,6 +139,12 @@ class GridSearch(Growing):
     ) -> HeldOut:
         """Errors on the folds."""
         return cross_validate(problem, splits, solve, scorer=scorer, n_jobs=self.n_jobs, stop=progress.stop)
+
+    @property
+    def cross_fitted_score_(self) -> float:
+        """The mean score of the folds, each at the point of the grid that the other folds choose: what `best_score_` is too
+        good for."""
+        return cross_fitted_score(self)
 
     _step = "lams"  # what a step of the progress bar is
 
@@ -288,7 +295,9 @@ class MSMTFLCV(StageSearch):
     ----------
     lam_, theta_, lam_entry_, theta_entry_ : the choice; lam_entry_ = 0 if it is the paper's model
     best_point_, best_index_, best_score_ : its place (k, l) in the grid and in `cv_results_`; its mean score (of an
-        information criterion: minus its value)
+        information criterion: minus its value). Being the best of many on the same folds, it is no estimate of the score on
+        new data
+    cross_fitted_score_ : such an estimate: the mean score of the folds, each at the point that the other folds choose
     surface_ : :class:`Surface` on all data
     cv_results_ : dict of arrays, one entry per point (lam outer), ready for a table: lam, theta, theta_ratio, n_rows,
         n_entries, n_stages, mean_test_score, std_test_score, se_test_score, rank_test_score, split0_test_score, ...;

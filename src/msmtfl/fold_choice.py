@@ -1,0 +1,56 @@
+"""Held-out errors at points that the rows held out had no part in choosing.
+
+A search takes the best of hundreds of points on some folds, so its score there is better than on new data, by as much as
+chance could find. Here each fold is scored at the point that the other folds choose, which costs nothing more than the
+search. (What it leaves in: the models that the other folds score were trained on the fold, too.)
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from .cross_validation import choose
+from .designs import Floats, Ints
+
+STRENGTHS = ("lam_b", "lam_s", "lam", "lam_common", "lam_deviation", "theta", "lam_entry", "theta_entry")
+
+
+def fold_scores_of(model: Any) -> Floats:
+    """(folds, P): scores of the points of a fitted CV model's grid, greater is better."""
+    columns = (f"split{f}_test_score" for f in range(model.n_splits_))
+    return np.array([model.cv_results_[name] for name in columns])
+
+
+def cross_fits(model: Any) -> bool:
+    """Whether a model has folds of which each can be scored at a point that others chose."""
+    return getattr(model, "n_splits_", 0) > 1 and "split0_test_score" in getattr(model, "cv_results_", {})
+
+
+def points_without(model: Any, among: Ints | None = None) -> Ints:
+    """(folds,): for each fold the place in `cv_results_` of the point that the other folds choose, by the model's own rule;
+    `among` some of the points, or all."""
+    results, scores = model.cv_results_, fold_scores_of(model)
+    if among is not None:
+        outside = np.ones(scores.shape[1], dtype=bool)
+        outside[among] = False
+        scores[:, outside] = np.nan
+    grid: Any = SimpleNamespace(
+        parameters={name: results[name][None] for name in STRENGTHS if name in results},
+        n_rows=results["n_rows"][None],
+        n_entries=results["n_entries"][None],
+    )
+    rest = (np.delete(scores, f, axis=0)[:, None] for f in range(len(scores)))
+    return np.array([choose(part, grid, model.selection)[1] for part in rest])
+
+
+def cross_fitted_score(model: Any) -> float:
+    """The mean score of the folds, each at the point that the others choose."""
+    if not cross_fits(model):
+        raise AttributeError(
+            f"this {type(model).__name__} has no cross_fitted_score_: that takes a search with at least two folds."
+        )
+    scores = fold_scores_of(model)
+    return float(np.mean(scores[np.arange(len(scores)), points_without(model)]))
