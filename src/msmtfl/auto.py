@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -16,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .classification import MultiTaskClassifier
 from .comparison import Comparison
 from .contest import compare_models, default_models, read_models
+from .copies import RepeatedSamplesWarning
 from .evidence import decimals
 from .linear import MultiTaskLinear, MultiTaskModel
 from .tables import check_form, names_of
@@ -96,7 +98,10 @@ class _Auto(MultiTaskModel):
         options = {"task": task, "sample_weight": sample_weight}
         if "groups" in inspect.signature(best.fit).parameters:
             options["groups"] = groups
-        self.best_estimator_ = best.fit(X, y, **{name: value for name, value in options.items() if value is not None})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RepeatedSamplesWarning)  # said by the comparison
+            given = {name: value for name, value in options.items() if value is not None}
+            self.best_estimator_ = best.fit(X, y, **given)
         for name in self.__dict__.pop("_of_model", ()):  # those of a family chosen before
             self.__dict__.pop(name, None)
         found = {name: value for name, value in vars(best).items() if name not in best.get_params(deep=False)}

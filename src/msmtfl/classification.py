@@ -594,8 +594,8 @@ class MSMTFLClassifierCV(MultiTaskClassifier):
         Parameters
         ----------
         X, y, task, sample_weight : as for :meth:`MSMTFLClassifier.fit`
-        groups : (N,) labels, optional
-            Rows of one group (a patient, a speaker) stay in one fold.
+        groups : (N,) labels or "identical", optional
+            Rows of one group (a patient, a speaker) stay in one fold; "identical": those with the same features.
 
         Returns
         -------
@@ -653,7 +653,7 @@ def class_folds(
         pattern[task.rows, i] = task.y
     used = np.flatnonzero((pattern >= 0).any(axis=1))
     strata = np.unique(pattern[used], axis=0, return_inverse=True)[1].ravel()
-    of_rows = None if groups is None else read_groups(groups, len(pattern))[used]
+    of_rows = None if groups is None else read_groups(groups, data.X)[used]
     dealer = TaskKFold(n_splits, random_state=check_random_state(random_state))
     for _ in range(REDRAWS):
         fold = list(dealer.deal_evenly(strata, of_rows))

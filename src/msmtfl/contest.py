@@ -19,8 +19,11 @@ from .cells import Cells, Classes, Numbers
 from .checks import check_count, check_flag, check_n_jobs, check_verbose
 from .classification import MSMTFLClassifierCV, class_folds, read_classes
 from .comparison import REFERENCE, Comparison, Dropped
+from .copies import RepeatedSamplesWarning
 from .coupled import L12MTLCV, DirtyMTLCV
 from .cross_validation import Split, read_groups, read_splits
+from .evidence import TooGoodWarning
+from .linear import NewTaskWarning
 from .model_selection import MSMTFLCV, LassoMTLCV
 from .monitor import Progress, one_blas_thread
 from .shared import SharedMTLCV
@@ -89,8 +92,9 @@ def compare_models(
     Parameters
     ----------
     X, y, task, task_column, sample_weight : as for :meth:`MSMTFL.fit`
-    groups : (N,) labels, optional
+    groups : (N,) labels or "identical", optional
         Rows of one group (a patient, a speaker) stay together, in outer and inner folds; standard errors are of groups.
+        "identical": rows with the same features are a group.
     models : list of names, or {name: estimator}, optional
         By default "lasso" (one per task), "l12", "dirty", "msmtfl" (the paper's), "bi-level", "shared" (common values and
         deviations), "ridge per task", "pooled lasso" and "pooled ridge" (one model for all tasks, each with its own
@@ -170,7 +174,7 @@ def compare_models(
         data = read_training(X, y, **given)
     check_finite(data.X, data.features, "X")
     splits = read_splits(cv, X, y, groups, data, random_state)
-    rows = Cells(data, kind, sample_weight, None if groups is None else read_groups(groups, data.X.shape[0]))
+    rows = Cells(data, kind, sample_weight, None if groups is None else read_groups(groups, data.X))
     if leave_one_task_out and classify:
         raise ValueError("leave_one_task_out is for numbers only: leave it out, or compare regressions of 0 and 1.")
     if leave_one_task_out and data.m < 2:
@@ -217,6 +221,8 @@ def compare_models(
         warnings.simplefilter("ignore", ConvergenceWarning)  # of inner models; a model that fails shows in its error
         warnings.filterwarnings("ignore", "the targets of task")  # said once, below
         warnings.filterwarnings("ignore", "task.* have fewer rows of a class")  # as outside
+        for said in (RepeatedSamplesWarning, TooGoodWarning, NewTaskWarning):  # of all folds, above and in the result
+            warnings.simplefilter("ignore", said)
 
         def fitted(work: Callable[[Any, Any], Any], model: Any, what: Any) -> Any:
             out = work(model, what)

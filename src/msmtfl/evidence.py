@@ -164,6 +164,10 @@ class Evidence:
         )
 
 
+class TooGoodWarning(UserWarning):
+    """Held-out targets of a task are predicted better than measurements allow."""
+
+
 def too_good(tasks: Any, errors: Floats, measure: str) -> str:
     """What to say of tasks whose held-out errors no measurement allows; empty if there is none."""
     if len(tasks) == 0:

@@ -12,8 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from .cross_validation import choose
+from .cross_validation import HeldOut, choose
 from .designs import Floats, Ints
+from .evidence import PERFECT, TooGoodWarning, too_good
+from .problem import Problem
+from .tables import warn_user
 
 STRENGTHS = ("lam_b", "lam_s", "lam", "lam_common", "lam_deviation", "theta", "lam_entry", "theta_entry")
 
@@ -54,3 +57,18 @@ def cross_fitted_score(model: Any) -> float:
         )
     scores = fold_scores_of(model)
     return float(np.mean(scores[np.arange(len(scores)), points_without(model)]))
+
+
+def warn_if_too_good(held_out: HeldOut, problem: Problem, k: int, l: int) -> None:
+    """A warning of tasks whose held-out squared errors at a point of the grid no measurement allows."""
+    if problem.error != "mse":
+        return
+    mse, weight = held_out.mse[:, :, k, l], np.where(np.isfinite(held_out.mse[:, :, k, l]), held_out.weight, 0.0)
+    total = weight.sum(axis=0)
+    variance = np.array([target.variance for target in problem.data.targets])
+    known = (total > 0) & (variance > 0)
+    mean = (np.nan_to_num(mse) * weight).sum(axis=0)
+    error = np.divide(mean, total * variance, out=np.ones(len(total)), where=known)
+    perfect = error < PERFECT
+    if perfect.any():
+        warn_user(too_good(problem.data.labels[perfect], error[perfect], "nMSE"), TooGoodWarning)

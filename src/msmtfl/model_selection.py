@@ -22,7 +22,7 @@ from .cross_validation import (
     standard_errors,
 )
 from .designs import Floats
-from .fold_choice import cross_fitted_score
+from .fold_choice import cross_fitted_score, warn_if_too_good
 from .gram import BUDGET, Gram, follow, gram_caches, may_form, wants_whole
 from .grids import MIXTURE, Grid, default_grid, read_grid
 from .growing import Growing, Welcoming
@@ -102,6 +102,7 @@ class GridSearch(Growing):
                 surface, held_out = self._search(problem, grid, grams, splits, solve, scorer, progress)
                 if held_out is not None:
                     results, (k, l), score = self._choose(surface, held_out, problem)
+                    warn_if_too_good(held_out, problem, k, l)
                 else:
                     results, (k, l), score = self._choose_without_folds(surface, problem)
             solution, penalty = self._refit(problem, surface, k, l, grams)
@@ -406,8 +407,8 @@ class MSMTFLCV(StageSearch):
         Parameters
         ----------
         X, y, task, sample_weight : as for :meth:`MSMTFL.fit`; held-out errors use the weights too
-        groups : (N,) labels, optional
-            Rows of one group (a patient, a speaker) stay in one fold.
+        groups : (N,) labels or "identical", optional
+            Rows of one group (a patient, a speaker) stay in one fold; "identical": those with the same features.
 
         Returns
         -------
