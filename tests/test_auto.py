@@ -13,6 +13,7 @@ from msmtfl.auto import choose_family
 from msmtfl.baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
 from msmtfl.cells import steady_variances
 from msmtfl.comparison import Comparison
+from msmtfl.linear import NewTaskWarning
 from msmtfl.model_files import load_model, save_model
 
 SMALL = {
@@ -82,7 +83,8 @@ def test_a_table_with_a_task_column():
     unknown = table.assign(town="elsewhere")
     with pytest.raises(ValueError, match="elsewhere"):
         model.predict(unknown)
-    assert model.set_params(unknown_task="mean").fit(table, y).predict(unknown).shape == (120,)
+    with pytest.warns(NewTaskWarning, match="'elsewhere' were not in the training data"):
+        assert model.set_params(unknown_task="mean").fit(table, y).predict(unknown).shape == (120,)
 
 
 def test_sparse_data_leave_out_the_families_that_need_dense_ones():

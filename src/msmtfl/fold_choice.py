@@ -17,7 +17,9 @@ from .designs import Floats, Ints
 from .evidence import PERFECT, TooGoodWarning, too_good
 from .problem import Problem
 from .tables import warn_user
+from .tasks import TaskData
 
+VALUES = 10  # different targets of a task without which an exact prediction is no wonder
 STRENGTHS = ("lam_b", "lam_s", "lam", "lam_common", "lam_deviation", "theta", "lam_entry", "theta_entry")
 
 
@@ -69,6 +71,11 @@ def warn_if_too_good(held_out: HeldOut, problem: Problem, k: int, l: int) -> Non
     known = (total > 0) & (variance > 0)
     mean = (np.nan_to_num(mse) * weight).sum(axis=0)
     error = np.divide(mean, total * variance, out=np.ones(len(total)), where=known)
-    perfect = error < PERFECT
-    if perfect.any():
+    perfect = [i for i in np.flatnonzero(error < PERFECT).tolist() if _values(problem.data, i) >= VALUES]
+    if perfect:
         warn_user(too_good(problem.data.labels[perfect], error[perfect], "nMSE"), TooGoodWarning)
+
+
+def _values(data: Any, i: int) -> int:
+    """How many different targets a task has; where rows are not at hand, how many rows."""
+    return len(np.unique(data.tasks[i].y)) if isinstance(data, TaskData) else int(data.targets[i].rows)
