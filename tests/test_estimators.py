@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -18,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from msmtfl import MSMTFL, LassoMTL, TaskKFold
+from msmtfl.linear import NewTaskWarning
 from msmtfl.thresholds import default_ratio
 
 
@@ -352,10 +354,19 @@ def test_predict_says_what_it_needs(fit_labels, predict_labels, message):
 def test_unknown_tasks_get_the_mean_model():
     X, y, task = make_data()
     model = MSMTFL(unknown_task="mean").fit(X, y, task=task)
-    prediction = model.predict(X[:3], task=["north", "Mars", "west"])
+    every = np.array([model.predict(X[1:2], task=[label])[0] for label in model.tasks_])
+    words = (
+        r"^task\(s\) 'Mars' were not in the training data: their 1 prediction\(s\) use the mean coefficients of the 4 known "
+        rf"task\(s\)\. .* differ by {every.std(ddof=1):.2g} \(standard deviation\).*not known.*leave_one_task_out=True"
+    )
+    with pytest.warns(NewTaskWarning, match=words):
+        prediction = model.predict(X[:3], task=["north", "Mars", "west"])
     coef = np.array([model.coef_[1], model.coef_.mean(axis=0), model.coef_[3]])
     intercept = [model.intercept_[1], model.intercept_.mean(), model.intercept_[3]]
     np.testing.assert_allclose(prediction, (X[:3] * coef).sum(axis=1) + intercept)
+    for form in (sparse.csr_array(X[:3]), X[:3]):
+        with pytest.warns(NewTaskWarning, match="'Mars', 'Venus' were not.*their 2 prediction"):
+            model.predict(form, task=["Mars", "Venus", "west"])
 
 
 def test_score_of_rows_is_r2_over_all_rows():

@@ -55,7 +55,7 @@ class _Baseline:
             if data.X.dtype != np.float64:
                 data = self._read(np.asarray(X, dtype=np.float64), y, task, sample_weight)
             check_finite(data.X, data.features, "X")
-            W, b = self._solve(data, None if groups is None else read_groups(groups, data.X.shape[0]))
+            W, b = self._solve(data, None if groups is None else read_groups(groups, data.X))
             problem = pose(data, fit_intercept=True, standardize=False, positive=False)
         self._form, self._task_position = data.form, data.task_position
         self.tasks_, self.features_ = data.labels, data.features

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from .cross_validation import REDRAWS, Scorer, read_groups
 from .designs import Floats
 from .estimators import MSMTFL
+from .fold_choice import cross_fitted_score
 from .folds import TaskKFold
 from .glm import LossProblem, all_of, pose_loss
 from .linear import MultiTaskModel
@@ -519,8 +520,8 @@ class MSMTFLClassifierCV(MultiTaskClassifier):
     Attributes
     ----------
     classes_, coef_, intercept_, ... : those of :class:`MSMTFLClassifier` at (lam_, theta_), refitted on all data
-    lam_, theta_, surface_, cv_results_, best_score_, best_point_, ... : those of :class:`MSMTFLCV`, but `test_log_loss`, of
-        every task (and class against the rest), in the place of `test_mse`
+    lam_, theta_, surface_, cv_results_, best_score_, cross_fitted_score_, ... : those of :class:`MSMTFLCV`, but
+        `test_log_loss`, of every task (and class against the rest), in the place of `test_mse`
 
     Examples
     --------
@@ -599,8 +600,8 @@ class MSMTFLClassifierCV(MultiTaskClassifier):
         Parameters
         ----------
         X, y, task, sample_weight : as for :meth:`MSMTFLClassifier.fit`
-        groups : (N,) labels, optional
-            Rows of one group (a patient, a speaker) stay in one fold.
+        groups : (N,) labels or "identical", optional
+            Rows of one group (a patient, a speaker) stay in one fold; "identical": those with the same features.
 
         Returns
         -------
@@ -620,6 +621,11 @@ class MSMTFLClassifierCV(MultiTaskClassifier):
             inner.weigh = lambda keep: class_weights(self.class_weight, data.kept(keep), classes, codes.shape, base)
         self._learn(inner, X, as_given(y, codes), task, weight, groups=groups)
         return self
+
+    @property
+    def cross_fitted_score_(self) -> float:
+        """See :class:`MSMTFLCV`."""
+        return cross_fitted_score(self)
 
     def _judged(self, X: Any, y: Any, codes: Floats, weight: Floats | None) -> Any:
         """What scores the rows held out; None if their errors, the log-losses, do."""
@@ -656,7 +662,7 @@ def class_folds(
         pattern[task.rows, i] = task.y
     used = np.flatnonzero((pattern >= 0).any(axis=1))
     strata = np.unique(pattern[used], axis=0, return_inverse=True)[1].ravel()
-    of_rows = None if groups is None else read_groups(groups, len(pattern))[used]
+    of_rows = None if groups is None else read_groups(groups, data.X)[used]
     dealer = TaskKFold(n_splits, random_state=check_random_state(random_state))
     for _ in range(REDRAWS):
         fold = list(dealer.deal_evenly(strata, of_rows))

@@ -21,6 +21,7 @@ from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 
+from .copies import IDENTICAL, remark_on_repeats, same_rows
 from .designs import Design, Floats, Ints
 from .folds import TaskKFold
 from .problem import Problem
@@ -89,7 +90,7 @@ def read_splits(cv: Any, X: Any, y: Any, groups: Any, data: Any, random_state: A
         return data.splits()
     N = data.X.shape[0]
     if groups is not None:
-        groups = read_groups(groups, N)
+        groups = read_groups(groups, data.X)
     cv = read_cv(cv, random_state)
     pairs = _stratified(cv, data, groups) if by_task(cv) else list(check_cv(cv).split(X, y, groups))
     splits = []
@@ -112,6 +113,8 @@ def read_splits(cv: Any, X: Any, y: Any, groups: Any, data: Any, random_state: A
         splits.append(split)
     if not splits:
         raise ValueError("cv gives no folds.")
+    if groups is None:
+        remark_on_repeats(data, splits)
     return splits
 
 
@@ -141,7 +144,15 @@ def _mask(rows: Any, N: int, f: int) -> np.ndarray:
     return out
 
 
-def read_groups(groups: Any, N: int) -> np.ndarray:
+def read_groups(groups: Any, X: Any) -> np.ndarray:
+    """One group per row of X, the features of all samples; of "identical" those with the same features are one."""
+    N = X.shape[0]
+    if isinstance(groups, str):
+        if groups != IDENTICAL:
+            raise ValueError(
+                f"groups must be a label per row, or {IDENTICAL!r}: samples with the same features. Got {groups!r}."
+            )
+        return same_rows(X)
     out = np.asarray(groups.to_numpy() if hasattr(groups, "to_numpy") else groups)
     if out.shape != (N,):
         raise ValueError(

@@ -291,7 +291,7 @@ def draw_halves(data: TaskData, groups: Any, n_pairs: int, random: np.random.Ran
     """
     unit = np.arange(data.X.shape[0])
     if groups is not None:
-        unit = np.unique(read_groups(groups, data.X.shape[0]), return_inverse=True)[1].ravel()
+        unit = np.unique(read_groups(groups, data.X), return_inverse=True)[1].ravel()
     sets = np.zeros((unit.max() + 1, data.m), dtype=bool)
     np.logical_or.at(sets, unit, data.membership)
     stratum = np.unique(sets, axis=0, return_inverse=True)[1].ravel()

@@ -31,6 +31,11 @@ BETWEEN_TASKS = (  # what can learn from columns that differ between tasks only
     "To learn from the differences between tasks, fit one model to all rows without task labels (in cross-validation with "
     "groups= the tasks), or regress intercept_ on these columns."
 )
+AT_MOST = 1000  # samples of new tasks that are looked at for how far known tasks differ in them
+
+
+class NewTaskWarning(UserWarning):
+    """Predictions are for tasks that were not in the training data."""
 
 
 class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
@@ -207,7 +212,11 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         of_new, *of_known = grouped(codes + 1, len(coef) + 1)
         for rows, w, b in zip(of_known, coef, intercept, strict=True):
             out[rows] = values[rows] @ w.T + b
-        out[of_new] = values[of_new] @ coef.mean(axis=0).T + intercept.mean(axis=0)
+        if (codes < 0).any():
+            new = values[of_new]
+            out[of_new] = new @ coef.mean(axis=0).T + intercept.mean(axis=0)
+            labels = np.asarray(task)[codes < 0]
+            warn_of_new_tasks(self, list(dict.fromkeys(labels.tolist())), new.shape[0], spread_over_tasks(self, new))
         return out
 
     def __sklearn_tags__(self):
@@ -271,6 +280,30 @@ class MultiTaskLinear(RegressorMixin, MultiTaskModel):
                 stacklevel=2,
             )
         return float(np.mean(scores)) if scores else float("nan")
+
+
+def spread_over_tasks(model: Any, X: Any) -> float:
+    """How far the predictions of known tasks lie apart in samples of new ones: the root mean square, over the first of them,
+    of their standard deviation. That is about the error of predicting one task by the mean of the others, noise aside. NaN
+    of classes, and of a single task."""
+    coef, intercept = np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)
+    if hasattr(model, "classes_") or coef.ndim > 2 or len(coef) < 2:
+        return float("nan")
+    every = respond(model, np.asarray(X[:AT_MOST] @ coef.T) + intercept)
+    return float(np.sqrt(np.mean(every.var(axis=1, ddof=1))))
+
+
+def warn_of_new_tasks(model: Any, labels: list[Any], rows: int, spread: float) -> None:
+    """What should be known of predictions for tasks that were not in the training data."""
+    apart = (
+        f" The known tasks' own predictions for them differ by {spread:.2g} (standard deviation)." if spread > 0 else ""
+    )
+    way = "" if hasattr(model, "classes_") else " compare_models(..., leave_one_task_out=True) estimates it."
+    warn_user(
+        f"task(s) {names_of(labels)} were not in the training data: their {rows} prediction(s) use the mean coefficients of "
+        f"the {len(model.tasks_)} known task(s).{apart} The error of such predictions is not known.{way}",
+        NewTaskWarning,
+    )
 
 
 def model_chosen(model: Any) -> Any:

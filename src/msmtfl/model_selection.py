@@ -22,6 +22,7 @@ from .cross_validation import (
     standard_errors,
 )
 from .designs import Floats
+from .fold_choice import cross_fitted_score, warn_if_too_good
 from .gram import BUDGET, Gram, follow, gram_caches, may_form, wants_whole
 from .grids import MIXTURE, Grid, default_grid, read_grid
 from .growing import Growing, Welcoming
@@ -103,6 +104,7 @@ class GridSearch(Growing):
                 surface, held_out = self._search(problem, grid, grams, splits, solve, scorer, progress)
                 if held_out is not None:
                     results, (k, l), score = self._choose(surface, held_out, problem)
+                    warn_if_too_good(held_out, problem, k, l)
                 else:
                     results, (k, l), score = self._choose_without_folds(surface, problem)
             solution, penalty = self._refit(problem, surface, k, l, grams)
@@ -145,6 +147,12 @@ class GridSearch(Growing):
         """What `relax` makes of solutions: it is this that is scored then, as it is this that is fitted in the end."""
         lassos = problem.lassos(grams)
         return Refitted.of(solutions, lambda place: least_squares_on(lassos, solutions.coefs([place])[0]))
+
+    @property
+    def cross_fitted_score_(self) -> float:
+        """The mean score of the folds, each at the point of the grid that the other folds choose: what `best_score_` is too
+        good for."""
+        return cross_fitted_score(self)
 
     _step = "lams"  # what a step of the progress bar is
 
@@ -298,7 +306,9 @@ class MSMTFLCV(StageSearch):
     ----------
     lam_, theta_, lam_entry_, theta_entry_ : the choice; lam_entry_ = 0 if it is the paper's model
     best_point_, best_index_, best_score_ : its place (k, l) in the grid and in `cv_results_`; its mean score (of an
-        information criterion: minus its value)
+        information criterion: minus its value). Being the best of many on the same folds, it is no estimate of the score on
+        new data
+    cross_fitted_score_ : such an estimate: the mean score of the folds, each at the point that the other folds choose
     surface_ : :class:`Surface` on all data
     cv_results_ : dict of arrays, one entry per point (lam outer), ready for a table: lam, theta, theta_ratio, n_rows,
         n_entries, n_stages, eligible, mean_test_score, std_test_score, se_test_score, rank_test_score, split0_test_score, ...;
@@ -409,8 +419,8 @@ class MSMTFLCV(StageSearch):
         Parameters
         ----------
         X, y, task, sample_weight : as for :meth:`MSMTFL.fit`; held-out errors use the weights too
-        groups : (N,) labels, optional
-            Rows of one group (a patient, a speaker) stay in one fold.
+        groups : (N,) labels or "identical", optional
+            Rows of one group (a patient, a speaker) stay in one fold; "identical": those with the same features.
 
         Returns
         -------

@@ -17,6 +17,15 @@ import typer
 from .data import InputError
 
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
+OPTIONS = {  # what parameters are called here, in messages
+    "n_splits=": "--cv ",
+    "n_jobs must": "--jobs must",
+    "groups='identical'": "--group-identical",
+    "give groups=, a label of the unit per row": "name the column of units with --group",
+    "compare_models(..., leave_one_task_out=True) estimates it": (
+        "In Python compare_models(..., leave_one_task_out=True) estimates it"
+    ),
+}
 
 Data = Annotated[
     Path,
@@ -36,6 +45,9 @@ Exclude = Annotated[str | None, typer.Option("--exclude", metavar="COLS", help="
 Weight = Annotated[str | None, typer.Option("--weight", metavar="COL", help="Column of weights of the rows.")]
 Group = Annotated[
     str | None, typer.Option("--group", metavar="COL", help="Column: rows of a group (patient) stay in one fold.")
+]
+GroupIdentical = Annotated[
+    bool, typer.Option("--group-identical", help="Rows with the same features, of any task, stay in one fold.")
 ]
 Id = Annotated[
     str | None,
@@ -154,7 +166,7 @@ def guard(command: str, quiet: bool = False) -> Iterator[None]:
     def show(message: Any, *_: Any, **__: Any) -> None:
         if not quiet and str(message) not in said:
             said.add(str(message))
-            typer.echo(f"msmtfl {command}: warning: {message}", err=True)
+            typer.echo(f"msmtfl {command}: warning: {_in_options(str(message))}", err=True)
 
     try:
         with warnings.catch_warnings():
@@ -177,4 +189,6 @@ def guard(command: str, quiet: bool = False) -> Iterator[None]:
 
 def _in_options(message: str) -> str:
     """What the parameters of the estimators are called here."""
-    return message.replace("n_splits=", "--cv ").replace("n_jobs must", "--jobs must")
+    for name, option in OPTIONS.items():
+        message = message.replace(name, option)
+    return message

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import typer
 
+from ..copies import IDENTICAL
 from .data import (
     Columns,
     InputError,
@@ -36,7 +37,7 @@ class Training:
     X: Any
     y: np.ndarray
     weight: np.ndarray | None
-    group: np.ndarray | None
+    group: np.ndarray | str | None
     columns: Columns
     source: str
     dropped: int
@@ -77,7 +78,10 @@ def read_training(
     decimal: str,
     quiet: bool,
     classes: bool = False,
+    group_identical: bool = False,
 ) -> Training:
+    if group is not None and group_identical:
+        raise InputError("--group and --group-identical: give one of them.")
     with about(data):
         texts = [name for name in (task, group, id, target if classes else None) if name is not None]
         table = read_table(data, delimiter=delimiter, encoding=encoding, decimal=decimal, as_text=texts)
@@ -102,7 +106,7 @@ def read_training(
             X=design(kept, columns),
             y=labels(kept[target]) if classes else numbers(kept[target], "--target", f"{CLASSES} Or encode them."),
             weight=None if weight is None else _weights(kept[weight]),
-            group=None if group is None else kept[group].map(str).to_numpy(),
+            group=IDENTICAL if group_identical else None if group is None else kept[group].map(str).to_numpy(),
             columns=columns,
             source=data.name,
             dropped=len(table) - len(kept),

@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from ..classification import probabilities
-from ..linear import respond
+from ..linear import respond, spread_over_tasks, warn_of_new_tasks
 from ..tables import names_of
 from . import options as o
 from .data import (
@@ -55,7 +55,8 @@ def predict(
         str | None,
         typer.Option(
             "--unknown-task",
-            help="error, or mean: predict new tasks with the mean coefficients. Default: as the model was made.",
+            help="error, or mean: predict new tasks with the mean coefficients, in as many digits as known tasks agree in. "
+            "Default: as the model was made.",
         ),
     ] = None,
     drop_missing: Annotated[
@@ -168,7 +169,15 @@ def _predictions(fitted: Any, columns: Columns, table: Any, unknown_task: str, d
         _refuse_unknown(kept[columns.task], codes, fitted)
     values = np.full((len(table), intercept.shape[1]), np.nan)
     values[~gone] = _by_task(X, codes, coef, intercept)
-    return pd.DataFrame({"task": table[columns.task]} | _shown(fitted, values))
+    shown = _shown(fitted, values)
+    new = codes < 0
+    if new.any():
+        spread = spread_over_tasks(fitted, X[new])
+        warn_of_new_tasks(fitted, list(dict.fromkeys(kept[columns.task][new].map(str))), int(new.sum()), spread)
+        at = np.flatnonzero(~gone)[new]
+        if spread > 0:  # digits beyond would say that more is known
+            shown["prediction"][at] = np.round(shown["prediction"][at], 1 - int(np.floor(np.log10(spread))))
+    return pd.DataFrame({"task": table[columns.task]} | shown)
 
 
 def _shown(fitted: Any, linear: np.ndarray) -> dict[str, Any]:
