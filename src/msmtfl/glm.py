@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .certificates import largest_violation, relative_gap
+from .certificates import largest_violation, main_doubt, relative_gap
 from .checks import check_positive
 from .designs import Floats, stage_scale
 from .lasso import OVERRUN
@@ -202,6 +202,7 @@ class LossStages:
             kkt=max(proof.kkt for proof in proofs),
             unique=all(proof.unique for proof in proofs),
             ambiguous=tuple(proof.dependent for proof in proofs),
+            doubt=main_doubt(self.designs, proofs),
         )
 
     def _warn(self, tasks: list[int], proofs: list[LossCertificate]) -> None:

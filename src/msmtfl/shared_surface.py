@@ -65,7 +65,8 @@ class SharedStages:
                 P, proof = better, again
         for _ in stacked.parts:
             listener.task_done()
-        return Outcome(P[None], rounds, self.lassos.finished, proof.gap, proof.kkt, proof.unique, proof.dependent)
+        finished = self.lassos.finished
+        return Outcome(P[None], rounds, finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
 
     def violation(self, weights: SharedNorm, P: Floats) -> float:
         stacked = self.lassos.stacked

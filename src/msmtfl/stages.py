@@ -16,8 +16,9 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from .certificates import GAP, TaskCertificate, certify, largest_violation, loss_of, relative_gap
+from .certificates import GAP, TaskCertificate, certify, largest_violation, loss_of, main_doubt, relative_gap
 from .designs import Design, Floats, Ints, stage_scale
+from .dual_points import Doubt
 from .lasso import OVERRUN, Lassos
 from .penalties import Penalty, RowNorm
 from .row_certificates import certify_rows, row_violation
@@ -36,10 +37,13 @@ CROWDED = (
     "stopped: the next stage would leave more features un-penalised than there are independent samples in most tasks. "
     "Choose a larger theta or lam"
 )
-INEXACT = "stopped: a stage is not solved to tol={:.0e}: rounding leaves no more digits there"
+INEXACT = (
+    "stopped, not certified: a stage is not solved to tol={:.0e}, or rounding leaves too few digits to prove it. A fit of "
+    "this point alone says why"
+)
 UNFINISHED = "stopped: the solver ran out of rounds"
 SAME = 1e-8  # slopes of a penalty this close count as the same; those of capped ones are 0 or 1
-UNSOLVED = "stopped: stage {} is not solved to tol (relative duality gap {:.1e} > {:.0e}). Raise {}"
+UNSOLVED = "stopped, not certified: stage {} is not solved to tol (relative duality gap {:.1e} > {:.0e})"
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,7 @@ class Stage:
     n_iter: int
     seconds: float
     ambiguous: tuple[Ints, ...] = field(repr=False)  # of each task: features that keep it from being certainly unique
+    doubt: Doubt | None = field(default=None, repr=False)  # why its gap is not known to be small, where it is not
 
 
 @dataclass(frozen=True)
@@ -101,6 +106,7 @@ class Outcome:
     kkt: float
     unique: bool
     ambiguous: tuple[Ints, ...]
+    doubt: Doubt | None = None
 
 
 class StageSolver(Protocol):
@@ -204,12 +210,12 @@ def run_stages(
                 n_iter=outcome.n_iter,
                 seconds=time.perf_counter() - began,
                 ambiguous=outcome.ambiguous,
+                doubt=outcome.doubt if outcome.finished else Doubt("unfinished"),
             )
         )
         asked = listener.end_stage()
         if not stages[-1].dual_gap <= tol:  # NaN is not a proof
-            way_out = "max_iter or tol" if not outcome.finished else "tol or lam: rounding leaves no more digits here"
-            return W, UNSOLVED.format(len(stages), stages[-1].dual_gap, tol, way_out)
+            return W, UNSOLVED.format(len(stages), stages[-1].dual_gap, tol)
         return W, ASKED if asked else ""
 
     start = np.zeros((len(designs), designs[0].d)) if start is None else start
@@ -253,6 +259,7 @@ class LassoStages:
             kkt=max(proof.kkt for proof in proofs),
             unique=all(proof.unique for proof in proofs),
             ambiguous=tuple(proof.dependent for proof in proofs),
+            doubt=main_doubt(self.designs, proofs),
         )
 
     def violation(self, weights: Floats, W: Floats) -> float:
@@ -270,7 +277,7 @@ class RowStages:
         proof = certify_rows(self.designs, W, weights)
         for _ in self.designs:
             listener.task_done()
-        return Outcome(W, n_iter, self.rows.finished, proof.gap, proof.kkt, proof.unique, proof.dependent)
+        return Outcome(W, n_iter, self.rows.finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
 
     def violation(self, weights: RowNorm, W: Floats) -> float:
         return row_violation(self.designs, W, weights)
