@@ -18,7 +18,7 @@ from .loss_certificates import LossCertificate, certify_loss
 from .losses import LOSSES, Huber, Logistic, Loss, LossTask, Poisson, robust_scale
 from .newton import LossLassos
 from .problem import Problem, read_factors
-from .stages import Listener, Outcome
+from .stages import Listener, Outcome, scaled
 from .tables import names_of, warn_user
 from .tasks import Task, TaskData
 from .threads import each
@@ -184,7 +184,7 @@ class LossStages:
         self.said: set[int] = set()
 
     def solve(self, weights: Floats, last: Floats, max_iter: int, listener: Listener) -> Outcome:
-        A = self.scale * weights.T
+        A = scaled(self.scale, weights)
         W, steps = self.lassos.solve(A, reference=last, max_iter=max_iter)
         proofs = each(
             lambda i: certify_loss(self.designs[i], W[i], A[i], self.lassos.positive),
@@ -213,4 +213,4 @@ class LossStages:
             warn_user(NO_MINIMISER.format(names_of(self.data.labels[tasks]), named), ConvergenceWarning)
 
     def violation(self, weights: Floats, W: Floats) -> float:
-        return largest_violation(self.designs, W, self.scale * weights.T, self.lassos.positive)
+        return largest_violation(self.designs, W, scaled(self.scale, weights), self.lassos.positive)

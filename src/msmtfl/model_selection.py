@@ -158,8 +158,9 @@ class GridSearch(Growing):
         mean = scores.mean(axis=0)
         columns = self._columns(surface, problem)
         columns["mean_test_score"] = mean
-        columns["std_test_score"] = scores.std(axis=0)
-        columns["se_test_score"] = standard_errors(scores)
+        with np.errstate(over="ignore", invalid="ignore"):  # scores of -inf: counts predicted beyond the range of floats
+            columns["std_test_score"] = scores.std(axis=0)
+            columns["se_test_score"] = standard_errors(scores)
         columns["rank_test_score"] = np.searchsorted(np.sort(-mean.ravel()), -mean) + 1
         for f, of_fold in enumerate(scores):
             columns[f"split{f}_test_score"] = of_fold

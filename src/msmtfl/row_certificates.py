@@ -49,7 +49,8 @@ def certify_rows(designs: Sequence[Design], W: Floats, norm: RowNorm) -> RowCert
     gap, doubt, gradients = _gap(designs, W, norm)
     if gap > GAP and any(design.target is None for design in designs):  # statistics: looked at as rows
         gap, doubt, _ = _gap([with_rows(design) for design in designs], W, norm)
-    dependent = _dependent(designs, W, norm, gradients)
+    with np.errstate(over="ignore", invalid="ignore"):  # scales too far apart: nothing is known to be unique
+        dependent = _dependent(designs, W, norm, gradients)
     kkt = row_violation(designs, W, norm, gradients)
     unique = max(gap, kkt) <= ROUGH and all(part.size == 0 for part in dependent)
     return RowCertificate(gap, kkt, unique, dependent, doubt)
@@ -171,7 +172,7 @@ def _dependent(designs: Sequence[Design], W: Floats, norm: RowNorm, gradients: F
         along = np.where(live & tied_rows[:, None], 1.0, 0.0)
         moving = tied_rows & (live & ~alone).any(axis=1)
     else:
-        along, moving = G / f**2, at_bound & (np.abs(G).max(axis=1, initial=0.0) > 0)
+        along, moving = G / f / f, at_bound & (np.abs(G).max(axis=1, initial=0.0) > 0)
     rows = np.flatnonzero(moving)
     M, size_of = np.zeros((len(rows), len(rows))), np.zeros(len(rows))
     alone_lost: list[Ints] = []

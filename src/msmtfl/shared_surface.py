@@ -16,7 +16,7 @@ import numpy as np
 
 from .certificates import GAP
 from .designs import Design, Floats, Ints
-from .deviations import CappedDeviations, SharedNorm
+from .deviations import CappedDeviations, SharedNorm, common_weights
 from .grids import read_lams, read_ratios, read_theta_ratios
 from .monitor import one_blas_thread
 from .penalties import bent
@@ -106,7 +106,7 @@ def strengths(ratio: float, m: int) -> tuple[float, float]:
 def shared_lam_max(problem: Problem, ratio: float) -> float:
     """The smallest lam at which the model with this ratio is zero (but for the features that are never penalised)."""
     common, deviation = strengths(ratio, problem.m)
-    norm = SharedNorm(np.full(problem.d, deviation), common * scales(problem), problem.factors)
+    norm = SharedNorm(np.full(problem.d, deviation), common_weights(common, scales(problem)), problem.factors)
     return float(norm.dual(problem.first_gradient.T).max(initial=0.0))
 
 

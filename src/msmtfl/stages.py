@@ -248,7 +248,7 @@ class LassoStages:
         self.scale = stage_scale(lassos.designs)
 
     def solve(self, weights: Floats, last: Floats, max_iter: int, listener: Listener) -> Outcome:
-        A = self.scale * weights.T
+        A = scaled(self.scale, weights)
         W, rounds = self.lassos.solve(A, reference=last, max_iter=max_iter)
         W, proofs = certified(self.lassos, W, A, last, listener)
         return Outcome(
@@ -263,7 +263,14 @@ class LassoStages:
         )
 
     def violation(self, weights: Floats, W: Floats) -> float:
-        return largest_violation(self.designs, W, self.scale * weights.T, self.lassos.positive)
+        return largest_violation(self.designs, W, scaled(self.scale, weights), self.lassos.positive)
+
+
+def scaled(scale: Floats, weights: Floats) -> Floats:
+    """(m, d): the weights (d, m) of a stage on the scale (m, 1) of each task's own sums. Those too large for floats exclude a
+    coefficient, as they would if they were not."""
+    with np.errstate(over="ignore"):
+        return np.asarray(scale * weights.T)
 
 
 class RowStages:
