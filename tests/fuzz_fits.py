@@ -467,7 +467,9 @@ def run(seed: int) -> Report:
                 with np.errstate(all="ignore"):
                     kind = "msmtfl" if member == "bi-level" else member
                     if hasattr(model, "coef_init") or start is None or member in ("shared", "l12", "lasso", "dirty"):
-                        check_stages(model, data, kind, report, start if kind == "msmtfl" or kind in LOSS_MEMBERS else None)
+                        check_stages(
+                            model, data, kind, report, start if kind == "msmtfl" or kind in LOSS_MEMBERS else None
+                        )
         except Exception as error:
             known = isinstance(error, (ValueError, TypeError)) and any(words in str(error) for words in DOCUMENTED)
             if known:
@@ -527,7 +529,10 @@ def main() -> int:
         parser.error("give --fits, --minutes or both")
     began = time.perf_counter()
     count, bad = fuzz(
-        arguments.fits, arguments.minutes, arguments.seed, lambda line: sys.stdout.write(line + "\n") and sys.stdout.flush()
+        arguments.fits,
+        arguments.minutes,
+        arguments.seed,
+        lambda line: sys.stdout.write(line + "\n") and sys.stdout.flush(),
     )
     for name, value in sorted(count.items()):
         sys.stdout.write(f"{value:>10,}  {name}\n")

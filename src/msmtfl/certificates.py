@@ -18,7 +18,7 @@ objective over the loss at W = 0.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -35,7 +35,10 @@ CRITICAL = 1e-8  # critical-point residual (a correlation) below which W counts 
 AT_ONCE = 64  # solutions that are worth certifying together
 MANY = 1000  # features at their bound beyond which a null direction is not looked for
 GAP = 1e-10  # the relative gap that an exact solve stays below on well-posed data
-NO_ROOM = 4.0  # weights up to so many times the rounding of a gradient leave a dual point no room
+NO_ROOM, LITTLE = (
+    1e5,
+    4.0,
+)  # times the rounding of a gradient: weights that leave a dual point no room. (Scaling costs more.)
 AT_ZERO = 1e-11  # a gradient this small, as a correlation, may be one that a weight of 0 with w >= 0 holds at 0
 
 
@@ -74,15 +77,16 @@ def certify_all(
     a gap is large."""
     memo = {} if memo is None else memo
     seen, unit = look(design, W), 0.5 * design.yy
-    gaps, doubts = _gaps_on(design, seen, W, A, positive, memo, reasons)
-    rows = getattr(design, "as_rows", None)
-    if rows is not None:  # statistics: in doubt they are looked at as rows, whose sums they are
-        doubtful = np.array([over_unit(gap, unit) > GAP for gap in gaps])
-        if doubtful.any():
-            again = look(rows(), W[doubtful])
-            gaps[doubtful], others = _gaps_on(rows(), again, W[doubtful], A[doubtful], positive, {}, reasons)
-            for s, doubt in zip(np.flatnonzero(doubtful), others, strict=True):
-                doubts[s] = doubt
+    gaps, doubts = _gaps_on(design, seen, W, A, positive, NO_ROOM, memo, reasons)
+    for form, room in _others(design):
+        doubtful = np.flatnonzero([over_unit(gap, unit) > GAP for gap in gaps])
+        if doubtful.size == 0:
+            break
+        again = form(), W[doubtful], A[doubtful]
+        found = _gaps_on(again[0], look(*again[:2]), *again[1:], positive, room, {}, reasons)
+        for s, gap, doubt in zip(doubtful, *found, strict=True):
+            if gap < gaps[s] or room == NO_ROOM:
+                gaps[s], doubts[s] = min(gap, gaps[s]), doubt
     kkts = violations(design, W, A, seen.gradients, positive)
     reached = at_bound(design, W, A, seen.gradients, positive)
     out = []
@@ -98,11 +102,28 @@ def certify_all(
 # ------------------------------------------------------------------ duality gap
 
 
+def _others(design: Design) -> list[tuple[Callable[[], Any], float]]:
+    """What else is tried where the first dual point proves too little: forms of the data, statistics being looked at as rows
+    that have these sums; and how many times the rounding of a gradient leaves no room."""
+    rows = getattr(design, "as_rows", None)
+    if vacuous(design):
+        return []
+    return [(lambda: design, LITTLE), *([(rows, NO_ROOM), (rows, LITTLE)] if rows else [])]
+
+
 def _gaps_on(
-    design: Design, seen: Residuals, W: Floats, A: Floats, positive: bool, memo: dict[Any, Any], reasons: bool
+    design: Design,
+    seen: Residuals,
+    W: Floats,
+    A: Floats,
+    positive: bool,
+    room: float,
+    memo: dict[Any, Any],
+    reasons: bool,
 ) -> tuple[Floats, list[Doubt | None]]:
-    """Gaps (solutions,), and why they are large, if that is asked for."""
-    held = _without_room(design, seen, W, A, positive)
+    """Gaps (solutions,), and why they are large, if that is asked for. Weights up to `room` times the rounding of a gradient
+    leave dual points no room."""
+    held = _without_room(design, seen, W, A, positive, room)
     points = dual_points(design, seen, held, memo)
     gaps = _gaps(design, seen, points, W, A, held, positive)
     doubts: list[Doubt | None] = [None] * len(W)
@@ -114,9 +135,9 @@ def _gaps_on(
     return gaps, doubts
 
 
-def _without_room(design: Design, seen: Residuals, W: Floats, A: Floats, positive: bool) -> np.ndarray:
+def _without_room(design: Design, seen: Residuals, W: Floats, A: Floats, positive: bool, room: float) -> np.ndarray:
     """(solutions, d) bool: columns to which a dual point is made orthogonal."""
-    held = (NO_ROOM * seen.noise >= A) & (design.squares > 0.0)
+    held = (room * seen.noise >= A) & (design.squares > 0.0)
     if positive:  # where w is 0, x_j'u may be less than a_j by any amount
         held &= (W > 0.0) | (seen.gradients > -AT_ZERO * np.sqrt(design.squares * design.yy))
     return np.asarray(held)
@@ -265,8 +286,8 @@ WAYS_OUT = {
     "with. Rescale y",
     "statistics": "the statistics of task {task!r} hold {digits} of the fit of features that are not penalised and nearly "
     "dependent ({features}). Centre or rescale these columns before the statistics are taken, penalise them, or fit to rows",
-    "dependent": "{features} in task {task!r} are not penalised and so nearly dependent that rounding leaves {digits} of "
-    "their fit. Centre or rescale these columns, penalise them, or leave one out",
+    "dependent": "in task {task!r} rounding leaves {digits} of the fit of features that are not penalised and nearly "
+    "dependent ({features}). Centre or rescale these columns, penalise them, or leave one out",
     "rounding": "in task {task!r} rounding can hide this much, as columns or coefficients differ too much in size. Rescale "
     "the columns, or raise lam or tol",
     "far": "no better solution was found. Raise tol or lam, or rescale columns that differ much in size",

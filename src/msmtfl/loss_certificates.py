@@ -29,12 +29,15 @@ import numpy as np
 from scipy.linalg import qr, solve_triangular
 from scipy.optimize import linprog
 
-from .certificates import AT_ZERO, GAP, NO_ROOM, TaskCertificate, at_bound, independence, violations
+from .certificates import AT_ZERO, GAP, LITTLE, NO_ROOM, TaskCertificate, at_bound, independence, violations
 from .designs import DenseRows, Floats, Ints, RowTask
 from .dual_points import Doubt, dependent_below, few_digits, over_unit, rounding, size_of_inverse, vacuous
 from .losses import LossTask
 
 STEEP = 1e-6  # curvature, as a share of the largest, below which a row has all but escaped
+# Dual points that are tried: how many times the rounding of a gradient leaves no room (a scale near 1 costs much where h' is
+# near an end of its range), and slopes, as shares of the largest, up to which a row has escaped and counts as 0.
+TRIED = ((NO_ROOM, 0.0), (LITTLE, 0.0), (NO_ROOM, 1e-9), (1e3 * NO_ROOM, 0.0), (1e3 * NO_ROOM, 1e-9))
 INSIDE = (1.0, 1.0 - 1e-9, 1.0 - 1e-6, 1.0 - 1e-3, 0.5)  # what is tried of a dual point outside of the range of slopes
 
 
@@ -51,14 +54,38 @@ def certify_loss(design: LossTask, w: Floats, a: Floats, positive: bool = False)
     f = design.predictor(w)
     slope, bend = design.of_loss.slope(design.y, f), design.of_loss.curvature(design.y, f)
     g = design.correlate(-slope)
-    gap, unit, doubt = _gap(design, w, a, f, slope, bend, g, positive)
+    constant = design.base.centre and not w.any() and np.ptp(design.y) == 0.0  # the intercept fits all there is
+    gap, doubt = (0.0, None) if constant else _least_gap(design, w, a, f, slope, bend, g, positive)
     kkt = float(violations(seen, w[None], a[None], g[None], positive)[0])
     E = np.flatnonzero(at_bound(seen, w[None], a[None], g[None], positive)[0])
     unique, dependent = _only(design, E, bend)
     away = escaping(design, w, (a == 0.0) & (design.squares > 0) & ((w > 0) | (not positive)))
     if away.size:
         unique, dependent = False, away
+    unit = 0.0 if constant else design.null
     return LossCertificate(gap, unit, kkt, unique, dependent, doubt, bool(away.size))
+
+
+def _least_gap(
+    design: LossTask, w: Floats, a: Floats, f: Floats, slope: Floats, bend: Floats, g: Floats, positive: bool
+) -> tuple[float, Doubt | None]:
+    """The smallest gap that one of several dual points proves, and why it is large, if it is."""
+    used = w != 0.0
+    if (used & np.isinf(a)).any() or (positive and (w < 0).any()):
+        return float("inf"), None
+    if not (np.isfinite(w).all() and np.isfinite(f).all()):
+        return float("inf"), Doubt("far")
+    if vacuous(design):
+        return float("inf"), Doubt("underflow")
+    best: tuple[float, Doubt | None] = (float("inf"), Doubt("far"))
+    for room, escaped in TRIED:
+        gone = np.abs(slope) <= escaped * np.abs(slope).max(initial=0.0)
+        point = -np.where(gone, 0.0, slope), np.where(gone, 0.0, bend)
+        found = _gap(design, w, a, f, *point, g, positive, room)
+        best = min(best, found, key=lambda one: one[0])
+        if over_unit(best[0], design.null) <= GAP:
+            return best[0], None
+    return best
 
 
 def _gap(
@@ -66,32 +93,23 @@ def _gap(
     w: Floats,
     a: Floats,
     f: Floats,
-    slope: Floats,
+    s: Floats,
     bend: Floats,
     g: Floats,
     positive: bool,
-) -> tuple[float, float, Doubt | None]:
-    """The gap, the loss at w = 0, and why the one is not small compared with the other, if it is not."""
+    room: float,
+) -> tuple[float, Doubt | None]:
+    """The gap that the dual point made of u = v s proves, and why it is not small, if it is not. Weights up to `room` times
+    the rounding of a gradient leave the point no room."""
     loss, y, v, used, live = design.of_loss, design.y, design.v, w != 0.0, design.squares > 0.0
-    if (
-        (used & np.isinf(a)).any()
-        or (positive and (w < 0).any())
-        or not (np.isfinite(w).all() and np.isfinite(f).all())
-    ):
-        return float("inf"), design.null, Doubt("far")
-    if design.base.centre and not used.any() and np.ptp(y) == 0.0:
-        return 0.0, 0.0, None  # the intercept fits all there is
-    if vacuous(design):
-        return float("inf"), design.null, Doubt("underflow")
     unit, root = rounding(design), np.sqrt(design.squares)
-    noise = unit * root * float(np.sqrt(v @ slope**2))
-    held = (a <= NO_ROOM * noise) & live
+    noise = unit * root * float(np.sqrt(v @ s**2))
+    held = (room * noise >= a) & live
     if positive:
         held &= (w > 0.0) | (g > -AT_ZERO * root * np.sqrt(design.yy))
     cost = np.where(used & np.isfinite(a), a, 0.0) * np.abs(w)
-    s, away = _projected(design, -slope, bend, np.flatnonzero(held), noise)  # u = v s
+    s, away = _projected(design, s, bend, np.flatnonzero(held), noise)
     g = design.correlate(s)
-    terms = float(root @ np.abs(w)) + float(np.sqrt(v @ f**2))
     bound, most = np.isfinite(a) & ~held & live, float(np.sqrt(bend.max(initial=0.0)))
 
     def gap(noise: Floats, away: float, blur: float) -> float:
@@ -99,7 +117,7 @@ def _gap(
             hidden = noise + root * most * away
             size = (g if positive else np.abs(g)) + hidden
             ratio = np.divide(a, size, out=np.full(len(a), np.inf), where=bound & (size > 0.0))
-            scale = min(1.0, float(ratio.min(initial=np.inf)))
+            scale, apart = min(1.0, float(ratio.min(initial=np.inf))), np.inf
             for share in INSIDE:
                 apart = float(v @ loss.excess(y, f, -share * scale * s))
                 if np.isfinite(apart):
@@ -111,13 +129,13 @@ def _gap(
             found = 0.5 * (np.sqrt(2.0 * apart) + scale * away + most * blur) ** 2 + slack
             return float(np.fmin(found, primal + blur * most * np.sqrt(2.0 * primal)))
 
-    found = gap(noise, away, unit * terms)
+    found = gap(noise, away, unit * (float(root @ np.abs(w)) + float(np.sqrt(v @ f**2))))
     found = found if found >= 0.0 else float("inf")
     if over_unit(found, design.null) <= GAP:
-        return found, design.null, None
+        return found, None
     doubt = few_digits(cast(Any, design), away * most, np.flatnonzero(held)) if held.any() else None
     exact = gap(0.0 * noise, 0.0 if np.isfinite(away) else away, 0.0)
-    return found, design.null, doubt or Doubt("rounding" if exact <= 0.1 * found else "far")
+    return found, doubt or Doubt("rounding" if exact <= 0.1 * found else "far")
 
 
 def _projected(design: LossTask, s: Floats, bend: Floats, held: Ints, noise: Floats) -> tuple[Floats, float]:

@@ -158,7 +158,9 @@ class GridSearch(Growing):
         mean = scores.mean(axis=0)
         columns = self._columns(surface, problem)
         columns["mean_test_score"] = mean
-        with np.errstate(over="ignore", invalid="ignore"):  # scores of -inf: counts predicted beyond the range of floats
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # scores of -inf: counts predicted beyond the range of floats
             columns["std_test_score"] = scores.std(axis=0)
             columns["se_test_score"] = standard_errors(scores)
         columns["rank_test_score"] = np.searchsorted(np.sort(-mean.ravel()), -mean) + 1

@@ -323,8 +323,8 @@ class CoupledRows:
     def _newton(self, work: _Working, a: Floats, b: Floats, ridge: float) -> Floats | None:
         """The Newton direction for group norms on the rows that are not 0.
 
-        There a |f w|_2 has the Hessian  D - q q' a / nu,  D = a f^2 / nu, q = f^2 w / nu. With A_i = kappa_i Q_i + D_i, a block
-        per task, Woodbury's identity leaves one system of the size of the support.
+        There a |f w|_2 has the Hessian  D - q q' a / nu,  D = a f^2 / nu, q = f^2 w / nu. With A_i = kappa_i Q_i + D_i, a
+        block per task, Woodbury's identity leaves one system of the size of the support.
         """
         S = np.flatnonzero(work.W.any(axis=1))
         if S.size == 0:

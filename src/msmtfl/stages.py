@@ -267,8 +267,8 @@ class LassoStages:
 
 
 def scaled(scale: Floats, weights: Floats) -> Floats:
-    """(m, d): the weights (d, m) of a stage on the scale (m, 1) of each task's own sums. Those too large for floats exclude a
-    coefficient, as they would if they were not."""
+    """(m, d): the weights (d, m) of a stage on the scale (m, 1) of each task's own sums. One too large for floats excludes a
+    coefficient, as it would anyway."""
     with np.errstate(over="ignore"):
         return np.asarray(scale * weights.T)
 

@@ -175,7 +175,8 @@ class MomentTask:
         if dead.size:
             xx = xx.copy()
             xx[dead], xx[:, dead], self.c[dead], self.squares[dead] = 0.0, 0.0, 0.0, 0.0
-        if self.yy <= CONSTANT_SHARE**2 * n * y_mean**2 and centre:
+        least = CONSTANT_SHARE * np.sqrt(n) * abs(y_mean)
+        if centre and np.sqrt(max(self.yy, 0.0)) <= least and (np.abs(self.c) <= least * np.sqrt(self.squares)).all():
             self.yy, self.c = 0.0, np.zeros(self.d)
         self._xx = np.ascontiguousarray(xx)
 

@@ -1,11 +1,12 @@
 """Relative duality gaps and optimality conditions of all models, from raw data and an answer, in extended precision.
 
-All is numpy's longdouble (on x86 19 digits, against 16 of float64), where data and answers are exact. The gap of an answer is
-(primal - dual) / (loss at W = 0), summed over tasks. Any dual point proves a bound, so several are tried and the smallest gap
-is the one reported: it is never less than the distance of the answer from the optimum.
+All is numpy's longdouble (on x86 19 digits, against 16 of float64), where data and answers are exact. The gap of an answer
+is (primal - dual) / (loss at W = 0), summed over tasks. Any dual point proves a bound, so several are tried and the smallest
+gap is the one reported: it is never less than the distance of the answer from the optimum.
 
-Two rules of the package define what the problem is, and are repeated here: a column whose spread is below 1e-13 of its mean is
-constant, and un-penalised columns that agree in all but the last digits (a distance below `DEPENDENT` of their length) are one.
+Two rules of the package define what the problem is, and are repeated here: a column whose spread is below 1e-13 of its mean
+is constant, and un-penalised columns that agree in all but the last digits (at a distance below `DEPENDENT` of their length)
+are one.
 """
 
 from __future__ import annotations
@@ -18,7 +19,12 @@ import numpy as np
 LD = np.longdouble
 CONSTANT = LD(1e-13)  # spread over mean of a column, up to which it is constant
 DEPENDENT = LD(5e-14)  # what is left of a unit-length column, up to which it depends on others
-HELD = (0.0, 1e-15, 1e-12, 1e-9)  # weights, as shares of |x_j| |r|, up to which dual points are made orthogonal to columns
+HELD = (
+    0.0,
+    1e-15,
+    1e-12,
+    1e-9,
+)  # weights, as shares of |x_j| |r|, up to which dual points are made orthogonal to columns
 SHRINK = (1.0, 1.0 - 1e-12, 1.0 - 1e-9, 1.0 - 1e-6, 1.0 - 1e-3, 0.5)  # of dual points, to be in the range of slopes
 ESCAPED = (0.0, 1e-12, 1e-9, 1e-6)  # slopes, as shares of the largest, up to which dual points are 0 in a row
 MISSED = 1e-16  # of the equations of un-penalised columns, per length of a dual point, that is rounding in any case
@@ -233,7 +239,9 @@ class Shared(NamedTuple):
         A, out = self.deviation(), []
         for w, a, c in zip(W, A, self.c, strict=True):
             levels = [LD(0), *w]
-            out.append(min(_cost(c, b) + sum(_cost(one, w_i - b) for one, w_i in zip(a, w)) for b in levels))
+            out.append(
+                min(_cost(c, b) + sum(_cost(one, w_i - b) for one, w_i in zip(a, w, strict=True)) for b in levels)
+            )
         return np.array(out)
 
     def duals(self, G):
