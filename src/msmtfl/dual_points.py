@@ -19,6 +19,7 @@ from .designs import Design, Floats, Ints
 
 UNIT = 2.0**-53  # the unit roundoff
 WELL = 1e-4  # unit-length columns with all pivots (Cholesky) above this are far from dependent
+MODERATE = 20.0  # times the target's length: terms of a fit up to which rounding hides nothing of it
 ENOUGH = 6  # digits of a fit from which rounding is not what spoils a gap
 
 
@@ -91,9 +92,11 @@ def look(design: Design, W: Floats) -> Residuals:
         losses = np.einsum("sr,sr->s", R, R)
         noise = unit * np.multiply.outer(np.sqrt(losses), root)
         spread = getattr(design, "spread", None)
-        if spread is not None:  # rows that were made of statistics
+        if spread is not None:  # rows that were made of statistics have the errors of these
             length, of_target, unclear = spread
-            noise += unit * np.multiply.outer(of_target + np.abs(W) @ length, length) + unclear
+            sums = of_target + np.abs(W) @ length
+            losses = losses + unit * sums**2
+            noise += unit * np.multiply.outer(sums, length) + unclear
         return Residuals(losses, design.correlate(R.T).T, unit * terms, noise, R, W)
 
 
@@ -127,10 +130,25 @@ def dual_points(design: Design, seen: Residuals, held: np.ndarray, memo: dict[An
         return DualPoints(moved, squares, gradients, away)
     P = seen.rows[some].copy()
     for k, s in enumerate(some):
-        P[k], away[s] = _projected(design, seen.rows[s], np.flatnonzero(held[s]), seen.noise[s], memo)
+        columns = np.flatnonzero(held[s])
+        P[k], away[s], inverse, rank = _projected(design, seen.rows[s], columns, seen.noise[s], memo)
         moved[s] = float(np.sum((seen.rows[s] - P[k]) ** 2))
+        away[s] += _away_by_statistics(design, seen.W[s], columns, rank, inverse, float(np.sqrt(moved[s])))
     squares[some], gradients[some] = np.einsum("sr,sr->s", P, P), design.correlate(P.T).T
     return DualPoints(moved, squares, gradients, away)
+
+
+def _away_by_statistics(design: Any, w: Floats, columns: Ints, rank: int, inverse: float, moved: float) -> float:
+    """How much farther a dual point may be from orthogonal where rows were made of statistics: these have the rounding of
+    the step that was made along the columns held. What they cannot tell from dependent columns counts as such where products
+    with the target say the same, and coefficients are not so large that rounding would hide it."""
+    if getattr(design, "spread", None) is None:
+        return 0.0
+    length, of_target, unclear = design.spread
+    beyond = float(np.abs(w[columns]) @ length[columns]) > MODERATE * of_target
+    if rank < columns.size and (beyond or (unclear[columns] > 0.0).any()):
+        return float("inf")
+    return rounding(design) * inverse**2 * moved
 
 
 def dependent_below(k: int) -> float:
@@ -139,8 +157,11 @@ def dependent_below(k: int) -> float:
     return UNIT * (8.0 + 4.0 * k)
 
 
-def _projected(design: Design, r: Floats, columns: Ints, noise: Floats, memo: dict[Any, Any]) -> tuple[Floats, float]:
-    """The residual made orthogonal to some columns, and how far at most it is from a vector that is; noise (d,).
+def _projected(
+    design: Design, r: Floats, columns: Ints, noise: Floats, memo: dict[Any, Any]
+) -> tuple[Floats, float, float, int]:
+    """The residual made orthogonal to some columns; how far at most it is from a vector that is, given the noise (d,) of
+    products; the size of the inverse of the columns' factor, and their rank.
 
     By a Cholesky factor of their correlations, applied until nothing is left to take away; by pivoted QR where they are
     nearly dependent. The factor is kept, the columns are not.
@@ -158,17 +179,15 @@ def _projected(design: Design, r: Floats, columns: Ints, noise: Floats, memo: di
         for _ in range(3):
             r = r - X @ dpotrs(factor, X.T @ r, lower=1)[0]
         left = solve_triangular(factor, X.T @ r, lower=True)
-        return r, float(np.linalg.norm(left) + np.linalg.norm(rest) * inverse)
+        return r, float(np.linalg.norm(left) + np.linalg.norm(rest) * inverse), inverse, columns.size
     Q, R, order = qr(X, mode="economic", pivoting=True)
     rank = int((np.abs(np.diag(R)) > dependent_below(columns.size)).sum())
     Q, R = Q[:, :rank], R[:rank, :rank]
     for _ in range(2):
         r = r - Q @ (Q.T @ r)
     left = solve_triangular(R, (X.T @ r)[order[:rank]], trans="T") if rank else np.zeros(0)
-    spread = getattr(design, "spread", None)
-    if spread is not None and rank < columns.size and (spread[2][columns] > 0.0).any():
-        return r, float("inf")  # what statistics cannot tell from dependent columns is none
-    return r, float(np.linalg.norm(left) + np.linalg.norm(rest) * size_of_inverse(R, lower=False))
+    inverse = size_of_inverse(R, lower=False)
+    return r, float(np.linalg.norm(left) + np.linalg.norm(rest) * inverse), inverse, rank
 
 
 def _factor(G: Any) -> tuple[Floats, float] | None:

@@ -18,7 +18,7 @@ from .loss_certificates import LossCertificate, certify_loss
 from .losses import LOSSES, Huber, Logistic, Loss, LossTask, Poisson, robust_scale
 from .newton import LossLassos
 from .problem import Problem, read_factors
-from .stages import Listener, Outcome, scaled
+from .stages import Listener, Outcome, rather_zero, scaled
 from .tables import names_of, warn_user
 from .tasks import Task, TaskData
 from .threads import each
@@ -186,11 +186,15 @@ class LossStages:
     def solve(self, weights: Floats, last: Floats, max_iter: int, listener: Listener) -> Outcome:
         A = scaled(self.scale, weights)
         W, steps = self.lassos.solve(A, reference=last, max_iter=max_iter)
-        proofs = each(
-            lambda i: certify_loss(self.designs[i], W[i], A[i], self.lassos.positive),
-            range(len(W)),
-            self.lassos.n_jobs,
-        )
+
+        def check(i: int) -> LossCertificate:
+            def proven(w: Floats) -> LossCertificate:
+                return certify_loss(self.designs[i], w, A[i], self.lassos.positive)
+
+            W[i], proof = rather_zero(W[i], proven(W[i]), proven)
+            return proof
+
+        proofs = each(check, range(len(W)), self.lassos.n_jobs)
         for _ in proofs:
             listener.task_done()
         self._warn([i for i, proof in enumerate(proofs) if proof.escapes and i not in self.said], proofs)

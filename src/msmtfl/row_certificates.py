@@ -43,6 +43,10 @@ class RowCertificate:
     dependent: tuple[Ints, ...]
     doubt: Doubt | None = None
 
+    @property
+    def relative_gap(self) -> float:
+        return self.gap
+
 
 def certify_rows(designs: Sequence[Design], W: Floats, norm: RowNorm) -> RowCertificate:
     """Gap, optimality and uniqueness of W (m, d) for the loss plus a norm of every row."""

@@ -23,7 +23,7 @@ from .penalties import bent
 from .problem import Problem
 from .row_certificates import certify_rows, row_violation
 from .stacked import StackedGrams, StackedLassos
-from .stages import CONVEX, CROWDED, REPEATS, UNFINISHED, Listener, Outcome, algorithm_1
+from .stages import CONVEX, CROWDED, REPEATS, UNFINISHED, Listener, Outcome, algorithm_1, rather_zero
 from .surface import Solved, StagedSolutions
 from .threads import each
 from .thresholds import unit
@@ -63,6 +63,7 @@ class SharedStages:
             again = certify_rows(stacked.parts, stacked.sums(better), weights)
             if again.gap < proof.gap:
                 P, proof = better, again
+        P, proof = rather_zero(P, proof, lambda P: certify_rows(stacked.parts, stacked.sums(P), weights))
         for _ in stacked.parts:
             listener.task_done()
         finished = self.lassos.finished

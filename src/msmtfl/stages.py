@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -122,6 +122,7 @@ class StageSolver(Protocol):
 
 
 State = TypeVar("State")
+Proof = TypeVar("Proof", bound=Any)
 Pattern = TypeVar("Pattern")
 
 
@@ -281,13 +282,24 @@ class RowStages:
 
     def solve(self, weights: RowNorm, last: Floats, max_iter: int, listener: Listener) -> Outcome:
         W, n_iter = self.rows.solve(weights, max_iter=max_iter)
-        proof = certify_rows(self.designs, W, weights)
+        W, proof = rather_zero(
+            W, certify_rows(self.designs, W, weights), lambda W: certify_rows(self.designs, W, weights)
+        )
         for _ in self.designs:
             listener.task_done()
         return Outcome(W, n_iter, self.rows.finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
 
     def violation(self, weights: RowNorm, W: Floats) -> float:
         return row_violation(self.designs, W, weights)
+
+
+def rather_zero(W: Floats, proof: Proof, certify: Callable[[Floats], Proof]) -> tuple[Floats, Proof]:
+    """A solution and its proof; or zeros, if rounding has left so little of the solution that zeros are proven to be nearer
+    to the optimum, with what is doubtful about it."""
+    if proof.relative_gap <= 1.0:
+        return W, proof
+    zero = certify(np.zeros_like(W))
+    return (np.zeros_like(W), replace(zero, doubt=proof.doubt)) if zero.gap < proof.gap else (W, proof)
 
 
 def certified(
@@ -303,6 +315,7 @@ def certified(
             again = certify(design, better, A[i], positive)
             if again.gap < proof.gap:
                 W[i], proof = better, again
+        W[i], proof = rather_zero(W[i], proof, lambda w: certify(design, w, A[i], positive))
         return proof
 
     proofs = each(check, range(lassos.m), lassos.n_jobs)

@@ -19,13 +19,10 @@ import numpy as np
 LD = np.longdouble
 CONSTANT = LD(1e-13)  # spread over mean of a column, up to which it is constant
 DEPENDENT = LD(5e-14)  # what is left of a unit-length column, up to which it depends on others
-HELD = (
-    0.0,
-    1e-15,
-    1e-12,
-    1e-9,
-)  # weights, as shares of |x_j| |r|, up to which dual points are made orthogonal to columns
-SHRINK = (1.0, 1.0 - 1e-12, 1.0 - 1e-9, 1.0 - 1e-6, 1.0 - 1e-3, 0.5)  # of dual points, to be in the range of slopes
+# Weights, as shares of |x_j| |r|, up to which dual points are made orthogonal to columns.
+HELD = (0.0, 1e-15, 1e-12, 1e-9, 1e-7, 1e-5)
+# Shares of dual points that are tried, to be in the range of slopes.
+SHRINK = (1.0, 1.0 - 1e-12, 1.0 - 1e-9, 1.0 - 1e-6, 1.0 - 1e-3, 0.5)
 ESCAPED = (0.0, 1e-12, 1e-9, 1e-6)  # slopes, as shares of the largest, up to which dual points are 0 in a row
 MISSED = 1e-16  # of the equations of un-penalised columns, per length of a dual point, that is rounding in any case
 INF = LD(np.inf)
