@@ -407,7 +407,8 @@ def choose(scores: Floats, surface: Solutions, selection: str) -> tuple[int, int
         )
     best = np.unravel_index(int(np.argmax(mean)), mean.shape)
     slack = float(standard_errors(scores)[best]) if selection == "1se" else EQUAL * abs(mean[best])
-    return _simplest(surface, mean >= mean[best] - slack)
+    with np.errstate(over="ignore"):  # counts predicted next to the end of the range of floats
+        return _simplest(surface, mean >= mean[best] - slack)
 
 
 def _simplest(surface: Solutions, eligible: np.ndarray) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .certificates import largest_violation, relative_gap
+from .certificates import largest_violation, main_doubt, relative_gap
 from .checks import check_positive
 from .designs import Floats, stage_scale
 from .lasso import OVERRUN
@@ -18,7 +18,7 @@ from .loss_certificates import LossCertificate, certify_loss, escaping
 from .losses import LOSSES, Huber, Logistic, Loss, LossTask, Poisson, robust_scale
 from .newton import LossLassos
 from .problem import Problem, read_factors
-from .stages import Listener, Outcome
+from .stages import Listener, Outcome, rather_zero, scaled
 from .tables import names_of, warn_user
 from .tasks import Task, TaskData
 from .threads import each
@@ -201,13 +201,17 @@ class LossStages:
         self.said: set[int] = set()
 
     def solve(self, weights: Floats, last: Floats, max_iter: int, listener: Listener) -> Outcome:
-        A = self.scale * weights.T
+        A = scaled(self.scale, weights)
         W, steps = self.lassos.solve(A, reference=last, max_iter=max_iter)
-        proofs = each(
-            lambda i: certify_loss(self.designs[i], W[i], A[i], self.lassos.positive),
-            range(len(W)),
-            self.lassos.n_jobs,
-        )
+
+        def check(i: int) -> LossCertificate:
+            def proven(w: Floats) -> LossCertificate:
+                return certify_loss(self.designs[i], w, A[i], self.lassos.positive)
+
+            W[i], proof = rather_zero(W[i], proven(W[i]), proven)
+            return proof
+
+        proofs = each(check, range(len(W)), self.lassos.n_jobs)
         for _ in proofs:
             listener.task_done()
         self._warn([i for i, proof in enumerate(proofs) if proof.escapes and i not in self.said], proofs)
@@ -219,6 +223,7 @@ class LossStages:
             kkt=max(proof.kkt for proof in proofs),
             unique=all(proof.unique for proof in proofs),
             ambiguous=tuple(proof.dependent for proof in proofs),
+            doubt=main_doubt(self.designs, proofs),
         )
 
     def _warn(self, tasks: list[int], proofs: list[LossCertificate]) -> None:
@@ -229,4 +234,4 @@ class LossStages:
             warn_user(NO_MINIMISER.format(names_of(self.data.labels[tasks]), named), ConvergenceWarning)
 
     def violation(self, weights: Floats, W: Floats) -> float:
-        return largest_violation(self.designs, W, self.scale * weights.T, self.lassos.positive)
+        return largest_violation(self.designs, W, scaled(self.scale, weights), self.lassos.positive)

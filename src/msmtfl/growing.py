@@ -6,9 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .certificates import explain
 from .lasso import Lassos
 from .linear import MultiTaskLinear, importances, loss_of
 from .moment_data import MomentData
@@ -17,8 +19,8 @@ from .monitor import one_blas_thread
 from .penalties import ConcaveEntries, counted
 from .problem import Problem, pose
 from .shapes import read_shape
-from .stages import LassoStages, Stage, run_stages
-from .tables import check_form, is_table
+from .stages import UNSOLVED, LassoStages, Stage, run_stages
+from .tables import check_form, is_table, warn_user
 from .tasks import label_array, read_training
 
 
@@ -188,3 +190,9 @@ class Welcoming(Growing):
             ambiguous=proof.ambiguous | named,
             added=proof.added + 1,
         )
+        if not outcome.dual_gap <= self.tol:
+            doubt = explain(outcome.doubt, [label], self.features_)
+            self.converged_ = False
+            self.stopping_reason_ = f"{UNSOLVED.format(outcome.stage, outcome.dual_gap, self.tol)}: {doubt}"
+            self.certificate_ = replace(self.certificate_, doubt=doubt)
+            warn_user(self.stopping_reason_ + ".", ConvergenceWarning)

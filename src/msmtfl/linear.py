@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .certificates import Certificate
+from .certificates import Certificate, explain
 from .checks import check_count, check_flag, check_n_jobs, check_positive
 from .designs import Floats
 from .glm import check_loss, pose_loss
@@ -127,7 +127,8 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         self.objective_ = last.objective
         self.dual_gap_ = last.dual_gap
         self.converged_ = solution.converged
-        self.stopping_reason_ = solution.reason
+        doubt = "" if 0.0 <= last.dual_gap <= self.tol else explain(last.doubt, data.labels.tolist(), data.features)
+        self.stopping_reason_ = f"{solution.reason}: {doubt}" if doubt else solution.reason
         objectives = [stage.objective for stage in solution.stages]
         rise = 1e-12 * max(abs(objectives[0]), np.finfo(float).tiny)
         self.certificate_ = Certificate(
@@ -143,6 +144,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
             },
             tol=self.tol,
             convex=solution.convex,
+            doubt=doubt,
         )
 
     def _relaxed(self, problem: Problem, W: Floats, grams: Any) -> Floats:
@@ -154,7 +156,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
     def _warn(self, solution: Solution, problem: Problem) -> None:
         warn_of_task_level(self)
         if not solution.converged and solution.reason not in (ONE_STAGE, ASKED):
-            warn_user(solution.reason + ".", ConvergenceWarning)
+            warn_user(self.stopping_reason_ + ".", ConvergenceWarning)
         self._warn_of_crowds(solution.free, problem)
 
     def _warn_of_crowds(self, free: np.ndarray, problem: Problem) -> None:

@@ -13,8 +13,8 @@ arrays written out in it. The document (UTF-8) is an object with these keys:
     fitted                  {name: value}, see below
     stages                  list of {stage, objective, free_rows, dual_gap, kkt, unique, n_iter, seconds, coef, ambiguous},
                             or null; coef null: that of the model; ambiguous: list of [task, [features]], by place
-    certificate             {dual_gap, kkt, critical, unique, monotone, tol, convex, ambiguous}, or null; ambiguous: list of
-                            [label, [names of features]]
+    certificate             {dual_gap, kkt, critical, unique, monotone, tol, convex, ambiguous, doubt}, or null; ambiguous:
+                            list of [label, [names of features]]; doubt: why the gap is above tol, or ""
     not_stored              {name: text}: attributes that are left out (surface_)
     provenance              {saved: time in UTC, versions: {python, msmtfl, numpy, scipy, scikit-learn}, user: what the
                             user said, or null, choice: {chosen, reason} if MultiTaskAuto chose the model}
@@ -329,6 +329,7 @@ def _write_certificate(write: _Writer, proof: Certificate) -> dict[str, Node]:
     return {
         **{key: write.value(kind(getattr(proof, key)), "certificate") for key, kind in _scalars(Certificate).items()},
         "ambiguous": [[write.value(label, "certificate"), names] for label, names in proof.ambiguous.items()],
+        "doubt": proof.doubt,
     }
 
 
@@ -805,7 +806,9 @@ def _read_certificate(read: _Reader, node: Node, labels: list[Any]) -> Certifica
         known = isinstance(label, (str, bool, int, float)) and label in labels
         _need(known and named, f"ambiguous of {where} names what is not there")
         ambiguous[label] = names
-    return Certificate(**scalars, ambiguous=ambiguous)
+    doubt = node.get("doubt", "")  # files of earlier versions do without
+    _need(isinstance(doubt, str), f"doubt of {where} is not a text")
+    return Certificate(**scalars, ambiguous=ambiguous, doubt=doubt)
 
 
 def _pairs(node: Node, where: str) -> list[Node]:

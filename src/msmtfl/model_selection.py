@@ -174,8 +174,11 @@ class GridSearch(Growing):
         mean = scores.mean(axis=0)
         columns = self._columns(surface, problem) | {"eligible": np.isfinite(mean)}
         columns["mean_test_score"] = mean
-        columns["std_test_score"] = scores.std(axis=0)
-        columns["se_test_score"] = standard_errors(scores)
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # scores of -inf: counts predicted beyond the range of floats
+            columns["std_test_score"] = scores.std(axis=0)
+            columns["se_test_score"] = standard_errors(scores)
         columns["rank_test_score"] = np.searchsorted(np.sort(-mean.ravel()), -mean) + 1
         for f, of_fold in enumerate(scores):
             columns[f"split{f}_test_score"] = of_fold
@@ -311,8 +314,8 @@ class MSMTFLCV(StageSearch):
     cross_fitted_score_ : such an estimate: the mean score of the folds, each at the point that the other folds choose
     surface_ : :class:`Surface` on all data
     cv_results_ : dict of arrays, one entry per point (lam outer), ready for a table: lam, theta, theta_ratio, n_rows,
-        n_entries, n_stages, eligible, mean_test_score, std_test_score, se_test_score, rank_test_score, split0_test_score, ...;
-        test_mse (test_deviance, if that is the scoring) and test_weight hold an array (folds, m) per point. Without folds:
+        n_entries, n_stages, eligible, mean_test_score, std_test_score, se_test_score, rank_test_score,
+        split0_test_score, ...; test_mse (test_deviance, if that is the scoring) and test_weight hold an array (folds, m) per point. Without folds:
         the criterion instead of scores. A point is `eligible`, and has scores, where every fold and all data were
         solved just as :class:`MSMTFL` solves them. A search stops short of stages that would leave more features
         un-penalised than most tasks have independent samples: such points have NaN and are not chosen

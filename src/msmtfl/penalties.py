@@ -145,7 +145,8 @@ class ConcaveRows(_Concave):
             entries, of_entries = np.ones(d * m), pattern[0] >= d
             entries[pattern[0, of_entries].astype(np.intp) - d] = pattern[1, of_entries]
             slopes = slopes + self.lam_entry * entries.reshape(m, d).T
-        out = slopes * counted(self.factors)
+        with np.errstate(over="ignore"):  # a weight too large for floats excludes a coefficient, as it would anyway
+            out = slopes * counted(self.factors)
         if _excludes(self.factors):
             out[np.isinf(self.factors)] = np.inf
         return out
@@ -271,7 +272,8 @@ class GroupNorm:
         return float(self.values(W).sum())
 
     def dual(self, G: Floats) -> Floats:
-        sizes = np.sqrt((_over(G, self.factors) ** 2).sum(axis=1))
+        with np.errstate(over="ignore"):
+            sizes = np.sqrt((_over(G, self.factors) ** 2).sum(axis=1))
         return np.divide(sizes, self.a, out=np.zeros_like(sizes), where=self.a > 0)
 
     def free(self) -> np.ndarray:
@@ -332,4 +334,5 @@ class DirtyNorm:
 
 def _over(G: Floats, factors: Floats) -> Floats:
     """G / f where 0 < f < inf, else 0."""
-    return np.divide(G, factors, out=np.zeros_like(G), where=(factors > 0) & np.isfinite(factors))
+    with np.errstate(over="ignore"):
+        return np.divide(G, factors, out=np.zeros_like(G), where=(factors > 0) & np.isfinite(factors))

@@ -206,7 +206,7 @@ class CoupledRows:
             total += self._settle(work, kind, a[rows], b[rows], norm, left - total, accuracy)
             self.W[rows], self.T[rows] = work.W, work.T
             self.G = self.gradient(self.W)
-        return np.ascontiguousarray(self.W.T), max(total, 1)
+        return self.W.T.copy(order="C"), max(total, 1)
 
     def determined(self) -> bool:
         """Whether the rows in use are linearly independent in every task. Then W is the only minimiser, wherever the solver
@@ -348,8 +348,8 @@ class CoupledRows:
     def _newton(self, work: _Working, a: Floats, b: Floats, ridge: float) -> Floats | None:
         """The Newton direction for group norms on the rows that are not 0.
 
-        There a |f w|_2 has the Hessian  D - q q' a / nu^3,  D = a f^2 / nu, q = f^2 w. With A_i = kappa_i Q_i + D_i, a block
-        per task, Woodbury's identity leaves one system of the size of the support.
+        There a |f w|_2 has the Hessian  D - q q' a / nu,  D = a f^2 / nu, q = f^2 w / nu. With A_i = kappa_i Q_i + D_i, a
+        block per task, Woodbury's identity leaves one system of the size of the support.
         """
         S = np.flatnonzero(work.W.any(axis=1))
         if S.size == 0:
@@ -359,7 +359,7 @@ class CoupledRows:
         penalised = (a > 0.0) & (nu > 0.0)
         nu = np.where(penalised, nu, 1.0)
         a = np.where(penalised, a, 0.0)
-        D, q = (a / nu)[:, None] * F**2, F**2 * W
+        D, q = (a / nu)[:, None] * F**2, F**2 * (W / nu[:, None])
         slope = np.where(H > 0.0, D * W - work.G[:, S].T, 0.0)
         D = D + ridge * H.max(axis=0)
         alike = np.ptp(self.kappa) == 0.0 and not np.ptp(D, axis=1).any() and (H > 0.0).all()
@@ -375,7 +375,7 @@ class CoupledRows:
         y = np.zeros(len(S))
         if coupled.size:
             part = q[coupled]
-            M = np.diag(nu[coupled] ** 3 / a[coupled])
+            M = np.diag(nu[coupled] / a[coupled])
             inner = inverses[:, coupled[:, None], coupled]
             M -= (part @ part.T) * inner[0] if same else np.einsum("ji,ijl,li->jl", part, inner, part)
             solution = _solved(M, np.einsum("ji,ij->j", part, x[:, coupled]))

@@ -16,14 +16,14 @@ import numpy as np
 
 from .certificates import GAP
 from .designs import Design, Floats, Ints
-from .deviations import CappedDeviations, SharedNorm
+from .deviations import CappedDeviations, SharedNorm, common_weights
 from .grids import read_lams, read_ratios, read_theta_ratios
 from .monitor import one_blas_thread
 from .penalties import bent
 from .problem import Problem
 from .row_certificates import certify_rows, row_violation
 from .stacked import StackedGrams, StackedLassos
-from .stages import CONVEX, CROWDED, DENSE, FULL, REPEATS, UNFINISHED, Listener, Outcome, algorithm_1
+from .stages import CONVEX, CROWDED, DENSE, FULL, REPEATS, UNFINISHED, Listener, Outcome, algorithm_1, rather_zero
 from .surface import Solved, StagedSolutions
 from .threads import each
 from .thresholds import unit
@@ -61,9 +61,11 @@ class SharedStages:
             again = certify_rows(stacked.parts, stacked.sums(better), weights)
             if again.gap < proof.gap:
                 P, proof = better, again
+        P, proof = rather_zero(P, proof, lambda P: certify_rows(stacked.parts, stacked.sums(P), weights))
         for _ in stacked.parts:
             listener.task_done()
-        return Outcome(P[None], rounds, self.lassos.finished, proof.gap, proof.kkt, proof.unique, proof.dependent)
+        finished = self.lassos.finished
+        return Outcome(P[None], rounds, finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
 
     def violation(self, weights: SharedNorm, P: Floats) -> float:
         stacked = self.lassos.stacked
@@ -103,7 +105,7 @@ def strengths(ratio: float, m: int) -> tuple[float, float]:
 def shared_lam_max(problem: Problem, ratio: float) -> float:
     """The smallest lam at which the model with this ratio is zero (but for the features that are never penalised)."""
     common, deviation = strengths(ratio, problem.m)
-    norm = SharedNorm(np.full(problem.d, deviation), common * scales(problem), problem.factors)
+    norm = SharedNorm(np.full(problem.d, deviation), common_weights(common, scales(problem)), problem.factors)
     return float(norm.dual(problem.first_gradient.T).max(initial=0.0))
 
 

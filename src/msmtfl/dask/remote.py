@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..certificates import relative_gap
+from ..certificates import main_doubt, relative_gap
 from ..cross_validation import CRITERIA, HeldOut
 from ..designs import Floats
+from ..dual_points import over_unit
 from ..estimators import MSMTFL
 from ..grids import Grid
 from ..model_selection import MSMTFLCV
@@ -162,6 +163,7 @@ class RemoteStages:
             kkt=max(answer.kkt for answer in answers),
             unique=all(answer.unique for answer in answers),
             ambiguous=tuple(answer.dependent for answer in answers),
+            doubt=main_doubt(self.designs, answers),
         )
 
     def violation(self, weights: Floats, W: Floats) -> float:
@@ -276,8 +278,7 @@ class RemoteSurface:
         walk = self.walks[0]
         n, yy = (np.array([getattr(design, name) for design in walk.problem.designs]) for name in ("n", "yy"))
         unit = float((0.5 * yy / n).sum())
-        gaps = (np.array(walk.gap) / n).sum(axis=1)
-        gaps = gaps / unit if unit > 0 else (gaps > 0).astype(np.float64)
+        gaps = np.array([over_unit(gap, unit) for gap in (np.array(walk.gap) / n).sum(axis=1)])
         surface = gathered(walk.problem, self.grid, [walk], tol)
         return surface.proven(np.array(walk.error), gaps, np.array(walk.unique))
 

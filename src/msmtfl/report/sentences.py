@@ -147,7 +147,8 @@ def proof(facts: ModelFacts) -> str:
     """Whether the solution is optimal, critical and unique."""
     found: Certificate = facts.model.certificate_
     if not found.optimal:
-        first = f"Not solved to the tolerance: the relative duality gap is {number(found.dual_gap, 2)}"
+        first = f"Not certified: the relative duality gap is {number(found.dual_gap, 2)}, above the tolerance"
+        first += f" ({found.doubt})" if found.doubt else ""
     elif found.convex:
         first = f"Proven optimal: the objective is convex, and the relative duality gap is {number(found.dual_gap, 2)}"
     else:
