@@ -22,6 +22,7 @@ from scipy.linalg import qr, solve_triangular
 from scipy.linalg.lapack import dpotrs
 
 from .designs import Design, Floats, Ints
+from .printable import printable
 
 EQUICORRELATION = 1e-7  # |gradient| within this share of its bound counts as at the bound
 WELL = 1e-4  # unit-length columns with all pivots (Cholesky) above this are far from dependent
@@ -348,7 +349,9 @@ class Certificate:
             earlier = "" if self.convex else " in an earlier stage"
             lines.append("uniqueness not certified" + (":" if self.ambiguous else earlier))
             for task, names in list(self.ambiguous.items())[:5]:
-                shown = ", ".join(names[:6]) + (f", ... ({len(names)} features)" if len(names) > 6 else "")
+                shown = ", ".join(map(printable, names[:6])) + (
+                    f", ... ({len(names)} features)" if len(names) > 6 else ""
+                )
                 lines.append(f"  task {task!r}: {shown} can be exchanged without changing the fit")
             if len(self.ambiguous) > 5:
                 lines.append(f"  and {len(self.ambiguous) - 5} more tasks")

@@ -12,6 +12,7 @@ import typer
 
 from ..classification import probabilities
 from ..linear import respond
+from ..printable import printable
 from ..tables import names_of
 from . import options as o
 from .data import (
@@ -94,7 +95,7 @@ def predict(
         if as_json:
             o.emit(records(result) + "\n")
         elif out is None:
-            o.emit(result.to_csv(index=False))
+            o.emit(result.to_csv(index=False), data=True)
 
 
 def load(path: Path) -> tuple[Any, Columns]:
@@ -214,12 +215,12 @@ def _carry(ids: Any, result: Any) -> None:
 def _say(result: Any, absent: str | None, filled: str, quiet: bool) -> None:
     """What people should know of the predictions."""
     if filled and not quiet:
-        typer.echo(f"missing values are filled in as the model was made (--impute): {filled}.", err=True)
+        o.tell(f"missing values are filled in as the model was made (--impute): {filled}.")
     empty = int(result["prediction"].isna().sum())
     if empty and not quiet:
-        typer.echo(f"{empty} of {len(result)} predictions are left empty: missing values.", err=True)
+        o.tell(f"{empty} of {len(result)} predictions are left empty: missing values.")
     if absent is not None and not quiet:
-        typer.echo(f"There is no column {absent!r}, which named the rows of the fit: predictions go without.", err=True)
+        o.tell(f"There is no column {absent!r}, which named the rows of the fit: predictions go without.")
 
 
 def inspect(
@@ -244,7 +245,7 @@ def inspect(
         if sql is not None:
             from ..export import to_sql
 
-            o.save(sql, "".join(f"-- task {_comment(task)}\n{text}\n\n" for task, text in to_sql(fitted).items()))
+            o.save(sql, "".join(f"-- task {printable(task)}\n{text}\n\n" for task, text in to_sql(fitted).items()))
         if as_json:
             o.emit(json.dumps(facts(fitted) | {"provenance": fitted.provenance_}, indent=1) + "\n")
         elif not quiet:
@@ -255,14 +256,9 @@ def _origin(provenance: dict[str, Any]) -> str:
     user = provenance.get("user")
     told = user if isinstance(user, dict) else {"note": user} if user else {}
     lines = [f"saved {provenance.get('saved')} by msmtfl {provenance.get('versions', {}).get('msmtfl')}"]
-    lines += [
-        f"{name.replace('_', ' ')}: {value}" for name, value in told.items() if not isinstance(value, dict | list)
-    ]
+    plain = {name: value for name, value in told.items() if not isinstance(value, dict | list)}
+    lines += [f"{printable(name.replace('_', ' '))}: {printable(value)}" for name, value in plain.items()]
     return "\n".join(lines)
-
-
-def _comment(text: Any) -> str:
-    return str(text).replace("\n", " ").replace("\r", " ")
 
 
 def _coefficients(fitted: Any) -> Any:
