@@ -26,10 +26,15 @@ from .problem import Problem, pose
 from .stages import ASKED, ONE_STAGE, Solution
 from .tables import check_finite, check_form, match_labels, names_of, read_features, warn_user
 from .tasks import TaskData, grouped, read_target, read_training, refuse_infinity
+from .whole import guard_methods
 
 
 class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
     """What all multi-task models share: reading data, storing a solution, the linear predictor."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        guard_methods(cls, ("fit", "fit_moments", "add_task"))
 
     # ------------------------------------------------------------------ reading
 

@@ -33,6 +33,7 @@ from .tables import (
     warn_user,
 )
 from .task_moments import ROUNDING, Sums, TaskMoments, impossible
+from .whole import whole_or_untouched
 
 FORMAT, VERSION = "msmtfl-moments", 1
 SUMS = ("rows", "n", "mean", "y_mean", "low", "xx", "xy", "yy")
@@ -126,6 +127,7 @@ class Moments:
 
     # ---------------------------------------------------------------- adding rows
 
+    @whole_or_untouched
     def update(
         self, X: Any, y: Any, *, task: Any = None, task_column: str | int | None = None, sample_weight: Any = None
     ) -> Moments:
@@ -191,11 +193,12 @@ class Moments:
         out += other
         return out
 
+    @whole_or_untouched
     def __iadd__(self, other: Moments) -> Moments:
         other = self.matching(other)
         if self.features is None:
             self.features, self.named, self.form = other.features, other.named, other.form
-        self.seen |= other.seen
+        self.seen = self.seen | other.seen
         self.task_place = other.task_place if self.task_place is None else self.task_place
         self.categories = other.categories if self.categories is None else self.categories
         self._merge(other._tasks)
@@ -491,7 +494,7 @@ def add_rows(
         if part.features is None or (named and not part.named):
             part.features, part.named = features, named
         part.form = form
-        part.seen |= dict.fromkeys(labels)
+        part.seen = part.seen | dict.fromkeys(labels)
         part._merge(of_part)
 
 

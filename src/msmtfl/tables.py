@@ -282,9 +282,9 @@ def missing_values(values: np.ndarray) -> np.ndarray:
         return np.zeros(len(values), dtype=bool)
 
     def absent(v: Any) -> bool:
-        return (
-            v is None or type(v).__name__ in ("NAType", "NaTType") or (isinstance(v, (float, np.floating)) and v != v)
-        )
+        if isinstance(v, (float, np.floating, np.datetime64, np.timedelta64)):
+            return bool(v != v)  # NaN, NaT
+        return v is None or type(v).__name__ in ("NAType", "NaTType")
 
     return np.fromiter((absent(v) for v in values), dtype=bool, count=len(values))
 
