@@ -13,13 +13,12 @@ from scipy.sparse import issparse
 
 from .checks import check_count, check_flag
 from .classification import MSMTFLClassifierCV, MultiTaskClassifier, class_folds
-from .cross_validation import read_groups
 from .designs import Floats
 from .folds import TaskKFold
 from .linear import MultiTaskLinear
 from .losses import Logistic
 from .monitor import one_blas_thread
-from .tables import check_finite
+from .tables import check_finite, read_groups, unmasked
 from .tasks import Task, TaskData
 from .walk import regularization_surface
 
@@ -49,7 +48,7 @@ class _Baseline:
                 )
             data = self._read(X, y, task, sample_weight)
             if data.X.dtype != np.float64:
-                data = self._read(np.asarray(X, dtype=np.float64), y, task, sample_weight)
+                data = self._read(np.asarray(unmasked(X), dtype=np.float64), y, task, sample_weight)
             check_finite(data.X, data.features, "X")
             W, b = self._solve(data, None if groups is None else read_groups(groups, data.X.shape[0]))
         self._form, self._task_position = data.form, data.task_position

@@ -17,14 +17,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from .cross_validation import REDRAWS, Scorer, read_groups
+from .cross_validation import REDRAWS, Scorer
 from .designs import Floats
 from .estimators import MSMTFL
 from .folds import TaskKFold
 from .glm import LossProblem, all_of, pose_loss
 from .linear import MultiTaskModel
 from .model_selection import MSMTFLCV
-from .tables import missing_values, names_of, refuse_twice, warn_user
+from .tables import as_values, missing_values, names_of, read_groups, refuse_twice, warn_user
 from .tasks import Task, TaskData, check_weights, read_training
 
 LOG_LOSS = "neg_log_loss"
@@ -295,7 +295,7 @@ def read_labels(y: Any) -> np.ndarray:
         )
     if hasattr(y, "columns"):
         refuse_twice(list(y.columns), "y")
-    values = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    values = as_values(y, "y")
     if values.dtype.kind == "c":
         raise ValueError("Complex data not supported: y has complex values.")
     if values.dtype.kind == "f" and np.isinf(values).any():

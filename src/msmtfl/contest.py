@@ -20,11 +20,11 @@ from .checks import check_count, check_flag, check_n_jobs, check_verbose
 from .classification import MSMTFLClassifierCV, class_folds, read_classes
 from .comparison import REFERENCE, Comparison
 from .coupled import L12MTLCV, DirtyMTLCV
-from .cross_validation import Split, read_groups, read_splits
+from .cross_validation import Split, read_splits
 from .model_selection import MSMTFLCV, LassoMTLCV
 from .monitor import Progress, one_blas_thread
 from .shared import SharedMTLCV
-from .tables import check_finite, choices_of, names_of, warn_user
+from .tables import check_finite, choices_of, names_of, read_groups, warn_user
 from .tasks import TaskData, read_training
 from .threads import each
 

@@ -25,7 +25,7 @@ from .designs import Design, Floats, Ints
 from .folds import TaskKFold
 from .problem import Problem
 from .surface import Solutions, TaskCoefs
-from .tables import missing_values, names_of, warn_user
+from .tables import names_of, read_groups, warn_user
 from .tasks import Target, Task, TaskData, check_weights
 from .threads import each
 
@@ -122,18 +122,6 @@ def _mask(rows: Any, N: int, f: int) -> np.ndarray:
         raise ValueError(f"fold {f}: {error}; X has {N} rows.") from error
     if rows.dtype != bool and len(rows) != out.sum():
         raise ValueError(f"fold {f} names a row twice. To count rows more than once use sample_weight.")
-    return out
-
-
-def read_groups(groups: Any, N: int) -> np.ndarray:
-    out = np.asarray(groups.to_numpy() if hasattr(groups, "to_numpy") else groups)
-    if out.shape != (N,):
-        raise ValueError(
-            f"groups has {len(out) if out.ndim == 1 else f'shape {out.shape}'} entries but X has {N} rows."
-        )
-    missing = np.flatnonzero(missing_values(out))
-    if missing.size:
-        raise ValueError(f"the group of row {missing[0]} is missing. Give every row a group.")
     return out
 
 
@@ -265,6 +253,11 @@ class Scorer:
             raise ValueError(
                 f"scoring must be one of {', '.join(map(repr, ERRORS))}, the name of a scikit-learn scorer or a callable; "
                 f"got {scoring!r}."
+            )
+        if known and "predict" not in np.atleast_1d(getattr(self.score, "_response_method", "predict")):
+            raise ValueError(
+                f"scoring={scoring!r} is for classifiers: it asks for probabilities, and a regression has none. Use one of "
+                f"{', '.join(map(repr, ERRORS))}, or a scorer of regressions, such as 'r2'."
             )
         self.X, self.y = X, np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y, dtype=np.float64)
         if self.y.ndim == 2 and np.isnan(self.y).any():

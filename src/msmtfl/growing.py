@@ -19,8 +19,8 @@ from .penalties import ConcaveEntries, counted
 from .problem import Problem, pose
 from .shapes import read_shape
 from .stages import LassoStages, Stage, run_stages
-from .tables import check_form, is_table, missing_values
-from .tasks import Task, label_array, read_training
+from .tables import check_form, is_table, label_array, missing_values
+from .tasks import Task, read_training
 from .whole import whole_or_untouched
 
 

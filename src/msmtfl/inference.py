@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .checks import check_count, check_flag, check_n_jobs
 from .coupled import L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV, coupled_coef
-from .cross_validation import read_groups
 from .designs import Floats, Ints, RowTask
 from .gram import BUDGET
 from .grids import point_of
@@ -27,7 +26,7 @@ from .model_selection import GridSearch
 from .monitor import Progress, one_blas_thread
 from .problem import Problem
 from .shared import SharedMTL, SharedMTLCV, shared_coef
-from .tables import names_of, warn_user
+from .tables import names_of, read_groups, warn_user
 from .tasks import TaskData
 from .threads import count, each
 from .walk import solve_surface

@@ -25,7 +25,7 @@ from .penalties import Penalty
 from .problem import Problem, pose
 from .stages import ASKED, ONE_STAGE, Solution
 from .tables import check_finite, check_form, match_labels, names_of, read_features, warn_user
-from .tasks import TaskData, grouped, read_target, read_training, refuse_infinity
+from .tasks import TaskData, check_weights, grouped, read_target, read_training, refuse_infinity
 from .whole import guard_methods
 
 
@@ -234,13 +234,13 @@ class MultiTaskLinear(RegressorMixin, MultiTaskModel):
         truth, _ = read_target(y, len(prediction))
         if prediction.ndim == 1:
             truth = truth[:, 0] if truth.ndim == 2 and truth.shape[1] == 1 else truth
-            return float(r2_score(truth, prediction, sample_weight=sample_weight))
+            return float(r2_score(truth, prediction, sample_weight=check_weights(sample_weight, truth.shape)))
         if truth.shape != prediction.shape:
             raise ValueError(
                 f"y has shape {truth.shape}; this model was fitted with {len(self.tasks_)} tasks: one column per task."
             )
         refuse_infinity(truth, self.tasks_)
-        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weight = check_weights(sample_weight, truth.shape)
         scores, without = [], []
         for i, label in enumerate(self.tasks_.tolist()):
             seen = np.isfinite(truth[:, i])

@@ -27,6 +27,7 @@ from .tables import (
     check_form,
     column_position,
     is_table,
+    label_array,
     names_of,
     order_of_labels,
     read_features,
@@ -87,12 +88,7 @@ class Moments:
     @property
     def tasks(self) -> np.ndarray:
         labels = [label for label in self.seen | dict.fromkeys(self._tasks) if label in self._tasks]
-        kinds = {type(label) for label in labels}
-        if len(kinds) == 1 and not isinstance(labels[0], tuple):
-            return np.array(labels)
-        out = np.empty(len(labels), dtype=object)
-        out[:] = labels
-        return out
+        return label_array(labels)
 
     @property
     def d(self) -> int:
