@@ -256,3 +256,31 @@ def test_the_next_batch_keeps_a_task_that_was_added(wide):
     model.partial_fit(X, Y, **given)
     assert len(model.tasks_) == 3
     assert model.moments_.rows.tolist() == ([160, 160, 30] if wide else [80, 80, 30])
+
+
+# ------------------------------------------------------------------ parameters that are set after the fit
+
+
+@pytest.mark.parametrize(
+    "model",
+    [MSMTFL(lam=0.1), MSMTFLClassifier(lam=0.1), RidgePerTaskCV(cv=2), MODELS[-1]],
+    ids=lambda model: type(model).__name__,
+)
+def test_unknown_task_is_looked_at_when_it_is_used(model):
+    X, y, task = problem()
+    model.fit(X, target(model, y), task=task)
+    try:
+        with pytest.raises(ValueError, match="unknown_task must be 'error' or 'mean', got 'any'"):
+            model.set_params(unknown_task="any").predict(X, task=task)
+        with pytest.raises(ValueError, match="unknown task label"):
+            model.set_params(unknown_task="error").predict(X[:1], task=["new"])
+        assert len(model.set_params(unknown_task="mean").predict(X[:1], task=["new"])) == 1
+    finally:
+        model.set_params(unknown_task="error")
+
+
+def test_a_loss_that_there_is_not_is_refused_by_predict():
+    X, y, task = problem()
+    model = MSMTFL(lam=0.1).fit(X, y, task=task)
+    with pytest.raises(ValueError, match="loss must be one of"):
+        model.set_params(loss="cubic").predict(X, task=task)

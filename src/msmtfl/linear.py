@@ -78,11 +78,8 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         for name in ("fit_intercept", "standardize", "positive", "relax", "warm_start"):
             if hasattr(self, name):
                 check_flag(name, getattr(self, name))
-        if self.unknown_task not in ("error", "mean"):
-            raise ValueError(f"unknown_task must be 'error' or 'mean', got {self.unknown_task!r}.")
+        check_use(self)
         check_positive("tol", self.tol)
-        if hasattr(self, "loss"):
-            check_loss(self.loss, self.epsilon)
         if self.max_iter is not None:
             check_count("max_iter", self.max_iter)
         check_n_jobs(self.n_jobs)
@@ -167,6 +164,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         """x'w + b for all rows, with the coefficients (m, K, d) and intercepts (m, K) of their tasks: (n, K); (n, m, K) if
         fit was given a 2-D y and there are no labels."""
         check_is_fitted(self, "coef_")
+        check_use(self)
         check_form(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         values, task, names = read_features(X, task, self.task_column)
@@ -256,6 +254,14 @@ class MultiTaskLinear(RegressorMixin, MultiTaskModel):
                 stacklevel=2,
             )
         return float(np.mean(scores)) if scores else float("nan")
+
+
+def check_use(model: Any) -> None:
+    """Whether the parameters that predictions depend on make sense: they may be set after the fit, or come from a file."""
+    if model.unknown_task not in ("error", "mean"):
+        raise ValueError(f"unknown_task must be 'error' or 'mean', got {model.unknown_task!r}.")
+    if hasattr(model, "loss"):
+        check_loss(model.loss, model.epsilon)
 
 
 def model_chosen(model: Any) -> Any:

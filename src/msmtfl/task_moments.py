@@ -17,6 +17,7 @@ from scipy.sparse import issparse
 from .designs import CONSTANT_SHARE, Floats, Ints, RowTask
 from .sparse_rows import SparseRows
 
+DIRECTION = 1e-6  # a sum of squares of columns of length 1 that is larger is not what rounding leaves
 ROUNDING = 1e-9  # sums this much below what rows can have, as a share of what they were: too much was subtracted
 
 
@@ -143,6 +144,13 @@ def impossible(left: Floats) -> int | None:
     except np.linalg.LinAlgError:
         return int(np.argmax(np.abs(np.linalg.eigh(left)[1][:, 0])))
     return None
+
+
+def too_many(left: Floats, rows: int) -> bool:
+    """Whether the sums vary in more directions than so many rows, centred, can."""
+    if rows > len(left):
+        return False
+    return int(np.sum(np.linalg.eigvalsh(left) > DIRECTION)) > rows - 1
 
 
 class MomentTask:
