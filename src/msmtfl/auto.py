@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +20,7 @@ from .comparison import Comparison
 from .contest import compare_models, default_models, read_models
 from .copies import RepeatedSamplesWarning
 from .evidence import decimals
-from .linear import MultiTaskLinear, MultiTaskModel
+from .linear import MultiTaskLinear, MultiTaskModel, check_use
 from .tables import check_form, names_of
 
 RULES = ("1se", "min")
@@ -63,8 +64,7 @@ class _Auto(MultiTaskModel):
         """Fit; see :meth:`MSMTFLCV.fit`."""
         if self.selection not in RULES:
             raise ValueError(f"selection must be '1se' or 'min', got {self.selection!r}.")
-        if self.unknown_task not in ("error", "mean"):
-            raise ValueError(f"unknown_task must be 'error' or 'mean', got {self.unknown_task!r}.")
+        check_use(self)
         data = self._read(X, y, task, sample_weight)  # its errors name this class
         known = default_models(
             cv=self.inner_cv,
@@ -113,7 +113,11 @@ class _Auto(MultiTaskModel):
         check_is_fitted(self, "best_estimator_")
         check_form(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        return getattr(self.best_estimator_, method)(X, **({} if task is None else {"task": task}))
+        check_use(self)
+        model = self.best_estimator_
+        if getattr(model, "unknown_task", self.unknown_task) != self.unknown_task:  # set after the fit
+            model = copy(model).set_params(unknown_task=self.unknown_task)
+        return getattr(model, method)(X, **({} if task is None else {"task": task}))
 
     def predict(self, X: Any, *, task: Any = None) -> Any:
         """Predict as the model chosen does; see :meth:`MSMTFL.predict`."""

@@ -28,6 +28,7 @@ from scipy.linalg import qr, solve_triangular
 
 from .designs import Design, Floats, Ints, with_rows
 from .dual_points import Doubt, DualPoints, Residuals, dual_points, few_digits, look, over_unit, vacuous
+from .printable import printable
 
 EQUICORRELATION = 1e-7  # |gradient| within this share of its bound counts as at the bound
 RANK = 1e-9  # unit-length columns with a pivot (QR) below this share of the largest count as dependent
@@ -373,7 +374,9 @@ class Certificate:
             earlier = "" if self.convex else " in an earlier stage"
             lines.append("uniqueness not certified" + (":" if self.ambiguous else earlier))
             for task, names in list(self.ambiguous.items())[:5]:
-                shown = ", ".join(names[:6]) + (f", ... ({len(names)} features)" if len(names) > 6 else "")
+                shown = ", ".join(map(printable, names[:6])) + (
+                    f", ... ({len(names)} features)" if len(names) > 6 else ""
+                )
                 lines.append(f"  task {task!r}: {shown} can be exchanged without changing the fit")
             if len(self.ambiguous) > 5:
                 lines.append(f"  and {len(self.ambiguous) - 5} more tasks")

@@ -17,7 +17,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from .cross_validation import REDRAWS, Scorer, read_groups
+from .copies import groups_of
+from .cross_validation import REDRAWS, Scorer
 from .designs import Floats
 from .estimators import MSMTFL
 from .fold_choice import cross_fitted_score
@@ -25,7 +26,7 @@ from .folds import TaskKFold
 from .glm import LossProblem, all_of, pose_loss
 from .linear import MultiTaskModel
 from .model_selection import MSMTFLCV
-from .tables import missing_values, names_of, refuse_twice, warn_user
+from .tables import as_values, missing_values, names_of, refuse_twice, warn_user
 from .tasks import Task, TaskData, check_weights, read_training
 
 LOG_LOSS = "neg_log_loss"
@@ -301,7 +302,7 @@ def read_labels(y: Any) -> np.ndarray:
         )
     if hasattr(y, "columns"):
         refuse_twice(list(y.columns), "y")
-    values = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    values = as_values(y, "y")
     if values.dtype.kind == "c":
         raise ValueError("Complex data not supported: y has complex values.")
     if values.dtype.kind == "f" and np.isinf(values).any():
@@ -662,7 +663,7 @@ def class_folds(
         pattern[task.rows, i] = task.y
     used = np.flatnonzero((pattern >= 0).any(axis=1))
     strata = np.unique(pattern[used], axis=0, return_inverse=True)[1].ravel()
-    of_rows = None if groups is None else read_groups(groups, data.X)[used]
+    of_rows = None if groups is None else groups_of(groups, data.X)[used]
     dealer = TaskKFold(n_splits, random_state=check_random_state(random_state))
     for _ in range(REDRAWS):
         fold = list(dealer.deal_evenly(strata, of_rows))

@@ -19,9 +19,9 @@ from .cells import Cells, Classes, Numbers
 from .checks import check_count, check_flag, check_n_jobs, check_verbose
 from .classification import MSMTFLClassifierCV, class_folds, read_classes
 from .comparison import REFERENCE, Comparison, Dropped
-from .copies import RepeatedSamplesWarning
+from .copies import RepeatedSamplesWarning, groups_of
 from .coupled import L12MTLCV, DirtyMTLCV
-from .cross_validation import Split, read_groups, read_splits
+from .cross_validation import Split, read_splits
 from .evidence import TooGoodWarning
 from .linear import NewTaskWarning
 from .model_selection import MSMTFLCV, LassoMTLCV
@@ -174,7 +174,7 @@ def compare_models(
         data = read_training(X, y, **given)
     check_finite(data.X, data.features, "X")
     splits = read_splits(cv, X, y, groups, data, random_state)
-    rows = Cells(data, kind, sample_weight, None if groups is None else read_groups(groups, data.X))
+    rows = Cells(data, kind, sample_weight, None if groups is None else groups_of(groups, data.X))
     if leave_one_task_out and classify:
         raise ValueError("leave_one_task_out is for numbers only: leave it out, or compare regressions of 0 and 1.")
     if leave_one_task_out and data.m < 2:

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from .designs import Floats, Ints
-from .tables import read_features, warn_user
+from .tables import read_features, read_groups, warn_user
 from .tasks import TaskData
 
 IDENTICAL = "identical"  # groups= that are to be made of samples with the same features
@@ -24,6 +24,17 @@ WORTH_SAYING = 0.05  # share of the samples from which on it is remarked
 BEYOND_CHANCE = 3.0  # times as often as by chance
 UNSEEN = 3.0  # pairs that may be expected where none was seen: the 95 % limit of a Poisson variable
 AT_ONCE = 2**20  # entries of X that are hashed together
+
+
+def groups_of(groups: Any, X: Any) -> np.ndarray:
+    """One group per row of X, the features of all samples; of "identical" those with the same features are one."""
+    if not isinstance(groups, str):
+        return read_groups(groups, X.shape[0])
+    if groups != IDENTICAL:
+        raise ValueError(
+            f"groups must be a label per row, or {IDENTICAL!r}: samples with the same features. Got {groups!r}."
+        )
+    return same_rows(X)
 
 
 class RepeatedSamplesWarning(UserWarning):

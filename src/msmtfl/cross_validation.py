@@ -21,12 +21,12 @@ from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 
-from .copies import IDENTICAL, remark_on_repeats, same_rows
+from .copies import groups_of, remark_on_repeats
 from .designs import Design, Floats, Ints
 from .folds import TaskKFold
 from .problem import Problem
 from .surface import Solutions, TaskCoefs
-from .tables import missing_values, names_of, warn_user
+from .tables import names_of, warn_user
 from .tasks import Target, Task, TaskData, check_weights
 from .threads import each
 
@@ -90,7 +90,7 @@ def read_splits(cv: Any, X: Any, y: Any, groups: Any, data: Any, random_state: A
         return data.splits()
     N = data.X.shape[0]
     if groups is not None:
-        groups = read_groups(groups, data.X)
+        groups = groups_of(groups, data.X)
     cv = read_cv(cv, random_state)
     pairs = _stratified(cv, data, groups) if by_task(cv) else list(check_cv(cv).split(X, y, groups))
     splits = []
@@ -141,26 +141,6 @@ def _mask(rows: Any, N: int, f: int) -> np.ndarray:
         raise ValueError(f"fold {f}: {error}; X has {N} rows.") from error
     if rows.dtype != bool and len(rows) != out.sum():
         raise ValueError(f"fold {f} names a row twice. To count rows more than once use sample_weight.")
-    return out
-
-
-def read_groups(groups: Any, X: Any) -> np.ndarray:
-    """One group per row of X, the features of all samples; of "identical" those with the same features are one."""
-    N = X.shape[0]
-    if isinstance(groups, str):
-        if groups != IDENTICAL:
-            raise ValueError(
-                f"groups must be a label per row, or {IDENTICAL!r}: samples with the same features. Got {groups!r}."
-            )
-        return same_rows(X)
-    out = np.asarray(groups.to_numpy() if hasattr(groups, "to_numpy") else groups)
-    if out.shape != (N,):
-        raise ValueError(
-            f"groups has {len(out) if out.ndim == 1 else f'shape {out.shape}'} entries but X has {N} rows."
-        )
-    missing = np.flatnonzero(missing_values(out))
-    if missing.size:
-        raise ValueError(f"the group of row {missing[0]} is missing. Give every row a group.")
     return out
 
 
@@ -290,6 +270,11 @@ class Scorer:
             raise ValueError(
                 f"scoring must be one of {', '.join(map(repr, ERRORS))}, the name of a scikit-learn scorer or a callable; "
                 f"got {scoring!r}."
+            )
+        if known and "predict" not in np.atleast_1d(getattr(self.score, "_response_method", "predict")):
+            raise ValueError(
+                f"scoring={scoring!r} is for classifiers: it asks for probabilities, and a regression has none. Use one of "
+                f"{', '.join(map(repr, ERRORS))}, or a scorer of regressions, such as 'r2'."
             )
         self.X, self.y = X, np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y, dtype=np.float64)
         if self.y.ndim == 2 and np.isnan(self.y).any():

@@ -25,7 +25,8 @@ from .penalties import Penalty
 from .problem import Problem, pose
 from .stages import ASKED, ONE_STAGE, Solution
 from .tables import check_finite, check_form, match_labels, names_of, read_features, warn_user
-from .tasks import TaskData, grouped, read_target, read_training, refuse_infinity
+from .tasks import TaskData, check_weights, grouped, read_target, read_training, refuse_infinity
+from .whole import guard_methods
 
 BETWEEN_TASKS = (  # what can learn from columns that differ between tasks only
     "To learn from the differences between tasks, fit one model to all rows without task labels (in cross-validation with "
@@ -40,6 +41,10 @@ class NewTaskWarning(UserWarning):
 
 class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
     """What all multi-task models share: reading data, storing a solution, the linear predictor."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        guard_methods(cls, ("fit", "fit_moments", "add_task"))
 
     # ------------------------------------------------------------------ reading
 
@@ -83,11 +88,8 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         for name in ("fit_intercept", "standardize", "positive", "relax", "warm_start"):
             if hasattr(self, name):
                 check_flag(name, getattr(self, name))
-        if self.unknown_task not in ("error", "mean"):
-            raise ValueError(f"unknown_task must be 'error' or 'mean', got {self.unknown_task!r}.")
+        check_use(self)
         check_positive("tol", self.tol)
-        if hasattr(self, "loss"):
-            check_loss(self.loss, self.epsilon)
         if self.max_iter is not None:
             check_count("max_iter", self.max_iter)
         check_n_jobs(self.n_jobs)
@@ -189,6 +191,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         """x'w + b for all rows, with the coefficients (m, K, d) and intercepts (m, K) of their tasks: (n, K); (n, m, K) if
         fit was given a 2-D y and there are no labels."""
         check_is_fitted(self, "coef_")
+        check_use(self)
         check_form(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         values, task, names = read_features(X, task, self.task_column)
@@ -260,13 +263,13 @@ class MultiTaskLinear(RegressorMixin, MultiTaskModel):
         truth, _ = read_target(y, len(prediction))
         if prediction.ndim == 1:
             truth = truth[:, 0] if truth.ndim == 2 and truth.shape[1] == 1 else truth
-            return float(r2_score(truth, prediction, sample_weight=sample_weight))
+            return float(r2_score(truth, prediction, sample_weight=check_weights(sample_weight, truth.shape)))
         if truth.shape != prediction.shape:
             raise ValueError(
                 f"y has shape {truth.shape}; this model was fitted with {len(self.tasks_)} tasks: one column per task."
             )
         refuse_infinity(truth, self.tasks_)
-        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weight = check_weights(sample_weight, truth.shape)
         scores, without = [], []
         for i, label in enumerate(self.tasks_.tolist()):
             seen = np.isfinite(truth[:, i])
@@ -306,6 +309,14 @@ def warn_of_new_tasks(model: Any, labels: list[Any], rows: int, spread: float) -
         f"the {len(model.tasks_)} known task(s).{apart} The error of such predictions is not known.{way}",
         NewTaskWarning,
     )
+
+
+def check_use(model: Any) -> None:
+    """Whether the parameters that predictions depend on make sense: they may be set after the fit, or come from a file."""
+    if model.unknown_task not in ("error", "mean"):
+        raise ValueError(f"unknown_task must be 'error' or 'mean', got {model.unknown_task!r}.")
+    if hasattr(model, "loss"):
+        check_loss(model.loss, model.epsilon)
 
 
 def model_chosen(model: Any) -> Any:

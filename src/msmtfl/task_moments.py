@@ -22,6 +22,7 @@ from .dual_points import rounding
 from .sparse_rows import SparseRows
 
 BESIDES = 4.0  # times what rounding leaves of a product that is 0: more is not rounding
+DIRECTION = 1e-6  # a sum of squares of columns of length 1 that is larger is not what rounding leaves
 ROUNDING = 1e-9  # sums this much below what rows can have, as a share of what they were: too much was subtracted
 
 
@@ -151,6 +152,13 @@ def impossible(left: Floats) -> int | None:
 
 
 NOTHING: Any = (np.zeros((0, 0)), np.zeros(0, dtype=np.intp), 0, 0)  # the factor of a matrix that is empty
+
+
+def too_many(left: Floats, rows: int) -> bool:
+    """Whether the sums vary in more directions than so many rows, centred, can."""
+    if rows > len(left):
+        return False
+    return int(np.sum(np.linalg.eigvalsh(left) > DIRECTION)) > rows - 1
 
 
 class MomentTask:

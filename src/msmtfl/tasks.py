@@ -24,14 +24,19 @@ from .designs import WORTH_SHARING, DenseRows, Floats, Ints, RowTask, TrainingRo
 from .narrow_rows import NarrowRows
 from .sparse_rows import SparseRows
 from .tables import (
+    as_values,
     check_finite,
+    check_places,
     column_position,
     factorise,
     is_table,
+    label_array,
     missing_values,
     names_of,
     read_features,
+    refuse_dates,
     refuse_twice,
+    unmasked,
     warn_user,
 )
 from .threads import each
@@ -244,8 +249,10 @@ def _extreme(square: float) -> str:
 def check_weights(sample_weight: Any, shape: tuple[int, ...]) -> Floats | None:
     if sample_weight is None:
         return None
+    values = as_values(sample_weight, "sample_weight")
+    refuse_dates(values, "sample_weight")
     try:
-        weight = np.asarray(sample_weight, dtype=np.float64)
+        weight = values.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"sample_weight must be numbers >= 0: {error}.") from error
     if weight.ndim == 0:
@@ -268,7 +275,8 @@ def read_target(y: Any, rows: int) -> tuple[Floats, np.ndarray | None]:
     names = np.array(list(y.columns), dtype=object) if is_table(y) else None
     if names is not None:
         refuse_twice(names.tolist(), "y")
-    values = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    values = as_values(y, "y")
+    refuse_dates(values, "y")
     if values.dtype == object:
         values = np.where(missing_values(values.ravel()).reshape(values.shape), np.nan, values)
     if values.dtype.kind == "c":
@@ -436,8 +444,11 @@ def stack_tasks(
         raise ValueError(f"task labels must be distinct; {twice!r} occurs twice.")
     tables = all(is_table(X) for X in Xs)
     thin = any(issparse(X) for X in Xs)
-    parts: list[Any] = Xs if tables else [csr_array(X) if thin else np.asarray(X) for X in Xs]
-    targets = [np.asarray(y) for y in ys]
+    for X in Xs:
+        if issparse(X):
+            check_places(X, "X")
+    parts: list[Any] = Xs if tables else [csr_array(X) if thin else np.asarray(unmasked(X)) for X in Xs]
+    targets = [as_values(y, "y") for y in ys]
     for name, X, y in zip(names, parts, targets, strict=True):
         if len(X.shape) != 2 or y.ndim != 1 or X.shape[0] != len(y):
             raise ValueError(
@@ -456,15 +467,6 @@ def stack_tasks(
         raise ValueError("a task label is missing (None or NaN): give every task a label.")
     task = np.repeat(label_array(names), [len(y) for y in targets])
     return _concatenate(parts), np.concatenate(targets), task
-
-
-def label_array(names: list[Any]) -> np.ndarray:
-    """Labels as an array that keeps them as they are: numpy would make 1 and "a" both text, and tuples rows."""
-    if len({type(name) for name in names}) == 1 and not isinstance(names[0], tuple):
-        return np.asarray(names)
-    out = np.empty(len(names), dtype=object)
-    out[:] = names
-    return out
 
 
 def _concatenate(parts: list[Any]) -> Any:

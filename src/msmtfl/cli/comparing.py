@@ -202,7 +202,7 @@ def surface(
         if as_json:
             o.emit(records(frame) + "\n")
         elif out is None:
-            o.emit(frame.to_csv(index=False))
+            o.emit(frame.to_csv(index=False), data=True)
         elif not quiet:
             o.emit(_summary(found, frame, out) + "\n")
 

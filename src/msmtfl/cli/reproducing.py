@@ -82,7 +82,7 @@ def reproduce(
                 if spec.name not in absent:
                     claims[spec.name] = run(spec, folder, jobs=workers, progress=o.talks(quiet, as_json))
         except KeyboardInterrupt:
-            typer.echo("\nStopped. What was computed is kept: the same command goes on from here.", err=True)
+            o.tell("\nStopped. What was computed is kept: the same command goes on from here.")
             raise typer.Exit(o.INTERRUPTED) from None
         if claims and experiment == ALL:
             every = "\n".join(f"## {name}\n\n{as_table(found)}" for name, found in claims.items())
@@ -97,7 +97,7 @@ def reproduce(
         if claims:
             typer.echo(f"{time.monotonic() - began:.0f} s. Figures, tables and rows: {folder}")
     for name, why in absent.items():
-        typer.echo(f"Not run: {name}. {why}", err=True)
+        o.tell(f"Not run: {name}. {why}")
     if absent and experiment != ALL:
         raise typer.Exit(1)
 

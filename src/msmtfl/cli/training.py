@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import typer
 
 from ..copies import IDENTICAL
 from .data import (
@@ -24,7 +23,7 @@ from .data import (
     numbers,
     with_fills,
 )
-from .options import listed
+from .options import listed, tell
 from .table_files import read_table
 
 CLASSES = "If they are classes: msmtfl fit --model classifier (or auto-classifier), msmtfl compare --classify."
@@ -101,7 +100,7 @@ def read_training(
         kept = _complete(table, columns, drop_missing, quiet)
         filled = about_fills(kept, columns)
         if filled and not quiet:
-            typer.echo(f"missing values are filled in with the {impute} of their column: {filled}.", err=True)
+            tell(f"missing values are filled in with the {impute} of their column: {filled}.")
         return Training(
             X=design(kept, columns),
             y=labels(kept[target]) if classes else numbers(kept[target], "--target", f"{CLASSES} Or encode them."),
@@ -126,7 +125,7 @@ def _complete(table: Any, columns: Columns, drop_missing: bool, quiet: bool) -> 
     if gone.all():
         raise InputError(f"every row has {found}. Leave columns out with --exclude.")
     if not quiet:
-        typer.echo(f"{int(gone.sum())} of {len(table)} rows are left out: {found}.", err=True)
+        tell(f"{int(gone.sum())} of {len(table)} rows are left out: {found}.")
     return table[~gone]
 
 
