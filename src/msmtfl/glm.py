@@ -111,10 +111,10 @@ def _designs(
     data: TaskData, loss: Loss, centre: bool, factors: Floats, positive: bool, n_jobs: int | None = None
 ) -> list[LossTask]:
     check_targets(data, loss, centre)
-    designs: list[LossTask] = data.designs(centre, n_jobs, lambda rows, task: LossTask(rows, task.y, loss))
-    if isinstance(loss, Huber):
-        designs = with_scales(designs, loss.epsilon, factors, positive, n_jobs)
-    return designs
+    huber = isinstance(loss, Huber)
+    first = Huber(np.inf) if huber else loss  # with all of y, so that what is too large for its squares is seen
+    designs: list[LossTask] = data.designs(centre, n_jobs, lambda rows, task: LossTask(rows, task.y, first))
+    return with_scales(designs, loss.epsilon, factors, positive, n_jobs) if huber else designs
 
 
 def check_targets(data: TaskData, loss: Loss, centre: bool) -> None:

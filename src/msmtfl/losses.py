@@ -142,13 +142,14 @@ class Huber:
 RESPONSES = {"poisson": Poisson().response}  # what is predicted, where it is not the linear predictor itself
 
 
-def robust_scale(y: Floats, weight: Floats | None) -> float:
-    """How far a task's targets spread: 1.4826 times their median absolute deviation from their median; where more than half
-    of them are equal the standard deviation, and 1 where all are."""
+def robust_scale(y: Floats, weight: Floats | None, about: float | None = None) -> float:
+    """How far targets spread: 1.4826 times their median absolute deviation from their median, or from a given value; where
+    more than half of them are equal the standard deviation (from the mean, or from that value), and 1 where all are."""
     v = np.ones(len(y)) if weight is None else weight
-    scale = MAD_TO_SD * weighted_median(np.abs(y - weighted_median(y, v)), v)
-    scale = scale or float(np.sqrt(np.average((y - np.average(y, weights=v)) ** 2, weights=v)))
-    return scale or 1.0
+    middle = weighted_median(y, v) if about is None else about
+    mean = float(np.average(y, weights=v)) if about is None else about
+    scale = MAD_TO_SD * weighted_median(np.abs(y - middle), v)
+    return scale or float(np.sqrt(np.average((y - mean) ** 2, weights=v))) or 1.0
 
 
 def weighted_median(values: Floats, weight: Floats) -> float:

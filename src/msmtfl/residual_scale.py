@@ -39,7 +39,7 @@ SEVERAL = (0.5, 0.25, 0.1)  # of the tasks: who find a feature, for others to ta
 PASSES = 5  # over the path at most; it takes two or three
 TURNS = 100  # of a fit, between coefficients and scale
 SETTLED = 1e-9  # relative change of the scale that counts as none
-LEAST = 1e-4  # of the targets' spread: an exact fit has a scale, too
+LEAST = 1e-3  # of the targets' spread: an exact fit has a scale, too
 
 
 def with_scales(
@@ -87,9 +87,10 @@ class _Pilot:
         whole = np.abs(v - np.rint(v)) <= 1e-12 * v
         self.v = np.rint(v) if whole.all() else v * (len(v) / v.sum())
         self.n, self.centred = float(self.v.sum()), int(self.rows.centre)
-        self.spread = robust_scale(self.y, self.v)
+        self.spread = robust_scale(self.y, self.v, None if self.centred else 0.0)
         self.middle = weighted_median(self.y, self.v) if self.centred else 0.0
-        self.mostly_one = weighted_median(np.abs(self.y - self.middle), self.v) == 0.0
+        sizes = np.abs(self.y - self.middle)
+        self.varies, self.mostly_one = bool(sizes.any()), weighted_median(sizes, self.v) == 0.0
         self.live = (self.rows.squares > 0.0) & np.isfinite(factors)
         self.free = self.live & (factors == 0.0)
         self.weights = np.where(self.free, 0.0, np.where(self.live, np.sqrt(self.rows.squares), np.inf))
@@ -101,7 +102,7 @@ class _Pilot:
 
     def best(self) -> _Fit:
         best = self.on(self.free)
-        for _ in range(PASSES if np.ptp(self.y) > 0.0 else 0):
+        for _ in range(PASSES if self.varies else 0):
             found = min(self._along(best), key=_criterion, default=best)
             if found.criterion >= best.criterion:
                 break
@@ -131,8 +132,8 @@ class _Pilot:
         key = used.tobytes()
         if key not in self.known:
             k = int(used.sum())
-            few = k + self.centred <= MOST * self.n
-            out = self._estimate(used, k) if few else (np.inf, self.spread, self.y - self.middle)
+            can = self.varies and k + self.centred <= MOST * self.n
+            out = self._estimate(used, k) if can else (np.inf, self.spread, self.y - self.middle)
             self.known[key] = _Fit(out[0], used, *out[1:])
         return self.known[key]
 
