@@ -407,24 +407,56 @@ def _simplest(surface: Solutions, eligible: np.ndarray) -> tuple[int, int]:
 def information(surface: Solutions, data: TaskData, criterion: str) -> Floats:
     """(K, L), smaller is better: AIC, BIC or EBIC of every point, tasks having noise variances of their own.
 
-        sum_i  n_i log(RSS_i / n_i) + c_i df_i,    c_i = 2 (AIC), log n_i (BIC)
+        sum_i  n_i log(RSS_i / n_i) + charge_i,    N = sum_i n_i
 
-    with df_i the number of non-zero coefficients of task i (unbiased for the lasso: Zou, Hastie and Tibshirani 2007);
-    EBIC adds 2 log (d choose df_i) to BIC (Chen and Chen 2008, gamma = 1). Where a task has more than n_i / 2 coefficients
-    its RSS says nothing about the noise any more: it is taken as if they explained nothing, so that neither a small task
-    nor an interpolated one decides for the others. Tasks with constant targets do not count. The deviance stands in place of
-    the first term where the loss is that of a distribution without a scale (logistic, Poisson).
+        AIC    2 df_i n_i / (n_i - df_i - 2)        corrected for small samples (Hurvich and Tsai 1989)
+        BIC    log N df_i n_i / (n_i - df_i - 2)    the same (McQuarrie 1999)
+        EBIC   log n_i df_i + 2 log (d choose df_i)    of every task (Chen and Chen 2008, gamma = 1)
+
+    with df_i the degrees of freedom of task i, see `degrees`. They are known of convex penalties only: where a threshold
+    decides what is penalised, the search for it takes part in the fit as well; AIC and BIC, which do not charge for that,
+    would take noise for signal, and are NaN. EBIC charges more than the best of all models with df_i coefficients gains on
+    noise, however it was found, so that it has a value everywhere.
+
+    Where a task has more than n_i / 2 degrees of freedom, or leaves fewer than three to the noise, its RSS says nothing about
+    the noise any more: it is taken as if nothing were explained, so that neither a small task nor an interpolated one decides
+    for the others. Tasks with constant targets do not count. Where the scale of the loss is known (logistic and Poisson; that
+    of Huber's, from its pilot fit), the deviance stands in place of the first term, and needs no correction.
     """
+    counted = np.ones(surface.last.shape, dtype=bool) if criterion == "ebic" else surface.convex
+    if not counted.all():
+        _say_what_counts(criterion, counted)
+    places, back = np.unique(surface.last[counted], return_inverse=True)
+    problem, degrees, losses = surface.problem, surface.degrees(places), surface.losses[places]  # (places, m)
+    assert problem is not None
     n = np.array([float(target.rows) for target in data.targets])
-    d = len(surface.features)
-    counts = surface.degrees()  # (solutions, m)
-    assert surface.problem is not None
-    yy = np.array([design.yy for design in surface.problem.designs])
-    varies = yy > 0
-    rss = np.where(counts > n / 2, yy, np.maximum(surface.losses, 1e-15 * yy))  # an interpolation has a logarithm too
-    rss = np.where(varies, rss, 1.0)
-    value = surface.losses if surface.problem.scale_known else n * np.log(rss / n)
-    value = value + counts * (2.0 if criterion == "aic" else np.log(n))
+    yy = np.array([design.yy for design in problem.designs])
+    varies, units = yy > 0, problem.deviance_units
+    if units is None:
+        silent = degrees > np.minimum(n / 2, n - 4.0)
+        rss = np.where(silent, yy, np.maximum(losses, 1e-15 * yy))  # an interpolation has a logarithm too
+        value = n * np.log(np.where(varies, rss, 1.0) / n)
+        small = n / np.maximum(n - degrees - 2.0, np.maximum(n / 2 - 2.0, 2.0))
+    else:
+        value, small = losses / units, 1.0
     if criterion == "ebic":
-        value += 2.0 * (gammaln(d + 1) - gammaln(counts + 1) - gammaln(d - counts + 1))
-    return np.asarray(value[:, varies].sum(axis=1)[surface.last])
+        d = len(surface.features)
+        value = value + np.log(n) * degrees
+        value += 2.0 * (gammaln(d + 1) - gammaln(degrees + 1) - gammaln(d - degrees + 1))
+    else:
+        value = value + (2.0 if criterion == "aic" else np.log(n.sum())) * small * degrees
+    out = np.full(counted.shape, np.nan)
+    out[counted] = value[:, varies].sum(axis=1)[back]
+    return out
+
+
+def _say_what_counts(criterion: str, counted: np.ndarray) -> None:
+    """A warning that a criterion has a value at some points only, or an error if it has none."""
+    way_out = "selection='ebic' and cross-validation compare all points."
+    why = f"selection={criterion!r} needs degrees of freedom, which are known where the penalty is convex (theta = inf)"
+    if not counted.any():
+        raise ValueError(f"{why}: no point of the grid is of that kind. {way_out} Or add theta = inf to the grid.")
+    warn_user(
+        f"{why}: it compares these {int(counted.sum())} points of the grid and leaves out the other "
+        f"{int((~counted).sum())}, so that it cannot choose a finite theta. {way_out}"
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -15,15 +15,14 @@ from .checks import check_positive
 from .designs import Floats, stage_scale
 from .lasso import OVERRUN
 from .loss_certificates import LossCertificate, certify_loss, escaping
-from .losses import LOSSES, Huber, Logistic, Loss, LossTask, Poisson, robust_scale
+from .losses import LOSSES, Huber, Logistic, Loss, LossTask, Poisson
 from .newton import LossLassos
 from .problem import Problem, read_factors
+from .residual_scale import with_scales
 from .stages import Listener, Outcome, rather_zero, scaled
 from .tables import names_of, warn_user
-from .tasks import Task, TaskData
+from .tasks import TaskData
 from .threads import each
-
-MakeLoss = Callable[[Task], Loss]
 
 NO_MINIMISER = (
     "the targets of task(s) {} are separated by features that are not penalised (in the first of them by {}): no finite "
@@ -36,17 +35,22 @@ NO_MINIMISER = (
 class LossProblem(Problem):
     """A `Problem` whose designs are `LossTask`s."""
 
-    make: MakeLoss
+    loss: Loss  # of Huber's with epsilon in units of the residuals' scale; what designs have is in units of the targets
     error: str = "mse"  # of rows held out: squares of the response's, the "deviance", or half of it, "log_loss"
     weigh: Callable[[np.ndarray], Floats] | None = None  # (N,) bool -> weights (N,) or (N, m) of a fit of these rows
 
     @property
-    def scale_known(self) -> bool:  # type: ignore[override]
-        return not isinstance(self.designs[0].of_loss, Huber)
+    def scales(self) -> Floats | None:
+        return np.array([design.of_loss.scale for design in self.designs]) if isinstance(self.loss, Huber) else None
+
+    @property
+    def deviance_units(self) -> Floats:
+        return np.ones(self.m) if self.scales is None else self.scales**2
 
     @cached_property
     def rho_bar(self) -> float:
-        """The mean of |x_j|^2 / n_i times the mean curvature of the task's loss, both at the fit of intercepts only."""
+        """The mean of |x_j|^2 / n_i times the mean curvature of the task's loss, at the fit of intercepts only; of Huber's
+        at its pilot fit."""
         squares = np.array([design.squares / design.n * design.curvature for design in self.designs]) / self.units**2
         return float(squares[squares > 0].mean()) if (squares > 0).any() else 1.0
 
@@ -107,7 +111,8 @@ class LossProblem(Problem):
 
     def training(self, keep: Any) -> LossProblem:
         data = self.data.kept(keep, None if self.weigh is None else self.weigh(keep))
-        return replace(self, designs=_designs(data, self.make, self.designs[0].base.centre))
+        centre = self.designs[0].base.centre
+        return replace(self, designs=_designs(data, self.loss, centre, self.given_factors, self.positive))
 
     def held_out(self, i: int, y: Floats, f: Floats) -> tuple[Floats, Floats]:
         loss = self.designs[i].of_loss
@@ -119,16 +124,20 @@ class LossProblem(Problem):
         return value if self.error == "log_loss" else 2.0 * value, response
 
 
-def _designs(data: TaskData, make: MakeLoss, centre: bool, n_jobs: int | None = None) -> list[LossTask]:
-    check_targets(data, make, centre)
-    return data.designs(centre, n_jobs, lambda rows, task: LossTask(rows, task.y, make(task)))
+def _designs(
+    data: TaskData, loss: Loss, centre: bool, factors: Floats, positive: bool, n_jobs: int | None = None
+) -> list[LossTask]:
+    check_targets(data, loss, centre)
+    huber = isinstance(loss, Huber)
+    first = Huber(np.inf) if huber else loss  # with all of y, so that what is too large for its squares is seen
+    designs: list[LossTask] = data.designs(centre, n_jobs, lambda rows, task: LossTask(rows, task.y, first))
+    return with_scales(designs, loss.epsilon, factors, positive, n_jobs) if huber else designs
 
 
-def check_targets(data: TaskData, make: MakeLoss, centre: bool) -> None:
+def check_targets(data: TaskData, loss: Loss, centre: bool) -> None:
     """An error where the targets do not suit the loss, or no intercept does: it names all such tasks."""
     lonely = []
     for task in data.tasks:
-        loss = make(task)
         negative = np.flatnonzero(isinstance(loss, Poisson) & (task.y < 0))
         if negative.size:
             raise ValueError(
@@ -170,25 +179,14 @@ def pose_loss(
     error: str = "mse",
     n_jobs: int | None = None,
 ) -> LossProblem:
-    """The problem with a loss by name: "logistic" (targets 0 and 1), "poisson", or "huber" with epsilon in units of every
-    task's `robust_scale`."""
+    """The problem with a loss by name: "logistic" (targets 0 and 1), "poisson", or "huber" with epsilon in units of the scale
+    of every task's residuals."""
     if not isinstance(data, TaskData):
         raise ValueError(f"loss={loss!r} needs rows: statistics in their place serve squared loss only.")
-    kinds: dict[str, MakeLoss] = {
-        "logistic": lambda task: Logistic(),
-        "poisson": lambda task: Poisson(),
-        "huber": lambda task: Huber(epsilon * robust_scale(task.y, task.weight)),
-    }
-    make = kinds[loss]
-    return LossProblem(
-        data,
-        _designs(data, make, fit_intercept, n_jobs),
-        read_factors(penalty_factors, data),
-        standardize,
-        positive,
-        make,
-        error,
-    )
+    kinds: dict[str, Loss] = {"logistic": Logistic(), "poisson": Poisson(), "huber": Huber(epsilon)}
+    factors = read_factors(penalty_factors, data)
+    designs = _designs(data, kinds[loss], fit_intercept, factors, positive, n_jobs)
+    return LossProblem(data, designs, factors, standardize, positive, kinds[loss], error)
 
 
 class LossStages:

@@ -120,6 +120,9 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         single = data.form == "single"
         self.coef_ = W[0] if single else W
         self.intercept_ = float(intercept[0]) if single else intercept
+        self.__dict__.pop("scale_", None)
+        if problem.scales is not None:
+            self.scale_ = float(problem.scales[0]) if single else problem.scales
         self.row_norms_ = penalty.row_norms(W.T)
         self.row_slopes_ = solution.row_slopes
         self.feature_importances_ = importances(self.row_norms_, self._task_position)

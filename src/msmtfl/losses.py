@@ -114,9 +114,10 @@ class Poisson:
 
 @dataclass(frozen=True)
 class Huber:
-    """Squared up to `epsilon`, in the units of y, linear beyond."""
+    """Squared up to `epsilon`, in the units of y, linear beyond; `scale` is that of the residuals it was chosen for."""
 
     epsilon: float
+    scale: float = 1.0
 
     def value(self, y: Floats, f: Floats) -> Floats:
         size = np.abs(y - f)
@@ -158,17 +159,17 @@ def _divergence(q: Floats, p: Floats, log_p: Floats) -> Floats:
 RESPONSES = {"poisson": Poisson().response}  # what is predicted, where it is not the linear predictor itself
 
 
-def robust_scale(y: Floats, weight: Floats | None) -> float:
-    """A task's unit of Huber's epsilon: 1.4826 times the median absolute deviation of its targets from their median; where
-    more than half of them are equal the standard deviation, and 1 where all are."""
+def robust_scale(y: Floats, weight: Floats | None, about: float | None = None) -> float:
+    """How far targets spread: 1.4826 times their median absolute deviation from their median, or from a given value; where
+    more than half of them are equal the standard deviation (from the mean, or from that value), and 1 where all are."""
     v = np.ones(len(y)) if weight is None else weight
-    spread = np.abs(y - _median(y, v))
-    scale = MAD_TO_SD * _median(spread, v)
-    scale = scale or float(np.sqrt(np.average((y - np.average(y, weights=v)) ** 2, weights=v)))
-    return scale or 1.0
+    middle = weighted_median(y, v) if about is None else about
+    mean = float(np.average(y, weights=v)) if about is None else about
+    scale = MAD_TO_SD * weighted_median(np.abs(y - middle), v)
+    return scale or float(np.sqrt(np.average((y - mean) ** 2, weights=v))) or 1.0
 
 
-def _median(values: Floats, weight: Floats) -> float:
+def weighted_median(values: Floats, weight: Floats) -> float:
     order = np.argsort(values, kind="stable")
     total = np.cumsum(weight[order])
     half = 0.5 * total[-1]
@@ -189,12 +190,13 @@ class LossTask:
         gradient(w)  -X'(v h'), the downhill direction of half of it
         c, yy, null  gradient, sum of v h'^2 and half the loss at w = 0
 
-    Only rows know such a loss, not statistics: there is no Gram matrix and no `target`.
+    Only rows know such a loss, not statistics: there is no Gram matrix and no `target`. `curvature` is the mean one at w = 0,
+    unless it is given.
     """
 
     target = None
 
-    def __init__(self, rows: Any, y: Floats, loss: Loss):
+    def __init__(self, rows: Any, y: Floats, loss: Loss, curvature: float | None = None):
         self.base = self.same_x = rows
         self.d, self.n, self.order, self.squares = rows.d, rows.n, rows.order, rows.squares
         self.y, self.of_loss, self.v, self.columns = y, loss, rows.u**2, rows.columns
@@ -206,7 +208,7 @@ class LossTask:
         self.null = float(self.v @ loss.value(y, f))
         self.yy = float(self.v @ slope**2)
         self.c = rows.correlate(-rows.u * slope)
-        self.curvature = float(self.v @ loss.curvature(y, f) / self.n)  # mean, at w = 0
+        self.curvature = float(self.v @ loss.curvature(y, f) / self.n) if curvature is None else curvature
 
     # ------------------------------------------------------------------ intercepts
 

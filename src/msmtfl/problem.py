@@ -96,8 +96,17 @@ class Problem:
     # what depends on the loss: squared here, others in glm.py
 
     error = "mse"  # what held-out errors are called
-    scale_known = False  # whether the loss is the deviance of a distribution whose scale is known
     may_escape = False  # whether there need not be a minimiser where features are not penalised
+
+    @property
+    def scales(self) -> Floats | None:
+        """(m,): the scales of residuals, where the loss depends on them."""
+        return None
+
+    @property
+    def deviance_units(self) -> Floats | None:
+        """(m,): losses over these are deviances; None where the scale of the noise is not known."""
+        return None
 
     def caches(self, **options: Any) -> list[Any]:
         """What solvers keep of the Gram matrices."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .degrees import Form, group_form, level_form, traces
 from .designs import Floats, Ints, support
 from .effort import Effort
 from .gram import Gram, gram_caches
@@ -148,6 +149,13 @@ class RowSurface(Solutions):
     def last(self) -> Ints:
         return np.arange(len(self.solved)).reshape(self.grid.shape)
 
+    def degrees(self, places: Ints) -> Floats:
+        problem = self._data()
+        points = [divmod(s, self.grid.shape[1]) for s in places.tolist()]
+        norms = [self.grid.norm(k, l, problem.factors) for k, l in points]
+        both = zip(self.coefs(places), norms, strict=True)
+        return np.array([traces(problem.designs, _form(W.T, norm)) for W, norm in both]).reshape(-1, problem.m)
+
     @cached_property
     def finished(self) -> np.ndarray:
         return np.array([solved.finished for solved in self.solved]).reshape(self.grid.shape)
@@ -189,6 +197,10 @@ class RowSurface(Solutions):
         if self.problem is not None:
             _ = self._intercepts, self.objective, self.dual_gap, self.unique
         return {**self.__dict__, "problem": None}
+
+
+def _form(W: Floats, norm: RowNorm) -> Form:
+    return group_form(W, norm.a, norm.factors) if isinstance(norm, GroupNorm) else level_form(W, norm.factors)
 
 
 def solve_rows(

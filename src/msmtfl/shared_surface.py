@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .certificates import GAP
+from .degrees import Form, face, traces
 from .designs import Design, Floats, Ints
 from .deviations import CappedDeviations, SharedNorm, common_weights
 from .grids import read_lams, read_ratios, read_theta_ratios
@@ -233,10 +234,19 @@ class SharedSurface(StagedSolutions):
     def n_entries(self) -> Ints:
         return np.array([one.n_entries for one in self.solved], dtype=np.intp)[self.last]
 
-    def degrees(self) -> Floats:
-        shared = np.array([len(one.common[0]) for one in self.solved]) / len(self.tasks)
-        counts = shared[:, None] + np.array([one.n_deviations for one in self.solved])
-        return np.asarray(np.minimum(counts, len(self.features)))
+    @property
+    def convex(self) -> np.ndarray:
+        return np.isinf(self.parameters["theta"])
+
+    def degrees(self, places: Ints) -> Floats:
+        designs = self._data().designs
+        return np.array([traces(designs, self._form(place)) for place in places.tolist()]).reshape(-1, len(designs))
+
+    def _form(self, place: int) -> Form:
+        """Deviations that are not 0 move each by itself, all other entries with the common value."""
+        W, b = self.coefs([place])[0], self._common(place)
+        deviates, shared = b != W, np.flatnonzero(b)
+        return face([np.flatnonzero(mine) for mine in deviates], shared, np.where(deviates[:, shared], 0.0, 1.0))
 
     @cached_property
     def objective(self) -> Floats:

@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from .certificates import AT_ONCE, relative_gap
+from .degrees import rank_of
 from .designs import Design, Floats, Ints
 from .monitor import one_blas_thread
 from .penalties import ConcaveRows
@@ -157,9 +158,21 @@ class Solutions:
         d = len(self.features)
         return np.array([len(np.unique(solved.at % d)) for solved in self.solved], dtype=np.intp)[self.last]
 
-    def degrees(self) -> Floats:
-        """(solutions, m): degrees of freedom of every task's part."""
-        return np.stack([of_task.counts() for of_task in self._by_task], axis=1).astype(np.float64)
+    @property
+    def convex(self) -> np.ndarray:
+        """(K, L) bool: points whose penalty is convex, so that fitted values depend on targets without jumps."""
+        return np.ones(self.last.shape, dtype=bool)
+
+    def degrees(self, places: Ints) -> Floats:
+        """(len(places), m): degrees of freedom of every task's part of some solutions, see `degrees`. Of a stage of
+        Algorithm 1: with its weights as they are, however they were found."""
+        out = np.stack([of_task.counts()[places] for of_task in self._by_task], axis=1).astype(np.float64)
+        d, designs = len(self.features), self._data().designs
+        for row, s in enumerate(places.tolist()):
+            for i in self.solved[s].unclear.tolist():  # several minimisers: their columns are dependent
+                at = self.solved[s].at
+                out[row, i] = rank_of(designs[i], at[at // d == i] % d)
+        return out
 
     def _data(self) -> Problem:
         assert self.problem is not None
@@ -350,6 +363,11 @@ class Surface(StagedSolutions):
         if self.shares.any():
             out |= {"lam_entry": np.outer(self.lams, self.shares), "theta_entry": self.theta_entries}
         return out
+
+    @property
+    def convex(self) -> np.ndarray:
+        of_rows = np.isinf(self.thetas) | (self.shares == 1.0)
+        return np.asarray(of_rows & (np.isinf(self.theta_entries) | (self.shares == 0.0)))
 
     def penalty(self, k: int, l: int, factors: Floats) -> ConcaveRows:
         """That of point (k, l) for factors (d, m)."""

@@ -33,7 +33,9 @@ def choice(facts: ModelFacts) -> str:
     what = {**both, "DirtyMTL": "λ_s and λ_b", "SharedMTL": "λ_c, λ_d and θ"}.get(facts.kind, "λ")
     what = "λ and θ of rows and entries" if facts.bilevel else what
     if model.selection in CRITERIA:
-        return f"{model.selection.upper()} chose {what} from {counted(points, 'candidate')}, without folds"
+        valued = int(np.isfinite(model.cv_results_[model.selection]).sum())
+        some = "" if valued == points else f"{valued:,} of {points:,} candidates, those with a convex penalty"
+        return f"{model.selection.upper()} chose {what} from {some or counted(points, 'candidate')}, without folds"
     rule = ": the simplest model within one standard error of the best" if model.selection == "1se" else ""
     return f"Cross-validation in {model.n_splits_} folds chose {what} from {counted(points, 'candidate')}{rule}"
 
