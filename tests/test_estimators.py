@@ -201,7 +201,9 @@ def test_by_default_noise_alone_does_not_cost_more_than_with_the_lasso(m, seed):
     model, lasso = (kind().fit(X, y, task=task) for kind in (MSMTFL, LassoMTL))
     errors = [1.0 + (fit.coef_**2).sum() / m for fit in (model, lasso)]  # on new rows, but for the intercepts
     assert errors[0] <= 1.05 * errors[1]
-    assert model.theta_ == pytest.approx(max(3 * np.median(lasso.row_norms_), default_ratio(m) * m * model.lam_), rel=0.05)
+    assert model.theta_ == pytest.approx(
+        max(3 * np.median(lasso.row_norms_), default_ratio(m) * m * model.lam_), rel=0.05
+    )
 
 
 @pytest.mark.parametrize("m", [15, 40])
