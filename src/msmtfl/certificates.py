@@ -199,7 +199,7 @@ def at_bound(design: Design, W: Floats, A: Floats, gradients: Floats, positive: 
     slack = EQUICORRELATION * A + np.outer(gradient_noise(design, W), length)
     with np.errstate(invalid="ignore"):
         reached = (gradients if positive else np.abs(gradients)) >= A - slack
-    return (reached & (length > 0) & np.isfinite(A)) | (W != 0.0)
+    return ((reached & np.isfinite(A)) | (W != 0.0)) & (length > 0)
 
 
 def gradient_noise(design: Design, W: Floats) -> Floats:

@@ -22,7 +22,7 @@ from . import _row_kernel
 from .designs import Design, Floats, Ints, stage_scale
 from .gram import Gram, gram_caches
 from .lasso import OVERRUN, Lassos
-from .penalties import DirtyNorm, GroupNorm, RowNorm
+from .penalties import DirtyNorm, GroupNorm, RowNorm, lengths
 
 SETTLED = 1e-12  # change of an entry in one go over the rows, as a correlation, that counts as none
 VIOLATES = 1e-10  # excess of a row's gradient over its bound, relatively, from which it joins
@@ -355,7 +355,7 @@ class CoupledRows:
         if S.size == 0:
             return None
         W, F, H, a = work.W[S], work.F[S], work.H[S], a[S]
-        nu = np.sqrt(((F * W) ** 2).sum(axis=1))
+        nu = lengths(F * W)
         penalised = (a > 0.0) & (nu > 0.0)
         nu = np.where(penalised, nu, 1.0)
         a = np.where(penalised, a, 0.0)
