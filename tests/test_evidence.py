@@ -3,6 +3,7 @@ yield one."""
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from msmtfl.comparison import Comparison, Dropped
 from msmtfl.contest import _clearly_worse
 from msmtfl.evidence import Evidence, clear_from, decimals, too_good
 
+BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 NUMBER = r"[+-]?\d+\.?\d*(?:e[+-]?\d+)?"
 
 
@@ -161,6 +163,13 @@ def test_every_verdict_agrees_with_the_numbers_that_it_prints():
         if "Of " in text and best[1] != found.reference:
             counts = re.search(r"Of (\d+) tasks (\d+) have a smaller error by it and (\d+) a larger one", text)
             assert [int(part) for part in counts.groups()] == [np.isfinite(of_task[0]).sum(), less, more]
+            near = re.search(rf"Not clearly worse than '{best[1]}': ([^.]*)\.", text)
+            paired = replace(found, reference=best[1])
+            for name in set(found.models) - {best[1], found.reference}:
+                listed = near is not None and f"'{name}'" in near[1]
+                assert listed != paired.evidence(name).worse
+                k = found.models.index(name)
+                assert listed or paired.difference[k] > 2 * paired.se[k]
         seen.add((clearly, said[7] is None, best[1] == found.reference))
     assert len(seen) == 6  # clear, unclear by size, unclear by tasks; each for the reference and for another
 
@@ -221,3 +230,18 @@ def test_a_model_screened_out_is_never_compared_with_errors_of_other_rows():
 def test_what_is_too_good_is_named():
     assert too_good([], np.array([]), "nMSE") == ""
     assert "task(s) 'p7' are predicted with a nMSE of at most 6e-09" in too_good(["p7"], np.array([6e-9]), "nMSE")
+
+
+# ------------------------------------------------------------------ data without a difference
+
+
+@pytest.mark.skipif(not BENCHMARKS.exists(), reason="no benchmarks beside the tests")
+def test_models_that_are_equally_good_seldom_get_a_clear_verdict(monkeypatch):
+    """Sixty data sets, each predicted from features of either kind: two standard errors over rows are too few."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import null_comparisons
+
+    found = null_comparisons.rates(null_comparisons.Kind(10, 20, 3, 2), 60)
+    assert found["rows"] > 0.05  # what verdicts must not go by
+    assert found["vary"] > 1.1
+    assert max(found["printed"], found["clear"], found["verdict"]) <= 0.05

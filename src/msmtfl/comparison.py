@@ -350,8 +350,16 @@ class Comparison:
         return (
             f"{smallest}: {word} than {self.reference!r}, {self._figures(found)}. {found.tasks_in_words(' by it')}; "
             f"{self._counted(self.gains[b], 'gain', change)} and {self._counted(self.loses[b], 'lose', -change)}."
-            f"{self._alone(b)}"
+            f"{self._beside(b)}{self._alone(b)}"
         )
+
+    def _beside(self, b: int) -> str:
+        """A sentence about models, but for the reference, that may be as good as the best."""
+        paired = replace(self, reference=self.models[b])
+        near = [
+            name for name in self.models if name not in (self.reference, self.best) and not paired.evidence(name).worse
+        ]
+        return f" Not clearly worse than {self.best!r}: {names_of(near)}." if near else ""
 
     @property
     def _decimals(self) -> int:
@@ -369,7 +377,7 @@ class Comparison:
         found = found[np.argsort(order[found], kind="stable")]
         named = names_of(self.tasks[found[:NAMED]])
         rest = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
-        return f"{len(found)} clearly {verb}" + (f" ({named}{rest})" if found.size else "")
+        return f"{len(found)} clearly {verb}{'s' * (len(found) == 1)}" + (f" ({named}{rest})" if found.size else "")
 
     def _alone(self, k: int) -> str:
         """A sentence about a model that fits every task by itself."""
