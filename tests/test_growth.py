@@ -255,7 +255,7 @@ def start_rows(away, zero=1.0, other=2.0):
 
 
 @pytest.mark.parametrize(
-    ("away", "expected"), [(8, "holds"), (5, "holds"), (4, "partly"), (1, "partly"), (0, "does not hold")]
+    ("away", "expected"), [(8, "holds"), (5, "partly"), (4, "partly"), (1, "partly"), (0, "does not hold")]
 )
 def test_whether_other_starts_end_elsewhere(away, expected):
     claim = FEW.claims(start_rows(away))[0]

@@ -45,7 +45,7 @@ from .columns import (
 )
 from .conditions import TheoryCheck, check_conditions
 from .noise import SubGaussian, check_noise, sub_gaussian
-from .starts import StartCheck, check_starts
+from .starts import StartCheck, StartResult, check_starts
 from .statements import Condition, LemmaCheck
 
 __all__ = [
@@ -58,6 +58,7 @@ __all__ = [
     "LemmaCheck",
     "SparseEigenvalues",
     "StartCheck",
+    "StartResult",
     "SubGaussian",
     "TheoryCheck",
     "check_conditions",

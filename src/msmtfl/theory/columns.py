@@ -414,7 +414,8 @@ def _isometry(spectrum: Spectrum, k: int, scaled: bool) -> Interval:
         ends = max(high.low - 1, 1 - low.high, 0.0), max(high.high - 1, 1 - low.low)
         return Interval(*ends, exact, how)
     ratio = high.over(low)
-    return Interval(*(1 - 2 * quotient(1.0, max(end, 1.0) + 1) for end in (ratio.low, ratio.high)), exact, how)
+    first, last = (1 - 2 * quotient(1.0, max(end, 1.0) + 1) for end in (ratio.low, ratio.high))
+    return Interval(first, last, exact, how)
 
 
 def _regressions(spectrum: Spectrum, S: np.ndarray) -> Floats:
