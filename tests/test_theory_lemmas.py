@@ -1,6 +1,9 @@
 """The sharpened bound, the lemmas and equations of the proof on fits (m lam for lam), and the paper's words on noise."""
 
+import re
+from itertools import combinations
 from math import exp, inf, log, sqrt
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -193,8 +196,6 @@ def test_every_equation_by_hand_with_tasks_of_different_sizes(unequal, lam, thet
 
 
 def all_of(d, k):
-    from itertools import combinations
-
     return list(combinations(range(d), min(k, d)))
 
 
@@ -255,6 +256,22 @@ def test_the_optimality_of_a2_is_off_by_m_as_printed_and_so_is_what_follows_from
     printed = sqrt(8 * m * m * lam**2)  # (40): all m entries of the row are true and penalised
     assert (norm <= printed) == (m < 6)
     assert (norm <= 9.1 * m * lam) == (m < 19)  # (29)
+
+
+def test_remark_17_a_stage_need_not_have_zero_entries():
+    """All features matter: the conditions hold (k above d means d), and no entry of any stage is 0."""
+    rng = np.random.default_rng(0)
+    m, r = 3, 2
+    Xs = [sqrt(30) * np.linalg.qr(rng.standard_normal((30, r)))[0] for _ in range(m)]
+    lam = 12 * 0.1 * sqrt(2 * log(2 * r * m / 0.05) / 30) / m * 1.001
+    theta = 11 * m * m * lam * 1.001
+    W = np.full((m, r), 2.01 * theta / m)
+    X, y, task = stack_tasks(Xs, [X @ w + 0.1 * rng.standard_normal(30) for X, w in zip(Xs, W, strict=True)])
+    model = MSMTFL(lam, theta, fit_intercept=False).fit(X, y, task=task)
+    result = check_conditions(model, X, y, task=task, coef_true=W, sigma=0.1)
+    assert result.verdict == "holds"
+    assert all(np.count_nonzero(stage.coef == 0) == 0 for stage in model.stages_)  # the remark wants more than m rbar
+    assert (result.errors <= result.bound.sharpened).all()
 
 
 def test_one_task_is_the_capped_lasso_of_zhang():
@@ -382,3 +399,24 @@ def test_what_is_wrong_with_the_noise_is_said(design):
             check_noise(X, [0], task=task, **options)
     with pytest.raises(ValueError, match="support is empty"):
         check_noise(X, np.zeros(6, dtype=bool), task=task)
+
+
+# ------------------------------------------------------------------ the map of the paper
+
+
+PAGE = Path(__file__).parents[1] / "docs" / "paper.md"
+
+
+@pytest.mark.skipif(not PAGE.exists(), reason="the documentation is not beside the tests")
+def test_the_map_names_every_equation_and_every_statement_of_the_paper():
+    text = PAGE.read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (.*?) \| .+? \| .+? \|$", text[: text.index("## Fit the paper")], flags=re.MULTILINE)
+    first = " ".join(rows)
+    equations = {int(number) for number in re.findall(r"\((\d{1,2})\)", first)}
+    for begin, end in re.findall(r"\((\d+)\) to \((\d+)\)", first):
+        equations |= set(range(int(begin), int(end) + 1))
+    assert equations == set(range(1, 41))
+    statements = {int(number) for number in re.findall(r"(?:Theorem|Lemma|Remark|Definition) (\d+)", first)}
+    assert statements == set(range(1, 22))
+    assert "Assumption 1" in first
+    assert "Algorithm 1" in first

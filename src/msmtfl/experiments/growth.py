@@ -7,8 +7,8 @@ added. Columns have mean square 1. In two settings lam is a multiple of what kee
     m lam = 2 sigma sqrt(2 ln(d m) / n),    theta = ratio m lam
 
 with the multiple 1, and with the multiple that is best on average, for either estimate and every d by itself. In one
-setting the rows that matter are well above 2 theta, as condition (19) has it, in the other they are not. In a third setting
-lam, theta and truth are at the limits of Theorem 8 as proven (:mod:`msmtfl.theory`), so that its bounds apply.
+setting the row norms of the features that matter are well above 2 theta, as condition (19) has it, in the other they are
+not. In a third setting lam, theta and truth are at the limits of Theorem 8 as proven (:mod:`msmtfl.theory`), so that its bounds apply.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class Size:
 
 MULTIPLES = (0.09, 0.13, 0.18, 0.25, 0.35, 0.5, 0.71, 1.0, 1.41, 2.0)
 SIZES = (
-    Size("strong rows, above 2 theta", 5, 100, 5, 0.1, 1.0, 5.0, MULTIPLES),
-    Size("weak rows, below 2 theta by the rule", 5, 100, 5, 0.1, 0.1, 5.0, MULTIPLES),
+    Size("strong features, above 2 theta", 5, 100, 5, 0.1, 1.0, 5.0, MULTIPLES),
+    Size("weak features, below 2 theta by the rule", 5, 100, 5, 0.1, 0.1, 5.0, MULTIPLES),
     Size("all conditions of Theorem 8", 3, 4000, 1, 0.1, 0.0, 0.0, (1.0,)),
 )
 
@@ -105,7 +105,7 @@ class Growth(Experiment):
                 lam = float(multiple * rule)
                 model = MSMTFL(lam, size.ratio * size.m * lam, fit_intercept=False).fit(Z, y, task=task)
                 above = np.abs(coef).sum(axis=0)[: size.r].min() >= 2 * model.theta_
-                row = {"d": d, "multiple": multiple, "rows above 2 theta": bool(above)}
+                row = {"d": d, "multiple": multiple, "above 2 theta": bool(above)}
                 out.append(row | _errors(model, coef))
         return out
 
@@ -125,7 +125,7 @@ class Growth(Experiment):
             Y = Z @ coef.T + noise.T
             model = MSMTFL(float(lam), float(theta), fit_intercept=False).fit(Z, Y)
             found = check_conditions(model, Z, Y, coef_true=coef, sigma=size.sigma, eta=ETA, s=s)
-            row = {"d": d, "multiple": 1.0, "conditions": found.verdict, "rows above 2 theta": True}
+            row = {"d": d, "multiple": 1.0, "conditions": found.verdict, "above 2 theta": True}
             bounds = {"bound lasso": float(found.bound.sharpened[0]), "bound last": float(found.bound.limit)}
             out.append(row | _errors(model, coef) | bounds)
         return out
@@ -271,7 +271,7 @@ class Growth(Experiment):
         """Where condition (19) holds, and what lams were best."""
         picked = {name: self.multiples(rows, setting, choice, name) for name in ESTIMATES}
         at = [row for d, k in picked["last"].items() for row in select(rows, setting=setting, d=d, multiple=k)]
-        said = f"; (19) holds in {sum(row['rows above 2 theta'] for row in at)} of {len(at)} fits"
+        said = f"; (19) holds in {sum(row['above 2 theta'] for row in at)} of {len(at)} fits"
         if choice == RULE:
             return said
         ends = [f"{ESTIMATES[name]} {min(one.values()):g} to {max(one.values()):g}" for name, one in picked.items()]

@@ -33,20 +33,12 @@ condition.
 
 from ..spectra import Interval, SparseEigenvalues, sparse_eigenvalues
 from .bounds import ErrorBound, ErrorRates, error_bound, error_rates
-from .columns import (
-    ColumnNumbers,
-    Incoherence,
-    design_conditions,
-    incoherence,
-    mutual_coherence,
-    mutual_incoherence,
-    pi_constant,
-    restricted_isometry,
-)
+from .columns import ColumnNumbers, mutual_coherence, mutual_incoherence, pi_constant, restricted_isometry
 from .conditions import TheoryCheck, check_conditions
 from .noise import SubGaussian, check_noise, sub_gaussian
-from .starts import StartCheck, check_starts
+from .starts import StartCheck, StartResult, check_starts
 from .statements import Condition, LemmaCheck
+from .supports import Incoherence, design_conditions, incoherence
 
 __all__ = [
     "ColumnNumbers",
@@ -58,6 +50,7 @@ __all__ = [
     "LemmaCheck",
     "SparseEigenvalues",
     "StartCheck",
+    "StartResult",
     "SubGaussian",
     "TheoryCheck",
     "check_conditions",

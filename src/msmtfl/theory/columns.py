@@ -1,6 +1,5 @@
 """What a design is like, in the numbers that the literature puts conditions on, beside sparse eigenvalues (Definition 6):
-pi(k, s) of the appendix, mutual coherence, mutual incoherence, the restricted isometry constant; and the conditions on
-columns side by side (Remarks 9 and 11).
+pi(k, s) of the appendix, mutual coherence, mutual incoherence, the restricted isometry constant.
 
 All are per task, of A = X'X / n, exact where all subsets of columns can be looked at, and intervals elsewhere.
 """
@@ -123,7 +122,7 @@ def mutual_coherence(X: Any, *, task: Any = None, center: bool = False) -> Colum
     names: list[str] = []
 
     def of_task(spectrum: Spectrum, most: int) -> Interval:
-        value, (j, l) = _coherence(spectrum)
+        value, (j, l) = coherence(spectrum)
         if j == l:
             return Interval(0.0, 0.0, True, "fewer than two columns that are not 0")
         margin = 4 * spectrum.rows * EPS
@@ -196,157 +195,13 @@ def restricted_isometry(
     check_flag("scaled", scaled)
 
     def of_task(spectrum: Spectrum, most: int) -> Interval:
-        return _isometry(spectrum, k, scaled)
+        return isometry(spectrum, k, scaled)
 
     tasks, found = _of_tasks(X, k, task, center, max_subsets, of_task)
     return ColumnNumbers(f"delta({k})", tasks, tuple(found))
 
 
-# ------------------------------------------------------------------ of a known support
-
-
-@dataclass(frozen=True, eq=False)
-class Incoherence:
-    """The incoherence condition of Jalali et al. (2010) at the supports of the tasks.
-
-    Attributes
-    ----------
-    tasks : labels
-    values : (m,) per task the largest l1 norm of the regression of a feature that no task uses on those that the task uses
-    gamma : 1 - the largest sum over tasks of those norms, for one feature; the condition is gamma > 0
-    eigenvalues : (m,) the smallest eigenvalue of X_S'X_S / n of the task's support S, which must be positive, too
-    holds : whether both are
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from msmtfl.theory import incoherence
-    >>> X = np.random.default_rng(0).standard_normal((50, 6))
-    >>> found = incoherence(X, [2.0, 0, -1.0, 0, 0, 0])
-    >>> print(found.holds, found)
-    True gamma = 0.6046 > 0: the incoherence condition of Jalali et al. holds
-    task  largest l1 norm  smallest eigenvalue
-    0     0.3954           0.8773
-    """
-
-    tasks: np.ndarray
-    values: Floats
-    gamma: float
-    eigenvalues: Floats
-
-    @property
-    def holds(self) -> bool:
-        return bool(self.gamma > 0 and (self.eigenvalues > 0).all())
-
-    def __str__(self) -> str:
-        said = f"gamma = {self.gamma:.4g} {'>' if self.gamma > 0 else '<='} 0"
-        rows = zip(self.tasks.tolist(), self.values.tolist(), self.eigenvalues.tolist(), strict=True)
-        table = as_table(("task", "largest l1 norm", "smallest eigenvalue"), [(str(a), b, c) for a, b, c in rows])
-        return f"{said}: the incoherence condition of Jalali et al. {'holds' if self.holds else 'fails'}\n{table}"
-
-
-def incoherence(X: Any, coef: Any, *, task: Any = None, center: bool = False) -> Incoherence:
-    """The incoherence condition of Jalali et al. (2010), which Remark 11 compares with (20), at a known support.
-
-    Parameters
-    ----------
-    X : (N, d) table or array
-    coef : (m, d) coefficients, or (d,) if all tasks use the same features; what is not 0 is the support
-    task : (N,) labels; without them all rows are one task
-    center : centre every task's columns, as a model with intercepts does
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from msmtfl.theory import incoherence
-    >>> X = np.random.default_rng(0).standard_normal((50, 6))
-    >>> incoherence(X, [[2.0, 0, -1.0, 0, 0, 0], [1.0, 0, 0, 0, 0, 3.0]], task=np.repeat([0, 1], 25)).holds
-    False
-    """
-    tasks, spectra = _spectra(X, task, center, MAX_SUBSETS)
-    return _at_support(tasks, spectra, coef)
-
-
-def _at_support(tasks: np.ndarray, spectra: Sequence[Spectrum], coef: Any) -> Incoherence:
-    W, d = np.atleast_2d(np.asarray(coef, dtype=np.float64)), spectra[0].d
-    if W.shape not in ((1, d), (len(spectra), d)):
-        raise ValueError(f"coef has shape {np.shape(coef)}; expected ({len(spectra)}, {d}) or ({d},).")
-    used = np.broadcast_to(W != 0, (len(spectra), d))
-    if not used.any():
-        raise ValueError("all coefficients are zero: there is no support to look at.")
-    outside = ~used.any(axis=0)
-    norms, smallest = np.zeros((len(spectra), d)), np.full(len(spectra), inf)
-    for i, (spectrum, S) in enumerate(zip(spectra, used, strict=True)):
-        if S.any():
-            inside = np.flatnonzero(S)[None]
-            norms[i] = _regressions(spectrum, inside)[0]
-            smallest[i] = max(np.linalg.eigvalsh(spectrum.A[np.ix_(inside[0], inside[0])])[0], 0.0)
-            if smallest[i] <= spectrum.margin(len(inside[0])):
-                smallest[i] = 0.0
-    norms = norms[:, outside]
-    largest = norms.max(axis=1, initial=0.0)
-    return Incoherence(tasks, largest, float(1 - norms.sum(axis=0).max(initial=0.0)), smallest)
-
-
-# ------------------------------------------------------------------ the conditions on columns side by side
-
-
-def design_conditions(
-    X: Any,
-    coef: Any,
-    *,
-    task: Any = None,
-    center: bool = False,
-    s: int | None = None,
-    max_subsets: int = MAX_SUBSETS,
-) -> tuple[Condition, ...]:
-    """The conditions that the paper speaks of, at the support of `coef`, on one design (Remarks 9 and 11).
-
-    "columns" is (20), the one that Theorem 8 needs. Two others imply it: "isometry", delta(2 rbar + 2 s) <= s / (4 rbar + s)
-    at the best scale of every task, and "coherence", with c the coherence of a task and q its largest over its smallest
-    squared column length, q (1 + (s - 1) c) / (1 - (2 rbar + 2 s - 1) c) <= 1 + s / (2 rbar). "incoherence" is that of
-    Jalali et al. (2010) at this support: other than Remark 11 says, it neither implies "columns" nor follows from it.
-
-    Parameters
-    ----------
-    X : (N, d) table or array
-    coef : (m, d) coefficients, or (d,) if all tasks use the same features; what is not 0 is the support
-    task : (N,) labels; without them all rows are one task
-    center : centre every task's columns, as a model with intercepts does
-    s : int >= rbar, by default rbar
-    max_subsets : as for :func:`sparse_eigenvalues`
-
-    Returns
-    -------
-    tuple of :class:`Condition`
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from msmtfl.theory import design_conditions
-    >>> X = np.random.default_rng(0).standard_normal((4000, 6))
-    >>> [(one.name, one.verdict) for one in design_conditions(X, [2.0, 0, 0, 0, 0, 0])]
-    [('columns', 'holds'), ('isometry', 'holds'), ('coherence', 'holds'), ('incoherence', 'holds')]
-    """
-    tasks, spectra = _spectra(X, task, center, max_subsets)
-    found = _at_support(tasks, spectra, coef)
-    r = int(np.count_nonzero(np.atleast_2d(np.asarray(coef, dtype=np.float64)).any(axis=0)))
-    s = r if s is None else s
-    check_count("s", s)
-    if s < r:
-        raise ValueError(f"s={s} must be at least rbar = {r}, the number of rows that matter.")
-    k, limit, have = 2 * r + 2 * s, exactly(s / (4 * r + s)), exactly(1 + s / (2 * r))
-    delta = extreme(max, [_isometry(one, k, True) for one in spectra])
-    pairs = exactly(max(_of_pairs(one, k, s) for one in spectra))
-    of_support = exactly(1 - found.gamma if (found.eigenvalues > 0).all() else inf)
-    return (
-        on_columns(spectra, r, s),
-        Condition("isometry", "s / (4 rbar + s) >= delta(2 rbar + 2 s)", delta, limit),
-        Condition(
-            "coherence", "1 + s / (2 rbar) >= what coherence allows for rho+(s) / rho-(2 rbar + 2 s)", pairs, have
-        ),
-        Condition("incoherence", "1 > sum over tasks of the regression of a feature", of_support, exactly(1 - 1e-9)),
-    )
+# ------------------------------------------------------------------ of one task
 
 
 def on_columns(spectra: Sequence[Spectrum], r: int, s: int) -> Condition:
@@ -355,10 +210,7 @@ def on_columns(spectra: Sequence[Spectrum], r: int, s: int) -> Condition:
     return Condition("columns", "1 + s / (2 rbar) >= rho+(s) / rho-(2 rbar + 2 s)", needed, exactly(1 + s / (2 * r)))
 
 
-# ------------------------------------------------------------------ of one task
-
-
-def _spectra(
+def spectra_in(
     X: Any, task: Any, center: bool, max_subsets: int, names: list[str] | None = None
 ) -> tuple[np.ndarray, list[Spectrum]]:
     check_count("max_subsets", max_subsets)
@@ -382,13 +234,13 @@ def _of_tasks(
 ) -> tuple[np.ndarray, list[Any]]:
     """The labels, and a number of every task; tasks with the same X share theirs."""
     check_count("k", k)
-    tasks, spectra = _spectra(X, task, center, max_subsets, names)
+    tasks, spectra = spectra_in(X, task, center, max_subsets, names)
     with one_blas_thread():
         known = {id(one): number(one, one.max_subsets) for one in spectra}
     return tasks, [known[id(one)] for one in spectra]
 
 
-def _coherence(spectrum: Spectrum) -> tuple[float, tuple[int, int]]:
+def coherence(spectrum: Spectrum) -> tuple[float, tuple[int, int]]:
     """The largest absolute correlation, and of which columns; (0, 0) if there are not two."""
     lengths = np.sqrt(np.diag(spectrum.A))
     used = np.flatnonzero(lengths > 0)
@@ -400,24 +252,25 @@ def _coherence(spectrum: Spectrum) -> tuple[float, tuple[int, int]]:
     return float(min(C[j, l], 1.0)), (int(used[j]), int(used[l]))
 
 
-def _of_pairs(spectrum: Spectrum, k: int, s: int) -> float:
+def of_pairs(spectrum: Spectrum, k: int, s: int) -> float:
     """By Gershgorin's discs, at least rho+(s) / rho-(k)."""
-    c, spread = _coherence(spectrum)[0], quotient(spectrum.upper(1).high, spectrum.lower(1).low)
+    c, spread = coherence(spectrum)[0], quotient(spectrum.upper(1).high, spectrum.lower(1).low)
     s, k = min(s, spectrum.d), min(k, spectrum.d)
     return quotient(spread * (1 + (s - 1) * c), max(1 - (k - 1) * c, 0.0))
 
 
-def _isometry(spectrum: Spectrum, k: int, scaled: bool) -> Interval:
+def isometry(spectrum: Spectrum, k: int, scaled: bool) -> Interval:
     low, high = spectrum.lower(k), spectrum.upper(k)
     exact, how = low.exact and high.exact, low.how
     if not scaled:
         ends = max(high.low - 1, 1 - low.high, 0.0), max(high.high - 1, 1 - low.low)
         return Interval(*ends, exact, how)
     ratio = high.over(low)
-    return Interval(*(1 - 2 * quotient(1.0, max(end, 1.0) + 1) for end in (ratio.low, ratio.high)), exact, how)
+    first, last = (1 - 2 * quotient(1.0, max(end, 1.0) + 1) for end in (ratio.low, ratio.high))
+    return Interval(first, last, exact, how)
 
 
-def _regressions(spectrum: Spectrum, S: np.ndarray) -> Floats:
+def regressions(spectrum: Spectrum, S: np.ndarray) -> Floats:
     """(count, d) l1 norms of the regressions of all columns on those of each S (count, k); 0 for members of S, inf where
     the columns of S are dependent."""
     A, k = spectrum.A, S.shape[1]
@@ -443,7 +296,7 @@ def _incoherence(spectrum: Spectrum, k: int, max_subsets: int) -> Interval:
         found = max(_worst(spectrum, q) for q in range(1, k + 1))
         return Interval(found / slack if found < inf else inf, found * slack, True, f"all {count} supports")
     found = max(_nearest(spectrum, q) for q in {1, (k + 1) // 2, k})
-    mu, longest = _coherence(spectrum)[0], sqrt(quotient(spectrum.upper(1).high, spectrum.lower(1).low))
+    mu, longest = coherence(spectrum)[0], sqrt(quotient(spectrum.upper(1).high, spectrum.lower(1).low))
     of_pairs = quotient(longest * k * mu, max(1 - (k - 1) * mu, 0.0))
     room = max(spectrum.upper(1).high - spectrum.lower(k + 1).low, 0.0)
     above = {of_pairs * (1 + 1e-12): "coherence", sqrt(quotient(k * room, spectrum.lower(k).low)): "sparse eigenvalues"}
@@ -456,7 +309,7 @@ def _worst(spectrum: Spectrum, k: int) -> float:
     subsets, best = combinations(range(spectrum.d), k), 0.0
     while batch := list(islice(subsets, max(1, AT_ONCE // (k * spectrum.d)))):
         S = np.fromiter(chain.from_iterable(batch), dtype=np.intp).reshape(-1, k)
-        best = max(best, float(_regressions(spectrum, S).max()))
+        best = max(best, float(regressions(spectrum, S).max()))
     return best
 
 
@@ -467,6 +320,6 @@ def _nearest(spectrum: Spectrum, k: int) -> float:
     S, best = np.sort(np.argpartition(-sizes, k - 1, axis=1)[:, :k], axis=1), 0.0
     step = max(1, AT_ONCE // (k * spectrum.d))
     for begin in range(0, len(S), step):
-        found = _regressions(spectrum, S[begin : begin + step])
+        found = regressions(spectrum, S[begin : begin + step])
         best = max(best, float(np.where(np.isfinite(found), found, 0.0).max()))
     return best

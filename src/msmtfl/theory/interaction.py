@@ -56,8 +56,8 @@ def interaction(spectrum: Spectrum, k: int, s: int, max_subsets: int) -> Interva
 def lemma_19(spectrum: Spectrum, k: int, s: int) -> Interval:
     """sqrt(s) / 2 sqrt(rho+(s) / rho-(k + s) - 1)"""
     ratio = spectrum.upper(s).over(spectrum.lower(k + s))
-    ends = (sqrt(s) / 2 * sqrt(max(end - 1, 0.0)) for end in (ratio.low, ratio.high))
-    return Interval(*ends, ratio.exact, "sparse eigenvalues")
+    low, high = (sqrt(s) / 2 * sqrt(max(end - 1, 0.0)) for end in (ratio.low, ratio.high))
+    return Interval(low, high, ratio.exact, "sparse eigenvalues")
 
 
 def _over_all(A: Floats, k: int, s: int) -> float:

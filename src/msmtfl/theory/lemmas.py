@@ -43,7 +43,7 @@ class Fit:
 
     @cached_property
     def true(self) -> np.ndarray:
-        return self.W.any(axis=0)
+        return np.asarray(self.W.any(axis=0))
 
     @property
     def r(self) -> int:

@@ -89,6 +89,18 @@ class StartCheck:
     best : the run with the smallest objective
     excess : (objective - the smallest one) / objective: how far the model is above it, at least 0
     same_share : share of the starts that end where the model is
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import MSMTFL
+    >>> from msmtfl.theory import check_starts
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.standard_normal((90, 8)), np.repeat([0, 1, 2], 30)
+    >>> y = 2 * X[:, 0] - X[:, 3] + 0.1 * rng.standard_normal(90)
+    >>> check = check_starts(MSMTFL(0.1, 1.0).fit(X, y, task=task), X, y, task=task, starts=5)
+    >>> check.n_results, check.excess, check.same_share
+    (1, 0.0, 1.0)
     """
 
     runs: tuple[StartResult, ...]
