@@ -562,6 +562,7 @@ def test_models_that_use_nothing_are_drawn_too(make, display):
 
 
 @pytest.mark.parametrize("display", [*SINGLE, PathDisplay, SurfaceDisplay])
+@pytest.mark.filterwarnings("ignore:Too good to be true")
 def test_one_task_and_one_feature_are_drawn_too(display):
     X = np.random.default_rng(0).standard_normal((30, 1))
     display.from_estimator(MSMTFLCV(lams=4, cv=3).fit(X, X[:, 0]))

@@ -86,7 +86,7 @@ def _score(model: Any) -> str:
     """The error of rows that had no part in the choice of the parameters, and what is known of that of separate lassos."""
     from ..evidence import too_good
     from ..fold_choice import cross_fits
-    from ..views import measure_of
+    from ..views import lasso_points, measure_of
 
     found = _measured(model)
     if not found:
@@ -103,6 +103,8 @@ def _score(model: Any) -> str:
             f"\nseparate lassos: {found['lasso_error']:.4g}; difference {found['difference']:+.2g} (s.e. "
             f"{found['se']:.2g}), {found['tasks_better']} tasks better, {found['tasks_worse']} worse: {found['standing']}"
         )
+    if model.best_index_ in lasso_points(model) and len(model.tasks_) > 1:
+        text += "\nthe point chosen is that of separate lassos"
     perfect = list(found.get("too_good", {}))
     return "\n".join(filter(None, [text, too_good(perfect, np.array(list(found["too_good"].values())), name)]))
 
