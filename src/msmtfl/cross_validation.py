@@ -424,8 +424,11 @@ def information(surface: Solutions, data: TaskData, criterion: str) -> Floats:
     of Huber's, from its pilot fit), the deviance stands in place of the first term, and needs no correction.
     """
     counted = np.ones(surface.last.shape, dtype=bool) if criterion == "ebic" else surface.convex
-    if not counted.all():
-        _say_what_counts(criterion, counted)
+    if not counted.any():
+        raise ValueError(
+            f"selection={criterion!r} needs degrees of freedom, which are known where the penalty is convex (theta = inf): no "
+            "point of the grid is of that kind. Use selection='ebic' or cross-validation, or add theta = inf to the grid."
+        )
     places, back = np.unique(surface.last[counted], return_inverse=True)
     problem, degrees, losses = surface.problem, surface.degrees(places), surface.losses[places]  # (places, m)
     assert problem is not None
@@ -444,19 +447,7 @@ def information(surface: Solutions, data: TaskData, criterion: str) -> Floats:
         value = value + np.log(n) * degrees
         value += 2.0 * (gammaln(d + 1) - gammaln(degrees + 1) - gammaln(d - degrees + 1))
     else:
-        value = value + (2.0 if criterion == "aic" else np.log(n.sum())) * small * degrees
+        value = value + (2.0 if criterion == "aic" else np.log(n.sum() / getattr(data, "classes", 1))) * small * degrees
     out = np.full(counted.shape, np.nan)
     out[counted] = value[:, varies].sum(axis=1)[back]
     return out
-
-
-def _say_what_counts(criterion: str, counted: np.ndarray) -> None:
-    """A warning that a criterion has a value at some points only, or an error if it has none."""
-    way_out = "selection='ebic' and cross-validation compare all points."
-    why = f"selection={criterion!r} needs degrees of freedom, which are known where the penalty is convex (theta = inf)"
-    if not counted.any():
-        raise ValueError(f"{why}: no point of the grid is of that kind. {way_out} Or add theta = inf to the grid.")
-    warn_user(
-        f"{why}: it compares these {int(counted.sum())} points of the grid and leaves out the other "
-        f"{int((~counted).sum())}, so that it cannot choose a finite theta. {way_out}"
-    )

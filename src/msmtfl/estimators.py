@@ -66,11 +66,12 @@ class MSMTFL(Batchwise, Welcoming):
     loss : {"squared", "poisson", "huber"}, default="squared"
         "poisson": counts (or any y >= 0) with mean exp(x'w + b), which is what is predicted; in place of the squared error
         stands the deviance 2 (mu - y log mu + y log y - y), and lam is 2 / m times the alpha of other generalised linear
-        models. "huber": for targets with outliers; the squared error r^2 up to |r| = e, 2 e |r| - e^2 beyond. `lam_max_`
-        is taken at the fit of intercepts only, and rho_bar counts the mean curvature of the loss there.
+        models. "huber": for targets with outliers; the squared error r^2 up to |r| = e_i, 2 e_i |r| - e_i^2 beyond, with e_i =
+        `epsilon` times `scale_` of the task. `lam_max_` is taken at the fit of intercepts only, and rho_bar counts the mean
+        curvature of the loss there (of "huber": at the fit that gives `scale_`).
     epsilon : float, default=1.35
-        e of "huber" in units of 1.4826 times the median absolute deviation of a task's targets from their median (their
-        standard deviation, if normal): the same for all scales of y.
+        How many standard deviations of the noise a residual of "huber" may be large before it counts as an outlier: with
+        1.35 the un-penalised estimate is some 95 % as efficient as least squares if the noise is normal.
     standardize : bool, default=False
         Penalise every task's columns as if scaled to unit standard deviation; coefficients stay in the data's units.
     positive : bool, default=False
@@ -100,6 +101,10 @@ class MSMTFL(Batchwise, Welcoming):
     tasks_, features_ : labels of the rows and names of the columns of `coef_`
     n_samples_, target_mean_, target_sd_ : (m,) rows of the tasks, and what their targets are like
     lam_, theta_, lam_entry_, theta_entry_, lam_max_ : the values used
+    scale_ : (m,), or a float if fitted without tasks
+        With loss="huber": robust estimates of the standard deviation of the tasks' noise, see :mod:`msmtfl.residual_scale`.
+        They come from a fit of their own, before lam and theta play a part, and are then held fixed: the problem that is
+        solved, and that the certificate is about, has this loss.
     stages_ : list of stages with stage, coef, objective, free_rows, dual_gap, kkt, unique, n_iter, seconds
     certificate_ : what is proven; print it
     converged_, stopping_reason_, n_stages_, n_iter_, objective_, dual_gap_

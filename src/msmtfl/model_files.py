@@ -35,6 +35,7 @@ In `fitted`, with m tasks, d features and c columns given (the task column too):
     classes_                                (K,) labels of a classifier: text, numbers, true or false
     intercept_                              (m,); a number if form is "single"
     n_samples_, target_mean_, target_sd_    (m,): rows of the tasks, mean and standard deviation of their targets
+    scale_                                  with loss "huber": as intercept_, the scales of the residuals
     n_fitted_tasks_                         the first so many tasks were fitted together, the others added later
     constant_at_                            places, in C order of (m, d), where a column does not vary within a task, so that
                                             no coefficient can be learned; in Python learnable_ (m, d). Older files do not

@@ -288,10 +288,14 @@ class MSMTFLCV(StageSearch):
         all tasks. Every training fold needs rows of every task.
     scoring : {"neg_nmse", "neg_amse", "neg_mse", "neg_deviance"}, scorer name or callable, default="neg_nmse"
         Held-out squared error of a task over its variance (its mean square; 1), averaged over tasks with the weights of
-        the rows held out; the loss itself ("neg_deviance"); or a scikit-learn scorer. Greater is better.
+        the rows held out; the loss itself ("neg_deviance"; with loss="huber" it keeps outliers that are held out from
+        deciding); or a scikit-learn scorer. Greater is better.
     selection : {"min", "1se", "aic", "bic", "ebic"}, default="min"
         The best mean score; or the simplest model within one standard error of it (fewest features, then coefficients,
-        then the largest lam); or an information criterion, without folds.
+        then the largest lam); or an information criterion, without folds. "aic" and "bic" charge for degrees of freedom,
+        which are known where the penalty is convex: so they compare the points with theta = inf, the lassos (of
+        :class:`SharedMTLCV` all points without a cap), and are NaN at the others. "ebic" charges for the search as well, and
+        compares all points.
     task_column, max_stages, loss, epsilon, fit_intercept, standardize, positive, penalty_factors, relax, tol, max_iter,
     unknown_task
         As for :class:`MSMTFL`. With `relax` every point is refitted on every fold, and scored so; an information criterion
@@ -316,7 +320,7 @@ class MSMTFLCV(StageSearch):
     cv_results_ : dict of arrays, one entry per point (lam outer), ready for a table: lam, theta, theta_ratio, n_rows,
         n_entries, n_stages, eligible, mean_test_score, std_test_score, se_test_score, rank_test_score,
         split0_test_score, ...; test_mse (test_deviance, if that is the scoring) and test_weight hold an array (folds, m)
-        per point. Without folds: the criterion instead of scores. A point is `eligible`, and has scores, where every fold
+        per point. Without folds: the criterion instead of scores, NaN where it is not known. A point is `eligible`, and has scores, where every fold
         and all data were solved just as :class:`MSMTFL` solves them. A search stops short of stages that would leave more
         features un-penalised than most tasks have independent samples: such points have NaN and are not chosen
     lams_, thetas_, n_splits_

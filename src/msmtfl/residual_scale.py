@@ -1,20 +1,21 @@
-"""The scale of a task's residuals, in which Huber's epsilon is given, from a pilot fit that no lam or theta has a part in.
+"""The scale of a task's residuals, in which Huber's epsilon is given.
 
-With the spread of the targets in its place the loss would be squared wherever the signal is strong. The scale is found before
-the problem is posed, and then stays as it is: what is solved, certified and followed along a path is convex, with known
-scales. A training fold finds its own, as a fit to its samples does.
+With the spread of the targets in its place the loss would be the squared one wherever the signal is strong. The scale comes
+from a pilot fit in which no lam and no theta has a part, and then stays as it is: what is solved, certified and followed along
+a path is convex, with known scales. A training fold finds its own, as a fit to its samples does.
 
-The pilot fit is Huber's M-estimate, un-penalised, on k of the d features, with the scale  s = 1.4826 median |r| sqrt(n / (n -
-k))  of its own residuals r: the standard deviation of normal noise. Candidates for the features are the supports along a lasso
-path, its targets being pulled in to no further than 1.345 s from the fit before (at first: from the median); of these the one
-with the least
+The pilot fit is Huber's M-estimate on k of the d features, without a penalty, at 1.345 times the scale
+s = 1.4826 median |r| (n / (n - k))^1/2 of its own residuals r. Candidates for the features are the supports along a lasso
+path, its targets being pulled in to no further than 1.345 scales from the fit before (at first: from the median); of these the
+one with the least
 
-    n log(mean of min(r^2, (2.5 s)^2)) + (k log n + 2 log (d choose k)) n / (n - k - 2),
+    n log t^2 + (k log n + 2 log (d choose k)) n / (n - k - 2),    t^2 = sum_r min(r^2, (2 s)^2) / (0.92 (n - k)),
 
 an extended BIC in which outliers count as if they were near; then once more from there, as long as that falls. In the end a
-task may take the features that several tasks have found, by the same rule. The fewer features are found, the larger s is, and
-the closer the loss to the squared one. Where more than half of the targets are equal, their residuals say nothing about the
-others, and s is the root of the mean square.
+task may take the features that several tasks have found, by the same rule. The scale is t: the standard deviation of the
+noise if that is normal, with less variance than s. The more of the signal is not found, the larger t is, and the closer the
+loss to the squared one. Where more than half of the targets are equal, their residuals say nothing about the others, and s is
+the root of the mean square. t is never less than a thousandth of the targets' spread.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from .losses import MAD_TO_SD, Huber, LossTask, robust_scale, weighted_median
 from .threads import each
 
 BEND = 1.345  # of the pilot fit, in scales: 95 % as efficient as least squares under normal noise
-FAR = 2.5  # scales from which residuals count as if they were no larger
-NEAR = 0.9775602  # the mean of min(z^2, FAR^2) of a standard normal z
+FAR = 2.0  # scales from which residuals count as if they were no larger
+NEAR = 0.9205369  # the mean of min(z^2, FAR^2) of a standard normal z
 LAMS = 0.8 ** np.arange(1, 31)  # of the largest: where supports are looked at
 MOST = 0.5  # coefficients per sample at most: with more, half of the residuals can be made 0
 SEVERAL = (0.5, 0.25, 0.1)  # of the tasks: who find a feature, for others to take it
@@ -147,11 +148,11 @@ class _Pilot:
                 break
             root = np.sqrt(self.v * np.minimum(1.0, BEND * scale / np.maximum(np.abs(r), 1e-300)))
             r = self.y - Z @ np.linalg.lstsq(root[:, None] * Z, root * self.y, rcond=1e-10)[0]
-        square = self.v @ np.minimum(r**2, (FAR * scale) ** 2) / (self.n - k)
+        square = self.v @ np.minimum(r**2, (FAR * scale) ** 2) / (NEAR * (self.n - k))
         d = int(self.live.sum())
         charge = k * np.log(self.n) + 2.0 * (gammaln(d + 1) - gammaln(k + 1) - gammaln(d - k + 1))
         value = self.n * np.log(max(square, np.finfo(float).tiny)) + charge * self.n / max(self.n - k - 2.0, 1.0)
-        return float(value), max(float(np.sqrt(square / NEAR)), LEAST * self.spread), r
+        return float(value), max(float(np.sqrt(square)), LEAST * self.spread), r
 
     def _scale(self, r: Floats, k: int) -> float:
         if self.mostly_one:

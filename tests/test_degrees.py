@@ -1,0 +1,187 @@
+"""Degrees of freedom: divergences by differences, covariances by simulation; what information criteria make of them."""
+
+import numpy as np
+import pytest
+
+from msmtfl import DirtyMTLCV, L12MTLCV, LassoMTLCV, MSMTFLCV, SharedMTLCV
+from msmtfl.degrees import pseudo_inverse, rank_of
+from msmtfl.grids import read_grid
+from msmtfl.problem import pose
+from msmtfl.row_surface import DirtyGrid, GroupGrid, dirty_lam_max, group_lam_max, solve_rows
+from msmtfl.shared_surface import shared_grid, shared_lam_max, solve_shared
+from msmtfl.tasks import read_training
+from msmtfl.walk import solve_surface
+
+M, D = 4, 7
+TASK = np.repeat(np.arange(M), [9, 14, 20, 11])
+
+
+def make_data(seed=0, d=D):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((len(TASK), d)) + 0.6 * rng.standard_normal((len(TASK), 1))
+    W = np.zeros((M, d))
+    W[:, 0], W[:, 1] = 1.0, rng.standard_normal(M)
+    return X, np.einsum("rj,rj->r", X, W[TASK]) + rng.standard_normal(len(TASK))
+
+
+def posed(X, y, weight=None, **options):
+    data = read_training(X, y, task=TASK, sample_weight=weight)
+    return pose(data, **{"fit_intercept": True, "standardize": False, "positive": False, **options})
+
+
+def lasso(problem, lam=None):
+    lam = 0.1 * problem.lam_max if lam is None else lam
+    return solve_surface(problem, read_grid(problem, [lam], thetas=[np.inf])), lam
+
+
+def group(problem, lam=None):
+    lam = 0.1 * group_lam_max(problem) if lam is None else lam
+    return solve_rows(problem, GroupGrid(np.array([[lam]]))), lam
+
+
+def dirty(ratio, share=0.1):
+    def solve(problem, lam=None):
+        lam = share * dirty_lam_max(problem, ratio) if lam is None else lam
+        return solve_rows(problem, DirtyGrid(np.array([[lam]]), np.array([[ratio * lam]]))), lam
+
+    return solve
+
+
+def shared(ratio):
+    def solve(problem, lam=None):
+        lam = 0.1 * shared_lam_max(problem, ratio) if lam is None else lam
+        return solve_shared(problem, shared_grid(problem, [lam], [ratio], [np.inf])), lam
+
+    return solve
+
+
+FAMILIES = {
+    "lasso": lasso,
+    "L1,2": group,
+    "l1,inf": dirty(1.0),
+    "Dirty": dirty(0.4),
+    "shared values": shared(0.5),
+    "pooled": shared(0.0),
+}
+SETTINGS = {
+    "plain": {},
+    "standardised": {"standardize": True},
+    "no intercept": {"fit_intercept": False},
+    "factors": {"penalty_factors": np.r_[0.0, 2.0, np.inf, np.ones(D - 3)]},
+    "weights": {"weight": np.random.default_rng(9).uniform(0.3, 3.0, len(TASK))},
+}
+
+
+def fits(problem, surface):
+    """(N,): fitted values, in the order of the rows, divided by the roots of their weights."""
+    out = np.empty(len(TASK))
+    for i, (design, w) in enumerate(zip(problem.designs, surface.coef(0, 0), strict=True)):
+        out[TASK == i] = (design.target - design.residual(w)) / design.rows.u
+    return out
+
+
+def divergences(X, y, solve, **setting):
+    """(m,): sum of d fitted_r / d y_r over a task's rows, by differences."""
+    _, lam = solve(posed(X, y, **setting))
+    step, out = 1e-6, np.zeros(M)
+    for r in range(len(y)):
+        both = []
+        for side in (step, -step):
+            moved = y.copy()
+            moved[r] += side
+            problem = posed(X, moved, **setting)
+            both.append(fits(problem, solve(problem, lam)[0])[r])
+        out[TASK[r]] += (both[0] - both[1]) / (2.0 * step)
+    return out
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_degrees_are_the_divergence_of_the_fit_in_every_task(family, setting):
+    solve, options = FAMILIES[family], dict(SETTINGS[setting])
+    X, y = make_data()
+    surface, _ = solve(posed(X, y, **options))
+    charged = surface.degrees(surface.last.ravel())
+    assert charged.shape == (1, M)
+    np.testing.assert_allclose(charged[0], divergences(X, y, solve, **options), atol=2e-5)
+    assert 0.5 < charged.sum() < np.count_nonzero(surface.coef(0, 0)) + 1e-9
+
+
+def test_more_coefficients_than_samples_leave_no_more_degrees_than_samples():
+    X, y = make_data(d=40)
+    for solve in (dirty(1.0, share=1e-3), dirty(0.5, share=1e-3)):
+        surface, _ = solve(posed(X, y))
+        used = np.count_nonzero(surface.coef(0, 0), axis=1)
+        degrees = surface.degrees(surface.last.ravel())[0]
+        assert (used > np.bincount(TASK)).any()
+        assert (degrees <= np.bincount(TASK) - 1 + 1e-9).all()
+
+
+def test_a_column_that_occurs_twice_counts_once():
+    X, y = make_data()
+    twice = np.column_stack([X, X[:, 0]])
+    problem = posed(twice, y)
+    surface, lam = lasso(problem)
+    assert surface.coef(0, 0)[:, [0, -1]].all()
+    once, _ = lasso(posed(X, y), lam)
+    np.testing.assert_array_equal(surface.degrees(surface.last.ravel()), once.degrees(once.last.ravel()))
+    assert rank_of(problem.designs[0], np.array([0, 1, D])) == 2
+
+
+def test_the_inverse_of_a_singular_matrix_is_the_smallest():
+    A = np.random.default_rng(0).standard_normal((5, 3))
+    A = A @ A.T
+    np.testing.assert_allclose(pseudo_inverse(A, np.ones(5)), np.linalg.pinv(A), atol=1e-8)
+    np.testing.assert_allclose(pseudo_inverse(A[:3, :3]), np.linalg.inv(A[:3, :3]), rtol=1e-8)
+
+
+# ------------------------------------------------------------------ information criteria
+
+
+def noise(m, n, d, seed):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((m * n, d)), rng.standard_normal(m * n), np.repeat(np.arange(m), n)
+
+
+@pytest.mark.parametrize("criterion", ["bic", "ebic"])
+@pytest.mark.parametrize("search", [MSMTFLCV, LassoMTLCV, L12MTLCV, DirtyMTLCV, SharedMTLCV])
+def test_noise_is_not_selected(search, criterion):
+    entries = []
+    for m, n, d in ((10, 30, 100), (10, 12, 20), (3, 60, 10)):
+        X, y, task = noise(m, n, d, seed=1)
+        coef = search(lams=20, selection=criterion).fit(X, y, task=task).coef_
+        entries.append(np.count_nonzero(coef) / m)
+    assert max(entries) <= 1.0  # a feature that all tasks share, at most
+    assert np.count_nonzero(entries) <= 1
+
+
+@pytest.mark.parametrize("criterion", ["bic", "ebic"])
+@pytest.mark.parametrize("search", [MSMTFLCV, LassoMTLCV, L12MTLCV, DirtyMTLCV, SharedMTLCV])
+def test_signal_is_found(search, criterion):
+    X, y, task = noise(6, 40, 60, seed=2)
+    y += 1.5 * X[:, 3] - 1.5 * X[:, 7]
+    used = search(lams=20, selection=criterion).fit(X, y, task=task).coef_ != 0
+    assert used[:, [3, 7]].all()
+    assert used.any(axis=0).sum() <= 6
+
+
+@pytest.mark.parametrize("criterion", ["aic", "bic"])
+@pytest.mark.parametrize("search", [MSMTFLCV, SharedMTLCV])
+def test_what_is_not_convex_has_no_value_but_by_ebic(search, criterion):
+    X, y, task = noise(4, 30, 12, seed=0)
+    y += X[:, 0]
+    model = search(lams=6, selection=criterion).fit(X, y, task=task)
+    finite = np.isfinite(model.cv_results_[criterion])
+    np.testing.assert_array_equal(finite, model.surface_.convex.ravel())
+    assert 0 < finite.sum() < finite.size
+    assert model.theta_ == np.inf
+    assert finite[model.best_index_]
+    best = model.cv_results_[criterion][model.best_index_]
+    assert best == np.nanmin(model.cv_results_[criterion]) == -model.best_score_
+    assert np.isfinite(search(lams=6, selection="ebic").fit(X, y, task=task).cv_results_["ebic"]).all()
+
+
+def test_a_grid_without_convex_points_is_refused_with_the_way_out():
+    X, y, task = noise(3, 20, 5, seed=0)
+    with pytest.raises(ValueError, match=r"selection='bic' needs degrees of freedom.*selection='ebic'.*theta = inf"):
+        MSMTFLCV(lams=4, theta_ratios=[1.0, 4.0], selection="bic").fit(X, y, task=task)
