@@ -15,15 +15,21 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import argparse
+import sys
 import time
 from typing import Any
 
 import numpy as np
-from distributed import Client, LocalCluster
 from scipy import sparse
 
 from msmtfl import MSMTFL, MSMTFLCV
-from msmtfl.dask import DaskMSMTFL, DaskMSMTFLCV
+
+try:
+    from distributed import Client, LocalCluster
+
+    from msmtfl.dask import DaskMSMTFL, DaskMSMTFLCV
+except ModuleNotFoundError:
+    sys.exit('cluster.py starts a Dask cluster, which needs Dask: pip install ".[dask]".')
 
 ROWS, SHARED, DENSITY, LAMS, FOLDS = 500, 10, 0.01, 30, 5
 DOWN_TO = 0.03  # of lam_max: beyond it models interpolate

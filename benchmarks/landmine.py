@@ -1,11 +1,12 @@
 """Binary tasks like those of landmine detection: AUC of the classifier against logistic regressions of scikit-learn.
 
-Generated: 25 tasks, heavy-tailed features (Student's t with 3 degrees of freedom), some 6 % positives. Some features matter
+Generated: tasks with heavy-tailed features (Student's t with 3 degrees of freedom), some 6 % positives. Some features matter
 in all tasks, with coefficients that differ between the tasks; each task has one more of its own. 160 rows per task to train
 on (about ten positives), 1000 to test. Two settings: few features of 20 matter, or more than half of 12. All models choose
 their parameters by three folds.
 
-    python benchmarks/landmine.py --seeds 5
+    python benchmarks/landmine.py --seeds 5                    # 25 tasks
+    python benchmarks/landmine.py --seeds 2 --tasks 3 --only sparse
 
 AUC is a task's own, averaged over tasks; standard errors are over seeds, of the differences of the same seed.
 """
@@ -25,7 +26,7 @@ from sklearn.preprocessing import StandardScaler
 
 from msmtfl import MSMTFLClassifierCV, TaskKFold
 
-TASKS, TRAIN, TEST, POSITIVE, FOLDS = 25, 160, 1000, 0.06, 3
+TRAIN, TEST, POSITIVE, FOLDS = 160, 1000, 0.06, 3
 SETTINGS = {"sparse": (20, 4), "dense": (12, 6)}  # features, and how many are shared
 REFERENCE = "per task, l2"
 
@@ -47,14 +48,14 @@ def make_task(rng, d, mean, spread=0.25):
             return X, y.astype(int)
 
 
-def make_data(setting, seed):
+def make_data(setting, seed, tasks):
     rng = np.random.default_rng(seed)
     d, shared = SETTINGS[setting]
     mean = rng.choice([-1.0, 1.0], shared) * np.linspace(0.8, 0.3, shared)
-    parts = [make_task(rng, d, mean) for _ in range(TASKS)]
+    parts = [make_task(rng, d, mean) for _ in range(tasks)]
     train = [np.concatenate([one[k][:TRAIN] for one in parts]) for k in (0, 1)]
     test = [np.concatenate([one[k][TRAIN:] for one in parts]) for k in (0, 1)]
-    return (*train, np.repeat(np.arange(TASKS), TRAIN)), (*test, np.repeat(np.arange(TASKS), TEST))
+    return (*train, np.repeat(np.arange(tasks), TRAIN)), (*test, np.repeat(np.arange(tasks), TEST))
 
 
 def regression(penalty, cv):
@@ -105,19 +106,19 @@ MODELS = {
 }
 
 
-def compare(setting, seeds) -> None:
+def compare(setting, seeds, tasks) -> None:
     auc, seconds = np.empty((len(MODELS), seeds)), np.zeros(len(MODELS))
     for seed in range(seeds):
-        (X, y, task), (X_new, y_new, task_new) = make_data(setting, seed)
+        (X, y, task), (X_new, y_new, task_new) = make_data(setting, seed, tasks)
         for k, fit in enumerate(MODELS.values()):
             began = time.perf_counter()
             score = fit(X, y, task)(X_new, task_new)
             seconds[k] += time.perf_counter() - began
-            of_tasks = [roc_auc_score(y_new[task_new == i], score[task_new == i]) for i in range(TASKS)]
+            of_tasks = [roc_auc_score(y_new[task_new == i], score[task_new == i]) for i in range(tasks)]
             auc[k, seed] = np.mean(of_tasks)
     d, shared = SETTINGS[setting]
     base, root = list(MODELS).index(REFERENCE), np.sqrt(seeds)
-    print(f"{setting}: {shared} of {d} features in all tasks, one more in each; {seeds} seeds")
+    print(f"{setting}: {shared} of {d} features in all {tasks} tasks, one more in each; {seeds} seeds")
     print(f"{'model':<22} {'AUC':>7} {'(s.e.)':>8}   {'- ' + REFERENCE:>14} {'(s.e.)':>8} {'s per fit':>10}")
     for k in np.argsort(-auc.mean(axis=1)):
         gain = auc[k] - auc[base]
@@ -131,13 +132,15 @@ def compare(setting, seeds) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--tasks", type=int, default=25)
+    parser.add_argument("--only", choices=list(SETTINGS))
     arguments = parser.parse_args()
     if arguments.seeds < 2:
         parser.error("standard errors need at least two seeds")
     warnings.simplefilter("ignore", ConvergenceWarning)
     warnings.filterwarnings("ignore", "task.* have fewer rows of a class")
-    for setting in SETTINGS:
-        compare(setting, arguments.seeds)
+    for setting in [arguments.only] if arguments.only else SETTINGS:
+        compare(setting, arguments.seeds, arguments.tasks)
 
 
 if __name__ == "__main__":

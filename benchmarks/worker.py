@@ -11,6 +11,7 @@ L1,2 and Dirty, which have no public path function, and "solver".
 
 from __future__ import annotations
 
+import argparse
 import ctypes
 import json
 import sys
@@ -213,7 +214,9 @@ class Memory:
 
 
 def main() -> None:
-    name = sys.argv[1]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("solver")
+    name = parser.parse_args().solver
     try:
         version, jobs = jobs_of(name)
     except (ImportError, OSError) as error:

@@ -41,7 +41,7 @@ X = pd.DataFrame(data.X, columns=data.features)
 for name, model in models.items():
     model.fit(X, data.y, task=data.task, groups=data.groups)
     used = int(np.count_nonzero(model.coef_.any(axis=0)))
-    print(f"{name:16} held-out nMSE {-model.best_score_:.3f}, {used} mutations in use")
+    print(f"{name:16} held-out nMSE {-model.cross_fitted_score_:.3f}, {used} mutations in use")
 
 # %%
 # On the real data the same error with far fewer mutations. Now rank the positions by the largest row norm of their

@@ -335,7 +335,7 @@ def test_rows_wholly_missing_are_left_out_and_counted():
 
 
 def test_more_free_rows_than_samples_is_said_in_plain_words():
-    with pytest.warns(UserWarning, match="4 rows are un-penalised, but task.*'left'.*no more.*larger theta or lam"):
+    with pytest.warns(UserWarning, match="4 features are un-penalised, but task.*'left'.*no more.*larger theta or lam"):
         fit(X[17:], y[17:], TASK[17:], lam=1e-3, theta=1e-9)
 
 

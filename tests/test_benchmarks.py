@@ -1,8 +1,9 @@
-"""The benchmarks: their gap function holds against 50-digit arithmetic, their runner runs."""
+"""The benchmarks: their gap function holds against 50-digit arithmetic, and every script starts."""
 
 import csv
 import itertools
 import os
+import runpy
 import subprocess
 import sys
 from decimal import Decimal, localcontext
@@ -196,11 +197,81 @@ def test_gap_of_coupled_rows_agrees_with_50_digits(gap, ratio, seed):
     assert gap.rows_gap(Xs, ys, W, 0.1, ratio) == pytest.approx(expected, rel=1e-12)
 
 
+# ------------------------------------------------------------------ every script
+
+SCRIPTS = sorted(file.name for file in BENCHMARKS.glob("*.py") if "__main__" in file.read_text(encoding="utf-8"))
+SLOW = pytest.mark.slow
+# Of every script: its smallest size, something that it then prints, and what it cannot do without. FOLDER is a new one.
+SMALLEST = [
+    pytest.param("cluster.py", "--features 60 --tasks 2", "scores differ by", "distributed", marks=SLOW),
+    pytest.param("cv_defaults.py", "--splits 1 --only m=20", "| synthetic m=20", ""),
+    pytest.param("families.py", "synthetic --seeds 1 --models lasso --out FOLDER", "| lasso | 3 |", ""),
+    pytest.param("families.py", "real --splits 1 --only school --models lasso --out FOLDER", "| lasso | **", ""),
+    pytest.param("landmine.py", "--seeds 2 --tasks 2 --only sparse", "MSMTFLClassifierCV", "", marks=SLOW),
+    pytest.param("null_lam.py", "--smallest", "| 3 x 100 x 40 |", ""),
+    pytest.param("registers.py", "--repeats 1", "| surface of Isolet", "", marks=SLOW),
+    pytest.param("sharing.py", "--quick --only school", "seconds per fit:", "", marks=SLOW),
+    pytest.param("small_tasks.py", "--rows 500 --tasks 1 3 --repeats 1", "    3            32768", "pyarrow"),
+    pytest.param("stress.py", "--solves 100 --jobs 1", "  solves\n", ""),
+    pytest.param("theta_study.py", "--smallest", "| school 20% |", ""),
+    pytest.param("wide_sparse.py", "--features 300 --tasks 2 --rows 40", "largest difference of coefficients", ""),
+]
+IN_OTHER_TESTS = ("compare.py", "report.py", "run.py", "streaming.py", "worker.py")  # here, and in test_stress.py
+
+
+@pytest.fixture(scope="module")
+def small_school(tmp_path_factory):
+    """A folder with a small file in the form of the real data."""
+    folder, rng = tmp_path_factory.mktemp("data"), np.random.default_rng(0)
+    X, task = rng.standard_normal((90, 4)), np.repeat(np.arange(3), 30)
+    np.savez(folder / "school.npz", X=X, y=X[:, 0] + rng.standard_normal(90), task=task)
+    return folder
+
+
+def test_every_script_has_a_smallest_size():
+    assert sorted({case.values[0] for case in SMALLEST} | set(IN_OTHER_TESTS)) == SCRIPTS
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_every_script_starts(script, monkeypatch, capsys):
+    needs = {case.values[0]: case.values[3] for case in SMALLEST}.get(script)
+    if needs:
+        pytest.importorskip(needs)
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    monkeypatch.setattr(sys, "argv", [script, "--help"])
+    monkeypatch.setattr(os, "environ", os.environ.copy())  # scripts set the number of threads
+    with pytest.raises(SystemExit) as end:
+        runpy.run_path(str(BENCHMARKS / script), run_name="__main__")
+    assert not end.value.code
+    assert f"usage: {script}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("script", "words", "shown", "needs"), SMALLEST)
+def test_every_script_runs_with_its_smallest_size(script, words, shown, needs, tmp_path, small_school):
+    if needs:
+        pytest.importorskip(needs)
+    words = [str(tmp_path) if word == "FOLDER" else word for word in words.split()]
+    assert shown in run(BENCHMARKS / script, *words, data=small_school).stdout
+
+
+@pytest.mark.parametrize(("script", "package"), [("cluster.py", "distributed"), ("small_tasks.py", "pyarrow")])
+def test_a_script_whose_package_is_not_installed_says_so(script, package, monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(SystemExit, match="pip install"):
+        runpy.run_path(str(BENCHMARKS / script), run_name="__main__")
+
+
 # ------------------------------------------------------------------ the runner
 
 
-def run(*words):
+def run(*words, data=None):
+    """A script in a process of its own; `data` is the folder of real data."""
     environment = {key: value for key, value in os.environ.items() if key != "MSMTFL_DATA"}
+    if data is not None:
+        environment["MSMTFL_DATA"] = str(data)
     return subprocess.run(
         [sys.executable, *map(str, words)], env=environment, capture_output=True, text=True, check=True, timeout=300
     )
@@ -224,6 +295,9 @@ def test_the_runner_writes_rows_tables_and_plots(tmp_path):
     assert "| loop / surface |" in shown
     assert "| tiny: m=3 n=20 d=12 |" in (tmp_path / "table.md").read_text()
     assert (tmp_path / "profile.svg").exists()
+    (tmp_path / "table.md").unlink()
+    assert "| loop / surface |" in run(BENCHMARKS / "report.py", tmp_path).stdout  # from the rows alone
+    assert "| tiny: m=3 n=20 d=12 |" in (tmp_path / "table.md").read_text()
 
 
 def test_every_table_has_its_place_in_the_documentation(monkeypatch):

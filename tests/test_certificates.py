@@ -15,6 +15,7 @@ from msmtfl.designs import DenseRows, RowTask
 from msmtfl.lasso import Lassos
 from msmtfl.penalties import ConcaveRows
 from msmtfl.stages import LassoStages
+from msmtfl.task_moments import MomentTask, TaskMoments
 
 
 def design_of(X, y):
@@ -75,25 +76,11 @@ def test_broken_constraints_have_an_infinite_gap():
     assert np.isinf(certify(design_of(X, y), -np.eye(12)[0], a, positive=True).gap)
 
 
-class Statistics(RowTask):
-    """A task known only by its sums: no rows to look at."""
-
-    def residual(self, w):
-        return None
-
-    def loss(self, w):
-        return float(self.yy - 2 * self.c @ w + w @ self.gram() @ w)
-
-    def gradient(self, w):
-        return self.c - self.gram() @ w
-
-
 @pytest.mark.parametrize("columns", [list(range(12)), [*range(12), 4]], ids=["unique", "with a copy"])
 def test_without_rows_the_certificate_is_the_same(columns):
     X, y, a = weighted_problem()
     X, a = X[:, columns], a[columns]
-    sums = Statistics(DenseRows(X, None, False), y)
-    sums.target, sums.columns = None, lambda features: None
+    sums = MomentTask(TaskMoments.of(X, y, None), False)
     for w in (oracles.weighted_lasso(X, y, a), np.where(np.isfinite(a), 0.1, 0.0)):
         from_sums, from_rows = certify(sums, w, a), certify(design_of(X, y), w, a)
         assert from_sums.gap == pytest.approx(from_rows.gap, rel=1e-8, abs=1e-12 * from_rows.unit)

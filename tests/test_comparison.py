@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from msmtfl import LassoMTL, LassoMTLCV, TaskKFold, compare_models
 from msmtfl.baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
 from msmtfl.contest import default_models
+from msmtfl.linear import NewTaskWarning
 from msmtfl.metrics import nmse
 
 TASKS = np.array(["east", "north", "south"])
@@ -63,7 +64,9 @@ def test_paired_standard_errors_by_hand():
         rows = task == label
         part = (errors[1][rows] - errors[0][rows]) / y[rows].var()
         np.testing.assert_allclose(result.difference_by_task[1, i], part.mean())
-        np.testing.assert_allclose(result.se_by_task[1, i], part.std(ddof=1) / np.sqrt(len(part)), rtol=1e-9)
+        of_rows = part.std(ddof=1) / np.sqrt(len(part))
+        np.testing.assert_allclose(result.se_of_rows_by_task[1, i], of_rows, rtol=1e-9)
+        np.testing.assert_allclose(result.se_by_task[1, i], np.sqrt(1 + 4 / 3) * of_rows, rtol=1e-9)  # four folds
     assert result.se[0] == 0.0
     # tasks of equal size: the variance of a mean of three independent means
     np.testing.assert_allclose(result.se[1], np.sqrt((result.se_by_task[1] ** 2).sum()) / 3, rtol=0.03)
@@ -121,7 +124,8 @@ def test_new_tasks_are_predicted_by_the_mean_of_the_others():
     result = compare_models(X, y, task=task, models=FAST, cv=3, leave_one_task_out=True)
     rows = task == "south"
     others = LassoMTL(0.05, unknown_task="mean").fit(X[~rows], y[~rows], task=task[~rows])
-    rest = y[rows] - others.predict(X[rows], task=task[rows])
+    with pytest.warns(NewTaskWarning):
+        rest = y[rows] - others.predict(X[rows], task=task[rows])
     np.testing.assert_allclose(result.new_task_nmse[0, 2], np.mean(rest**2) / y[rows].var())
     np.testing.assert_allclose(result.new_task_nmse_centred[0, 2], rest.var() / y[rows].var())
     assert result.summary()["new_task_nmse"].notna().all()
@@ -136,13 +140,14 @@ def test_equal_tasks_call_for_pooling_and_different_ones_do_not():
     equal = compare_models(X, y, task=task, models=models)
     assert equal.best == "pooled lasso"
     assert equal.difference[1] < -2 * equal.se[1]
-    assert "'pooled lasso' is best" in equal.verdict()
+    assert "'pooled lasso' has the smallest nMSE" in equal.verdict()
+    assert "clearly less than 'lasso'" in equal.verdict()
     X, y, task = make_data(6, n=40, d=15, same=False, noise=0.5)
     different = compare_models(X, y, task=task, models=models)
     assert different.best == "lasso"
     assert different.loses[1].all()
-    assert "'lasso' is best" in different.verdict()
-    assert "clearly worse" in different.verdict()
+    assert "'lasso' has the smallest nMSE" in different.verdict()
+    assert "is clearly worse" in different.verdict()
 
 
 def test_defaults_hold_the_papers_models_and_the_first_tries():
@@ -170,7 +175,7 @@ def test_tables_in_and_out(capsys):
     assert len(frame) == 9
     assert {"model", "task", "n", "nmse", "difference", "se", "gains", "loses"} <= set(frame)
     assert result.summary()["nmse"].is_monotonic_increasing
-    assert str(result).count("\n") == 5
+    assert str(result).count("\n") == 6
     again = pickle.loads(pickle.dumps(result))
     np.testing.assert_array_equal(again.nmse, result.nmse)
 
@@ -348,7 +353,7 @@ def test_standard_errors_cover_in_simulation():
         y = np.tile([0.0, 1.0], 200)  # a variance of 1/4 in every task
         result = compare_models(X, y, task=task, groups=groups, models={"a": Fixed(0), "b": Fixed(1)}, cv=cv)
         differences.append(result.difference[1])
-        errors.append(result.se[1])
+        errors.append(result.se_of_rows[1])  # nothing is trained here
     assert np.mean(errors) == pytest.approx(np.std(differences), rel=0.25)
     assert np.mean(np.abs(differences) < 2 * np.array(errors)) >= 0.85
 
@@ -362,13 +367,16 @@ def test_the_verdict_names_tasks_that_gain_and_lose_most_and_says_what_shares_no
     labels = np.array(list("abcdef"))[task]
     models = {"up": Fixed(0), "down": Fixed(1)}
     shown = compare_models(X, y, task=labels, models=models, reference="down", cv=3).verdict()
-    assert "Of 6 tasks 4 clearly gain ('a', 'b', 'c' and 1 more) and 2 clearly lose ('f', 'e') by it." in shown
+    assert "Of 6 tasks 4 have a smaller error by it and 2 a larger one (median change -" in shown
+    assert "; 4 clearly gain ('a', 'b', 'c' and 1 more) and 2 clearly lose ('f', 'e')." in shown
     assert "shares nothing" not in shown
     for name in ("lasso", "ridge per task"):
         models = {name: Fixed(0), "down": Fixed(1)}
         for reference in models:  # the best is the reference, or is not
             shown = compare_models(X, y, task=labels, models=models, reference=reference, cv=3).verdict()
-            assert shown.endswith(f" {name!r} shares nothing between tasks.")
+            assert f" {name!r} shares nothing between tasks." in shown
+            assert shown.endswith("or samples are there twice.")
+            assert "held-out targets of task(s) 'a', 'f' are predicted with a nMSE of 0." in shown  # without any noise
 
 
 def test_a_task_with_one_row_held_out_has_no_verdict():

@@ -705,7 +705,7 @@ def test_the_last_default_ratio_scores_as_the_lasso_does():
 def test_one_standard_error_is_no_larger(estimator):
     best, simple = (search(estimator, lams=12, selection=rule) for rule in ("min", "1se"))
     mean, n_rows = simple.cv_results_["mean_test_score"], simple.cv_results_["n_rows"]
-    eligible = mean >= mean.max() - simple.cv_results_["se_test_score"][np.argmax(mean)]
+    eligible = mean >= np.nanmax(mean) - simple.cv_results_["se_test_score"][np.nanargmax(mean)]
     assert eligible[simple.best_index_]
     assert n_rows[simple.best_index_] == n_rows[eligible].min() <= n_rows[best.best_index_]
 
@@ -766,8 +766,8 @@ def test_the_progress_bar_counts_every_point(estimator, capsys):
 @pytest.mark.parametrize("estimator", SEARCHES)
 def test_relax_refits_the_model_chosen(estimator):
     model, plain = search(estimator, relax=True), search(estimator)
-    assert model.best_point_ == plain.best_point_
-    np.testing.assert_array_equal(model.coef_ != 0, plain.coef_ != 0)
+    assert model.best_point_[0] < plain.best_point_[0]  # what is not shrunk needs fewer features
+    np.testing.assert_array_equal(model.coef_ != 0, model.surface_.coef(*model.best_point_) != 0)
     assert np.abs(gradient(model.coef_)[model.coef_ != 0]).max() <= 1e-9
 
 

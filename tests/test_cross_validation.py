@@ -233,7 +233,7 @@ def test_criteria_look_away_from_models_with_many_coefficients():
     assert np.count_nonzero(model.coef_) <= 18
 
 
-@pytest.mark.filterwarnings("ignore:6 rows are un-penalised")
+@pytest.mark.filterwarnings("ignore:6 features are un-penalised")
 def test_criteria_are_not_decided_by_a_small_task_or_one_with_constant_targets():
     for small, targets in ((3, None), (6, None), (30, 1.0)):
         rng = np.random.default_rng(0)

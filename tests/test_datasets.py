@@ -675,3 +675,33 @@ def test_a_share_must_leave_rows_on_both_sides(share):
 def test_a_task_with_one_row_cannot_be_split():
     with pytest.raises(ValueError, match="task 'b' has a single row"):
         split_tasks(["a", "a", "b"], 0.5)
+
+
+def test_groups_stay_together_and_tasks_get_about_their_share():
+    data = make_mri_standin()
+    counts = dict.fromkeys(data.sizes, 0.0)
+    for seed in range(20):
+        train, test = split_tasks(data.task, 0.2, seed, groups=data.group)
+        np.testing.assert_array_equal(np.sort(np.concatenate([train, test])), np.arange(len(data.task)))
+        chosen = set(data.group[train].tolist())
+        assert not chosen & set(data.group[test].tolist())
+        assert len(chosen) == round(0.2 * len(np.unique(data.group)))
+        for label, n in data.sizes.items():
+            counts[label] += (data.task[train] == label).sum() / n / 20
+    assert all(abs(share - 0.2) < 0.03 for share in counts.values())
+    again, _ = split_tasks(data.task, 0.2, 19, groups=data.group)
+    np.testing.assert_array_equal(again, train)
+
+
+@pytest.mark.parametrize(
+    ("groups", "words"),
+    [
+        ([1, 2, 3], "groups must be one label per row, 4 of them"),
+        ([1, 2, None, 3], "row 2 has no group"),
+        ([1, 1, 1, 1], "all rows are of one group"),
+        ([1, 2, 3, 3], "task 'b' has no row on one side"),
+    ],
+)
+def test_groups_that_cannot_be_split_are_refused(groups, words):
+    with pytest.raises(ValueError, match=words):
+        split_tasks(["a", "a", "b", "b"], 0.5, random_state=0, groups=groups)

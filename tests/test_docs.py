@@ -116,12 +116,30 @@ LONG = ("start", "which_model", "pipeline", "parameters")  # they compare many m
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=[pytest.mark.slow] * (page.stem in LONG), id=page.stem) for page in PAGES],
+    [pytest.param(page, marks=[pytest.mark.slow] * (page.stem in LONG), id=page.stem) for page in [*PAGES, README]],
 )
 def test_code_of_pages_runs_and_prints_what_they_say(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     wrong = extension("blocks").run_page(page.read_text(encoding="utf-8"), page.name)
     assert not wrong, "\n".join(wrong)
+
+
+@beside
+@pytest.mark.parametrize("page", [*PAGES, README], ids=lambda page: page.stem)
+def test_no_code_of_pages_is_left_out(page):
+    """Blocks in Python, by whatever name, are among those that the test above runs."""
+    text = page.read_text(encoding="utf-8")
+    fenced = re.findall(r"^\s*(?:```|~~~)\s*\{?(py\w*|doctest)\b", text, flags=re.MULTILINE | re.IGNORECASE)
+    run = [kind for _, kind, _ in extension("blocks").blocks(text) if kind in ("python", "pycon")]
+    assert fenced == run
+
+
+@beside
+def test_the_first_example_of_the_readme_chooses_lam_and_says_what_it_prints():
+    first, second, *_ = extension("blocks").blocks(README.read_text(encoding="utf-8"))
+    assert first[1] == "python"
+    assert "MSMTFLCV(" in first[2]
+    assert second[1] == "output"
 
 
 @beside
@@ -134,6 +152,8 @@ def test_code_of_pages_runs_and_prints_what_they_say(page, tmp_path, monkeypatch
         ("```pycon\n>>> 3.4e-16\n1.2e-15\n```\n", False),
         ("```pycon\n>>> 3.4e-6\n1.2e-6\n```\n", True),
         ("```console\n$ msmtfl nonsense\n```\n", True),
+        ("```python\nprint(5)\n```\n\nprints\n\n```output\n5\n```\n", False),
+        ("```python\nprint(5)\n```\n\nprints\n\n```output\n6\n```\n", True),
     ],
 )
 def test_a_page_that_says_something_else_is_found_out(text, wrong):
@@ -221,15 +241,3 @@ def test_versions_agree():
     version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     assert version == msmtfl.__version__
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-
-
-@pytest.mark.filterwarnings("default")
-def test_readme_blocks_run(capsys):
-    if not README.exists():
-        pytest.skip("the README is not beside the tests")
-    namespace: dict = {}
-    for block in re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL):
-        exec(compile(block, "README.md", "exec"), namespace)
-    shown = capsys.readouterr().out
-    assert "['bmi' 'pressure']" in shown
-    assert "solved: relative duality gap" in shown

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -18,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from msmtfl import MSMTFL, LassoMTL, TaskKFold
+from msmtfl.linear import NewTaskWarning
 from msmtfl.thresholds import default_ratio
 
 
@@ -185,6 +187,36 @@ def test_default_theta_is_counted_in_shrinkage(standardize):
     assert model.theta_ == pytest.approx(default_ratio(4) * 4 * model.lam_ / rho_bar, rel=1e-12)
 
 
+def noisy_tasks(coef, n, rng):
+    """n rows of standard normal features for each task, and noise of the same size."""
+    m, d = coef.shape
+    X, task = rng.standard_normal((m * n, d)), np.repeat(np.arange(m), n)
+    return X, np.einsum("nd,nd->n", X, coef[task]) + rng.standard_normal(m * n), task
+
+
+@pytest.mark.parametrize("m", [5, 15, 40])
+@pytest.mark.parametrize("seed", range(3))
+def test_by_default_noise_alone_does_not_cost_more_than_with_the_lasso(m, seed):
+    X, y, task = noisy_tasks(np.zeros((m, 30)), 80, np.random.default_rng([seed, m]))
+    model, lasso = (kind().fit(X, y, task=task) for kind in (MSMTFL, LassoMTL))
+    errors = [1.0 + (fit.coef_**2).sum() / m for fit in (model, lasso)]  # on new rows, but for the intercepts
+    assert errors[0] <= 1.05 * errors[1]
+    assert model.theta_ == pytest.approx(
+        max(3 * np.median(lasso.row_norms_), default_ratio(m) * m * model.lam_), rel=0.05
+    )
+
+
+@pytest.mark.parametrize("m", [15, 40])
+def test_by_default_features_that_all_tasks_share_are_freed(m):
+    rng = np.random.default_rng(m)
+    coef = np.zeros((m, 30))
+    coef[:, :5] = rng.choice([-1, 1], (m, 5)) * rng.uniform(1.0, 3.0, (m, 5))
+    X, y, task = noisy_tasks(coef, 40, rng)
+    model, lasso = (kind().fit(X, y, task=task) for kind in (MSMTFL, LassoMTL))
+    assert model.stages_[-1].free_rows.tolist() == [0, 1, 2, 3, 4]
+    assert ((model.coef_ - coef) ** 2).sum() < 0.8 * ((lasso.coef_ - coef) ** 2).sum()
+
+
 def test_adaptive_theta_is_in_the_first_significant_jump():
     X, y, task = make_data()
     model = MSMTFL(lam=0.1, theta="adaptive").fit(X, y, task=task)
@@ -324,10 +356,19 @@ def test_predict_says_what_it_needs(fit_labels, predict_labels, message):
 def test_unknown_tasks_get_the_mean_model():
     X, y, task = make_data()
     model = MSMTFL(unknown_task="mean").fit(X, y, task=task)
-    prediction = model.predict(X[:3], task=["north", "Mars", "west"])
+    every = np.array([model.predict(X[1:2], task=[label])[0] for label in model.tasks_])
+    words = (
+        r"^task\(s\) 'Mars' were not in the training data: their 1 prediction\(s\) use the mean coefficients of the 4 known "
+        rf"task\(s\)\. .* differ by {every.std(ddof=1):.2g} \(standard deviation\).*not known.*leave_one_task_out=True"
+    )
+    with pytest.warns(NewTaskWarning, match=words):
+        prediction = model.predict(X[:3], task=["north", "Mars", "west"])
     coef = np.array([model.coef_[1], model.coef_.mean(axis=0), model.coef_[3]])
     intercept = [model.intercept_[1], model.intercept_.mean(), model.intercept_[3]]
     np.testing.assert_allclose(prediction, (X[:3] * coef).sum(axis=1) + intercept)
+    for form in (sparse.csr_array(X[:3]), X[:3]):
+        with pytest.warns(NewTaskWarning, match="'Mars', 'Venus' were not.*their 2 prediction"):
+            model.predict(form, task=["Mars", "Venus", "west"])
 
 
 def test_score_of_rows_is_r2_over_all_rows():

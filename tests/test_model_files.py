@@ -6,6 +6,7 @@ import copy
 import datetime
 import io
 import json
+import os
 import warnings
 import zipfile
 from functools import cache
@@ -174,7 +175,8 @@ def with_coefficients(*coefs):
     model.features_ = np.array([f"x{j}" for j in range(d)], dtype=object)
     model.row_slopes_ = np.ones(len(coefs[-1][0]))
     model.row_norms_ = model.feature_importances_ = np.abs(coefs[-1][0])
-    model.n_features_in_, model.n_stages_ = d, len(coefs)
+    model.n_features_in_, model.n_stages_, model.n_fitted_tasks_ = d, len(coefs), m
+    model.n_samples_, model.target_mean_, model.target_sd_ = np.full(m, 12), np.zeros(m), np.ones(m)
     model.learnable_ = np.arange(m * d).reshape(m, d) % 1000 != 7
     nothing = (np.empty(0, dtype=np.intp),) * m
     model.stages_ = [Stage(**{**vars(model.stages_[0]), "coef": coef, "ambiguous": nothing}) for coef in coefs]
@@ -562,6 +564,12 @@ def pack(members, path, compression=zipfile.ZIP_STORED):
             archive.writestr(name, content)
 
 
+def points():
+    """How many the grid of the archive has."""
+    results = json.loads(archive_of()["model.json"])["fitted"]["cv_results_"]["dict"]
+    return results["lam"]["array"]["shape"][0]
+
+
 def changed(changes):
     """The archive with other values at places of its document, which are written a/b/c."""
     members = dict(archive_of())
@@ -604,7 +612,7 @@ BAD_ARCHIVES = {
     "not an array": (lambda: {**archive_of(), MEMBER: b"hello"}, "is not an array"),
     "pickled array": (
         lambda: {**archive_of(), MEMBER: npy(np.array([{}], dtype=object))},
-        "is not the array of float64",
+        "is an array of object that cannot be read",
     ),
     "wrong shape": (lambda: {**archive_of(), MEMBER: npy(np.ones(7))}, "is not the array of float64"),
     "cut array": (lambda: {**archive_of(), MEMBER: archive_of()[MEMBER][:-8]}, "bytes of numbers, its shape .* needs"),
@@ -707,6 +715,25 @@ BAD_ARCHIVES = {
         lambda: changed({"certificate/ambiguous": [["z", []]]}),
         "ambiguous of the certificate names what is not",
     ),
+    "rows of text": (lambda: changed({"fitted/n_samples_": "many"}), "n_samples_ are no numbers of rows"),
+    "negative rows": (
+        lambda: changed({"fitted/n_samples_": array_node([3, -1, 3], "int64")}),
+        "n_samples_ are no numbers of rows",
+    ),
+    "means of two": (lambda: changed({"fitted/target_mean_": array_node([1.0, 2.0])}), r"target_mean_ has shape \[2\]"),
+    "versions of text": (lambda: changed({"provenance/versions": "1.2"}), "versions is not of type dict"),
+    "scores of text": (
+        lambda: changed({"fitted/cv_results_/dict/mean_test_score": array_node(["a"] * points(), "object")}),
+        "mean_test_score of cv_results_ are no numbers",
+    ),
+    "no scores": (lambda: changed({"fitted/cv_results_/dict/mean_test_score": ...}), "mean_test_score of cv_results_"),
+    "missing label": (
+        lambda: changed({"fitted/tasks_": {"array": {"dtype": "float64", "shape": [3], "values": [1.0, "nan", 2.0]}}}),
+        "a label is missing in tasks_",
+    ),
+    "unknown task": (lambda: changed({"parameters/unknown_task": "any"}), "unknown_task must be 'error' or 'mean'"),
+    "unknown loss": (lambda: changed({"parameters/loss": "cubic"}), "loss must be one of"),
+    "unhashable loss": (lambda: changed({"parameters/loss": [1]}), ""),
     "not JSON": (lambda: {**archive_of(), "model.json": b"{'a': 1}"}, "model.json in it is not JSON"),
     "NaN": (lambda: {**archive_of(), "model.json": b'{"a": NaN}'}, "NaN is not JSON"),
     "key twice": (lambda: {**archive_of(), "model.json": b'{"a": 1, "a": 2}'}, "a key occurs twice"),
@@ -732,8 +759,73 @@ def test_a_small_archive_cannot_fill_the_memory(tmp_path):
     bomb = {"model.json": archive_of()["model.json"], "bomb.npy": bytes(50_000_000)}
     pack(bomb, tmp_path / "bomb.msmtfl", zipfile.ZIP_DEFLATED)
     assert (tmp_path / "bomb.msmtfl").stat().st_size < 100_000
-    with pytest.raises(ValueError, match="is compressed, as model files never are"):
+    with pytest.raises(ValueError, match="is compressed, as such files never are"):
         load_model(tmp_path / "bomb.msmtfl")
+
+
+# ------------------------------------------------------------------ checksums
+
+
+def reworded(path, change):
+    document = json.loads(path.read_text(encoding="utf-8"))
+    change(document)
+    path.write_text(json.dumps(document), encoding="utf-8")
+
+
+def test_a_digit_that_changed_in_a_document_is_found(tmp_path):
+    """In JSON every other digit is as good as the one that was written."""
+    path = tmp_path / "a.json"
+    save_model(fitted(MSMTFL), path)
+    text = path.read_text(encoding="utf-8")
+    begin = text.index('"coef_"')
+    digits = [k for k in range(begin, text.index("]", text.index("values", begin))) if text[k].isdigit()]
+    for k in digits[5::37]:
+        path.write_text(text[:k] + str((int(text[k]) + 1) % 10) + text[k + 1 :], encoding="utf-8")
+        with pytest.raises(ValueError, match=r"a\.json: .*"):
+            load_model(path)
+    path.write_text(text, encoding="utf-8")
+    assert_same(load_model(path), fitted(MSMTFL))
+
+
+def test_the_checksum_is_of_values_not_of_their_layout(tmp_path):
+    path = tmp_path / "a.json"
+    save_model(fitted(MSMTFLCV, "pandas"), path, provenance={"name": "Köln", "half": "\udc80"})
+    reworded(path, lambda document: None)  # other blanks and line ends, ASCII
+    assert_same(load_model(path), fitted(MSMTFLCV, "pandas"))
+    reworded(path, lambda document: document["provenance"]["user"].update(name="Bonn"))
+    with pytest.raises(ValueError, match=r'does not have the checksum.*delete the entry "checksum"'):
+        load_model(path)
+
+
+def test_a_document_without_a_checksum_is_read_with_a_note(tmp_path):
+    path = tmp_path / "a.json"
+    save_model(fitted(MSMTFL), path)
+    reworded(path, lambda document: document.pop("checksum"))
+    with pytest.warns(UserWarning, match="has no checksum.*Save the model again"):
+        assert_same(load_model(path), fitted(MSMTFL))
+
+
+def test_archives_have_checksums_of_their_own(tmp_path):
+    save_model(fitted(MSMTFL), tmp_path / "a.msmtfl")
+    assert "checksum" not in document_of(tmp_path / "a.msmtfl")
+    load_model(tmp_path / "a.msmtfl")  # without a note
+    data = bytearray((tmp_path / "a.msmtfl").read_bytes())
+    at = data.index(b'"coef_"') + 80
+    data[at] = data[at] ^ 1
+    (tmp_path / "a.msmtfl").write_bytes(bytes(data))
+    with pytest.raises(ValueError, match="damaged"):
+        load_model(tmp_path / "a.msmtfl")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes of POSIX")
+def test_pipes_and_devices_are_not_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="it is a pipe, not a file"):
+        load_model(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="it is a device, not a file"):
+        load_model("/dev/zero")
+    with pytest.raises(FileNotFoundError):
+        load_model(tmp_path / "absent")
 
 
 def test_members_that_share_their_bytes_are_refused(tmp_path):

@@ -7,6 +7,8 @@ import pickle
 import re
 import tracemalloc
 import warnings
+import zipfile
+from contextlib import suppress
 from fractions import Fraction
 
 import numpy as np
@@ -692,7 +694,63 @@ DAMAGE = {
     "no tasks": lambda path: with_head(path, tasks=None),
     "a shape": lambda path: np.savez(path, **{**stored(path), "xx": stored(path)["xx"][:, :3]}),
     "infinity": lambda path: np.savez(path, **{**stored(path), "yy": np.full(3, np.inf)}),
+    "negated sums": lambda path: changed_sums(path, xx=lambda v: -v),
+    "negated squares of y": lambda path: changed_sums(path, yy=lambda v: -v),
+    "sums that differ with their order": lambda path: changed_sums(path, xx=lambda v: v + np.triu(v, 1)),
+    "too much correlation": lambda path: changed_sums(path, xy=lambda v: 10 * v),
+    "a negative direction": lambda path: changed_sums(
+        path, xx=lambda v: v - 2 * v.diagonal(axis1=1, axis2=2).max() * ONES
+    ),
+    "a label twice": lambda path: with_head(path, tasks=["north", "south", "north"]),
+    "labels that are equal": lambda path: with_head(path, tasks=[1, True, "a"]),
+    "a label that is missing": lambda path: with_head(path, tasks=["north", "south", float("nan")]),
+    "labels seen twice": lambda path: with_head(path, seen=["north", "north"]),
+    "an unknown form": lambda path: with_head(path, form="tall"),
+    "a single task of three": lambda path: with_head(path, form="single"),
+    "names or not": lambda path: with_head(path, named="yes"),
+    "a feature twice": lambda path: changed_sums(path, features=lambda v: np.full_like(v, "x0")),
+    "no rows": lambda path: changed_sums(path, rows=lambda v: 0 * v),
+    "rows that are floats": lambda path: changed_sums(path, rows=lambda v: v.astype(float)),
+    "fewer rows than directions": lambda path: changed_sums(path, rows=lambda v: 0 * v + 2),
+    "a negative weight": lambda path: changed_sums(path, n=lambda v: -v),
+    "means that overflow": lambda path: changed_sums(path, mean=lambda v: v + 1e200),
+    "corrections that are none": lambda path: changed_sums(path, low=lambda v: v + 1.0),
+    "narrow sums": lambda path: changed_sums(path, xx=lambda v: v.astype(np.float32)),
+    "complex sums": lambda path: changed_sums(path, xx=lambda v: v.astype(complex)),
+    "columns first": lambda path: changed_sums(path, xx=np.asfortranarray),
+    "something else": lambda path: np.savez(path, **stored(path), more=np.ones(3)),
+    "a deep head": lambda path: changed_sums(path, head=lambda v: np.array("[" * 100_000)),
+    "compressed": lambda path: np.savez_compressed(path, **stored(path)),
+    "encrypted": lambda path: path.write_bytes(marked(path.read_bytes(), 8, 6, 1)),
+    "packed by what nobody knows": lambda path: path.write_bytes(marked(path.read_bytes(), 10, 8, 97)),
+    "members elsewhere": lambda path: path.write_bytes(marked(path.read_bytes(), 42, None, 0x7FFFFFFF)),
+    "a header that is no Python": lambda path: path.write_bytes(repacked(path, b"'shape': (", b"'shape': ((")),
 }
+ONES = np.ones((D, D))
+
+
+def changed_sums(path, **changes):
+    arrays = stored(path)
+    np.savez(path, **{**arrays, **{name: change(arrays[name]) for name, change in changes.items()}})
+
+
+def marked(data, place, of_local, value):
+    """An archive with another entry in its directory, and in front of its members."""
+    out, size = bytearray(data), 4 if value > 2**16 else 2
+    for sign, at in ((b"PK\x01\x02", place), (b"PK\x03\x04", of_local)):
+        begin = out.find(sign)
+        while at is not None and begin >= 0:
+            out[begin + at : begin + at + size] = value.to_bytes(size, "little")
+            begin = out.find(sign, begin + 4)
+    return bytes(out)
+
+
+def repacked(path, old, new):
+    file = io.BytesIO()
+    with zipfile.ZipFile(path) as archive, zipfile.ZipFile(file, "w") as other:
+        for name in archive.namelist():
+            other.writestr(name, archive.read(name).replace(old, new))
+    return file.getvalue()
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
@@ -703,6 +761,87 @@ def test_damaged_files_are_refused(damage, tmp_path):
     DAMAGE[damage](path)
     with pytest.raises(ValueError, match=r"sums.npz is not a file of Moments, or is damaged"):
         Moments.load(path)
+
+
+def test_negated_sums_are_not_certified(tmp_path):
+    """Before the sums were looked at, a fit to these was all zeros, with a proof."""
+    X, y = make_data()
+    path = tmp_path / "sums.npz"
+    stream(X, y).save(path)
+    changed_sums(path, xx=lambda v: -v)
+    with pytest.raises(
+        ValueError, match=r"task 'north': column 'x0' has a negative sum of squares; no rows have such sums"
+    ):
+        Moments.load(path)
+
+
+def test_a_small_file_of_statistics_cannot_fill_the_memory(tmp_path):
+    path = tmp_path / "bomb.npz"
+    head = {"format": "msmtfl-moments", "version": 1, "form": "long", "named": False, "tasks": [0], "seen": [0]}
+    many = 3000
+    np.savez_compressed(
+        path, head=np.array(json.dumps(head)), features=np.arange(many).astype(str), xx=np.zeros((1, many, many))
+    )
+    assert path.stat().st_size < 200_000
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="is compressed"):
+        Moments.load(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5e6
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_statistics_of_rows_are_always_read_back(seed, tmp_path):
+    """Whatever the rows: none of the checks takes rounding for deceit."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(1, 40)), int(rng.integers(1, 12))
+    X = rng.standard_normal((n, d)) * 10.0 ** rng.integers(-6, 7, d) + rng.choice([0, 0, 1, 1e6, -1e9], d)
+    X[:, rng.integers(0, d)] = rng.choice([0.0, 1.0, 1e8])  # constant
+    X[:, rng.integers(0, d)] = X[:, rng.integers(0, d)]  # twice
+    y = rng.standard_normal(n) * 10.0 ** rng.integers(-5, 6) + rng.choice([0, 1e7])
+    if rng.random() < 0.2:
+        y[:] = rng.choice([0.0, 3.0])
+    task, weight = rng.integers(0, 3, n), 10.0 ** rng.uniform(-8, 8, n) if rng.random() < 0.4 else None
+    moments, size = Moments(), int(rng.integers(1, n + 1))
+    for low in range(0, n, size):
+        some = slice(low, low + size)
+        x = sparse.csr_array(X[some]) if rng.random() < 0.2 else X[some]
+        moments.update(x, y[some], task=task[some], sample_weight=None if weight is None else weight[some])
+    if n > 4 and rng.random() < 0.3:
+        with warnings.catch_warnings(), suppress(ValueError):
+            warnings.simplefilter("ignore")
+            moments = moments - Moments().update(
+                X[:2], y[:2], task=task[:2], sample_weight=None if weight is None else weight[:2]
+            )
+    quiet(moments, tmp_path / "sums.npz")
+    assert_bit_equal(Moments.load(tmp_path / "sums.npz"), moments)
+
+
+def test_statistics_without_a_row_that_counts_are_read_back(tmp_path):
+    X, y = make_data()
+    moments = stream(X, y, weight=np.zeros(N))
+    moments.save(tmp_path / "sums.npz")
+    again = Moments.load(tmp_path / "sums.npz")
+    assert len(again) == 0
+    assert list(again.seen) == list(moments.seen)
+
+
+def test_files_of_earlier_versions_are_read(tmp_path):
+    """As numpy packs arrays."""
+    X, y = make_data()
+    moments = stream(X, y)
+    moments.save(tmp_path / "sums.npz")
+    np.savez(tmp_path / "old.npz", **stored(tmp_path / "sums.npz"))
+    assert_bit_equal(Moments.load(tmp_path / "old.npz"), moments)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes of POSIX")
+def test_statistics_are_not_read_from_pipes_and_devices(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path, kind in ((tmp_path / "pipe", "pipe"), ("/dev/zero", "device")):
+        with pytest.raises(ValueError, match=f"it is a {kind}, not a file"):
+            Moments.load(path)
 
 
 def test_bytes_that_changed_are_found(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from msmtfl import MSMTFL, LassoMTL
 from msmtfl.optimum import global_minimum
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*rows are un-penalised", "ignore:stopped")
+pytestmark = pytest.mark.filterwarnings("ignore:.*features are un-penalised", "ignore:stopped")
 
 
 def problem(seed, d=5, m=3, n=25):

@@ -23,7 +23,7 @@ def test_lam_max_is_zero_when_free_features_interpolate():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((20, 60)), rng.standard_normal(20)
     factors = np.r_[np.zeros(30), np.ones(30)]
-    with pytest.warns(UserWarning, match="30 rows are un-penalised"):
+    with pytest.warns(UserWarning, match="30 features are un-penalised"):
         model = MSMTFL(penalty_factors=factors).fit(X, y)
     assert model.lam_max_ == 0.0
     assert not model.coef_[30:].any()
@@ -106,7 +106,7 @@ def test_lassos_refuse_matrices_of_another_shape():
         Lassos([design]).solve(np.ones((1, 2)))
 
 
-@pytest.mark.filterwarnings("ignore:.*rows are un-penalised")
+@pytest.mark.filterwarnings("ignore:.*features are un-penalised")
 @pytest.mark.parametrize("positive", [False, True])
 def test_the_order_of_columns_does_not_matter_where_stages_are_not_unique(positive):
     for seed in range(90):

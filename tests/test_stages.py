@@ -28,7 +28,7 @@ def several_stages(seed=0, **options):
 # ------------------------------------------------------------------ descent and stopping
 
 
-@pytest.mark.filterwarnings("ignore:.*rows are un-penalised")
+@pytest.mark.filterwarnings("ignore:.*features are un-penalised")
 @pytest.mark.parametrize("seed", [0, 2, 3, 4, 5])
 def test_objective_never_rises(seed):
     Xs, ys, model = several_stages(seed)

@@ -68,7 +68,7 @@ def numbers(result):
     """All that a result says in numbers."""
     rows = [(*vars(one.needed).values(), one.have.low, one.have.high) for one in result.conditions]
     conditions = np.array([[float(v) for v in (row[0], row[1], *row[4:])] for row in rows])
-    lemmas = np.array([(one.left, one.right) for one in result.lemmas])
+    lemmas = np.array([(one.left, one.right) for one in result.lemmas if one.lemma != "33"])  # whose left is rounding
     return conditions, lemmas, result.bound.corrected, result.bound.literal
 
 
@@ -401,8 +401,8 @@ def test_columns_known_too_little_leave_it_undecided():
 
 def assert_proven(result):
     assert result.verdict == "holds", str(result)
-    assert (result.errors <= result.bound.corrected).all()
-    assert result.errors[-1] <= result.bound.noise  # all of these have converged
+    assert (result.errors <= result.bound.sharpened).all()
+    assert result.errors[-1] <= result.bound.limit  # all of these have converged
     assert (result.rows_in_play <= 2 * result.setting["rbar"]).all()
     for one in result.lemmas:
         assert one.holds or not one.premises, one
@@ -519,7 +519,7 @@ def test_literal_bound_is_violated_by_an_orthogonal_design_with_dense_rows():
     assert result.conditions[1].ratio.high == pytest.approx(1 / m)
     assert (result.errors <= result.bound.corrected).all()
     assert str(result).startswith("Theorem 8 does not apply: theta (0.03333 of what is needed)")
-    assert "the noise term bounds" not in str(result)
+    assert "the sharpened bound of the last" not in str(result)
 
 
 @pytest.mark.parametrize("noise", ["gaussian", "rademacher"])
@@ -655,9 +655,13 @@ def test_tables_hold_what_the_result_says(unequal):
     assert conditions["verdict"].tolist()[:4] == [one.verdict for one in result.conditions]
     np.testing.assert_array_equal(conditions["ratio_low"][4:], [one.ratio.low for one in result.literal_conditions])
     stages = result.to_frame("stages")
-    assert list(stages) == ["stage", "bound", "as_printed", "error", "rows_in_play"]
+    assert list(stages) == ["stage", "bound", "sharpened", "as_printed", "error", "rows_in_play"]
     np.testing.assert_array_equal(stages["error"], result.errors)
-    assert len(result.to_frame("lemmas")) == len(result.lemmas) == 2 + 5 * model.n_stages_
+    np.testing.assert_array_equal(stages["sharpened"], result.bound.sharpened)
+    lemmas = result.to_frame("lemmas")
+    assert len(lemmas) == len(result.lemmas) == 4 + 14 * model.n_stages_
+    assert lemmas["words"].tolist() == [one.words for one in result.lemmas]
+    assert all(words in str(result) for words in lemmas["words"])
     with pytest.raises(ValueError, match="table must be"):
         result.to_frame("rows")
     lines = str(result).splitlines()
@@ -672,11 +676,12 @@ def test_plot_shows_bounds_and_errors(unequal):
     _, ax = pyplot.subplots()
     result = check_conditions(model, X, y, task=task, coef_true=unequal[2], sigma=0.3)
     assert result.plot(ax) is ax
-    assert [line.get_label() for line in ax.lines] == ["bound", "as printed", "error"]
+    assert [line.get_label() for line in ax.lines] == ["bound", "sharpened", "as printed", "error"]
     np.testing.assert_array_equal(ax.lines[0].get_ydata()[: model.n_stages_], result.bound.corrected)
-    shown = ax.lines[2].get_ydata()
+    np.testing.assert_array_equal(ax.lines[1].get_ydata()[: model.n_stages_], result.bound.sharpened)
+    shown = ax.lines[3].get_ydata()
     assert (len(shown), shown[-1]) == (10, result.errors[-1])  # converged: later stages are the same
     assert ax.get_yscale() == "log"
     without = check_conditions(model, X, y, task=task).plot()
-    assert [line.get_label() for line in without.lines] == ["bound", "as printed"]
+    assert [line.get_label() for line in without.lines] == ["bound", "sharpened", "as printed"]
     pyplot.close("all")

@@ -1,6 +1,7 @@
 """Runs the code of a Markdown page, top to bottom in one namespace, and compares what it prints with what the page says.
 
-    python    statements; what they print is not looked at
+    python    statements; what they print is compared if a block `output` follows, and not looked at otherwise
+    output    what the statements before it print
     pycon     a session with >>>, compared
     console   lines with `$ msmtfl ...`; what follows is compared, if anything does
 
@@ -10,7 +11,9 @@ text) are not run.
 
 from __future__ import annotations
 
+import contextlib
 import doctest
+import io
 import re
 import shlex
 import subprocess
@@ -18,7 +21,7 @@ import sys
 from collections.abc import Iterator
 
 LIKE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-FENCE = re.compile(r"^```(python|pycon|console)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
+FENCE = re.compile(r"^```(python|output|pycon|console)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 
 UNSTEADY = [(re.compile(r"\b\d(\.\d+)?e-1\d\b"), "rounding"), (re.compile(r"\b\d+\.\d s\b"), "seconds")]
 
@@ -40,10 +43,16 @@ def run_page(text: str, name: str) -> list[str]:
     """What went otherwise than the page says; files are written to the current folder."""
     namespace: dict = {"__name__": "__main__"}
     wrong: list[str] = []
+    said = ""
     for line, kind, code in blocks(text):
         where = f"{name}, line {line}"
         if kind == "python":
-            exec(compile("\n" * (line - 1) + code, name, "exec"), namespace)
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
+                exec(compile("\n" * (line - 1) + code, name, "exec"), namespace)
+            said = printed.getvalue()
+        elif kind == "output":
+            if not Checker().check_output(code, said, LIKE):
+                wrong.append(f"{where}: what is printed is\n{said}\nnot\n{code}")
         elif kind == "pycon":
             test = doctest.DocTestParser().get_doctest(code, namespace, where, name, line)
             runner = doctest.DocTestRunner(Checker(), optionflags=LIKE, verbose=False)

@@ -1393,7 +1393,8 @@ def gram(
     array, G = np.asarray(X), np.asarray(out)
     G[:low, low:high] = array[:, :low].T @ array[:, low:high]
     G[low:high, :low] = G[:low, low:high].T
-    G[low:high, low:high] = array[:, low:high].T @ array[:, low:high]  # a product with itself is symmetric to the bit
+    lower = np.tril(array[:, low:high].T @ array[:, low:high])  # mirrored: not every product with itself is symmetric
+    G[low:high, low:high] = lower + np.tril(lower, -1).T
 
 
 def few_products(

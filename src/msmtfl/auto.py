@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +18,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .classification import MultiTaskClassifier
 from .comparison import Comparison
 from .contest import compare_models, default_models, read_models
-from .linear import MultiTaskLinear, MultiTaskModel
+from .copies import RepeatedSamplesWarning
+from .evidence import decimals
+from .linear import MultiTaskLinear, MultiTaskModel, check_use
 from .tables import check_form, names_of
 
 RULES = ("1se", "min")
@@ -60,8 +64,7 @@ class _Auto(MultiTaskModel):
         """Fit; see :meth:`MSMTFLCV.fit`."""
         if self.selection not in RULES:
             raise ValueError(f"selection must be '1se' or 'min', got {self.selection!r}.")
-        if self.unknown_task not in ("error", "mean"):
-            raise ValueError(f"unknown_task must be 'error' or 'mean', got {self.unknown_task!r}.")
+        check_use(self)
         data = self._read(X, y, task, sample_weight)  # its errors name this class
         known = default_models(
             cv=self.inner_cv,
@@ -95,7 +98,10 @@ class _Auto(MultiTaskModel):
         options = {"task": task, "sample_weight": sample_weight}
         if "groups" in inspect.signature(best.fit).parameters:
             options["groups"] = groups
-        self.best_estimator_ = best.fit(X, y, **{name: value for name, value in options.items() if value is not None})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RepeatedSamplesWarning)  # said by the comparison
+            given = {name: value for name, value in options.items() if value is not None}
+            self.best_estimator_ = best.fit(X, y, **given)
         for name in self.__dict__.pop("_of_model", ()):  # those of a family chosen before
             self.__dict__.pop(name, None)
         found = {name: value for name, value in vars(best).items() if name not in best.get_params(deep=False)}
@@ -107,7 +113,11 @@ class _Auto(MultiTaskModel):
         check_is_fitted(self, "best_estimator_")
         check_form(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        return getattr(self.best_estimator_, method)(X, **({} if task is None else {"task": task}))
+        check_use(self)
+        model = self.best_estimator_
+        if getattr(model, "unknown_task", self.unknown_task) != self.unknown_task:  # set after the fit
+            model = copy(model).set_params(unknown_task=self.unknown_task)
+        return getattr(model, method)(X, **({} if task is None else {"task": task}))
 
     def predict(self, X: Any, *, task: Any = None) -> Any:
         """Predict as the model chosen does; see :meth:`MSMTFL.predict`."""
@@ -246,7 +256,7 @@ class _Choice:
     def __init__(self, comparison: Comparison, selection: str):
         self.comparison, self.best = comparison, comparison.best
         self.paired = replace(comparison, reference=self.best)
-        self.near = self.paired.difference <= self.paired.se_of_families
+        self.near = self.paired.difference <= self.paired.se
         if selection == "min":
             self.near[:] = False
         self.near[comparison.models.index(self.best)] = True
@@ -259,25 +269,31 @@ class _Choice:
         return f" {self.comparison.dropped_in_words()}" if self.comparison.dropped else ""
 
     def reason(self, what: str) -> str:
+        """Figures that are compared are of the same rows: of all folds, or of those until a model was screened out."""
         comparison, best, chosen = self.comparison, self.best, self.chosen
-        names, error = comparison.models, dict(zip(comparison.models, comparison.error.tolist(), strict=True))
-        tried = len(names) + len(comparison.dropped)
-        smallest = f"{best!r} has the smallest held-out {what} of {tried} models, {error[best]:.3g}"
+        names, digits = comparison.models, decimals(self.paired.se)
+        error = {name: f"{value:.{digits}f}" for name, value in zip(names, comparison.error.tolist(), strict=True)}
+        more = {
+            name: f"{difference:+.{digits}f}, s.e. {se:.{digits}f}"
+            for name, difference, se in zip(
+                names, self.paired.difference.tolist(), self.paired.se.tolist(), strict=True
+            )
+        }
+        every = f" tried on all folds, of {len(names) + len(comparison.dropped)}" if comparison.dropped else ""
+        smallest = f"{best!r} has the smallest held-out {what} of {len(names)} models{every}: {error[best]}"
         if chosen == best:
-            second = min((name for name in names if name != best), key=error.__getitem__)
-            return f"{smallest}; {second!r} is next with {error[second]:.3g}.{self.dropped}"
-        k, b = names.index(chosen), names.index(best)
-        few, many = (f"{comparison.n_features[p]:.0f}" for p in (k, b))
-        if few == many:
-            few, many = (f"{comparison.n_features[p]:.1f}" for p in (k, b))
-        uses = f"{few} features where that uses {many}"
-        more, se = self.paired.difference[k], self.paired.se_of_families[k]
-        within = (
-            f"{error[chosen]:.3g} is {more:.2g} more, with a standard error of {se:.2g}, other training rows counted"
-        )
+            second = names[int(np.argsort(np.where(np.array(names) == best, np.inf, comparison.error))[0])]
+            word = "clearly worse" if self.paired.evidence(second).worse else "not clearly worse"
+            return f"{smallest}. The next, {second!r} with {error[second]} ({more[second]}), is {word}.{self.dropped}"
+        few, many = (comparison.n_features[names.index(name)] for name in (chosen, best))
+        digits = int(few.round() == many.round())
+        uses = f"uses {few:.{digits}f} features" + (f" where that uses {many:.{digits}f}" if np.isfinite(many) else "")
         rest = [name for name, one in zip(names, self.near, strict=True) if one and name not in (best, chosen)]
         also = f" ({names_of(rest)} would have done too.)" if rest else ""
-        return f"{smallest}, but {chosen!r} is as good as can be told ({within}), and uses {uses}.{also}{self.dropped}"
+        return (
+            f"{smallest}. {chosen!r} with {error[chosen]} ({more[chosen]}) is within one standard error of it and {uses}."
+            f"{also}{self.dropped}"
+        )
 
 
 def choice_of(model: Any) -> dict[str, dict[str, str]]:

@@ -13,14 +13,14 @@ from scipy.sparse import issparse
 
 from .checks import check_count, check_flag
 from .classification import MSMTFLClassifierCV, MultiTaskClassifier, class_folds
-from .cross_validation import read_groups
+from .copies import groups_of
 from .designs import Floats
 from .folds import TaskKFold
 from .linear import MultiTaskLinear, warn_of_task_level
 from .losses import Logistic
 from .monitor import one_blas_thread
 from .problem import pose
-from .tables import check_finite
+from .tables import check_finite, unmasked
 from .tasks import Task, TaskData
 from .walk import regularization_surface
 
@@ -53,9 +53,9 @@ class _Baseline:
                 )
             data = self._read(X, y, task, sample_weight)
             if data.X.dtype != np.float64:
-                data = self._read(np.asarray(X, dtype=np.float64), y, task, sample_weight)
+                data = self._read(np.asarray(unmasked(X), dtype=np.float64), y, task, sample_weight)
             check_finite(data.X, data.features, "X")
-            W, b = self._solve(data, None if groups is None else read_groups(groups, data.X.shape[0]))
+            W, b = self._solve(data, None if groups is None else groups_of(groups, data.X))
             problem = pose(data, fit_intercept=True, standardize=False, positive=False)
         self._form, self._task_position = data.form, data.task_position
         self.tasks_, self.features_ = data.labels, data.features

@@ -3,184 +3,178 @@
 For one task in sums over rows (see designs.py), with weights a_j in [0, inf]:
 
     primal  P(w) = 1/2 |y - Xw|^2 + sum_j a_j |w_j|
-    dual    D(r) = y'r - 1/2 |r|^2      for |x_j'r| <= a_j   (x_j'r = 0 where a_j = 0)
+    dual    D(u) = y'u - 1/2 |u|^2      for |x_j'u| <= a_j   (x_j'u = 0 where a_j = 0)
 
-The residual is projected on the orthogonal complement of the un-penalised columns, then scaled until it is
-feasible. The relative duality gap of a stage is sum_i (P_i - D_i) / n_i over sum_i |y_i|^2 / (2 n_i): the
-difference between primal and dual of the stage's objective over the loss at W = 0.
+The dual point u is the residual r = y - Xw, made orthogonal to the columns that leave it no room (un-penalised ones, and
+those whose weight is below the rounding of x_j'r), then scaled until it is feasible (`dual_points.py`). The gap is
+
+    P(w) - D(u) = 1/2 |r - u|^2 + sum_j (a_j |w_j| - w_j x_j'u)
+
+in which no term is negative and none is a difference of large numbers. What rounding may hide of every quantity is added to
+it before it is used, so that the gap is never too small; it is infinite where nothing can be said. The relative duality gap
+of a stage is sum_i (P_i - D_i) / n_i over sum_i |y_i|^2 / (2 n_i): the difference between primal and dual of the stage's
+objective over the loss at W = 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.linalg import LinAlgError, cholesky
 from scipy.linalg import qr, solve_triangular
-from scipy.linalg.lapack import dpotrs
 
-from .designs import Design, Floats, Ints
+from .designs import Design, Floats, Ints, with_rows
+from .dual_points import Doubt, DualPoints, Residuals, dual_points, few_digits, look, over_unit, vacuous
+from .printable import printable
 
 EQUICORRELATION = 1e-7  # |gradient| within this share of its bound counts as at the bound
-WELL = 1e-4  # unit-length columns with all pivots (Cholesky) above this are far from dependent
 RANK = 1e-9  # unit-length columns with a pivot (QR) below this share of the largest count as dependent
 CRITICAL = 1e-8  # critical-point residual (a correlation) below which W counts as a critical point
-EPS = 2.0**-54  # half of the unit roundoff: errors of a sum do not all add up
 AT_ONCE = 64  # solutions that are worth certifying together
 MANY = 1000  # features at their bound beyond which a null direction is not looked for
 GAP = 1e-10  # the relative gap that an exact solve stays below on well-posed data
+NO_ROOM, LITTLE = (
+    1e5,
+    4.0,
+)  # times the rounding of a gradient: weights that leave a dual point no room. (Scaling costs more.)
+AT_ZERO = 1e-11  # a gradient this small, as a correlation, may be one that a weight of 0 with w >= 0 holds at 0
 
 
 @dataclass(frozen=True)
 class TaskCertificate:
-    """Of one task in one stage: gap P - D, |y|^2 / 2 (its unit), optimality violation, uniqueness."""
+    """Of one task in one stage: gap P - D, |y|^2 / 2 (its unit), optimality violation, uniqueness; and why the gap is not
+    known to be small, where it is not and that was asked for."""
 
     gap: float
     unit: float
     kkt: float
     unique: bool
     dependent: Ints = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    doubt: Doubt | None = None
 
     @property
     def relative_gap(self) -> float:
-        return self.gap / self.unit if self.unit > 0 else float(self.gap > 0)
+        return over_unit(self.gap, self.unit)
 
 
 def certify(design: Design, w: Floats, a: Floats, positive: bool = False) -> TaskCertificate:
-    """Gap, optimality and uniqueness of w for one task's weighted lasso."""
-    return certify_all(design, w[None], a[None], positive)[0]
+    """Gap, optimality and uniqueness of w for one task's weighted lasso, with doubts."""
+    return certify_all(design, w[None], a[None], positive, reasons=True)[0]
 
 
 def certify_all(
-    design: Design, W: Floats, A: Floats, positive: bool = False, memo: dict[Any, Any] | None = None
+    design: Design,
+    W: Floats,
+    A: Floats,
+    positive: bool = False,
+    memo: dict[Any, Any] | None = None,
+    reasons: bool = False,
 ) -> list[TaskCertificate]:
     """The same for several weights: rows of W and A (solutions, d). X is gone through once for all of them, and equal sets
-    of columns are factorised once; a `memo` (any dict) keeps these for the next call on the same design."""
+    of columns are factorised once; a `memo` (any dict) keeps these for the next call on the same design. `reasons`: say why
+    a gap is large."""
     memo = {} if memo is None else memo
-    free = (A == 0.0) & (design.squares > 0) & ((W > 0) | (not positive))
-    losses, gradients, point = dual_points(design, W, free, memo)
-    gaps = _gaps(design, W, A, free, losses, point, positive)
-    kkts = violations(design, W, A, gradients, positive)
-    reached = at_bound(design, W, A, gradients, positive)
+    seen, unit = look(design, W), 0.5 * design.yy
+    gaps, doubts = _gaps_on(design, seen, W, A, positive, NO_ROOM, memo, reasons)
+    for form, room in _others(design):
+        doubtful = np.flatnonzero([over_unit(gap, unit) > GAP for gap in gaps])
+        if doubtful.size == 0:
+            break
+        again = form(), W[doubtful], A[doubtful]
+        found = _gaps_on(again[0], look(*again[:2]), *again[1:], positive, room, {}, reasons)
+        for s, gap, doubt in zip(doubtful, *found, strict=True):
+            if gap < gaps[s] or room == NO_ROOM:
+                gaps[s], doubts[s] = min(gap, gaps[s]), doubt
+    kkts = violations(design, W, A, seen.gradients, positive)
+    reached = at_bound(design, W, A, seen.gradients, positive)
     out = []
-    for gap, kkt, E in zip(gaps.tolist(), kkts.tolist(), reached, strict=True):
+    for gap, kkt, E, doubt in zip(gaps.tolist(), kkts.tolist(), reached, doubts, strict=True):
         key = ("independent", E.tobytes())
         if key not in memo:
             memo[key] = independence(design, np.flatnonzero(E))
-        out.append(TaskCertificate(gap, 0.5 * design.yy, kkt, *memo[key]))
+        unique, dependent = memo[key]
+        out.append(TaskCertificate(gap, unit, kkt, unique, dependent, doubt))
     return out
 
 
 # ------------------------------------------------------------------ duality gap
 
 
-@dataclass(frozen=True)
-class DualPoints:
-    """Residuals r made orthogonal to the un-penalised columns: |r|^2 (solutions,), y'r, X'r (solutions, d), and the
-    smallest pivot among these columns."""
-
-    losses: Floats
-    fits: Floats
-    gradients: Floats
-    pivots: Floats
+def _others(design: Design) -> list[tuple[Callable[[], Any], float]]:
+    """What else is tried where the first dual point proves too little: forms of the data, statistics being looked at as rows
+    that have these sums; and how many times the rounding of a gradient leaves no room."""
+    rows = getattr(design, "as_rows", None)
+    if vacuous(design):
+        return []
+    return [(lambda: design, LITTLE), *([(rows, NO_ROOM), (rows, LITTLE)] if rows else [])]
 
 
-def dual_points(design: Design, W: Floats, free: np.ndarray, memo: dict[Any, Any]) -> tuple[Floats, Floats, DualPoints]:
-    """|y - Xw|^2 and gradients at the rows of W, and the dual points made of them."""
-    y = design.target
-    if y is None:
-        return _dual_points_from_statistics(design, W, free)
-    residuals = design.residuals(W)
-    assert residuals is not None
-    gradients = design.correlate(residuals.T).T
-    projected, pivots = residuals.copy(), np.ones(len(W))
-    moved = np.flatnonzero(free.any(axis=1))
-    for s in moved:
-        projected[s], pivots[s] = project(design, residuals[s], np.flatnonzero(free[s]), memo)
-    of_projected = gradients
-    if moved.size:
-        of_projected = gradients.copy()
-        of_projected[moved] = design.correlate(projected[moved].T).T
-    losses = np.einsum("sr,sr->s", projected, projected)
-    points = DualPoints(losses, projected @ y, of_projected, pivots)
-    return np.einsum("sr,sr->s", residuals, residuals), gradients, points
+def _gaps_on(
+    design: Design,
+    seen: Residuals,
+    W: Floats,
+    A: Floats,
+    positive: bool,
+    room: float,
+    memo: dict[Any, Any],
+    reasons: bool,
+) -> tuple[Floats, list[Doubt | None]]:
+    """Gaps (solutions,), and why they are large, if that is asked for. Weights up to `room` times the rounding of a gradient
+    leave dual points no room."""
+    held = _without_room(design, seen, W, A, positive, room)
+    points = dual_points(design, seen, held, memo)
+    gaps = _gaps(design, seen, points, W, A, held, positive)
+    doubts: list[Doubt | None] = [None] * len(W)
+    if reasons and any(over_unit(gap, 0.5 * design.yy) > GAP for gap in gaps):
+        exact = _gaps(design, seen.exact(), points.exact(), W, A, held, positive)
+        for s, gap in enumerate(gaps):
+            if over_unit(gap, 0.5 * design.yy) > GAP:
+                doubts[s] = _doubt(design, gap, exact[s], points.away[s], np.flatnonzero(held[s]))
+    return gaps, doubts
 
 
-def project(design: Design, r: Floats, columns: Ints, memo: dict[Any, Any]) -> tuple[Floats, float]:
-    """The residual made orthogonal to some columns, and the smallest pivot among these.
-
-    By a Cholesky factor of their correlations, applied until nothing is left to take away; by pivoted QR where they are
-    nearly dependent. The factor is kept, the columns are not.
-    """
-    X = design.columns(columns)
-    assert X is not None
-    X = X / np.linalg.norm(X, axis=0)
-    key = ("factor", columns.tobytes())
-    if key not in memo:
-        try:
-            memo[key] = cholesky(X.T @ X) if columns.size <= design.order else None
-        except LinAlgError:
-            memo[key] = None
-        if memo[key] is not None and np.diag(memo[key]).min() < WELL:
-            memo[key] = None
-    factor = memo[key]
-    if factor is not None:
-        for _ in range(3):
-            r = r - X @ dpotrs(factor, X.T @ r, lower=1)[0]
-        return r, float(np.diag(factor).min())
-    Q, R, _ = qr(X, mode="economic", pivoting=True)
-    pivots = np.abs(np.diag(R))
-    independent = pivots > 1e-11 * pivots[0]
-    Q = Q[:, independent]
-    for _ in range(2):
-        r = r - Q @ (Q.T @ r)
-    return r, float(pivots[independent].min())
-
-
-def _dual_points_from_statistics(design: Design, W: Floats, free: np.ndarray) -> tuple[Floats, Floats, DualPoints]:
-    """The same without rows: r = y - Xv for the v that minimises over the un-penalised entries."""
-    gradients = np.array([design.gradient(w) for w in W])
-    V, pivots, of_dual = W.copy(), np.ones(len(W)), gradients.copy()
-    for s in np.flatnonzero(free.any(axis=1)):
-        columns = np.flatnonzero(free[s])
-        length = np.sqrt(design.squares[columns])
-        G = design.gram_rows(columns)[:, columns] / np.outer(length, length)
-        step, _, _, values = np.linalg.lstsq(G, gradients[s, columns] / length, rcond=1e-12)
-        V[s, columns] += step / length
-        pivots[s] = values[values > 1e-12 * values[0]].min()
-        of_dual[s] = design.gradient(V[s])
-        of_dual[s, columns] = 0.0
-    losses = np.array([design.loss(v) for v in V])
-    points = DualPoints(losses, losses + np.einsum("sj,sj->s", V, of_dual), of_dual, pivots)
-    return np.array([design.loss(w) for w in W]), gradients, points
+def _without_room(design: Design, seen: Residuals, W: Floats, A: Floats, positive: bool, room: float) -> np.ndarray:
+    """(solutions, d) bool: columns to which a dual point is made orthogonal."""
+    held = (room * seen.noise >= A) & (design.squares > 0.0)
+    if positive:  # where w is 0, x_j'u may be less than a_j by any amount
+        held &= (W > 0.0) | (seen.gradients > -AT_ZERO * np.sqrt(design.squares * design.yy))
+    return np.asarray(held)
 
 
 def _gaps(
-    design: Design, W: Floats, A: Floats, free: np.ndarray, losses: Floats, point: DualPoints, positive: bool
+    design: Design, seen: Residuals, points: DualPoints, W: Floats, A: Floats, held: np.ndarray, positive: bool
 ) -> Floats:
-    """P(w) - D(r) for feasible multiples r of the projected residuals, plus what rounding may hide of it.
-
-    The residual is known to about eps (|y| + sum_j |x_j w_j|), its projection to eps |y| over the smallest pivot of
-    the un-penalised columns: with huge coefficients or nearly dependent columns no gap below that can be claimed.
-    inf where w breaks a constraint.
-    """
-    used, root, of_y = W != 0.0, np.sqrt(design.squares), float(np.sqrt(design.yy))
-    broken = (used & np.isinf(A)).any(axis=1) | (positive & (W < 0).any(axis=1))
-    primal = 0.5 * losses + (np.where(used & np.isfinite(A), A, 0.0) * np.abs(W)).sum(axis=1)
-    size = point.gradients if positive else np.abs(point.gradients)
-    bound = np.isfinite(A) & ~free & (size > 0) & (root * of_y > 0)
-    bound &= ~((A == 0.0) & (size <= 1e-11 * root * of_y))  # a weight of 0 with w >= 0 leaves no other room
-    with np.errstate(over="ignore", invalid="ignore"):  # weights next to nothing
-        ratio = np.divide(A, size, out=np.full(A.shape, np.inf), where=bound)
+    """P(w) - D(u) for the largest u = scale p that are certainly feasible, and no less than what rounding may hide of it;
+    inf where w breaks a constraint."""
+    used, root = W != 0.0, np.sqrt(design.squares)
+    broken = (used & np.isinf(A)).any(axis=1) | (positive & (W < 0.0).any(axis=1)) | ~np.isfinite(W).all(axis=1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        cost = np.where(used & np.isfinite(A), A, 0.0) * np.abs(W)
+        primal = 0.5 * (np.sqrt(seen.losses) + seen.blur) ** 2 + cost.sum(axis=1)
+        noise = seen.noise + np.multiply.outer(points.away, root)
+        bound = np.isfinite(A) & ~held & (root > 0.0)
+        size = (points.gradients if positive else np.abs(points.gradients)) + noise
+        ratio = np.divide(A, size, out=np.full(A.shape, np.inf), where=bound & (size > 0.0))
         scale = np.minimum(1.0, ratio.min(axis=1, initial=np.inf))
-        blur = EPS * (of_y + np.abs(W) @ root)
-        tight = bound & (size > 0.9 * A) & (A > 0)
-        steepest = np.divide(root, A, out=np.zeros(A.shape), where=tight).max(axis=1, initial=0.0)
-        hidden = (blur + EPS * of_y / point.pivots) * of_y + blur * point.fits * steepest
-        gap = np.abs(primal - scale * point.fits + 0.5 * scale**2 * point.losses) + hidden
-    return np.where(broken, np.inf, np.fmin(gap, primal))  # r = 0 is feasible, too
+        fit = np.where(bound & used, W * points.gradients - np.abs(W) * noise, 0.0)
+        slack = np.maximum(cost - scale[:, None] * fit, 0.0).sum(axis=1)
+        apart = np.sqrt(points.moved + (1.0 - scale) ** 2 * points.squares) + scale * points.away + seen.blur
+        gap = np.fmin(0.5 * apart**2 + slack, primal)  # u = 0 is feasible, too
+    return np.where(broken | vacuous(design) | ~(gap >= 0.0), np.inf, gap)
+
+
+def _doubt(design: Design, gap: float, exact: float, away: float, held: Ints) -> Doubt:
+    """Why a gap is large, given what it would be without rounding, and how far a dual point may be from orthogonal to the
+    columns held."""
+    if vacuous(design):
+        return Doubt("underflow")
+    poor = few_digits(design, away, held)
+    if poor is not None:
+        return poor
+    return Doubt("rounding" if exact <= 0.1 * gap else "far")
 
 
 # ------------------------------------------------------------------ optimality and uniqueness
@@ -205,7 +199,7 @@ def at_bound(design: Design, W: Floats, A: Floats, gradients: Floats, positive: 
     slack = EQUICORRELATION * A + np.outer(gradient_noise(design, W), length)
     with np.errstate(invalid="ignore"):
         reached = (gradients if positive else np.abs(gradients)) >= A - slack
-    return (reached & (length > 0) & np.isfinite(A)) | (W != 0.0)
+    return ((reached & np.isfinite(A)) | (W != 0.0)) & (length > 0)
 
 
 def gradient_noise(design: Design, W: Floats) -> Floats:
@@ -226,27 +220,19 @@ def independence(design: Design, E: Ints) -> tuple[bool, Ints]:
     """
     if E.size == 0:
         return True, E
-    length = np.sqrt(design.squares)
+    length = np.sqrt(design.squares[E])
     X = design.columns(E)
-    if X is None:
-        G = design.gram_rows(E)[:, E] / np.outer(length[E], length[E])
-    else:
-        X = X / length[E]
-        G = X.T @ X
-    margin = rank_margin(E.size)
     try:
         if E.size <= design.order:
-            cholesky(G - margin * np.eye(E.size))
+            G = (design.gram_rows(E)[:, E] if X is None else X.T @ X) / np.outer(length, length)
+            cholesky(G - rank_margin(E.size) * np.eye(E.size))
             return True, E[:0]
     except LinAlgError:
         pass
     if E.size > MANY:
         return False, E  # too many to single some out
-    if X is None:
-        values, vectors = np.linalg.eigh(G)
-        null = vectors[:, values <= margin]
-        return null.shape[1] == 0, E[np.abs(null).max(axis=1, initial=0.0) > 1e-6]
-    R, order = qr(np.linalg.qr(X, mode="r"), mode="r", pivoting=True)
+    X = with_rows(design).columns(E)
+    R, order = qr(np.linalg.qr(X / length, mode="r"), mode="r", pivoting=True)
     pivots = np.abs(np.diag(R))
     rank = int((pivots > RANK * pivots[0]).sum())
     if rank == E.size:
@@ -268,7 +254,15 @@ def relative_gap(designs: Sequence[Design], certificates: Sequence[TaskCertifica
     """(primal - dual) / (loss at W = 0), over all tasks."""
     gap = sum(c.gap / design.n for design, c in zip(designs, certificates, strict=True))
     unit = sum(c.unit / design.n for design, c in zip(designs, certificates, strict=True))
-    return float(gap / unit) if unit > 0 else float(gap > 0)
+    return over_unit(gap, unit)
+
+
+def main_doubt(designs: Sequence[Design], certificates: Sequence[Any]) -> Doubt | None:
+    """Of the task with the largest gap, if its certificate says why that is large."""
+    gaps = [c.gap / design.n for design, c in zip(designs, certificates, strict=True)]
+    i = int(np.argmax(gaps))
+    doubt = certificates[i].doubt
+    return None if doubt is None else replace(doubt, task=i)
 
 
 def block_value(loss: float, row_norms: Floats, v: Floats, lam: float, theta: float) -> float:
@@ -288,6 +282,30 @@ def largest_violation(designs: Sequence[Design], W: Floats, A: Floats, positive:
     )
 
 
+WAYS_OUT = {
+    "underflow": "the squares of the targets of task {task!r} are too small for floats, so that there is no loss to compare "
+    "with. Rescale y",
+    "statistics": "the statistics of task {task!r} hold {digits} of the fit of features that are not penalised and nearly "
+    "dependent ({features}). Centre or rescale these columns before the statistics are taken, penalise them, or fit to rows",
+    "dependent": "in task {task!r} rounding leaves {digits} of the fit of features that are not penalised and nearly "
+    "dependent ({features}). Centre or rescale these columns, penalise them, or leave one out",
+    "rounding": "in task {task!r} rounding can hide this much, as columns or coefficients differ too much in size. Rescale "
+    "the columns, or raise lam or tol",
+    "far": "no better solution was found. Raise tol or lam, or rescale columns that differ much in size",
+    "unfinished": "the solver ran out of rounds. Raise max_iter or tol",
+}
+
+
+def explain(doubt: Doubt | None, labels: Sequence[Any], names: Any) -> str:
+    """A doubt in words, with the way out, for tasks and features with these names."""
+    if doubt is None:
+        return ""
+    features = [repr(str(names[j])) for j in doubt.features[:6]] + ["..."] * (len(doubt.features) > 6)
+    digits = f"about {doubt.digits} digit{'s' * (doubt.digits > 1)}" if doubt.digits else "no digits"
+    kind = "statistics" if doubt.kind == "dependent" and doubt.statistics else doubt.kind
+    return WAYS_OUT[kind].format(task=labels[doubt.task], digits=digits, features=", ".join(features))
+
+
 @dataclass(frozen=True)
 class Certificate:
     """What is proven about a fit. Printing it says so in words.
@@ -301,6 +319,7 @@ class Certificate:
     monotone : whether the objective never rose over the stages
     ambiguous : {task: feature names} of the last stage where uniqueness could not be certified
     tol : the gap that the fit was asked to reach
+    doubt : why no smaller gap is certified and what can be done, where it is above `tol`
     convex : whether the objective is convex, so that its minimum is what was found
     added : tasks that were added after the fit, each solved for itself; `critical` and `monotone` are about the others
 
@@ -325,19 +344,26 @@ class Certificate:
     tol: float
     convex: bool = False
     added: int = 0
+    doubt: str = ""
 
     @property
     def optimal(self) -> bool:
-        """Whether the last stage is solved to the tolerance asked for."""
-        return self.dual_gap <= self.tol
+        """Whether the last stage is certified to be solved to the tolerance asked for."""
+        return 0.0 <= self.dual_gap <= self.tol
 
     def __str__(self) -> str:
         lines = [
-            f"{'solved' if self.optimal else 'NOT solved'}: relative duality gap {self.dual_gap:.1e} (tolerance "
-            f"{self.tol:.0e}), optimality violation {self.kkt:.1e}",
+            f"{'solved' if self.optimal else 'NOT solved, not certified'}: relative duality gap {self.dual_gap:.1e} "
+            f"(tolerance {self.tol:.0e}), optimality violation {self.kkt:.1e}",
         ]
+        if self.doubt and not self.optimal:
+            lines.append(f"  {self.doubt}")
         if self.convex:
-            lines.append("the objective is convex: no other solution has a smaller one")
+            lines.append(
+                "the objective is convex: no other solution has a smaller one"
+                if self.optimal
+                else "the objective is convex: others may have a smaller one, by no more than the gap"
+            )
         else:
             critical = "critical point" if self.critical <= CRITICAL else "not a critical point"
             lines.append(f"{critical} of the non-convex objective: residual {self.critical:.1e}")
@@ -348,7 +374,9 @@ class Certificate:
             earlier = "" if self.convex else " in an earlier stage"
             lines.append("uniqueness not certified" + (":" if self.ambiguous else earlier))
             for task, names in list(self.ambiguous.items())[:5]:
-                shown = ", ".join(names[:6]) + (f", ... ({len(names)} features)" if len(names) > 6 else "")
+                shown = ", ".join(map(printable, names[:6])) + (
+                    f", ... ({len(names)} features)" if len(names) > 6 else ""
+                )
                 lines.append(f"  task {task!r}: {shown} can be exchanged without changing the fit")
             if len(self.ambiguous) > 5:
                 lines.append(f"  and {len(self.ambiguous) - 5} more tasks")

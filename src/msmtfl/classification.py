@@ -17,14 +17,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from .cross_validation import REDRAWS, Scorer, read_groups
+from .copies import groups_of
+from .cross_validation import REDRAWS, Scorer
 from .designs import Floats
 from .estimators import MSMTFL
+from .fold_choice import cross_fitted_score
 from .folds import TaskKFold
 from .glm import LossProblem, all_of, pose_loss
 from .linear import MultiTaskModel
 from .model_selection import MSMTFLCV
-from .tables import missing_values, names_of, refuse_twice, warn_user
+from .tables import as_values, missing_values, names_of, refuse_twice, warn_user
 from .tasks import Task, TaskData, check_weights, read_training
 
 LOG_LOSS = "neg_log_loss"
@@ -65,6 +67,10 @@ class _Regression(_Binary, MSMTFL):
 
 class _Search(_Binary, MSMTFLCV):
     judged: Any = None
+    weigh: Any = None  # `LossProblem.weigh`: weights of classes are those of the training rows, as in a fit of these
+
+    def _pose(self, X: Any, y: Any, task: Any, sample_weight: Any) -> LossProblem:
+        return replace(super()._pose(X, y, task, sample_weight), weigh=self.weigh)
 
     def _scorer(self, X: Any, y: Any, sample_weight: Any) -> Any:
         return self.judged
@@ -296,7 +302,7 @@ def read_labels(y: Any) -> np.ndarray:
         )
     if hasattr(y, "columns"):
         refuse_twice(list(y.columns), "y")
-    values = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    values = as_values(y, "y")
     if values.dtype.kind == "c":
         raise ValueError("Complex data not supported: y has complex values.")
     if values.dtype.kind == "f" and np.isinf(values).any():
@@ -375,8 +381,9 @@ class MSMTFLClassifier(MultiTaskClassifier):
     Parameters
     ----------
     lam : float, optional
-        Strength of the penalty; by default 0.1 times `lam_max_`. The C of scikit-learn's ``LogisticRegression(C)`` of one
-        task with l1 penalty is 2 / (m n_i lam).
+        Strength of the penalty; by default 0.1 times `lam_max_`, a value to start from and not a choice (see
+        :class:`MSMTFL`): :class:`MSMTFLClassifierCV` chooses by cross-validation. The C of scikit-learn's
+        ``LogisticRegression(C)`` of one task with l1 penalty is 2 / (m n_i lam).
     theta : float, "adaptive" or None, optional
         As for :class:`MSMTFL`; in its unit m lam / rho_bar the rho_bar counts the curvature p (1 - p) of the loss at the fit
         of intercepts only.
@@ -514,8 +521,8 @@ class MSMTFLClassifierCV(MultiTaskClassifier):
     Attributes
     ----------
     classes_, coef_, intercept_, ... : those of :class:`MSMTFLClassifier` at (lam_, theta_), refitted on all data
-    lam_, theta_, surface_, cv_results_, best_score_, best_point_, ... : those of :class:`MSMTFLCV`, but `test_log_loss`, of
-        every task (and class against the rest), in the place of `test_mse`
+    lam_, theta_, surface_, cv_results_, best_score_, cross_fitted_score_, ... : those of :class:`MSMTFLCV`, but
+        `test_log_loss`, of every task (and class against the rest), in the place of `test_mse`
 
     Examples
     --------
@@ -594,8 +601,8 @@ class MSMTFLClassifierCV(MultiTaskClassifier):
         Parameters
         ----------
         X, y, task, sample_weight : as for :meth:`MSMTFLClassifier.fit`
-        groups : (N,) labels, optional
-            Rows of one group (a patient, a speaker) stay in one fold.
+        groups : (N,) labels or "identical", optional
+            Rows of one group (a patient, a speaker) stay in one fold; "identical": those with the same features.
 
         Returns
         -------
@@ -610,8 +617,16 @@ class MSMTFLClassifierCV(MultiTaskClassifier):
         if isinstance(self.cv, (int, np.integer)) and not isinstance(self.cv, bool) and self.cv >= 2:
             inner.cv = class_folds(self._data, self.classes_, int(self.cv), self.random_state, groups)
         inner.judged = self._judged(X, y, codes, weight)
+        if self.class_weight is not None and not isinstance(self.class_weight, dict):
+            base, data, classes = check_weights(sample_weight, codes.shape), self._data, self.classes_
+            inner.weigh = lambda keep: class_weights(self.class_weight, data.kept(keep), classes, codes.shape, base)
         self._learn(inner, X, as_given(y, codes), task, weight, groups=groups)
         return self
+
+    @property
+    def cross_fitted_score_(self) -> float:
+        """See :class:`MSMTFLCV`."""
+        return cross_fitted_score(self)
 
     def _judged(self, X: Any, y: Any, codes: Floats, weight: Floats | None) -> Any:
         """What scores the rows held out; None if their errors, the log-losses, do."""
@@ -648,7 +663,7 @@ def class_folds(
         pattern[task.rows, i] = task.y
     used = np.flatnonzero((pattern >= 0).any(axis=1))
     strata = np.unique(pattern[used], axis=0, return_inverse=True)[1].ravel()
-    of_rows = None if groups is None else read_groups(groups, len(pattern))[used]
+    of_rows = None if groups is None else groups_of(groups, data.X)[used]
     dealer = TaskKFold(n_splits, random_state=check_random_state(random_state))
     for _ in range(REDRAWS):
         fold = list(dealer.deal_evenly(strata, of_rows))

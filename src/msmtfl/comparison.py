@@ -8,18 +8,32 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
 
 from .cells import NMSE, Measure, steady_variances
 from .designs import Floats, Ints
 from .drawing import BLUE, DARK, GREY, ORANGE, pyplot, quiet, shown
+from .evidence import CLEAR, LEVEL, PERFECT, Evidence, clear_from, decimals, too_good
 from .tables import choices_of, names_of
+
+__all__ = ["CLEAR", "LEVEL", "REFERENCE", "SEPARATE", "Comparison", "Dropped"]
 
 REFERENCE = "lasso"  # separate models: what sharing is measured against
 SEPARATE = (REFERENCE, "ridge per task")  # models by default that share nothing
 NAMED = 3  # how many of the tasks that gain or lose the verdict names
-CLEAR = 2.0  # standard errors from which the difference of two models counts as clear
-LEVEL = 0.975  # a task gains or loses clearly where a two-sided 95 % interval of its difference excludes 0
+OF_NEW_DATA = "s.e.: of the difference, had other rows been drawn to train on and to predict (Nadeau and Bengio 2003)"
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """Why a model was screened out: on the rows of the first folds its error was larger than that of the best model until
+    then, `rival`, by `difference`."""
+
+    error: float
+    rival: str
+    rival_error: float
+    difference: float
+    se: float
+    folds: int
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -28,9 +42,9 @@ class Comparison:
 
     Errors are nMSE: a task's mean squared error over the variance of its targets; over tasks they are averaged by size.
     Those of classifiers are log-losses over that of predicting the task's class shares. Either way 1 is to know nothing.
-    Differences are to the reference model, row by row; their standard errors are of rows (or groups) and do not
-    count how the models would change with other training data, but for `se_of_families`. Tasks with constant targets are
-    left out; a task with a single row (group) has no standard error.
+    Differences are to the reference model, row by row. Their standard errors are for new data: other rows (groups) to
+    predict and other rows to train on. Whether a model is better is not decided by the total alone, which a single task may
+    make: see `evidence`. Tasks with constant targets are left out; a task with a single row (group) has no standard error.
 
     Attributes
     ----------
@@ -38,14 +52,18 @@ class Comparison:
     error : (models,); error_by_task : (models, m), NaN where a task has no error; `measure.name` says what they are
     nmse, nmse_by_task : the same, if that is what they are
     auc, auc_by_task : (models,), (models, m) or None: of two classes, over pairs of rows that are held out together
-    difference, se : (models,) error less that of the reference, and its standard error
-    se_of_families : (models,) the same for models trained on other rows as well: `se` times the root of
+    difference, se : (models,) error less that of the reference, and its standard error: `se_of_rows` times the root of
         1 + rows held out / rows of a fold's training, 1.5 with five folds (Nadeau and Bengio, Machine Learning 52, 2003)
-    difference_by_task, se_by_task : (models, m)
+    se_of_families : another name of `se`
+    se_of_rows : (models,) standard errors for these very models on other rows: over data sets differences vary up to 1.7
+        times as much, so no conclusion should rest on them
+    difference_by_task, se_by_task : (models, m) the same of the tasks; se_of_rows_by_task as `se_of_rows`
     gains, loses : (models, m) bool: tasks whose difference is clearly below (above) 0: a 95 % interval excludes 0. Of tasks
         with no real difference some 2.5 % each are expected here by chance
     best : the model with the smallest error
-    dropped : {name: error on the folds until then} of models that were screened out
+    perfect : (m,) bool: tasks that some model predicts to a relative error below 1e-6, which no measurement allows: their
+        target is computed from a feature, or rows are there twice
+    screened : {name: :class:`Dropped`} of models that were screened out; dropped: {name: error on the folds until then}
     steadied : the same with the variances of small tasks drawn towards the others', so that a task whose few targets
         happen to be alike does not decide
     n_features, seconds : (models,) features used in any task, and time of a fit, averaged over folds
@@ -80,7 +98,7 @@ class Comparison:
     new_task: Floats | None = field(default=None)
     measure: Measure = NMSE
     auc_by_task: Floats | None = None
-    dropped: dict[str, float] = field(default_factory=dict)
+    screened: dict[str, Dropped] = field(default_factory=dict)
 
     # ------------------------------------------------------------------ numbers
 
@@ -175,16 +193,29 @@ class Comparison:
         sums = np.array([np.bincount(place.ravel(), row, len(clusters)) for row in self._influence[:, cells]])
         return np.asarray(np.sqrt((sums**2).sum(axis=1)))
 
+    @property
+    def _wider(self) -> float:
+        """By how much differences of models trained on other rows vary more than those of the models that there are."""
+        return float(np.sqrt(1.0 + self.held_per_trained))
+
+    @cached_property
+    def se_of_rows(self) -> Floats:
+        return self._spread(np.arange(len(self.cell_task))) / self._of_task.sum()
+
     @cached_property
     def se(self) -> Floats:
-        return self._spread(np.arange(len(self.cell_task))) / self._of_task.sum()
+        return self._wider * self.se_of_rows
 
     @property
     def se_of_families(self) -> Floats:
-        return np.asarray(self.se * np.sqrt(1.0 + self.held_per_trained))
+        return self.se
 
     @cached_property
     def se_by_task(self) -> Floats:
+        return self._wider * self.se_of_rows_by_task
+
+    @cached_property
+    def se_of_rows_by_task(self) -> Floats:
         order = np.argsort(self.cell_task, kind="stable")
         parts = np.split(order, np.cumsum(np.bincount(self.cell_task, minlength=len(self.tasks)))[:-1])
         spread = np.stack([self._spread(part) for part in parts], axis=1)
@@ -193,8 +224,8 @@ class Comparison:
 
     @cached_property
     def _clear(self) -> Floats:
-        """(m,): standard errors that a 95 % interval reaches to either side, by Student's t"""
-        return np.asarray(stdtrit(np.maximum(self._clusters - 1, 1), LEVEL))
+        """(m,): standard errors from which a task's difference counts as clear"""
+        return clear_from(self._clusters)
 
     @property
     def gains(self) -> np.ndarray:
@@ -207,6 +238,35 @@ class Comparison:
     @property
     def best(self) -> str:
         return self.models[int(np.argmin(self.error))]
+
+    def evidence(self, model: str, than: str | None = None) -> Evidence:
+        """What can be concluded about a model, compared with another (by default the reference): `standing` is "better",
+        "worse" or "not clear", by the total, its standard error and the tasks together."""
+        for name in (model, than or self.reference):
+            if name not in self.models:
+                raise ValueError(f"no model {name!r}: {choices_of(name, self.models)}.")
+        if than not in (None, self.reference):
+            return replace(self, reference=str(than)).evidence(model)
+        k, base = self.models.index(model), self.models.index(self.reference)
+        return Evidence(
+            difference=float(self.difference[k]),
+            se=float(self.se[k]),
+            base=float(self.error[base]),
+            reach=float(clear_from(self.n_clusters) * self.se[k]) if self.n_clusters > 1 else np.inf,
+            by_task=self.difference_by_task[k],
+            base_by_task=self.error_by_task[base],
+            weight=self._of_task,
+            tasks=self.tasks,
+        )
+
+    @property
+    def perfect(self) -> np.ndarray:
+        with np.errstate(invalid="ignore"):
+            return np.asarray((self.error_by_task < PERFECT).any(axis=0))
+
+    @property
+    def dropped(self) -> dict[str, float]:
+        return {name: one.error for name, one in self.screened.items()}
 
     @property
     def steadied(self) -> Comparison:
@@ -226,12 +286,19 @@ class Comparison:
     # ------------------------------------------------------------------ tables
 
     def summary(self) -> Any:
-        """A pandas table, one row per model, the smallest error first."""
+        """A pandas table, one row per model, the smallest error first. `se` is for new data, `better` and `worse` count
+        tasks with a smaller and a larger error, `tasks_gain` and `tasks_lose` those where that is clear; `standing` says
+        what can be concluded in comparison with the reference."""
+        found = [self.evidence(name) for name in self.models]
         columns = {
             "model": self.models,
             self.measure.column: self.error,
             "difference": self.difference,
             "se": self.se,
+            "better": [one.n_better for one in found],
+            "worse": [one.n_worse for one in found],
+            "median_change": [one.median_change for one in found],
+            "standing": [_standing(self, one, name) for name, one in zip(self.models, found, strict=True)],
             "tasks_gain": self.gains.sum(axis=1),
             "tasks_lose": self.loses.sum(axis=1),
             "n_features": self.n_features,
@@ -262,30 +329,47 @@ class Comparison:
             columns["new_task_nmse_centred"] = self.new_task[:, :, 1].ravel()
         return _pandas().DataFrame(columns)
 
+    # ------------------------------------------------------------------ words
+
     def verdict(self) -> str:
         """Whether sharing helped, in words."""
-        return " ".join(filter(None, [self._verdict(), self.dropped_in_words()]))
+        return " ".join(filter(None, [self._verdict(), self.perfect_in_words(), self.dropped_in_words()]))
 
     def _verdict(self) -> str:
         b, base = int(np.argmin(self.error)), self.models.index(self.reference)
+        smallest = f"{self.models[b]!r} has the smallest {self.measure.name}, {self.error[b]:.{self._decimals}f}"
         if b == base:
             rivals = [k for k in range(len(self.models)) if k != base]
             k = rivals[int(np.argmin(self.error[rivals]))]
-            near = self.difference[k] <= max(CLEAR * self.se[k], 5e-4)
-            word = "not clearly different from it" if near else "clearly worse"
-            return (
-                f"{self.reference!r} is best ({self.measure.name} {self.error[base]:.3f}); the next, {self.models[k]!r}, is "
-                f"{word}: {self.difference[k]:+.3f} (s.e. {self.se[k]:.3f}).{self._alone(base)}"
-            )
-        clear = self.difference[b] < -CLEAR * self.se[b]
-        share = -self.difference[b] / self.error[base] if self.error[base] > 0 else 0.0
+            found = self.evidence(self.models[k])
+            word = "clearly worse" if found.worse else "not clearly worse"
+            return f"{smallest}. The next, {self.models[k]!r}, is {word}: {self._figures(found)}.{self._alone(base)}"
+        found = self.evidence(self.best)
+        word = "clearly less" if found.better else "not clearly less"
         change = self.difference_by_task[b]
         return (
-            f"{self.best!r} is best: {self.measure.name} {self.error[b]:.3f}, {share:.1%} less than {self.reference!r} "
-            f"({self.difference[b]:+.3f}, s.e. {self.se[b]:.3f}: {'clear' if clear else 'not clear'}). "
-            f"Of {len(self.tasks)} tasks {self._counted(self.gains[b], 'gain', change)} and "
-            f"{self._counted(self.loses[b], 'lose', -change)} by it.{self._alone(b)}"
+            f"{smallest}: {word} than {self.reference!r}, {self._figures(found)}. {found.tasks_in_words(' by it')}; "
+            f"{self._counted(self.gains[b], 'gain', change)} and {self._counted(self.loses[b], 'lose', -change)}."
+            f"{self._beside(b)}{self._alone(b)}"
         )
+
+    def _beside(self, b: int) -> str:
+        """A sentence about models, but for the reference, that may be as good as the best."""
+        paired = replace(self, reference=self.models[b])
+        near = [
+            name for name in self.models if name not in (self.reference, self.best) and not paired.evidence(name).worse
+        ]
+        return f" Not clearly worse than {self.best!r}: {names_of(near)}." if near else ""
+
+    @property
+    def _decimals(self) -> int:
+        return decimals(self.se)
+
+    def _figures(self, found: Evidence) -> str:
+        """A difference with its share and standard error; why there is no conclusion, if its size alone does not say so."""
+        share = f" or {found.change:+.1%}" if np.isfinite(found.change) else ""
+        doubt = f", but {found.doubt}" if found.beyond and not found.clear else ""
+        return f"{found.difference:+.{self._decimals}f}{share} (s.e. {found.se:.{self._decimals}f}){doubt}"
 
     def _counted(self, which: np.ndarray, verb: str, order: Floats) -> str:
         """How many tasks do so, and which of them come first by `order`."""
@@ -293,36 +377,56 @@ class Comparison:
         found = found[np.argsort(order[found], kind="stable")]
         named = names_of(self.tasks[found[:NAMED]])
         rest = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
-        return f"{len(found)} clearly {verb}" + (f" ({named}{rest})" if found.size else "")
+        return f"{len(found)} clearly {verb}{'s' * (len(found) == 1)}" + (f" ({named}{rest})" if found.size else "")
 
     def _alone(self, k: int) -> str:
         """A sentence about a model that fits every task by itself."""
         name = self.models[k]
         return f" {name!r} shares nothing between tasks." if name in SEPARATE else ""
 
-    def __repr__(self) -> str:
-        order = np.argsort(self.error)
-        width = max(len(name) for name in self.models)
-        head = f"{'model':<{width}}   {self.measure.short}   - {self.reference}  (s.e.)   gain lose  features"
-        auc = None if self.auc is None else [f"  {area:.3f}" for area in self.auc]
-        head += "" if auc is None else "    AUC"
-        lines = [f"{len(self.tasks)} tasks, {self.n_splits} folds; held-out {self.measure.name}", head]
-        lines += [
-            f"{self.models[k]:<{width}}  {self.error[k]:6.3f}  {self.difference[k]:+8.3f}  ({self.se[k]:.3f})  "
-            f"{int(self.gains[k].sum()):4d} {int(self.loses[k].sum()):4d}  {self.n_features[k]:8.1f}"
-            + ("" if auc is None else auc[k])
-            for k in order
-        ]
-        return "\n".join([*lines, self.verdict()])
+    def perfect_in_words(self) -> str:
+        """Which tasks are predicted better than measurements allow; empty if none is."""
+        errors = np.nanmin(self.error_by_task[:, self.perfect], axis=0)
+        return too_good(self.tasks[self.perfect], errors, self.measure.name)
 
     def dropped_in_words(self) -> str:
-        """Which models were screened out; empty if none was."""
-        if not self.dropped:
+        """Which models were screened out, and by what; empty if none was."""
+        if not self.screened:
             return ""
-        listed = ", ".join(
-            f"{name!r} ({error:.3f})" for name, error in sorted(self.dropped.items(), key=lambda one: one[1])
-        )
+        listed = "; ".join(self._dropped(name, one) for name, one in sorted(self.screened.items(), key=_by_error))
         return f"Clearly worse on the first folds, and not tried on the others: {listed}."
+
+    def _dropped(self, name: str, one: Dropped) -> str:
+        digits = decimals(one.se)
+        folds = "the first fold" if one.folds == 1 else f"{one.folds} folds"
+        return (
+            f"{name!r} ({one.error:.{digits}f} on {folds}, where {one.rival!r} had {one.rival_error:.{digits}f}: "
+            f"{one.difference:+.{digits}f}, s.e. {one.se:.{digits}f})"
+        )
+
+    def __repr__(self) -> str:
+        order, digits = np.argsort(self.error), self._decimals
+        width, wide = max(len("model"), *(len(name) for name in self.models)), digits + 3
+        found = [self.evidence(name) for name in self.models]
+        gain, lose = self.gains.sum(axis=1), self.loses.sum(axis=1)
+        head = (
+            f"{'model':<{width}}  {self.measure.short:>{wide}}  {'- ' + self.reference:>{wide + 2}}  "
+            f"{'(s.e.)':>{wide + 1}}  {'better':>7}  {'worse':>7}  features"
+        )
+        auc = None if self.auc is None else [f"  {area:.3f}" for area in self.auc]
+        head += "" if auc is None else "    AUC"
+        reference = self.models.index(self.reference)
+        lines = [f"{len(self.tasks)} tasks, {self.n_splits} folds; held-out {self.measure.name}", head]
+        for k in order:
+            se = "" if k == reference else f"({self.se[k]:.{digits}f})"
+            counts = [f"{few} ({clear})" for few, clear in ((found[k].n_better, gain[k]), (found[k].n_worse, lose[k]))]
+            less, more = ("", "") if k == reference else counts
+            lines.append(
+                f"{self.models[k]:<{width}}  {self.error[k]:{wide}.{digits}f}  {self.difference[k]:+{wide + 2}.{digits}f}  "
+                f"{se:>{wide + 1}}  {less:>7}  {more:>7}  {self.n_features[k]:8.1f}" + ("" if auc is None else auc[k])
+            )
+        notes = [f"{OF_NEW_DATA}; better, worse: tasks (clearly)."]
+        return "\n".join([*lines, *notes, self.verdict()])
 
     # ------------------------------------------------------------------ picture
 
@@ -371,6 +475,14 @@ class Comparison:
         for axis in (left, right):
             quiet(axis, "x")
         return left.figure
+
+
+def _standing(result: Comparison, found: Evidence, name: str) -> str:
+    return "reference" if name == result.reference else found.standing
+
+
+def _by_error(one: tuple[str, Dropped]) -> float:
+    return one[1].error
 
 
 def _pandas() -> Any:

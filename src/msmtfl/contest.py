@@ -18,9 +18,12 @@ from .baselines import LogisticPerTaskCV, PooledLassoCV, PooledLogisticCV, Poole
 from .cells import Cells, Classes, Numbers
 from .checks import check_count, check_flag, check_n_jobs, check_verbose
 from .classification import MSMTFLClassifierCV, class_folds, read_classes
-from .comparison import REFERENCE, Comparison
+from .comparison import REFERENCE, Comparison, Dropped
+from .copies import RepeatedSamplesWarning, groups_of
 from .coupled import L12MTLCV, DirtyMTLCV
-from .cross_validation import Split, read_groups, read_splits
+from .cross_validation import Split, read_splits
+from .evidence import TooGoodWarning
+from .linear import NewTaskWarning
 from .model_selection import MSMTFLCV, LassoMTLCV
 from .monitor import Progress, one_blas_thread
 from .shared import SharedMTLCV
@@ -28,7 +31,7 @@ from .tables import check_finite, choices_of, names_of, warn_user
 from .tasks import TaskData, read_training
 from .threads import each
 
-HOPELESS, MARGIN = 3.0, 0.05  # standard errors, and share of the error, by which a model that is screened out loses
+HOPELESS, MARGIN = 2.5, 0.05  # standard errors, and share of the error, by which a model that is screened out loses
 FEWEST = 5  # rows (groups) held out so far without which standard errors mean little
 
 
@@ -89,8 +92,9 @@ def compare_models(
     Parameters
     ----------
     X, y, task, task_column, sample_weight : as for :meth:`MSMTFL.fit`
-    groups : (N,) labels, optional
+    groups : (N,) labels or "identical", optional
         Rows of one group (a patient, a speaker) stay together, in outer and inner folds; standard errors are of groups.
+        "identical": rows with the same features are a group.
     models : list of names, or {name: estimator}, optional
         By default "lasso" (one per task), "l12", "dirty", "msmtfl" (the paper's), "bi-level", "shared" (common values and
         deviations), "ridge per task", "pooled lasso" and "pooled ridge" (one model for all tasks, each with its own
@@ -112,9 +116,9 @@ def compare_models(
     leave_one_task_out : bool, default=False
         Also fit without each task in turn and predict it with the mean coefficients of the others.
     screen : bool, default=False
-        After each fold drop the models that are clearly worse than the best on the folds so far (by more than three standard
-        errors, and by more than 5 %), but for the reference: `dropped` of the result names them. Saves most of the time
-        where slow models lose.
+        After each fold drop the models that are clearly worse than the best on the folds so far (by more than two and a half
+        standard errors, by more than 5 %, and in more tasks than not), but for the reference: `dropped` of the result names
+        them. Saves most of the time where slow models lose.
     random_state : int, RandomState or None, default=0
     n_jobs : int, optional
         Threads over outer folds; over models while they are screened.
@@ -170,7 +174,7 @@ def compare_models(
         data = read_training(X, y, **given)
     check_finite(data.X, data.features, "X")
     splits = read_splits(cv, X, y, groups, data, random_state)
-    rows = Cells(data, kind, sample_weight, None if groups is None else read_groups(groups, data.X.shape[0]))
+    rows = Cells(data, kind, sample_weight, None if groups is None else groups_of(groups, data.X))
     if leave_one_task_out and classify:
         raise ValueError("leave_one_task_out is for numbers only: leave it out, or compare regressions of 0 and 1.")
     if leave_one_task_out and data.m < 2:
@@ -180,15 +184,14 @@ def compare_models(
     if not isinstance(models, Mapping):
         _check_inner(data, splits, rows.groups, inner_cv)
     used = data.membership.any(axis=1)
-    ever, trained = (
-        used & np.any([split.test for split in splits], axis=0),
-        [(split.train & used).sum() for split in splits],
-    )
     kept = dict(chosen)
-    dropped: dict[str, float] = {}
+    dropped: dict[str, Dropped] = {}
     new_tasks = range(data.m) if leave_one_task_out else range(0)
 
     def compared(folds: list[list[Any]], new: list[list[Any]]) -> Comparison:
+        tried = splits[: len(folds)]
+        ever = used & np.any([split.test for split in tried], axis=0)
+        trained = np.mean([(split.train & used).sum() for split in tried])
         found = rows.gather(folds, list(kept))
         seen = np.isfinite(found.errors).all(axis=0)
         if not seen.any():
@@ -206,11 +209,11 @@ def compare_models(
             seconds=found.seconds,
             n_splits=len(splits),
             rows=np.array([len(task.rows) for task in data.tasks]),
-            held_per_trained=float(ever.sum() / np.mean(trained)),
+            held_per_trained=float(ever.sum() / trained),
             measure=kind.measure,
             auc_by_task=found.auc,
             new_task=np.array(new).transpose(1, 0, 2) if new else None,
-            dropped=dropped,
+            screened=dropped,
         )
 
     steps = (len(splits) + len(new_tasks)) * len(chosen)
@@ -218,6 +221,8 @@ def compare_models(
         warnings.simplefilter("ignore", ConvergenceWarning)  # of inner models; a model that fails shows in its error
         warnings.filterwarnings("ignore", "the targets of task")  # said once, below
         warnings.filterwarnings("ignore", "task.* have fewer rows of a class")  # as outside
+        for said in (RepeatedSamplesWarning, TooGoodWarning, NewTaskWarning):  # of all folds, above and in the result
+            warnings.simplefilter("ignore", said)
 
         def fitted(work: Callable[[Any, Any], Any], model: Any, what: Any) -> Any:
             out = work(model, what)
@@ -233,7 +238,7 @@ def compare_models(
         folds: list[list[Any]] = []
         while screen and len(folds) < len(splits) - 1 and len(kept) > 2:
             folds.append(on_fold(splits[len(folds)]))
-            lost = _clearly_worse(compared(folds, []))
+            lost = _clearly_worse(compared(folds, []), len(folds))
             folds = [[part for name, part in zip(kept, fold, strict=True) if name not in lost] for fold in folds]
             kept = {name: model for name, model in kept.items() if name not in lost}
             dropped |= lost
@@ -246,18 +251,31 @@ def compare_models(
     return compared(folds, new)
 
 
-def _clearly_worse(so_far: Comparison) -> dict[str, float]:
-    """The models that lose on the folds so far by so much that others would not change it, and their errors. Both by the
-    variances of tasks as they are and with those of small tasks steadied: the best need not be the same."""
+def _clearly_worse(so_far: Comparison, folds: int) -> dict[str, Dropped]:
+    """The models that lose on the folds so far by so much that others would not change it. Both by the variances of tasks as
+    they are and with those of small tasks steadied: the best need not be the same."""
     names, lost = so_far.models, np.ones(len(so_far.models), dtype=bool)
     if so_far.n_clusters < FEWEST:
         return {}
     for one in (so_far, so_far.steadied):
         paired = replace(one, reference=one.best)
         lost &= (paired.difference > HOPELESS * paired.se) & (one.error > (1.0 + MARGIN) * one.error.min())
+        lost &= [paired.evidence(name).worse for name in names]
     lost[names.index(so_far.reference)] = False
     lost[np.argsort(so_far.error)[:2]] = False  # one model is no comparison
-    return {name: float(error) for name, error, worse in zip(names, so_far.error, lost, strict=True) if worse}
+    paired = replace(so_far, reference=so_far.best)
+    return {
+        name: Dropped(
+            error=float(so_far.error[k]),
+            rival=so_far.best,
+            rival_error=float(so_far.error.min()),
+            difference=float(paired.difference[k]),
+            se=float(paired.se[k]),
+            folds=folds,
+        )
+        for k, name in enumerate(names)
+        if lost[k]
+    }
 
 
 def _classifies(models: Any, asked: bool | None) -> bool:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from .checks import check_count, check_positive
-from .cross_validation import HeldOut, error_scales, mean_errors
+from .cross_validation import HeldOut, fold_scores, information
 from .designs import Floats
-from .effort import Effort, FoldEffort, SearchEffort, held_out_error
+from .effort import Effort, FoldEffort, SearchEffort, held_out_error, near_best
 from .gram import Gram
 from .growing import Batchwise
 from .model_selection import GridSearch
@@ -31,10 +31,9 @@ from .row_surface import (
 from .rows import CoupledRows
 from .shapes import read_shape
 from .stages import RowStages, Solution, algorithm_1, run_stages
+from .surface import Solutions
 
-# The points of a grid are solved to this accuracy, with this many goes over the rows; the one chosen as a fit is.
-SEARCH_SETTLED = 1e-11
-SEARCH_ROUNDS = 300
+SEARCH_SETTLED = 1e-12  # the accuracy of a grid's points, as of a fit: held-out errors are those of fits
 
 
 class _Coupled(Batchwise):
@@ -87,7 +86,8 @@ class L12MTL(_Coupled):
     Parameters
     ----------
     lam : float, optional
-        Strength of the penalty; by default 0.1 times `lam_max_`, above which all coefficients are 0.
+        Strength of the penalty; by default 0.1 times `lam_max_`, above which all coefficients are 0: a value to start from,
+        not a choice, which keeps most of pure noise (see :class:`MSMTFL`). :class:`L12MTLCV` chooses by cross-validation.
     theta : float, default=inf
         Row norm from which a feature is free.
     penalty : {"capped", "mcp", "scad", "log", "lq"} or a shape, default="capped"
@@ -193,7 +193,9 @@ class DirtyMTL(_Coupled):
     ----------
     lam_s, lam_b : float, optional
         Strengths of the two penalties. By default lam_s = lam_b / sqrt(m), half way between the lasso and l1,inf, and lam_b
-        0.1 times `lam_max_`, above which all coefficients are 0. One of them alone sets the other by that ratio.
+        0.1 times `lam_max_`, above which all coefficients are 0: values to start from, not a choice, which keep most of
+        pure noise (see :class:`MSMTFL`). :class:`DirtyMTLCV` chooses by cross-validation. One of them alone sets the other
+        by that ratio.
     penalty_factors : array of shape (d,) or (d, m), optional
         f in f_ji |s_ji| and f_ji |b_ji|; 0: never penalised, inf: excluded.
     max_iter : int, optional
@@ -329,24 +331,40 @@ class _CoupledSearch(GridSearch):
         progress: Progress,
     ) -> tuple[RowSurface, HeldOut | None]:
         """The folds first: they tell which points deserve work, on all data too. (So these cannot `follow` all data.)"""
-        rounds = self.max_iter or SEARCH_ROUNDS
-        if scorer is not None or not splits:
-            return super()._search(problem, grid, grams, splits, solve, scorer, progress)
-        folds = [FoldEffort(rounds, grid.shape) for _ in splits]
+        most, shape = self.max_iter or 0, grid.shape
+        if not splits:
+            return self._search_without_folds(problem, grid, grams, progress), None
+        folds = [Effort(most, shape) if scorer is not None else FoldEffort(most, shape) for _ in splits]
         of_split = {id(split): fold for split, fold in zip(splits, folds, strict=True)}
-        effort = SearchEffort(rounds, folds)
 
-        def on_fold(part: Problem, split: Any) -> RowSurface:
+        def on_fold(part: Problem, split: Any) -> Solutions:
             fold = of_split[id(split)]
-            fold.begin(partial(held_out_error, problem, split, part, self.scoring))
+            if isinstance(fold, FoldEffort):
+                fold.begin(partial(held_out_error, problem, split, part, self.scoring))
             return solve(part, split, effort=fold)
 
-        held_out = self._validate(problem, grid, splits, on_fold, None, progress)
-        scale = error_scales(problem.data, self.scoring)
-        while again := effort.wanting(mean_errors(held_out.mse, held_out.weight, scale)):
-            new = self._validate(problem, grid, [splits[f] for f in again], on_fold, None, progress)
-            held_out.mse[again] = new.mse
+        held_out = self._validate(problem, grid, splits, on_fold, scorer, progress)
+        while True:
+            near = near_best(-fold_scores(held_out, problem.data, self.scoring))
+            again = [f for f, fold in enumerate(folds) if fold.demand(near & ~held_out.complete[f])]
+            if not again:
+                break
+            held_out.take(again, self._validate(problem, grid, [splits[f] for f in again], on_fold, scorer, progress))
+        effort = SearchEffort(most, shape, [fold for fold in folds if isinstance(fold, FoldEffort)])
+        effort.due |= near
         return self._solve(problem, grid, grams, self.n_jobs, progress, effort), held_out
+
+    def _search_without_folds(
+        self, problem: Problem, grid: RowGrid, grams: list[Gram], progress: Progress
+    ) -> RowSurface:
+        """All points, and those longer that would be chosen if they were finished."""
+        effort = Effort(self.max_iter or 0, grid.shape)
+        while True:
+            surface = self._solve(problem, grid, grams, self.n_jobs, progress, effort)
+            values = information(surface, problem.data, self.selection)
+            best = values[surface.complete].min(initial=np.inf)
+            if not effort.demand(~surface.complete & (values < best)):
+                return surface
 
     def _solve(
         self,
@@ -360,7 +378,7 @@ class _CoupledSearch(GridSearch):
         return solve_rows(
             problem,
             grid,
-            effort=effort or Effort(self.max_iter or SEARCH_ROUNDS),
+            effort=effort,
             settled=SEARCH_SETTLED,
             n_jobs=n_jobs,
             grams=grams,
@@ -384,10 +402,9 @@ class L12MTLCV(_CoupledSearch):
 
     Parameters and attributes are those of :class:`MSMTFLCV` but for theta, max_stages and positive. `lams`, 30 by default,
     go from the lam_max of :class:`L12MTL` to 1e-2 of it (1e-3 if every task has more samples than features). In
-    `cv_results_` `finished` is False for points that (on all data) were not solved to the end: they would have taken more
-    than 300 goes over the rows, or lie where the errors of all folds have long been rising, which are gone over 30 times. On
-    a fold that is done as soon as its own errors rise, but not with points whose mean error is within 5 % of the smallest
-    (and not with a scikit-learn scorer or an information criterion): scores far from the best may be of unfinished models.
+    `cv_results_` a point is `eligible`, and has scores, where every fold and all data were solved to the end; `finished`
+    says so of all data. Where the errors of a fold have long been rising its points are gone over only a few times: such
+    points have NaN in place of a score, and are not chosen. Whatever comes near the best is solved to the end.
 
     Examples
     --------

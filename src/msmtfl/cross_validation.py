@@ -21,11 +21,12 @@ from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 
+from .copies import groups_of, remark_on_repeats
 from .designs import Design, Floats, Ints
 from .folds import TaskKFold
 from .problem import Problem
 from .surface import Solutions, TaskCoefs
-from .tables import missing_values, names_of, warn_user
+from .tables import names_of, warn_user
 from .tasks import Target, Task, TaskData, check_weights
 from .threads import each
 
@@ -56,12 +57,28 @@ class HeldOut:
     """Errors on held-out rows.
 
     mse is (folds, m, K, L), NaN where a fold holds no row of a task; weight (folds, m) is the sum of the sample weights of
-    the rows held out; scores (folds, K, L) are a scorer's, if there is one.
+    the rows held out; scores (folds, K, L) are a scorer's, if there is one; complete (folds, K, L) says where a fold's
+    solution is the one that the model itself gives on the training rows (`Solutions.complete`).
     """
 
     mse: Floats
     weight: Floats
     scores: Floats | None
+    complete: np.ndarray
+
+    @classmethod
+    def of(cls, folds: Sequence[OfFold]) -> HeldOut:
+        mse, weight, scores, complete = zip(*folds, strict=True)
+        return cls(np.array(mse), np.array(weight), None if scores[0] is None else np.array(scores), np.array(complete))
+
+    def take(self, folds: Sequence[int], new: HeldOut) -> None:
+        """Replace what is known of some folds."""
+        for own, of_new in ((self.mse, new.mse), (self.complete, new.complete), (self.scores, new.scores)):
+            if own is not None:
+                own[folds] = of_new
+
+
+OfFold = tuple[Floats, Floats, Floats | None, np.ndarray]  # what `HeldOut` has, of one fold
 
 
 # ------------------------------------------------------------------ folds
@@ -73,7 +90,7 @@ def read_splits(cv: Any, X: Any, y: Any, groups: Any, data: Any, random_state: A
         return data.splits()
     N = data.X.shape[0]
     if groups is not None:
-        groups = read_groups(groups, N)
+        groups = groups_of(groups, data.X)
     cv = read_cv(cv, random_state)
     pairs = _stratified(cv, data, groups) if by_task(cv) else list(check_cv(cv).split(X, y, groups))
     splits = []
@@ -96,6 +113,8 @@ def read_splits(cv: Any, X: Any, y: Any, groups: Any, data: Any, random_state: A
         splits.append(split)
     if not splits:
         raise ValueError("cv gives no folds.")
+    if groups is None:
+        remark_on_repeats(data, splits)
     return splits
 
 
@@ -122,18 +141,6 @@ def _mask(rows: Any, N: int, f: int) -> np.ndarray:
         raise ValueError(f"fold {f}: {error}; X has {N} rows.") from error
     if rows.dtype != bool and len(rows) != out.sum():
         raise ValueError(f"fold {f} names a row twice. To count rows more than once use sample_weight.")
-    return out
-
-
-def read_groups(groups: Any, N: int) -> np.ndarray:
-    out = np.asarray(groups.to_numpy() if hasattr(groups, "to_numpy") else groups)
-    if out.shape != (N,):
-        raise ValueError(
-            f"groups has {len(out) if out.ndim == 1 else f'shape {out.shape}'} entries but X has {N} rows."
-        )
-    missing = np.flatnonzero(missing_values(out))
-    if missing.size:
-        raise ValueError(f"the group of row {missing[0]} is missing. Give every row a group.")
     return out
 
 
@@ -192,13 +199,11 @@ def cross_validate(
 ) -> HeldOut:
     """Solve the grid on every training fold and measure it on the rows held out; folds on threads."""
 
-    def fold(split: Split) -> tuple[Floats, Floats, Floats | None]:
+    def fold(split: Split) -> OfFold:
         surface = solve(problem.training(split.train), split)
-        return split.measure(problem.data, surface, scorer)
+        return *split.measure(problem.data, surface, scorer), surface.complete
 
-    parts = each(fold, splits, n_jobs, stop)
-    mse, weight, scores = (list(part) for part in zip(*parts, strict=True))
-    return HeldOut(np.array(mse), np.array(weight), None if scorer is None else np.array(scores))
+    return HeldOut.of(each(fold, splits, n_jobs, stop))
 
 
 def _measure(
@@ -266,6 +271,11 @@ class Scorer:
                 f"scoring must be one of {', '.join(map(repr, ERRORS))}, the name of a scikit-learn scorer or a callable; "
                 f"got {scoring!r}."
             )
+        if known and "predict" not in np.atleast_1d(getattr(self.score, "_response_method", "predict")):
+            raise ValueError(
+                f"scoring={scoring!r} is for classifiers: it asks for probabilities, and a regression has none. Use one of "
+                f"{', '.join(map(repr, ERRORS))}, or a scorer of regressions, such as 'r2'."
+            )
         self.X, self.y = X, np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y, dtype=np.float64)
         if self.y.ndim == 2 and np.isnan(self.y).any():
             raise ValueError(
@@ -322,7 +332,7 @@ class _Predicted(RegressorMixin, BaseEstimator):
 def fold_scores(held_out: HeldOut, data: TaskData, scoring: Any) -> Floats:
     """(folds, K, L), greater is better: a scorer's, or the error averaged over tasks with the weights held out."""
     if held_out.scores is not None:
-        return held_out.scores
+        return held_out.scores  # where a solution is not complete, too: who chooses must look
     scale = np.array([_scale(target, scoring) for target in data.targets])
     if (scale == 0).any():
         flat = data.labels[scale == 0].tolist()
@@ -367,7 +377,8 @@ def standard_errors(scores: Floats) -> Floats:
 
 
 def choose(scores: Floats, surface: Solutions, selection: str) -> tuple[int, int]:
-    """The point with the best mean score, or ("1se") the simplest within one standard error of it.
+    """The point with the best mean score, or ("1se") the simplest within one standard error of it. Points without a score
+    (NaN in some fold) are not eligible.
 
     Simplest: fewest non-zero rows, then fewest entries, then the largest lam (lam_b); so are ties broken, scores that differ
     by no more than rounding being one.
@@ -375,11 +386,14 @@ def choose(scores: Floats, surface: Solutions, selection: str) -> tuple[int, int
     mean = np.nan_to_num(scores.mean(axis=0), nan=-np.inf)
     if np.isneginf(mean).all():
         raise ValueError(
-            "no point of the grid has a score: it is NaN in some fold. Use fewer, larger folds, or another scoring."
+            "no point of the grid has a score: at each of them, in some fold, the score is NaN, or the solver did not end, "
+            "or the model would leave more features un-penalised than there are samples. Use fewer, larger folds, larger "
+            "values of theta (inf is always possible) or lam, more iterations, or another scoring."
         )
     best = np.unravel_index(int(np.argmax(mean)), mean.shape)
     slack = float(standard_errors(scores)[best]) if selection == "1se" else EQUAL * abs(mean[best])
-    return _simplest(surface, mean >= mean[best] - slack)
+    with np.errstate(over="ignore"):  # counts predicted next to the end of the range of floats
+        return _simplest(surface, mean >= mean[best] - slack)
 
 
 def _simplest(surface: Solutions, eligible: np.ndarray) -> tuple[int, int]:
@@ -393,24 +407,56 @@ def _simplest(surface: Solutions, eligible: np.ndarray) -> tuple[int, int]:
 def information(surface: Solutions, data: TaskData, criterion: str) -> Floats:
     """(K, L), smaller is better: AIC, BIC or EBIC of every point, tasks having noise variances of their own.
 
-        sum_i  n_i log(RSS_i / n_i) + c_i df_i,    c_i = 2 (AIC), log n_i (BIC)
+        sum_i  n_i log(RSS_i / n_i) + charge_i,    N = sum_i n_i
 
-    with df_i the number of non-zero coefficients of task i (unbiased for the lasso: Zou, Hastie and Tibshirani 2007);
-    EBIC adds 2 log (d choose df_i) to BIC (Chen and Chen 2008, gamma = 1). Where a task has more than n_i / 2 coefficients
-    its RSS says nothing about the noise any more: it is taken as if they explained nothing, so that neither a small task
-    nor an interpolated one decides for the others. Tasks with constant targets do not count. The deviance stands in place of
-    the first term where the loss is that of a distribution without a scale (logistic, Poisson).
+        AIC    2 df_i n_i / (n_i - df_i - 2)        corrected for small samples (Hurvich and Tsai 1989)
+        BIC    log N df_i n_i / (n_i - df_i - 2)    the same (McQuarrie 1999)
+        EBIC   log n_i df_i + 2 log (d choose df_i)    of every task (Chen and Chen 2008, gamma = 1)
+
+    with df_i the degrees of freedom of task i, see `degrees`. They are known of convex penalties only: where a threshold
+    decides what is penalised, the search for it takes part in the fit as well; AIC and BIC, which do not charge for that,
+    would take noise for signal, and are NaN. EBIC charges more than the best of all models with df_i coefficients gains on
+    noise, however it was found, so that it has a value everywhere.
+
+    Where a task has more than n_i / 2 degrees of freedom, or leaves fewer than three to the noise, its RSS says nothing about
+    the noise any more: it is taken as if nothing were explained, so that neither a small task nor an interpolated one decides
+    for the others. Tasks with constant targets do not count. Where the scale of the loss is known (logistic and Poisson; that
+    of Huber's, from its pilot fit), the deviance stands in place of the first term, and needs no correction.
     """
+    counted = np.ones(surface.last.shape, dtype=bool) if criterion == "ebic" else surface.convex
+    if not counted.all():
+        _say_what_counts(criterion, counted)
+    places, back = np.unique(surface.last[counted], return_inverse=True)
+    problem, degrees, losses = surface.problem, surface.degrees(places), surface.losses[places]  # (places, m)
+    assert problem is not None
     n = np.array([float(target.rows) for target in data.targets])
-    d = len(surface.features)
-    counts = surface.degrees()  # (solutions, m)
-    assert surface.problem is not None
-    yy = np.array([design.yy for design in surface.problem.designs])
-    varies = yy > 0
-    rss = np.where(counts > n / 2, yy, np.maximum(surface.losses, 1e-15 * yy))  # an interpolation has a logarithm too
-    rss = np.where(varies, rss, 1.0)
-    value = surface.losses if surface.problem.scale_known else n * np.log(rss / n)
-    value = value + counts * (2.0 if criterion == "aic" else np.log(n))
+    yy = np.array([design.yy for design in problem.designs])
+    varies, units = yy > 0, problem.deviance_units
+    if units is None:
+        silent = degrees > np.minimum(n / 2, n - 4.0)
+        rss = np.where(silent, yy, np.maximum(losses, 1e-15 * yy))  # an interpolation has a logarithm too
+        value = n * np.log(np.where(varies, rss, 1.0) / n)
+        small = n / np.maximum(n - degrees - 2.0, np.maximum(n / 2 - 2.0, 2.0))
+    else:
+        value, small = losses / units, 1.0
     if criterion == "ebic":
-        value += 2.0 * (gammaln(d + 1) - gammaln(counts + 1) - gammaln(d - counts + 1))
-    return np.asarray(value[:, varies].sum(axis=1)[surface.last])
+        d = len(surface.features)
+        value = value + np.log(n) * degrees
+        value += 2.0 * (gammaln(d + 1) - gammaln(degrees + 1) - gammaln(d - degrees + 1))
+    else:
+        value = value + (2.0 if criterion == "aic" else np.log(n.sum())) * small * degrees
+    out = np.full(counted.shape, np.nan)
+    out[counted] = value[:, varies].sum(axis=1)[back]
+    return out
+
+
+def _say_what_counts(criterion: str, counted: np.ndarray) -> None:
+    """A warning that a criterion has a value at some points only, or an error if it has none."""
+    way_out = "selection='ebic' and cross-validation compare all points."
+    why = f"selection={criterion!r} needs degrees of freedom, which are known where the penalty is convex (theta = inf)"
+    if not counted.any():
+        raise ValueError(f"{why}: no point of the grid is of that kind. {way_out} Or add theta = inf to the grid.")
+    warn_user(
+        f"{why}: it compares these {int(counted.sum())} points of the grid and leaves out the other "
+        f"{int((~counted).sum())}, so that it cannot choose a finite theta. {way_out}"
+    )

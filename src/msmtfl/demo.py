@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 
 from .designs import Floats
+from .evidence import Evidence, clear_from
 from .folds import TaskKFold
 from .model_selection import MSMTFLCV, LassoMTLCV
 from .monitor import Progress
@@ -110,20 +111,42 @@ def _report(patients: Patients, model: MSMTFLCV, separate: Floats, shared: Float
         [((patients.y - patients.y[patients.group == g].mean())[patients.group == g] ** 2).sum() for g in groups]
     )
     by_group = np.array([[e[patients.group == g].sum() for g in groups] for e in (separate, shared)]) / total
-    gain = separate - shared
-    overall, error = gain.mean() / separate.mean(), gain.std(ddof=1) / np.sqrt(len(gain)) / separate.mean()
     lines += [
         "",
         f"Held-out error ({FOLDS}-fold, lam and theta chosen inside; share of a group's variance left unexplained):",
         f"  {'separate lassos':<26}" + "".join(f"{v:>11.2f}" for v in by_group[0]),
         f"  {'msmtfl':<26}" + "".join(f"{v:>11.2f}" for v in by_group[1]),
-        f"Sharing lowers the squared error by {100 * overall:.1f} % (standard error {100 * error:.1f} %), in "
-        f"{int((by_group[1] < by_group[0]).sum())} of {len(groups)} groups."
-        if overall > 0
-        else f"Sharing does not help here: the squared error is {-100 * overall:.1f} % higher "
-        f"(standard error {100 * error:.1f} %).",
+        *_conclusion(patients, model.tasks_, separate, shared),
         "",
         "Certificate of the final fit:",
         *("  " + line for line in str(model.certificate_).splitlines()),
     ]
     return "\n".join(lines)
+
+
+def _conclusion(patients: Patients, groups: np.ndarray, separate: Floats, shared: Floats) -> list[str]:
+    """What sharing gained, as far as that is clear."""
+    change, n = shared - separate, len(separate)
+    wider = np.sqrt(1 + FOLDS / (FOLDS - 1))  # other patients would also train other models (Nadeau and Bengio 2003)
+    se = float(wider * change.std(ddof=1) / np.sqrt(n))
+    by_group = np.array([[e[patients.group == g].mean() for g in groups.tolist()] for e in (separate, change)])
+    found = Evidence(
+        difference=float(change.mean()),
+        se=se,
+        base=float(separate.mean()),
+        reach=float(clear_from(n) * se),
+        by_task=by_group[1],
+        base_by_task=by_group[0],
+        weight=np.array([float((patients.group == g).sum()) for g in groups.tolist()]),
+        tasks=groups,
+    )
+    size = f"{abs(100 * found.change):.1f} %"
+    error = f"standard error {100 * found.se_of_change:.1f} %, for other patients to train on and to predict"
+    begin = {
+        "better": f"Sharing lowers the squared error by {size}",
+        "worse": f"Sharing raises the squared error by {size}",
+    }
+    way = "lower" if found.difference < 0 else "higher"
+    said = begin.get(found.standing, f"With sharing the squared error is {size} {way}")
+    doubt = "" if found.clear else f"That is not clear: {found.doubt}."
+    return [line for line in (f"{said} ({error}).", f"{found.tasks_in_words()}.", doubt) if line]

@@ -377,8 +377,20 @@ class TrainingRows(DenseRows):
         return G
 
 
+def with_rows(design: Any) -> Any:
+    """The same task with rows, if there are any or some can be made of its statistics; else as it is."""
+    make = getattr(design, "as_rows", None) if design.target is None else None
+    return design if make is None else make()
+
+
 class RowTask:
-    """A task whose rows are at hand: shared rows (`DenseRows`, or what is like it) and one target of its own."""
+    """A task whose rows are at hand: shared rows (`DenseRows`, or what is like it) and one target of its own.
+
+    `spread`, of rows made of statistics: lengths (d,) of columns and length of the target about their means, which the
+    rounding of sums is relative to; and (d,) what of X'y these rows do not explain, beyond rounding.
+    """
+
+    spread: tuple[Floats, float, Floats] | None = None
 
     def __init__(self, rows: Any, y: Floats):
         self.rows = self.same_x = rows

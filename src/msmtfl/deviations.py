@@ -69,6 +69,11 @@ class SharedNorm:
         return SharedNorm(self.a[rows], self.c[rows], self.factors[rows])
 
 
+def common_weights(lam: float, scales: Floats) -> Floats:
+    """(d,): those of |b_j|; 0 for a feature that is not penalised, even if lam is inf."""
+    return np.multiply(lam, scales, out=np.zeros_like(scales), where=scales != 0.0)
+
+
 def _times(weights: Floats, x: Floats) -> Floats:
     """weights |x|, 0 where x is, whatever the weight."""
     return np.multiply(weights, np.abs(x), out=np.zeros_like(x), where=x != 0.0)
@@ -115,7 +120,7 @@ class CappedDeviations:
         return np.asarray((counted(self.factors) * np.abs(self.parts(P)[1])).sum(axis=1))
 
     def value(self, P: Floats) -> float:
-        common = _times(self.lam_common * self.scales, self.parts(P)[0]).sum()
+        common = _times(common_weights(self.lam_common, self.scales), self.parts(P)[0]).sum()
         capped = np.minimum(self.row_norms(P), self.theta)
         return float(common + _times(np.full_like(capped, self.lam_deviation), capped).sum())
 
@@ -130,7 +135,7 @@ class CappedDeviations:
 
     def weights(self, pattern: np.ndarray) -> SharedNorm:
         a = np.where(self.row_slopes(pattern) == 0.0, 0.0, self.lam_deviation)
-        return SharedNorm(a, self.lam_common * self.scales, self.factors)
+        return SharedNorm(a, common_weights(self.lam_common, self.scales), self.factors)
 
     def free_rows(self, pattern: np.ndarray) -> Ints:
         rows = np.flatnonzero(self.row_slopes(pattern) == 0.0)

@@ -33,15 +33,22 @@ class MSMTFL(Batchwise, Welcoming):
     tasks (row norm at least theta) is no longer penalised, so its coefficients are not shrunk; the others are. Solved by
     Algorithm 1 of the paper, each stage exactly.
 
+    This is the model at one lam and one theta, for those who have them (from theory, another program, an earlier search) or
+    who search themselves (:func:`regularization_surface`, scikit-learn's ``GridSearchCV``). To have both chosen by
+    cross-validation take :class:`MSMTFLCV`. The default lam is a value to start from, not a choice: it knows nothing of the
+    noise, and from data that are nothing but noise it takes a fifth to three quarters of all coefficients as non-zero
+    (``python benchmarks/null_lam.py``).
+
     Parameters
     ----------
     lam : float, optional
-        Strength of the penalty; by default 0.1 times `lam_max_`, above which all coefficients are 0. scikit-learn's
-        ``Lasso(alpha)`` of one task has alpha = m lam / 2.
+        Strength of the penalty; by default 0.1 times `lam_max_`, above which all coefficients are 0: a value to start from
+        (see above). scikit-learn's ``Lasso(alpha)`` of one task has alpha = m lam / 2.
     theta : float, "adaptive" or None, optional
-        Row norm from which a feature is free. None: max(8, m / 2) times m lam / rho_bar, rho_bar the mean square of
-        the columns, a cautious choice. "adaptive": at the first significant jump of the sorted row norms of stage 1,
-        bolder. inf: the lasso. How they were chosen: :mod:`msmtfl.thresholds`.
+        Row norm from which a feature is free. None, a cautious choice: max(8, m / 4) times m lam / rho_bar, rho_bar the mean
+        square of the columns, and at least three times the median of the row norms of stage 1, so that of features that
+        are all alike none is freed. "adaptive": at the first significant jump of the sorted row norms of stage 1, bolder.
+        inf: the lasso. How they were chosen, and what they cost on noise: :mod:`msmtfl.thresholds`.
     task_column : str or int, optional
         The column of X that says the task.
     lam_entry : float, default=0
@@ -192,12 +199,14 @@ class MSMTFL(Batchwise, Welcoming):
             solver = self._solver(problem)
             options = {"tol": self.tol, "max_iter": self.max_iter or 0}
             theta, lam_entry, theta_entry = self.theta, float(self.lam_entry), self.theta_entry
-            if theta is None:
-                theta = thresholds.default_theta(lam + lam_entry, problem.m, problem.rho_bar)
-            elif isinstance(theta, str):
+            if theta is None or isinstance(theta, str):
                 lasso = ConcaveRows(lam + lam_entry, np.inf, problem.factors)
                 first = run_stages(lasso, solver, max_stages=1, **options).stages[0]
-                theta = thresholds.adaptive_theta(lasso.row_norms(first.coef.T))
+                norms = lasso.row_norms(first.coef.T)
+                if theta is None:
+                    theta = thresholds.default_theta(lam + lam_entry, problem.m, problem.rho_bar, norms)
+                else:
+                    theta = thresholds.adaptive_theta(norms)
             if theta_entry is None:
                 theta_entry = thresholds.default_theta_entry(lam + lam_entry, problem.m, problem.rho_bar)
             penalty = ConcaveRows(
@@ -297,7 +306,8 @@ class LassoMTL(Batchwise, Welcoming):
         \min_W \sum_{i=1}^m \frac{1}{m n_i} \|X_i w_i - y_i\|^2 + \lambda \sum_{ji} |w_{ji}|
 
     Parameters are those of :class:`MSMTFL` but for theta, max_stages and coef_init. ``Lasso(alpha)`` of scikit-learn gives
-    the same coefficients per task at alpha = m lam / 2.
+    the same coefficients per task at alpha = m lam / 2. The default lam, 0.1 times `lam_max_`, is a value to start from, not
+    a choice, and keeps much of pure noise (see :class:`MSMTFL`); :class:`LassoMTLCV` chooses it by cross-validation.
 
     Examples
     --------

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.model_selection import BaseCrossValidator, StratifiedGroupKFold
 from sklearn.utils import check_random_state
 
-from .tables import column_position, factorise, names_of, split_off
+from .tables import column_position, factorise, names_of, read_groups, split_off
 
 
 class TaskKFold(BaseCrossValidator):
@@ -81,7 +81,8 @@ class TaskKFold(BaseCrossValidator):
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield (train, test) row indices."""
         labels, codes = self._codes(X)
-        fold = self._deal(labels, codes) if groups is None else self._deal_groups(labels, codes, np.asarray(groups))
+        of_rows = None if groups is None else read_groups(groups, len(codes))
+        fold = self._deal(labels, codes) if of_rows is None else self._deal_groups(labels, codes, of_rows)
         for k in range(self.n_splits):
             yield np.flatnonzero(fold != k), np.flatnonzero(fold == k)
 
@@ -126,8 +127,6 @@ class TaskKFold(BaseCrossValidator):
         return fold
 
     def _deal_groups(self, labels: np.ndarray, codes: np.ndarray, groups: np.ndarray) -> np.ndarray:
-        if len(groups) != len(codes):
-            raise ValueError(f"groups has {len(groups)} entries but X has {len(codes)} rows.")
         n_groups = len(np.unique(groups))
         if np.bincount(codes).max() < self.n_splits:
             raise ValueError(

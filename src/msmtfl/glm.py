@@ -10,20 +10,19 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .certificates import largest_violation, relative_gap
+from .certificates import largest_violation, main_doubt, relative_gap
 from .checks import check_positive
 from .designs import Floats, stage_scale
 from .lasso import OVERRUN
-from .loss_certificates import LossCertificate, certify_loss
-from .losses import LOSSES, Huber, Logistic, Loss, LossTask, Poisson, robust_scale
+from .loss_certificates import LossCertificate, certify_loss, escaping
+from .losses import LOSSES, Huber, Logistic, Loss, LossTask, Poisson
 from .newton import LossLassos
 from .problem import Problem, read_factors
-from .stages import Listener, Outcome
+from .residual_scale import with_scales
+from .stages import Listener, Outcome, rather_zero, scaled
 from .tables import names_of, warn_user
-from .tasks import Task, TaskData
+from .tasks import TaskData
 from .threads import each
-
-MakeLoss = Callable[[Task], Loss]
 
 NO_MINIMISER = (
     "the targets of task(s) {} are separated by features that are not penalised (in the first of them by {}): no finite "
@@ -36,16 +35,22 @@ NO_MINIMISER = (
 class LossProblem(Problem):
     """A `Problem` whose designs are `LossTask`s."""
 
-    make: MakeLoss
+    loss: Loss  # of Huber's with epsilon in units of the residuals' scale; what designs have is in units of the targets
     error: str = "mse"  # of rows held out: squares of the response's, the "deviance", or half of it, "log_loss"
+    weigh: Callable[[np.ndarray], Floats] | None = None  # (N,) bool -> weights (N,) or (N, m) of a fit of these rows
 
     @property
-    def scale_known(self) -> bool:  # type: ignore[override]
-        return not isinstance(self.designs[0].of_loss, Huber)
+    def scales(self) -> Floats | None:
+        return np.array([design.of_loss.scale for design in self.designs]) if isinstance(self.loss, Huber) else None
+
+    @property
+    def deviance_units(self) -> Floats:
+        return np.ones(self.m) if self.scales is None else self.scales**2
 
     @cached_property
     def rho_bar(self) -> float:
-        """The mean of |x_j|^2 / n_i times the mean curvature of the task's loss, both at the fit of intercepts only."""
+        """The mean of |x_j|^2 / n_i times the mean curvature of the task's loss, at the fit of intercepts only; of Huber's
+        at its pilot fit."""
         squares = np.array([design.squares / design.n * design.curvature for design in self.designs]) / self.units**2
         return float(squares[squares > 0].mean()) if (squares > 0).any() else 1.0
 
@@ -79,18 +84,35 @@ class LossProblem(Problem):
     def certify(self, i: int, W: Floats, A: Floats, memo: dict[Any, Any] | None = None) -> list[LossCertificate]:  # type: ignore[override]
         return [certify_loss(self.designs[i], w, a, self.positive) for w, a in zip(W, A, strict=True)]
 
+    @property
+    def may_escape(self) -> bool:  # type: ignore[override]
+        return any(design.of_loss.escapes(design.y).any() for design in self.designs)
+
+    @cached_property
+    def _separating(self) -> list[dict[bool, list[np.ndarray]]]:
+        """Of each task: sets of free features that are known to leave no minimiser (True), or one (False)."""
+        return [{True: [], False: []} for _ in self.designs]
+
+    def escapes(self, i: int, W: Floats, A: Floats) -> np.ndarray:
+        design, known = self.designs[i], self._separating[i]
+        frees = (A == 0.0) & (design.squares > 0) & ((W > 0) | (not self.positive))
+
+        def one(w: Floats, free: np.ndarray) -> bool:
+            """More free features separate what fewer do: so few sets need a linear program."""
+            if any((free >= less).all() for less in known[True]):
+                return True
+            if any((free <= more).all() for more in known[False]):
+                return False
+            found = escaping(design, w, free).size > 0
+            known[found].append(free)
+            return found
+
+        return np.array([one(w, free) for w, free in zip(W, frees, strict=True)], dtype=bool)
+
     def training(self, keep: Any) -> LossProblem:
-        parts: dict[Any, tuple[Any, Floats | None]] = {}  # tasks on the same rows share them
-
-        def part(task: Task) -> Task:
-            stay = np.flatnonzero(keep[task.rows])
-            key = (id(task.X), id(task.weight), stay.tobytes())
-            if key not in parts:
-                parts[key] = (task.X[stay], None if task.weight is None else task.weight[stay])
-            return Task(task.label, parts[key][0], task.y[stay], parts[key][1], task.rows[stay])
-
-        data = replace(self.data, tasks=tuple(part(task) for task in self.data.tasks))
-        return replace(self, designs=_designs(data, self.make, self.designs[0].base.centre))
+        data = self.data.kept(keep, None if self.weigh is None else self.weigh(keep))
+        centre = self.designs[0].base.centre
+        return replace(self, designs=_designs(data, self.loss, centre, self.given_factors, self.positive))
 
     def held_out(self, i: int, y: Floats, f: Floats) -> tuple[Floats, Floats]:
         loss = self.designs[i].of_loss
@@ -102,16 +124,20 @@ class LossProblem(Problem):
         return value if self.error == "log_loss" else 2.0 * value, response
 
 
-def _designs(data: TaskData, make: MakeLoss, centre: bool, n_jobs: int | None = None) -> list[LossTask]:
-    check_targets(data, make, centre)
-    return data.designs(centre, n_jobs, lambda rows, task: LossTask(rows, task.y, make(task)))
+def _designs(
+    data: TaskData, loss: Loss, centre: bool, factors: Floats, positive: bool, n_jobs: int | None = None
+) -> list[LossTask]:
+    check_targets(data, loss, centre)
+    huber = isinstance(loss, Huber)
+    first = Huber(np.inf) if huber else loss  # with all of y, so that what is too large for its squares is seen
+    designs: list[LossTask] = data.designs(centre, n_jobs, lambda rows, task: LossTask(rows, task.y, first))
+    return with_scales(designs, loss.epsilon, factors, positive, n_jobs) if huber else designs
 
 
-def check_targets(data: TaskData, make: MakeLoss, centre: bool) -> None:
+def check_targets(data: TaskData, loss: Loss, centre: bool) -> None:
     """An error where the targets do not suit the loss, or no intercept does: it names all such tasks."""
     lonely = []
     for task in data.tasks:
-        loss = make(task)
         negative = np.flatnonzero(isinstance(loss, Poisson) & (task.y < 0))
         if negative.size:
             raise ValueError(
@@ -153,25 +179,14 @@ def pose_loss(
     error: str = "mse",
     n_jobs: int | None = None,
 ) -> LossProblem:
-    """The problem with a loss by name: "logistic" (targets 0 and 1), "poisson", or "huber" with epsilon in units of every
-    task's `robust_scale`."""
+    """The problem with a loss by name: "logistic" (targets 0 and 1), "poisson", or "huber" with epsilon in units of the scale
+    of every task's residuals."""
     if not isinstance(data, TaskData):
         raise ValueError(f"loss={loss!r} needs rows: statistics in their place serve squared loss only.")
-    kinds: dict[str, MakeLoss] = {
-        "logistic": lambda task: Logistic(),
-        "poisson": lambda task: Poisson(),
-        "huber": lambda task: Huber(epsilon * robust_scale(task.y, task.weight)),
-    }
-    make = kinds[loss]
-    return LossProblem(
-        data,
-        _designs(data, make, fit_intercept, n_jobs),
-        read_factors(penalty_factors, data),
-        standardize,
-        positive,
-        make,
-        error,
-    )
+    kinds: dict[str, Loss] = {"logistic": Logistic(), "poisson": Poisson(), "huber": Huber(epsilon)}
+    factors = read_factors(penalty_factors, data)
+    designs = _designs(data, kinds[loss], fit_intercept, factors, positive, n_jobs)
+    return LossProblem(data, designs, factors, standardize, positive, kinds[loss], error)
 
 
 class LossStages:
@@ -184,13 +199,17 @@ class LossStages:
         self.said: set[int] = set()
 
     def solve(self, weights: Floats, last: Floats, max_iter: int, listener: Listener) -> Outcome:
-        A = self.scale * weights.T
+        A = scaled(self.scale, weights)
         W, steps = self.lassos.solve(A, reference=last, max_iter=max_iter)
-        proofs = each(
-            lambda i: certify_loss(self.designs[i], W[i], A[i], self.lassos.positive),
-            range(len(W)),
-            self.lassos.n_jobs,
-        )
+
+        def check(i: int) -> LossCertificate:
+            def proven(w: Floats) -> LossCertificate:
+                return certify_loss(self.designs[i], w, A[i], self.lassos.positive)
+
+            W[i], proof = rather_zero(W[i], proven(W[i]), proven)
+            return proof
+
+        proofs = each(check, range(len(W)), self.lassos.n_jobs)
         for _ in proofs:
             listener.task_done()
         self._warn([i for i, proof in enumerate(proofs) if proof.escapes and i not in self.said], proofs)
@@ -202,6 +221,7 @@ class LossStages:
             kkt=max(proof.kkt for proof in proofs),
             unique=all(proof.unique for proof in proofs),
             ambiguous=tuple(proof.dependent for proof in proofs),
+            doubt=main_doubt(self.designs, proofs),
         )
 
     def _warn(self, tasks: list[int], proofs: list[LossCertificate]) -> None:
@@ -212,4 +232,4 @@ class LossStages:
             warn_user(NO_MINIMISER.format(names_of(self.data.labels[tasks]), named), ConvergenceWarning)
 
     def violation(self, weights: Floats, W: Floats) -> float:
-        return largest_violation(self.designs, W, self.scale * weights.T, self.lassos.positive)
+        return largest_violation(self.designs, W, scaled(self.scale, weights), self.lassos.positive)

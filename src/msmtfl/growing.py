@@ -6,20 +6,24 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .certificates import explain
 from .lasso import Lassos
 from .linear import MultiTaskLinear, importances, loss_of
 from .moment_data import MomentData
-from .moments import Moments
+from .moments import Moments, add_rows
 from .monitor import one_blas_thread
+from .parquet import Rows
 from .penalties import ConcaveEntries, counted
 from .problem import Problem, pose
 from .shapes import read_shape
-from .stages import LassoStages, Stage, run_stages
-from .tables import check_form, is_table
-from .tasks import label_array, read_training
+from .stages import UNSOLVED, LassoStages, Stage, run_stages
+from .tables import check_form, is_table, label_array, missing_values, warn_user
+from .tasks import Task, read_training
+from .whole import whole_or_untouched
 
 
 class Growing(MultiTaskLinear):
@@ -57,6 +61,7 @@ class Batchwise(Growing):
     moments_: Moments
 
     @available_if(_from_statistics)
+    @whole_or_untouched
     def partial_fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> Any:
         """Add a batch of rows to those seen by `partial_fit` before, and fit to all of them, exactly.
 
@@ -71,6 +76,18 @@ class Batchwise(Growing):
         self.fit_moments(moments)
         self.moments_ = moments
         return self
+
+
+def _check_label(label: Any, known: list[Any]) -> None:
+    """Whether a new task can have this label."""
+    try:
+        taken = label in set(known)
+    except TypeError as error:
+        raise TypeError(f"the label of a task is a text or a number, got {type(label).__name__}.") from error
+    if taken:
+        raise ValueError(f"the model has a task {label!r} already. Give the new one another label.")
+    if missing_values(np.array([label, None], dtype=object))[0]:
+        raise ValueError(f"the label of the new task is missing ({label!r}). Give it one.")
 
 
 class Welcoming(Growing):
@@ -108,10 +125,7 @@ class Welcoming(Growing):
             raise ValueError(
                 "this model was fitted without task labels: it has no tasks to add one to. Fit with task=."
             )
-        if label in self.tasks_.tolist():
-            raise ValueError(f"the model has a task {label!r} already. Give the new one another label.")
-        if self._form == "wide" and np.ndim(y) != 1:
-            raise ValueError("add_task takes one task at a time: y must be 1-D.")
+        _check_label(label, self.tasks_.tolist())
         with one_blas_thread():
             problem = self._newcomer(X, y, sample_weight)
             lassos = Lassos(problem.designs, positive=problem.positive, units=problem.units)
@@ -129,10 +143,23 @@ class Welcoming(Growing):
             most, max_iter = getattr(self, "max_stages", 1), self.max_iter or 0
             solution = run_stages(penalty, solver, max_stages=most, tol=self.tol, max_iter=max_iter)
         self._append(label, problem, solution.stages[-1])
+        if hasattr(self, "moments_"):
+            self.moments_ = self._remembered(label, problem.data.tasks[0])
         return self
+
+    def _remembered(self, label: Any, task: Task) -> Moments:
+        """The statistics of all batches, with those of a task that was added: the next batch keeps it."""
+        moments = self.moments_.copy()
+        rows = [Rows(label, 0, task.X, task.y, task.weight)]
+        add_rows([moments], rows, self.features_, [label], named=moments.named, form=moments.form)
+        return moments
 
     def _newcomer(self, X: Any, y: Any, sample_weight: Any) -> Problem:
         data = read_training(X, y, sample_weight=sample_weight)
+        if data.form != "single":
+            raise ValueError(
+                f"add_task takes one task at a time: y must be 1-D, one value per row; it has {data.m} columns."
+            )
         if data.d != len(self.features_):
             raise ValueError(f"X has {data.d} features, the model {len(self.features_)} (without the task column).")
         named = hasattr(X, "columns")
@@ -188,3 +215,9 @@ class Welcoming(Growing):
             ambiguous=proof.ambiguous | named,
             added=proof.added + 1,
         )
+        if not outcome.dual_gap <= self.tol:
+            doubt = explain(outcome.doubt, [label], self.features_)
+            self.converged_ = False
+            self.stopping_reason_ = f"{UNSOLVED.format(outcome.stage, outcome.dual_gap, self.tol)}: {doubt}"
+            self.certificate_ = replace(self.certificate_, doubt=doubt)
+            warn_user(self.stopping_reason_ + ".", ConvergenceWarning)

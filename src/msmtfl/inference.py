@@ -16,8 +16,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .checks import check_count, check_flag, check_n_jobs
+from .copies import groups_of
 from .coupled import L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV, coupled_coef
-from .cross_validation import read_groups
 from .designs import Floats, Ints, RowTask
 from .gram import BUDGET
 from .grids import point_of
@@ -291,7 +291,7 @@ def draw_halves(data: TaskData, groups: Any, n_pairs: int, random: np.random.Ran
     """
     unit = np.arange(data.X.shape[0])
     if groups is not None:
-        unit = np.unique(read_groups(groups, data.X.shape[0]), return_inverse=True)[1].ravel()
+        unit = np.unique(groups_of(groups, data.X), return_inverse=True)[1].ravel()
     sets = np.zeros((unit.max() + 1, data.m), dtype=bool)
     np.logical_or.at(sets, unit, data.membership)
     stratum = np.unique(sets, axis=0, return_inverse=True)[1].ravel()

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from . import _kernel
-from .designs import Design, Floats, Ints, support
+from .designs import Design, Floats, Ints, support, with_rows
 from .repairs import DOUBT, nearest, polish, suspicions
 from .task_state import state_of, task_caches
 from .threads import each, each_or_together, shares
@@ -248,10 +248,10 @@ class Lassos:
         return self._nearest(i, self._polish(i, w, a), a, aim)
 
     def _polish(self, i: int, w: Floats, a: Floats) -> Floats:
-        return polish(self.designs[i], w, a, self.positive)
+        return polish(with_rows(self.designs[i]), w, a, self.positive)
 
     def _nearest(self, i: int, w: Floats, a: Floats, aim: Floats) -> Floats:
-        return nearest(self.designs[i], w, a, aim, self.units[i], self.positive)
+        return nearest(with_rows(self.designs[i]), w, a, aim, self.units[i], self.positive)
 
     def warm(self, W: Floats) -> None:
         """Start the next solve from W (m, d) instead of from the last solution."""

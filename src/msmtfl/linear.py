@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .certificates import Certificate
+from .certificates import Certificate, explain
 from .checks import check_count, check_flag, check_n_jobs, check_positive
 from .designs import Floats
 from .glm import check_loss, pose_loss
@@ -25,16 +25,26 @@ from .penalties import Penalty
 from .problem import Problem, pose
 from .stages import ASKED, ONE_STAGE, Solution
 from .tables import check_finite, check_form, match_labels, names_of, read_features, warn_user
-from .tasks import TaskData, grouped, read_target, read_training, refuse_infinity
+from .tasks import TaskData, check_weights, grouped, read_target, read_training, refuse_infinity
+from .whole import guard_methods
 
 BETWEEN_TASKS = (  # what can learn from columns that differ between tasks only
     "To learn from the differences between tasks, fit one model to all rows without task labels (in cross-validation with "
     "groups= the tasks), or regress intercept_ on these columns."
 )
+AT_MOST = 1000  # samples of new tasks that are looked at for how far known tasks differ in them
+
+
+class NewTaskWarning(UserWarning):
+    """Predictions are for tasks that were not in the training data."""
 
 
 class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
     """What all multi-task models share: reading data, storing a solution, the linear predictor."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        guard_methods(cls, ("fit", "fit_moments", "add_task"))
 
     # ------------------------------------------------------------------ reading
 
@@ -78,11 +88,8 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         for name in ("fit_intercept", "standardize", "positive", "relax", "warm_start"):
             if hasattr(self, name):
                 check_flag(name, getattr(self, name))
-        if self.unknown_task not in ("error", "mean"):
-            raise ValueError(f"unknown_task must be 'error' or 'mean', got {self.unknown_task!r}.")
+        check_use(self)
         check_positive("tol", self.tol)
-        if hasattr(self, "loss"):
-            check_loss(self.loss, self.epsilon)
         if self.max_iter is not None:
             check_count("max_iter", self.max_iter)
         check_n_jobs(self.n_jobs)
@@ -113,6 +120,9 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         single = data.form == "single"
         self.coef_ = W[0] if single else W
         self.intercept_ = float(intercept[0]) if single else intercept
+        self.__dict__.pop("scale_", None)
+        if problem.scales is not None:
+            self.scale_ = float(problem.scales[0]) if single else problem.scales
         self.row_norms_ = penalty.row_norms(W.T)
         self.row_slopes_ = solution.row_slopes
         self.feature_importances_ = importances(self.row_norms_, self._task_position)
@@ -122,7 +132,8 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         self.objective_ = last.objective
         self.dual_gap_ = last.dual_gap
         self.converged_ = solution.converged
-        self.stopping_reason_ = solution.reason
+        doubt = "" if 0.0 <= last.dual_gap <= self.tol else explain(last.doubt, data.labels.tolist(), data.features)
+        self.stopping_reason_ = f"{solution.reason}: {doubt}" if doubt else solution.reason
         objectives = [stage.objective for stage in solution.stages]
         rise = 1e-12 * max(abs(objectives[0]), np.finfo(float).tiny)
         self.certificate_ = Certificate(
@@ -138,6 +149,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
             },
             tol=self.tol,
             convex=solution.convex,
+            doubt=doubt,
         )
 
     def _relaxed(self, problem: Problem, W: Floats, grams: Any) -> Floats:
@@ -147,21 +159,28 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
     _of_several = "the solution nearest the previous stage is returned"  # where coefficients are not unique
 
     def _warn(self, solution: Solution, problem: Problem) -> None:
-        data = problem.data
         warn_of_task_level(self)
         if not solution.converged and solution.reason not in (ONE_STAGE, ASKED):
-            warn_user(solution.reason + ".", ConvergenceWarning)
-        free = solution.free
-        crowded = [
-            label
-            for i, (label, design) in enumerate(zip(data.labels.tolist(), problem.designs, strict=True))
-            if np.count_nonzero(design.squares[free[:, i]]) >= max(self.n_samples_[i] - bool(self.fit_intercept), 1)
-        ]
-        if crowded:
+            warn_user(self.stopping_reason_ + ".", ConvergenceWarning)
+        self._warn_of_crowds(solution.free, problem)
+
+    def _warn_of_crowds(self, free: np.ndarray, problem: Problem) -> None:
+        """About tasks that have few samples for as many features as are free, (d, m) bool."""
+        counts = np.array([np.count_nonzero(d.squares[free[:, i]]) for i, d in enumerate(problem.designs)])
+        samples = np.maximum(self.n_samples_ - bool(self.fit_intercept), 1)
+        labels, most = problem.data.labels, int(counts.max(initial=0))
+        full, half = counts >= samples, 2 * counts >= self.n_samples_
+        if full.any():
             warn_user(
-                f"{int(free.any(axis=1).sum())} rows are un-penalised, but task(s) {names_of(crowded)} have no more "
-                "independent samples than that: their coefficients interpolate (where they are not unique, "
-                f"{self._of_several}). Choose a larger theta or lam.",
+                f"{most} features are un-penalised, but task(s) {names_of(labels[full])} have no more independent samples "
+                f"than that: their coefficients interpolate (where they are not unique, {self._of_several}). Choose a "
+                "larger theta or lam."
+            )
+        elif half.any() and most:
+            warn_user(
+                f"{most} features are un-penalised, which is half or more of the samples of task(s) "
+                f"{names_of(labels[half])}: their coefficients follow the noise closely, and may predict worse than those "
+                "of a lasso. Choose a larger theta or lam."
             )
 
     def _separates(self) -> bool:
@@ -175,6 +194,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         """x'w + b for all rows, with the coefficients (m, K, d) and intercepts (m, K) of their tasks: (n, K); (n, m, K) if
         fit was given a 2-D y and there are no labels."""
         check_is_fitted(self, "coef_")
+        check_use(self)
         check_form(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         values, task, names = read_features(X, task, self.task_column)
@@ -200,7 +220,11 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         of_new, *of_known = grouped(codes + 1, len(coef) + 1)
         for rows, w, b in zip(of_known, coef, intercept, strict=True):
             out[rows] = values[rows] @ w.T + b
-        out[of_new] = values[of_new] @ coef.mean(axis=0).T + intercept.mean(axis=0)
+        if (codes < 0).any():
+            new = values[of_new]
+            out[of_new] = new @ coef.mean(axis=0).T + intercept.mean(axis=0)
+            labels = np.asarray(task)[codes < 0]
+            warn_of_new_tasks(self, list(dict.fromkeys(labels.tolist())), new.shape[0], spread_over_tasks(self, new))
         return out
 
     def __sklearn_tags__(self):
@@ -242,13 +266,13 @@ class MultiTaskLinear(RegressorMixin, MultiTaskModel):
         truth, _ = read_target(y, len(prediction))
         if prediction.ndim == 1:
             truth = truth[:, 0] if truth.ndim == 2 and truth.shape[1] == 1 else truth
-            return float(r2_score(truth, prediction, sample_weight=sample_weight))
+            return float(r2_score(truth, prediction, sample_weight=check_weights(sample_weight, truth.shape)))
         if truth.shape != prediction.shape:
             raise ValueError(
                 f"y has shape {truth.shape}; this model was fitted with {len(self.tasks_)} tasks: one column per task."
             )
         refuse_infinity(truth, self.tasks_)
-        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weight = check_weights(sample_weight, truth.shape)
         scores, without = [], []
         for i, label in enumerate(self.tasks_.tolist()):
             seen = np.isfinite(truth[:, i])
@@ -264,6 +288,38 @@ class MultiTaskLinear(RegressorMixin, MultiTaskModel):
                 stacklevel=2,
             )
         return float(np.mean(scores)) if scores else float("nan")
+
+
+def spread_over_tasks(model: Any, X: Any) -> float:
+    """How far the predictions of known tasks lie apart in samples of new ones: the root mean square, over the first of them,
+    of their standard deviation. That is about the error of predicting one task by the mean of the others, noise aside. NaN
+    of classes, and of a single task."""
+    coef, intercept = np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)
+    if hasattr(model, "classes_") or coef.ndim > 2 or len(coef) < 2:
+        return float("nan")
+    every = respond(model, np.asarray(X[:AT_MOST] @ coef.T) + intercept)
+    return float(np.sqrt(np.mean(every.var(axis=1, ddof=1))))
+
+
+def warn_of_new_tasks(model: Any, labels: list[Any], rows: int, spread: float) -> None:
+    """What should be known of predictions for tasks that were not in the training data."""
+    apart = (
+        f" The known tasks' own predictions for them differ by {spread:.2g} (standard deviation)." if spread > 0 else ""
+    )
+    way = "" if hasattr(model, "classes_") else " compare_models(..., leave_one_task_out=True) estimates it."
+    warn_user(
+        f"task(s) {names_of(labels)} were not in the training data: their {rows} prediction(s) use the mean coefficients of "
+        f"the {len(model.tasks_)} known task(s).{apart} The error of such predictions is not known.{way}",
+        NewTaskWarning,
+    )
+
+
+def check_use(model: Any) -> None:
+    """Whether the parameters that predictions depend on make sense: they may be set after the fit, or come from a file."""
+    if model.unknown_task not in ("error", "mean"):
+        raise ValueError(f"unknown_task must be 'error' or 'mean', got {model.unknown_task!r}.")
+    if hasattr(model, "loss"):
+        check_loss(model.loss, model.epsilon)
 
 
 def model_chosen(model: Any) -> Any:

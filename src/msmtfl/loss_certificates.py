@@ -2,16 +2,22 @@
 
 For one task, in sums over rows (see losses.py), with weights a_j in [0, inf]:
 
-    primal  P(w, b) = sum_r v_r h(y_r, x_r'w + b) + sum_j a_j |w_j|
+    primal  P(w, b) = sum_r v_r h(y_r, f_r) + sum_j a_j |w_j|,      f_r = x_r'w + b
     dual    D(u)    = - sum_r v_r h*(y_r, -u_r / v_r)    for |x_j'u| <= a_j, x_j'u = 0 where a_j = 0, sum u = 0 (intercept)
 
-At the solution u = -v h'. Away from it, with C the un-penalised columns and the intercept's,
+At the solution u = -v h'. Away from it, with C the columns that leave u no room (un-penalised ones and the like, and the
+intercept's),
 
     u - v h'' C z,   z such that  C'u = C' v h'' C z
 
-is what a Newton step in the un-penalised coefficients makes of u: it meets the equations, and moves hardly where h' is near
-an end of its range, where there is no room. Any multiple between 0 and 1 of a u that meets equations and range does so,
-too: the largest that keeps |x_j'u| <= a_j is the dual point. u = 0 is one as well, with D = 0, so the gap is at most P.
+is what a Newton step in their coefficients makes of u: it meets the equations, and moves hardly where h' is near an end of
+its range, where there is no room. Any multiple between 0 and 1 of a u that meets equations and range does so, too: the
+largest that keeps |x_j'u| <= a_j is the dual point. The gap is
+
+    P - D = sum_r v_r (h + h* + f_r u_r / v_r) + sum_j (a_j |w_j| - w_j x_j'u)
+
+in which no term is negative, with what rounding may hide added. u = 0 is a dual point as well, with D = 0, so the gap is at
+most P.
 """
 
 from __future__ import annotations
@@ -23,11 +29,16 @@ import numpy as np
 from scipy.linalg import qr, solve_triangular
 from scipy.optimize import linprog
 
-from .certificates import EPS, TaskCertificate, at_bound, independence, violations
+from .certificates import AT_ZERO, GAP, LITTLE, NO_ROOM, TaskCertificate, at_bound, independence, violations
 from .designs import DenseRows, Floats, Ints, RowTask
+from .dual_points import Doubt, dependent_below, few_digits, over_unit, rounding, size_of_inverse, vacuous
 from .losses import LossTask
 
 STEEP = 1e-6  # curvature, as a share of the largest, below which a row has all but escaped
+# Dual points that are tried: how many times the rounding of a gradient leaves no room (a scale near 1 costs much where h' is
+# near an end of its range), and slopes, as shares of the largest, up to which a row has escaped and counts as 0.
+TRIED = ((NO_ROOM, 0.0), (LITTLE, 0.0), (NO_ROOM, 1e-9), (1e3 * NO_ROOM, 0.0), (1e3 * NO_ROOM, 1e-9))
+INSIDE = (1.0, 1.0 - 1e-9, 1.0 - 1e-6, 1.0 - 1e-3, 0.5)  # what is tried of a dual point outside of the range of slopes
 
 
 @dataclass(frozen=True)
@@ -43,15 +54,38 @@ def certify_loss(design: LossTask, w: Floats, a: Floats, positive: bool = False)
     f = design.predictor(w)
     slope, bend = design.of_loss.slope(design.y, f), design.of_loss.curvature(design.y, f)
     g = design.correlate(-slope)
-    free = (a == 0.0) & (design.squares > 0) & ((w > 0) | (not positive))
-    gap = _gap(design, w, a, f, slope, bend, free, positive)
+    constant = design.base.centre and not w.any() and np.ptp(design.y) == 0.0  # the intercept fits all there is
+    gap, doubt = (0.0, None) if constant else _least_gap(design, w, a, f, slope, bend, g, positive)
     kkt = float(violations(seen, w[None], a[None], g[None], positive)[0])
     E = np.flatnonzero(at_bound(seen, w[None], a[None], g[None], positive)[0])
     unique, dependent = _only(design, E, bend)
-    away = escaping(design, w, free)
+    away = escaping(design, w, (a == 0.0) & (design.squares > 0) & ((w > 0) | (not positive)))
     if away.size:
         unique, dependent = False, away
-    return LossCertificate(gap, design.null, kkt, unique, dependent, bool(away.size))
+    unit = 0.0 if constant else design.null
+    return LossCertificate(gap, unit, kkt, unique, dependent, doubt, bool(away.size))
+
+
+def _least_gap(
+    design: LossTask, w: Floats, a: Floats, f: Floats, slope: Floats, bend: Floats, g: Floats, positive: bool
+) -> tuple[float, Doubt | None]:
+    """The smallest gap that one of several dual points proves, and why it is large, if it is."""
+    used = w != 0.0
+    if (used & np.isinf(a)).any() or (positive and (w < 0).any()):
+        return float("inf"), None
+    if not (np.isfinite(w).all() and np.isfinite(f).all()):
+        return float("inf"), Doubt("far")
+    if vacuous(design):
+        return float("inf"), Doubt("underflow")
+    best: tuple[float, Doubt | None] = (float("inf"), Doubt("far"))
+    for room, escaped in TRIED:
+        gone = np.abs(slope) <= escaped * np.abs(slope).max(initial=0.0)
+        point = -np.where(gone, 0.0, slope), np.where(gone, 0.0, bend)
+        found = _gap(design, w, a, f, *point, g, positive, room)
+        best = min(best, found, key=lambda one: one[0])
+        if over_unit(best[0], design.null) <= GAP:
+            return best[0], None
+    return best
 
 
 def _gap(
@@ -59,48 +93,83 @@ def _gap(
     w: Floats,
     a: Floats,
     f: Floats,
-    slope: Floats,
+    s: Floats,
     bend: Floats,
-    free: np.ndarray,
+    g: Floats,
     positive: bool,
-) -> float:
-    loss, y, v, used = design.of_loss, design.y, design.v, w != 0.0
-    if (used & np.isinf(a)).any() or (positive and (w < 0).any()):
-        return float("inf")
-    primal = float(v @ loss.value(y, f)) + float(a[used] @ np.abs(w[used]))
-    s, left = _projected(design, -slope, bend, np.flatnonzero(free), w)  # u = v s
+    room: float,
+) -> tuple[float, Doubt | None]:
+    """The gap that the dual point made of u = v s proves, and why it is not small, if it is not. Weights up to `room` times
+    the rounding of a gradient leave the point no room."""
+    loss, y, v, used, live = design.of_loss, design.y, design.v, w != 0.0, design.squares > 0.0
+    unit, root = rounding(design), np.sqrt(design.squares)
+    noise = unit * root * float(np.sqrt(v @ s**2))
+    held = (room * noise >= a) & live
+    if positive:
+        held &= (w > 0.0) | (g > -AT_ZERO * root * np.sqrt(design.yy))
+    cost = np.where(used & np.isfinite(a), a, 0.0) * np.abs(w)
+    s, away = _projected(design, s, bend, np.flatnonzero(held), noise)
     g = design.correlate(s)
-    size = g if positive else np.abs(g)
-    noise = 1e-11 * np.sqrt(design.squares * design.yy)
-    bound = np.isfinite(a) & ~free & (size > 0) & ~((a == 0.0) & (size <= noise)) & (design.squares > 0)
-    scale = min(1.0, float(np.divide(a, size, out=np.full(len(a), np.inf), where=bound).min(initial=np.inf)))
-    dual = -float(v @ loss.conjugate(y, -scale * s))
-    if not np.isfinite(dual):  # outside of the range of slopes, by rounding: a little less is inside
-        scale *= 1.0 - 1e-9
-        dual = -float(v @ loss.conjugate(y, -scale * s))
-    hidden = left + 4.0 * EPS * (primal + design.null) + EPS * float(v @ np.abs(slope * f))
-    return min(abs(primal - dual), primal) + hidden if np.isfinite(dual) else primal + hidden
+    bound, most = np.isfinite(a) & ~held & live, float(np.sqrt(bend.max(initial=0.0)))
+
+    def gap(noise: Floats, away: float, blur: float) -> float:
+        with np.errstate(over="ignore", invalid="ignore"):
+            hidden = noise + root * most * away
+            size = (g if positive else np.abs(g)) + hidden
+            ratio = np.divide(a, size, out=np.full(len(a), np.inf), where=bound & (size > 0.0))
+            scale, apart = min(1.0, float(ratio.min(initial=np.inf))), np.inf
+            for share in INSIDE:
+                apart = float(v @ loss.excess(y, f, -share * scale * s))
+                if np.isfinite(apart):
+                    scale *= share
+                    break
+            fit = np.where(bound & used, w * g - np.abs(w) * hidden, 0.0)
+            slack = float(np.maximum(cost - scale * fit, 0.0).sum())
+            primal = float(v @ loss.value(y, f)) * (1.0 + 4.0 * unit) + float(cost.sum())
+            found = 0.5 * (np.sqrt(2.0 * apart) + scale * away + most * blur) ** 2 + slack
+            return float(np.fmin(found, primal + blur * most * np.sqrt(2.0 * primal)))
+
+    found = gap(noise, away, unit * (float(root @ np.abs(w)) + float(np.sqrt(v @ f**2))))
+    found = found if found >= 0.0 else float("inf")
+    if over_unit(found, design.null) <= GAP:
+        return found, None
+    doubt = few_digits(cast(Any, design), away * most, np.flatnonzero(held)) if held.any() else None
+    exact = gap(0.0 * noise, 0.0 if np.isfinite(away) else away, 0.0)
+    return found, doubt or Doubt("rounding" if exact <= 0.1 * found else "far")
 
 
-def _projected(design: LossTask, s: Floats, bend: Floats, free: Ints, w: Floats) -> tuple[Floats, float]:
-    """s (u = v s) made to meet the equations of the un-penalised coefficients, and what it misses them by, times twice these
-    coefficients: so much could be hidden."""
-    root, C, coefs = np.sqrt(design.v), design.columns(free), w[free]
-    if design.base.centre:
-        C, coefs = np.column_stack([C, root]), np.append(coefs, design.level(w))
-    if not coefs.size:
-        return s, 0.0
-    lengths = np.linalg.norm(C, axis=0)
+def _projected(design: LossTask, s: Floats, bend: Floats, held: Ints, noise: Floats) -> tuple[Floats, float]:
+    """s (u = v s) made to meet the equations of the columns held and the intercept's, and how far at most u / (v h'')^1/2
+    is from doing so."""
+    root, C = np.sqrt(design.v), design.columns(held)
+    lengths = np.sqrt(design.squares[held])
+    rest = noise[held] / lengths
     C = C / lengths
-    _, R, order = qr(np.sqrt(bend)[:, None] * C, mode="economic", pivoting=True)
-    pivots = np.abs(np.diag(R))
-    rank = int((pivots > 1e-12 * pivots[0]).sum())
-    R, order = R[:rank, :rank], order[:rank]
-    for _ in range(3 if rank else 0):
-        inner = solve_triangular(R, (C.T @ (root * s))[order], trans="T")
-        s = s - bend * (C[:, order] @ solve_triangular(R, inner)) / root
-    missed = np.abs(C.T @ (root * s))
-    return s, 2.0 * float(missed @ (lengths * np.abs(coefs)))
+    if design.base.centre:
+        C = np.column_stack([C, root / np.linalg.norm(root)])
+        rest = np.append(rest, rounding(design) * float(np.linalg.norm(root * s)))
+    if not rest.size:
+        return s, 0.0
+    B = np.sqrt(bend)[:, None] * C
+    size = np.linalg.norm(B, axis=0)
+    curved = np.flatnonzero(size > 0.0)
+    R = np.zeros((0, 0))
+    if curved.size:
+        _, R, order = qr(B[:, curved] / size[curved], mode="economic", pivoting=True)
+        rank = int((np.abs(np.diag(R)) > dependent_below(curved.size)).sum())
+        R, curved = R[:rank, :rank], curved[order[:rank]]
+    for _ in range(3):
+        inner = solve_triangular(R, (C.T @ (root * s))[curved] / size[curved], trans="T") if len(R) else np.zeros(0)
+        step = solve_triangular(R, inner) / size[curved] if len(R) else inner
+        s = s - bend * (C[:, curved] @ step) / root
+    left = C.T @ (root * s)
+    others = np.setdiff1d(np.arange(len(rest)), curved)
+    if (np.abs(left[others]) > 10.0 * rest[others]).any():  # columns that the curvature does not tell apart, but s does
+        return s, float("inf")
+    inner = solve_triangular(R, left[curved] / size[curved], trans="T") if len(R) else np.zeros(0)
+    return s, float(
+        np.linalg.norm(inner) + np.linalg.norm(rest[curved] / size[curved]) * size_of_inverse(R, lower=False)
+    )
 
 
 def _only(design: LossTask, E: Ints, bend: Floats) -> tuple[bool, Ints]:

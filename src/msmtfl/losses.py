@@ -39,8 +39,9 @@ class Loss(Protocol):
     def majorant(self, y: Floats, f: Floats) -> Floats:
         """The curvature of a parabola that touches h at f and is above it, or 0 where there is none."""
 
-    def conjugate(self, y: Floats, s: Floats) -> Floats:
-        """sup over f of s f - h(y, f): inf where s is no slope of h."""
+    def excess(self, y: Floats, f: Floats, s: Floats) -> Floats:
+        """h(y, f) + h*(y, s) - s f, h* the conjugate: >= 0, 0 where s is the slope at f, inf where it is none of h. In a
+        form that loses no digits where it is small."""
 
     def escapes(self, y: Floats) -> Floats:
         """The direction (1, -1, or 0 if there is none) in which h falls for ever."""
@@ -65,11 +66,13 @@ class Logistic:
     def majorant(self, y: Floats, f: Floats) -> Floats:
         return np.zeros_like(f)
 
-    def conjugate(self, y: Floats, s: Floats) -> Floats:
-        p = y + s
-        inside = np.clip(p, 0.0, 1.0)
-        entropy = xlogy(inside, inside) + xlogy(1.0 - inside, 1.0 - inside)
-        return np.where(np.abs(p - inside) <= 1e-12, entropy, np.inf)
+    def excess(self, y: Floats, f: Floats, s: Floats) -> Floats:
+        sign = np.where(y > 0.5, -1.0, 1.0)
+        wrong, t = sign * s, sign * f  # the probability of the other class that s stands for, and that one's log-odds
+        inside = np.clip(wrong, 0.0, 1.0)
+        parts = _divergence(inside, expit(t), -np.logaddexp(0.0, -t))
+        parts = parts + _divergence(1.0 - inside, expit(-t), -np.logaddexp(0.0, t))
+        return np.where(np.abs(wrong - inside) <= 1e-12, parts, np.inf)
 
     def escapes(self, y: Floats) -> Floats:
         return np.where(y > 0.5, 1.0, -1.0)
@@ -96,9 +99,10 @@ class Poisson:
     def majorant(self, y: Floats, f: Floats) -> Floats:
         return np.zeros_like(f)
 
-    def conjugate(self, y: Floats, s: Floats) -> Floats:
-        q = np.maximum(y + s, 0.0)
-        return np.where(y + s >= -1e-12 * (1.0 + y), xlogy(q, q) - q - (xlogy(y, y) - y), np.inf)
+    def excess(self, y: Floats, f: Floats, s: Floats) -> Floats:
+        with np.errstate(over="ignore"):
+            parts = _divergence(np.maximum(y + s, 0.0), np.exp(f), f)
+        return np.where(y + s >= -1e-12 * (1.0 + y), parts, np.inf)
 
     def escapes(self, y: Floats) -> Floats:
         return np.where(y > 0.0, 0.0, -1.0)
@@ -110,9 +114,10 @@ class Poisson:
 
 @dataclass(frozen=True)
 class Huber:
-    """Squared up to `epsilon`, in the units of y, linear beyond."""
+    """Squared up to `epsilon`, in the units of y, linear beyond; `scale` is that of the residuals it was chosen for."""
 
     epsilon: float
+    scale: float = 1.0
 
     def value(self, y: Floats, f: Floats) -> Floats:
         size = np.abs(y - f)
@@ -128,8 +133,12 @@ class Huber:
     def majorant(self, y: Floats, f: Floats) -> Floats:
         return self.epsilon / np.maximum(np.abs(y - f), self.epsilon)
 
-    def conjugate(self, y: Floats, s: Floats) -> Floats:
-        return np.where(np.abs(s) <= self.epsilon * (1.0 + 1e-12), s * (y + 0.5 * s), np.inf)
+    def excess(self, y: Floats, f: Floats, s: Floats) -> Floats:
+        t = np.where(y < f, s, -s)  # s is no slope of the same sign as r where t is negative
+        size, t = np.abs(y - f), np.minimum(t, self.epsilon)
+        inner = np.minimum(size, self.epsilon)  # what t is at the slope
+        parts = 0.5 * (inner - t) ** 2 + (size - inner) * (inner - t)
+        return np.where(np.abs(s) <= self.epsilon * (1.0 + 1e-12), parts, np.inf)
 
     def escapes(self, y: Floats) -> Floats:
         return np.zeros_like(y)
@@ -138,20 +147,29 @@ class Huber:
         return f
 
 
+def _divergence(q: Floats, p: Floats, log_p: Floats) -> Floats:
+    """q log(q / p) - q + p >= 0 for q, p >= 0"""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        t = (p - q) / q
+        close = q * (t - np.log1p(t))
+        apart = xlogy(q, q) - np.where(q > 0.0, q * log_p, 0.0) - q + p
+    return np.maximum(np.where(np.abs(t) < 0.5, close, apart), 0.0)
+
+
 RESPONSES = {"poisson": Poisson().response}  # what is predicted, where it is not the linear predictor itself
 
 
-def robust_scale(y: Floats, weight: Floats | None) -> float:
-    """A task's unit of Huber's epsilon: 1.4826 times the median absolute deviation of its targets from their median; where
-    more than half of them are equal the standard deviation, and 1 where all are."""
+def robust_scale(y: Floats, weight: Floats | None, about: float | None = None) -> float:
+    """How far targets spread: 1.4826 times their median absolute deviation from their median, or from a given value; where
+    more than half of them are equal the standard deviation (from the mean, or from that value), and 1 where all are."""
     v = np.ones(len(y)) if weight is None else weight
-    spread = np.abs(y - _median(y, v))
-    scale = MAD_TO_SD * _median(spread, v)
-    scale = scale or float(np.sqrt(np.average((y - np.average(y, weights=v)) ** 2, weights=v)))
-    return scale or 1.0
+    middle = weighted_median(y, v) if about is None else about
+    mean = float(np.average(y, weights=v)) if about is None else about
+    scale = MAD_TO_SD * weighted_median(np.abs(y - middle), v)
+    return scale or float(np.sqrt(np.average((y - mean) ** 2, weights=v))) or 1.0
 
 
-def _median(values: Floats, weight: Floats) -> float:
+def weighted_median(values: Floats, weight: Floats) -> float:
     order = np.argsort(values, kind="stable")
     total = np.cumsum(weight[order])
     half = 0.5 * total[-1]
@@ -172,12 +190,13 @@ class LossTask:
         gradient(w)  -X'(v h'), the downhill direction of half of it
         c, yy, null  gradient, sum of v h'^2 and half the loss at w = 0
 
-    Only rows know such a loss, not statistics: there is no Gram matrix and no `target`.
+    Only rows know such a loss, not statistics: there is no Gram matrix and no `target`. `curvature` is the mean one at w = 0,
+    unless it is given.
     """
 
     target = None
 
-    def __init__(self, rows: Any, y: Floats, loss: Loss):
+    def __init__(self, rows: Any, y: Floats, loss: Loss, curvature: float | None = None):
         self.base = self.same_x = rows
         self.d, self.n, self.order, self.squares = rows.d, rows.n, rows.order, rows.squares
         self.y, self.of_loss, self.v, self.columns = y, loss, rows.u**2, rows.columns
@@ -189,7 +208,7 @@ class LossTask:
         self.null = float(self.v @ loss.value(y, f))
         self.yy = float(self.v @ slope**2)
         self.c = rows.correlate(-rows.u * slope)
-        self.curvature = float(self.v @ loss.curvature(y, f) / self.n)  # mean, at w = 0
+        self.curvature = float(self.v @ loss.curvature(y, f) / self.n) if curvature is None else curvature
 
     # ------------------------------------------------------------------ intercepts
 

@@ -13,11 +13,14 @@ arrays written out in it. The document (UTF-8) is an object with these keys:
     fitted                  {name: value}, see below
     stages                  list of {stage, objective, free_rows, dual_gap, kkt, unique, n_iter, seconds, coef, ambiguous},
                             or null; coef null: that of the model; ambiguous: list of [task, [features]], by place
-    certificate             {dual_gap, kkt, critical, unique, monotone, tol, convex, ambiguous}, or null; ambiguous: list of
-                            [label, [names of features]]
+    certificate             {dual_gap, kkt, critical, unique, monotone, tol, convex, ambiguous, doubt}, or null; ambiguous:
+                            list of [label, [names of features]]; doubt: why the gap is above tol, or ""
     not_stored              {name: text}: attributes that are left out (surface_)
     provenance              {saved: time in UTC, versions: {python, msmtfl, numpy, scipy, scikit-learn}, user: what the
                             user said, or null, choice: {chosen, reason} if MultiTaskAuto chose the model}
+    checksum                "sha256:..." of a file that is all JSON (an archive has its own): of the document without this
+                            key, in ASCII, keys sorted, no blanks, numbers as Python writes them. Whoever changes such a
+                            file by hand deletes it. Files of earlier versions have none
 
 The prediction for a row x of task i is ``intercept_[i] + coef_[i] . x``: i is the place of its label in `tasks_`, and x is
 in the order of `features_`. With the parameter loss "poisson" it is the exponential of that. Of a classifier it is the
@@ -66,14 +69,12 @@ have any number of digits.
 
 from __future__ import annotations
 
-import io
+import hashlib
 import json
 import math
 import os
 import platform
 import re
-import struct
-import zipfile
 from collections.abc import Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
@@ -86,6 +87,7 @@ import scipy
 import sklearn
 from sklearn.utils.validation import check_is_fitted
 
+from .archives import array_bytes, open_file, pack, read_array, unpack
 from .auto import choice_of
 from .baselines import LogisticPerTaskCV, PooledLassoCV, PooledLogisticCV, PooledRidgeCV, RidgePerTaskCV
 from .certificates import Certificate
@@ -94,18 +96,17 @@ from .coupled import L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV
 from .designs import Floats
 from .estimators import MSMTFL, LassoMTL
 from .files import write_whole
-from .linear import MultiTaskModel, model_chosen
+from .linear import MultiTaskModel, check_use, model_chosen
 from .model_selection import MSMTFLCV, LassoMTLCV
 from .shapes import SHAPES, Lost, describe_shape, made_shape
 from .shared import SharedMTL, SharedMTLCV
 from .stages import Stage
-from .tables import names_of, warn_user
+from .tables import missing_values, names_of, warn_user
 
 FORMAT, VERSION = "msmtfl-model", 1
 DOCUMENT = "model.json"
 INLINE = 64  # arrays of more numbers than this are members of the archive
 WIDE = 2**28  # characters that an array of text may take in memory
-MEMBER = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)*", re.ASCII)
 KEY = re.compile(r"\w+", re.ASCII)
 ATTRIBUTE = re.compile(r"[a-z]\w*_", re.ASCII)
 
@@ -196,11 +197,12 @@ def save_model(model: Any, path: str | os.PathLike[str], *, provenance: dict[str
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {os.fspath(path.parent)} to write {path.name} to.")
     if path.suffix.lower() == ".json":
-        data = _text(_document(model, _Writer(None), provenance))
+        alone = _document(model, _Writer(None), provenance)
+        data = _text({**alone, "checksum": _checksum(alone)})
     else:
         members: dict[str, bytes] = {}
         document = _text(_document(model, _Writer(members), provenance))
-        data = _archive({DOCUMENT: document, **members})
+        data = pack({DOCUMENT: document, **members})
     write_whole(path, data)
 
 
@@ -226,10 +228,18 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     ((30, 2), True)
     """
     try:
-        document, members = _open(Path(path))
+        document, members, packed = _open(Path(path))
         model, not_stored = _model(document, _Reader(members))
-    except (ValueError, OverflowError, RecursionError, MemoryError) as error:
-        raise ValueError(f"{os.fspath(path)}: {error or type(error).__name__}") from error
+        checked = _check_sum(document) or packed
+    except OSError:
+        raise
+    except Exception as error:  # whatever a file may hold: one kind of error
+        raise ValueError(f"{os.fspath(path)}: {str(error) or type(error).__name__}") from error
+    if not checked:
+        warn_user(
+            f"{os.fspath(path)}: the file has no checksum (an earlier version wrote it, or somebody changed it): damage to "
+            "its numbers could not be seen. Save the model again to have one."
+        )
     if not_stored:
         given = ", ".join(f"{name}={text}" for name, text in not_stored.items())
         warn_user(
@@ -329,6 +339,7 @@ def _write_certificate(write: _Writer, proof: Certificate) -> dict[str, Node]:
     return {
         **{key: write.value(kind(getattr(proof, key)), "certificate") for key, kind in _scalars(Certificate).items()},
         "ambiguous": [[write.value(label, "certificate"), names] for label, names in proof.ambiguous.items()],
+        "doubt": proof.doubt,
     }
 
 
@@ -397,10 +408,7 @@ class _Writer:
             if values.dtype.kind == "f" and not np.isfinite(values).all():
                 entries = [entry if math.isfinite(entry) else str(entry) for entry in entries]
             return {"array": {**node, "values": entries}}
-        file = io.BytesIO()
-        little = np.asarray(values, dtype=values.dtype.newbyteorder("<"), order="C")
-        np.lib.format.write_array(file, little, version=(1, 0), allow_pickle=False)
-        self.members[f"{where}.npy"] = file.getvalue()
+        self.members[f"{where}.npy"] = array_bytes(values)
         return {"array": {**node, "member": f"{where}.npy"}}
 
     def _objects(self, values: np.ndarray, where: str) -> Node:
@@ -443,44 +451,34 @@ def _lines(node: Node, indent: int, ascii_only: bool) -> str:
     return f"{begin}{line}  " + f",{line}  ".join(parts) + f"{line}{end}"
 
 
-def _archive(members: dict[str, bytes]) -> bytes:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        for name, data in members.items():
-            archive.writestr(zipfile.ZipInfo(name), data)  # without a time: the same model makes the same file
-    return file.getvalue()
-
-
-def _open(path: Path) -> tuple[Node, dict[str, bytes]]:
-    """The document of a file and the members of its archive, if it is one."""
-    with open(path, "rb") as file:
+def _open(path: Path) -> tuple[Node, dict[str, bytes], bool]:
+    """The document of a file, the members of its archive, and whether it is one, which has checksums of its own."""
+    with open_file(path) as file:
         start = file.read(2)
+        size = file.seek(0, os.SEEK_END)
         file.seek(0)
         if start != b"PK":
-            return _parse(file.read(), "this is neither a zip archive nor JSON"), {}
-        try:
-            members = _unpack(file)
-        except (zipfile.BadZipFile, EOFError, OSError, struct.error, NotImplementedError, RuntimeError) as error:
-            raise ValueError(f"the zip archive is damaged or cut off ({error}).") from error
+            return _parse(file.read(), "this is neither a zip archive nor JSON"), {}, False
+        members = unpack(file, size)
     if DOCUMENT not in members:
         raise ValueError(f"the zip archive holds no {DOCUMENT}: it is not a model of msmtfl.")
-    return _parse(members.pop(DOCUMENT), f"{DOCUMENT} in it is not JSON"), members
+    return _parse(members.pop(DOCUMENT), f"{DOCUMENT} in it is not JSON"), members, True
 
 
-def _unpack(file: Any) -> dict[str, bytes]:
-    size = file.seek(0, os.SEEK_END)
-    with zipfile.ZipFile(file) as archive:
-        infos = archive.infolist()
-        seen: set[str] = set()
-        for info in infos:
-            member = f"member {info.filename!r} of the zip archive"
-            _need(bool(MEMBER.fullmatch(info.filename)), f"{member} has a name that is not allowed")
-            stored = info.compress_type == zipfile.ZIP_STORED and info.compress_size == info.file_size
-            _need(stored, f"{member} is compressed, as model files never are. To pack one again use zip -0")
-            _need(info.filename not in seen, f"{member} occurs twice")
-            seen.add(info.filename)
-        _need(sum(info.file_size for info in infos) <= size, "members of the zip archive overlap")
-        return {info.filename: archive.read(info) for info in infos}
+def _checksum(document: dict[str, Node]) -> str:
+    rest = {key: node for key, node in document.items() if key != "checksum"}
+    text = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def _check_sum(document: dict[str, Node]) -> bool:
+    """Whether the document has a checksum; an error if it has the wrong one."""
+    _need(
+        "checksum" not in document or document["checksum"] == _checksum(document),
+        "its content does not have the checksum that it should: the file is damaged, or somebody changed it. Get it anew, "
+        'or, if the change was meant, delete the entry "checksum"',
+    )
+    return "checksum" in document
 
 
 def _parse(data: bytes, otherwise: str) -> Node:
@@ -638,18 +636,13 @@ class _Reader:
 
     def _member(self, name: Node, dtype: np.dtype, shape: Shape, where: str) -> np.ndarray:
         _need(isinstance(name, str) and name in self.members, f"{where}: member {name!r} is missing, or named twice")
-        data, member = self.members.pop(name), f"{where}: member {name!r}"
-        file = io.BytesIO(data)
         try:
-            _need(np.lib.format.read_magic(file) == (1, 0), "the version of .npy must be 1.0")
-            header = np.lib.format.read_array_header_1_0(file)
+            values = read_array(self.members.pop(name))
         except ValueError as error:
-            raise ValueError(f"{member} is not an array: {error}") from error
-        little = dtype.newbyteorder("<")
-        _need(header == (shape, False, little), f"{member} is not the array of {dtype}, {list(shape)}, of the document")
-        size, wanted = len(data) - file.tell(), math.prod(shape) * dtype.itemsize
-        _need(size == wanted, f"{member} has {size} bytes of numbers, its shape {list(shape)} needs {wanted}")
-        return np.frombuffer(data, dtype=little, offset=file.tell()).reshape(shape).astype(dtype)
+            raise ValueError(f"{where}: member {name!r} {error}.") from error
+        same = values.shape == shape and values.dtype == dtype
+        _need(same, f"{where}: member {name!r} is not the array of {dtype}, {list(shape)}, of the document")
+        return values
 
 
 # ------------------------------------------------------------------ document -> model
@@ -667,6 +660,8 @@ def _model(document: Node, read: _Reader) -> tuple[Any, dict[str, str]]:
     unknown = sorted(set(parameters) - set(cls._get_param_names()))
     _need(not unknown, f"{cls.__name__} has no parameter {names_of(unknown)}")
     model: Any = cls(**{key: read.value(node, f"parameter {key}") for key, node in parameters.items()})
+    check_use(model)
+    _need(not isinstance(model.task_column, (dict, np.ndarray)), "task_column is not a name or a position")
     if "penalty" in not_stored and hasattr(model, "penalty"):
         model.penalty = Lost(_typed(not_stored["penalty"], str, "parameters_not_stored"))
     _need(form in ("single", "long", "wide"), f"form {form!r} is unknown")
@@ -686,6 +681,7 @@ def _model(document: Node, read: _Reader) -> tuple[Any, dict[str, str]]:
         model.certificate_ = _read_certificate(read, certificate, labels_of(model))
     _need(not read.members, f"the document does not name member(s) {names_of(read.members)} of the zip archive")
     model.provenance_ = _typed(provenance, dict, "provenance")
+    _typed(provenance.get("versions", {}), dict, "versions")
     choice = _typed(provenance.get("choice", {}), dict, "choice")
     _need(not choice or _are_texts(_keys(choice, ("chosen", "reason"), "choice")), "choice is not told in texts")
     model._from_file = model.coef_  # a new fit makes new ones, to which the provenance does not apply
@@ -712,6 +708,7 @@ def _check_header(document: Node) -> tuple[type[MultiTaskModel], tuple[str, ...]
 def _read_fitted(read: _Reader, cls: type, nodes: dict[str, Node], single: bool) -> dict[str, Any]:
     tasks, features = (read.value(nodes[key], key) for key in ("tasks_", "features_"))
     _need(_is_list(tasks, "biufUO") and len(tasks) > 0, "tasks_ is not a list of labels")
+    _need(not missing_values(tasks).any(), "a label is missing in tasks_")
     _need(len(set(tasks.tolist())) == len(tasks), "a label occurs twice in tasks_")
     _need(_are_names(features), "features_ is not a list of names")
     m, d = len(tasks), len(features)
@@ -724,6 +721,7 @@ def _read_fitted(read: _Reader, cls: type, nodes: dict[str, Node], single: bool)
     if "classes_" in nodes:
         classes = out["classes_"] = read.value(nodes["classes_"], "classes_")
         _need(_is_list(classes, "biufUO") and len(set(classes.tolist())) == len(classes) > 1, "classes_ are no classes")
+        _need(not missing_values(classes).any(), "a class is missing in classes_")
         of_class = (len(classes),) if len(classes) > 2 else ()
     of_task: Shape = () if single else (m,)
     for key, node in nodes.items():
@@ -733,6 +731,8 @@ def _read_fitted(read: _Reader, cls: type, nodes: dict[str, Node], single: bool)
             continue
         if key == "intercept_" and (of_task or of_class):
             out[key] = read.floats(node, (*of_task, *of_class), key)
+        elif key in ("target_mean_", "target_sd_"):
+            out[key] = read.floats(node, (m, *of_class), key)
         elif _is_shaped(key):
             out[key] = read.floats(node, shapes.get(key, (*of_task, *of_class, d)), key)
         else:
@@ -747,6 +747,13 @@ def _read_fitted(read: _Reader, cls: type, nodes: dict[str, Node], single: bool)
         out[PLACES] = _learnable(out[PLACES], m, d)
     level = out.get("task_level_features_", np.empty(0, dtype=object))
     _need(_are_names(level) and set(level) <= set(features), "task_level_features_ are not among features_")
+    if "n_samples_" in out:
+        counts = out["n_samples_"]
+        _need(
+            _is_list(counts, "iu") and len(counts) == m and bool((counts >= 0).all()),
+            "n_samples_ are no numbers of rows",
+        )
+        _need(0 < out.get("n_fitted_tasks_", m) <= m, "n_fitted_tasks_ is not a number of tasks")
     if "feature_names_in_" in out:
         names = out["feature_names_in_"]
         _need(_are_names(names) and len(names) == c, "feature_names_in_ does not name all columns")
@@ -769,6 +776,9 @@ def _check_search(values: dict[str, Any]) -> None:
     results, point = values["cv_results_"], values["best_point_"]
     columns = isinstance(results, dict) and all(_is_list(column, "biufO") for column in results.values())
     _need(columns and len({len(column) for column in results.values()}) == 1, "cv_results_ is not a table")
+    for key in ("mean_test_score", "theta", "lam_common"):
+        absent = key not in results and (key != "mean_test_score" or values["n_splits_"] == 0)
+        _need(absent or _is_list(results.get(key), "f"), f"{key} of cv_results_ are no numbers")
     _need(0 <= values["best_index_"] < len(next(iter(results.values()))), "best_index_ is outside of cv_results_")
     pair = isinstance(point, tuple) and len(point) == 2 and all(type(place) is int for place in point)
     _need(pair, "best_point_ is not a pair of whole numbers")
@@ -805,7 +815,9 @@ def _read_certificate(read: _Reader, node: Node, labels: list[Any]) -> Certifica
         known = isinstance(label, (str, bool, int, float)) and label in labels
         _need(known and named, f"ambiguous of {where} names what is not there")
         ambiguous[label] = names
-    return Certificate(**scalars, ambiguous=ambiguous)
+    doubt = node.get("doubt", "")  # files of earlier versions do without
+    _need(isinstance(doubt, str), f"doubt of {where} is not a text")
+    return Certificate(**scalars, ambiguous=ambiguous, doubt=doubt)
 
 
 def _pairs(node: Node, where: str) -> list[Node]:

@@ -22,15 +22,17 @@ from .cross_validation import (
     standard_errors,
 )
 from .designs import Floats
+from .fold_choice import cross_fitted_score, warn_if_too_good
 from .gram import BUDGET, Gram, follow, gram_caches, may_form, wants_whole
 from .grids import MIXTURE, Grid, default_grid, read_grid
 from .growing import Growing, Welcoming
+from .lasso import least_squares_on
 from .moment_data import MomentData
 from .monitor import Progress, one_blas_thread, with_callbacks
 from .penalties import ConcaveRows, Penalty
 from .problem import Problem
 from .stages import REPEATS, Solution, StageSolver, run_stages
-from .surface import Solutions, StagedSolutions, Surface
+from .surface import Refitted, Solutions, StagedSolutions, Surface
 from .tasks import TaskData
 from .threads import count
 from .thresholds import unit
@@ -96,11 +98,13 @@ class GridSearch(Growing):
                     of_part = self._caches(part, reuse=at_once, budget=budget)
                     if not at_once:
                         follow(of_part, grams)
-                    return self._solve(part, grid, of_part, None, progress, **options)
+                    solutions = self._solve(part, grid, of_part, None, progress, **options)
+                    return self._refitted(part, solutions, of_part) if self.relax else solutions
 
                 surface, held_out = self._search(problem, grid, grams, splits, solve, scorer, progress)
                 if held_out is not None:
                     results, (k, l), score = self._choose(surface, held_out, problem)
+                    warn_if_too_good(held_out, problem, k, l)
                 else:
                     results, (k, l), score = self._choose_without_folds(surface, problem)
             solution, penalty = self._refit(problem, surface, k, l, grams)
@@ -139,6 +143,17 @@ class GridSearch(Growing):
         """Errors on the folds."""
         return cross_validate(problem, splits, solve, scorer=scorer, n_jobs=self.n_jobs, stop=progress.stop)
 
+    def _refitted(self, problem: Problem, solutions: Any, grams: list[Gram]) -> Solutions:
+        """What `relax` makes of solutions: it is this that is scored then, as it is this that is fitted in the end."""
+        lassos = problem.lassos(grams)
+        return Refitted.of(solutions, lambda place: least_squares_on(lassos, solutions.coefs([place])[0]))
+
+    @property
+    def cross_fitted_score_(self) -> float:
+        """The mean score of the folds, each at the point of the grid that the other folds choose: what `best_score_` is too
+        good for."""
+        return cross_fitted_score(self)
+
     _step = "lams"  # what a step of the progress bar is
 
     def _caches(self, problem: Problem, **options: Any) -> list[Any]:
@@ -155,23 +170,28 @@ class GridSearch(Growing):
 
     def _choose(self, surface: Solutions, held_out: HeldOut, problem: Problem) -> Choice:
         scores = fold_scores(held_out, problem.data, self.scoring)
+        scores = np.where(held_out.complete & surface.complete, scores, np.nan)
         mean = scores.mean(axis=0)
-        columns = self._columns(surface, problem)
+        columns = self._columns(surface, problem) | {"eligible": np.isfinite(mean)}
         columns["mean_test_score"] = mean
-        columns["std_test_score"] = scores.std(axis=0)
-        columns["se_test_score"] = standard_errors(scores)
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # scores of -inf: counts predicted beyond the range of floats
+            columns["std_test_score"] = scores.std(axis=0)
+            columns["se_test_score"] = standard_errors(scores)
         columns["rank_test_score"] = np.searchsorted(np.sort(-mean.ravel()), -mean) + 1
         for f, of_fold in enumerate(scores):
             columns[f"split{f}_test_score"] = of_fold
         results = {name: values.reshape(-1) for name, values in columns.items()}
-        results[f"test_{problem.error}"] = _cells(held_out.mse)
+        mse = np.where(held_out.complete[:, None], held_out.mse, np.nan)
+        results[f"test_{problem.error}"] = _cells(mse)
         results["test_weight"] = _cells(np.broadcast_to(held_out.weight[..., None, None], held_out.mse.shape))
         k, l = choose(scores, surface, self.selection)
         return results, (k, l), float(mean[k, l])
 
     def _choose_without_folds(self, surface: Solutions, problem: Problem) -> Choice:
-        values = information(surface, problem.data, self.selection)
-        columns = self._columns(surface, problem)
+        values = np.where(surface.complete, information(surface, problem.data, self.selection), np.nan)
+        columns = self._columns(surface, problem) | {"eligible": np.isfinite(values)}
         columns[self.selection] = values
         k, l = choose(-values[None], surface, "min")
         return {name: column.reshape(-1) for name, column in columns.items()}, (k, l), float(-values[k, l])
@@ -274,7 +294,8 @@ class MSMTFLCV(StageSearch):
         then the largest lam); or an information criterion, without folds.
     task_column, max_stages, loss, epsilon, fit_intercept, standardize, positive, penalty_factors, relax, tol, max_iter,
     unknown_task
-        As for :class:`MSMTFL`. `relax` refits the model chosen; the scores are those of the models as penalised.
+        As for :class:`MSMTFL`. With `relax` every point is refitted on every fold, and scored so; an information criterion
+        judges the models as penalised.
     random_state : int, RandomState or None, default=0
         Deals out the rows when `cv` is a number.
     n_jobs : int, optional
@@ -288,12 +309,16 @@ class MSMTFLCV(StageSearch):
     ----------
     lam_, theta_, lam_entry_, theta_entry_ : the choice; lam_entry_ = 0 if it is the paper's model
     best_point_, best_index_, best_score_ : its place (k, l) in the grid and in `cv_results_`; its mean score (of an
-        information criterion: minus its value)
+        information criterion: minus its value). Being the best of many on the same folds, it is no estimate of the score on
+        new data
+    cross_fitted_score_ : such an estimate: the mean score of the folds, each at the point that the other folds choose
     surface_ : :class:`Surface` on all data
     cv_results_ : dict of arrays, one entry per point (lam outer), ready for a table: lam, theta, theta_ratio, n_rows,
-        n_entries, n_stages, mean_test_score, std_test_score, se_test_score, rank_test_score, split0_test_score, ...;
-        test_mse (test_deviance, if that is the scoring) and test_weight hold an array (folds, m) per point. Without folds:
-        the criterion instead of scores
+        n_entries, n_stages, eligible, mean_test_score, std_test_score, se_test_score, rank_test_score,
+        split0_test_score, ...; test_mse (test_deviance, if that is the scoring) and test_weight hold an array (folds, m)
+        per point. Without folds: the criterion instead of scores. A point is `eligible`, and has scores, where every fold
+        and all data were solved just as :class:`MSMTFL` solves them. A search stops short of stages that would leave more
+        features un-penalised than most tasks have independent samples: such points have NaN and are not chosen
     lams_, thetas_, n_splits_
     coef_, intercept_, tasks_, stages_, certificate_ ... : those of :class:`MSMTFL` at (lam_, theta_), refitted on all data
 
@@ -397,8 +422,8 @@ class MSMTFLCV(StageSearch):
         Parameters
         ----------
         X, y, task, sample_weight : as for :meth:`MSMTFL.fit`; held-out errors use the weights too
-        groups : (N,) labels, optional
-            Rows of one group (a patient, a speaker) stay in one fold.
+        groups : (N,) labels or "identical", optional
+            Rows of one group (a patient, a speaker) stay in one fold; "identical": those with the same features.
 
         Returns
         -------

@@ -5,16 +5,13 @@
 
 from __future__ import annotations
 
-import io
-import json
-import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from . import moment_files
 from .batches import Batch, Dealer, batch_tasks
 from .checks import check_count, check_verbose
 from .designs import Floats
@@ -27,16 +24,15 @@ from .tables import (
     check_form,
     column_position,
     is_table,
+    label_array,
     names_of,
     order_of_labels,
     read_features,
     warn_user,
 )
 from .task_moments import ROUNDING, Sums, TaskMoments, impossible
+from .whole import whole_or_untouched
 
-FORMAT, VERSION = "msmtfl-moments", 1
-SUMS = ("rows", "n", "mean", "y_mean", "low", "xx", "xy", "yy")
-UNREADABLE = (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, NotImplementedError)
 FEW_ONES = 5  # a 0/1 column with so many ones or fewer (or zeros) gives rows away
 NOISE = 1e-13  # what is left of a sum of squares after a subtraction, below this share of it, is rounding
 FEW_DIGITS = 1e-7  # and below this one it has not all of 8 digits
@@ -86,12 +82,7 @@ class Moments:
     @property
     def tasks(self) -> np.ndarray:
         labels = [label for label in self.seen | dict.fromkeys(self._tasks) if label in self._tasks]
-        kinds = {type(label) for label in labels}
-        if len(kinds) == 1 and not isinstance(labels[0], tuple):
-            return np.array(labels)
-        out = np.empty(len(labels), dtype=object)
-        out[:] = labels
-        return out
+        return label_array(labels)
 
     @property
     def d(self) -> int:
@@ -126,6 +117,7 @@ class Moments:
 
     # ---------------------------------------------------------------- adding rows
 
+    @whole_or_untouched
     def update(
         self, X: Any, y: Any, *, task: Any = None, task_column: str | int | None = None, sample_weight: Any = None
     ) -> Moments:
@@ -191,11 +183,12 @@ class Moments:
         out += other
         return out
 
+    @whole_or_untouched
     def __iadd__(self, other: Moments) -> Moments:
         other = self.matching(other)
         if self.features is None:
             self.features, self.named, self.form = other.features, other.named, other.form
-        self.seen |= other.seen
+        self.seen = self.seen | other.seen
         self.task_place = other.task_place if self.task_place is None else self.task_place
         self.categories = other.categories if self.categories is None else self.categories
         self._merge(other._tasks)
@@ -389,63 +382,21 @@ class Moments:
             raise ValueError("there are no rows yet: nothing to save.")
         for words in self.disclosure():
             warn_user(f"{words}. Drop the column, merge sites first, or keep the file private.")
-        labels, seen = [_plain(label) for label in self._tasks], [_plain(label) for label in self.seen]
-        head = {"format": FORMAT, "version": VERSION, "form": self.form, "tasks": labels, "seen": seen}
-        head["named"] = self.named
+        head = {"form": self.form, "named": self.named, "seen": [moment_files.plain(label) for label in self.seen]}
         if self.categories is not None:
-            head["categories"] = [_plain(label) for label in self.categories]
-        arrays: dict[str, Any] = {"features": self.features.astype(str), "head": np.array(json.dumps(head))}
-        for name in SUMS:
-            arrays[name] = np.array([getattr(task, name) for task in self._tasks.values()])
-        buffer = io.BytesIO()
-        np.savez(buffer, **arrays)
-        write_whole(Path(path), buffer.getvalue())
+            head["categories"] = [moment_files.plain(label) for label in self.categories]
+        write_whole(path, moment_files.to_bytes(head, self.features, self._tasks))
 
     @classmethod
     def load(cls, path: Any) -> Moments:
-        """From a file of :meth:`save`. No code is run."""
-        try:
-            with open(path, "rb") as file:
-                head, arrays = _stored(file)
-            out = cls()
-            out.features, out.named, out.form = (
-                arrays["features"].astype(object),
-                bool(head["named"]),
-                str(head["form"]),
-            )
-            out.seen, out.categories = dict.fromkeys(head["seen"]), head.get("categories")
-            for i, label in enumerate(head["tasks"]):
-                values = {name: arrays[name][i] for name in SUMS}
-                scalars = {"rows": int(values["rows"]), **{k: float(values[k]) for k in ("n", "y_mean", "yy")}}
-                out._tasks[label] = TaskMoments(**{**values, **scalars})
-        except UNREADABLE as error:
-            raise ValueError(f"{path} is not a file of Moments, or is damaged: {error}") from error
+        """From a file of :meth:`save`. No code is run. A file that is damaged, or holds sums that no rows have (more
+        correlation than is possible, a negative sum of squares), is a ValueError that says what is wrong."""
+        head, features, tasks = moment_files.read(path)
+        out = cls()
+        out.features, out.named, out.form = features, head["named"], head["form"]
+        out.seen, out.categories = dict.fromkeys(head["seen"]), head.get("categories")
+        out._tasks = tasks
         return out
-
-
-def _stored(file: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Head and arrays of a file of statistics, checked."""
-    with np.load(file, allow_pickle=False) as stored:
-        head = json.loads(str(stored["head"]))
-        if head["format"] != FORMAT:
-            raise ValueError(f"its format is {head['format']!r}")
-        if head["version"] != VERSION:
-            raise ValueError(f"version {head['version']!r}; this msmtfl reads {VERSION}. Install a newer one.")
-        arrays = {name: stored[name] for name in ("features", *SUMS)}
-    m, d = len(head["tasks"]), len(arrays["features"])
-    shapes = {"rows": (m,), "n": (m,), "mean": (m, d), "y_mean": (m,), "low": (m, d + 1)}
-    shapes |= {"xx": (m, d, d), "xy": (m, d), "yy": (m,)}
-    for name, shape in shapes.items():
-        if arrays[name].shape != shape or not np.isfinite(arrays[name]).all():
-            raise ValueError(f"{name} has shape {arrays[name].shape}, or is not finite")
-    return head, arrays
-
-
-def _plain(label: Any) -> Any:
-    value = label.item() if isinstance(label, np.generic) else label
-    if not isinstance(value, str | int | float | bool):
-        raise TypeError(f"task label {label!r} cannot be stored: use text or numbers.")
-    return value
 
 
 # ------------------------------------------------------------------ adding batches
@@ -491,7 +442,7 @@ def add_rows(
         if part.features is None or (named and not part.named):
             part.features, part.named = features, named
         part.form = form
-        part.seen |= dict.fromkeys(labels)
+        part.seen = part.seen | dict.fromkeys(labels)
         part._merge(of_part)
 
 

@@ -145,7 +145,8 @@ class ConcaveRows(_Concave):
             entries, of_entries = np.ones(d * m), pattern[0] >= d
             entries[pattern[0, of_entries].astype(np.intp) - d] = pattern[1, of_entries]
             slopes = slopes + self.lam_entry * entries.reshape(m, d).T
-        out = slopes * counted(self.factors)
+        with np.errstate(over="ignore"):  # a weight too large for floats excludes a coefficient, as it would anyway
+            out = slopes * counted(self.factors)
         if _excludes(self.factors):
             out[np.isinf(self.factors)] = np.inf
         return out
@@ -184,7 +185,7 @@ class ConcaveGroups(_Concave):
     """lam * sum_j phi(h_j; theta),  h_j = (sum_i (f_ji w_ji)^2)^1/2. With theta = inf this is L1,2."""
 
     def row_norms(self, W: Floats) -> Floats:
-        return np.asarray(np.sqrt(((counted(self.factors) * W) ** 2).sum(axis=1)))
+        return lengths(counted(self.factors) * W)
 
     def weights(self, pattern: np.ndarray) -> GroupNorm:
         return GroupNorm(self.lam * self.row_slopes(pattern), self.factors)
@@ -220,6 +221,13 @@ class Dirty:
 
     def free_rows(self, pattern: np.ndarray) -> Ints:
         return np.empty(0, dtype=np.intp)
+
+
+def lengths(M: Floats) -> Floats:
+    """(d,): the l2 norms of the rows of M, whatever their scale."""
+    top = np.abs(M).max(axis=1, initial=0.0)
+    unit = np.where((top > 0.0) & np.isfinite(top), top, 1.0)
+    return np.asarray(unit * np.sqrt(((M / unit[:, None]) ** 2).sum(axis=1)))
 
 
 def _excludes(factors: Floats) -> bool:
@@ -265,13 +273,13 @@ class GroupNorm:
     factors: Floats
 
     def values(self, W: Floats) -> Floats:
-        return np.asarray(self.a * np.sqrt(((counted(self.factors) * W) ** 2).sum(axis=1)))
+        return np.asarray(self.a * lengths(counted(self.factors) * W))
 
     def value(self, W: Floats) -> float:
         return float(self.values(W).sum())
 
     def dual(self, G: Floats) -> Floats:
-        sizes = np.sqrt((_over(G, self.factors) ** 2).sum(axis=1))
+        sizes = lengths(_over(G, self.factors))
         return np.divide(sizes, self.a, out=np.zeros_like(sizes), where=self.a > 0)
 
     def free(self) -> np.ndarray:
@@ -332,4 +340,5 @@ class DirtyNorm:
 
 def _over(G: Floats, factors: Floats) -> Floats:
     """G / f where 0 < f < inf, else 0."""
-    return np.divide(G, factors, out=np.zeros_like(G), where=(factors > 0) & np.isfinite(factors))
+    with np.errstate(over="ignore"):
+        return np.divide(G, factors, out=np.zeros_like(G), where=(factors > 0) & np.isfinite(factors))

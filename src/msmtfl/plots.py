@@ -633,8 +633,8 @@ class GainDisplay:
 
     @classmethod
     def from_estimator(cls, model: Any, *, ax: Any = None) -> GainDisplay:
-        """The point that a CV model chose against the best lasso of its grid, on the same folds. These folds chose both
-        points, which flatters a little: `compare_models` measures on rows that had no part in the choice."""
+        """A CV model against the best lasso of its grid, each fold predicted at the points that the other folds choose. (So
+        there may be differences though the point chosen by all folds is a lasso.)"""
         model = model_chosen(model)
         difference, reach = gain_over_lasso(model)
         name = type(model).__name__.removesuffix("CV")

@@ -17,6 +17,7 @@ from .stages import LassoStages
 from .task_state import task_caches
 from .tasks import TaskData
 
+EXTREME = 1e100  # penalty factors beyond this, and below its inverse, leave the range of floats with what they multiply
 LAM_SHARE = 0.1  # lam=None is this share of lam_max
 SAME_MEAN = 1e-12  # relative difference of means that is rounding
 
@@ -80,7 +81,8 @@ class Problem:
     def lam_max(self) -> float:
         """The smallest lam at which stage 1 is zero (but for the cells that are never penalised)."""
         G, f = self.first_gradient, self.factors.T
-        sizes = np.divide(G if self.positive else np.abs(G), f, out=np.zeros_like(G), where=f > 0)
+        with np.errstate(over="ignore"):  # factors next to nothing: no finite lam is large enough
+            sizes = np.divide(G if self.positive else np.abs(G), f, out=np.zeros_like(G), where=f > 0)
         return max(float(sizes.max(initial=0.0)), 0.0)
 
     @cached_property
@@ -94,7 +96,17 @@ class Problem:
     # what depends on the loss: squared here, others in glm.py
 
     error = "mse"  # what held-out errors are called
-    scale_known = False  # whether the loss is the deviance of a distribution whose scale is known
+    may_escape = False  # whether there need not be a minimiser where features are not penalised
+
+    @property
+    def scales(self) -> Floats | None:
+        """(m,): the scales of residuals, where the loss depends on them."""
+        return None
+
+    @property
+    def deviance_units(self) -> Floats | None:
+        """(m,): losses over these are deviances; None where the scale of the noise is not known."""
+        return None
 
     def caches(self, **options: Any) -> list[Any]:
         """What solvers keep of the Gram matrices."""
@@ -120,6 +132,10 @@ class Problem:
     def certify(self, i: int, W: Floats, A: Floats, memo: dict[Any, Any] | None = None) -> list[TaskCertificate]:
         """Of task i, for rows of W and A (solutions, d)."""
         return certify_all(self.designs[i], W, A, self.positive, memo)
+
+    def escapes(self, i: int, W: Floats, A: Floats) -> np.ndarray:
+        """(solutions,) bool: whether task i has no minimiser, for rows of W and A (solutions, d)."""
+        return np.zeros(len(W), dtype=bool)
 
     def held_out(self, i: int, y: Floats, f: Floats) -> tuple[Floats, Floats]:
         """Errors of linear predictors f at targets y of task i, and what they predict."""
@@ -171,6 +187,13 @@ def read_factors(factors: Any, data: TaskData) -> Floats:
         raise ValueError(
             f"penalty_factors must be >= 0 (inf excludes a cell); feature {data.features[bad[0][0]]!r} has "
             f"{out[tuple(bad[0])]}."
+        )
+    extreme = np.argwhere((out > 0) & np.isfinite(out) & ~((out >= 1.0 / EXTREME) & (out <= EXTREME)))
+    if extreme.size:
+        raise ValueError(
+            f"penalty_factors must be 0, inf, or between {1 / EXTREME:g} and {EXTREME:g}; feature "
+            f"{data.features[extreme[0][0]]!r} has {out[tuple(extreme[0])]:g}. Use 0 for a feature that is not to be "
+            "penalised, inf for one that is to be left out."
         )
     return out
 

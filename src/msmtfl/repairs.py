@@ -15,6 +15,7 @@ WIDE = 1e4  # ratio of column lengths beyond which rounding would decide what is
 FEW_DIRECTIONS = 40  # with more null directions the nearest minimiser is found through the dual
 DOUBT = 1e-11  # suspicion beyond which a solution is worked out on X
 POLISHES = 20  # attempts to improve a solution on X
+SAME = 1e-12  # of |y|^2: objectives of minimisers may differ by so much
 TIE = 1e-9  # |gradient| this close to its bound, relatively, counts as at the bound
 
 
@@ -69,16 +70,14 @@ def nearest(design: Design, w: Floats, a: Floats, aim: Floats, unit: Floats, pos
         v = _project(scale * w[E], np.linalg.qr((rows / norm).T)[0].T, scale * aim[E], sign)
     out = np.zeros_like(w)
     out[E] = v / scale
-    return out
+    # columns whose lengths differ too much: rounding has moved the fit, and w is the better minimiser
+    return out if _objective(design, out, a) <= _objective(design, w, a) + SAME * design.yy else w
 
 
 def _row_and_null_space(design: Design, E: Ints, length: Floats) -> tuple[Floats, Floats]:
     """Bases (rank, |E|) and (|E|, |E| - rank) of the row and the null space of X_E with columns of unit length."""
     X = design.columns(E)
-    if X is None:
-        values, vectors = np.linalg.eigh(design.gram_rows(E)[:, E] / np.outer(length, length))
-        live = values > 1e-12 * len(E)
-        return np.asarray(vectors[:, live].T), np.asarray(vectors[:, ~live])
+    assert X is not None
     X = X / length
     if len(X) > 2 * len(E):  # without pivots it is faster
         X = np.asarray(np.linalg.qr(X, mode="r"))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .degrees import Form, group_form, level_form, traces
 from .designs import Floats, Ints, support
 from .effort import Effort
 from .gram import Gram, gram_caches
@@ -148,9 +149,20 @@ class RowSurface(Solutions):
     def last(self) -> Ints:
         return np.arange(len(self.solved)).reshape(self.grid.shape)
 
+    def degrees(self, places: Ints) -> Floats:
+        problem = self._data()
+        points = [divmod(s, self.grid.shape[1]) for s in places.tolist()]
+        norms = [self.grid.norm(k, l, problem.factors) for k, l in points]
+        both = zip(self.coefs(places), norms, strict=True)
+        return np.array([traces(problem.designs, _form(W.T, norm)) for W, norm in both]).reshape(-1, problem.m)
+
     @cached_property
     def finished(self) -> np.ndarray:
         return np.array([solved.finished for solved in self.solved]).reshape(self.grid.shape)
+
+    @property
+    def complete(self) -> np.ndarray:
+        return self.finished
 
     @cached_property
     @one_blas_thread()
@@ -187,6 +199,10 @@ class RowSurface(Solutions):
         return {**self.__dict__, "problem": None}
 
 
+def _form(W: Floats, norm: RowNorm) -> Form:
+    return group_form(W, norm.a, norm.factors) if isinstance(norm, GroupNorm) else level_form(W, norm.factors)
+
+
 def solve_rows(
     problem: Problem,
     grid: RowGrid,
@@ -202,7 +218,7 @@ def solve_rows(
     whole Gram matrices are at hand; otherwise in turn, so that they can fetch rows."""
     if grams is None:
         grams = gram_caches(problem.designs, reuse=grid.shape[1] > 1, n_jobs=n_jobs)
-    effort = effort or Effort()
+    effort = effort or Effort(0, grid.shape)
     whole = all(gram.whole is not None for gram in grams)
     none = np.empty(0, dtype=np.intp)
 
@@ -211,7 +227,12 @@ def solve_rows(
         rows = CoupledRows(problem.designs, problem.factors, units=problem.units, grams=grams, n_jobs=inner)
         out = {}
         for k in np.argsort(-grid.strength[:, l], kind="stable").tolist():
-            W, rounds = rows.solve(grid.norm(k, l, problem.factors), effort.at(k, l), settled)
+            norm, most = grid.norm(k, l, problem.factors), effort.at(k, l)
+            W, rounds = rows.solve(norm, most, settled)
+            if rows.finished and not rows.determined():  # of several minimisers the one that a fit by itself finds
+                rows.forget()
+                W, more = rows.solve(norm, most, settled)
+                rounds += more
             at = support(W)
             out[k] = Solved(k, at, W.ravel()[at], rows.finished, none)
             effort.told(k, l, rounds, out[k])

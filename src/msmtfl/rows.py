@@ -22,7 +22,7 @@ from . import _row_kernel
 from .designs import Design, Floats, Ints, stage_scale
 from .gram import Gram, gram_caches
 from .lasso import OVERRUN, Lassos
-from .penalties import DirtyNorm, GroupNorm, RowNorm
+from .penalties import DirtyNorm, GroupNorm, RowNorm, lengths
 
 SETTLED = 1e-12  # change of an entry in one go over the rows, as a correlation, that counts as none
 VIOLATES = 1e-10  # excess of a row's gradient over its bound, relatively, from which it joins
@@ -36,6 +36,7 @@ STACKED = 2**22  # entries of whole Gram matrices up to which they are kept side
 MOST = 0.4  # of the rows: picking them costs more than going over all
 LARGEST = 2**25  # entries of all tasks' blocks beyond which no Newton step is made
 RIDGE = 1e-10  # relative: what keeps a singular system solvable; a step that does not descend is not taken
+DEPENDENT = 1e-9  # of a row's square: what the other rows must leave of it, or it counts as dependent on them
 TIED, BELOW, ABOVE = (_row_kernel.PATTERN[name] for name in ("TIED", "BELOW", "ABOVE"))
 
 
@@ -205,7 +206,31 @@ class CoupledRows:
             total += self._settle(work, kind, a[rows], b[rows], norm, left - total, accuracy)
             self.W[rows], self.T[rows] = work.W, work.T
             self.G = self.gradient(self.W)
-        return np.ascontiguousarray(self.W.T), max(total, 1)
+        return self.W.T.copy(order="C"), max(total, 1)
+
+    def determined(self) -> bool:
+        """Whether the rows in use are linearly independent in every task. Then W is the only minimiser, wherever the solver
+        started; where they are not there may be several, and the start decides which one is found."""
+        used = np.flatnonzero(self.W.any(axis=1))
+        if (
+            used.size == 0 or self.lassos is not None
+        ):  # of several minimisers of a lasso its solver takes the nearest to 0
+            return True
+        Q = self._block(used)
+        self.work = None  # its Q has been overwritten
+        for g, tasks in enumerate(self.groups):
+            alive = self.H[used, tasks[0]] > 0.0
+            part = Q[g][np.ix_(alive, alive)]
+            roots = np.sqrt(part.diagonal())
+            factor, failed = dpotrf(part / np.multiply.outer(roots, roots), lower=1)
+            if failed or (factor.diagonal() ** 2).min(initial=1.0) < DEPENDENT:
+                return False
+        return True
+
+    def forget(self) -> None:
+        """Start the next solve from 0, as a fit does."""
+        self.W, self.T, self.G = np.zeros((self.d, self.m)), np.zeros(self.d), self.C
+        self.work, self.lassos = None, None
 
     def _solve_apart(self, norm: DirtyNorm, max_iter: int) -> tuple[Floats, int]:
         """The same where the norm is the lasso's: every task on its own."""
@@ -323,18 +348,18 @@ class CoupledRows:
     def _newton(self, work: _Working, a: Floats, b: Floats, ridge: float) -> Floats | None:
         """The Newton direction for group norms on the rows that are not 0.
 
-        There a |f w|_2 has the Hessian  D - q q' a / nu^3,  D = a f^2 / nu, q = f^2 w. With A_i = kappa_i Q_i + D_i, a block
-        per task, Woodbury's identity leaves one system of the size of the support.
+        There a |f w|_2 has the Hessian  D - q q' a / nu,  D = a f^2 / nu, q = f^2 w / nu. With A_i = kappa_i Q_i + D_i, a
+        block per task, Woodbury's identity leaves one system of the size of the support.
         """
         S = np.flatnonzero(work.W.any(axis=1))
         if S.size == 0:
             return None
         W, F, H, a = work.W[S], work.F[S], work.H[S], a[S]
-        nu = np.sqrt(((F * W) ** 2).sum(axis=1))
+        nu = lengths(F * W)
         penalised = (a > 0.0) & (nu > 0.0)
         nu = np.where(penalised, nu, 1.0)
         a = np.where(penalised, a, 0.0)
-        D, q = (a / nu)[:, None] * F**2, F**2 * W
+        D, q = (a / nu)[:, None] * F**2, F**2 * (W / nu[:, None])
         slope = np.where(H > 0.0, D * W - work.G[:, S].T, 0.0)
         D = D + ridge * H.max(axis=0)
         alike = np.ptp(self.kappa) == 0.0 and not np.ptp(D, axis=1).any() and (H > 0.0).all()
@@ -350,7 +375,7 @@ class CoupledRows:
         y = np.zeros(len(S))
         if coupled.size:
             part = q[coupled]
-            M = np.diag(nu[coupled] ** 3 / a[coupled])
+            M = np.diag(nu[coupled] / a[coupled])
             inner = inverses[:, coupled[:, None], coupled]
             M -= (part @ part.T) * inner[0] if same else np.einsum("ji,ijl,li->jl", part, inner, part)
             solution = _solved(M, np.einsum("ji,ij->j", part, x[:, coupled]))

@@ -28,6 +28,7 @@ from .shared_surface import (
 )
 from .stacked import StackedGrams, StackedLassos
 from .stages import Solution, run_stages
+from .surface import Refitted
 
 
 class _Sharing(MultiTaskLinear):
@@ -60,13 +61,16 @@ class _Sharing(MultiTaskLinear):
         return bool(capless and self.lam_common_ >= m * self.lam_deviation_)
 
     def _relaxed(self, problem: Problem, W: Floats, grams: Any) -> Floats:
-        """Least squares on the support of b and V. (Where all tasks deviate, b adds nothing to V.)"""
-        support = self._point.reshape(problem.m + 1, -1) != 0.0
-        live = np.array([design.squares > 0 for design in problem.designs])
-        support[0] &= ~(support[1:] | ~live).all(axis=0)
-        lassos = StackedLassos(grams, units=problem.units)
-        self._point, _ = lassos.solve(np.where(support, 0.0, np.inf).ravel(), self._point)
+        self._point = relaxed_point(problem, self._point, StackedLassos(grams, units=problem.units))
         return np.asarray(grams.stacked.sums(self._point))
+
+
+def relaxed_point(problem: Problem, P: Floats, lassos: StackedLassos) -> Floats:
+    """(p,): least squares on the support of b and V. (Where all tasks deviate, b adds nothing to V.)"""
+    support = P.reshape(problem.m + 1, -1) != 0.0
+    live = np.array([design.squares > 0 for design in problem.designs])
+    support[0] &= ~(support[1:] | ~live).all(axis=0)
+    return lassos.solve(np.where(support, 0.0, np.inf).ravel(), P)[0]
 
 
 class SharedMTL(_Sharing, Batchwise):
@@ -90,7 +94,9 @@ class SharedMTL(_Sharing, Batchwise):
     ----------
     lam_common, lam_deviation : float, optional
         Strengths of the two penalties; one of them may be inf. By default lam_common = sqrt(m) lam_deviation, at which
-        noise has the same chance in both, and 0.1 times `lam_max_`. One of them alone sets the other by that ratio.
+        noise has the same chance in both, and 0.1 times `lam_max_`: values to start from, not a choice, which keep much of
+        pure noise (see :class:`MSMTFL`). :class:`SharedMTLCV` chooses by cross-validation. One of them alone sets the other
+        by that ratio.
     theta : float, default=inf
         Norm of a row of deviations from which they are free.
     max_stages : int, default=10
@@ -212,9 +218,9 @@ class SharedMTLCV(_Sharing, GridSearch):
     """SharedMTL with its strengths and theta chosen by cross-validation.
 
     The grid has lams x ratios x thetas; pooled and separate models are among them. All folds use the same parameters, taken
-    from all data. Points whose first stage has more than 200 coefficients, and more than one for every six rows, keep that
-    stage; with a common part and twice as many coefficients the path ends, and smaller lams have the same solution (their
-    `stopping_reason` says so).
+    from all data. A search does not go on to later stages where the first has more than 200 coefficients, and more than one
+    for every six samples; with a common part and twice as many coefficients the path ends (`stopping_reason` says so). Such
+    points have no score, and are not chosen: `eligible` in `cv_results_` is False.
 
     Parameters
     ----------
@@ -324,6 +330,15 @@ class SharedMTLCV(_Sharing, GridSearch):
             tick=progress.step,
             stop=progress.stop,
         )
+
+    def _refitted(self, problem: Problem, solutions: SharedSurface, grams: Any) -> Refitted:
+        lassos = StackedLassos(grams, units=problem.units)
+
+        def refit(place: int) -> Floats:
+            P = relaxed_point(problem, solutions.point_at(place), lassos)
+            return np.asarray(grams.stacked.sums(P))
+
+        return Refitted.of(solutions, refit)
 
     def _columns(self, surface: SharedSurface, problem: Problem) -> dict[str, np.ndarray]:
         ratios = np.broadcast_to(np.array(surface.grid.columns).T[:, None], (2, *surface.grid.shape))

@@ -15,15 +15,16 @@ from typing import Any
 import numpy as np
 
 from .certificates import GAP
+from .degrees import Form, face, traces
 from .designs import Design, Floats, Ints
-from .deviations import CappedDeviations, SharedNorm
+from .deviations import CappedDeviations, SharedNorm, common_weights
 from .grids import read_lams, read_ratios, read_theta_ratios
 from .monitor import one_blas_thread
 from .penalties import bent
 from .problem import Problem
 from .row_certificates import certify_rows, row_violation
 from .stacked import StackedGrams, StackedLassos
-from .stages import CONVEX, CROWDED, REPEATS, UNFINISHED, Listener, Outcome, algorithm_1
+from .stages import CONVEX, CROWDED, DENSE, FULL, REPEATS, UNFINISHED, Listener, Outcome, algorithm_1, rather_zero
 from .surface import Solved, StagedSolutions
 from .threads import each
 from .thresholds import unit
@@ -36,8 +37,6 @@ THETA_RATIOS = (1.0, 4.0, np.inf)  # times max(4, m / 4): half of a row's entrie
 # Coefficients per row, and in all, beyond which a search goes no further than stage 1. With twice as many it goes no further
 # down; those chosen on real data had up to 1/6 of the rows (a common part being allowed).
 SPARSE, FEW = 1 / 6, 200
-FULL = "stopped: stage 1 has more than one coefficient for every six rows; a search goes no further there"
-DENSE = "stopped: a larger lam has more than one coefficient for every three rows; a search ends there, with that one"
 MOVED = 1e-9  # of a row's largest coefficient: a common value that differs by more is another one
 NONE = -1  # stands for the place of P = 0, where Algorithm 1 starts
 
@@ -63,9 +62,11 @@ class SharedStages:
             again = certify_rows(stacked.parts, stacked.sums(better), weights)
             if again.gap < proof.gap:
                 P, proof = better, again
+        P, proof = rather_zero(P, proof, lambda P: certify_rows(stacked.parts, stacked.sums(P), weights))
         for _ in stacked.parts:
             listener.task_done()
-        return Outcome(P[None], rounds, self.lassos.finished, proof.gap, proof.kkt, proof.unique, proof.dependent)
+        finished = self.lassos.finished
+        return Outcome(P[None], rounds, finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
 
     def violation(self, weights: SharedNorm, P: Floats) -> float:
         stacked = self.lassos.stacked
@@ -105,7 +106,7 @@ def strengths(ratio: float, m: int) -> tuple[float, float]:
 def shared_lam_max(problem: Problem, ratio: float) -> float:
     """The smallest lam at which the model with this ratio is zero (but for the features that are never penalised)."""
     common, deviation = strengths(ratio, problem.m)
-    norm = SharedNorm(np.full(problem.d, deviation), common * scales(problem), problem.factors)
+    norm = SharedNorm(np.full(problem.d, deviation), common_weights(common, scales(problem)), problem.factors)
     return float(norm.dual(problem.first_gradient.T).max(initial=0.0))
 
 
@@ -222,17 +223,30 @@ class SharedSurface(StagedSolutions):
 
     def point(self, k: int, l: int) -> Floats:
         """(p,): b and V"""
-        b = self.coef_common(k, l)
-        return np.concatenate([b, (self.coef(k, l) - b).ravel()])
+        return self.point_at(self.last[k, l])
+
+    def point_at(self, place: int) -> Floats:
+        """(p,): those of a place in `solved`."""
+        b = self._common(place)
+        return np.concatenate([b, (self.coefs([place])[0] - b).ravel()])
 
     @cached_property
     def n_entries(self) -> Ints:
         return np.array([one.n_entries for one in self.solved], dtype=np.intp)[self.last]
 
-    def degrees(self) -> Floats:
-        shared = np.array([len(one.common[0]) for one in self.solved]) / len(self.tasks)
-        counts = shared[:, None] + np.array([one.n_deviations for one in self.solved])
-        return np.asarray(np.minimum(counts, len(self.features)))
+    @property
+    def convex(self) -> np.ndarray:
+        return np.isinf(self.parameters["theta"])
+
+    def degrees(self, places: Ints) -> Floats:
+        designs = self._data().designs
+        return np.array([traces(designs, self._form(place)) for place in places.tolist()]).reshape(-1, len(designs))
+
+    def _form(self, place: int) -> Form:
+        """Deviations that are not 0 move each by itself, all other entries with the common value."""
+        W, b = self.coefs([place])[0], self._common(place)
+        deviates, shared = b != W, np.flatnonzero(b)
+        return face([np.flatnonzero(mine) for mine in deviates], shared, np.where(deviates[:, shared], 0.0, 1.0))
 
     @cached_property
     def objective(self) -> Floats:

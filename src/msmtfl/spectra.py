@@ -102,12 +102,12 @@ class Spectrum:
             value = float(self.squares[0 if sign > 0 else -1])
             return Interval(value * (1 - self.rows * EPS), value * (1 + self.rows * EPS), True, "the columns' squares")
         low, high, exact, how = self._largest(sign, k)
-        margin = self._margin(k)
+        margin = self.margin(k)
         if sign > 0:
             return Interval(low - margin, high + margin, exact, how)
         return Interval(max(-high - margin, 0.0), min(max(-low, 0.0) + margin, self.lower(1).high), exact, how)
 
-    def _margin(self, k: int) -> float:
+    def margin(self, k: int) -> float:
         """What rounding may hide: of A, at most rows * eps times the lengths of two columns, and of eigenvalues."""
         return (self.rows + 10 * k) * EPS * float(self.squares[:k].sum())
 
@@ -128,7 +128,7 @@ class Spectrum:
             q = max((q for q in range(3, k) if comb(self.d, q) <= self.max_subsets), default=0)
             if q:
                 c = (k - 1) / (q - 1)
-                top = c * (self._over_all(sign, q) + self._margin(q)) - (c - 1) * float(diagonal.min())
+                top = c * (self._over_all(sign, q) + self.margin(q)) - (c - 1) * float(diagonal.min())
                 above[top] = f"all subsets of {q}"
         high = min(above)
         return min(found, high), high, high - found <= close, f"a subset on one side, {above[high]} on the other"

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .designs import Design, Floats, Ints
+from .designs import Design, Floats, Ints, with_rows
 from .gram import BUDGET, may_form
 from .lasso import OVERRUN, SLID, Lassos
 from .task_state import task_caches
@@ -104,6 +104,10 @@ class Stacked:
             return None
         return np.concatenate([np.sqrt(s) * target for s, target in zip(self.scale, targets, strict=True)])
 
+    def as_rows(self) -> Stacked:
+        """The same on rows that are made of the tasks' statistics."""
+        return Stacked([with_rows(part) for part in self.parts])
+
     def loss(self, P: Floats) -> float:
         parts = zip(self.scale, self.parts, self.sums(P), strict=True)
         return float(sum(s * part.loss(w) for s, part, w in parts))
@@ -158,6 +162,10 @@ class Remainder:
         self.target = None if part.target is None else part.residual(b)
         self.yy, self.c = part.loss(b), part.gradient(b)
 
+    def as_rows(self) -> Remainder:
+        """The same on rows that are made of the task's statistics."""
+        return Remainder(with_rows(self.part), self.b)
+
     def loss(self, w: Floats) -> float:
         return self.part.loss(self.b + w)
 
@@ -207,7 +215,7 @@ class _Together(Lassos):
 
     def _polish(self, i: int, w: Floats, a: Floats) -> Floats:
         """On the columns in use, if they are few; else every task's deviations are worked out by `_nearest` alone."""
-        design: Any = self.designs[i]
+        design: Any = with_rows(self.designs[i])
         small = design.target is not None and len(design.target) * np.count_nonzero((w != 0.0) | (a == 0.0)) <= POLISHED
         return super()._polish(i, w, a) if small else w
 

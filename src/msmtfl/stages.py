@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from .certificates import GAP, TaskCertificate, certify, largest_violation, loss_of, relative_gap
+from .certificates import GAP, TaskCertificate, certify, largest_violation, loss_of, main_doubt, relative_gap
 from .designs import Design, Floats, Ints, stage_scale
+from .dual_points import Doubt
 from .lasso import OVERRUN, Lassos
 from .penalties import Penalty, RowNorm
 from .row_certificates import certify_rows, row_violation
@@ -36,10 +37,16 @@ CROWDED = (
     "stopped: the next stage would leave more features un-penalised than there are independent samples in most tasks. "
     "Choose a larger theta or lam"
 )
-INEXACT = "stopped: a stage is not solved to tol={:.0e}: rounding leaves no more digits there"
+INEXACT = (
+    "stopped, not certified: a stage is not solved to tol={:.0e}, or rounding leaves too few digits to prove it. A fit of "
+    "this point alone says why"
+)
 UNFINISHED = "stopped: the solver ran out of rounds"
+FULL = "stopped: stage 1 has more than one coefficient for every six rows; a search goes no further there"
+DENSE = "stopped: a larger lam has more than one coefficient for every three rows; a search ends there, with that one"
+SHORT = (CROWDED, UNFINISHED, FULL, DENSE)  # a search ended before the model's own algorithm would have
 SAME = 1e-8  # slopes of a penalty this close count as the same; those of capped ones are 0 or 1
-UNSOLVED = "stopped: stage {} is not solved to tol (relative duality gap {:.1e} > {:.0e}). Raise {}"
+UNSOLVED = "stopped, not certified: stage {} is not solved to tol (relative duality gap {:.1e} > {:.0e})"
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,7 @@ class Stage:
     n_iter: int
     seconds: float
     ambiguous: tuple[Ints, ...] = field(repr=False)  # of each task: features that keep it from being certainly unique
+    doubt: Doubt | None = field(default=None, repr=False)  # why its gap is not known to be small, where it is not
 
 
 @dataclass(frozen=True)
@@ -101,6 +109,7 @@ class Outcome:
     kkt: float
     unique: bool
     ambiguous: tuple[Ints, ...]
+    doubt: Doubt | None = None
 
 
 class StageSolver(Protocol):
@@ -116,6 +125,7 @@ class StageSolver(Protocol):
 
 
 State = TypeVar("State")
+Proof = TypeVar("Proof", bound=Any)
 Pattern = TypeVar("Pattern")
 
 
@@ -204,12 +214,12 @@ def run_stages(
                 n_iter=outcome.n_iter,
                 seconds=time.perf_counter() - began,
                 ambiguous=outcome.ambiguous,
+                doubt=outcome.doubt if outcome.finished else Doubt("unfinished"),
             )
         )
         asked = listener.end_stage()
         if not stages[-1].dual_gap <= tol:  # NaN is not a proof
-            way_out = "max_iter or tol" if not outcome.finished else "tol or lam: rounding leaves no more digits here"
-            return W, UNSOLVED.format(len(stages), stages[-1].dual_gap, tol, way_out)
+            return W, UNSOLVED.format(len(stages), stages[-1].dual_gap, tol)
         return W, ASKED if asked else ""
 
     start = np.zeros((len(designs), designs[0].d)) if start is None else start
@@ -242,7 +252,7 @@ class LassoStages:
         self.scale = stage_scale(lassos.designs)
 
     def solve(self, weights: Floats, last: Floats, max_iter: int, listener: Listener) -> Outcome:
-        A = self.scale * weights.T
+        A = scaled(self.scale, weights)
         W, rounds = self.lassos.solve(A, reference=last, max_iter=max_iter)
         W, proofs = certified(self.lassos, W, A, last, listener)
         return Outcome(
@@ -253,10 +263,18 @@ class LassoStages:
             kkt=max(proof.kkt for proof in proofs),
             unique=all(proof.unique for proof in proofs),
             ambiguous=tuple(proof.dependent for proof in proofs),
+            doubt=main_doubt(self.designs, proofs),
         )
 
     def violation(self, weights: Floats, W: Floats) -> float:
-        return largest_violation(self.designs, W, self.scale * weights.T, self.lassos.positive)
+        return largest_violation(self.designs, W, scaled(self.scale, weights), self.lassos.positive)
+
+
+def scaled(scale: Floats, weights: Floats) -> Floats:
+    """(m, d): the weights (d, m) of a stage on the scale (m, 1) of each task's own sums. One too large for floats excludes a
+    coefficient, as it would anyway."""
+    with np.errstate(over="ignore"):
+        return np.asarray(scale * weights.T)
 
 
 class RowStages:
@@ -267,13 +285,24 @@ class RowStages:
 
     def solve(self, weights: RowNorm, last: Floats, max_iter: int, listener: Listener) -> Outcome:
         W, n_iter = self.rows.solve(weights, max_iter=max_iter)
-        proof = certify_rows(self.designs, W, weights)
+        W, proof = rather_zero(
+            W, certify_rows(self.designs, W, weights), lambda W: certify_rows(self.designs, W, weights)
+        )
         for _ in self.designs:
             listener.task_done()
-        return Outcome(W, n_iter, self.rows.finished, proof.gap, proof.kkt, proof.unique, proof.dependent)
+        return Outcome(W, n_iter, self.rows.finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
 
     def violation(self, weights: RowNorm, W: Floats) -> float:
         return row_violation(self.designs, W, weights)
+
+
+def rather_zero(W: Floats, proof: Proof, certify: Callable[[Floats], Proof]) -> tuple[Floats, Proof]:
+    """A solution and its proof; or zeros, if rounding has left so little of the solution that zeros are proven to be nearer
+    to the optimum, with what is doubtful about it."""
+    if proof.relative_gap <= 1.0:
+        return W, proof
+    zero = certify(np.zeros_like(W))
+    return (np.zeros_like(W), replace(zero, doubt=proof.doubt)) if zero.gap < proof.gap else (W, proof)
 
 
 def certified(
@@ -289,6 +318,7 @@ def certified(
             again = certify(design, better, A[i], positive)
             if again.gap < proof.gap:
                 W[i], proof = better, again
+        W[i], proof = rather_zero(W[i], proof, lambda w: certify(design, w, A[i], positive))
         return proof
 
     proofs = each(check, range(lassos.m), lassos.n_jobs)

@@ -14,12 +14,13 @@ import numpy as np
 from scipy import sparse
 
 from .certificates import AT_ONCE, relative_gap
+from .degrees import rank_of
 from .designs import Design, Floats, Ints
 from .monitor import one_blas_thread
 from .penalties import ConcaveRows
 from .problem import Problem
 from .shapes import Shape
-from .stages import INEXACT, REPEATS, in_words
+from .stages import INEXACT, REPEATS, SHORT, in_words
 
 NO_FACTORS = np.empty((0, 0))
 
@@ -99,6 +100,12 @@ class Solutions:
         """(K, L) each, the one that penalises most first."""
         raise NotImplementedError
 
+    @property
+    def complete(self) -> np.ndarray:
+        """(K, L) bool: where the solution is what the model itself gives at this point. Elsewhere a search has stopped
+        short of it: such a solution must neither be scored nor chosen."""
+        raise NotImplementedError
+
     def coefs(self, places: Sequence[int] | Ints) -> Floats:
         """(len(places), m, d): some of the solutions."""
         out = np.zeros((len(places), len(self.tasks), len(self.features)))
@@ -151,9 +158,21 @@ class Solutions:
         d = len(self.features)
         return np.array([len(np.unique(solved.at % d)) for solved in self.solved], dtype=np.intp)[self.last]
 
-    def degrees(self) -> Floats:
-        """(solutions, m): degrees of freedom of every task's part."""
-        return np.stack([of_task.counts() for of_task in self._by_task], axis=1).astype(np.float64)
+    @property
+    def convex(self) -> np.ndarray:
+        """(K, L) bool: points whose penalty is convex, so that fitted values depend on targets without jumps."""
+        return np.ones(self.last.shape, dtype=bool)
+
+    def degrees(self, places: Ints) -> Floats:
+        """(len(places), m): degrees of freedom of every task's part of some solutions, see `degrees`. Of a stage of
+        Algorithm 1: with its weights as they are, however they were found."""
+        out = np.stack([of_task.counts()[places] for of_task in self._by_task], axis=1).astype(np.float64)
+        d, designs = len(self.features), self._data().designs
+        for row, s in enumerate(places.tolist()):
+            for i in self.solved[s].unclear.tolist():  # several minimisers: their columns are dependent
+                at = self.solved[s].at
+                out[row, i] = rank_of(designs[i], at[at // d == i] % d)
+        return out
 
     def _data(self) -> Problem:
         assert self.problem is not None
@@ -186,6 +205,37 @@ class Solutions:
 
 
 @dataclass(frozen=True, eq=False)
+class Refitted(Solutions):
+    """Other coefficients at the points of some solutions."""
+
+    places: Ints = field(repr=False)  # (K, L)
+    known: np.ndarray = field(repr=False)  # (K, L) bool
+
+    @classmethod
+    def of(cls, solutions: Solutions, refit: Callable[[int], Floats]) -> Refitted:
+        """`refit` makes coefficients (m, d) of a place in `solutions.solved`."""
+        problem, solved, exists = solutions._data(), [], []
+        places, back = np.unique(solutions.last, return_inverse=True)
+        for place in places.tolist():
+            W = refit(place)
+            at, A = np.flatnonzero(W), np.where(W != 0.0, 0.0, np.inf)
+            escapes = problem.may_escape and any(problem.escapes(i, W[[i]], A[[i]])[0] for i in range(problem.m))
+            exists.append(not escapes)
+            solved.append(Solved(solutions.solved[place].k, at, W.ravel()[at], True, np.empty(0, dtype=np.intp)))
+        last = back.reshape(solutions.last.shape)
+        complete = solutions.complete & np.array(exists)[last]
+        return cls(solutions.tasks, solutions.features, tuple(solved), problem, last, complete)
+
+    @property
+    def last(self) -> Ints:
+        return self.places
+
+    @property
+    def complete(self) -> np.ndarray:
+        return self.known
+
+
+@dataclass(frozen=True, eq=False)
 class StagedSolutions(Solutions):
     """The same where every point is the end of a run of Algorithm 1."""
 
@@ -213,6 +263,10 @@ class StagedSolutions(Solutions):
         for k, l in np.argwhere(self.converged).tolist():
             out[k, l] = self.in_words(k, l)
         return out
+
+    @cached_property
+    def complete(self) -> np.ndarray:
+        return ~np.isin(self.ended, SHORT)
 
     @cached_property
     def n_stages(self) -> Ints:
@@ -310,6 +364,11 @@ class Surface(StagedSolutions):
             out |= {"lam_entry": np.outer(self.lams, self.shares), "theta_entry": self.theta_entries}
         return out
 
+    @property
+    def convex(self) -> np.ndarray:
+        of_rows = np.isinf(self.thetas) | (self.shares == 1.0)
+        return np.asarray(of_rows & (np.isinf(self.theta_entries) | (self.shares == 0.0)))
+
     def penalty(self, k: int, l: int, factors: Floats) -> ConcaveRows:
         """That of point (k, l) for factors (d, m)."""
         at = {name: float(values[k, l]) for name, values in self.parameters.items()}
@@ -336,6 +395,23 @@ class Surface(StagedSolutions):
             row, feature, left = eased.entries(some)
             A[row, feature] *= left
             yield W.dense(some), A
+
+    @cached_property
+    def complete(self) -> np.ndarray:
+        """Where a stage has no minimiser (classes that free features separate) its solution is where the solver happened to
+        stop: that is no more complete than a stage that was not solved."""
+        escapes = self._escapes
+        return super().complete & _over(self.chains, lambda chain: not escapes[list(chain)].any(), np.bool_)
+
+    @property
+    def _escapes(self) -> np.ndarray:
+        """(solutions,) bool: whether some task has no minimiser."""
+        problem, out = self._data(), np.zeros(len(self.solved), dtype=bool)
+        places = np.array([s for s, one in enumerate(self.solved) if (one.left == 0.0).any()], dtype=np.intp)
+        for i in range(problem.m if problem.may_escape and places.size else 0):
+            parts = [problem.escapes(i, W, A) for W, A in self.lassos_of(i, places)]
+            out[places] |= np.concatenate(parts)
+        return out
 
     @cached_property
     def _eased_by_task(self) -> list[TaskCoefs]:
@@ -373,7 +449,7 @@ class Surface(StagedSolutions):
 
     def __getstate__(self) -> dict[str, Any]:
         if self.problem is not None:
-            _ = self.lam_max
+            _ = self.lam_max, self.complete
         return super().__getstate__()
 
 

@@ -86,6 +86,48 @@ def is_table(X: Any) -> bool:
     return hasattr(X, "columns") and hasattr(X, "shape")
 
 
+def as_values(given: Any, what: str) -> np.ndarray:
+    """A target, labels, weights or groups as an array; what is masked in a masked array is missing."""
+    if issparse(given):
+        raise TypeError(f"{what} is sparse. Pass an array: {what}.toarray(), and .ravel() if it is a single column.")
+    return np.asarray(unmasked(given.to_numpy() if hasattr(given, "to_numpy") else given))
+
+
+def unmasked(values: Any) -> Any:
+    """A masked array as one in which the masked entries are missing: NaN among floats, else None; others as they are."""
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    if not np.ma.getmaskarray(values).any():
+        return values.data
+    out = np.array(values.data, dtype=values.dtype if values.dtype.kind == "f" else object)
+    out[np.ma.getmaskarray(values)] = np.nan if values.dtype.kind == "f" else None
+    return out
+
+
+def refuse_dates(values: np.ndarray, what: str) -> None:
+    """An error if an array holds dates or times: as numbers they would count nanoseconds, and NaT be one of them."""
+    kinds = (np.datetime64, np.timedelta64)
+    inside = values.dtype == object and any(isinstance(value, kinds) for value in values.ravel())
+    if values.dtype.kind in "mM" or inside:
+        raise ValueError(
+            f"{what} holds dates or times, which are no numbers. Turn them into numbers first, such as days since the "
+            "first: (dates - dates.min()) / np.timedelta64(1, 'D')."
+        )
+
+
+def _refuse_date_columns(X: Any, names: np.ndarray | None) -> None:
+    """The same for the columns of X."""
+    if not is_table(X):
+        refuse_dates(np.empty(0, dtype=getattr(X, "dtype", float)), "X")
+        return
+    for j, kind in enumerate(X.dtypes):
+        temporal = getattr(kind, "is_temporal", None)  # polars
+        if temporal() if temporal is not None else getattr(kind, "kind", "") in ("m", "M"):
+            refuse_dates(
+                np.empty(0, dtype="M8[ns]"), f"column {str(X.columns[j]) if names is None else names[j]!r} of X"
+            )
+
+
 def column_position(X: Any, task_column: str | int) -> int:
     """Where the task column stands."""
     if isinstance(task_column, (int, np.integer)) and not isinstance(task_column, bool):
@@ -167,12 +209,30 @@ def as_sparse(X: Any, what: str) -> Any:
     if X.dtype.kind not in "biuf":
         kind = "Complex data not supported: " if X.dtype.kind == "c" else ""
         raise ValueError(f"{kind}{what} must hold numbers, but is of type {X.dtype}.")
+    check_places(X, what)
     kept = X.dtype if X.dtype in (np.float32, np.float64) else np.float64
     out = csr_array(X, dtype=kept)
     if not out.has_canonical_format:
         out = out.copy()  # the arrays may be the caller's
         out.sum_duplicates()
     return out
+
+
+def check_places(X: Any, what: str) -> None:
+    """An error if a sparse array's indices lead outside of it: compiled code would follow them."""
+    try:
+        if X.format in ("csr", "csc", "bsr"):
+            alike = type(X)((X.data, X.indices, X.indptr), shape=X.shape)  # the check would trim the caller's
+            alike.check_format(full_check=True)
+        elif X.format == "coo" and X.nnz:
+            for name, places, size in (("row", X.row, X.shape[0]), ("column", X.col, X.shape[1])):
+                if len(places) != len(X.data) or places.min() < 0 or places.max() >= size:
+                    raise ValueError(f"{name} indices must be from 0 to {size - 1}")
+    except ValueError as error:
+        raise ValueError(
+            f"{what} is a damaged sparse array: {error}. Its indices were changed, or do not belong to its shape: build it "
+            "again."
+        ) from error
 
 
 def _first_non_number(X: Any) -> tuple[int, int, Any] | None:
@@ -229,12 +289,32 @@ def _check_stored(X: Any, names: np.ndarray | None, what: str) -> None:
 # ------------------------------------------------------------------ labels
 
 
+def read_groups(groups: Any, N: int) -> np.ndarray:
+    """(N,) labels of groups of rows that stay together; numbers in place of labels that cannot be compared."""
+    out = as_values(groups, "groups")
+    if out.shape != (N,):
+        raise ValueError(
+            f"groups has {len(out) if out.ndim == 1 else f'shape {out.shape}'} entries but X has {N} rows."
+        )
+    if isinstance(groups, (list, tuple)):
+        out = label_array(list(groups))
+    missing = np.flatnonzero(missing_values(out))
+    if missing.size:
+        raise ValueError(f"the group of row {missing[0]} is missing. Give every row a group.")
+    if out.dtype == object:
+        try:
+            np.unique(out)
+        except TypeError:  # of several types
+            return factorise(out, N)[1]
+    return out
+
+
 def factorise(task: Any, rows: int) -> tuple[np.ndarray, np.ndarray]:
     """(labels, codes): the distinct task labels (categories in their order, others sorted) and each row's."""
     order = categories_of(task)
-    values = np.asarray(task)
-    if values.dtype.kind in "US" and isinstance(task, (list, tuple)):
-        values = np.array(task, dtype=object)  # numpy would spell a NaN "nan"
+    values = as_values(task, "task")
+    if isinstance(task, (list, tuple)) and values.ndim == 1:
+        values = label_array(list(task))
     if values.ndim != 1:
         raise ValueError(f"task must be one label per row (1-D), but has shape {values.shape}.")
     if len(values) != rows:
@@ -260,6 +340,24 @@ def factorise(task: Any, rows: int) -> tuple[np.ndarray, np.ndarray]:
     return labels, codes
 
 
+def label_array(names: list[Any]) -> np.ndarray:
+    """Labels as an array that keeps them as they are: numpy would make 1 and "a" both text, a NaN among text "nan", whole
+    numbers of more than 64 bits floats, and tuples rows."""
+    out = np.empty(len(names), dtype=object)
+    out[:] = names
+    kinds = {type(name) for name in names}
+    numbers = all(issubclass(kind, (int, float, np.number)) for kind in kinds)
+    if kinds & {tuple, list} or (len(kinds) > 1 and not numbers):
+        return out
+    plain = np.asarray(names)
+    if plain.dtype.kind in "mM":
+        return plain
+    if plain.dtype.kind == "f" and kinds <= {int}:
+        return out
+    same = all(a == b or a != a for a, b in zip(plain.tolist(), out.tolist(), strict=True))
+    return plain if same else out
+
+
 def categories_of(task: Any) -> list[Any] | None:
     """The categories of task labels that have an order of their own (pandas)."""
     kind: Any = getattr(task, "dtype", None)
@@ -282,9 +380,9 @@ def missing_values(values: np.ndarray) -> np.ndarray:
         return np.zeros(len(values), dtype=bool)
 
     def absent(v: Any) -> bool:
-        return (
-            v is None or type(v).__name__ in ("NAType", "NaTType") or (isinstance(v, (float, np.floating)) and v != v)
-        )
+        if isinstance(v, (float, np.floating, np.datetime64, np.timedelta64)):
+            return bool(v != v)  # NaN, NaT
+        return v is None or type(v).__name__ in ("NAType", "NaTType")
 
     return np.fromiter((absent(v) for v in values), dtype=bool, count=len(values))
 
@@ -313,6 +411,7 @@ def _place_names(d: int, position: int | None) -> np.ndarray:
 
 def read_features(X: Any, task: Any, task_column: str | int | None) -> tuple[Floats, Any, np.ndarray]:
     """(feature values, task labels or None, feature names) of any accepted X."""
+    X = unmasked(X)
     if task_column is not None:
         if task is not None:
             raise ValueError("pass either task_column= (a column of X) or task= (labels beside X), not both.")
@@ -325,6 +424,7 @@ def read_features(X: Any, task: Any, task_column: str | int | None) -> tuple[Flo
     else:
         position = None
     names = np.array([str(c) for c in X.columns], dtype=object) if is_table(X) else None
+    _refuse_date_columns(X, names)
     values = as_floats(X, names, position, narrow=True)
     if names is None:  # named by their place in the X given
         names = _place_names(values.shape[1], position).copy()

@@ -9,14 +9,20 @@ spread of 1 lose no digits, however many batches they come in.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpstrf
 from scipy.sparse import issparse
 
-from .designs import CONSTANT_SHARE, Floats, Ints, RowTask
+from .designs import CONSTANT_SHARE, DenseRows, Floats, Ints, RowTask
+from .dual_points import rounding
 from .sparse_rows import SparseRows
 
+BESIDES = 4.0  # times what rounding leaves of a product that is 0: more is not rounding
+DIRECTION = 1e-6  # a sum of squares of columns of length 1 that is larger is not what rounding leaves
 ROUNDING = 1e-9  # sums this much below what rows can have, as a share of what they were: too much was subtracted
 
 
@@ -145,6 +151,16 @@ def impossible(left: Floats) -> int | None:
     return None
 
 
+NOTHING: Any = (np.zeros((0, 0)), np.zeros(0, dtype=np.intp), 0, 0)  # the factor of a matrix that is empty
+
+
+def too_many(left: Floats, rows: int) -> bool:
+    """Whether the sums vary in more directions than so many rows, centred, can."""
+    if rows > len(left):
+        return False
+    return int(np.sum(np.linalg.eigvalsh(left) > DIRECTION)) > rows - 1
+
+
 class MomentTask:
     """A task known by its statistics alone, as the solvers see it (a `Design`)."""
 
@@ -167,7 +183,8 @@ class MomentTask:
         if dead.size:
             xx = xx.copy()
             xx[dead], xx[:, dead], self.c[dead], self.squares[dead] = 0.0, 0.0, 0.0, 0.0
-        if self.yy <= CONSTANT_SHARE**2 * n * y_mean**2 and centre:
+        least = CONSTANT_SHARE * np.sqrt(n) * abs(y_mean)
+        if centre and np.sqrt(max(self.yy, 0.0)) <= least and (np.abs(self.c) <= least * np.sqrt(self.squares)).all():
             self.yy, self.c = 0.0, np.zeros(self.d)
         self._xx = np.ascontiguousarray(xx)
 
@@ -196,6 +213,40 @@ class MomentTask:
         used = np.flatnonzero(w)
         v = w[used]
         return max(float(self.yy - 2.0 * (v @ self.c[used]) + v @ self._xx[np.ix_(used, used)] @ v), 0.0)
+
+    def as_rows(self) -> RowTask:
+        """A task with rows, d + 2 of them at most, that has these sums: what is lost in sums of squares but not in what they
+        were made of (columns far off zero) can be worked out on it."""
+        return self._rows
+
+    @cached_property
+    def _rows(self) -> RowTask:
+        moments, n = self.moments, self.moments.n
+        square = moments.xx.diagonal()
+        live = np.flatnonzero(
+            (square > CONSTANT_SHARE**2 * n * moments.mean**2) & (square > 0.0) & (self.squares > 0.0)
+        )
+        length = np.zeros(self.d)
+        length[live] = np.sqrt(square[live])
+        unit, size, of_y = rounding(self), length[live], float(np.sqrt(max(moments.yy, 0.0)))
+        correlations = moments.xx[np.ix_(live, live)] / np.outer(size, size)
+        factor, order, rank, _ = (
+            dpstrf(correlations, tol=4.0 * unit * float(np.sqrt(len(live)))) if live.size else NOTHING
+        )
+        factor, order = np.triu(factor)[:rank], order - 1
+        X, y = np.zeros((rank + 2, self.d)), np.zeros(rank + 2)
+        c = moments.xy[live] / size if self.yy > 0.0 else 0.0 * size
+        y[:rank] = solve_triangular(factor[:, :rank], c[order[:rank]], trans="T") if rank else 0.0
+        y[rank] = np.sqrt(max(min(moments.yy, self.yy) - float(y @ y), 0.0))
+        X[:rank, live[order]] = factor * size[order]
+        unclear = np.zeros(self.d)
+        unclear[live] = np.abs(c * size - X[:rank, live].T @ y[:rank])
+        unclear[unclear <= BESIDES * unit * length * of_y] = 0.0
+        if not self.centre:
+            X[-1], y[-1] = np.sqrt(n) * moments.mean, np.sqrt(n) * moments.y_mean
+        out = RowTask(DenseRows(X, None, False), y)
+        out.n, out.order, out.spread = self.n, self.order, (length, of_y, unclear)
+        return out
 
     def residual(self, w: Floats) -> None:
         return None

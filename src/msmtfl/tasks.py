@@ -14,7 +14,7 @@ float32 and integers are upcast (a float32 Gram could not carry a 1e-10 certific
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,14 +24,19 @@ from .designs import WORTH_SHARING, DenseRows, Floats, Ints, RowTask, TrainingRo
 from .narrow_rows import NarrowRows
 from .sparse_rows import SparseRows
 from .tables import (
+    as_values,
     check_finite,
+    check_places,
     column_position,
     factorise,
     is_table,
+    label_array,
     missing_values,
     names_of,
     read_features,
+    refuse_dates,
     refuse_twice,
+    unmasked,
     warn_user,
 )
 from .threads import each
@@ -138,6 +143,22 @@ class TaskData:
             out[task.rows, i] = True
         return out
 
+    def kept(self, keep: np.ndarray, weights: Floats | None = None) -> TaskData:
+        """The same tasks with some of their rows, keep (N,) bool, and, if given, other weights (N,) or (N, m)."""
+        parts: dict[Any, tuple[Any, Floats | None]] = {}  # tasks on the same rows share them
+
+        def part(i: int, task: Task) -> Task:
+            stay = np.flatnonzero(keep[task.rows])
+            key = (id(task.X), id(task.weight), stay.tobytes())
+            if key not in parts:
+                weight = None if task.weight is None else task.weight[stay]
+                if weights is not None:
+                    weight = (weights if weights.ndim == 1 else weights[:, i // self.classes])[task.rows[stay]]
+                parts[key] = (task.X[stay], weight)
+            return Task(task.label, parts[key][0], task.y[stay], parts[key][1], task.rows[stay])
+
+        return replace(self, tasks=tuple(part(i, task) for i, task in enumerate(self.tasks)))
+
     def gather(self, designs: Sequence[RowTask], keeps: Sequence[np.ndarray], n_jobs: int | None = None) -> None:
         """Prepare for `training` with each of `keeps`: where the rows left out are a partition of all, the whole Gram
         matrices of dense rows are formed from theirs, which are kept."""
@@ -228,8 +249,10 @@ def _extreme(square: float) -> str:
 def check_weights(sample_weight: Any, shape: tuple[int, ...]) -> Floats | None:
     if sample_weight is None:
         return None
+    values = as_values(sample_weight, "sample_weight")
+    refuse_dates(values, "sample_weight")
     try:
-        weight = np.asarray(sample_weight, dtype=np.float64)
+        weight = values.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"sample_weight must be numbers >= 0: {error}.") from error
     if weight.ndim == 0:
@@ -252,7 +275,8 @@ def read_target(y: Any, rows: int) -> tuple[Floats, np.ndarray | None]:
     names = np.array(list(y.columns), dtype=object) if is_table(y) else None
     if names is not None:
         refuse_twice(names.tolist(), "y")
-    values = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    values = as_values(y, "y")
+    refuse_dates(values, "y")
     if values.dtype == object:
         values = np.where(missing_values(values.ravel()).reshape(values.shape), np.nan, values)
     if values.dtype.kind == "c":
@@ -420,8 +444,11 @@ def stack_tasks(
         raise ValueError(f"task labels must be distinct; {twice!r} occurs twice.")
     tables = all(is_table(X) for X in Xs)
     thin = any(issparse(X) for X in Xs)
-    parts: list[Any] = Xs if tables else [csr_array(X) if thin else np.asarray(X) for X in Xs]
-    targets = [np.asarray(y) for y in ys]
+    for X in Xs:
+        if issparse(X):
+            check_places(X, "X")
+    parts: list[Any] = Xs if tables else [csr_array(X) if thin else np.asarray(unmasked(X)) for X in Xs]
+    targets = [as_values(y, "y") for y in ys]
     for name, X, y in zip(names, parts, targets, strict=True):
         if len(X.shape) != 2 or y.ndim != 1 or X.shape[0] != len(y):
             raise ValueError(
@@ -440,15 +467,6 @@ def stack_tasks(
         raise ValueError("a task label is missing (None or NaN): give every task a label.")
     task = np.repeat(label_array(names), [len(y) for y in targets])
     return _concatenate(parts), np.concatenate(targets), task
-
-
-def label_array(names: list[Any]) -> np.ndarray:
-    """Labels as an array that keeps them as they are: numpy would make 1 and "a" both text, and tuples rows."""
-    if len({type(name) for name in names}) == 1 and not isinstance(names[0], tuple):
-        return np.asarray(names)
-    out = np.empty(len(names), dtype=object)
-    out[:] = names
-    return out
 
 
 def _concatenate(parts: list[Any]) -> Any:

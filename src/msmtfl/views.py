@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import entr, stdtrit
+from scipy.special import entr
 from sklearn.base import clone
 
 from .cells import LOG_LOSS, NMSE, Measure
-from .comparison import LEVEL
 from .coupled import L12MTL, L12MTLCV
 from .cross_validation import CRITERIA
 from .designs import Floats, Ints
+from .evidence import Evidence, clear_from
+from .fold_choice import cross_fits, points_without
 from .linear import model_chosen
 from .penalties import ConcaveGroups, ConcaveRows
 from .row_surface import RowSurface
@@ -195,27 +196,69 @@ def _measure(scoring: Any) -> tuple[str, bool]:
 
 
 def gain_over_lasso(model: Any) -> tuple[Floats, Floats]:
-    """(m,) each: held-out error (`measure_of`) of the point that a CV model chose less that of the best lasso of its grid,
-    and how far a 95 % interval reaches to either side, by Student's t over folds. NaN where there is nothing to tell from,
-    as for tasks that `add_task` added."""
+    """(m,) each: held-out error (`measure_of`) of a CV model less that of the best lasso of its grid, and how far a 95 %
+    interval reaches to either side, by Student's t over folds and for new data. Each fold is predicted at the points that
+    the other folds choose. NaN where there is nothing to tell from, as for tasks that `add_task` added."""
+    change, weight = _over_lasso(model)
+    mean, se = _over_folds(change, weight)
+    folds = ((weight > 0) & np.isfinite(change)).sum(axis=0)
+    return mean, np.where(folds > 1, clear_from(np.maximum(folds, 2)) * se, np.nan)
+
+
+def evidence_over_lasso(model: Any) -> Evidence:
+    """What the folds of a CV model say of its errors in comparison with those of the best lasso of its grid, each fold being
+    predicted at the points that the other folds choose."""
     model = model_chosen(model)
-    results = search_results(model)
+    change, weight = _over_lasso(model)
+    known = np.where(np.isfinite(change), weight, 0.0)
+    of_fold = known.sum(axis=1)
+    means = np.divide((np.nan_to_num(change) * known).sum(axis=1), of_fold, out=np.zeros(len(known)), where=of_fold > 0)
+    difference, se = (float(part[0]) for part in _over_folds(means[:, None], of_fold[:, None]))
+    lasso = np.nan_to_num(_relative(model, points_without(model, _lassos(model)))[0])
+    sizes = known.sum(axis=0)
+    base = np.divide((lasso * known).sum(axis=0), sizes, out=np.full(len(sizes), np.nan), where=sizes > 0)
+    return Evidence(
+        difference=difference,
+        se=se,
+        base=float((lasso * known).sum() / known.sum()),
+        reach=float(clear_from(int((of_fold > 0).sum())) * se),
+        by_task=_over_folds(change, weight)[0],
+        base_by_task=base,
+        weight=sizes,
+        tasks=model.tasks_,
+    )
+
+
+def _over_lasso(model: Any) -> tuple[Floats, Floats]:
+    """(folds, m) each: errors relative to knowing nothing less those of the best lasso, and weights."""
+    model = model_chosen(model)
+    search_results(model)
     if not measures(model):
         why, way = "was chosen without folds (selection='aic', 'bic' or 'ebic')", "selection='min' or '1se'"
-        if getattr(model, "n_splits_", 0):
+        if getattr(model, "n_splits_", 0) == 1:
+            why, way = "was chosen by its only fold", "two folds at least"
+        elif getattr(model, "n_splits_", 0):
             why, way = "was judged by its deviance (scoring='neg_deviance')", "scoring='neg_nmse'"
-        raise ValueError(f"this model {why}, so it has no held-out errors of tasks. Fit it with {way}.")
-    lassos = lasso_points(model)
-    if lassos.size in (0, len(results["mean_test_score"])):
-        what = "nothing but lassos" if lassos.size else "no lasso in it (theta = inf; of Dirty: a ratio of 1 / m)"
         raise ValueError(
-            f"the grid of this {type(model).__name__} has {what}, so it cannot tell what sharing brings. Use "
-            "GainDisplay.from_comparison(compare_models(...)), or an MSMTFLCV whose thetas include inf."
+            f"this model {why}, so it has no errors of tasks on rows that had no part in the choice. Fit it with {way}."
         )
-    base = lassos[int(np.nanargmax(results["mean_test_score"][lassos]))]
+    chosen, weight = _relative(model, points_without(model))
+    return chosen - _relative(model, points_without(model, _lassos(model)))[0], weight
+
+
+def _relative(model: Any, points: Ints) -> tuple[Floats, Floats]:
+    """(folds, m) each: errors at a point for each fold, relative to knowing nothing, and weights."""
+    loss, weight = held_out(model, points)
     unit = knowing_nothing(model)
-    (chosen, _), (lasso, weight) = (held_out(model, point) for point in (model.best_index_, base))
-    return _over_folds((chosen - lasso) / np.where(unit > 0, unit, np.nan), weight)
+    return loss / np.where(unit > 0, unit, np.nan), weight
+
+
+def is_lasso(model: Any) -> bool:
+    """Whether the point that a CV model chose is one at which it is the lasso."""
+    try:
+        return int(model.best_index_) in _lassos(model)
+    except ValueError:
+        return False
 
 
 def measure_of(model: Any) -> Measure:
@@ -224,8 +267,8 @@ def measure_of(model: Any) -> Measure:
 
 
 def measures(model: Any) -> bool:
-    """Whether a CV model has errors of tasks held out."""
-    return _test_loss(model) in getattr(model, "cv_results_", {})
+    """Whether a CV model has errors of tasks held out, at points that they had no part in choosing."""
+    return cross_fits(model) and _test_loss(model) in model.cv_results_
 
 
 def _test_loss(model: Any) -> str:
@@ -241,10 +284,13 @@ def knowing_nothing(model: Any) -> Floats:
     return np.asarray((entr(share) + entr(1.0 - share)).sum(axis=1))
 
 
-def held_out(model: Any, point: int) -> tuple[Floats, Floats]:
-    """(folds, m) each: mean loss of the rows held out at a point of a CV model's grid, and its weight; of more than two
-    classes each against the rest, all together. Tasks that `add_task` added had none held out: NaN, of weight 0."""
-    loss, weight = (model.cv_results_[name][point] for name in (_test_loss(model), "test_weight"))
+def held_out(model: Any, points: Ints) -> tuple[Floats, Floats]:
+    """(folds, m) each: mean loss of the rows held out at a point of a CV model's grid for each fold, and its weight; of more
+    than two classes each against the rest, all together. Tasks that `add_task` added had none held out: NaN, of weight 0."""
+    loss, weight = (
+        np.array([model.cv_results_[name][p][f] for f, p in enumerate(points)])
+        for name in (_test_loss(model), "test_weight")
+    )
     classes = len(getattr(model, "classes_", ()))
     if classes > 2:
         loss, weight = loss.reshape(len(loss), -1, classes).sum(axis=2), weight[:, ::classes]
@@ -268,16 +314,38 @@ def lasso_points(model: Any) -> Ints:
     return np.flatnonzero(never)
 
 
+def held_out_errors(model: Any, points: Ints) -> tuple[Floats, float]:
+    """Errors relative to knowing nothing, each fold at its point: (m,) of the tasks, and their mean by size."""
+    error, weight = _relative(model, points)
+    weight = np.where(np.isfinite(error), weight, 0.0)
+    total, sums = weight.sum(axis=0), (np.nan_to_num(error) * weight).sum(axis=0)
+    of_task = np.divide(sums, total, out=np.full(len(total), np.nan), where=total > 0)
+    return of_task, float(sums.sum() / total.sum()) if total.any() else float("nan")
+
+
+def _lassos(model: Any) -> Ints:
+    """The same; an error where the grid has no lasso, or nothing else, so that nothing can be compared."""
+    found = lasso_points(model)
+    if found.size in (0, len(model.cv_results_["mean_test_score"])):
+        what = "nothing but lassos" if found.size else "no lasso in it (theta = inf; of Dirty: a ratio of 1 / m)"
+        raise ValueError(
+            f"the grid of this {type(model).__name__} has {what}, so it cannot tell what sharing brings. Use "
+            "GainDisplay.from_comparison(compare_models(...)), or an MSMTFLCV whose thetas include inf."
+        )
+    return found
+
+
 def _over_folds(change: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """(m,): means over folds (rows), weighted, and how far their intervals reach."""
+    """(m,): means over folds (the first axis), weighted, and their standard errors for new data: other rows to predict and
+    to train on (Nadeau and Bengio, Machine Learning 52, 2003)."""
     weight = np.where(np.isfinite(change), weight, 0.0)
     change = np.nan_to_num(change)
     total, folds = weight.sum(axis=0), (weight > 0).sum(axis=0)
     total = np.where(total > 0, total, np.nan)
     mean = (change * weight).sum(axis=0) / total
     spread = np.sqrt(((weight * (change - mean)) ** 2).sum(axis=0)) / total
-    factor = np.sqrt(folds / np.where(folds > 1, folds - 1.0, np.nan))
-    return mean, np.asarray(stdtrit(np.maximum(folds - 1, 1), LEVEL) * factor * spread)
+    several = np.where(folds > 1, folds - 1.0, np.nan)
+    return mean, np.asarray(np.sqrt(folds / several) * np.sqrt(1.0 + folds / several) * spread)
 
 
 # ------------------------------------------------------------------ paths

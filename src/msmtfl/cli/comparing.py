@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,6 +43,7 @@ def compare(
     exclude: o.Exclude = None,
     weight: o.Weight = None,
     group: o.Group = None,
+    group_identical: o.GroupIdentical = False,
     id: o.Id = None,
     one_hot: o.OneHot = False,
     drop_missing: o.DropMissing = False,
@@ -66,6 +68,7 @@ def compare(
 ) -> None:
     """Did sharing help, and for whom? All models on the same held-out rows, each with parameters chosen inside."""
     with o.guard("compare", quiet):
+        from ..comparison import OF_NEW_DATA
         from ..contest import compare_models
         from .training import read_training, warn_of_classes
 
@@ -82,6 +85,7 @@ def compare(
             exclude=exclude,
             weight=weight,
             group=group,
+            group_identical=group_identical,
             id=id,
             one_hot=one_hot,
             drop_missing=drop_missing,
@@ -117,7 +121,14 @@ def compare(
                 write_report(result, report)
         if as_json:
             rows = plain_rows(result.summary())
-            said = {"models": rows, "best": result.best, "verdict": result.verdict(), "dropped": result.dropped}
+            said = {
+                "models": rows,
+                "best": result.best,
+                "verdict": result.verdict(),
+                "se": OF_NEW_DATA,
+                "too_good": [str(label) for label in result.tasks[result.perfect].tolist()],
+                "dropped": {name: asdict(one) for name, one in result.screened.items()},
+            }
             o.emit(json.dumps(said, indent=1) + "\n")
         elif not quiet:
             o.emit(f"{result}\n")
@@ -191,7 +202,7 @@ def surface(
         if as_json:
             o.emit(records(frame) + "\n")
         elif out is None:
-            o.emit(frame.to_csv(index=False))
+            o.emit(frame.to_csv(index=False), data=True)
         elif not quiet:
             o.emit(_summary(found, frame, out) + "\n")
 

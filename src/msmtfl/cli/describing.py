@@ -34,6 +34,7 @@ def facts(model: Any) -> dict[str, Any]:
         out["penalty"] = str(model.penalty)
     if hasattr(model, "best_score_"):
         out["best_score"] = _plain(model.best_score_)
+    out |= _measured(model)
     out |= {"tasks": len(model.tasks_), "features": len(model.features_)}
     if hasattr(model, "n_samples_"):
         out["rows"] = int(model.n_samples_.sum())
@@ -82,25 +83,60 @@ def describe(model: Any) -> str:
 
 
 def _score(model: Any) -> str:
-    """The cross-validated error, and that of the best lasso on the same folds where the grid contains it."""
-    scoring = getattr(model, "scoring", "")
-    names = {"neg_nmse": "nMSE", "neg_amse": "aMSE", "neg_mse": "MSE", "neg_log_loss": "log-loss"}
-    name = names.get(scoring) if isinstance(scoring, str) else None
-    if name is None:
-        return f"cross-validated score ({scoring}): {model.best_score_:.4g}"
-    from ..linear import loss_of
-    from ..views import lasso_points
+    """The error of rows that had no part in the choice of the parameters, and what is known of that of separate lassos."""
+    from ..evidence import too_good
+    from ..fold_choice import cross_fits
+    from ..views import measure_of
 
-    text = f"cross-validated {name}: {abs(model.best_score_):.4g}"
-    lassos = lasso_points(model)
-    if model.best_index_ in lassos:
-        return f"{text} (the point chosen is that of separate lassos)" if len(model.tasks_) > 1 else text
-    if lassos.size:
-        lasso = -np.nanmax(model.cv_results_["mean_test_score"][lassos])
-        known = hasattr(model, "classes_") or loss_of(model) == "squared"
-        fair = "`msmtfl compare`" if known else "compare_models, given models with this loss,"
-        text += f" (separate lassos: {lasso:.4g}; the same folds chose, {fair} is fairer)"
-    return text
+    found = _measured(model)
+    if not found:
+        score = f"{model.scoring}" if isinstance(model.scoring, str) else "score"
+        if not cross_fits(model):
+            return (
+                f"{score} of the only fold: {model.best_score_:.4g}. It chose the parameters: new data will be worse."
+            )
+        return f"{score}: {model.cross_fitted_score_:.4g}, each fold predicted with parameters that the others chose"
+    name = measure_of(model).name
+    text = f"held-out {name}: {found['held_out_error']:.4g}, each fold predicted with parameters that the others chose"
+    if "lasso_error" in found:
+        text += (
+            f"\nseparate lassos: {found['lasso_error']:.4g}; difference {found['difference']:+.2g} (s.e. "
+            f"{found['se']:.2g}), {found['tasks_better']} tasks better, {found['tasks_worse']} worse: {found['standing']}"
+        )
+    perfect = list(found.get("too_good", {}))
+    return "\n".join(filter(None, [text, too_good(perfect, np.array(list(found["too_good"].values())), name)]))
+
+
+def _measured(model: Any) -> dict[str, Any]:
+    """Errors of rows that had no part in the choice of the parameters; empty if the fit has none."""
+    from ..evidence import PERFECT
+    from ..fold_choice import points_without
+    from ..views import evidence_over_lasso, held_out_errors, is_lasso, measures
+
+    if not measures(model):
+        return {}
+    of_task, error = held_out_errors(model, points_without(model))
+    known = of_task < PERFECT
+    labels = [str(label) for label in model.tasks_[known].tolist()]
+    out: dict[str, Any] = {
+        "held_out_error": error,
+        "too_good": dict(zip(labels, of_task[known].tolist(), strict=True)),
+    }
+    if is_lasso(model):
+        return out
+    try:
+        found = evidence_over_lasso(model)
+    except ValueError:  # a grid without the lasso
+        return out
+    return out | {
+        "lasso_error": found.base,
+        "difference": found.difference,
+        "se": found.se,
+        "tasks_better": found.n_better,
+        "tasks_worse": found.n_worse,
+        "median_change": found.median_change,
+        "standing": found.standing,
+    }
 
 
 def _plain(value: Any) -> float | str:

@@ -98,6 +98,7 @@ def fit(
     exclude: o.Exclude = None,
     weight: o.Weight = None,
     group: o.Group = None,
+    group_identical: o.GroupIdentical = False,
     id: o.Id = None,
     one_hot: o.OneHot = False,
     drop_missing: o.DropMissing = False,
@@ -140,10 +141,11 @@ def fit(
         extra = {"loss": loss, "class_weight": "balanced" if balanced else None, "penalty": penalty}
         estimator = _estimator(model, given, common, search, {k: v for k, v in extra.items() if v is not None})
         searches = type(estimator).__name__.endswith("CV") or model.startswith("auto")
+        folded = {"group": group, "group_identical": group_identical, "cv": cv, "seed": seed}
         if not searches:
-            _refuse("with given parameters", selection=selection != "min", group=group, cv=cv, seed=seed)
+            _refuse("with given parameters", selection=selection != "min", **folded)
         elif selection not in ("min", "1se"):
-            _refuse(f"with --selection {selection}", group=group, cv=cv, seed=seed)
+            _refuse(f"with --selection {selection}", **folded)
         o.check_outputs((out, report), data)
         if report is not None and model in BASELINES:
             raise InputError(f"--report: there is no report of {model}; `msmtfl inspect` says what a model file holds.")
@@ -157,6 +159,7 @@ def fit(
             exclude=exclude,
             weight=weight,
             group=group,
+            group_identical=group_identical,
             id=id,
             one_hot=one_hot,
             drop_missing=drop_missing,
@@ -192,7 +195,7 @@ def fit(
 def _refuse(why: str, **given: Any) -> None:
     for name, value in given.items():
         if value is not None and value is not False:
-            raise InputError(f"--{name} is about cross-validation: {why} there is none.")
+            raise InputError(f"--{name.replace('_', '-')} is about cross-validation: {why} there is none.")
 
 
 def _estimator(

@@ -14,9 +14,19 @@ from typing import Annotated, Any
 
 import typer
 
+from ..printable import printable_lines
 from .data import InputError
 
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
+OPTIONS = {  # what parameters are called here, in messages
+    "n_splits=": "--cv ",
+    "n_jobs must": "--jobs must",
+    "groups='identical'": "--group-identical",
+    "give groups=, a label of the unit per row": "name the column of units with --group",
+    "compare_models(..., leave_one_task_out=True) estimates it": (
+        "In Python compare_models(..., leave_one_task_out=True) estimates it"
+    ),
+}
 
 Data = Annotated[
     Path,
@@ -36,6 +46,9 @@ Exclude = Annotated[str | None, typer.Option("--exclude", metavar="COLS", help="
 Weight = Annotated[str | None, typer.Option("--weight", metavar="COL", help="Column of weights of the rows.")]
 Group = Annotated[
     str | None, typer.Option("--group", metavar="COL", help="Column: rows of a group (patient) stay in one fold.")
+]
+GroupIdentical = Annotated[
+    bool, typer.Option("--group-identical", help="Rows with the same features, of any task, stay in one fold.")
 ]
 Id = Annotated[
     str | None,
@@ -128,8 +141,16 @@ def save(path: Path, content: str | bytes) -> None:
         write_whole(path, content)
 
 
-def emit(text: str) -> None:
-    """To stdout, in UTF-8 and to the last byte: an unbuffered stdout may take a part only, without an error."""
+def tell(text: str) -> None:
+    """To stderr, for people."""
+    typer.echo(printable_lines(text), err=True)
+
+
+def emit(text: str, data: bool = False) -> None:
+    """To stdout, in UTF-8 and to the last byte: an unbuffered stdout may take a part only, without an error. Text for people
+    is made printable; `data` for programs stay as they are, unless they go to a terminal."""
+    if not data or sys.stdout.isatty():
+        text = printable_lines(text)
     rest = memoryview(text.encode("utf-8", "surrogateescape"))
     try:
         sys.stdout.flush()
@@ -154,7 +175,7 @@ def guard(command: str, quiet: bool = False) -> Iterator[None]:
     def show(message: Any, *_: Any, **__: Any) -> None:
         if not quiet and str(message) not in said:
             said.add(str(message))
-            typer.echo(f"msmtfl {command}: warning: {message}", err=True)
+            tell(f"msmtfl {command}: warning: {_in_options(str(message))}")
 
     try:
         with warnings.catch_warnings():
@@ -162,19 +183,21 @@ def guard(command: str, quiet: bool = False) -> Iterator[None]:
             warnings.showwarning = show
             yield
     except (InputError, ValueError, TypeError) as error:
-        typer.echo(f"msmtfl {command}: {_in_options(str(error))}", err=True)
+        tell(f"msmtfl {command}: {_in_options(str(error))}")
         raise typer.Exit(BAD_INPUT) from error
     except BrokenPipeError:  # whoever read us has left: no message
         raise typer.Exit(FAILED) from None
     except (OSError, ImportError, MemoryError) as error:
         what = f"{error.filename}: {error.strerror}." if isinstance(error, OSError) and error.filename else str(error)
-        typer.echo(f"msmtfl {command}: {what or 'not enough memory.'}", err=True)
+        tell(f"msmtfl {command}: {what or 'not enough memory.'}")
         raise typer.Exit(FAILED) from error
     except KeyboardInterrupt:
-        typer.echo(f"\nmsmtfl {command}: stopped.", err=True)
+        tell(f"\nmsmtfl {command}: stopped.")
         raise typer.Exit(INTERRUPTED) from None
 
 
 def _in_options(message: str) -> str:
     """What the parameters of the estimators are called here."""
-    return message.replace("n_splits=", "--cv ").replace("n_jobs must", "--jobs must")
+    for name, option in OPTIONS.items():
+        message = message.replace(name, option)
+    return message

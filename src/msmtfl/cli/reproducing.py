@@ -25,7 +25,7 @@ ALL = "all"
 
 
 def reproduce(
-    experiment: str = typer.Argument(help="figure1, figure2, isolet, mri, theory or all."),
+    experiment: str = typer.Argument(help="figure1, figure2, isolet, mri, theory, growth, starts or all."),
     quick: bool = typer.Option(False, "--quick", help="Fewer runs and smaller grids: all within two minutes."),
     out: Path | None = typer.Option(
         None, "--out", help="Folder for the results. Default: reproduced, with --quick reproduced-quick."
@@ -82,7 +82,7 @@ def reproduce(
                 if spec.name not in absent:
                     claims[spec.name] = run(spec, folder, jobs=workers, progress=o.talks(quiet, as_json))
         except KeyboardInterrupt:
-            typer.echo("\nStopped. What was computed is kept: the same command goes on from here.", err=True)
+            o.tell("\nStopped. What was computed is kept: the same command goes on from here.")
             raise typer.Exit(o.INTERRUPTED) from None
         if claims and experiment == ALL:
             every = "\n".join(f"## {name}\n\n{as_table(found)}" for name, found in claims.items())
@@ -97,7 +97,7 @@ def reproduce(
         if claims:
             typer.echo(f"{time.monotonic() - began:.0f} s. Figures, tables and rows: {folder}")
     for name, why in absent.items():
-        typer.echo(f"Not run: {name}. {why}", err=True)
+        o.tell(f"Not run: {name}. {why}")
     if absent and experiment != ALL:
         raise typer.Exit(1)
 
@@ -109,10 +109,10 @@ def _show(name: str, claims: list[Claim]) -> None:
     from rich.text import Text
 
     table = Table(title=name, title_justify="left", show_lines=False, expand=False)
-    for head in ("claim", "where", "verdict", "evidence"):
+    for head in ("claim", "whose", "where", "verdict", "evidence"):
         table.add_column(head, overflow="fold")
     colours = {"holds": "green", "does not hold": "red", "partly": "yellow"}
     for claim in claims:
-        verdict = Text(claim.verdict, style=colours.get(claim.verdict, "dim"))
-        table.add_row(Text(claim.claim), Text(claim.setting), verdict, Text(claim.evidence))
+        verdict = Text(claim.shown, style=colours.get(claim.verdict, "dim"))
+        table.add_row(Text(claim.claim), Text(claim.source), Text(claim.setting), verdict, Text(claim.evidence))
     Console().print(table)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import typer
 
+from ..copies import IDENTICAL
 from .data import (
     Columns,
     InputError,
@@ -23,7 +23,7 @@ from .data import (
     numbers,
     with_fills,
 )
-from .options import listed
+from .options import listed, tell
 from .table_files import read_table
 
 CLASSES = "If they are classes: msmtfl fit --model classifier (or auto-classifier), msmtfl compare --classify."
@@ -36,7 +36,7 @@ class Training:
     X: Any
     y: np.ndarray
     weight: np.ndarray | None
-    group: np.ndarray | None
+    group: np.ndarray | str | None
     columns: Columns
     source: str
     dropped: int
@@ -77,7 +77,10 @@ def read_training(
     decimal: str,
     quiet: bool,
     classes: bool = False,
+    group_identical: bool = False,
 ) -> Training:
+    if group is not None and group_identical:
+        raise InputError("--group and --group-identical: give one of them.")
     with about(data):
         texts = [name for name in (task, group, id, target if classes else None) if name is not None]
         table = read_table(data, delimiter=delimiter, encoding=encoding, decimal=decimal, as_text=texts)
@@ -97,12 +100,12 @@ def read_training(
         kept = _complete(table, columns, drop_missing, quiet)
         filled = about_fills(kept, columns)
         if filled and not quiet:
-            typer.echo(f"missing values are filled in with the {impute} of their column: {filled}.", err=True)
+            tell(f"missing values are filled in with the {impute} of their column: {filled}.")
         return Training(
             X=design(kept, columns),
             y=labels(kept[target]) if classes else numbers(kept[target], "--target", f"{CLASSES} Or encode them."),
             weight=None if weight is None else _weights(kept[weight]),
-            group=None if group is None else kept[group].map(str).to_numpy(),
+            group=IDENTICAL if group_identical else None if group is None else kept[group].map(str).to_numpy(),
             columns=columns,
             source=data.name,
             dropped=len(table) - len(kept),
@@ -122,7 +125,7 @@ def _complete(table: Any, columns: Columns, drop_missing: bool, quiet: bool) -> 
     if gone.all():
         raise InputError(f"every row has {found}. Leave columns out with --exclude.")
     if not quiet:
-        typer.echo(f"{int(gone.sum())} of {len(table)} rows are left out: {found}.", err=True)
+        tell(f"{int(gone.sum())} of {len(table)} rows are left out: {found}.")
     return table[~gone]
 
 

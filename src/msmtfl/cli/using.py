@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,8 +11,8 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from ..classification import probabilities
-from ..linear import respond
+from ..linear import spread_over_tasks
+from ..printable import printable
 from ..tables import names_of
 from . import options as o
 from .data import (
@@ -55,7 +56,8 @@ def predict(
         str | None,
         typer.Option(
             "--unknown-task",
-            help="error, or mean: predict new tasks with the mean coefficients. Default: as the model was made.",
+            help="error, or mean: predict new tasks with the mean coefficients, in as many digits as known tasks agree in. "
+            "Default: as the model was made.",
         ),
     ] = None,
     drop_missing: Annotated[
@@ -94,7 +96,7 @@ def predict(
         if as_json:
             o.emit(records(result) + "\n")
         elif out is None:
-            o.emit(result.to_csv(index=False))
+            o.emit(result.to_csv(index=False), data=True)
 
 
 def load(path: Path) -> tuple[Any, Columns]:
@@ -151,36 +153,79 @@ def _predictions(fitted: Any, columns: Columns, table: Any, unknown_task: str, d
         require(table, [columns.task], "the model needs its task column (--task names another)")
     gone = missing(table, columns)
     if gone.any() and not drop_missing:
-        found = about_missing(table, columns)
-        raise InputError(f"{found}. Fill them in, or use --drop-missing: no prediction for these rows.")
+        told = about_missing(table, columns)
+        raise InputError(f"{told}. Fill them in, or use --drop-missing: no prediction for these rows.")
     kept = table[~gone]
-    X = design(kept, replace(columns, task=None)).to_numpy(dtype=float)
-    m, d = len(fitted.tasks_), len(fitted.features_)
-    coef, intercept = np.reshape(fitted.coef_, (m, -1, d)), np.reshape(fitted.intercept_, (m, -1))
+    X, labels = design(kept, replace(columns, task=None)).to_numpy(dtype=float), None
+    if columns.task is not None:
+        codes = find_labels(fitted.tasks_.tolist(), kept[columns.task])
+        if unknown_task == "error":
+            _refuse_unknown(kept[columns.task], codes, fitted)
+        labels = _known_labels(fitted, kept[columns.task], codes)
+    model = copy(fitted).set_params(unknown_task=unknown_task)
+    found = _predicted(model, *_as_in_fit(fitted, X, labels)) if len(kept) else {}
+    if found and columns.task is not None and (codes < 0).any():
+        spread = spread_over_tasks(fitted, X[codes < 0])
+        if spread > 0:  # digits beyond would say that more is known
+            found["prediction"][codes < 0] = np.round(found["prediction"][codes < 0], 1 - int(np.floor(np.log10(spread))))
     if columns.task is None:  # every task for every row (one X for all), or the only one
-        each = np.full((len(table), *intercept.shape), np.nan)
-        each[~gone] = np.einsum("nd,mkd->nmk", X, coef) + intercept
-        names = np.tile(np.array(label_texts(fitted.tasks_.tolist()), dtype=object), len(table))
-        shown = _shown(fitted, each.reshape(-1, intercept.shape[1]))
-        return pd.DataFrame({"task": names} | shown, index=np.repeat(table.index, m))
-    codes = find_labels(fitted.tasks_.tolist(), kept[columns.task])
-    if unknown_task == "error":
-        _refuse_unknown(kept[columns.task], codes, fitted)
-    values = np.full((len(table), intercept.shape[1]), np.nan)
-    values[~gone] = _by_task(X, codes, coef, intercept)
-    return pd.DataFrame({"task": table[columns.task]} | _shown(fitted, values))
+        m = len(fitted.tasks_)
+        named = np.tile(np.array(label_texts(fitted.tasks_.tolist()), dtype=object), len(table))
+        index, gone = np.repeat(table.index, m), np.repeat(gone, m)
+    else:
+        index, named = table.index, table[columns.task]
+    return pd.DataFrame({"task": named} | _with_gaps(fitted, found, gone), index=index)
 
 
-def _shown(fitted: Any, linear: np.ndarray) -> dict[str, Any]:
-    """Columns made of the linear predictors (n, K): the prediction; of a classifier the class and the probabilities."""
-    if not hasattr(fitted, "classes_"):
-        return {"prediction": respond(fitted, linear[:, 0])}
-    p = probabilities(linear)
-    found = np.argmax(np.nan_to_num(p), axis=1)
-    empty = np.isnan(p).any(axis=1)
-    classes = fitted.classes_.astype(object)
-    out = {"prediction": np.where(empty, None, classes[found])}
-    return out | {f"probability[{name}]": p[:, k] for k, name in enumerate(label_texts(classes.tolist()))}
+def _known_labels(fitted: Any, column: Any, codes: np.ndarray) -> np.ndarray:
+    """The labels of the rows as the model has them; those of new tasks as they are."""
+    labels = column.map(str).to_numpy(dtype=object, copy=True)
+    known = np.empty(len(fitted.tasks_), dtype=object)
+    known[:] = fitted.tasks_.tolist()
+    labels[codes >= 0] = known[codes[codes >= 0]]
+    return labels
+
+
+def _as_in_fit(fitted: Any, X: np.ndarray, labels: np.ndarray | None) -> tuple[Any, dict[str, Any]]:
+    """X like the one that the model was fitted to, and what `predict` takes beside it."""
+    frame, names = pandas().DataFrame(X), getattr(fitted, "feature_names_in_", None)
+    inside = fitted._task_position is not None
+    if inside:
+        frame.insert(fitted._task_position, "task", labels)
+    if names is None:
+        return frame.to_numpy(), {} if inside or labels is None else {"task": labels}
+    frame.columns = names
+    return frame, {} if inside or labels is None else {"task": labels}
+
+
+def _predicted(model: Any, X: Any, options: dict[str, Any]) -> dict[str, np.ndarray]:
+    """Columns of what the model predicts, all tasks of a row one after the other: of a classifier the class and the
+    probabilities."""
+    out = {"prediction": model.predict(X, **options).ravel()}
+    if not hasattr(model, "classes_"):
+        return out
+    p, classes = model.predict_proba(X, **options), model.classes_
+    if len(classes) == 2 and model._form == "wide" and "task" not in options:  # of the second class only
+        p = np.stack([1.0 - p, p], axis=-1)
+    p = p.reshape(-1, len(classes))
+    out["prediction"] = out["prediction"].astype(object)
+    return out | {name: p[:, k] for k, name in enumerate(_probabilities(model))}
+
+
+def _probabilities(model: Any) -> list[str]:
+    """What the columns of probabilities are called."""
+    return [f"probability[{name}]" for name in label_texts(getattr(model, "classes_", np.empty(0)).tolist())]
+
+
+def _with_gaps(fitted: Any, found: dict[str, np.ndarray], gone: np.ndarray) -> dict[str, np.ndarray]:
+    """The columns with empty places for rows that are left out."""
+    out = {}
+    for name in ("prediction", *_probabilities(fitted)):
+        classes = name == "prediction" and hasattr(fitted, "classes_")
+        out[name] = np.full(len(gone), None if classes else np.nan, dtype=object if classes else float)
+        if found:
+            out[name][~gone] = found[name]
+    return out
 
 
 def _refuse_unknown(labels: Any, codes: np.ndarray, fitted: Any) -> None:
@@ -195,15 +240,6 @@ def _refuse_unknown(labels: Any, codes: np.ndarray, fitted: Any) -> None:
     )
 
 
-def _by_task(X: np.ndarray, codes: np.ndarray, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
-    """(rows, K) linear predictors; code -1 is a new task, predicted with the mean coefficients."""
-    out = np.empty((len(X), coef.shape[1]))
-    for i in np.unique(codes):
-        w, b = (coef[i], intercept[i]) if i >= 0 else (coef.mean(axis=0), intercept.mean(axis=0))
-        out[codes == i] = X[codes == i] @ w.T + b
-    return out
-
-
 def _carry(ids: Any, result: Any) -> None:
     """The ids as first column of the predictions."""
     if ids.name in result.columns:
@@ -214,12 +250,12 @@ def _carry(ids: Any, result: Any) -> None:
 def _say(result: Any, absent: str | None, filled: str, quiet: bool) -> None:
     """What people should know of the predictions."""
     if filled and not quiet:
-        typer.echo(f"missing values are filled in as the model was made (--impute): {filled}.", err=True)
+        o.tell(f"missing values are filled in as the model was made (--impute): {filled}.")
     empty = int(result["prediction"].isna().sum())
     if empty and not quiet:
-        typer.echo(f"{empty} of {len(result)} predictions are left empty: missing values.", err=True)
+        o.tell(f"{empty} of {len(result)} predictions are left empty: missing values.")
     if absent is not None and not quiet:
-        typer.echo(f"There is no column {absent!r}, which named the rows of the fit: predictions go without.", err=True)
+        o.tell(f"There is no column {absent!r}, which named the rows of the fit: predictions go without.")
 
 
 def inspect(
@@ -245,7 +281,7 @@ def inspect(
         if sql is not None:
             from ..export import to_sql
 
-            o.save(sql, "".join(f"-- task {_comment(task)}\n{text}\n\n" for task, text in to_sql(fitted).items()))
+            o.save(sql, "".join(f"-- task {printable(task)}\n{text}\n\n" for task, text in to_sql(fitted).items()))
         if as_json:
             o.emit(json.dumps(facts(fitted) | {"provenance": fitted.provenance_}, indent=1) + "\n")
         elif not quiet:
@@ -256,14 +292,9 @@ def _origin(provenance: dict[str, Any]) -> str:
     user = provenance.get("user")
     told = user if isinstance(user, dict) else {"note": user} if user else {}
     lines = [f"saved {provenance.get('saved')} by msmtfl {provenance.get('versions', {}).get('msmtfl')}"]
-    lines += [
-        f"{name.replace('_', ' ')}: {value}" for name, value in told.items() if not isinstance(value, dict | list)
-    ]
+    plain = {name: value for name, value in told.items() if not isinstance(value, dict | list)}
+    lines += [f"{printable(name.replace('_', ' '))}: {printable(value)}" for name, value in plain.items()]
     return "\n".join(lines)
-
-
-def _comment(text: Any) -> str:
-    return str(text).replace("\n", " ").replace("\r", " ")
 
 
 def _coefficients(fitted: Any) -> Any:

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..certificates import relative_gap
+from ..certificates import main_doubt, relative_gap
 from ..cross_validation import CRITERIA, HeldOut
 from ..designs import Floats
+from ..dual_points import over_unit
 from ..estimators import MSMTFL
 from ..grids import Grid
 from ..model_selection import MSMTFLCV
@@ -162,6 +163,7 @@ class RemoteStages:
             kkt=max(answer.kkt for answer in answers),
             unique=all(answer.unique for answer in answers),
             ambiguous=tuple(answer.dependent for answer in answers),
+            doubt=main_doubt(self.designs, answers),
         )
 
     def violation(self, weights: Floats, W: Floats) -> float:
@@ -276,18 +278,18 @@ class RemoteSurface:
         walk = self.walks[0]
         n, yy = (np.array([getattr(design, name) for design in walk.problem.designs]) for name in ("n", "yy"))
         unit = float((0.5 * yy / n).sum())
-        gaps = (np.array(walk.gap) / n).sum(axis=1)
-        gaps = gaps / unit if unit > 0 else (gaps > 0).astype(np.float64)
+        gaps = np.array([over_unit(gap, unit) for gap in (np.array(walk.gap) / n).sum(axis=1)])
         surface = gathered(walk.problem, self.grid, [walk], tol)
         return surface.proven(np.array(walk.error), gaps, np.array(walk.unique))
 
     def held_out(self) -> HeldOut:
         """Errors on the rows held out, of every fold."""
-        mse = []
-        for walk in self.walks[1:]:
-            last = gathered(walk.problem, self.grid, [walk], 0.0).last
-            mse.append(np.moveaxis(np.array(walk.error)[last], -1, 0))
-        return HeldOut(np.array(mse), self.crew.held_out(), None)
+        folds = []
+        for walk, weight in zip(self.walks[1:], self.crew.held_out(), strict=True):
+            surface = gathered(walk.problem, self.grid, [walk], 0.0)
+            mse = np.moveaxis(np.array(walk.error)[surface.last], -1, 0)
+            folds.append((mse, weight, None, surface.complete))
+        return HeldOut.of(folds)
 
 
 # ------------------------------------------------------------------ models
@@ -353,8 +355,7 @@ class FoldsElsewhere(MSMTFLCV):
     ) -> HeldOut:
         parts = self._remote[0].gather(self._held_out)
         progress.step(grid.steps * len(splits))
-        mse, weight, _ = (list(part) for part in zip(*parts, strict=True))
-        return HeldOut(np.array(mse), np.array(weight), None)
+        return HeldOut.of(parts)
 
 
 def fold_errors(f: int, parameters: dict[str, Any], folds: list[Moments], layout: Layout, grid: Any) -> Any:
@@ -366,7 +367,7 @@ def fold_errors(f: int, parameters: dict[str, Any], folds: list[Moments], layout
         split = data.splits()[f]
         part = problem.training(split.train)
         surface = model._solve(part, grid, model._caches(part, reuse=True), None, progress)
-        return split.measure(data, surface, None)
+        return *split.measure(data, surface, None), surface.complete
 
 
 def moment_data(folds: list[Moments], task_column: Any, layout: Layout) -> MomentData:

@@ -12,6 +12,7 @@ from scipy.sparse import issparse, vstack
 from ..certificates import AT_ONCE, certify_all, largest_violation
 from ..cross_validation import task_errors
 from ..designs import Floats, Ints, RowTask
+from ..dual_points import Doubt
 from ..lasso import OVERRUN, Lassos
 from ..monitor import one_blas_thread
 from ..problem import Problem, read_factors
@@ -157,6 +158,7 @@ class Answer:
     kkt: float
     unique: bool
     dependent: Ints
+    doubt: Doubt | None
     loss: float
 
 
@@ -177,6 +179,7 @@ def solve_stage(task: TaskOnWorker, weights: Weights, before: Any, max_iter: int
             "kkt": proof.kkt,
             "unique": proof.unique,
             "dependent": proof.dependent,
+            "doubt": proof.doubt,
         }
         return Answer(w=W[0], rounds=int(rounds[0]), finished=bool(finished), loss=design.loss(W[0]), **told)
 

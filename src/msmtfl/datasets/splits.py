@@ -7,14 +7,19 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ..tables import factorise
+from ..tables import factorise, missing_values
 
 
-def split_tasks(task: Any, share: float, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
+def split_tasks(
+    task: Any, share: float, random_state: Any = None, *, groups: Any = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Random training rows of every task, and the rest: (train, test), indices in ascending order.
 
     Task i gets `round(share * n_i)` training rows, but at least one, and at least one row is left for the test.
     scikit-learn's StratifiedShuffleSplit rounds the whole, so that a task's number depends on the others.
+
+    With `groups` it is groups that are drawn, `round(share * groups)` of them, so that no patient (speaker, ...) is on both
+    sides; a task then gets about its share of rows, and an error says which task would be left without any.
 
     Parameters
     ----------
@@ -22,6 +27,8 @@ def split_tasks(task: Any, share: float, random_state: Any = None) -> tuple[np.n
     share : float between 0 and 1
         Of a task's rows to train on.
     random_state : int, RandomState or None
+    groups : (N,) labels, optional
+        Rows of one group stay together, in whichever tasks they are.
 
     Examples
     --------
@@ -36,6 +43,8 @@ def split_tasks(task: Any, share: float, random_state: Any = None) -> tuple[np.n
         raise ValueError(f"share must be between 0 and 1, both excluded; got {share!r}.")
     labels, codes = factorise(task, len(task))
     random = check_random_state(random_state)
+    if groups is not None:
+        return _split_groups(labels, codes, share, random, groups)
     train = np.zeros(len(codes), dtype=bool)
     for i, label in enumerate(labels.tolist()):
         rows = np.flatnonzero(codes == i)
@@ -43,4 +52,27 @@ def split_tasks(task: Any, share: float, random_state: Any = None) -> tuple[np.n
             raise ValueError(f"task {label!r} has a single row, which cannot be split. Leave the task out.")
         count = min(max(round(share * len(rows)), 1), len(rows) - 1)
         train[random.permutation(rows)[:count]] = True
+    return np.flatnonzero(train), np.flatnonzero(~train)
+
+
+def _split_groups(
+    labels: np.ndarray, codes: np.ndarray, share: float, random: Any, groups: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    given = np.asarray(groups)
+    if given.shape != codes.shape:
+        raise ValueError(f"groups must be one label per row, {len(codes)} of them; it has shape {given.shape}.")
+    if missing_values(given).any():
+        raise ValueError(f"row {int(np.argmax(missing_values(given)))} has no group. Drop it or give it one.")
+    names, members = factorise(groups, len(codes))
+    if len(names) < 2:
+        raise ValueError("all rows are of one group, which cannot be split. Leave groups out.")
+    count = min(max(round(share * len(names)), 1), len(names) - 1)
+    train = np.isin(members, random.permutation(len(names))[:count])
+    for i, label in enumerate(labels.tolist()):
+        inside = train[codes == i]
+        if inside.all() or not inside.any():
+            raise ValueError(
+                f"task {label!r} has no row on one side of this split: its groups are too few. Use another random_state, or "
+                "leave the task out."
+            )
     return np.flatnonzero(train), np.flatnonzero(~train)

@@ -6,12 +6,16 @@
 """
 
 from .base import Claim, Experiment, NotAvailableError
+from .growth import Growth
 from .guarantees import Guarantees
 from .prediction import Isolet, Mri
 from .runner import as_table, run
+from .starts import Starts
 from .synthetic import Figure1, Figure2
 
-EXPERIMENTS = {experiment.name: experiment for experiment in (Figure1, Figure2, Isolet, Mri, Guarantees)}
+EXPERIMENTS = {
+    experiment.name: experiment for experiment in (Figure1, Figure2, Isolet, Mri, Guarantees, Growth, Starts)
+}
 
 __all__ = [
     "EXPERIMENTS",
@@ -19,10 +23,12 @@ __all__ = [
     "Experiment",
     "Figure1",
     "Figure2",
+    "Growth",
     "Guarantees",
     "Isolet",
     "Mri",
     "NotAvailableError",
+    "Starts",
     "as_table",
     "run",
 ]

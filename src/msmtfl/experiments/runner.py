@@ -7,7 +7,7 @@ import csv
 import io
 import json
 import warnings
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,7 @@ def run(experiment: Experiment, out: Path, *, jobs: int = 1, progress: bool = Fa
         if found is None:
             raise OSError(f"the rows of {cell.key} in {parts} cannot be read back: run again.")
         rows += found
-    claims = experiment.claims(rows)
+    claims = [replace(claim, quick=experiment.shortened) for claim in experiment.claims(rows)]
     write_whole(folder / "rows.csv", _as_csv(rows))
     write_whole(
         folder / "table.md", f"# {experiment.title}\n\n{experiment.table(rows)}\n## Claims\n\n{as_table(claims)}"
@@ -67,8 +67,8 @@ def save_figure(experiment: Experiment, rows: list[Row], folder: Path) -> None:
 
 
 def as_table(claims: list[Claim]) -> str:
-    body = [(claim.claim, claim.setting, claim.verdict, claim.evidence) for claim in claims]
-    return markdown(("claim", "where", "verdict", "evidence"), body)
+    body = [(claim.claim, claim.source, claim.setting, claim.shown, claim.evidence) for claim in claims]
+    return markdown(("claim", "whose", "where", "verdict", "evidence"), body)
 
 
 def _part(parts: Path, cell: Cell) -> Path:

@@ -203,14 +203,19 @@ def gain_chart(display: GainDisplay) -> Chart:
 
 def models_chart(result: Comparison) -> Chart:
     """The models' errors less that of the reference, the best on top."""
-    return _differences(result.models, result.difference, CLEAR * result.se, result.measure.name)
+    clear = np.array([result.evidence(name).clear for name in result.models])
+    return _differences(result.models, result.difference, CLEAR * result.se, result.measure.name, clear)
 
 
-def _differences(names: Sequence[Any], change: Floats, reach: Floats, measure: str) -> Chart:
+def _differences(
+    names: Sequence[Any], change: Floats, reach: Floats, measure: str, clear: np.ndarray | None = None
+) -> Chart:
+    """`clear`: which differences count as such, by default those beyond their reach."""
     models, order = bokeh("models"), np.argsort(change, kind="stable")
     order = order[np.isfinite(change[order])]
     change, reach, n = change[order], reach[order], len(order)
-    better, worse = change < -reach, change > reach  # neither where the reach is not known
+    clear = np.abs(change) > reach if clear is None else clear[order]  # not where the reach is not known
+    better, worse = clear & (change < 0), clear & (change > 0)
     kinds = {"unclear": ~better & ~worse, "better": better, "worse": worse}
     low, high = change - np.nan_to_num(reach), change + np.nan_to_num(reach)
     ends = np.array([min(low.min(initial=0.0), 0.0), max(high.max(initial=0.0), 0.0)])

@@ -7,7 +7,8 @@ import numpy as np
 from ..cells import LOG_LOSS
 from ..comparison import Comparison
 from .model_tables import MOST_ROWS
-from .tabular import Table, counts, figures, texts
+from .tabular import Cell, Column, Table, counts, figures, texts
+from .words import percent
 
 SNIPPET = """from msmtfl import compare_models
 
@@ -24,11 +25,24 @@ def snippet(result: Comparison | None) -> str:
 def models_table(result: Comparison) -> Table:
     order = np.argsort(result.error, kind="stable")
     names = [name + " (reference)" * (name == result.reference) for name in result.models]
+    found = [result.evidence(result.models[k]) for k in order]
+    standing = [
+        "–" if result.models[k] == result.reference else one.standing for k, one in zip(order, found, strict=True)
+    ]
     columns = [
         texts("Model", (names[k] for k in order)),
         figures(result.measure.heading, result.error[order], f"{result.measure.about}, mean over tasks by size"),
         figures("Difference", result.difference[order], f"to {result.reference}, on the same rows", 2),
-        figures("s.e.", result.se[order], "standard error of the difference", 2),
+        figures("s.e.", result.se[order], "of the difference, had other rows been drawn to train on and to predict", 2),
+        texts("Standing", standing, "clear by the total, its standard error, and most tasks"),
+        counts("Tasks better", (one.n_better for one in found), "with a smaller error, however little"),
+        counts("Tasks worse", (one.n_worse for one in found), "with a larger error, however little"),
+        Column(
+            "Median change",
+            [Cell(percent(one.median_change), one.median_change) for one in found],
+            True,
+            "of the tasks' errors, as a share of the reference's: no task counts for more",
+        ),
         counts("Tasks that gain", result.gains[order].sum(axis=1), "95 % interval below 0"),
         counts("Tasks that lose", result.loses[order].sum(axis=1), "95 % interval above 0"),
         figures("Features", result.n_features[order], "used in any task, mean over folds"),

@@ -13,12 +13,23 @@ from ..classification import MSMTFLClassifier, MSMTFLClassifierCV
 from ..coupled import L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV
 from ..designs import Floats, Ints
 from ..estimators import MSMTFL, LassoMTL
+from ..evidence import Evidence
+from ..fold_choice import points_without
 from ..linear import loss_of, separate
 from ..model_selection import MSMTFLCV, LassoMTLCV
 from ..shared import SharedMTL, SharedMTLCV
 from ..sharing import SharingMap, coef_by_class, sharing_map, split_classes
 from ..tables import names_of
-from ..views import SearchGrid, gain_over_lasso, held_out, knowing_nothing, measure_of, measures, search_grid
+from ..views import (
+    SearchGrid,
+    evidence_over_lasso,
+    gain_over_lasso,
+    held_out,
+    knowing_nothing,
+    measure_of,
+    measures,
+    search_grid,
+)
 
 SINGLE = {
     MSMTFLCV: MSMTFL,
@@ -56,8 +67,8 @@ class Frame:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Errors of the rows held out, at the point that cross-validation chose: (m,) each. `loss` is a mean, `relative` to
-    knowing nothing: NaN where a target does not vary, and both are for tasks that were added after the fit."""
+    """Errors of the rows held out, each fold at the point that the other folds choose: (m,) each. `loss` is a mean,
+    `relative` to knowing nothing: NaN where a target does not vary, and both are for tasks that were added after the fit."""
 
     weight: Floats
     loss: Floats
@@ -159,7 +170,7 @@ class ModelFacts:
         """None if no rows were held out, or if their deviance alone was looked at."""
         if not measures(self.model):
             return None
-        loss, weight = held_out(self.model, self.model.best_index_)
+        loss, weight = held_out(self.model, points_without(self.model))
         weight = np.where(np.isfinite(loss), weight, 0.0)  # (folds, m)
         total, nothing = weight.sum(axis=0), np.full(self.m, np.nan)
         of_task = np.divide((np.nan_to_num(loss) * weight).sum(axis=0), total, out=nothing.copy(), where=total > 0)
@@ -187,6 +198,11 @@ class ModelFacts:
         """Whether the model, which could share, does not: every task has a sparse model of its own."""
         same = self.gain is not None and not np.nan_to_num(self.gain[0]).any()
         return self.shares and (same or separate(self.model))
+
+    @cached_property
+    def evidence(self) -> Evidence | None:
+        """What the folds say of sharing, in comparison with independent lassos; None where the fit cannot know."""
+        return None if self.gain is None else evidence_over_lasso(self.model)
 
     @cached_property
     def grid(self) -> SearchGrid | None:

@@ -223,7 +223,7 @@ def _gains_chart(facts: ModelFacts) -> Illustration | None:
     )
     caption = (
         f"Held-out {facts.measure.name} less that of the best independent lassos, 95 % intervals over folds. {COLOURS} "
-        f"{sentences.FLATTERS}."
+        f"{sentences.FAIR}."
     )
     return Illustration("gains", charts.gain_chart(display), drawn, caption, [unmeasured] if unmeasured else [])
 
@@ -242,7 +242,10 @@ def _of_comparison(result: Comparison) -> dict[str, Any]:
     alt = "Held-out error of each model, and what each task gains; the tables below hold the numbers."
     drawn, _ = picture(lambda axes: result.plot(axes=axes), alt, 10.0, tall, columns=2)
     measure = result.measure.name
-    said = f"Each model's {measure} less that of {result.reference}, on the same rows, ± 2 standard errors. {COLOURS}"
+    said = (
+        f"Each model's {measure} less that of {result.reference}, on the same rows, ± 2 standard errors (for other rows to "
+        f"train on as well as to predict). {COLOURS}"
+    )
     by_model = Illustration("models", charts.models_chart(result), drawn, said)
     alt = "What each task gains by the best model; the table below holds the numbers."
     drawn, display = picture(

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..certificates import CRITICAL, Certificate
 from ..cross_validation import CRITERIA
+from ..evidence import PERFECT, too_good
 from ..linear import BETWEEN_TASKS
 from .facts import STRENGTHS, ModelFacts
 from .words import counted, every, listed, number, percent, short, task
@@ -20,7 +21,7 @@ KNOWN_AS = {
     "SharedMTL": "values common to all tasks, and sparse deviations from them",
     "MSMTFLClassifier": "multi-stage multi-task feature learning for classes",
 }
-FLATTERS = "The same folds chose the parameters, so this flatters a little"
+FAIR = "Each fold is predicted with the parameters that the other folds choose"
 
 
 def choice(facts: ModelFacts) -> str:
@@ -32,7 +33,9 @@ def choice(facts: ModelFacts) -> str:
     what = {**both, "DirtyMTL": "λ_s and λ_b", "SharedMTL": "λ_c, λ_d and θ"}.get(facts.kind, "λ")
     what = "λ and θ of rows and entries" if facts.bilevel else what
     if model.selection in CRITERIA:
-        return f"{model.selection.upper()} chose {what} from {counted(points, 'candidate')}, without folds"
+        valued = int(np.isfinite(model.cv_results_[model.selection]).sum())
+        some = "" if valued == points else f"{valued:,} of {points:,} candidates, those with a convex penalty"
+        return f"{model.selection.upper()} chose {what} from {some or counted(points, 'candidate')}, without folds"
     rule = ": the simplest model within one standard error of the best" if model.selection == "1se" else ""
     return f"Cross-validation in {model.n_splits_} folds chose {what} from {counted(points, 'candidate')}{rule}"
 
@@ -82,10 +85,14 @@ def prediction(facts: ModelFacts) -> str:
     if errors is None and facts.grid is not None and facts.model.n_splits_:
         value, folds = facts.grid.values[tuple(facts.grid.chosen)], facts.model.n_splits_
         measure = facts.grid.measure.removeprefix("held-out ")
-        return f"On rows held out in {folds} folds the mean {measure} is {number(value)}. {FLATTERS}."
+        return (
+            f"On rows held out in {folds} folds the mean {measure} is {number(value)}. The same folds chose the parameters: "
+            "new data will be predicted less well."
+        )
     if errors is None:
-        way = "selection='min' measures it with folds" if facts.searched else f"{facts.kind}CV measures it"
-        return f"This fit held no rows out, so how well it predicts is not known: {way}, and so does compare_models."
+        way = "selection='min' with several folds measures it" if facts.searched else f"{facts.kind}CV measures it"
+        none = "no rows out that had no part in the choice" if getattr(facts.model, "n_splits_", 0) else "no rows out"
+        return f"This fit held {none}, so how well it predicts is not known: {way}, and so does compare_models."
     of_task = errors.relative
     if not np.isfinite(of_task).any():
         return "The targets of all tasks are constant."
@@ -94,8 +101,8 @@ def prediction(facts: ModelFacts) -> str:
         ("log-loss", "that of the class shares") if facts.classes else ("squared error", "the targets' variance")
     )
     said = (
-        f"On rows held out in {facts.model.n_splits_} folds the {loss} is {percent(error)} of {unit} "
-        f"({facts.measure.name} {number(error)}, mean over tasks by size)"
+        f"On rows held out in {facts.model.n_splits_} folds, each predicted with parameters that the other folds chose, the "
+        f"{loss} is {percent(error)} of {unit} ({facts.measure.name} {number(error)}, mean over tasks by size)"
     )
     if np.isfinite(of_task).sum() > 1:
         extremes = (np.nanargmin(of_task), np.nanargmax(of_task))
@@ -104,7 +111,8 @@ def prediction(facts: ModelFacts) -> str:
     poor = int((of_task >= 1).sum())
     if poor:
         said += f". In {counted(poor, 'task')} it is no better than {'these' if facts.classes else 'the mean'}"
-    return f"{said}."
+    known = of_task < PERFECT
+    return " ".join(filter(None, [f"{said}.", too_good(facts.model.tasks_[known], of_task[known], facts.measure.name)]))
 
 
 def unmeasured(facts: ModelFacts) -> str:
@@ -117,24 +125,23 @@ def unmeasured(facts: ModelFacts) -> str:
 
 def gain(facts: ModelFacts) -> str:
     """What sharing gained over independent lassos on the same rows."""
-    if facts.gain is None or facts.errors is None:
+    if facts.gain is None or facts.evidence is None:
         return ""
-    difference, reach = facts.gain
     if facts.shares_nothing:
         return (
-            "Cross-validation chose a point of the grid where nothing is shared: in these folds sharing did not help."
+            "Cross-validation chose a point of the grid where nothing is shared: these data give no reason to share."
         )
-    error = facts.errors.overall(facts.errors.relative)
-    base = facts.errors.overall(facts.errors.relative - difference)
-    change = 1 - error / base if base > 0 else 0.0
-    measured = int(np.isfinite(difference).sum())
+    found, (difference, reach) = facts.evidence, facts.gain
     better, worse = (int((sign * difference > reach).sum()) for sign in (-1, 1))
-    verb = "lowers" if change >= 0 else "raises"
+    begin = {"better": "Sharing lowers the error", "worse": "Sharing raises the error"}
+    way = "lower" if found.difference < 0 else "higher"
+    doubt = f", but {found.doubt}" if found.beyond and not found.clear else ""
     return (
-        f"Compared with the best independent lassos on the same folds ({facts.measure.name} {number(base)}), sharing {verb} "
-        f"the error by {percent(abs(change))}. Of {counted(measured, 'task')} {better or 'none'} clearly "
-        f"gain{'s' * (better < 2)} and {worse or 'none'} clearly lose{'s' * (worse < 2)} (95 % intervals over folds). "
-        f"{FLATTERS}; compare_models measures it on rows that had no part in the choice."
+        f"{begin.get(found.standing, 'Whether sharing helps is not clear')}: compared with the best independent lassos "
+        f"({facts.measure.name} {number(found.base)}) it is {percent(abs(found.change))} {way} (standard error "
+        f"{percent(found.se_of_change)}){doubt}. {found.tasks_in_words()}; {better or 'none'} clearly "
+        f"gain{'s' * (better < 2)} and {worse or 'none'} clearly lose{'s' * (worse < 2)} (95 % intervals). {FAIR}; standard "
+        "errors are for other rows to train on as well as to predict."
     )
 
 
@@ -142,7 +149,8 @@ def proof(facts: ModelFacts) -> str:
     """Whether the solution is optimal, critical and unique."""
     found: Certificate = facts.model.certificate_
     if not found.optimal:
-        first = f"Not solved to the tolerance: the relative duality gap is {number(found.dual_gap, 2)}"
+        first = f"Not certified: the relative duality gap is {number(found.dual_gap, 2)}, above the tolerance"
+        first += f" ({found.doubt})" if found.doubt else ""
     elif found.convex:
         first = f"Proven optimal: the objective is convex, and the relative duality gap is {number(found.dual_gap, 2)}"
     else:

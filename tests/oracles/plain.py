@@ -1,4 +1,4 @@
-"""What the tests compare with: plain numpy on raw X and y, sharing nothing with the package.
+"""Random tasks, a plain solver and plain formulas: numpy on raw X and y.
 
 One task's weighted lasso is  min_w 1/2 |y - Xw|^2 + sum_j a_j |w_j|,  a_j in [0, inf]. W is (m, d), one row per task.
 """

@@ -1,232 +1,34 @@
-"""What the paper proves about the error of MSMTFL (Theorem 8, Lemmas 13 to 16), checked on data.
-
-With r the number of non-zero rows of the true W, Lam = m lam, nu(k) = max_i rho+_i(k) / n_i, rho-(k) = min_i rho-_i(k) and
-an integer s >= r, the conditions, and the bound on ||W^(l) - W||_2,1 at stage l, are
-
-    lam      Lam >= 12 sigma sqrt(2 nu(1) ln(2 d m / eta))
-    theta    theta >= 11 m Lam / rho-(2r + s)
-    rows     ||w^j||_1 >= 2 theta for every non-zero row of the true W
-    columns  rho+_i(s) / rho-_i(2r + 2s) <= 1 + s / (2r) for every task
-
-    bound    0.8^((l - 1)/2) 9.1 m Lam sqrt(r) / rho-(2r + s)
-             + 39.5 m sigma sqrt(nu(r) (7.4 r + 2.7 ln(2/eta))) / rho-(2r + s)
-
-This corrected form is what the paper's proof gives. The literal form, as printed, has lam for Lam and 0.8^(l/2):
-- The proof states the optimality of a stage for the loss 1/n |Xw - y|^2, but it is 1/(m n): m lam stands for lam.
-- The recursion starts at stage 1: W^(0) is nowhere bounded.
-- Lemma 13 claims two events together with probability 1 - eta. The first alone may use up eta; the second is taken from m
-  events without a union bound. It does hold: by Hsu, Kakade and Zhang (2012), for all tasks at once, it fails with
-  probability e^-t, m r + 2 sqrt(m r t) + 2t = m (7.4 r + 2.7 ln(2/eta)), so t >= ln(2/eta). Together: at least 1 - 1.5 eta.
-
-Beyond the paper: rows n_i that differ (through nu); intercepts (everything on centred columns); standardised columns (the
-problem as solved); k above d, where rho(k) means rho(d): the proof stays valid, since X can be padded with orthogonal
-columns of a length in between, whose coefficients are 0. So where no task has dependent columns, some s meets the last
-condition.
-"""
+"""Whether Theorem 8 applies to a fitted model, by how much, and what it promises then."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil, exp, inf, log, sqrt
+from math import ceil, log, sqrt
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from .certificates import Certificate, loss_of
-from .checks import check_count, check_positive
-from .designs import Floats
-from .drawing import BLUE, DARK, ORANGE, pyplot, quiet
-from .estimators import MSMTFL
-from .linear import loss_of as name_of_loss
-from .metrics import parameter_error
-from .model_selection import MSMTFLCV
-from .monitor import one_blas_thread
-from .penalties import ConcaveRows
-from .problem import Problem
-from .spectra import (
-    MAX_SUBSETS,
-    Interval,
-    SparseEigenvalues,
-    Spectrum,
-    as_table,
-    as_text,
-    exactly,
-    extreme,
-    quotient,
-    sparse_eigenvalues,
-    spectra_of,
-)
-from .stages import Stage
+from ..certificates import Certificate, loss_of
+from ..checks import check_count, check_positive
+from ..designs import Floats
+from ..drawing import BLUE, DARK, GREEN, ORANGE, pyplot, quiet
+from ..estimators import MSMTFL
+from ..linear import loss_of as name_of_loss
+from ..metrics import parameter_error
+from ..model_selection import MSMTFLCV
+from ..monitor import one_blas_thread
+from ..penalties import ConcaveRows
+from ..problem import Problem
+from ..spectra import MAX_SUBSETS, Spectrum, as_table, as_text, exactly, extreme, spectra_of
+from .bounds import ErrorBound, check_eta, error_bound, noise_square
+from .columns import on_columns
+from .lemmas import Fit, lemmas_of
+from .statements import SPARE, Condition, LemmaCheck, verdict_of
 
-SPARE = 1e-12  # a condition missed by this share holds: the theorem's constants have more than that to spare
 TRIES = 8  # values of s that are looked at
-
-
-__all__ = [
-    "Condition",
-    "ErrorBound",
-    "Interval",
-    "LemmaCheck",
-    "SparseEigenvalues",
-    "TheoryCheck",
-    "check_conditions",
-    "error_bound",
-    "sparse_eigenvalues",
-]
-
-
-# ------------------------------------------------------------------ the bound of Theorem 8
-
-
-@dataclass(frozen=True)
-class ErrorBound:
-    """The bound of Theorem 8 on ||W^(l) - W||_2,1 for l = 1 .. stages.
-
-    `corrected` and `literal` (stages,) are the bound as proven (see :mod:`msmtfl.theory`) and as printed: at stage 1 the sum
-    of `shrinking` (as proven; inf where rho- may be 0) and `noise`. `probability` is a lower bound on that of `corrected`
-    at all stages at once.
-
-    Examples
-    --------
-    >>> from msmtfl.theory import error_bound
-    >>> bound = error_bound(0.02, m=5, rbar=2, nu=1.1 / 1000, rho_minus=0.9, sigma=0.1)
-    >>> bool(abs(bound.corrected[0] - bound.shrinking - bound.noise) < 1e-12), round(bound.probability, 3)
-    (True, 0.95)
-    """
-
-    shrinking: float
-    noise: float
-    probability: float
-    m: int
-    stages: int
-
-    @property
-    def corrected(self) -> Floats:
-        return np.asarray(0.8 ** (np.arange(self.stages) / 2) * self.shrinking + self.noise)
-
-    @property
-    def literal(self) -> Floats:
-        return np.asarray(0.8 ** (np.arange(1, self.stages + 1) / 2) * self.shrinking / self.m + self.noise)
-
-    @property
-    def stages_needed(self) -> int | None:
-        """The first stage whose shrinking term, as proven, is below the noise term; None if there is none."""
-        if not 0.0 < self.noise < inf:
-            return None
-        return max(int(2 * log(self.shrinking / self.noise) // log(1.25)) + 2, 1)
-
-
-def error_bound(
-    lam: float, *, m: int, rbar: int, nu: float, rho_minus: float, sigma: float, eta: float = 0.05, stages: int = 10
-) -> ErrorBound:
-    """The error bound of Theorem 8, stage by stage, as proven and as printed; it holds under the theorem's conditions.
-
-    Parameters
-    ----------
-    lam, m, sigma : strength of the penalty, number of tasks, parameter of the sub-Gaussian noise
-    rbar : number of non-zero rows of the true W
-    nu : the largest rho+_i(rbar) / n_i
-    rho_minus : the smallest rho-_i(2 rbar + s)
-    eta : in (0, 1); the bound holds with probability at least 1 - 1.5 eta
-
-    Examples
-    --------
-    >>> from msmtfl.theory import error_bound
-    >>> bound = error_bound(0.02, m=5, rbar=2, nu=1.1 / 1000, rho_minus=0.9, sigma=0.1)
-    >>> bound.corrected.round(2)[:3], bound.stages_needed
-    (array([10.77, 10.02,  9.34]), 8)
-    """
-    for name, count in (("m", m), ("rbar", rbar), ("stages", stages)):
-        check_count(name, count)
-    check_positive("lam", lam)
-    _check_eta(eta)
-    for name, value in (("nu", nu), ("rho_minus", rho_minus), ("sigma", sigma)):
-        if not 0.0 <= value < inf:
-            raise ValueError(f"{name} must be a finite number >= 0, got {value!r}.")
-    square, held = _noise_square(m, rbar, eta), m * rbar
-    t = (sqrt(2 * square - held) - sqrt(held)) ** 2 / 4
-    shrinking, noise = 9.1 * m**2 * lam * sqrt(rbar), 39.5 * sigma * sqrt(m * nu * square)
-    chance = max(1 - eta - exp(-t), 0.0)
-    return ErrorBound(quotient(shrinking, rho_minus), quotient(noise, rho_minus), chance, m, stages)
-
-
-def _noise_square(m: int, r: int, eta: float) -> float:
-    """The right-hand side of the second inequality of Lemma 13, over sigma^2 nu(r)."""
-    return m * (7.4 * r + 2.7 * log(2 / eta))
-
-
-def _check_eta(eta: Any) -> None:
-    check_positive("eta", eta)
-    if eta >= 1.0:
-        raise ValueError(f"eta must be in (0, 1), such as 0.05, got {eta!r}.")
-
-
-# ------------------------------------------------------------------ a fitted model
-
-
-@dataclass(frozen=True)
-class Condition:
-    """`have` must be at least `needed`; `ratio` is have / needed, `verdict` "holds", "fails" or "undecided".
-
-    Examples
-    --------
-    >>> from msmtfl.theory import Condition, Interval
-    >>> condition = Condition("theta", "theta >= 11 m^2 lam / rho-", Interval(3.0, 5.0, exact=False), Interval(4.0, 4.0))
-    >>> condition.verdict, str(condition.ratio)
-    ('undecided', '0.8 .. 1.333')
-    """
-
-    name: str
-    words: str
-    needed: Interval
-    have: Interval
-
-    @property
-    def ratio(self) -> Interval:
-        return self.have.over(self.needed)
-
-    @property
-    def verdict(self) -> str:
-        low, high = self.ratio.low, self.ratio.high
-        return "holds" if low >= 1 - SPARE else "fails" if high < 1 - SPARE else "undecided"
-
-    def as_row(self) -> dict[str, Any]:
-        numbers = {"needed": self.needed, "have": self.have, "ratio": self.ratio}
-        ends = {f"{name}_{end}": getattr(one, end) for name, one in numbers.items() for end in ("low", "high")}
-        return {"condition": self.name, "words": self.words} | ends | {"verdict": self.verdict}
-
-
-@dataclass(frozen=True)
-class LemmaCheck:
-    """Both sides of an inequality at a stage (0: of no stage); `premises` says whether it must hold.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from msmtfl import MSMTFL
-    >>> from msmtfl.theory import check_conditions
-    >>> rng = np.random.default_rng(0)
-    >>> X, coef = rng.standard_normal((4000, 8)), np.zeros((2, 8))
-    >>> coef[:, 3] = 9.0
-    >>> Y = X @ coef.T + 0.1 * rng.standard_normal((4000, 2))
-    >>> model = MSMTFL(lam=0.05, theta=4.0, fit_intercept=False).fit(X, Y)
-    >>> first = check_conditions(model, X, Y, coef_true=coef, sigma=0.1).lemmas[0]
-    >>> first.lemma, first.premises, first.left <= first.right
-    ('13a', True, True)
-    """
-
-    lemma: str
-    stage: int
-    left: float
-    right: float
-    premises: bool
-
-    @property
-    def holds(self) -> bool:
-        return bool(self.left <= self.right * (1 + 1e-9))
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,8 +40,8 @@ class TheoryCheck:
     conditions, literal_conditions : the four :class:`Condition` as proven and as printed
     verdict, literal_verdict : "holds", "fails" or "undecided" (the sparse eigenvalues are not known well enough)
     bound : :class:`ErrorBound` at the stages of the fit
-    lemmas : :class:`LemmaCheck` of Lemmas 13 to 16 with m lam for lam (16 over lam^2), if the true W is known. "15 rows":
-        rows in play, true or un-penalised, are at most 2 rbar
+    lemmas : :class:`LemmaCheck` of Lemmas 13 to 16 and 19 to 21 and of the equations of their proofs, with m lam for lam
+        (16 over lam^2), if the true W is known. Each says in `words` what is compared
     errors, rows_in_play : (stages,) ||W^(l) - W||_2,1 on the scale of the problem solved, and how many rows; or None
     setting : dict of m, n (smallest and largest), d, lam, theta, rbar, s, sigma, eta
     plug_in : which of "rbar" (with the coefficients) and "sigma" were estimated for want of the truth
@@ -273,11 +75,11 @@ class TheoryCheck:
 
     @property
     def verdict(self) -> str:
-        return _verdict(self.conditions)
+        return verdict_of(self.conditions)
 
     @property
     def literal_verdict(self) -> str:
-        return _verdict(self.literal_conditions)
+        return verdict_of(self.literal_conditions)
 
     @property
     def errors(self) -> Floats | None:
@@ -301,10 +103,15 @@ class TheoryCheck:
             as_table(tuple(stages), list(zip(*stages.values(), strict=True))),
         ]
         if self.converged and self.verdict == "holds":
-            parts[-1] += f"\nlater stages are the same, so that the noise term bounds the last: {self.bound.noise:.4g}"
+            parts[-1] += (
+                f"\nlater stages are the same, so that the sharpened bound of the last is {self.bound.limit:.4g}"
+            )
         if self.lemmas:
             rows = [[*vars(one).values(), one.holds] for one in self.lemmas]
-            parts.append(as_table(("lemma", "stage", "left", "right", "premises", "left <= right"), rows))
+            parts.append(as_table(("statement", "stage", "left", "right", "premises", "left <= right"), rows))
+            parts.append(
+                "\n".join(f"{name}: {words}" for name, words in {x.lemma: x.words for x in self.lemmas}.items())
+            )
         return "\n\n".join([*parts, str(self.certificate)])
 
     def _headline(self) -> str:
@@ -322,7 +129,8 @@ class TheoryCheck:
 
     def _stages(self) -> dict[str, Any]:
         stage, known = np.arange(1, self.bound.stages + 1), {"error": self.errors, "rows_in_play": self.rows_in_play}
-        bounds = {"stage": stage, "bound": self.bound.corrected, "as_printed": self.bound.literal}
+        bounds = {"stage": stage, "bound": self.bound.corrected, "sharpened": self.bound.sharpened}
+        bounds["as_printed"] = self.bound.literal
         return bounds | known if self.lemmas else bounds
 
     def to_frame(self, table: str = "conditions") -> Any:
@@ -334,20 +142,21 @@ class TheoryCheck:
         if table == "stages":
             return pd.DataFrame(self._stages())
         if table == "lemmas":
-            return pd.DataFrame([vars(one) | {"holds": one.holds} for one in self.lemmas])
+            return pd.DataFrame([vars(one) | {"holds": one.holds, "words": one.words} for one in self.lemmas])
         if table != "conditions":
             raise ValueError(f"table must be 'conditions', 'stages' or 'lemmas', got {table!r}.")
         forms = (("corrected", self.conditions), ("literal", self.literal_conditions))
         return pd.DataFrame([{"form": form} | one.as_row() for form, conditions in forms for one in conditions])
 
     def plot(self, ax: Any = None) -> Any:
-        """The bound, as proven and as printed, against the measured error over the stages (ten at least where the fit has
-        converged: later stages are the same). Returns the matplotlib Axes."""
+        """The bounds, as proven, sharpened and as printed, against the measured error over the stages (ten at least where
+        the fit has converged: later stages are the same). Returns the matplotlib Axes."""
         if ax is None:
             _, ax = pyplot().subplots(figsize=(6, 4), layout="constrained")
         more = max(10 - self.bound.stages, 0) if self.converged else 0
         bound = replace(self.bound, stages=self.bound.stages + more)
-        lines = [("bound", bound.corrected, BLUE, "o-"), ("as printed", bound.literal, ORANGE, "s--")]
+        lines = [("bound", bound.corrected, BLUE, "o-"), ("sharpened", bound.sharpened, GREEN, "D-")]
+        lines.append(("as printed", bound.literal, ORANGE, "s--"))
         if self.errors is not None:
             lines.append(("error", np.pad(self.errors, (0, more), mode="edge"), DARK, "^-"))
         stage = np.arange(1, bound.stages + 1)
@@ -362,11 +171,6 @@ class TheoryCheck:
         if ax.lines:
             ax.legend(frameon=False)
         return quiet(ax)
-
-
-def _verdict(conditions: Sequence[Condition]) -> str:
-    found = {one.verdict for one in conditions}
-    return next((word for word in ("fails", "undecided") if word in found), "holds")
 
 
 def check_conditions(
@@ -412,7 +216,7 @@ def check_conditions(
         raise TypeError(f"Theorem 8 is about MSMTFL and MSMTFLCV: give a fitted one, not {type(model).__name__}.")
     check_is_fitted(model, "stages_")
     check_count("max_subsets", max_subsets)
-    _check_eta(eta)
+    check_eta(eta)
     with one_blas_thread():
         problem = _problem_of(model, X, y, task)
         plug_in = tuple(name for name, given in (("rbar", coef_true), ("sigma", sigma)) if given is None)
@@ -427,7 +231,7 @@ def check_conditions(
         s, columns = _choose_s(spectra, r, s)
         minus = extreme(min, [one.lower(2 * r + s) for one in spectra])
         nu = {k: max(one.upper(k).high / one.n for one in spectra) for k in (1, r)}
-        noise = sigma**2 * nu[1] * 2 * log(2 * d * m / eta), sigma**2 * nu[r] * _noise_square(m, r, eta)
+        noise = sigma**2 * nu[1] * 2 * log(2 * d * m / eta), sigma**2 * nu[r] * noise_square(m, r, eta)
         smallest = exactly(float(norms[norms > 0].min()))
 
         def conditions(name: str, gap: str, Lam: float) -> tuple[Condition, ...]:
@@ -444,7 +248,10 @@ def check_conditions(
         bound = error_bound(lam, m=m, rbar=r, eta=eta, stages=len(model.stages_), **known)
         lemmas: tuple[LemmaCheck, ...] = ()
         if coef_true is not None:
-            lemmas = _lemmas(problem, W, model.stages_, proven, (m * lam, theta), s, minus.low, noise)
+            of_tasks = noise_square(1, r, eta) * sigma**2 * np.array([one.upper(r).high / one.n for one in spectra])
+            right = sqrt(noise[0]), (noise[1], of_tasks)
+            fit = Fit(problem, spectra, W, proven, m * lam, theta, s, minus.low, *right)
+            lemmas = lemmas_of(fit, model.stages_)
     n = sorted({int(design.n) for design in problem.designs})
     setting = {"m": m, "n": n[0] if len(n) == 1 else f"{n[0]} to {n[-1]}", "d": d, "lam": lam, "theta": theta}
     setting |= {"rbar": r, "s": s, "sigma": sigma, "eta": float(eta)}
@@ -509,7 +316,7 @@ def _choose_s(spectra: Sequence[Spectrum], r: int, s: int | None) -> tuple[int, 
         check_count("s", s)
         if s < r:
             raise ValueError(f"s={s} must be at least rbar = {r}, the number of rows that matter.")
-        return s, _on_columns(spectra, r, s)
+        return s, on_columns(spectra, r, s)
     d, order = spectra[0].d, min(one.order for one in spectra)
     top = (order - 2 * r) // 2
     if order >= d:  # with independent columns all k >= d are alike, so that s = top meets the condition
@@ -519,54 +326,8 @@ def _choose_s(spectra: Sequence[Spectrum], r: int, s: int | None) -> tuple[int, 
     least = 0.0  # what is needed grows with s
     for one in np.unique(np.rint(np.geomspace(r, max(r, top), TRIES))).astype(int).tolist():
         if least <= 1 + one / (2 * r) or not tried:
-            tried[one] = _on_columns(spectra, r, one)
+            tried[one] = on_columns(spectra, r, one)
             least = tried[one].needed.low
             if tried[one].verdict == "holds":
                 return one, tried[one]
     return max(tried.items(), key=lambda item: (item[1].verdict == "undecided", item[1].ratio.high))
-
-
-def _on_columns(spectra: Sequence[Spectrum], r: int, s: int) -> Condition:
-    needed = extreme(max, [one.upper(s).over(one.lower(2 * r + 2 * s)) for one in spectra])
-    return Condition("columns", "1 + s / (2 rbar) >= rho+(s) / rho-(2 rbar + 2 s)", needed, exactly(1 + s / (2 * r)))
-
-
-def _lemmas(
-    problem: Problem,
-    W: Floats,
-    stages: Sequence[Stage],
-    conditions: Sequence[Condition],
-    penalty: tuple[float, float],
-    s: int,
-    rho: float,
-    squares: tuple[float, float],
-) -> tuple[LemmaCheck, ...]:
-    """Both sides of Lemmas 13 to 16. W (m, d) is on the scale of the problem solved, `penalty` is m lam and theta, `squares`
-    are the right-hand sides of 13, squared."""
-    m, true, (Lam, theta) = problem.m, W.any(axis=0), penalty
-    r, met = int(true.sum()), {one.name: one.verdict == "holds" for one in conditions}
-    pairs = zip(problem.designs, W / problem.units, strict=True)
-    noise = np.array([design.gradient(w) / design.n for design, w in pairs]) / problem.units
-    size, before = float(np.abs(noise).max()), np.zeros_like(W)
-    quiet = 12 * size <= Lam * (1 + SPARE)
-    out = [
-        LemmaCheck("13a", 0, size, sqrt(squares[0]), True),
-        LemmaCheck("13b", 0, float((noise[:, true] ** 2).sum()), squares[1], True),
-    ]
-    for l, stage in enumerate(stages, start=1):
-        V, penalised = stage.coef * problem.units, ~np.isin(np.arange(problem.d), stage.free_rows)
-        G = penalised & ~true
-        k, error = int((~G).sum()), parameter_error(W, V)
-        of_rest = quotient((2 * size + Lam) * float(np.abs(V - W)[:, ~G].sum()), max(Lam - 2 * size, 0.0))
-        inner = 4 * float((noise[:, ~G] ** 2).sum()) + Lam**2 * np.count_nonzero(W[:, penalised])
-        off = parameter_error(W[:, true], before[:, true]) / theta
-        sparse = quiet and met["columns"] and k <= 2 * r
-        out += [
-            LemmaCheck("14", l, float(np.abs(V[:, G]).sum()), of_rest, 2 * size < Lam),
-            LemmaCheck("15 rows", l, k, 2 * r, quiet and all(met.values())),
-            LemmaCheck("15a", l, error, quotient((1 + 1.5 * sqrt(2 * r / s)) * sqrt(8 * m * inner), rho), sparse),
-            LemmaCheck("15b", l, error, quotient(9.1 * m * Lam * sqrt(r), rho), sparse),
-            LemmaCheck("16", l, m * int((penalised & true).sum()), m * off**2, met["rows"]),
-        ]
-        before = V
-    return tuple(out)
