@@ -32,10 +32,13 @@ BASELINES = {  # class: loss, penalty, what the letters are
 
 
 def formula(model: Any) -> str:
-    """What a fitted model of this package minimises.
+    """What a fitted model of this package minimises, as text: its loss, and the penalty at the strengths that it has.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from msmtfl import LassoMTL
+    >>> from msmtfl.formulas import formula
     >>> X = np.random.default_rng(0).standard_normal((30, 3))
     >>> print(formula(LassoMTL(0.1).fit(X, X[:, :2])))
     minimise  Σᵢ 1/(m nᵢ) ‖fᵢ − yᵢ‖²  +  λ Σⱼ ‖wʲ‖₁,   fᵢ = Xᵢ wᵢ + intercept
