@@ -203,9 +203,7 @@ SCRIPTS = sorted(file.name for file in BENCHMARKS.glob("*.py") if "__main__" in 
 SLOW = pytest.mark.slow
 # Of every script: its smallest size, something that it then prints, and what it cannot do without. FOLDER is a new one.
 SMALLEST = [
-    pytest.param(
-        "chosen_points.py", "--data-sets 1 --searches LassoMTLCV --out FOLDER/rows", "| LassoMTLCV | 1 |", ""
-    ),
+    pytest.param("chosen_points.py", "--data-sets 1 --searches LassoMTLCV --out FOLDER/rows", "| LassoMTLCV | 1 |", ""),
     pytest.param("cluster.py", "--features 60 --tasks 2", "scores differ by", "distributed", marks=SLOW),
     pytest.param("cv_defaults.py", "--splits 1 --only m=20", "| synthetic m=20", ""),
     pytest.param("families.py", "synthetic --seeds 1 --models lasso --out FOLDER", "| lasso | 3 |", ""),

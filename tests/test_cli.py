@@ -40,5 +40,11 @@ def test_without_the_extra_it_says_what_to_install():
 def test_demo_needs_no_extra_and_says_what_was_found():
     shown = run("-W", "error::RuntimeWarning", "-c", WITHOUT_TYPER.format([]))
     assert shown.returncode == 0, shown.stderr
-    for expected in ("442 diabetes patients", "shared:", "bmi", "With sharing the squared error is", "solved: relative"):
+    for expected in (
+        "442 diabetes patients",
+        "shared:",
+        "bmi",
+        "With sharing the squared error is",
+        "solved: relative",
+    ):
         assert expected in shown.stdout

@@ -11,8 +11,8 @@ from oracles import gaps
 from msmtfl.certificates import certify
 from msmtfl.designs import DenseRows, RowTask
 from msmtfl.deviations import SharedNorm
-from msmtfl.losses import Huber, Logistic, LossTask, Poisson
 from msmtfl.loss_certificates import certify_loss
+from msmtfl.losses import Huber, Logistic, LossTask, Poisson
 from msmtfl.penalties import DirtyNorm, GroupNorm
 from msmtfl.row_certificates import certify_rows
 from msmtfl.task_moments import MomentTask, TaskMoments
@@ -57,8 +57,8 @@ def points(X, y, a, rng):
     free = np.isfinite(a)
     size = np.where(np.linalg.norm(X, axis=0) > 0, np.linalg.norm(X, axis=0), 1.0)
     out = [np.zeros(len(a))]
-    for cut in (1e-15, 1e-8, 1e-2):
-        out.append(np.where(free, np.linalg.lstsq(X * free / size, y, rcond=cut)[0] / size, 0.0))
+    fits = [np.linalg.lstsq(X * free / size, y, rcond=cut)[0] / size for cut in (1e-15, 1e-8, 1e-2)]
+    out += [np.where(free, w, 0.0) for w in fits]
     out.append(np.where(free, rng.standard_normal(len(a)) * np.linalg.norm(y) / size, 0.0))
     out.append(out[1] * (rng.random(len(a)) < 0.5))
     return out
@@ -142,7 +142,7 @@ def test_the_oracle_s_gap_is_zero_at_a_soft_threshold_and_the_distance_elsewhere
     task = oracles.task_of(np.eye(3), y, centre=False)
     best = np.sign(y) * np.maximum(np.abs(y) - a, 0)
     assert abs(gaps.lasso_gap_of_task(task, best, a)) <= 1e-18
-    other = best + [0.1, 0.0, 0.0]
+    other = best + np.array([0.1, 0.0, 0.0])
     distance = oracles.primal(np.eye(3), y, other, a) - oracles.primal(np.eye(3), y, best, a)
     assert distance <= float(gaps.lasso_gap_of_task(task, other, a)) <= 0.1 * (a @ np.abs(other))
     assert oracles.lasso_violation([task], [best], [a]) <= 1e-18
@@ -177,4 +177,6 @@ def test_the_oracle_s_conjugates_are_suprema(loss):
     s = gaps.slope_of(loss, y.astype(gaps.LD), np.array([-1.0, 0.3, 2.0, 0.1], dtype=gaps.LD), gaps.LD(0.7))
     t = np.linspace(-9, 9, 36_001, dtype=gaps.LD)[:, None]
     brute = (s * t - gaps.half_deviance(loss, y + 0 * t, t + 0 * y, gaps.LD(0.7))).max(axis=0)
-    np.testing.assert_allclose(gaps.conjugate_of(loss, y, s, gaps.LD(0.7)).astype(float), brute.astype(float), atol=1e-6)
+    np.testing.assert_allclose(
+        gaps.conjugate_of(loss, y, s, gaps.LD(0.7)).astype(float), brute.astype(float), atol=1e-6
+    )

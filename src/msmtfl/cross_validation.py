@@ -418,16 +418,17 @@ def information(surface: Solutions, data: TaskData, criterion: str) -> Floats:
     would take noise for signal, and are NaN. EBIC charges more than the best of all models with df_i coefficients gains on
     noise, however it was found, so that it has a value everywhere.
 
-    Where a task has more than n_i / 2 degrees of freedom, or leaves fewer than three to the noise, its RSS says nothing about
-    the noise any more: it is taken as if nothing were explained, so that neither a small task nor an interpolated one decides
-    for the others. Tasks with constant targets do not count. Where the scale of the loss is known (logistic and Poisson; that
-    of Huber's, from its pilot fit), the deviance stands in place of the first term, and needs no correction.
+    Where a task has more than n_i / 2 degrees of freedom, or leaves fewer than three to the noise, its RSS says nothing
+    about the noise any more: it is taken as if nothing were explained, so that neither a small task nor an
+    interpolated one decides for the others. Tasks with constant targets do not count. Where the scale of the loss
+    is known (logistic and Poisson; that of Huber's, from its pilot fit), the deviance stands in place of the first
+    term, and needs no correction.
     """
     counted = np.ones(surface.last.shape, dtype=bool) if criterion == "ebic" else surface.convex
     if not counted.any():
         raise ValueError(
-            f"selection={criterion!r} needs degrees of freedom, which are known where the penalty is convex (theta = inf): no "
-            "point of the grid is of that kind. Use selection='ebic' or cross-validation, or add theta = inf to the grid."
+            f"selection={criterion!r} needs degrees of freedom, which are known where the penalty is convex (theta = inf): "
+            "no point of the grid is of that kind. Use selection='ebic' or cross-validation, or add theta = inf to the grid."
         )
     places, back = np.unique(surface.last[counted], return_inverse=True)
     problem, degrees, losses = surface.problem, surface.degrees(places), surface.losses[places]  # (places, m)

@@ -2,7 +2,8 @@
 
     df_i = sum over the samples r of task i of  d fitted_r / d y_r
 
-The mean of this divergence is  sum_r cov(fitted_r, y_r) / sigma^2  (Stein 1981), as long as the fitted values are a continuous
+The mean of this divergence is  sum_r cov(fitted_r, y_r) / sigma^2  (Stein 1981), as long as the fitted values are a
+continuous
 function of y: they are for penalties that are convex, and are not where a threshold decides what is penalised. While a
 solution keeps its form, it moves with y as the minimiser of a quadratic function does:
 

@@ -179,8 +179,8 @@ def pose_loss(
     error: str = "mse",
     n_jobs: int | None = None,
 ) -> LossProblem:
-    """The problem with a loss by name: "logistic" (targets 0 and 1), "poisson", or "huber" with epsilon in units of the scale
-    of every task's residuals."""
+    """The problem with a loss by name: "logistic" (targets 0 and 1), "poisson", or "huber" with epsilon in units of
+    the scale of every task's residuals."""
     if not isinstance(data, TaskData):
         raise ValueError(f"loss={loss!r} needs rows: statistics in their place serve squared loss only.")
     kinds: dict[str, Loss] = {"logistic": Logistic(), "poisson": Poisson(), "huber": Huber(epsilon)}

@@ -320,7 +320,8 @@ class MSMTFLCV(StageSearch):
     cv_results_ : dict of arrays, one entry per point (lam outer), ready for a table: lam, theta, theta_ratio, n_rows,
         n_entries, n_stages, eligible, mean_test_score, std_test_score, se_test_score, rank_test_score,
         split0_test_score, ...; test_mse (test_deviance, if that is the scoring) and test_weight hold an array (folds, m)
-        per point. Without folds: the criterion instead of scores, NaN where it is not known. A point is `eligible`, and has scores, where every fold
+        per point. Without folds: the criterion instead of scores, NaN where it is not known. A point is `eligible`,
+        and has scores, where every fold
         and all data were solved just as :class:`MSMTFL` solves them. A search stops short of stages that would leave more
         features un-penalised than most tasks have independent samples: such points have NaN and are not chosen
     lams_, thetas_, n_splits_

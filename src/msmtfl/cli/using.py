@@ -167,7 +167,9 @@ def _predictions(fitted: Any, columns: Columns, table: Any, unknown_task: str, d
     if found and columns.task is not None and (codes < 0).any():
         spread = spread_over_tasks(fitted, X[codes < 0])
         if spread > 0:  # digits beyond would say that more is known
-            found["prediction"][codes < 0] = np.round(found["prediction"][codes < 0], 1 - int(np.floor(np.log10(spread))))
+            found["prediction"][codes < 0] = np.round(
+                found["prediction"][codes < 0], 1 - int(np.floor(np.log10(spread)))
+            )
     if columns.task is None:  # every task for every row (one X for all), or the only one
         m = len(fitted.tasks_)
         named = np.tile(np.array(label_texts(fitted.tasks_.tolist()), dtype=object), len(table))

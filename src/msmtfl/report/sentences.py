@@ -128,9 +128,7 @@ def gain(facts: ModelFacts) -> str:
     if facts.gain is None or facts.evidence is None:
         return ""
     if facts.shares_nothing:
-        return (
-            "Cross-validation chose a point of the grid where nothing is shared: these data give no reason to share."
-        )
+        return "Cross-validation chose a point of the grid where nothing is shared: these data give no reason to share."
     found, (difference, reach) = facts.evidence, facts.gain
     better, worse = (int((sign * difference > reach).sum()) for sign in (-1, 1))
     begin = {"better": "Sharing lowers the error", "worse": "Sharing raises the error"}
