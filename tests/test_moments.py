@@ -104,6 +104,8 @@ def assert_bit_equal(a, b):
     assert (a.named, a.form) == (b.named, b.form)
     for label in a.tasks.tolist():
         for name, value in vars(a[label]).items():
+            if name == "levels":  # are not in files
+                continue
             np.testing.assert_array_equal(value, getattr(b[label], name))
 
 
@@ -638,18 +640,20 @@ def quiet(moments, path):
 def test_files_are_read_back_bit_for_bit(tmp_path):
     X, y = make_data(offset=1e6)
     table = pd.DataFrame(X, columns=FEATURES)
-    for labels in (TASK, np.tile([3, 1, 2], N // 3), np.tile(np.array([1, "a", 2.5], dtype=object), N // 3)):
+    for k, labels in enumerate(
+        (TASK, np.tile([3, 1, 2], N // 3), np.tile(np.array([1, "a", 2.5], dtype=object), N // 3))
+    ):
         moments = Moments().update(table[:90], y[:90], task=labels[:90], sample_weight=weights()[:90])
         moments.update(table[90:], y[90:], task=labels[90:])
-        moments.save(tmp_path / "sums")
-        again = Moments.load(tmp_path / "sums")
+        moments.save(tmp_path / f"sums{k}")
+        again = Moments.load(tmp_path / f"sums{k}")
         assert_bit_equal(again, moments)
         assert [type(label) for label in again.tasks.tolist()] == [type(label) for label in moments.tasks.tolist()]
         assert_bit_equal(again + again, moments + moments)
     wide = Moments().update(X, np.column_stack([y, -y]))
     wide.save(str(tmp_path / "wide.npz"))
     assert_bit_equal(Moments.load(str(tmp_path / "wide.npz")), wide)
-    assert sorted(os.listdir(tmp_path)) == ["sums", "wide.npz"]
+    assert sorted(os.listdir(tmp_path)) == ["sums0", "sums1", "sums2", "wide.npz"]
 
 
 def test_tasks_without_weight_are_remembered_in_files(tmp_path):

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from . import moment_files
 from .batches import Batch, Dealer, batch_tasks
 from .checks import check_count, check_verbose
 from .designs import Floats
+from .disclosure import of_difference, of_task
 from .files import write_whole
 from .monitor import Progress, one_blas_thread
 from .parquet import ParquetRows, Rows
@@ -33,7 +35,6 @@ from .tables import (
 from .task_moments import ROUNDING, Sums, TaskMoments, impossible
 from .whole import whole_or_untouched
 
-FEW_ONES = 5  # a 0/1 column with so many ones or fewer (or zeros) gives rows away
 NOISE = 1e-13  # what is left of a sum of squares after a subtraction, below this share of it, is rounding
 FEW_DIGITS = 1e-7  # and below this one it has not all of 8 digits
 NOT_ADDED = "Were these rows added before?"
@@ -259,6 +260,7 @@ class Moments:
                 low=part.low[np.append(order, len(order))],
                 xx=part.xx[np.ix_(order, order)],
                 xy=part.xy[order],
+                levels=None if part.levels is None else part.levels.reordered(order),
             )
             for label, part in other._tasks.items()
         }
@@ -347,45 +349,53 @@ class Moments:
 
     # ---------------------------------------------------------------- what leaves a site
 
-    def disclosure(self) -> list[str]:
+    def disclosure(self, before: Moments | Sequence[Moments] = ()) -> list[str]:
         """What these statistics give away of single rows, in words; empty if nothing was found.
 
-        Sums over many rows hide each of them; they do not where a task has few rows compared with its features (the sums
-        then determine the rows up to rotation), or where a 0/1 column has very few ones: sums of products with it are then
-        sums over these few.
+        Sums over many rows hide each of them. They do not where a task has few rows compared with its features (the sums
+        then determine the rows up to rotation), where a column has one value in all but five rows or fewer (sums of
+        products with it, less that value, are sums over these), or where two columns differ in one row. These are the
+        plain cases: nothing found is no proof. Of statistics from a file the values of columns are not known; there only
+        columns of two whole numbers are found.
+
+        Parameters
+        ----------
+        before : :class:`Moments`, or several, that were shared earlier
+            Whoever has them can subtract them: what the difference gives away is told, too.
         """
-        out = []
-        for label, task in self._tasks.items():
-            if task.rows <= self.d + 1:
-                out.append(
-                    f"task {label!r} has {task.rows} rows and {self.d} features: sums over so few can give them away"
-                )
-            second = task.xx.diagonal() + task.n * task.mean**2
-            binary = (task.mean >= 0) & (task.mean <= 1) & np.isclose(second, task.n * task.mean, rtol=1e-9, atol=1e-9)
-            rows = np.rint(
-                task.rows * np.minimum(task.mean, 1.0 - task.mean)
-            )  # ones, or zeros; with weights about so many
-            rare = binary & (task.mean > 0) & (task.mean < 1) & (rows <= FEW_ONES)
-            if rare.any():
-                assert self.features is not None
-                names = names_of(self.features[rare])
-                out.append(
-                    f"task {label!r}: 0/1 column(s) {names} have {FEW_ONES} or fewer ones (or zeros), and show their rows"
-                )
+        names = [*self._names(), "the target"]
+        out = [words for label, task in self._tasks.items() for words in of_task(task, f"task {label!r}", names)]
+        for other in [before] if isinstance(before, Moments) else before:
+            earlier = self.matching(other)
+            for label, task in self._tasks.items():
+                if label in earlier:
+                    out += of_difference(task, earlier[label], f"task {label!r}", names)
         return out
+
+    def _names(self) -> list[str]:
+        return [] if self.features is None else self.features.tolist()
 
     # ---------------------------------------------------------------- files
 
-    def save(self, path: Any) -> None:
-        """To a file of plain arrays that :meth:`load` reads; written whole or not at all. Warns of what it gives away."""
+    def save(self, path: Any, *, before: Moments | Sequence[Moments] = ()) -> None:
+        """To a file of plain arrays that :meth:`load` reads; written whole or not at all. Warns of what it gives away, also
+        to those who have statistics that were shared `before` (see :meth:`disclosure`), or the file that is replaced."""
         if self.features is None:
             raise ValueError("there are no rows yet: nothing to save.")
-        for words in self.disclosure():
+        for words in self.disclosure([*([before] if isinstance(before, Moments) else before), *self._replaced(path)]):
             warn_user(f"{words}. Drop the column, merge sites first, or keep the file private.")
         head = {"form": self.form, "named": self.named, "seen": [moment_files.plain(label) for label in self.seen]}
         if self.categories is not None:
             head["categories"] = [moment_files.plain(label) for label in self.categories]
         write_whole(path, moment_files.to_bytes(head, self.features, self._tasks))
+
+    def _replaced(self, path: Any) -> list[Moments]:
+        """The statistics in a file that is there already, if they are of the same features."""
+        with suppress(ValueError, OSError):
+            other = Moments.load(path)
+            self.matching(other)
+            return [other]
+        return []
 
     @classmethod
     def load(cls, path: Any) -> Moments:

@@ -19,6 +19,7 @@ from scipy.sparse import issparse
 
 from .designs import CONSTANT_SHARE, DenseRows, Floats, Ints, RowTask
 from .dual_points import rounding
+from .levels import Levels
 from .sparse_rows import SparseRows
 
 BESIDES = 4.0  # times what rounding leaves of a product that is 0: more is not rounding
@@ -31,7 +32,8 @@ class TaskMoments:
     """One task: rows, n = sum of weights, means, and centred sums xx (d, d), xy (d,), yy.
 
     low (d + 1,) are the digits of the means, the last that of the target, that rounding cuts off: means differ by little,
-    and the sums about one are made of those about another through that difference.
+    and the sums about one are made of those about another through that difference. levels are the columns with few
+    different values, if these were counted.
     """
 
     rows: int
@@ -42,6 +44,7 @@ class TaskMoments:
     xx: Floats
     xy: Floats
     yy: float
+    levels: Levels | None = None  # None: not known, as of statistics from a file
 
     @staticmethod
     def of(X: Any, y: Floats, weight: Floats | None) -> TaskMoments:
@@ -66,7 +69,7 @@ class TaskMoments:
             xx -= np.outer(n * rest, rest)
             xy, yy = Z.T @ z - n * y_rest * rest, float(z @ z - n * y_rest * y_rest)
         means, low = add_exactly(np.append(mean, y_mean), np.append(rest, y_rest))
-        return TaskMoments(len(y), n, means[:-1], float(means[-1]), low, xx, xy, yy)
+        return TaskMoments(len(y), n, means[:-1], float(means[-1]), low, xx, xy, yy, Levels.of(X, y))
 
     def merged(self, other: TaskMoments, sign: int = 1) -> TaskMoments:
         """With the rows of another (sign 1), or without them (sign -1)."""
@@ -88,6 +91,7 @@ class TaskMoments:
             self.xx + sign * (other.xx + share * np.outer(dx, dx)),
             self.xy + sign * (other.xy + share * dy * dx),
             float(self.yy + sign * (other.yy + share * dy * dy)),
+            None if self.levels is None or other.levels is None else self.levels.merged(other.levels, sign),
         )
 
     def flattened(self, constant: np.ndarray) -> TaskMoments:
@@ -116,7 +120,8 @@ def _of_sparse(X: Any, y: Floats, weight: Floats | None) -> TaskMoments:
     rows = SparseRows(X, weight, True)
     task = RowTask(rows, y)
     low = np.append(rows.low, rows.u**2 @ (y - task.y_mean) / rows.n)
-    return TaskMoments(len(y), rows.n, rows.mean, task.y_mean, low, rows.gram(), task.c, task.yy)
+    levels = Levels.of(X, y)
+    return TaskMoments(len(y), rows.n, rows.mean, task.y_mean, low, rows.gram(), task.c, task.yy, levels)
 
 
 class Sums:
