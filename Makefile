@@ -3,6 +3,7 @@
 # make lint   what a maintainer checks besides: style, types, layering
 # make bench  speed and accuracy against peers, some fifteen minutes (bench-full: everything); see docs/benchmarks.md
 # make bench-compare BASE=main   is the working tree slower than a revision?
+# make fuzz   random ugly data, damaged files, killed commands, until COUNT or MINUTES are over
 # make docs   the documentation, in docs/_build/html (make docs-site: beside earlier versions, in site)
 
 PYTHON ?= python3
@@ -10,7 +11,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml meson.build $(shell find src -type f -not -path '*/__pycache__/*')
 
-.PHONY: demo test test-slow lint format docs docs-site package stress bench bench-full bench-docs bench-compare clean
+.PHONY: demo test test-slow lint format docs docs-site package stress fuzz bench bench-full bench-docs bench-compare clean
 
 demo: $(VENV)/installed
 	$(BIN)/python -m msmtfl demo
@@ -50,6 +51,14 @@ package: $(VENV)/packaged
 
 stress: $(VENV)/tested
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/stress.py $(ARGS)
+
+# COUNT fits and as many damaged files; MINUTES at most for each
+COUNT ?= 2000
+MINUTES ?= 20
+SEED ?= 0
+fuzz: $(VENV)/tested
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/fuzz_fits.py --fits $(COUNT) --minutes $(MINUTES) --seed $(SEED)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/fuzz_files.py --count $(COUNT) --minutes $(MINUTES) --seed $(SEED)
 
 bench: $(VENV)/benched
 	$(BIN)/python benchmarks/run.py --python adelie=$(VENV)/adelie/bin/python $(ARGS)

@@ -72,6 +72,7 @@ def test_paired_standard_errors_by_hand():
     np.testing.assert_allclose(result.se[1], np.sqrt((result.se_by_task[1] ** 2).sum()) / 3, rtol=0.03)
 
 
+@pytest.mark.filterwarnings("ignore::msmtfl.copies.RepeatedSamplesWarning")
 def test_groups_are_counted_as_wholes_and_stay_together():
     X, y, task = make_data(2)
     X, y, task = (np.concatenate([values, values]) for values in (X, y, task))  # every row twice

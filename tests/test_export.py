@@ -173,6 +173,7 @@ def test_the_task_column_of_the_fit_is_the_default(task_column):
     assert close(last_column(connection, to_sql(model, table="t")), model.predict(table), X, model.coef_)
 
 
+@pytest.mark.filterwarnings("ignore::msmtfl.linear.NewTaskWarning")
 def test_labels_never_seen():
     model = handmade([[1.0], [3.0]], intercept=[0.0, 1.0], unknown_task="error")
     connection = database([[2.0], [2.0]], ["x0"], [1, 9], "INTEGER")
@@ -256,6 +257,7 @@ def runs(proto, inputs):
     [["a", "東京", "o'hara"], [7, -1, 2**62 + 1], [0.5, -2.0, 1e300], np.array(["a", "b", "c"], dtype=object)],
     ids=str,
 )
+@pytest.mark.filterwarnings("ignore::msmtfl.linear.NewTaskWarning")
 @pytest.mark.parametrize("unknown", ["error", "mean"])
 def test_a_graph_with_labels(labels, unknown):
     pytest.importorskip("onnx")

@@ -41,8 +41,8 @@ def predictors(model):
     return [X[np.equal(TASK, i)] @ coef[i].T + level[i] for i in range(3)]
 
 
-def huber(r, y):
-    e = 1.35 * 1.4826 * np.median(np.abs(y - np.median(y)))
+def huber(r, scale):
+    e = 1.35 * scale
     return np.where(np.abs(r) <= e, r**2, 2 * e * np.abs(r) - e**2)
 
 
@@ -57,7 +57,7 @@ def mean_loss(model, y, kind):
             "squared": lambda f=f, t=t: (f - t) ** 2,
             "logistic": lambda f=f, t=t: 2 * (np.log1p(np.exp(f)) - t * f),
             "poisson": lambda f=f, t=t: 2 * (np.exp(f) - t * f + xlogy(t, t) - t),
-            "huber": lambda f=f, t=t: huber(f - t, t),
+            "huber": lambda f=f, t=t, i=i: huber(f - t, model.scale_[i]),
         }[kind]()
         of_task.append(value.mean())
     return np.mean(of_task)

@@ -270,4 +270,4 @@ def test_whether_other_starts_end_elsewhere(away, expected):
 def test_whether_the_papers_start_is_the_best(away, other, expected):
     claims = FEW.claims(start_rows(away, other=other))[1:]
     assert [claim.verdict for claim in claims] == [expected] * 2
-    assert all(claim.claim.startswith("control: of all starts but the truth") for claim in claims)
+    assert all(claim.claim.startswith("of all starts but the truth") for claim in claims)

@@ -450,6 +450,7 @@ class DaskMSMTFLCV(_OnCluster):
     >>> rng = np.random.default_rng(0)
     >>> table = pd.DataFrame(rng.standard_normal((90, 3)), columns=["age", "bmi", "ldl"])
     >>> table["hospital"], table["score"] = np.repeat(["north", "south", "west"], 30), 2 * table["bmi"]
+    >>> table["score"] += 0.1 * rng.standard_normal(90)
     >>> with Client(processes=False, dashboard_address=None):  # on a cluster: Client(address)
     ...     model = DaskMSMTFLCV(task_column="hospital", cv=3, lams=10).fit(dd.from_pandas(table, npartitions=2), "score")
     >>> model.features_[model.coef_.any(axis=0)]
