@@ -19,7 +19,7 @@ LOSSES = {  # of a task i with nᵢ rows r; f is the linear predictor, intercept
     "poisson": ("2/({m} nᵢ) Σᵣ [exp fᵣ − yᵣ fᵣ + yᵣ log yᵣ − yᵣ]", "the prediction is exp f"),
     "huber": (
         "1/({m} nᵢ) Σᵣ h(fᵣ − yᵣ)",
-        "h(t) = t² up to |t| = eᵢ, 2 eᵢ |t| − eᵢ² beyond, eᵢ = {epsilon:g} × 1.4826 × median absolute deviation of yᵢ",
+        "h(t) = t² up to |t| = eᵢ, 2 eᵢ |t| − eᵢ² beyond, eᵢ = {epsilon:g} × scale of task i's residuals",
     ),
 }
 PREDICTOR = "fᵢ = Xᵢ wᵢ"
