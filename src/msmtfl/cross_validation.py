@@ -442,7 +442,7 @@ def information(surface: Solutions, data: TaskData, criterion: str) -> Floats:
         value = n * np.log(np.where(varies, rss, 1.0) / n)
         small = n / np.maximum(n - degrees - 2.0, np.maximum(n / 2 - 2.0, 2.0))
     else:
-        value, small = losses / units, 1.0
+        value, small = losses / units, np.ones_like(degrees)
     if criterion == "ebic":
         d = len(surface.features)
         value = value + np.log(n) * degrees

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -144,7 +145,8 @@ def pseudo_inverse(A: Floats, unit: Floats | None = None) -> Floats:
 def rank_of(design: Design, features: Ints) -> int:
     """Of some columns; where only sums are at hand, as many as can be independent."""
     most = min(len(features), design.order)
-    block, columns = (getattr(design, name, None) for name in ("gram_block", "columns"))
+    block: Any = getattr(design, "gram_block", None)
+    columns: Any = getattr(design, "columns", None)
     if most == 0 or (block is None and columns is None):
         return most
     length = np.sqrt(np.where(design.squares[features] > 0.0, design.squares[features], 1.0))

@@ -128,10 +128,10 @@ def _designs(
     data: TaskData, loss: Loss, centre: bool, factors: Floats, positive: bool, n_jobs: int | None = None
 ) -> list[LossTask]:
     check_targets(data, loss, centre)
-    huber = isinstance(loss, Huber)
-    first = Huber(np.inf) if huber else loss  # with all of y, so that what is too large for its squares is seen
+    # of Huber's loss at first with all of y, so that what is too large for its squares is seen
+    first = Huber(np.inf) if isinstance(loss, Huber) else loss
     designs: list[LossTask] = data.designs(centre, n_jobs, lambda rows, task: LossTask(rows, task.y, first))
-    return with_scales(designs, loss.epsilon, factors, positive, n_jobs) if huber else designs
+    return with_scales(designs, loss.epsilon, factors, positive, n_jobs) if isinstance(loss, Huber) else designs
 
 
 def check_targets(data: TaskData, loss: Loss, centre: bool) -> None:
