@@ -248,6 +248,34 @@ def test_names_of_models_mean_the_same_in_fit_and_compare(data, tmp_path):
     assert load_model(tmp_path / "m.json").entry_shares is None  # bi-level unless told otherwise
 
 
+def test_rows_with_the_same_features_are_noticed_and_kept_together(tmp_path):
+    """Every row of two towns is a row of the other, too: the same patients."""
+    half = TABLE[TABLE.town == TABLE.town[0]]
+    table = pd.concat([half, half.assign(town="elsewhere", y=half.y + 0.1 * half.f0)], ignore_index=True)
+    path = written(table, tmp_path / "twice.csv")
+    fit = ("fit", path, *GIVEN[:-2], "--model", "lasso", "--cv", 3, "--json")
+    compare = ("compare", path, *GIVEN[:-2], "--models", "ridge per task,pooled ridge", "--cv", 3, "--json")
+    for command in (fit, compare):
+        said = run(*command).stderr
+        assert said.startswith(
+            f"msmtfl {command[0]}: warning: 71% of the samples have the same features as a sample of"
+        )
+        assert "together with --group-identical, or name the column of units with --group. If" in said
+        done(*command, "--group-identical")  # nothing on stderr
+    refused(*fit, "--group-identical", "--group", "id", said=["--group and --group-identical: give one of them"])
+    refused(*fit[:-3], "--lam", 0.1, "--group-identical", said=["--group-identical is about cross-validation"])
+
+
+def test_a_comparison_as_json_says_what_is_clear_and_by_what(data):
+    told = json.loads(done("compare", data, *GIVEN[:-2], "--models", "lasso,pooled lasso", "--cv", 3, "--json"))
+    assert "other rows been drawn to train on" in told["se"]
+    assert told["too_good"] == []
+    rows = {row["model"]: row for row in told["models"]}
+    assert rows["lasso"]["standing"] == "reference"
+    assert rows["pooled lasso"]["standing"] in ("better", "worse", "not clear")
+    assert {"better", "worse", "median_change", "se"} <= set(rows["pooled lasso"])
+
+
 def test_compare_takes_all_models_by_default(data):
     told = json.loads(done("compare", data, *GIVEN[:-2], "--cv", 2, "--json"))
     assert {row["model"] for row in told["models"]} == set(default_models())

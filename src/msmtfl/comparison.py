@@ -63,7 +63,8 @@ class Comparison:
     best : the model with the smallest error
     perfect : (m,) bool: tasks that some model predicts to a relative error below 1e-6, which no measurement allows: their
         target is computed from a feature, or rows are there twice
-    screened : {name: :class:`Dropped`} of models that were screened out; dropped: {name: error on the folds until then}
+    screened : {name: Dropped} of models that were screened out: their error and that of the best model on the same rows;
+        dropped: {name: error on the folds until then}
     steadied : the same with the variances of small tasks drawn towards the others', so that a task whose few targets
         happen to be alike does not decide
     n_features, seconds : (models,) features used in any task, and time of a fit, averaged over folds
