@@ -79,6 +79,7 @@ class Data:
     task: np.ndarray
     weight: np.ndarray | None
     kinds: str
+    dependent: float = 5e-14  # at what distance columns are one
 
     @property
     def m(self) -> int:
@@ -87,7 +88,7 @@ class Data:
     def oracle_tasks(self, centre: bool) -> list[oracles.Task]:
         weight = np.ones(len(self.y)) if self.weight is None else self.weight
         parts = [self.task == label for label in np.unique(self.task)]
-        return [oracles.task_of(self.X[at], self.y[at], weight[at], centre) for at in parts]
+        return [oracles.task_of(self.X[at], self.y[at], weight[at], centre, self.dependent) for at in parts]
 
 
 @dataclass
@@ -452,6 +453,8 @@ def run(seed: int) -> Report:
         with np.errstate(over="ignore"):
             data.X = data.X.astype(np.float32).astype(np.float64)
         data.X[~np.isfinite(data.X)] = 1.0
+    if route in ("moments", "partial_fit"):
+        data.dependent = 1e-11  # what statistics can tell
     report = Report(seed)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

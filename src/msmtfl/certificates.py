@@ -36,10 +36,9 @@ CRITICAL = 1e-8  # critical-point residual (a correlation) below which W counts 
 AT_ONCE = 64  # solutions that are worth certifying together
 MANY = 1000  # features at their bound beyond which a null direction is not looked for
 GAP = 1e-10  # the relative gap that an exact solve stays below on well-posed data
-NO_ROOM, LITTLE = (
-    1e5,
-    4.0,
-)  # times the rounding of a gradient: weights that leave a dual point no room. (Scaling costs more.)
+# Weights up to so many times the rounding of a gradient leave a dual point no room. (To scale it would cost more.) Which of
+# these proves most depends on the solution: the others are tried where the first proves too little.
+ROOMS = (1e5, 4.0, 1e8)
 AT_ZERO = 1e-11  # a gradient this small, as a correlation, may be one that a weight of 0 with w >= 0 holds at 0
 
 
@@ -65,6 +64,7 @@ def certify(design: Design, w: Floats, a: Floats, positive: bool = False) -> Tas
     return certify_all(design, w[None], a[None], positive, reasons=True)[0]
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what leaves the range of floats is not certified
 def certify_all(
     design: Design,
     W: Floats,
@@ -78,7 +78,7 @@ def certify_all(
     a gap is large."""
     memo = {} if memo is None else memo
     seen, unit = look(design, W), 0.5 * design.yy
-    gaps, doubts = _gaps_on(design, seen, W, A, positive, NO_ROOM, memo, reasons)
+    gaps, doubts = _gaps_on(design, seen, W, A, positive, ROOMS[0], memo, reasons)
     for form, room in _others(design):
         doubtful = np.flatnonzero([over_unit(gap, unit) > GAP for gap in gaps])
         if doubtful.size == 0:
@@ -86,8 +86,8 @@ def certify_all(
         again = form(), W[doubtful], A[doubtful]
         found = _gaps_on(again[0], look(*again[:2]), *again[1:], positive, room, {}, reasons)
         for s, gap, doubt in zip(doubtful, *found, strict=True):
-            if gap < gaps[s] or room == NO_ROOM:
-                gaps[s], doubts[s] = min(gap, gaps[s]), doubt
+            if gap <= gaps[s]:
+                gaps[s], doubts[s] = gap, doubt
     kkts = violations(design, W, A, seen.gradients, positive)
     reached = at_bound(design, W, A, seen.gradients, positive)
     out = []
@@ -109,7 +109,7 @@ def _others(design: Design) -> list[tuple[Callable[[], Any], float]]:
     rows = getattr(design, "as_rows", None)
     if vacuous(design):
         return []
-    return [(lambda: design, LITTLE), *([(rows, NO_ROOM), (rows, LITTLE)] if rows else [])]
+    return [*((lambda: design, room) for room in ROOMS[1:]), *((rows, room) for room in ROOMS if rows)]
 
 
 def _gaps_on(

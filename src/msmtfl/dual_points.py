@@ -225,7 +225,7 @@ def _point_from_sums(design: Design, w: Floats, columns: Ints, noise: Floats) ->
 
 def few_digits(design: Design, away: float, held: Ints) -> Doubt | None:
     """The doubt that is due to columns held being nearly dependent, if it is."""
-    share = away / float(np.sqrt(design.yy))
+    share = away / float(np.sqrt(design.yy)) if design.yy > 0.0 else 0.0
     digits = int(max(0.0, np.floor(-np.log10(share)))) if 0.0 < share < 1.0 else 0
     if share == 0.0 or digits >= ENOUGH:
         return None

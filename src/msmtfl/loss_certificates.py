@@ -29,7 +29,7 @@ import numpy as np
 from scipy.linalg import qr, solve_triangular
 from scipy.optimize import linprog
 
-from .certificates import AT_ZERO, GAP, LITTLE, NO_ROOM, TaskCertificate, at_bound, independence, violations
+from .certificates import AT_ZERO, GAP, ROOMS, TaskCertificate, at_bound, independence, violations
 from .designs import DenseRows, Floats, Ints, RowTask
 from .dual_points import Doubt, dependent_below, few_digits, over_unit, rounding, size_of_inverse, vacuous
 from .losses import LossTask
@@ -37,7 +37,7 @@ from .losses import LossTask
 STEEP = 1e-6  # curvature, as a share of the largest, below which a row has all but escaped
 # Dual points that are tried: how many times the rounding of a gradient leaves no room (a scale near 1 costs much where h' is
 # near an end of its range), and slopes, as shares of the largest, up to which a row has escaped and counts as 0.
-TRIED = ((NO_ROOM, 0.0), (LITTLE, 0.0), (NO_ROOM, 1e-9), (1e3 * NO_ROOM, 0.0), (1e3 * NO_ROOM, 1e-9))
+TRIED = tuple((room, escaped) for room in ROOMS for escaped in (0.0, 1e-9))
 INSIDE = (1.0, 1.0 - 1e-9, 1.0 - 1e-6, 1.0 - 1e-3, 0.5)  # what is tried of a dual point outside of the range of slopes
 
 
@@ -48,11 +48,14 @@ class LossCertificate(TaskCertificate):
     escapes: bool = False
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what leaves the range of floats is not certified
 def certify_loss(design: LossTask, w: Floats, a: Floats, positive: bool = False) -> LossCertificate:
     """Gap, optimality and uniqueness of w for one task's weighted lasso under its loss."""
     seen: Any = design  # a Design, as far as anyone looks here
     f = design.predictor(w)
     slope, bend = design.of_loss.slope(design.y, f), design.of_loss.curvature(design.y, f)
+    if not (np.isfinite(f).all() and np.isfinite(slope).all()):  # beyond the range of floats
+        return LossCertificate(float("inf"), design.null, float("inf"), False, np.flatnonzero(w), Doubt("far"))
     g = design.correlate(-slope)
     constant = design.base.centre and not w.any() and np.ptp(design.y) == 0.0  # the intercept fits all there is
     gap, doubt = (0.0, None) if constant else _least_gap(design, w, a, f, slope, bend, g, positive)
@@ -73,8 +76,6 @@ def _least_gap(
     used = w != 0.0
     if (used & np.isinf(a)).any() or (positive and (w < 0).any()):
         return float("inf"), None
-    if not (np.isfinite(w).all() and np.isfinite(f).all()):
-        return float("inf"), Doubt("far")
     if vacuous(design):
         return float("inf"), Doubt("underflow")
     best: tuple[float, Doubt | None] = (float("inf"), Doubt("far"))

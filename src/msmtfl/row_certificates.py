@@ -22,7 +22,7 @@ import numpy as np
 from numpy.linalg import LinAlgError, cholesky
 from scipy.linalg import solve_triangular
 
-from .certificates import EQUICORRELATION, GAP, LITTLE, NO_ROOM, gradient_noise, rank_margin
+from .certificates import EQUICORRELATION, GAP, ROOMS, gradient_noise, rank_margin
 from .designs import Design, Floats, Ints, with_rows
 from .deviations import SharedNorm
 from .dual_points import Doubt, dual_points, few_digits, look, over_unit, vacuous
@@ -48,17 +48,17 @@ class RowCertificate:
         return self.gap
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what leaves the range of floats is not certified
 def certify_rows(designs: Sequence[Design], W: Floats, norm: RowNorm) -> RowCertificate:
     """Gap, optimality and uniqueness of W (m, d) for the loss plus a norm of every row."""
-    gap, doubt, gradients = _gap(designs, W, norm, NO_ROOM)
+    gap, doubt, gradients = _gap(designs, W, norm, ROOMS[0])
     for form, room in _others(designs):
         if gap <= GAP:
             break
         again, other, _ = _gap(form(), W, norm, room)
-        if again < gap or room == NO_ROOM:
-            gap, doubt = min(gap, again), other
-    with np.errstate(over="ignore", invalid="ignore"):  # scales too far apart: nothing is known to be unique
-        dependent = _dependent(designs, W, norm, gradients)
+        if again <= gap:
+            gap, doubt = again, other
+    dependent = _dependent(designs, W, norm, gradients)
     kkt = row_violation(designs, W, norm, gradients)
     unique = max(gap, kkt) <= ROUGH and all(part.size == 0 for part in dependent)
     return RowCertificate(gap, kkt, unique, dependent, doubt)
@@ -68,8 +68,11 @@ def _others(designs: Sequence[Design]) -> list[tuple[Callable[[], Sequence[Desig
     """What else is tried where the first dual point proves too little (see `certificates.py`)."""
     if any(vacuous(design) for design in designs):
         return []
-    rows = [(lambda: [with_rows(design) for design in designs], room) for room in (NO_ROOM, LITTLE)]
-    return [(lambda: designs, LITTLE), *(rows if any(design.target is None for design in designs) else [])]
+    sums = any(design.target is None for design in designs)
+    return [
+        *((lambda: designs, room) for room in ROOMS[1:]),
+        *((lambda: [with_rows(design) for design in designs], room) for room in ROOMS if sums),
+    ]
 
 
 def _scales(designs: Sequence[Design]) -> Floats:

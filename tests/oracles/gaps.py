@@ -5,8 +5,8 @@ is (primal - dual) / (loss at W = 0), summed over tasks. Any dual point proves a
 gap is the one reported: it is never less than the distance of the answer from the optimum.
 
 Two rules of the package define what the problem is, and are repeated here: a column whose spread is below 1e-13 of its mean
-is constant, and un-penalised columns that agree in all but the last digits (at a distance below `DEPENDENT` of their length)
-are one.
+is constant, and un-penalised columns that agree in all but the last digits (at a distance below `DEPENDENT` of their length;
+in statistics, which hold squares, a larger one) are one.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ class Task(NamedTuple):
     target: np.ndarray
     v: np.ndarray
     centre: bool
+    dependent: LD
 
 
-def task_of(X, y, weight=None, centre=True) -> Task:
+def task_of(X, y, weight=None, centre=True, dependent=DEPENDENT) -> Task:
     raw, target = np.asarray(X, dtype=np.float64).astype(LD), np.asarray(y, dtype=np.float64).astype(LD)
     v = np.ones(len(target), dtype=LD) if weight is None else np.asarray(weight, dtype=np.float64).astype(LD)
     keep = v > 0
@@ -54,18 +55,18 @@ def task_of(X, y, weight=None, centre=True) -> Task:
         Z[:, v @ Z**2 <= CONSTANT**2 * n * mean**2] = 0.0
         z = z - v @ z / n if np.ptp(z) else 0.0 * z
     root = np.sqrt(v)
-    return Task(Z * root[:, None], z * root, n, raw, target, v, centre)
+    return Task(Z * root[:, None], z * root, n, raw, target, v, centre, LD(dependent))
 
 
 # ------------------------------------------------------------------ linear algebra
 
 
-def factorised(Z):
+def factorised(Z, dependent=DEPENDENT):
     """Q, R and the order of the columns that were taken: the independent ones of Z (of unit length), largest rest first."""
     Z = Z.copy()
     rest = np.sqrt((Z**2).sum(axis=0))
     Q, R, order = [], [], []
-    while rest.size and rest.max() > DEPENDENT and len(order) < min(Z.shape):
+    while rest.size and rest.max() > dependent and len(order) < min(Z.shape):
         j = int(np.argmax(rest))
         q = Z[:, j] / rest[j]
         for other in Q:
@@ -101,10 +102,10 @@ def lengths(X):
     return np.sqrt((X**2).sum(axis=0))
 
 
-def orthogonal(r, X):
+def orthogonal(r, X, dependent=DEPENDENT):
     """r less its projection on the columns of X."""
     length = lengths(X)
-    Q, _, _ = factorised(X[:, length > 0] / length[length > 0])
+    Q, _, _ = factorised(X[:, length > 0] / length[length > 0], dependent)
     for _ in range(2):
         r = r - Q @ (Q.T @ r)
     return r
@@ -139,7 +140,7 @@ def lasso_gap_of_task(task, w, a, positive=False):
         if seen is not None and np.array_equal(held, seen):
             continue
         seen = held
-        p = orthogonal(r, X[:, held]) if held.any() else r
+        p = orthogonal(r, X[:, held], task.dependent) if held.any() else r
         g = np.where(held, LD(0), X.T @ p)
         size = g if positive else np.abs(g)
         over = (size > 0) & np.isfinite(a)
@@ -271,10 +272,14 @@ def rows_gap(tasks: Sequence[Task], W, norm):
     for close in HELD:
         tight = LD(close) * norm.duals(np.where(live & ~free, noise, 0)) >= 1
         held = (tight[:, None] & live) | free
-        p = [orthogonal(one, task.X[:, h]) if h.any() else one for task, one, h in zip(tasks, r, held.T, strict=True)]
+        p = [
+            orthogonal(one, task.X[:, h], task.dependent) if h.any() else one
+            for task, one, h in zip(tasks, r, held.T, strict=True)
+        ]
         G = np.array([k * (task.X.T @ one) for k, task, one in zip(kappa, tasks, p, strict=True)]).T
         G = np.where(live & ~held, G, 0)
-        most = 1 / max(norm.duals(G).max(initial=LD(0)), LD(1e-4000))
+        top = norm.duals(G).max(initial=LD(0))
+        most = 1 / top if top > 0 else INF
         pp = sum(k * (one @ one) for k, one in zip(kappa, p, strict=True))
         py = sum(k * (one @ task.y) for k, task, one in zip(kappa, tasks, p, strict=True))
         for scale in {min(max(py, LD(0)) / pp, most) if pp > 0 else LD(0), min(LD(1), most)}:
