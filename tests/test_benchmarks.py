@@ -242,6 +242,25 @@ def test_a_revision_is_no_slower_than_itself(tmp_path):
     assert "no slower than allowed" in run(BENCHMARKS / "compare.py", "HEAD", "--head", "HEAD", "--rounds", "3").stdout
 
 
+def test_degrees_of_freedom_are_those_of_the_covariances(monkeypatch):
+    shown = run(
+        BENCHMARKS / "degrees_of_freedom.py", "--tasks", 2, "--samples", 8, "--features", 6, "--draws", 3
+    ).stdout.splitlines()
+    assert len(shown) == 10
+    assert shown[0].split() == ["model", "coefficients", "charged", "true", "z"]
+    assert sum("(not convex)" in line for line in shown) == 3
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import degrees_of_freedom
+
+    found = degrees_of_freedom.study(m=3, n=10, d=8, share=0.1, count=60)
+    for row in found:
+        if row["convex"]:
+            assert abs(row["z"]) < 3.5, row
+    counted = {row["model"]: row for row in found}
+    assert counted["L1,2"]["entries"] > 1.3 * counted["L1,2"]["true"]
+    assert counted["bi-level"]["z"] < -3.0  # a threshold costs more than the coefficients it leaves
+
+
 def test_the_families_in_one_table(tmp_path, monkeypatch, capsys):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     import families

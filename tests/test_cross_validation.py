@@ -205,8 +205,12 @@ def criterion_by_hand(name, coef):
         X_i, y_i = X[label == TASK], y[label == TASK]
         r = y_i - y_i.mean() - (X_i - X_i.mean(axis=0)) @ w
         n, df = len(y_i), np.count_nonzero(w)
-        total += n * np.log(r @ r / n) + (2 if name == "aic" else np.log(n)) * df
-        total += 2 * np.log(comb(len(w), df)) if name == "ebic" else 0.0
+        charge = {
+            "aic": 2 * df * n / (n - df - 2),
+            "bic": np.log(N) * df * n / (n - df - 2),
+            "ebic": np.log(n) * df + 2 * np.log(comb(len(w), df)),
+        }
+        total += n * np.log(r @ r / n) + charge[name]
     return total
 
 
@@ -214,9 +218,11 @@ def criterion_by_hand(name, coef):
 def test_criteria_by_hand_without_folds(name):
     model = fit(lams=6, selection=name, cv=[])
     values = model.cv_results_[name]
-    expected = [criterion_by_hand(name, model.surface_.coef(k, l)) for k, l in np.ndindex(6, 3)]
+    expected = np.array([criterion_by_hand(name, model.surface_.coef(k, l)) for k, l in np.ndindex(6, 3)])
+    if name != "ebic":
+        expected[np.isfinite(model.cv_results_["theta"])] = np.nan
     np.testing.assert_allclose(values, expected, rtol=1e-9)
-    assert (model.n_splits_, model.best_score_) == (0, -values.min())
+    assert (model.n_splits_, model.best_score_) == (0, -np.nanmin(values))
     assert "mean_test_score" not in model.cv_results_
 
 
@@ -227,7 +233,7 @@ def test_criteria_do_not_depend_on_the_mean_of_the_target():
 
 def test_criteria_look_away_from_models_with_many_coefficients():
     few = np.r_[:12, 26:38, 56:68]
-    model = fit(X=X[few], y=y[few], task=TASK[few], lams=8, selection="bic")
+    model = fit(X=X[few], y=y[few], task=TASK[few], lams=8, selection="ebic")
     most = np.array([np.count_nonzero(model.surface_.coef(k, l), axis=1).max() for k, l in np.ndindex(8, 3)])
     assert 0 < (most > 6).sum() < most.size
     assert np.count_nonzero(model.coef_) <= 18
@@ -242,9 +248,11 @@ def test_criteria_are_not_decided_by_a_small_task_or_one_with_constant_targets()
         y = X[:, :6] @ [2, -2, 1.5, 1, -1, 1] + rng.standard_normal(len(task))
         if targets is not None:
             y[task == 3] = targets
-        model = MSMTFLCV(selection="bic").fit(X, y, task=task)
-        assert np.isfinite(model.cv_results_["bic"]).all()
-        assert np.abs(model.coef_[:3, :6] - [2, -2, 1.5, 1, -1, 1]).max() < 0.5
+        for criterion in ("bic", "ebic"):
+            model = MSMTFLCV(selection=criterion).fit(X, y, task=task)
+            valued = np.isfinite(model.cv_results_[criterion])
+            np.testing.assert_array_equal(valued, np.isinf(model.cv_results_["theta"]) | (criterion == "ebic"))
+            assert np.abs(model.coef_[:3, :6] - [2, -2, 1.5, 1, -1, 1]).max() < 0.5
 
 
 # ------------------------------------------------------------------ attributes

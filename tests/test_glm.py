@@ -111,6 +111,7 @@ def test_robust_scale_is_the_standard_deviation_of_normal_targets_and_ignores_ou
     assert robust_scale(y[:9], np.full(9, 2.0)) == pytest.approx(robust_scale(np.repeat(y[:9], 2), None))
     assert robust_scale(np.ones(4), None) == 1.0
     assert robust_scale(np.array([0.0, 0, 0, 2]), None) == pytest.approx(np.std([0, 0, 0, 2]))
+    assert robust_scale(y, None, about=3.0) == pytest.approx(2, rel=0.02)
 
 
 # ------------------------------------------------------------------ the solver
@@ -243,10 +244,8 @@ def test_every_stage_is_solved_and_the_objective_falls(loss):
     assert model.certificate_.monotone
     n, m = 80, 3
     f = np.log(model.predict(X, task=task)) if loss == "poisson" else model.predict(X, task=task)
-    losses = [
-        2 * half_deviance(loss, y[task == i], f[task == i], 1.35 * robust_scale(y[task == i], None)).sum() / (m * n)
-        for i in range(m)
-    ]
+    e = 1.35 * getattr(model, "scale_", np.ones(m))
+    losses = [2 * half_deviance(loss, y[task == i], f[task == i], e[i]).sum() / (m * n) for i in range(m)]
     norms = np.abs(model.coef_).sum(axis=0)
     assert model.objective_ == pytest.approx(sum(losses) + model.lam_ * np.minimum(norms, model.theta_).sum())
 
