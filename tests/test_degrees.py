@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from msmtfl import DirtyMTLCV, L12MTLCV, LassoMTLCV, MSMTFLCV, SharedMTLCV
+from msmtfl import L12MTLCV, MSMTFLCV, DirtyMTLCV, LassoMTLCV, SharedMTLCV
 from msmtfl.degrees import pseudo_inverse, rank_of
 from msmtfl.grids import read_grid
 from msmtfl.problem import pose
@@ -76,7 +76,7 @@ def fits(problem, surface):
     """(N,): fitted values, in the order of the rows, divided by the roots of their weights."""
     out = np.empty(len(TASK))
     for i, (design, w) in enumerate(zip(problem.designs, surface.coef(0, 0), strict=True)):
-        out[TASK == i] = (design.target - design.residual(w)) / design.rows.u
+        out[i == TASK] = (design.target - design.residual(w)) / design.rows.u
     return out
 
 

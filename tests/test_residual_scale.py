@@ -80,7 +80,7 @@ def test_more_features_than_samples(outliers, most):
 
 
 def test_small_tasks_take_the_features_that_others_found():
-    X, y, task, W = make_data(1, n=20, d=60, used=4, signal=10.0, m=8)
+    X, y, task, _ = make_data(1, n=20, d=60, used=4, signal=10.0, m=8)
     apart = [MSMTFL(loss="huber").fit(X[task == i], y[task == i]).scale_ for i in range(8)]
     together = MSMTFL(loss="huber").fit(X, y, task=task).scale_
     assert max(apart) > 3.0

@@ -404,16 +404,16 @@ def information(surface: Solutions, data: TaskData, criterion: str) -> Floats:
     would take noise for signal, and are NaN. EBIC charges more than the best of all models with df_i coefficients gains on
     noise, however it was found, so that it has a value everywhere.
 
-    Where a task has more than n_i / 2 degrees of freedom, or leaves fewer than three to the noise, its RSS says nothing about
-    the noise any more: it is taken as if nothing were explained, so that neither a small task nor an interpolated one decides
-    for the others. Tasks with constant targets do not count. Where the scale of the loss is known (logistic and Poisson; that
-    of Huber's, from its pilot fit), the deviance stands in place of the first term, and needs no correction.
+    Where a task has more than n_i / 2 degrees of freedom, or leaves fewer than three to the noise, its RSS says nothing
+    about the noise any more: it is taken as if nothing were explained, so that neither a small task nor an interpolated one
+    decides for the others. Tasks with constant targets do not count. Where the scale of the loss is known (logistic and
+    Poisson; that of Huber's, from its pilot fit), the deviance stands in place of the first term, and needs no correction.
     """
     counted = np.ones(surface.last.shape, dtype=bool) if criterion == "ebic" else surface.convex
     if not counted.any():
         raise ValueError(
-            f"selection={criterion!r} needs degrees of freedom, which are known where the penalty is convex (theta = inf): no "
-            "point of the grid is of that kind. Use selection='ebic' or cross-validation, or add theta = inf to the grid."
+            f"selection={criterion!r} needs degrees of freedom, which are known where the penalty is convex (theta = inf): "
+            "the grid has no such point. Use selection='ebic' or cross-validation, or add theta = inf to the grid."
         )
     places, back = np.unique(surface.last[counted], return_inverse=True)
     problem, degrees, losses = surface.problem, surface.degrees(places), surface.losses[places]  # (places, m)
@@ -427,7 +427,7 @@ def information(surface: Solutions, data: TaskData, criterion: str) -> Floats:
         value = n * np.log(np.where(varies, rss, 1.0) / n)
         small = n / np.maximum(n - degrees - 2.0, np.maximum(n / 2 - 2.0, 2.0))
     else:
-        value, small = losses / units, 1.0
+        value, small = losses / units, np.ones_like(degrees)
     if criterion == "ebic":
         d = len(surface.features)
         value = value + np.log(n) * degrees

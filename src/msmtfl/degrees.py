@@ -2,9 +2,9 @@
 
     df_i = sum over the samples r of task i of  d fitted_r / d y_r
 
-The mean of this divergence is  sum_r cov(fitted_r, y_r) / sigma^2  (Stein 1981), as long as the fitted values are a continuous
-function of y: they are for penalties that are convex, and are not where a threshold decides what is penalised. While a
-solution keeps its form, it moves with y as the minimiser of a quadratic function does:
+The mean of this divergence is  sum_r cov(fitted_r, y_r) / sigma^2  (Stein 1981), as long as the fitted values are a
+continuous function of y: they are for penalties that are convex, and are not where a threshold decides what is penalised.
+While a solution keeps its form, it moves with y as the minimiser of a quadratic function does:
 
     lasso            the coefficients that are not 0 move, each by itself: df is their rank (Zou, Hastie and Tibshirani 2007;
                      Tibshirani and Taylor 2012)
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -143,11 +144,14 @@ def pseudo_inverse(A: Floats, unit: Floats | None = None) -> Floats:
 def rank_of(design: Design, features: Ints) -> int:
     """Of some columns; where only sums are at hand, as many as can be independent."""
     most = min(len(features), design.order)
-    block, columns = (getattr(design, name, None) for name in ("gram_block", "columns"))
-    if most == 0 or (block is None and columns is None):
+    if most == 0 or not (hasattr(design, "gram_block") or hasattr(design, "columns")):
         return most
+    if hasattr(design, "gram_block"):
+        G = np.asarray(design.gram_block(features, features))
+    else:
+        X: Any = design.columns(features)
+        G = X.T @ X
     length = np.sqrt(np.where(design.squares[features] > 0.0, design.squares[features], 1.0))
-    X = None if block is not None or columns is None else columns(features)
-    G = (block(features, features) if X is None else X.T @ X) / np.outer(length, length)
+    G = G / np.outer(length, length)
     values = eigh(G, eigvals_only=True)
     return min(most, int((values > RANK * max(float(values[-1]), 1.0)).sum()))

@@ -59,9 +59,9 @@ class MSMTFL(Batchwise, Welcoming):
     loss : {"squared", "poisson", "huber"}, default="squared"
         "poisson": counts (or any y >= 0) with mean exp(x'w + b), which is what is predicted; in place of the squared error
         stands the deviance 2 (mu - y log mu + y log y - y), and lam is 2 / m times the alpha of other generalised linear
-        models. "huber": for targets with outliers; the squared error r^2 up to |r| = e_i, 2 e_i |r| - e_i^2 beyond, with e_i =
-        `epsilon` times `scale_` of the task. `lam_max_` is taken at the fit of intercepts only, and rho_bar counts the mean
-        curvature of the loss there (of "huber": at the fit that gives `scale_`).
+        models. "huber": for targets with outliers; the squared error r^2 up to |r| = e_i, 2 e_i |r| - e_i^2 beyond, with
+        e_i = `epsilon` times `scale_` of the task. `lam_max_` is taken at the fit of intercepts only, and rho_bar counts the
+        mean curvature of the loss there (of "huber": at the fit that gives `scale_`).
     epsilon : float, default=1.35
         How many standard deviations of the noise a residual of "huber" may be large before it counts as an outlier: with
         1.35 the un-penalised estimate is some 95 % as efficient as least squares if the noise is normal.

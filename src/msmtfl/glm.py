@@ -111,10 +111,11 @@ def _designs(
     data: TaskData, loss: Loss, centre: bool, factors: Floats, positive: bool, n_jobs: int | None = None
 ) -> list[LossTask]:
     check_targets(data, loss, centre)
-    huber = isinstance(loss, Huber)
-    first = Huber(np.inf) if huber else loss  # with all of y, so that what is too large for its squares is seen
+    first = Huber(np.inf) if isinstance(loss, Huber) else loss  # so that what is too large for its squares is seen
     designs: list[LossTask] = data.designs(centre, n_jobs, lambda rows, task: LossTask(rows, task.y, first))
-    return with_scales(designs, loss.epsilon, factors, positive, n_jobs) if huber else designs
+    if isinstance(loss, Huber):
+        designs = with_scales(designs, loss.epsilon, factors, positive, n_jobs)
+    return designs
 
 
 def check_targets(data: TaskData, loss: Loss, centre: bool) -> None:
@@ -162,8 +163,8 @@ def pose_loss(
     error: str = "mse",
     n_jobs: int | None = None,
 ) -> LossProblem:
-    """The problem with a loss by name: "logistic" (targets 0 and 1), "poisson", or "huber" with epsilon in units of the scale
-    of every task's residuals."""
+    """The problem with a loss by name: "logistic" (targets 0 and 1), "poisson", or "huber" with epsilon in units of the
+    scale of every task's residuals."""
     if not isinstance(data, TaskData):
         raise ValueError(f"loss={loss!r} needs rows: statistics in their place serve squared loss only.")
     kinds: dict[str, Loss] = {"logistic": Logistic(), "poisson": Poisson(), "huber": Huber(epsilon)}

@@ -173,8 +173,8 @@ class LossTask:
         gradient(w)  -X'(v h'), the downhill direction of half of it
         c, yy, null  gradient, sum of v h'^2 and half the loss at w = 0
 
-    Only rows know such a loss, not statistics: there is no Gram matrix and no `target`. `curvature` is the mean one at w = 0,
-    unless it is given.
+    Only rows know such a loss, not statistics: there is no Gram matrix and no `target`. `curvature` is the mean one at
+    w = 0, unless it is given.
     """
 
     target = None

@@ -1,21 +1,21 @@
 """The scale of a task's residuals, in which Huber's epsilon is given.
 
 With the spread of the targets in its place the loss would be the squared one wherever the signal is strong. The scale comes
-from a pilot fit in which no lam and no theta has a part, and then stays as it is: what is solved, certified and followed along
-a path is convex, with known scales. A training fold finds its own, as a fit to its samples does.
+from a pilot fit in which no lam and no theta has a part, and then stays as it is: what is solved, certified and followed
+along a path is convex, with known scales. A training fold finds its own, as a fit to its samples does.
 
 The pilot fit is Huber's M-estimate on k of the d features, without a penalty, at 1.345 times the scale
 s = 1.4826 median |r| (n / (n - k))^1/2 of its own residuals r. Candidates for the features are the supports along a lasso
-path, its targets being pulled in to no further than 1.345 scales from the fit before (at first: from the median); of these the
-one with the least
+path, its targets being pulled in to no further than 1.345 scales from the fit before (at first: from the median); of these
+the one with the least
 
     n log t^2 + (k log n + 2 log (d choose k)) n / (n - k - 2),    t^2 = sum_r min(r^2, (2 s)^2) / (0.92 (n - k)),
 
 an extended BIC in which outliers count as if they were near; then once more from there, as long as that falls. In the end a
 task may take the features that several tasks have found, by the same rule. The scale is t: the standard deviation of the
-noise if that is normal, with less variance than s. The more of the signal is not found, the larger t is, and the closer the
-loss to the squared one. Where more than half of the targets are equal, their residuals say nothing about the others, and s is
-the root of the mean square. t is never less than a thousandth of the targets' spread.
+noise if that is normal, with less variance than s. The more of the signal is not found, the larger t is, and the closer
+the loss to the squared one. Where more than half of the targets are equal, their residuals say nothing about the others, and
+s is the root of the mean square. t is never less than a thousandth of the targets' spread.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def with_scales(
 ) -> list[LossTask]:
     """The same tasks under Huber's loss with epsilon in units of the scales of their residuals.
 
-    Features whose factor in (d, m) is 0 are never penalised, those with inf left out; other factors make no difference to the
-    pilot fit, which measures all columns by their length.
+    Features whose factor in (d, m) is 0 are never penalised, those with inf left out; other factors make no difference to
+    the pilot fit, which measures all columns by their length.
     """
     pilots = [_Pilot(task, factors[:, i], positive) for i, task in enumerate(tasks)]
     fits = each(_Pilot.best, pilots, n_jobs)
