@@ -247,6 +247,35 @@ def test_names_of_models_mean_the_same_in_fit_and_compare(data, tmp_path):
     assert load_model(tmp_path / "m.json").entry_shares is None  # bi-level unless told otherwise
 
 
+def test_rows_with_the_same_features_are_noticed_and_kept_together(tmp_path):
+    """Every row of two towns is a row of the other, too: the same patients."""
+    half = TABLE[TABLE.town == TABLE.town[0]]
+    table = pd.concat([half, half.assign(town="elsewhere", y=half.y + 0.1 * half.f0)], ignore_index=True)
+    path = written(table, tmp_path / "twice.csv")
+    fit = ("fit", path, *GIVEN[:-2], "--model", "lasso", "--cv", 3, "--json")
+    compare = ("compare", path, *GIVEN[:-2], "--models", "ridge per task,pooled ridge", "--cv", 3, "--json")
+    for command in (fit, compare):
+        said = run(*command).stderr
+        assert said.startswith(
+            f"msmtfl {command[0]}: warning: 71% of the samples have the same features as a sample of"
+        )
+        assert "together with --group-identical, or name the column of units with --group. If" in said
+        assert said.endswith("errors are of these items, and with --group-identical of new ones.\n")
+        done(*command, "--group-identical")  # nothing on stderr
+    refused(*fit, "--group-identical", "--group", "id", said=["--group and --group-identical: give one of them"])
+    refused(*fit[:-3], "--lam", 0.1, "--group-identical", said=["--group-identical is about cross-validation"])
+
+
+def test_a_comparison_as_json_says_what_is_clear_and_by_what(data):
+    told = json.loads(done("compare", data, *GIVEN[:-2], "--models", "lasso,pooled lasso", "--cv", 3, "--json"))
+    assert "other rows been drawn to train on" in told["se"]
+    assert told["too_good"] == []
+    rows = {row["model"]: row for row in told["models"]}
+    assert rows["lasso"]["standing"] == "reference"
+    assert rows["pooled lasso"]["standing"] in ("better", "worse", "not clear")
+    assert {"better", "worse", "median_change", "se"} <= set(rows["pooled lasso"])
+
+
 def test_compare_takes_all_models_by_default(data):
     told = json.loads(done("compare", data, *GIVEN[:-2], "--cv", 2, "--json"))
     assert {row["model"] for row in told["models"]} == set(default_models())
@@ -851,7 +880,7 @@ def test_new_tasks_are_refused_or_predicted_with_the_mean(model, data, tmp_path)
     new = changed(tmp_path / "new.csv", "town", 6, "Atlantis")
     said = ["new.csv", "row 6", "'Atlantis'", "'007', '7', 'Bonn'", "--unknown-task mean"]
     refused("predict", model, new, said=said)
-    found, fitted = predicted(model, new, "--unknown-task", "mean"), load_model(model)
+    found, fitted = predicted(model, new, "--unknown-task", "mean", "--quiet"), load_model(model)
     every = fitted.coef_ @ TABLE[FEATURES].to_numpy()[5] + fitted.intercept_
     assert found.task[5] == "Atlantis"
     spread = every.std(ddof=1)  # of what known tasks would predict: no more digits than two of it
@@ -866,7 +895,7 @@ def test_new_tasks_are_refused_or_predicted_with_the_mean(model, data, tmp_path)
     others = found.drop(index=5).prediction.to_numpy()
     np.testing.assert_allclose(others, predicted(model, data).drop(index=5).prediction, rtol=1e-13)
     kind = MSMTFL(lam=0.1, task_column="town", unknown_task="mean").fit(features_and_town(TABLE), TABLE.y)
-    assert len(predicted(saved(kind, tmp_path / "kind.json"), new)) == len(TABLE)
+    assert len(predicted(saved(kind, tmp_path / "kind.json"), new, "--quiet")) == len(TABLE)
     refused("predict", tmp_path / "kind.json", new, "--unknown-task", "error", said=["'Atlantis'"])
     refused("predict", model, new, "--unknown-task", "guess", said=["--unknown-task", "'guess'"])
 

@@ -138,7 +138,7 @@ class MultiTaskAuto(_Auto, MultiTaskLinear):
     Every family is fitted on the training rows of each fold, where it chooses its own parameters by cross-validation, and
     predicts the rows held out (:func:`compare_models`). Of those whose error is within one standard error of the
     smallest, the best of those that use the fewest features (or at most a quarter more) is refitted on all data. The
-    standard error is that of the difference, for other rows to train on as well as to predict (`se_of_families` of
+    standard error is that of the difference, for other rows to train on as well as to predict (`se` of
     :class:`Comparison`).
     Variances that errors are divided by are steadied first: those of tasks with few rows are drawn towards the others', so
     that a task whose targets happen to be alike does not decide.
@@ -186,7 +186,8 @@ class MultiTaskAuto(_Auto, MultiTaskLinear):
     >>> model.chosen_
     'pooled lasso'
     >>> print(model.reason_)
-    'pooled lasso' has the smallest held-out nMSE of 2 models, 0.224; 'lasso' is next with 0.247.
+    'pooled lasso' has the smallest held-out nMSE of 2 models: 0.224. The next, 'lasso' with 0.247 (+0.023, s.e. 0.036), is
+    not clearly worse.
     """
 
 

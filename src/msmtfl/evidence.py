@@ -51,6 +51,25 @@ class Evidence:
     reach : how large a difference must be to be beyond its standard error
     by_task, base_by_task, weight : (m,) the same of the tasks, NaN where one has no error; their sizes
     tasks : (m,) labels
+    n_better, n_worse : tasks with a smaller and a larger error, however little
+    change, se_of_change : the difference, and its standard error, as shares of `base`
+    median_change : the median over tasks of such shares
+    decisive : the place of the task without which the difference would be gone, or of the other sign; None if there is none
+    standing : "better" or "worse" if that is clear, else "not clear"
+    doubt : why it is not clear, in words
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import compare_models
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.standard_normal((120, 20)), np.repeat(["north", "south", "west"], 40)
+    >>> y = 2 * X[:, 0] - X[:, 3] + rng.standard_normal(120)
+    >>> found = compare_models(X, y, task=task, models=["lasso", "pooled lasso"]).evidence("pooled lasso")
+    >>> found.n_better, found.n_worse, found.standing
+    (3, 0, 'not clear')
+    >>> found.doubt
+    'the difference is within what chance makes of it'
     """
 
     difference: float
