@@ -261,6 +261,7 @@ def test_rows_with_the_same_features_are_noticed_and_kept_together(tmp_path):
             f"msmtfl {command[0]}: warning: 71% of the samples have the same features as a sample of"
         )
         assert "together with --group-identical, or name the column of units with --group. If" in said
+        assert said.endswith("errors are of these items, and with --group-identical of new ones.\n")
         done(*command, "--group-identical")  # nothing on stderr
     refused(*fit, "--group-identical", "--group", "id", said=["--group and --group-identical: give one of them"])
     refused(*fit[:-3], "--lam", 0.1, "--group-identical", said=["--group-identical is about cross-validation"])

@@ -408,11 +408,12 @@ class Comparison:
     def __repr__(self) -> str:
         order, digits = np.argsort(self.error), self._decimals
         width, wide = max(len("model"), *(len(name) for name in self.models)), digits + 3
+        less = max(wide + 2, len(f"- {self.reference}"))
         found = [self.evidence(name) for name in self.models]
         gain, lose = self.gains.sum(axis=1), self.loses.sum(axis=1)
         head = (
-            f"{'model':<{width}}  {self.measure.short:>{wide}}  {'- ' + self.reference:>{wide + 2}}  "
-            f"{'(s.e.)':>{wide + 1}}  {'better':>7}  {'worse':>7}  features"
+            f"{'model':<{width}}  {self.measure.short:>{wide}}  {'- ' + self.reference:>{less}}  "
+            f"{'(s.e.)':>{wide + 1}}  {'better':>8}  {'worse':>8}  features"
         )
         auc = None if self.auc is None else [f"  {area:.3f}" for area in self.auc]
         head += "" if auc is None else "    AUC"
@@ -421,10 +422,10 @@ class Comparison:
         for k in order:
             se = "" if k == reference else f"({self.se[k]:.{digits}f})"
             counts = [f"{few} ({clear})" for few, clear in ((found[k].n_better, gain[k]), (found[k].n_worse, lose[k]))]
-            less, more = ("", "") if k == reference else counts
+            fewer, more = ("", "") if k == reference else counts
             lines.append(
-                f"{self.models[k]:<{width}}  {self.error[k]:{wide}.{digits}f}  {self.difference[k]:+{wide + 2}.{digits}f}  "
-                f"{se:>{wide + 1}}  {less:>7}  {more:>7}  {self.n_features[k]:8.1f}" + ("" if auc is None else auc[k])
+                f"{self.models[k]:<{width}}  {self.error[k]:{wide}.{digits}f}  {self.difference[k]:+{less}.{digits}f}  "
+                f"{se:>{wide + 1}}  {fewer:>8}  {more:>8}  {self.n_features[k]:8.1f}" + ("" if auc is None else auc[k])
             )
         notes = [f"{OF_NEW_DATA}; better, worse: tasks (clearly)."]
         return "\n".join([*lines, *notes, self.verdict()])

@@ -212,6 +212,7 @@ def remark_on_repeats(data: TaskData, splits: Sequence[Any]) -> None:
         warn_user(
             f"{', and '.join(said)}, and folds part them. If these are the same units (patients, isolates), held-out errors "
             "are too small, most of all those of models that share: keep them together with groups='identical', or give "
-            "groups=, a label of the unit per row. If different units were given the same features by design, all is well.",
+            "groups=, a label of the unit per row. If features were set by design (everybody rates the same items), errors "
+            "are of these items, and with groups='identical' of new ones.",
             RepeatedSamplesWarning,
         )
