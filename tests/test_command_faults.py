@@ -1,5 +1,13 @@
 """The command on what goes wrong: ugly tables, extreme models, endless files, interrupts."""
 
+import io
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -119,3 +127,220 @@ def test_rows_without_predictions_and_new_tasks(tmp_path):
     expected = model.predict(kept[["a", "town"]])
     np.testing.assert_array_equal(found.drop(index=4)[~of_new], expected[~of_new])
     np.testing.assert_allclose(found[7], expected[of_new], rtol=0.1)  # in fewer digits
+
+
+# ------------------------------------------------------------------ marks of thousands
+
+
+EUROPEAN = ("--delimiter", ";", "--decimal", ",")
+GIVEN = ("--target", "y", "--task", "town", "--lam", "0.1")
+
+
+def european(column, values, tmp_path):
+    """The table with decimal commas, and some entries of a column as they are given."""
+    table = TABLE.map(lambda value: value if isinstance(value, str) else f"{value:.6f}".replace(".", ","))
+    table.loc[: len(values) - 1, column] = values
+    return written(table, tmp_path / "european.csv", sep=";")
+
+
+@pytest.mark.parametrize(
+    "values", [["999", "1.234", "12.345"], ["1.234", "2.567"], ["1.234,5"], ["1.5"], ["-1.234.567"]]
+)
+@pytest.mark.parametrize("column", ["a", "y"])
+def test_points_beside_decimal_commas_are_asked_about(column, values, tmp_path):
+    data = european(column, values, tmp_path)
+    for more in ((), ("--one-hot",), ("--impute", "mean")):
+        said = refused("fit", data, *GIVEN, *EUROPEAN, *more)
+        pointed = next(k for k, value in enumerate(values) if "." in value)
+        assert f"'{column}' hold numbers with points, {values[pointed]!r} in row {pointed + 1}" in said
+        assert "thousands or decimals" in said
+        assert "1234,5" in said
+
+
+def test_points_in_new_rows_are_asked_about(tmp_path):
+    model = MSMTFL(lam=0.1, task_column="town").fit(TABLE[["a", "b", "c", "town"]], Y)
+    save_model(model, tmp_path / "model.msmtfl")
+    said = refused("predict", tmp_path / "model.msmtfl", european("b", ["1.234"], tmp_path), *EUROPEAN)
+    assert "'b' hold numbers with points, '1.234' in row 1" in said
+
+
+def test_points_that_are_no_marks_are_left_alone(tmp_path):
+    """Dates, versions and names, and columns that nobody uses."""
+    data = european("a", [], tmp_path)
+    table = pd.read_csv(data, sep=";", dtype=str)
+    table["day"] = "01.02.2020"
+    table["version"] = "1.2.3"
+    table["place"] = "St. Gallen"
+    table["price"] = "1.234"
+    path = written(table, tmp_path / "more.csv", sep=";")
+    done("fit", path, *GIVEN, *EUROPEAN, "--exclude", "day,version,place,price")
+    assert "'day', 'version', 'place' hold text or dates" in refused(
+        "fit", path, *GIVEN, *EUROPEAN, "--exclude", "price"
+    )
+
+
+def test_marks_of_both_kinds_are_asked_about_without_the_option(tmp_path):
+    table = TABLE.astype({"a": object})
+    table.loc[3, "a"] = "1.234,5"
+    table.loc[:2, "a"] = "7"
+    table.loc[4:, "a"] = "2,5"
+    said = refused("fit", written(table, tmp_path / "t.csv"), *GIVEN)
+    assert "'a' hold numbers with points, '1.234,5' in row 4" in said
+
+
+# ------------------------------------------------------------------ what is counted from 1, and many columns
+
+
+def test_rows_are_counted_as_in_the_file_also_by_the_errors_of_a_model(tmp_path):
+    table = TABLE.assign(y=np.arange(N) % 5)
+    table.loc[2, "a"] = np.nan  # row 3 is left out
+    table.loc[7, "y"] = -1
+    data = written(table, tmp_path / "t.csv")
+    said = refused("fit", data, *GIVEN, "--loss", "poisson", "--drop-missing")
+    assert "holds -1 in row 8" in said
+
+
+def test_ten_thousand_columns_are_found_at_once(tmp_path):
+    from time import process_time
+
+    from msmtfl.cli.data import require
+
+    names = [f"a long name of a column {j}" for j in range(20_000)]
+    table = pd.DataFrame(columns=names)
+    began = process_time()
+    require(table, names, "--features")
+    assert process_time() - began < 1.0  # seconds with a list
+    with pytest.raises(Exception, match="there is no column 'nothing'"):
+        require(table, [*names, "nothing"], "--features")
+
+
+# ------------------------------------------------------------------ formulas
+
+
+UGLY = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "plain", "-5", "+3.2", "-1e-3", "-", "＝1", "a=b"]
+INERT = ["'=1+1", "'+cmd|' /C calc'!A0", "'-2+3", "'@SUM(A1)", "plain", "-5", "+3.2", "-1e-3", "'-", "'＝1", "a=b"]
+
+
+def test_text_from_the_table_is_no_formula_in_csv(tmp_path):
+    table = pd.DataFrame({"=id": np.resize(UGLY, N), "@a": X["a"], "town": np.resize(UGLY[:3], N), "y": Y})
+    data, model = written(table, tmp_path / "t.csv"), tmp_path / "model.msmtfl"
+    done("fit", data, "--target", "y", "--task", "town", "--lam", "0.1", "--id", "=id", "--out", model)
+    out = done("predict", model, data).splitlines()
+    assert out[0] == "'=id,task,prediction"
+    shown = pd.read_csv(io.StringIO("\n".join(out)), dtype=str)
+    assert shown["'=id"].tolist() == np.resize(INERT, N).tolist()
+    assert set(shown["task"]) == set(INERT[:3])
+    raw = done("predict", model, data, "--formulas").splitlines()
+    assert raw[0] == "=id,task,prediction"
+    assert raw[1].startswith("=1+1,=1+1,")
+    done("predict", model, data, "--out", tmp_path / "p.parquet")
+    assert pd.read_parquet(tmp_path / "p.parquet")["task"].tolist()[:3] == UGLY[:3]
+    done("inspect", model, "--coefficients", tmp_path / "c.csv")
+    assert pd.read_csv(tmp_path / "c.csv")["feature"].tolist() == ["'@a"]
+    done("inspect", model, "--coefficients", tmp_path / "c.csv", "--formulas")
+    assert pd.read_csv(tmp_path / "c.csv")["feature"].tolist() == ["@a"]
+
+
+# ------------------------------------------------------------------ devices and pipes
+
+
+posix = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes of POSIX")
+
+
+@posix
+def test_devices_are_not_read_for_ever(tmp_path):
+    model = MSMTFL(lam=0.1, task_column="town").fit(TABLE[["a", "town"]], Y)
+    save_model(model, tmp_path / "model.msmtfl")
+    for device in ("/dev/zero", "/dev/urandom"):
+        assert f"{device}: it is a device, not a file" in refused("fit", device, *GIVEN)
+        assert f"{device}: it is a device, not a file" in refused("predict", tmp_path / "model.msmtfl", device)
+        assert f"{device}: it is a device, not a file" in refused("inspect", device)
+    os.mkfifo(tmp_path / "pipe.parquet")
+    assert "it is a pipe, not a file" in refused("fit", tmp_path / "pipe.parquet", *GIVEN)
+    assert "it is a pipe, not a file" in refused("inspect", tmp_path / "pipe.parquet")
+
+
+@posix
+def test_a_pipe_with_a_table_in_it_is_read(tmp_path):
+    data = written(TABLE, tmp_path / "t.csv")
+    os.mkfifo(tmp_path / "pipe.csv")
+    feeder = threading.Thread(target=lambda: (tmp_path / "pipe.csv").write_bytes(data.read_bytes()))
+    feeder.start()
+    through = json.loads(done("fit", tmp_path / "pipe.csv", *GIVEN, "--json"))
+    feeder.join()
+    assert through["objective"] == json.loads(done("fit", data, *GIVEN, "--json"))["objective"]
+
+
+def test_a_stream_of_zeros_is_left_at_once(tmp_path):
+    class Endless(io.RawIOBase):
+        given = 0
+
+        def readable(self):
+            return True
+
+        def readinto(self, buffer):
+            self.given += len(buffer)
+            assert self.given < 10**7, "reads for ever"
+            buffer[:] = bytes(len(buffer))
+            return len(buffer)
+
+    from msmtfl.cli import table_files
+
+    with pytest.raises(table_files.InputError, match="holds bytes that are 0"):
+        table_files._read_all(io.BufferedReader(Endless()), Path("-"), "utf-8")
+    (tmp_path / "zeros.csv").write_bytes(bytes(1000))
+    assert "holds bytes that are 0" in refused("fit", tmp_path / "zeros.csv", *GIVEN)
+    written(TABLE, tmp_path / "wide.csv", encoding="utf-16")
+    done("fit", tmp_path / "wide.csv", *GIVEN, "--encoding", "utf-16")
+    (tmp_path / "bare.csv").write_bytes((tmp_path / "wide.csv").read_bytes()[2:])
+    assert "--encoding utf-16" in refused("fit", tmp_path / "bare.csv", *GIVEN)
+
+
+@posix
+def test_standard_input_that_is_a_device_is_refused():
+    from msmtfl.cli import table_files
+
+    with open("/dev/zero") as stream, pytest.raises(table_files.InputError, match="standard input is a device"):
+        table_files._refuse_device(stream)
+
+
+# ------------------------------------------------------------------ interrupts
+
+
+IMPORTING = """
+import sys
+sys.argv = {argv!r}
+class Stop:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Stop())
+import msmtfl
+from msmtfl.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["numpy", "sklearn.base", "msmtfl.walk", "typer", "msmtfl.cli.using"])
+def test_ctrl_c_during_imports(module):
+    code = IMPORTING.format(argv=["/usr/bin/msmtfl", "--version"], module=module)
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert found.returncode == 130
+    assert found.stderr.strip() == "msmtfl: stopped."
+
+
+def test_ctrl_c_while_others_import_the_package_is_theirs():
+    code = IMPORTING.format(argv=["/home/me/study.py"], module="msmtfl.walk")
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert found.returncode != 130
+    assert "KeyboardInterrupt" in found.stderr
+
+
+def test_what_is_the_command():
+    from msmtfl._interrupt import is_command
+
+    assert is_command(["-m"], ["python", "-W", "error", "-m", "msmtfl", "fit"])
+    assert is_command(["/env/bin/msmtfl"], [])
+    assert not is_command(["-m"], ["python", "-m", "pytest", "msmtfl"])
+    assert not is_command(["-c"], [])
+    assert not is_command([], [])

@@ -321,3 +321,16 @@ def test_without_onnx_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)  # as if it were not installed
     with pytest.raises(ImportError, match="to_onnx needs onnx: pip install onnx"):
         to_onnx(handmade(np.ones((2, 1))))
+
+
+def test_labels_that_are_the_same_to_a_database_are_refused():
+    """1 and '1': two tasks in Python, one in SQL."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 2)), rng.standard_normal(40)
+    for pair in ([1, "1"], [1.5, "1.5"], [1, "1.0"], [True, "true"], [2, "2e0"]):
+        model = LassoMTL(lam=0.1).fit(X, y, task=[pair[k % 2] for k in range(40)])
+        with pytest.raises(ValueError, match=r"are the same in SQL.*without table="):
+            to_sql(model, table="t", task_column="c")
+        assert len(to_sql(model)) == 2
+    fine = LassoMTL(lam=0.1).fit(X, y, task=[("1", "01", "1.0")[k % 3] for k in range(40)])
+    assert to_sql(fine, table="t", task_column="c").count("WHEN") == 3

@@ -1,5 +1,6 @@
 """Sparse linear models for many related tasks: multi-stage multi-task feature learning with certificates."""
 
+from . import _interrupt  # noqa: F401 (first: what follows takes seconds)
 from .auto import MultiTaskAuto, MultiTaskAutoClassifier
 from .classification import MSMTFLClassifier, MSMTFLClassifierCV
 from .contest import compare_models

@@ -149,12 +149,8 @@ def rank_of(design: Design, features: Ints) -> int:
     columns: Any = getattr(design, "columns", None)
     if most == 0 or (block is None and columns is None):
         return most
-    if hasattr(design, "gram_block"):
-        G = np.asarray(design.gram_block(features, features))
-    else:
-        X: Any = design.columns(features)
-        G = X.T @ X
     length = np.sqrt(np.where(design.squares[features] > 0.0, design.squares[features], 1.0))
-    G = G / np.outer(length, length)
+    X = None if block is not None or columns is None else columns(features)
+    G = (block(features, features) if X is None else X.T @ X) / np.outer(length, length)
     values = eigh(G, eigvals_only=True)
     return min(most, int((values > RANK * max(float(values[-1]), 1.0)).sum()))

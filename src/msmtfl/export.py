@@ -112,6 +112,8 @@ def to_sql(
         raise ValueError(f"quote must be one of {', '.join(QUOTES)}, got {quote!r}.")
     names = [_name(name, quote) for name in model.features_.tolist()]
     expressions = [_expression(w, b, names) for w, b in zip(coef, intercept.tolist(), strict=True)]
+    if table is not None:
+        _refuse_equals(labels)
     if table is None:
         if task_column is not None:
             raise ValueError("task_column= goes with table=: without, there is one expression per task.")
@@ -142,6 +144,21 @@ def _task_name(model: Any, given: str | None) -> str:
     raise ValueError(
         "pass task_column=, the column of the table that says the task: the model knows it by labels only."
     )
+
+
+def _refuse_equals(labels: list[Any]) -> None:
+    """An error if a number and a text among the labels are the same to a database, or to a reader of column names."""
+    numbers = {float(label): label for label in labels if isinstance(label, (bool, int, float))}
+    for text in (label for label in labels if isinstance(label, str)):
+        try:
+            value = float(text)
+        except ValueError:
+            value = {"true": 1.0, "false": 0.0}.get(text.lower(), float("nan"))
+        if value in numbers:
+            raise ValueError(
+                f"task labels {numbers[value]!r} and {text!r} are the same in SQL, where texts and numbers are compared. "
+                "Relabel one of them and fit again; or take the expressions, one per task, without table=."
+            )
 
 
 def _expression(w: Floats, intercept: float, names: list[str]) -> str:

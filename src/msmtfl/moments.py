@@ -148,12 +148,14 @@ class Moments:
         wanted, columns = self.features.tolist(), names.tolist()
         if columns == wanted:
             return None
-        absent = [name for name in wanted if name not in columns]
-        extra = [name for name in columns if name not in wanted]
+        place = {name: k for k, name in enumerate(columns)}
+        absent = [name for name in wanted if name not in place]
+        known = set(wanted)
+        extra = [name for name in columns if name not in known]
         if absent or extra:
             lacks = f"lacks column(s) {names_of(absent)}" if absent else f"has further column(s) {names_of(extra)}"
             raise ValueError(f"this batch {lacks}; the batches before had {names_of(wanted)}.")
-        return [columns.index(name) for name in wanted]
+        return [place[name] for name in wanted]
 
     def _check_form(self, d: int, form: str, what: str = "this batch") -> None:
         if self.features is not None and d != self.d:
@@ -250,7 +252,8 @@ class Moments:
         if sorted(mine) != sorted(theirs):
             odd = sorted(set(mine) ^ set(theirs))
             raise ValueError(f"the features differ: {names_of(odd)} are in one of the two only.")
-        order = np.array([theirs.index(name) for name in mine])
+        place = {name: k for k, name in enumerate(theirs)}
+        order = np.array([place[name] for name in mine])
         out = other.copy()
         out.features = self.features
         out._tasks = {

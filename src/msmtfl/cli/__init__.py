@@ -6,6 +6,7 @@ import typer
 
 from .. import __version__
 from . import comparing, fitting, reproducing, using
+from .options import guard
 
 app = typer.Typer(
     name="msmtfl",
@@ -41,9 +42,10 @@ def start(
 @app.command(epilog="\b\nExample:\n  msmtfl demo")
 def demo() -> None:
     """Fit 442 diabetes patients in six groups: shared features, what sharing gained, the certificate (ten seconds)."""
-    from .. import demo as demonstration
+    with guard("demo"):
+        from .. import demo as demonstration
 
-    demonstration.main()
+        demonstration.main()
 
 
 for command, examples in (

@@ -21,6 +21,8 @@ NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 WHOLE_FLOAT = re.compile(r"(-?\d+)\.0", re.ASCII)
 FEW_LEVELS = 10  # so many values may be all different
 FILLS: dict[str, Any] = {"mean": np.mean, "median": np.median}
+WITH_POINT = re.compile(r"\s*[+-]?(\d{1,3}(\.\d{3})+(,\d+)?|\d+\.\d+([eE][+-]?\d+)?)\s*", re.ASCII)  # 1.234 may be 1234
+WITHOUT_POINT = re.compile(r"\s*[+-]?\d+(,\d+)?([eE][+-]?\d+)?\s*", re.ASCII)
 WITH_COMMA = re.compile(r"\s*[+-]?[\d.]*,\d[\d.,]*\s*", re.ASCII)
 
 
@@ -111,6 +113,9 @@ def find_columns(
     if not features:
         raise InputError("no column is left to be a feature.")
     text = [name for name in features if not is_number(table[name])]
+    pointed = [name for name in text if has_points(table[name])]
+    if pointed:
+        raise InputError(_about_points(table, pointed))
     if text and not one_hot:
         way_out = f"Encode them as numbers, use --one-hot, or leave them out: {_exclude(text)}."
         raise InputError(_about_text(table, text, way_out))
@@ -125,7 +130,8 @@ def find_columns(
 
 def require(table: Any, names: Iterable[str], option: str) -> None:
     columns = list(table.columns)
-    absent = [name for name in names if name not in columns]
+    known = set(columns)
+    absent = [name for name in names if name not in known]
     if not absent:
         return
     close = close_to(absent[0], columns)
@@ -228,7 +234,10 @@ def _strays(column: Any) -> np.ndarray:
 
 
 def _about_text(table: Any, names: list[str], way_out: str) -> str:
-    """Columns that hold text: numbers with commas, a few entries among numbers, or all of it."""
+    """Columns that hold text: numbers with points or commas, a few entries among numbers, or all of it."""
+    pointed = [name for name in names if has_points(table[name])]
+    if pointed:
+        return _about_points(table, pointed)
     commas = [name for name in names if _has_commas(table[name])]
     few = [name for name in names if name not in commas and len(_strays(table[name])) < len(table) / 2]
     rest = [name for name in names if name not in commas and name not in few]
@@ -245,6 +254,24 @@ def _about_text(table: Any, names: list[str], way_out: str) -> str:
     if rest:
         said.append(f"column(s) {names_of(rest)} hold text or dates: {_example(table[rest[0]])}. {way_out}")
     return " ".join(said)
+
+
+def has_points(column: Any) -> bool:
+    """Whether a column of text holds numbers, some of them with points that can mark thousands or decimals."""
+    values = [str(value) for value in column.dropna().unique()]
+    pointed = [value for value in values if "." in value]
+    return bool(pointed) and all(WITH_POINT.fullmatch(value) or WITHOUT_POINT.fullmatch(value) for value in values)
+
+
+def _about_points(table: Any, names: list[str]) -> str:
+    column = table[names[0]]
+    place = int(np.flatnonzero([isinstance(value, str) and "." in value for value in column])[0])
+    example = f"{_shown(column.iloc[place])} in row {_row(column, place)}"
+    return (
+        f"column(s) {names_of(names)} hold numbers with points, {example}: it cannot be told whether these mark thousands "
+        "or decimals. Write the numbers without marks of thousands: 1234,5 if a comma is the decimal mark (--decimal ,), "
+        "else 1234.5. If all numbers of the file have decimal points, leave --decimal out."
+    )
 
 
 def _has_commas(column: Any) -> bool:

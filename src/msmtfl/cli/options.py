@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 import sys
 import tempfile
 import warnings
@@ -82,6 +83,14 @@ MaybeSeed = Annotated[int | None, typer.Option("--seed", help="Deals out the row
 Seed = Annotated[int, typer.Option("--seed", help="Deals out the rows to folds.")]
 Jobs = Annotated[int | None, typer.Option("--jobs", help="Threads; -1: all cores.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only errors.")]
+Formulas = Annotated[
+    bool,
+    typer.Option(
+        "--formulas",
+        help="Write text to CSV as it is, also if it begins with =, +, - or @, which spreadsheets take for a formula. "
+        "Default: an apostrophe before it.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="The result as JSON on stdout, for programs.")]
 
 
@@ -171,11 +180,13 @@ def emit(text: str, data: bool = False) -> None:
 def guard(command: str, quiet: bool = False) -> Iterator[None]:
     """Errors end the command with a message and an exit code; warnings are a line each, and shown once."""
     said: set[str] = set()
+    _numbers.clear()
 
     def show(message: Any, *_: Any, **__: Any) -> None:
-        if not quiet and str(message) not in said:
-            said.add(str(message))
-            tell(f"msmtfl {command}: warning: {_in_options(str(message))}")
+        text = _in_options(_renumbered(str(message)))
+        if not quiet and text not in said:
+            said.add(text)
+            tell(f"msmtfl {command}: warning: {text}")
 
     try:
         with warnings.catch_warnings():
@@ -183,7 +194,8 @@ def guard(command: str, quiet: bool = False) -> Iterator[None]:
             warnings.showwarning = show
             yield
     except (InputError, ValueError, TypeError) as error:
-        tell(f"msmtfl {command}: {_in_options(str(error))}")
+        text = str(error) if isinstance(error, InputError) else _renumbered(str(error))
+        tell(f"msmtfl {command}: {_in_options(text)}")
         raise typer.Exit(BAD_INPUT) from error
     except BrokenPipeError:  # whoever read us has left: no message
         raise typer.Exit(FAILED) from None
@@ -194,6 +206,23 @@ def guard(command: str, quiet: bool = False) -> Iterator[None]:
     except KeyboardInterrupt:
         tell(f"\nmsmtfl {command}: stopped.")
         raise typer.Exit(INTERRUPTED) from None
+
+
+_numbers: list[Any] = []  # at most one index: of the rows that a model was given
+
+
+def number_rows(index: Any) -> None:
+    """Say which rows of the table, counted from 0, are given to a model: its errors count them from 0, the command counts
+    those of the table from 1."""
+    _numbers[:] = [index]
+
+
+def _renumbered(message: str) -> str:
+    def number(match: re.Match[str]) -> str:
+        place, index = int(match[1]), _numbers[0]
+        return f"row {int(index[place]) + 1}" if place < len(index) else match[0]
+
+    return re.sub(r"\brow (\d+)\b", number, message) if _numbers else message
 
 
 def _in_options(message: str) -> str:

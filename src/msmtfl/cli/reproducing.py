@@ -54,10 +54,11 @@ def reproduce(
     Every experiment writes rows.csv, figure.svg, figure.png, table.md and claims.json to OUT/EXPERIMENT. A run that was
     stopped goes on where it was when the same command is given again.
     """
-    import joblib
+    with o.guard("reproduce", quiet):
+        import joblib
 
-    from ..experiments import EXPERIMENTS, Isolet, Mri, NotAvailableError, as_table, run
-    from ..files import write_whole
+        from ..experiments import EXPERIMENTS, Isolet, Mri, NotAvailableError, as_table, run
+        from ..files import write_whole
 
     if experiment != ALL and experiment not in EXPERIMENTS:
         raise typer.BadParameter(f"no experiment {experiment!r}: {', '.join(EXPERIMENTS)} or {ALL}.")

@@ -7,6 +7,9 @@ import gzip
 import io
 import json
 import lzma
+import os
+import re
+import stat
 import sys
 import zipfile
 import zlib
@@ -17,8 +20,9 @@ from typing import Any
 
 import numpy as np
 
+from ..files import special
 from ..tables import names_of
-from .data import UNNAMED, InputError, is_number, pandas, to_numbers
+from .data import UNNAMED, InputError, has_points, is_number, pandas, to_numbers
 
 PARQUET = (".parquet", ".pq")
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
@@ -40,6 +44,9 @@ SIGNS = {  # how files begin that are no plain CSV, and the way out
     b"\xff\xfe": "It looks like UTF-16: --encoding utf-16.",
     b"\xfe\xff": "It looks like UTF-16: --encoding utf-16.",
 }
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # how a cell begins that is more than text
+SIGNED = re.compile(r"[+-](\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?|[+-]inf", re.ASCII)
+START = 2**16  # bytes that are looked at first
 UNREADABLE = (ValueError, OSError, EOFError, NotImplementedError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 
 
@@ -124,25 +131,43 @@ def _blank_as_missing(value: Any) -> Any:
 def _source(path: Path, encoding: str) -> Callable[[], Any]:
     """What pandas reads, as often as it is called; a pipe is read once and kept."""
     if str(path) == "-":
-        data = sys.stdin.buffer.read()
+        _refuse_device(sys.stdin)
+        data = _read_all(sys.stdin.buffer, path, encoding)
     else:
         _check_exists(path)
-        if path.is_file() and path.suffix.lower() != ".zst":
-            with path.open("rb") as file:
-                _check_start(file.read(8), path, encoding)
-            return lambda: path
-        data = path.read_bytes()
-    _check_start(data[:8], path, encoding)
+        with path.open("rb") as file:
+            if path.is_file() and path.suffix.lower() != ".zst":
+                _check_start(file.read(START), path, encoding)
+                return lambda: path
+            data = _read_all(file, path, encoding)
     if path.suffix.lower() == ".zst":
         data = _arrow().input_stream(io.BytesIO(data), compression="zstd").read()
     return lambda: io.BytesIO(data)
 
 
-def _check_exists(path: Path) -> None:
+def _read_all(stream: Any, path: Path, encoding: str) -> bytes:
+    """All of a stream; it is left where its beginning is no table, as it may have no end."""
+    start = stream.read(START)
+    _check_start(start, path, encoding)
+    return bytes(start + stream.read())
+
+
+def _refuse_device(stream: Any) -> None:
+    """Standard input is a pipe, a file or a terminal, where people can end it; a device may have no end."""
+    try:
+        device = stat.S_ISCHR(os.fstat(stream.fileno()).st_mode) and not stream.isatty()
+    except (OSError, ValueError):
+        return
+    if device:
+        raise InputError("standard input is a device, which may have no end; give a file or a pipe.")
+
+
+def _check_exists(path: Path, pipes: bool = True) -> None:
     if not path.exists():
         raise InputError("there is no such file.")
-    if path.is_dir():
-        raise InputError("it is a folder, not a file.")
+    kind = special(path.stat().st_mode)
+    if kind is not None and not (pipes and path.is_fifo()):
+        raise InputError(f"it is {kind}.")
 
 
 def _check_start(start: bytes, path: Path, encoding: str) -> None:
@@ -151,10 +176,12 @@ def _check_start(start: bytes, path: Path, encoding: str) -> None:
     for sign, hint in SIGNS.items():
         if start.startswith(sign) and not _is_packed(path) and not _is_wide(encoding):
             raise InputError(f"it is not plain CSV. {hint}")
+    if 10 * start.count(0) > len(start) and not _is_packed(path) and not _is_wide(encoding):
+        raise InputError("it holds bytes that are 0, and is not text. If it is UTF-16: --encoding utf-16.")
 
 
 def _read_parquet(path: Path) -> Any:
-    _check_exists(path)
+    _check_exists(path, pipes=False)
     with path.open("rb") as file:
         start = file.read(4)
     if start != b"PAR1":
@@ -182,7 +209,7 @@ def _read_csv(source: Callable[[], Any], delimiter: str, encoding: str, decimal:
         raise InputError(f"its rows have more fields than the {len(names)} names of the first line. Name every column.")
     for name, kind in table.dtypes.items():
         if kind.kind not in "biuf":
-            table[name] = _tidy(table[name], name in texts)
+            table[name] = _tidy(table[name], name in texts, decimal)
     return table
 
 
@@ -213,10 +240,11 @@ def _refuse_twice(names: list[str]) -> None:
         raise InputError(f"column name(s) {names_of(twice)} occur more than once. Give each column its own.")
 
 
-def _tidy(column: Any, text: bool) -> Any:
-    """Text without blanks around it; numbers that pandas left as text, which are the very long ones."""
+def _tidy(column: Any, text: bool, decimal: str) -> Any:
+    """Text without blanks around it; numbers that pandas left as text, which are the very long ones. Where the decimal mark
+    is a comma, a point may stand for thousands: such numbers stay text, and are asked about where they are used."""
     column = column.map(lambda value: value.strip() if isinstance(value, str) else value)
-    if text or is_number(column):
+    if text or is_number(column) or (decimal == "," and has_points(column)):
         return column
     numbers = to_numbers(column)
     return numbers if (numbers.notna() == column.notna()).all() else column
@@ -239,15 +267,31 @@ def _unpacked(path: Path) -> str:
     return name.removesuffix(path.suffix.lower()) if path.suffix.lower() in PACKERS else name
 
 
-def table_bytes(table: Any, path: Path) -> bytes:
-    """The table in the format that the name of the file says."""
+def table_bytes(table: Any, path: Path, formulas: bool = False) -> bytes:
+    """The table in the format that the name of the file says; `formulas` as for `csv_text`."""
     if is_parquet(path):
         buffer = io.BytesIO()
         table.to_parquet(buffer, index=False, engine="pyarrow")
         return buffer.getvalue()
-    text = records(table) if _unpacked(path).endswith(".json") else table.to_csv(index=False)
+    text = records(table) if _unpacked(path).endswith(".json") else csv_text(table, formulas)
     pack = PACKERS.get(path.suffix.lower())
     return pack(text.encode()) if pack else text.encode()
+
+
+def csv_text(table: Any, formulas: bool = False) -> str:
+    """The table as CSV. Names and text that a spreadsheet would take for formulas, and run, get an apostrophe in front,
+    unless `formulas` are wanted."""
+    if not formulas:
+        table = table.rename(columns={name: _inert(name) for name in table.columns})
+        texts = [name for name, kind in table.dtypes.items() if kind.kind not in "biufc"]
+        table = table.assign(**{str(name): table[name].map(_inert, na_action="ignore") for name in texts})
+    return str(table.to_csv(index=False))
+
+
+def _inert(value: Any) -> Any:
+    if not isinstance(value, str) or not value.startswith(FORMULA) or SIGNED.fullmatch(value):
+        return value
+    return f"'{value}"
 
 
 def records(table: Any) -> str:

@@ -23,7 +23,7 @@ from .data import (
     numbers,
     with_fills,
 )
-from .options import listed, tell
+from .options import listed, number_rows, tell
 from .table_files import read_table
 
 CLASSES = "If they are classes: msmtfl fit --model classifier (or auto-classifier), msmtfl compare --classify."
@@ -98,6 +98,7 @@ def read_training(
         if impute is not None:
             columns = with_fills(table, columns, impute)
         kept = _complete(table, columns, drop_missing, quiet)
+        number_rows(kept.index)
         filled = about_fills(kept, columns)
         if filled and not quiet:
             tell(f"missing values are filled in with the {impute} of their column: {filled}.")

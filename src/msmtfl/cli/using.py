@@ -28,7 +28,7 @@ from .data import (
     pandas,
     require,
 )
-from .table_files import check_ending, read_table, records, table_bytes
+from .table_files import check_ending, csv_text, read_table, records, table_bytes
 
 PREDICT = """\b
 Examples:
@@ -66,6 +66,7 @@ def predict(
     delimiter: o.Delimiter = ",",
     encoding: o.Encoding = "utf-8",
     decimal: o.DecimalMark = ".",
+    formulas: o.Formulas = False,
     as_json: o.AsJson = False,
     quiet: o.Quiet = False,
 ) -> None:
@@ -92,11 +93,11 @@ def predict(
                 _carry(table[name], result)
         _say(result, None if name in table.columns else name, filled, quiet)
         if out is not None:
-            o.save(out, table_bytes(result, out))
+            o.save(out, table_bytes(result, out, formulas))
         if as_json:
             o.emit(records(result) + "\n")
         elif out is None:
-            o.emit(result.to_csv(index=False), data=True)
+            o.emit(csv_text(result, formulas), data=True)
 
 
 def load(path: Path) -> tuple[Any, Columns]:
@@ -125,7 +126,8 @@ def _columns_of_fit(fitted: Any) -> Columns | None:
         return None
     texts = all(name is None or isinstance(name, str) for name in (found.task, found.id))
     fills = found.fills.items() if isinstance(found.fills, dict) else [("", None)]
-    numbers = all(name in found.features and isinstance(value, int | float) for name, value in fills)
+    known = set(found.features)
+    numbers = all(name in known and isinstance(value, int | float) for name, value in fills)
     return replace(found, target=None, weight=None, group=None) if same and texts and numbers else None
 
 
@@ -156,6 +158,7 @@ def _predictions(fitted: Any, columns: Columns, table: Any, unknown_task: str, d
         told = about_missing(table, columns)
         raise InputError(f"{told}. Fill them in, or use --drop-missing: no prediction for these rows.")
     kept = table[~gone]
+    o.number_rows(kept.index)
     X, labels = design(kept, replace(columns, task=None)).to_numpy(dtype=float), None
     if columns.task is not None:
         codes = find_labels(fitted.tasks_.tolist(), kept[columns.task])
@@ -267,6 +270,7 @@ def inspect(
         typer.Option("--coefficients", help="Write the sharing map and coefficients: CSV, Parquet or JSON."),
     ] = None,
     sql: Annotated[Path | None, typer.Option("--sql", help="Write one SQL expression per task.")] = None,
+    formulas: o.Formulas = False,
     as_json: o.AsJson = False,
     quiet: o.Quiet = False,
 ) -> None:
@@ -279,15 +283,23 @@ def inspect(
         check_ending(coefficients)
         fitted, _ = load(model)
         if coefficients is not None:
-            o.save(coefficients, table_bytes(_coefficients(fitted), coefficients))
+            o.save(coefficients, table_bytes(_coefficients(fitted), coefficients, formulas))
         if sql is not None:
             from ..export import to_sql
 
-            o.save(sql, "".join(f"-- task {printable(task)}\n{text}\n\n" for task, text in to_sql(fitted).items()))
+            o.save(sql, _commented(to_sql(fitted)))
         if as_json:
             o.emit(json.dumps(facts(fitted) | {"provenance": fitted.provenance_}, indent=1) + "\n")
         elif not quiet:
             o.emit(f"{describe(fitted)}\n\n{formula(fitted)}\n\n{_origin(fitted.provenance_)}\n")
+
+
+def _commented(expressions: dict[Any, str]) -> str:
+    """SQL expressions, each with its task in a comment; 1 and '1' are two tasks."""
+    names = [printable(task) for task in expressions]
+    if len(set(names)) < len(names):
+        names = [printable(repr(task)) for task in expressions]
+    return "".join(f"-- task {name}\n{text}\n\n" for name, text in zip(names, expressions.values(), strict=True))
 
 
 def _origin(provenance: dict[str, Any]) -> str:
