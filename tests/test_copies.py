@@ -135,9 +135,7 @@ def test_one_design_for_all_tasks_is_said_in_words_that_are_true_of_it():
     profiles = rng.choice([-1.0, 1.0], (20, 6))
     X, task = np.tile(profiles, (15, 1)), np.repeat(np.arange(15), 20)
     y = np.rint(X @ rng.standard_normal(6) + rng.standard_normal(300))
-    with pytest.warns(
-        RepeatedSamplesWarning, match=r"^100% of.*If different units were given the same features by design"
-    ):
+    with pytest.warns(RepeatedSamplesWarning, match=r"^100% of.*If features were set by design"):
         LassoMTLCV(lams=5, cv=4).fit(X, y, task=task)
     LassoMTLCV(lams=5, cv=4).fit(profiles, y.reshape(15, 20).T)  # one X for all: a profile is held out of all tasks
 
