@@ -109,7 +109,8 @@ def test_with_the_options_of_a_fit(search, options):
 def test_of_classes(options):
     X, y, task = table("shared", m=3, seed=4)
     X, y = X[:, :8], (y > np.quantile(y, 0.6)).astype(int)
-    folds = list(TaskKFold(3, task=[f"{one} {other}" for one, other in zip(task, y, strict=True)]).split(X))
+    of_class = [f"{one} {other}" for one, other in zip(task, y, strict=True)]
+    folds = list(TaskKFold(3, task=of_class, random_state=1).split(X))
     model = MSMTFLClassifierCV(lams=4, theta_ratios=[2.0, 20.0, np.inf], cv=folds, **options).fit(X, y, task=task)
     share = assert_scored_as_refitted(model, X, y, task, folds, seed=5, **options)
     assert share < 1.0  # at some points free features separate the classes of a fold: no minimiser, no score
