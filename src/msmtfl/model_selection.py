@@ -268,18 +268,18 @@ class MSMTFLCV(StageSearch):
 
     Parameters
     ----------
-    lams : int or array of shape (K,), default=50
+    lams : int or array of shape (K,), default=30
         How many, from lam_max to `lam_min_ratio` lam_max, or the values themselves in any order.
     theta_ratios : array of shape (L,), optional
         theta in units of m lam / rho_bar (lam that of rows and entries together); by default six from 1 to max(50, 11 m),
-        and inf: the lasso is always among the candidates.
+        and inf: the lasso is always among the candidates. Without `entry_shares` every second of them is searched.
     thetas : array of shape (L,) or (K, L), optional
         Instead of ratios; inf allowed.
     lam_min_ratio : float, optional
         By default 1e-3, or 1e-4 if every task has more samples than features.
     entry_shares : array of numbers from 0 to 1, optional
         Shares s of lam that go to a penalty on every entry: lam_entry = s lam, (1 - s) lam for the rows. 0 is the paper's
-        model, 1 the capped lasso of every task. By default 0, 0.5 and 1; where thetas or ratios are given, 0 alone.
+        model, 1 the capped lasso of every task. By default 0 (and, at one theta, 0.5); where thetas or ratios are given, 0 alone.
     entry_ratios : array, optional
         theta_entry in units of m lam / rho_bar; by default 0.5 and 2.
     penalty : as for :class:`MSMTFL`
@@ -340,12 +340,12 @@ class MSMTFLCV(StageSearch):
            [ 2., -1.],
            [ 2., -1.]])
     >>> model.thetas_.shape, len(model.cv_results_["mean_test_score"])
-    ((50, 12), 600)
+    ((30, 5), 150)
     """
 
     def __init__(
         self,
-        lams=50,
+        lams=30,
         *,
         theta_ratios=None,
         thetas=None,

@@ -224,15 +224,15 @@ class SharedMTLCV(_Sharing, GridSearch):
 
     Parameters
     ----------
-    lams : int or array of shape (K,), default=30
+    lams : int or array of shape (K,), default=20
         lam is the smaller of lam_common / sqrt(m) and lam_deviation: how many, for each ratio from its own largest down, or
         the values themselves.
     ratios : array of shape (R,), optional
         lam_common / lam_deviation in units of sqrt(m); by default 0 (the pooled lasso: lam_deviation = inf), 0.2, 0.5,
         1, 2 and inf (no common part). From sqrt(m) on they are all as inf: one is kept.
     theta_ratios : array of shape (T,), optional
-        theta in units of m lam_deviation / rho_bar, rho_bar the mean square of the columns; by default 1 and 4
-        times max(4, m / 4), and inf.
+        theta in units of m lam_deviation / rho_bar, rho_bar the mean square of the columns; by default
+        max(4, m / 4) and inf.
     lam_min_ratio : float, optional
         By default 1e-2, or 1e-3 if every task has more samples than features, times the ratio if that is less than 1 (but
         no less than a tenth).
@@ -266,7 +266,7 @@ class SharedMTLCV(_Sharing, GridSearch):
 
     def __init__(
         self,
-        lams=30,
+        lams=20,
         *,
         ratios=None,
         theta_ratios=None,

@@ -33,7 +33,7 @@ RATIOS = (0.0, 0.2, 0.5, 1.0, 2.0, np.inf)  # lam_common / lam_deviation, in uni
 # Of lam_max, where the lams end: n < d, n >= d. It is lam_deviation that counts, so that smaller ratios than 1 go further
 # down, but no further than to FURTHER times this.
 SHARES, FURTHER = (1e-2, 1e-3), 0.1
-THETA_RATIOS = (1.0, 4.0, np.inf)  # times max(4, m / 4): half of a row's entries deviate by as much as they are shrunk
+THETA_RATIOS = (1.0, np.inf)  # times max(4, m / 4): half of a row's entries deviate by as much as they are shrunk
 # Coefficients per row, and in all, beyond which a search goes no further than stage 1. With twice as many it goes no further
 # down; those chosen on real data had up to 1/6 of the rows (a common part being allowed).
 SPARSE, FEW = 1 / 6, 200
@@ -148,7 +148,7 @@ class SharedGrid:
 
 
 def shared_grid(
-    problem: Problem, lams: Any = 30, ratios: Any = None, theta_ratios: Any = None, lam_min_ratio: float | None = None
+    problem: Problem, lams: Any = 20, ratios: Any = None, theta_ratios: Any = None, lam_min_ratio: float | None = None
 ) -> SharedGrid:
     """lams as an array, the same for all ratios, or that many for each from its own lam_max down. Of ratios that give the
     same models one is kept: from sqrt(m) on there is no common part; of one task all are the lasso."""
