@@ -121,7 +121,7 @@ class _Pilot:
         g, w = near.gradient(W[0]), self.weights
         top = np.divide(g if self.positive else np.abs(g), w, out=np.zeros_like(g), where=w > 0.0).max(initial=0.0)
         for lam in top * LAMS:
-            W, _ = lassos.solve(lam * w[None])
+            W, _ = lassos.solve(np.multiply(lam, w, out=np.full_like(w, np.inf), where=np.isfinite(w))[None])
             fit = self.on((W[0] != 0.0) | self.free)
             if np.isinf(fit.criterion):
                 return
@@ -146,7 +146,8 @@ class _Pilot:
             before, scale = scale, self._scale(r, k)
             if abs(scale - before) <= SETTLED * scale:
                 break
-            root = np.sqrt(self.v * np.minimum(1.0, BEND * scale / np.maximum(np.abs(r), 1e-300)))
+            reach = BEND * scale
+            root = np.sqrt(self.v * np.divide(reach, np.abs(r), out=np.ones_like(r), where=np.abs(r) > reach))
             r = self.y - Z @ np.linalg.lstsq(root[:, None] * Z, root * self.y, rcond=1e-10)[0]
         square = self.v @ np.minimum(r**2, (FAR * scale) ** 2) / (NEAR * (self.n - k))
         d = int(self.live.sum())

@@ -12,6 +12,7 @@ in statistics, which hold squares, a larger one) are one.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,9 @@ DEPENDENT = LD(5e-14)  # what is left of a unit-length column, up to which it de
 HELD = (0.0, 1e-15, 1e-12, 1e-9, 1e-7, 1e-5)
 # Shares of dual points that are tried, to be in the range of slopes.
 SHRINK = (1.0, 1.0 - 1e-12, 1.0 - 1e-9, 1.0 - 1e-6, 1.0 - 1e-3, 0.5)
+# Slopes of coefficients that may not be negative and are 0, up to which dual points are made orthogonal to their columns; of
+# two columns that are nearly copies one alone may have to be.
+AT_ZERO = (LD(1e-9), LD(1e-12), LD(1e-15))
 ESCAPED = (0.0, 1e-12, 1e-9, 1e-6)  # slopes, as shares of the largest, up to which dual points are 0 in a row
 MISSED = 1e-16  # of the equations of un-penalised columns, per length of a dual point, that is rounding in any case
 INF = LD(np.inf)
@@ -133,10 +137,10 @@ def lasso_gap_of_task(task, w, a, positive=False):
     r, length = y - X @ w, lengths(X)
     best = r @ r / 2 + penalty_of(w, a)  # of the dual point 0
     seen = None
-    for close in HELD:
+    for close, at_zero in product(HELD, AT_ZERO if positive else (LD(0),)):
         held = (a <= LD(close) * length * np.sqrt(r @ r)) & (length > 0)
         if positive:
-            held &= (w > 0) | (X.T @ r > -LD(1e-9) * length * np.sqrt(y @ y))
+            held &= (w > 0) | (X.T @ r > -at_zero * length * np.sqrt(y @ y))
         if seen is not None and np.array_equal(held, seen):
             continue
         seen = held
@@ -379,10 +383,11 @@ def loss_gap_of_task(task, w, intercept, a, loss, scale=1.0, positive=False):
     value, length = (v * half_deviance(loss, y, f, scale)).sum(), lengths(task.X)
     best = value + penalty_of(w, a)
     size_of_slope = np.sqrt((v * slope**2).sum())
-    for close in HELD:
+    down = -(X.T @ (-v * slope)) / np.where(length > 0, length * size_of_slope, 1)
+    for close, at_zero in product(HELD, AT_ZERO if positive else (LD(0),)):
         held = (a <= LD(close) * length * size_of_slope) & (length > 0)
         if positive:
-            held &= (w > 0) | (X.T @ (-v * slope) > -LD(1e-9) * length * size_of_slope)
+            held &= (w > 0) | (down < at_zero)
         C = X[:, held] / length[held]
         if task.centre:
             C = np.column_stack([C, np.ones(len(y), dtype=LD) / np.sqrt(task.n)])
