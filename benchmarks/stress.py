@@ -24,7 +24,8 @@ from msmtfl.certificates import GAP, TaskCertificate
 from msmtfl.designs import DenseRows, RowTask
 from msmtfl.gram import Gram
 from msmtfl.lasso import Lassos
-from msmtfl.stages import Listener, certified
+from msmtfl.monitor import Listener
+from msmtfl.stages import certified
 
 KINDS = ("gaussian", "copies", "low rank", "binary", "correlated", "rounded", "wild scales", "ill-conditioned")
 REWEIGHTINGS = 12

@@ -11,7 +11,8 @@ import pytest
 from msmtfl.auto import choose_family
 from msmtfl.comparison import Comparison, Dropped
 from msmtfl.contest import _clearly_worse
-from msmtfl.evidence import Evidence, clear_from, decimals, too_good
+from msmtfl.evidence import Evidence, clear_from, decimals
+from msmtfl.fold_choice import too_good
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 NUMBER = r"[+-]?\d+\.?\d*(?:e[+-]?\d+)?"

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from msmtfl import MSMTFLCV, DirtyMTLCV, LassoMTLCV, Moments, MSMTFLClassifierCV
-from msmtfl.evidence import TooGoodWarning
-from msmtfl.fold_choice import cross_fitted_score, points_without
+from msmtfl.fold_choice import TooGoodWarning, cross_fitted_score, points_without
 from msmtfl.model_files import load_model, save_model
 from msmtfl.views import evidence_over_lasso, gain_over_lasso
 

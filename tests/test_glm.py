@@ -11,7 +11,7 @@ from msmtfl.glm import pose_loss
 from msmtfl.loss_certificates import certify_loss
 from msmtfl.losses import Huber, Logistic, Poisson, best_level, robust_scale
 from msmtfl.model_files import load_model, save_model
-from msmtfl.stages import Listener
+from msmtfl.monitor import Listener
 from msmtfl.tasks import read_training
 
 LOSSES = {"logistic": Logistic(), "poisson": Poisson(), "huber": Huber(1.3)}

@@ -16,7 +16,8 @@ from msmtfl.certificates import certify
 from msmtfl.designs import DenseRows, RowTask
 from msmtfl.gram import Gram
 from msmtfl.lasso import Lassos
-from msmtfl.stages import Listener, certified
+from msmtfl.monitor import Listener
+from msmtfl.stages import certified
 from msmtfl.working import WorkingSet
 
 

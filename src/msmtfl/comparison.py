@@ -12,7 +12,8 @@ import numpy as np
 from .cells import NMSE, Measure, steady_variances
 from .designs import Floats, Ints
 from .drawing import BLUE, DARK, GREY, ORANGE, pyplot, quiet, shown
-from .evidence import CLEAR, LEVEL, PERFECT, Evidence, clear_from, decimals, too_good
+from .evidence import CLEAR, LEVEL, Evidence, clear_from, decimals
+from .fold_choice import PERFECT, too_good
 from .tables import choices_of, names_of
 
 __all__ = ["CLEAR", "LEVEL", "REFERENCE", "SEPARATE", "Comparison", "Dropped"]

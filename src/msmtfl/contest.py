@@ -22,7 +22,7 @@ from .comparison import REFERENCE, Comparison, Dropped
 from .copies import RepeatedSamplesWarning, groups_of
 from .coupled import L12MTLCV, DirtyMTLCV
 from .cross_validation import Split, read_splits
-from .evidence import TooGoodWarning
+from .fold_choice import TooGoodWarning
 from .linear import NewTaskWarning
 from .model_selection import MSMTFLCV, LassoMTLCV
 from .monitor import Progress, one_blas_thread

@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 from ._kernel import column_moments, few_products, gram
 from .threads import count, each, shares
 
+UNIT = 2.0**-53  # the unit roundoff
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
@@ -433,3 +435,9 @@ class RowTask:
 
     def intercepts(self, W: Any) -> Floats:
         return self.y_mean - W @ self.rows.mean
+
+
+def rounding(design: Design) -> float:
+    """What a product of two vectors may lose by rounding, per product of their lengths. (Errors of partial sums do not all
+    add up.)"""
+    return UNIT * (4.0 + 0.25 * float(np.sqrt(max(design.n, 1.0))))

@@ -15,9 +15,8 @@ from numpy.linalg import LinAlgError, cholesky
 from scipy.linalg import qr, solve_triangular
 from scipy.linalg.lapack import dpotrs, dtrtri
 
-from .designs import Design, Floats, Ints
+from .designs import UNIT, Design, Floats, Ints, rounding
 
-UNIT = 2.0**-53  # the unit roundoff
 WELL = 1e-4  # unit-length columns with all pivots (Cholesky) above this are far from dependent
 MODERATE = 20.0  # times the target's length: terms of a fit up to which rounding hides nothing of it
 ENOUGH = 6  # digits of a fit from which rounding is not what spoils a gap
@@ -53,12 +52,6 @@ def vacuous(design: Any) -> bool:
     """Whether the squares of the targets underflow, so that there is no loss to speak of."""
     target = design.target
     return bool(design.yy == 0.0 and (design.c.any() or (target is not None and target.any())))
-
-
-def rounding(design: Any) -> float:
-    """What a product of two vectors may lose by rounding, per product of their lengths. (Errors of partial sums do not all
-    add up.)"""
-    return UNIT * (4.0 + 0.25 * float(np.sqrt(max(design.n, 1.0))))
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,10 @@ import numpy as np
 from scipy.special import stdtrit
 
 from .designs import Floats
-from .tables import names_of
 
 CLEAR = 2.0  # standard errors from which a difference counts as clear; more if there are few samples
 LEVEL = 0.975  # of one side of a 95 % interval
 SAME = 1e-5  # share of the error below which a difference may be that of two solutions of one problem
-PERFECT = (
-    1e-6  # error relative to knowing nothing below which a task is not predicted but known: measurements have noise
-)
 FEW = 3  # tasks from which on it is asked whether the difference hangs on one of them
 
 
@@ -181,18 +177,3 @@ class Evidence:
         return (
             f"Of {self.n_tasks} tasks {self.n_better} have a smaller error{by} and {self.n_worse} a larger one{median}"
         )
-
-
-class TooGoodWarning(UserWarning):
-    """Held-out targets of a task are predicted better than measurements allow."""
-
-
-def too_good(tasks: Any, errors: Floats, measure: str) -> str:
-    """What to say of tasks whose held-out errors no measurement allows; empty if there is none."""
-    if len(tasks) == 0:
-        return ""
-    at_most = f"at most {np.max(errors):.0e}" if np.max(errors) > 0 else "0"
-    return (
-        f"Too good to be true: held-out targets of task(s) {names_of(tasks)} are predicted with a {measure} of {at_most}. "
-        "The target is probably computed from a feature, or samples are there twice."
-    )

@@ -14,11 +14,12 @@ import numpy as np
 
 from .cross_validation import HeldOut, choose
 from .designs import Floats, Ints
-from .evidence import PERFECT, TooGoodWarning, too_good
 from .problem import Problem
-from .tables import warn_user
+from .tables import names_of, warn_user
 from .tasks import TaskData
 
+# Error relative to knowing nothing below which a task is not predicted but known: measurements have noise.
+PERFECT = 1e-6
 VALUES = 10  # different targets of a task without which an exact prediction is no wonder
 STRENGTHS = ("lam_b", "lam_s", "lam", "lam_common", "lam_deviation", "theta", "lam_entry", "theta_entry")
 
@@ -59,6 +60,21 @@ def cross_fitted_score(model: Any) -> float:
         )
     scores = fold_scores_of(model)
     return float(np.mean(scores[np.arange(len(scores)), points_without(model)]))
+
+
+class TooGoodWarning(UserWarning):
+    """Held-out targets of a task are predicted better than measurements allow."""
+
+
+def too_good(tasks: Any, errors: Floats, measure: str) -> str:
+    """What to say of tasks whose held-out errors no measurement allows; empty if there is none."""
+    if len(tasks) == 0:
+        return ""
+    at_most = f"at most {np.max(errors):.0e}" if np.max(errors) > 0 else "0"
+    return (
+        f"Too good to be true: held-out targets of task(s) {names_of(tasks)} are predicted with a {measure} of {at_most}. "
+        "The target is probably computed from a feature, or samples are there twice."
+    )
 
 
 def warn_if_too_good(held_out: HeldOut, problem: Problem, k: int, l: int) -> None:

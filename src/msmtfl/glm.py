@@ -16,10 +16,11 @@ from .designs import Floats, stage_scale
 from .lasso import OVERRUN
 from .loss_certificates import LossCertificate, certify_loss, escaping
 from .losses import LOSSES, Huber, Logistic, Loss, LossTask, Poisson
+from .monitor import Listener
 from .newton import LossLassos
 from .problem import Problem, read_factors
 from .residual_scale import with_scales
-from .stages import Listener, Outcome, rather_zero, scaled
+from .stages import Outcome, rather_zero, scaled
 from .tables import names_of, warn_user
 from .tasks import TaskData
 from .threads import each

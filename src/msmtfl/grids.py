@@ -85,12 +85,12 @@ def read_grid(
 
 
 def default_grid(problem: Problem, lams: Any = 30, lam_min_ratio: float | None = None, penalty: Any = "capped") -> Grid:
-    """The grid of a search: the paper's model at every second of the default thetas, and once with half of lam on the entries.
+    """The grid of a search: the paper's model at every second of the default thetas; once, half of lam is on the entries.
 
-    Few columns on purpose. On data sets of the kinds of benchmarks/chosen_points.py, 160 of them with other seeds, these five
-    columns at 25 lams chose points whose errors on fresh samples were 1.052 times (95 %: 1.21) those of the best of twelve
-    columns at 50 lams; a search over all of these chose points at 1.054 times (95 %: 1.24): what more points could gain, the
-    noise of held-out errors took back, at five times the price.
+    Few columns on purpose. On 160 data sets like those of benchmarks/chosen_points.py, with other seeds, these five columns
+    at 25 lams chose points whose errors on fresh samples were 1.052 times (95 %: 1.21) those of the best of twelve columns
+    at 50 lams; a search over all of these chose points at 1.054 times (95 %: 1.24). What more points could gain, the noise of
+    held-out errors took back, at five times the price.
     """
     found = read_lams(problem, lams, lam_min_ratio)
     ratios = default_ratios(problem.m)

@@ -30,8 +30,8 @@ from scipy.linalg import qr, solve_triangular
 from scipy.optimize import linprog
 
 from .certificates import AT_ZERO, GAP, ROOMS, TaskCertificate, at_bound, independence, violations
-from .designs import DenseRows, Floats, Ints, RowTask
-from .dual_points import Doubt, dependent_below, few_digits, over_unit, rounding, size_of_inverse, vacuous
+from .designs import DenseRows, Floats, Ints, RowTask, rounding
+from .dual_points import Doubt, dependent_below, few_digits, over_unit, size_of_inverse, vacuous
 from .losses import LossTask
 
 STEEP = 1e-6  # curvature, as a share of the largest, below which a row has all but escaped

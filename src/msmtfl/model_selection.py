@@ -279,7 +279,8 @@ class MSMTFLCV(StageSearch):
         By default 1e-3, or 1e-4 if every task has more samples than features.
     entry_shares : array of numbers from 0 to 1, optional
         Shares s of lam that go to a penalty on every entry: lam_entry = s lam, (1 - s) lam for the rows. 0 is the paper's
-        model, 1 the capped lasso of every task. By default 0 (and, at one theta, 0.5); where thetas or ratios are given, 0 alone.
+        model, 1 the capped lasso of every task. By default 0 and, at one theta, 0.5; where
+        thetas or ratios are given, 0 alone.
     entry_ratios : array, optional
         theta_entry in units of m lam / rho_bar; by default 0.5 and 2.
     penalty : as for :class:`MSMTFL`

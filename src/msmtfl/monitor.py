@@ -12,8 +12,6 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-from .stages import Listener
-
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ImportError:  # scikit-learn before 1.9: no callbacks, fits are silent
@@ -25,7 +23,7 @@ except ImportError:  # scikit-learn before 1.9: no callbacks, fits are silent
         return method
 
 
-__all__ = ["CallbackSupportMixin", "Monitor", "Progress", "one_blas_thread", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "Listener", "Monitor", "Progress", "one_blas_thread", "with_callbacks"]
 
 
 @lru_cache(maxsize=1)
@@ -68,6 +66,19 @@ def _root_context(estimator: Any, parts: int) -> Any:
     root = estimator._init_callback_context(max_subtasks=parts)
     root.call_on_fit_task_begin(estimator=estimator)
     return root
+
+
+class Listener:
+    """Hears how far a run is; this one says nothing. `end_stage` may ask to stop by returning True."""
+
+    def begin_stage(self) -> None: ...
+
+    def task_done(self) -> None: ...
+
+    def end_stage(self) -> bool:
+        return False
+
+    def end(self) -> None: ...
 
 
 class Monitor(Listener):

@@ -27,11 +27,11 @@ from .designs import Floats, Ints
 from .estimators import MSMTFL
 from .lasso import Lassos
 from .model_selection import MSMTFLCV
-from .monitor import one_blas_thread
+from .monitor import Listener, one_blas_thread
 from .penalties import ConcaveRows
 from .problem import Problem
 from .shapes import CAPPED, read_shape
-from .stages import LassoStages, Listener, run_stages
+from .stages import LassoStages, run_stages
 
 OPEN, FREE, PENALISED = 0, 1, 2  # what a node has decided about a row
 

@@ -19,12 +19,12 @@ from .degrees import Form, face, traces
 from .designs import Design, Floats, Ints
 from .deviations import CappedDeviations, SharedNorm, common_weights
 from .grids import read_lams, read_ratios, read_theta_ratios
-from .monitor import one_blas_thread
+from .monitor import Listener, one_blas_thread
 from .penalties import bent
 from .problem import Problem
 from .row_certificates import certify_rows, row_violation
 from .stacked import StackedGrams, StackedLassos
-from .stages import CONVEX, CROWDED, DENSE, FULL, REPEATS, UNFINISHED, Listener, Outcome, algorithm_1, rather_zero
+from .stages import CONVEX, CROWDED, DENSE, FULL, REPEATS, UNFINISHED, Outcome, algorithm_1, rather_zero
 from .surface import Solved, StagedSolutions
 from .threads import each
 from .thresholds import unit

@@ -20,6 +20,7 @@ from .certificates import GAP, TaskCertificate, certify, largest_violation, loss
 from .designs import Design, Floats, Ints, stage_scale
 from .dual_points import Doubt
 from .lasso import OVERRUN, Lassos
+from .monitor import Listener
 from .penalties import Penalty, RowNorm
 from .row_certificates import certify_rows, row_violation
 from .rows import CoupledRows
@@ -83,19 +84,6 @@ class Solution:
     convex: bool
     free: np.ndarray = field(repr=False)  # (d, m) bool: entries that the last stage left un-penalised
     row_slopes: Floats = field(repr=False)  # (d,): what it left of the penalty of rows
-
-
-class Listener:
-    """Hears how far a run is; this one says nothing. `end_stage` may ask to stop by returning True."""
-
-    def begin_stage(self) -> None: ...
-
-    def task_done(self) -> None: ...
-
-    def end_stage(self) -> bool:
-        return False
-
-    def end(self) -> None: ...
 
 
 @dataclass(frozen=True)

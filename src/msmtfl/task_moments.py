@@ -17,8 +17,7 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 from scipy.sparse import issparse
 
-from .designs import CONSTANT_SHARE, DenseRows, Floats, Ints, RowTask
-from .dual_points import rounding
+from .designs import CONSTANT_SHARE, DenseRows, Floats, Ints, RowTask, rounding
 from .levels import Levels
 from .sparse_rows import SparseRows
 

@@ -84,8 +84,7 @@ def describe(model: Any) -> str:
 
 def _score(model: Any) -> str:
     """The error of rows that had no part in the choice of the parameters, and what is known of that of separate lassos."""
-    from ..evidence import too_good
-    from ..fold_choice import cross_fits
+    from ..fold_choice import cross_fits, too_good
     from ..views import lasso_points, measure_of
 
     found = _measured(model)
@@ -111,8 +110,7 @@ def _score(model: Any) -> str:
 
 def _measured(model: Any) -> dict[str, Any]:
     """Errors of rows that had no part in the choice of the parameters; empty if the fit has none."""
-    from ..evidence import PERFECT
-    from ..fold_choice import points_without
+    from ..fold_choice import PERFECT, points_without
     from ..views import evidence_over_lasso, held_out_errors, is_lasso, measures
 
     if not measures(model):

@@ -17,9 +17,9 @@ from ..grids import Grid
 from ..model_selection import MSMTFLCV
 from ..moment_data import MomentData
 from ..moments import Moments
-from ..monitor import Progress, one_blas_thread
+from ..monitor import Listener, Progress, one_blas_thread
 from ..problem import Problem, read_factors
-from ..stages import Listener, Outcome
+from ..stages import Outcome
 from ..surface import Surface
 from ..tasks import Target, warn_of_single_rows
 from ..walk import Walk, Wanted, gathered

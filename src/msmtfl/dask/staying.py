@@ -14,9 +14,9 @@ from ..cross_validation import task_errors
 from ..designs import Floats, Ints, RowTask
 from ..dual_points import Doubt
 from ..lasso import OVERRUN, Lassos
-from ..monitor import one_blas_thread
+from ..monitor import Listener, one_blas_thread
 from ..problem import Problem, read_factors
-from ..stages import Listener, certified
+from ..stages import certified
 from ..surface import TaskCoefs, losses_of
 from ..task_state import task_caches
 from ..tasks import Task, TaskData

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..certificates import CRITICAL, Certificate
 from ..cross_validation import CRITERIA
-from ..evidence import PERFECT, too_good
+from ..fold_choice import PERFECT, too_good
 from ..linear import BETWEEN_TASKS
 from .facts import STRENGTHS, ModelFacts
 from .words import counted, every, listed, number, percent, short, task
