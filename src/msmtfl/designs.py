@@ -437,7 +437,7 @@ class RowTask:
         return self.y_mean - W @ self.rows.mean
 
 
-def rounding(design: Design) -> float:
+def rounding(design: Any) -> float:
     """What a product of two vectors may lose by rounding, per product of their lengths. (Errors of partial sums do not all
     add up.)"""
     return UNIT * (4.0 + 0.25 * float(np.sqrt(max(design.n, 1.0))))
