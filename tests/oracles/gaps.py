@@ -379,23 +379,30 @@ def loss_gap_of_task(task, w, intercept, a, loss, scale=1.0, positive=False):
         return INF
     X = task.X / np.sqrt(v)[:, None]  # centred, so that sums of u cost no digits
     f = task.raw @ w + LD(intercept)
+    f = (
+        _digits_of_intercept(task, f, loss, scale, np.abs(task.raw * w).max(initial=abs(LD(intercept))))
+        if task.centre
+        else f
+    )
     slope, bend = slope_of(loss, y, f, scale), bend_of(loss, y, f, scale)
     value, length = (v * half_deviance(loss, y, f, scale)).sum(), lengths(task.X)
     best = value + penalty_of(w, a)
     size_of_slope = np.sqrt((v * slope**2).sum())
     down = -(X.T @ (-v * slope)) / np.where(length > 0, length * size_of_slope, 1)
-    for close, at_zero in product(HELD, AT_ZERO if positive else (LD(0),)):
+    used = (w != 0) & (length > 0) & np.isfinite(a)
+    for close, at_zero, exact in product(HELD, AT_ZERO if positive else (LD(0),), (False, True)):
         held = (a <= LD(close) * length * size_of_slope) & (length > 0)
         if positive:
             held &= (w > 0) | (down < at_zero)
-        C = X[:, held] / length[held]
+        at = held | used if exact else held  # exact: the slopes of coefficients in use are made what they should be
+        C, aim = X[:, at] / length[at], np.where(held, LD(0), np.where(used, a, LD(0)) * np.sign(w))[at] / length[at]
         if task.centre:
-            C = np.column_stack([C, np.ones(len(y), dtype=LD) / np.sqrt(task.n)])
+            C, aim = np.column_stack([C, np.ones(len(y), dtype=LD) / np.sqrt(task.n)]), np.append(aim, LD(0))
         for escaped in ESCAPED:
             gone = np.abs(slope) <= LD(escaped) * np.abs(slope).max()
-            s = _balanced(C, v, np.where(gone, 0, bend), np.where(gone, 0, -slope))
+            s = _balanced(C, v, np.where(gone, 0, bend), np.where(gone, 0, -slope), aim)
             u = v * s
-            if C.shape[1] and np.abs(C.T @ u).max() > MISSED * np.sqrt((v * s**2).sum()):
+            if C.shape[1] and np.abs(C.T @ u - aim).max() > MISSED * np.sqrt((v * s**2).sum()):
                 continue
             g = np.where(held, LD(0), X.T @ u)
             size = g if positive else np.abs(g)
@@ -410,8 +417,24 @@ def loss_gap_of_task(task, w, intercept, a, loss, scale=1.0, positive=False):
     return best
 
 
-def _balanced(C, v, bend, s):
-    """s - h'' C z  with  C'v(s - h'' C z) = 0"""
+def _digits_of_intercept(task, f, loss, scale, terms):
+    """f with the digits of the intercept that float64 has no room for: where targets are far from 0, or columns, these may
+    be all that there is of the targets' spread. A Newton step is taken only if it is rounding of `terms`, the largest
+    of those that f is a sum of."""
+    y, v = task.target, task.v
+    for _ in range(3):
+        bend = (v * bend_of(loss, y, f, scale)).sum()
+        if not bend > 0:
+            break
+        step = -(v * slope_of(loss, y, f, scale)).sum() / bend
+        if not abs(step) <= LD(2.0**-48) * terms:
+            break
+        f = f + step
+    return f
+
+
+def _balanced(C, v, bend, s, aim):
+    """s - h'' C z  with  C'v(s - h'' C z) = aim"""
     if not C.shape[1]:
         return s
     B = np.sqrt(v * bend)[:, None] * C
@@ -420,7 +443,7 @@ def _balanced(C, v, bend, s):
     _, R, order = factorised(B[:, live] / size[live])
     at = live[order]
     for _ in range(4):
-        e = (C.T @ (v * s))[at] / size[at]
+        e = (C.T @ (v * s) - aim)[at] / size[at]
         s = s - bend * (C[:, at] @ (solved(R, solved(R, e, transposed=True)) / size[at]))
     return s
 
