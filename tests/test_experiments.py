@@ -1015,7 +1015,7 @@ def test_prediction_rows_are_direct_fits(name, protocol, adni):
     X, y, task = data
     groups = data.group if protocol == "ours" else None
     train, test = split_tasks(task, 0.6, cell.seed, groups=groups)
-    grid = {"lams": 45, "lam_min_ratio": 2e-3}  # the same for all models
+    grid = {"lams": 30, "lam_min_ratio": 1e-2}  # the same for all models
     model = CV_MODELS[name](**grid, cv=3, fit_intercept=protocol == "ours", standardize=True, random_state=cell.seed)
     model.fit(X[train], y[train], task=task[train], groups=None if groups is None else groups[train])
     error = (y[test] - model.predict(X[test], task=task[test])) ** 2
@@ -1033,8 +1033,8 @@ def test_prediction_rows_are_direct_fits(name, protocol, adni):
         key: pytest.approx(grid[model.best_point_]) for key, grid in parameters.items()
     }
     lams = next(iter(parameters.values()))[:, model.best_point_[1]]
-    assert len(lams) == 45
-    assert lams.min() == pytest.approx(2e-3 * lams.max())
+    assert len(lams) == 30
+    assert lams.min() == pytest.approx(1e-2 * lams.max())
     assert (row["edge"] == "lam") == (lams[model.best_point_[0]] == lams.min())
     assert (row["n_entries"], row["n_rows"]) == (np.count_nonzero(model.coef_), model.coef_.any(axis=0).sum())
     assert (row["model"], row["share"], row["split"], row["data"]) == (name, 0.6, 0, "ADNI")
@@ -1377,7 +1377,7 @@ def test_choices_at_the_ends_of_their_grids_are_counted(adni):
         row["edge"] = "lam" if row["model"] == "Lasso" and row["share"] == 0.4 else ""
         row["limit"] = "the lasso" if row["model"] == "MSMTFL" else ""
     table = spec.table(rows)
-    assert "45 lams of every model, in equal ratios from its lam_max down to 0.002 of it" in table
+    assert "30 lams of every model, in equal ratios from its lam_max down to 0.01 of it" in table
     for protocol in PROTOCOLS:
         assert f"| Lasso | {protocol} | 2 | lam 1 | none |" in table
         assert f"| MSMTFL | {protocol} | 2 | none | the lasso 2 |" in table

@@ -381,6 +381,8 @@ class Mri(Prediction):
     title = "MRI: test error of four models"
     group_name = "patient"
     standardize: bool = True
+    lams: int = 30
+    lam_min_ratio: float = 1e-2  # further down Dirty takes minutes a fit
     table_path: str | None = field(default=None)
 
     def data(self) -> Dataset:
