@@ -335,10 +335,21 @@ def test_another_spec_uses_none_of_these_parts(copy):
     assert {row["alpha"] for row in read_rows(copy)} == {"0.1"}
 
 
+def test_more_runs_go_on_from_those_that_are_there(copy, finished, monkeypatch):
+    before, worked, work = parts_of(copy), [], Figure1.work
+    monkeypatch.setattr(Figure1, "work", lambda self, cell: worked.append(cell.where[0]) or work(self, cell))
+    run(FIGURE1.repeated(FIGURE1.runs + 1), copy.parent)
+    assert worked == [FIGURE1.runs]
+    assert before.items() <= parts_of(copy).items()
+    run(FIGURE1, copy.parent)  # and fewer take a part of them
+    assert worked == [FIGURE1.runs]
+    for name in FILES:
+        assert (copy / name).read_bytes() == (finished[0] / name).read_bytes(), name
+
+
 @pytest.mark.parametrize(
     "change",
     [
-        {"runs": 4},
         {"alphas": (1e-3,)},
         {"stages": 5},
         {"steps": 11},
@@ -1004,7 +1015,8 @@ def test_prediction_rows_are_direct_fits(name, protocol, adni):
     X, y, task = data
     groups = data.group if protocol == "ours" else None
     train, test = split_tasks(task, 0.6, cell.seed, groups=groups)
-    model = CV_MODELS[name](cv=3, fit_intercept=protocol == "ours", standardize=True, random_state=cell.seed)
+    grid = {"lams": 30, "lam_min_ratio": 1e-2}  # the same for all models
+    model = CV_MODELS[name](**grid, cv=3, fit_intercept=protocol == "ours", standardize=True, random_state=cell.seed)
     model.fit(X[train], y[train], task=task[train], groups=None if groups is None else groups[train])
     error = (y[test] - model.predict(X[test], task=task[test])) ** 2
     tasks = [task[test] == visit for visit in np.unique(task)]
@@ -1021,7 +1033,9 @@ def test_prediction_rows_are_direct_fits(name, protocol, adni):
         key: pytest.approx(grid[model.best_point_]) for key, grid in parameters.items()
     }
     lams = next(iter(parameters.values()))[:, model.best_point_[1]]
-    assert row["edge"] == (lams[model.best_point_[0]] in (lams.min(), lams.max()))
+    assert len(lams) == 30
+    assert lams.min() == pytest.approx(1e-2 * lams.max())
+    assert (row["edge"] == "lam") == (lams[model.best_point_[0]] == lams.min())
     assert (row["n_entries"], row["n_rows"]) == (np.count_nonzero(model.coef_), model.coef_.any(axis=0).sum())
     assert (row["model"], row["share"], row["split"], row["data"]) == (name, 0.6, 0, "ADNI")
     assert (row["protocol"], bool(model.intercept_.any())) == (protocol, protocol == "ours")
@@ -1046,7 +1060,8 @@ def test_msmtfl_is_the_papers_model_wherever_the_bi_level_one_would_be_chosen():
     default = MSMTFLCV(cv=3, random_state=cell.seed).fit(X[train], y[train], task=task[train])
     assert default.lam_entry_ > 0
     (row,) = spec.work(cell)
-    paper = MSMTFLCV(cv=3, random_state=cell.seed, entry_shares=0).fit(X[train], y[train], task=task[train])
+    paper = MSMTFLCV(45, lam_min_ratio=2e-3, cv=3, random_state=cell.seed, entry_shares=0)
+    paper.fit(X[train], y[train], task=task[train])
     assert (row["chosen_lam"], row["chosen_theta"]) == pytest.approx((paper.lam_, paper.theta_))
     assert "chosen_lam_entry" not in row
 
@@ -1142,7 +1157,8 @@ def prediction_rows(spec, error, splits=(-1.0, 0.0, 1.0)):
             "protocol": protocol,
             "share": share,
             "split": split,
-            "edge": False,
+            "edge": "",
+            "limit": "",
             **dict.fromkeys(("nMSE", "aMSE"), error(model, share)[0] + error(model, share)[1] * number),
         }
         for split, number in enumerate(splits)
@@ -1289,11 +1305,8 @@ def test_a_run_on_the_stand_in_says_everywhere_that_it_is_simulated(tmp_path):
     rows = read_rows(folder)
     assert all("SIMULATED" in row["data"] and "not ADNI" in row["data"] for row in rows)
     lasso = rows[0]
-    assert (lasso["model"], lasso["n_entries"], lasso["edge"]) == (
-        "Lasso",
-        "0",
-        "True",
-    )  # too few rows: the largest lam
+    assert (lasso["model"], lasso["n_entries"]) == ("Lasso", "0")  # too few rows: the largest lam
+    assert (lasso["edge"], lasso["limit"]) == ("", "no features")
     table = (folder / "table.md").read_text()
     above, quoted = table.split("The paper's Table 1")
     assert "SIMULATED, not ADNI" in above
@@ -1357,12 +1370,67 @@ def test_errors_of_one_share_are_drawn_for_every_task_and_of_several_against_the
         assert len({axis.get_ylim() for axis in column}) == 1
 
 
-def test_fits_at_the_edge_of_their_grid_are_counted(adni):
+def test_choices_at_the_ends_of_their_grids_are_counted(adni):
     spec = small_mri(adni, models=("Lasso", "MSMTFL"))
     rows = prediction_rows(spec, lambda model, share: (1.0, 0.1), splits=(0.0,))
     for row in rows:
-        row["edge"] = row["model"] == "Lasso"
-    assert "of 4: Lasso: 4, MSMTFL: 0" in spec.table(rows)
+        row["edge"] = "lam" if row["model"] == "Lasso" and row["share"] == 0.4 else ""
+        row["limit"] = "the lasso" if row["model"] == "MSMTFL" else ""
+    table = spec.table(rows)
+    assert "30 lams of every model, in equal ratios from its lam_max down to 0.01 of it" in table
+    for protocol in PROTOCOLS:
+        assert f"| Lasso | {protocol} | 2 | lam 1 | none |" in table
+        assert f"| MSMTFL | {protocol} | 2 | none | the lasso 2 |" in table
+
+
+LAM = np.array([[4.0], [2.0], [1.0]])
+STAGES = {"lam": np.repeat(LAM, 3, axis=1), "theta": np.array([[8.0, 40.0, np.inf]]) * LAM}
+DIRTY = {"lam_b": np.repeat(LAM, 3, axis=1), "lam_s": np.array([[1.0, 0.5, 0.2]]) * LAM}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "point", "expected"),
+    [
+        ({"lam": LAM}, (1, 0), ("", "")),
+        ({"lam": LAM}, (2, 0), ("lam", "")),
+        ({"lam": LAM}, (0, 0), ("", "no features")),
+        ({"lam": LAM, "theta": np.full((3, 1), np.inf)}, (1, 0), ("", "")),  # the lasso itself
+        (STAGES, (1, 0), ("theta", "")),
+        (STAGES, (1, 1), ("", "")),
+        (STAGES, (1, 2), ("", "the lasso")),
+        (STAGES, (2, 2), ("lam", "the lasso")),
+        (STAGES, (2, 0), ("lam, theta", "")),
+        (DIRTY, (1, 0), ("", "l1,inf")),
+        (DIRTY, (1, 1), ("", "")),
+        (DIRTY, (1, 2), ("", "the lasso")),
+        (DIRTY, (2, 1), ("lam", "")),
+    ],
+)
+def test_a_choice_is_cut_off_or_becomes_another_model(parameters, point, expected):
+    assert prediction.ends(parameters, point, 5) == expected
+
+
+@pytest.mark.parametrize(("name", "noise"), [("L1,2", 1.0), ("DirtyMTL", 0.6)])
+def test_without_intercepts_no_choice_is_cut_off_by_the_smallest_lam(name, noise):
+    """The response has a mean that is not 0, which makes lam_max large: the default grids end too early."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 1, (240, 60))
+    task = np.repeat(np.arange(4), 60)
+    y = 13 + 4 * (X[:, :3].sum(axis=1) - 1.5) + noise * rng.standard_normal(240)
+    data = Dataset("shifted", X, y, task, np.array([f"x{j}" for j in range(60)]), "a mean of 13", "test")
+
+    class Shifted(Isolet):
+        def data(self):
+            return data
+
+    spec = Shifted(shares=(0.5,), splits=1, models=(name,), protocols=("paper",))
+    (cell,) = spec.cells()
+    (row,) = spec.work(cell)
+    assert (row["edge"], row["limit"] in ("", "l1,inf")) == ("", True)
+    train, _ = split_tasks(task, 0.5, cell.seed)
+    default = CV_MODELS[name](cv=3, fit_intercept=False, random_state=cell.seed)
+    default.fit(X[train], y[train], task=task[train])
+    assert default.best_point_[0] == 29
 
 
 # ------------------------------------------------------------------ Isolet
@@ -1420,9 +1488,9 @@ def test_the_corrected_bound_holds_and_the_printed_one_does_not(guarantees):
     assert only(theorem, "bound, corrected: m lam for lam, 0.8^((l-1)/2)", "limits as proven").verdict == "holds"
     assert only(theorem, "bound, sharpened: m lam for lam, 0.306^(l-1)", "limits as proven").verdict == "holds"
     assert only(theorem, "bound, as printed", "limits as printed").verdict == "does not hold"
-    conditions = only(claims, "the synthetic results are consistent with Theorem 8: its conditions hold there")
+    conditions = only(claims, "Theorem 8 says nothing about the synthetic results: its conditions cannot hold there")
     assert len(claims) == 4
-    assert conditions.verdict == "does not hold"
+    assert (conditions.verdict, conditions.source) == ("holds", "package")
     assert "n = 40 where 4 rbar = 100" in conditions.evidence
 
 
@@ -1490,6 +1558,16 @@ def test_data_that_are_not_there_are_refused_before_any_work(option, command, tm
     assert (status, out) == (2, "")
     assert "does not exist" in plain(err)
     assert not (tmp_path / "out").exists()
+
+
+def test_the_number_of_runs_can_be_given(command, tmp_path):
+    status, _, err = command("figure1", "--runs", 2, "--out", tmp_path, "--jobs", 1, "--quiet")
+    assert (status, err) == (0, "")
+    rows = read_rows(tmp_path / "figure1")
+    assert {row["run"] for row in rows} == {"0", "1"}
+    assert Isolet().repeated(4).splits == 4
+    assert Isolet().repeated(4).shortened
+    assert not Isolet().repeated(10).shortened
 
 
 def test_an_experiment_ends_with_its_claims(command, tmp_path, monkeypatch):

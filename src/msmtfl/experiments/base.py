@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import platform
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any, ClassVar
 
@@ -117,18 +117,25 @@ class Experiment:
 
     name: ClassVar[str]
     title: ClassVar[str]
+    repeats: ClassVar[str] = "runs"  # the field that says over how many samples results are averaged
 
     @property
     def fingerprint(self) -> str:
-        """Rows of two runs may be mixed if and only if these agree."""
+        """Rows of two runs may be mixed if and only if these agree. How many runs or splits there are does not matter: every
+        one is the same however many there are, so that more can be added later."""
         return self._digest().hexdigest()[:16]
 
     def _digest(self) -> Any:
-        return hashlib.sha256(f"{versions()} {self!r}".encode())
+        return hashlib.sha256(f"{versions()} {self.repeated(1)!r}".encode())
 
     def quick(self) -> Experiment:
         """The same in a minute or less: fewer runs and a smaller grid."""
         raise NotImplementedError
+
+    def repeated(self, times: int) -> Experiment:
+        """The same with another number of runs or splits."""
+        fields: Any = {self.repeats: times}
+        return replace(self, **fields)  # type: ignore[type-var]
 
     @property
     def shortened(self) -> bool:
