@@ -67,6 +67,7 @@ DOCUMENTED = (
     "no row",
     "one class only",
     "penalty_factors must be 0, inf, or between",
+    "no point of the grid has a score",
 )
 
 

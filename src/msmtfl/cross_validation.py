@@ -355,7 +355,8 @@ def mean_errors(mse: Floats, weight: Floats, scale: Floats) -> Floats:
     whose scale is 0 do not count; 0 if none does."""
     counts = np.where(scale > 0, weight, 0.0)
     total = counts.sum(axis=-1)
-    error = np.nan_to_num(mse) / np.where(scale > 0, scale, 1.0)[:, None, None]
+    with np.errstate(over="ignore"):  # an error beyond the range of floats is infinite, and is not chosen
+        error = np.nan_to_num(mse) / np.where(scale > 0, scale, 1.0)[:, None, None]
     return np.einsum("...i,...ikl->...kl", counts, error) / np.where(total > 0, total, 1.0)[..., None, None]
 
 
