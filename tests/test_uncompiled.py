@@ -16,6 +16,7 @@ PARTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", PARTS)
 def test_core_tests_pass_uncompiled(request, part):
     if request.config.getoption("--uncompiled"):
