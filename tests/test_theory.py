@@ -467,7 +467,7 @@ def test_the_bound_is_never_violated_with_more_features_than_rows():
 def test_lemma_14_holds_on_any_design_from_its_premise_on():
     rng = np.random.default_rng(0)
     busy = 0
-    for _ in range(60):
+    for _ in range(25):
         m, n, d = rng.integers(1, 5), rng.integers(8, 25), rng.integers(4, 30)
         Xs = [rng.standard_normal((n, d)) + rng.standard_normal((n, 1)) for _ in range(m)]
         W = row_truth(rng, m, d, 2, 3.0, False)
@@ -482,7 +482,7 @@ def test_lemma_14_holds_on_any_design_from_its_premise_on():
         assert all(one.premises and one.holds for one in lemmas if one.lemma == "14")
         assert all(one.holds for one in lemmas if one.premises and one.stage)
         busy += sum(one.left > 0 for one in lemmas if one.lemma == "14")
-    assert busy > 30
+    assert busy > 12
 
 
 def test_lemma_15_has_no_say_where_too_many_rows_are_in_play():
