@@ -19,7 +19,9 @@ from msmtfl.sharing import map_of
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # small data that features separate
-@parametrize_with_checks([MSMTFLClassifier(), MSMTFLClassifierCV(lams=3, theta_ratios=[4.0, np.inf], cv=2)])
+@parametrize_with_checks(
+    [MSMTFLClassifier(), MSMTFLClassifierCV(2, lam_min_ratio=0.3, theta_ratios=[4.0, np.inf], entry_shares=0, cv=2)]
+)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

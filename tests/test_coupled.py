@@ -27,7 +27,7 @@ from msmtfl import (
 )
 
 
-@parametrize_with_checks([L12MTL(), DirtyMTL(), L12MTLCV(lams=5, cv=2), DirtyMTLCV(lams=5, cv=2)])
+@parametrize_with_checks([L12MTL(), DirtyMTL(), L12MTLCV(lams=2, cv=2), DirtyMTLCV(lams=2, ratios=[0.5], cv=2)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

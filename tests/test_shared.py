@@ -20,7 +20,7 @@ from msmtfl.stacked import Remainder, Stacked, StackedGrams, StackedLassos
 from msmtfl.tasks import read_training
 
 
-@parametrize_with_checks([SharedMTL(), SharedMTL(theta=0.1), SharedMTLCV(lams=5, cv=2)])
+@parametrize_with_checks([SharedMTL(), SharedMTL(theta=0.1), SharedMTLCV(lams=2, ratios=[0.5], cv=2)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

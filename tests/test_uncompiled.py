@@ -10,7 +10,7 @@ HERE = Path(__file__).parent
 
 
 PARTS = {
-    "lassos": ("not isolet and not paper and not honest", ["test_lasso.py", "test_stages.py"]),
+    "lassos": ("equals or copies or parts or block_descent or stops_exactly", ["test_lasso.py", "test_stages.py"]),
     "surfaces": ("plain_walk", ["test_trail.py"]),
     "rows": ("minimised_exactly or closed_form or copies or lasso", ["test_rows.py"]),
 }
