@@ -328,6 +328,7 @@ def test_commands_fit_and_predict_classes_with_probabilities(tmp_path):
     assert found.columns.tolist() == ["task", "prediction", "probability[ill]", "probability[well]"]
     assert found.prediction.tolist() == model.predict(table).tolist()
     np.testing.assert_allclose(found.iloc[:, 2:], model.predict_proba(table), rtol=1e-9)
+    table.assign(state=y)[["a", "c", "site", "state"]].to_csv(data, index=False)  # which a search is faster with
     searched = run("fit", data, *roles, "--cv", 2, "--json")
     assert searched.exit_code == 0
     assert '"model": "MSMTFLClassifierCV"' in searched.output

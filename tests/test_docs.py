@@ -65,7 +65,8 @@ def lacking(examples):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "msmtfl.contest")) for name in MODULES]
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name in ("msmtfl.auto", "msmtfl.contest"))) for name in MODULES],
 )
 def test_docstring_examples(name):
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
