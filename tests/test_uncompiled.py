@@ -10,8 +10,8 @@ HERE = Path(__file__).parent
 
 
 PARTS = {
-    "lassos": ("equals or copies or parts or block_descent or stops_exactly", ["test_lasso.py", "test_stages.py"]),
-    "surfaces": ("plain_walk", ["test_trail.py"]),
+    "lassos": ("equals_fista or nnls or one_by_one or copies or block_descent", ["test_lasso.py", "test_stages.py"]),
+    "surfaces": ("plain_walk and positive", ["test_trail.py"]),
     "rows": ("minimised_exactly or closed_form or copies or lasso", ["test_rows.py"]),
 }
 
