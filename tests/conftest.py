@@ -11,6 +11,11 @@ import os
 import sys
 from pathlib import Path
 
+if (
+    "PYTEST_XDIST_WORKER" in os.environ
+):  # the workers have all cores already: threads of theirs would wait for each other
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import numpy as np
 import pytest
 

@@ -24,7 +24,7 @@ from msmtfl.cross_validation import choose
 from msmtfl.gram import follow
 
 
-@parametrize_with_checks([MSMTFLCV(lams=5, cv=2), LassoMTLCV(lams=5, cv=2)])
+@parametrize_with_checks([MSMTFLCV(lams=3, cv=2), LassoMTLCV(lams=3, cv=2)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

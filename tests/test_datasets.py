@@ -337,6 +337,7 @@ def test_rows_from_openml_are_checked(tmp_path, no_data):
         raise
 
 
+@pytest.mark.slow
 @needs_real
 def test_the_real_isolet_is_the_same_from_the_archive_and_from_text(tmp_path):
     data = fetch_isolet()

@@ -64,7 +64,10 @@ def lacking(examples):
     return [name for name in named if importlib.util.find_spec(name) is None]
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name in ("msmtfl.auto", "msmtfl.contest"))) for name in MODULES],
+)
 def test_docstring_examples(name):
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     for found in doctest.DocTestFinder().find(importlib.import_module(name)):
@@ -109,7 +112,7 @@ def test_messages_of_errors_on_pages_stand_in_blocks_that_are_run():
         assert not re.search(r"^\s*(\w+(Error|Warning)|msmtfl \w+): ", rest, flags=re.MULTILINE), page
 
 
-LONG = ("start", "which_model", "pipeline", "parameters")  # they compare many models, or cross-validate often
+LONG = ("README", "start", "which_model", "pipeline", "parameters")  # they compare many models, or cross-validate often
 
 
 @beside
@@ -151,7 +154,7 @@ def test_the_first_example_of_the_readme_chooses_lam_and_says_what_it_prints():
         ("```python\nx = 5\n```\n\n```pycon\n>>> x\n5\n```\n", False),
         ("```pycon\n>>> 3.4e-16\n1.2e-15\n```\n", False),
         ("```pycon\n>>> 3.4e-6\n1.2e-6\n```\n", True),
-        ("```console\n$ msmtfl nonsense\n```\n", True),
+        pytest.param("```console\n$ msmtfl nonsense\n```\n", True, marks=pytest.mark.slow),
         ("```python\nprint(5)\n```\n\nprints\n\n```output\n5\n```\n", False),
         ("```python\nprint(5)\n```\n\nprints\n\n```output\n6\n```\n", True),
     ],

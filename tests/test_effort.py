@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import msmtfl.effort
 from msmtfl import L12MTLCV, DirtyMTLCV
 from msmtfl.effort import IN_A_ROW, LITTLE, ROUNDS, Effort, FoldEffort, SearchEffort, near_best
 
 
-def noisy(m=4, n=25, d=60):
+def noisy(m=3, n=25, d=60):
     """Tasks with more, and correlated, features than rows, little to find and much noise: errors turn early."""
     rng = np.random.default_rng(0)
     X, task = rng.standard_normal((m * n, d)) + 3 * rng.standard_normal((m * n, 1)), np.repeat(np.arange(m), n)
@@ -71,12 +72,20 @@ def test_points_near_the_best_are_due_on_folds_that_gave_them_up():
     assert not first.demand(near)
 
 
-@pytest.mark.parametrize(("model", "selection"), [(L12MTLCV, "min"), (L12MTLCV, "1se"), (DirtyMTLCV, "min")])
-def test_the_choice_is_that_of_full_effort(monkeypatch, model, selection):
-    X, y, task = noisy()
-    little = model(cv=3, selection=selection).fit(X, y, task=task)
+@pytest.mark.parametrize(
+    ("search", "data"),
+    [
+        (L12MTLCV(15, cv=2), noisy()),
+        pytest.param(L12MTLCV(15, cv=2, selection="1se"), noisy(), marks=pytest.mark.slow),
+        (DirtyMTLCV(12, ratios=[0.5], cv=2), noisy(n=20, d=40)),
+    ],
+    ids=["L1,2", "L1,2 by one standard error", "Dirty"],
+)
+def test_the_choice_is_that_of_full_effort(monkeypatch, search, data):
+    X, y, task = data
+    little = clone(search).fit(X, y, task=task)
     monkeypatch.setattr(msmtfl.effort, "IN_A_ROW", 10**9)
-    full = model(cv=3, selection=selection).fit(X, y, task=task)
+    full = clone(search).fit(X, y, task=task)
     assert little.surface_.finished.sum() < full.surface_.finished.sum()  # there was something to save
     assert little.best_point_ == full.best_point_
     np.testing.assert_allclose(little.coef_, full.coef_, atol=1e-9)
@@ -91,11 +100,11 @@ def test_the_choice_is_that_of_full_effort(monkeypatch, model, selection):
 
 def test_without_folds_and_with_a_scorer_every_point_is_solved():
     X, y, task = noisy()
-    assert L12MTLCV(selection="bic").fit(X, y, task=task).surface_.finished.all()
-    assert L12MTLCV(cv=3, scoring="r2").fit(X, y, task=task).surface_.finished.all()
+    assert L12MTLCV(15, selection="bic").fit(X, y, task=task).surface_.finished.all()
+    assert L12MTLCV(15, cv=2, scoring="r2").fit(X, y, task=task).surface_.finished.all()
 
 
-@pytest.mark.parametrize("seed", [11, 27, 30, 37, 71])
+@pytest.mark.parametrize("seed", [11, pytest.param(27, marks=pytest.mark.slow)])
 def test_early_solutions_near_the_best_do_not_decide(monkeypatch, seed):
     """Few rows: the errors of folds turn at different places, and those of solutions on the way can be smaller."""
     rng = np.random.default_rng(seed)
@@ -125,9 +134,9 @@ def test_the_error_on_the_way_is_the_score_of_the_search():
 
             return super()._search(problem, grid, grams, splits, watched, scorer, progress)
 
-    model = Watching(cv=3).fit(X, y, task=task)
-    scores = np.concatenate([model.cv_results_[f"split{f}_test_score"] for f in range(3)])
-    assert len(seen) == 3
+    model = Watching(15, cv=2).fit(X, y, task=task)
+    scores = np.concatenate([model.cv_results_[f"split{f}_test_score"] for f in range(2)])
+    assert len(seen) == 2
     told = [one for errors in seen.values() for one in errors]
     assert len({finished for _, finished in told}) == 2
     for error, finished in told:

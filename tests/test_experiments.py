@@ -46,6 +46,7 @@ from msmtfl.experiments import (
     base,
     prediction,
     run,
+    runner,
 )
 from msmtfl.experiments.base import Claim, below, every, steadier, verdict
 from msmtfl.experiments.prediction import PROTOCOLS
@@ -134,6 +135,17 @@ def copy(finished, tmp_path):
     """A copy of it to spoil."""
     shutil.copytree(finished[0], tmp_path / "figure1")
     return tmp_path / "figure1"
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Runs leave empty figures: to draw them takes longer than all the rest, and other tests look at them."""
+
+    def save(experiment, rows, folder):
+        for kind in ("svg", "png"):
+            (folder / f"figure.{kind}").touch()
+
+    monkeypatch.setattr(runner, "save_figure", save)
 
 
 # ------------------------------------------------------------------ descriptions
@@ -293,7 +305,7 @@ def test_a_finished_run_computes_nothing_again_and_gives_the_same_files(copy, ca
     assert {name: (copy / name).read_bytes() for name in FILES} == contents
 
 
-def test_parts_that_are_lost_or_damaged_are_computed_again_and_no_others(copy, finished, capsys):
+def test_parts_that_are_lost_or_damaged_are_computed_again_and_no_others(copy, finished, undrawn, capsys):
     before = parts_of(copy)
     lost, cut, kept = before
     lost.unlink()
@@ -308,7 +320,7 @@ def test_parts_that_are_lost_or_damaged_are_computed_again_and_no_others(copy, f
     assert (copy / "rows.csv").read_bytes() == (finished[0] / "rows.csv").read_bytes()
 
 
-def test_what_a_killed_run_left_unfinished_is_removed(copy):
+def test_what_a_killed_run_left_unfinished_is_removed(copy, undrawn):
     path = next(iter(parts_of(copy)))
     (path.parent / f".{path.name}.abc.unfinished").write_text("[{")
     run(FIGURE1, copy.parent)
@@ -325,7 +337,7 @@ def test_any_damage_to_a_part_is_seen(content, copy, monkeypatch):
         run(FIGURE1, copy.parent)
 
 
-def test_another_spec_uses_none_of_these_parts(copy):
+def test_another_spec_uses_none_of_these_parts(copy, undrawn):
     before = parts_of(copy)
     other = replace(FIGURE1, runs=1, alphas=(1e-1,))
     run(other, copy.parent)
@@ -1005,8 +1017,7 @@ def altered(path, **changes):
     return Altered(table_path=str(path), shares=(0.4, 0.6), splits=1)
 
 
-@pytest.mark.parametrize("protocol", ["paper", "ours"])
-@pytest.mark.parametrize("name", CV_MODELS)
+@pytest.mark.parametrize(("name", "protocol"), [*((name, "ours") for name in CV_MODELS), ("MSMTFL", "paper")])
 def test_prediction_rows_are_direct_fits(name, protocol, adni):
     spec = small_mri(adni)
     cell = next(cell for cell in spec.cells() if cell.where == (0, 0.6, protocol, name))
@@ -1298,7 +1309,7 @@ def test_without_adni_its_claims_are_not_testable_and_nothing_else_is_said_of_it
     assert all("--adni" in claim.evidence and "simulated" in claim.evidence for claim in claims)
 
 
-def test_a_run_on_the_stand_in_says_everywhere_that_it_is_simulated(tmp_path):
+def test_a_run_on_the_stand_in_says_everywhere_that_it_is_simulated(tmp_path, undrawn):
     spec = Mri(shares=(0.05,), splits=1, models=("Lasso", "MSMTFL"), protocols=("ours",))
     claims = run(spec, tmp_path)
     folder = tmp_path / "mri"
@@ -1517,7 +1528,7 @@ def test_bounds_are_those_of_the_theory(guarantees):
 
 
 @pytest.fixture
-def command(monkeypatch, capsys):
+def command(monkeypatch, undrawn, capsys):
     """Run `msmtfl reproduce ...` on tiny experiments: (exit status, stdout, stderr)."""
     pytest.importorskip("typer")
     from msmtfl.cli import app

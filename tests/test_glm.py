@@ -391,6 +391,6 @@ def test_a_model_file_keeps_loss_and_predictions(tmp_path):
 
 def test_losses_take_part_in_a_comparison():
     X, y, task = make_data("poisson")
-    models = {"squared": MSMTFLCV(5, cv=3), "counts": MSMTFLCV(5, cv=3, loss="poisson")}
+    models = {"squared": MSMTFLCV(4, cv=2, entry_shares=0), "counts": MSMTFLCV(4, cv=2, entry_shares=0, loss="poisson")}
     result = compare_models(X, y, task=task, models=models, cv=3)
     assert result.best == "counts"

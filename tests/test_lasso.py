@@ -379,7 +379,7 @@ def hard_problems(draw):
     return X, y, a, draw(st.booleans())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(hard_problems())
 def test_exact_or_honest(problem):
     """The gap found on X and y is at most 1e-10, or no worse than what the certificate admits."""

@@ -598,8 +598,11 @@ def test_dense_and_pooled_baselines_have_a_coefficient_map_but_no_stages(sample)
 # ------------------------------------------------------------------ matplotlib, and the helpers
 
 
-def test_matplotlib_is_imported_only_to_draw():
-    code = "import sys, msmtfl.plots, msmtfl.sharing; sys.exit('matplotlib' in sys.modules)"
+def test_what_draws_is_imported_only_to_draw():
+    code = (
+        "import sys, msmtfl.plots, msmtfl.sharing, msmtfl.report\n"
+        "sys.exit(bool({'bokeh', 'jinja2', 'matplotlib'} & set(sys.modules)))"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

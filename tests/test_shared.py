@@ -20,7 +20,7 @@ from msmtfl.stacked import Remainder, Stacked, StackedGrams, StackedLassos
 from msmtfl.tasks import read_training
 
 
-@parametrize_with_checks([SharedMTL(), SharedMTL(theta=0.1), SharedMTLCV(lams=5, cv=2)])
+@parametrize_with_checks([SharedMTL(), SharedMTL(theta=0.1), SharedMTLCV(lams=2, ratios=[0.5], cv=2)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -483,7 +483,7 @@ def test_points_of_the_surface_are_the_models_on_their_own():
 
 
 def test_search_contains_pooled_and_separate_models_and_picks_the_best():
-    model = SharedMTLCV(lams=8).fit(X, y, task=TASK)
+    model = SharedMTLCV(lams=5, cv=3).fit(X, y, task=TASK)
     results = model.cv_results_
     assert {0.0, np.inf} < set(results["ratio"])
     assert np.isinf(results["theta_ratio"]).any()
@@ -492,16 +492,16 @@ def test_search_contains_pooled_and_separate_models_and_picks_the_best():
     assert model.best_score_ == results["mean_test_score"].max()
     np.testing.assert_allclose(model.coef_, model.surface_.coef(*model.best_point_), atol=1e-9)
     np.testing.assert_allclose(model.coef_, model.coef_common_ + model.coef_deviation_, atol=0)
-    simple = SharedMTLCV(lams=8, selection="1se").fit(X, y, task=TASK)
+    simple = SharedMTLCV(lams=5, cv=3, selection="1se").fit(X, y, task=TASK)
     assert (simple.coef_ != 0).any(axis=0).sum() <= (model.coef_ != 0).any(axis=0).sum()
-    ebic = SharedMTLCV(lams=8, selection="ebic").fit(X, y, task=TASK)
+    ebic = SharedMTLCV(lams=5, selection="ebic").fit(X, y, task=TASK)
     assert np.isfinite(ebic.cv_results_["ebic"]).all()
     folds = [Moments(), Moments(), Moments()]
     for f, fold in enumerate(folds):
         fold.update(X[f::3], y[f::3], task=TASK[f::3])
     cv = [(np.flatnonzero(np.arange(N) % 3 != f), np.arange(f, N, 3)) for f in range(3)]
-    rows = SharedMTLCV(lams=6, cv=cv).fit(X, y, task=TASK)
-    statistics = SharedMTLCV(lams=6).fit_moments(folds)
+    rows = SharedMTLCV(lams=3, cv=cv).fit(X, y, task=TASK)
+    statistics = SharedMTLCV(lams=3).fit_moments(folds)
     np.testing.assert_allclose(
         statistics.cv_results_["mean_test_score"], rows.cv_results_["mean_test_score"], rtol=1e-8
     )

@@ -226,7 +226,7 @@ def check_gaps(Xs, ys, lams):
 
 def test_exact_on_the_paper_s_kind_of_data():
     Xs, ys = oracles.random_tasks(9, m=20, n=30, d=200, active=20, noise=0.01, unit_length=True)
-    check_gaps(Xs, ys, oracles.lam_max(Xs, ys) * np.geomspace(1, 3e-3, 8))
+    check_gaps(Xs, ys, oracles.lam_max(Xs, ys) * np.geomspace(1, 3e-3, 5))
 
 
 def test_exact_on_isolet(isolet):
@@ -234,4 +234,4 @@ def test_exact_on_isolet(isolet):
     Xs, ys = [X[task == i] for i in range(5)], [y[task == i] for i in range(5)]
     Xs = [(X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1) for X in Xs]
     ys = [y - y.mean() for y in ys]
-    check_gaps(Xs, ys, oracles.lam_max(Xs, ys) * np.geomspace(1, 3e-3, 6))
+    check_gaps(Xs, ys, oracles.lam_max(Xs, ys) * np.geomspace(0.5, 3e-3, 3))

@@ -10,12 +10,12 @@ BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 pytestmark = pytest.mark.skipif(not BENCHMARKS.exists(), reason="no benchmarks beside the tests")
 
 
-def test_a_thousand_random_solves(monkeypatch):
+def test_hundreds_of_random_solves(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     import stress
 
-    count, _, failures = stress.run(seed=0, solves=1000)
-    assert count["solves"] >= 1000
+    count, _, failures = stress.run(seed=0, solves=300)
+    assert count["solves"] >= 300
     assert not failures
 
 

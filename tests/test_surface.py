@@ -232,7 +232,7 @@ def test_every_capped_set_is_solved_once():
 @pytest.mark.parametrize("distance", [1e-5, 1e-7])
 def test_near_copies_of_columns_are_solved_as_well_as_by_a_cold_fit(distance):
     """In Gram form such columns cannot be told from copies."""
-    for seed in range(8):
+    for seed in range(3):
         rng = np.random.default_rng(seed)
         X, task = rng.standard_normal((60, 12)), np.repeat([0, 1], 30)
         X[:, 6:9] = X[:, :3] + distance * rng.standard_normal((60, 3))

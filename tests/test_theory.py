@@ -101,7 +101,7 @@ def ugly_design(rng, kind):
 )
 def test_intervals_hold_the_value_that_all_subsets_give(kind, center):
     rng = np.random.default_rng(0)
-    for _ in range(8):
+    for _ in range(3):
         X = ugly_design(rng, kind)
         rounding = 1e-12 * (X**2).sum() / len(X)  # of the brute force
         for k in range(1, X.shape[1] + 2):
@@ -416,7 +416,7 @@ SHAPES = [(1, 50, 20, 2), (2, 40, 40, 1), (5, 60, 20, 3), (10, 64, 30, 8), (30, 
 @pytest.mark.parametrize(("m", "n", "d", "r"), SHAPES)
 def test_the_bound_is_never_violated_on_orthogonal_designs(m, n, d, r, dense):
     rng = np.random.default_rng(m)
-    for sigma in (0.01, 0.3, 2.0, 2.0, 2.0):
+    for sigma in (0.01, 2.0):
         Xs = [orthogonal(rng, n, d) for _ in range(m)]
         lam = noise_limit(Xs, sigma) / m * (1 + 1e-9)
         theta = 11 * m**2 * lam * (1 + 1e-9)
@@ -428,7 +428,7 @@ def test_the_bound_is_never_violated_on_orthogonal_designs(m, n, d, r, dense):
 def test_the_bound_is_never_violated_on_random_designs(sizes, d, r):
     rng = np.random.default_rng(len(sizes))
     m, sigma = len(sizes), 0.5
-    for dense in (True, False) * 4:
+    for dense in (True, False):
         Xs = [rng.standard_normal((n, d)) for n in sizes]
         lam = noise_limit(Xs, sigma) / m * (1 + 1e-9)
         theta = 11 * m**2 * lam / 0.6
@@ -467,7 +467,7 @@ def test_the_bound_is_never_violated_with_more_features_than_rows():
 def test_lemma_14_holds_on_any_design_from_its_premise_on():
     rng = np.random.default_rng(0)
     busy = 0
-    for _ in range(60):
+    for _ in range(25):
         m, n, d = rng.integers(1, 5), rng.integers(8, 25), rng.integers(4, 30)
         Xs = [rng.standard_normal((n, d)) + rng.standard_normal((n, 1)) for _ in range(m)]
         W = row_truth(rng, m, d, 2, 3.0, False)
@@ -482,7 +482,7 @@ def test_lemma_14_holds_on_any_design_from_its_premise_on():
         assert all(one.premises and one.holds for one in lemmas if one.lemma == "14")
         assert all(one.holds for one in lemmas if one.premises and one.stage)
         busy += sum(one.left > 0 for one in lemmas if one.lemma == "14")
-    assert busy > 30
+    assert busy > 12
 
 
 def test_lemma_15_has_no_say_where_too_many_rows_are_in_play():

@@ -63,10 +63,10 @@ def brute_pi(A, k, s, rng):
 # ------------------------------------------------------------------ pi and its lemmas
 
 
-@pytest.mark.parametrize(("k", "s"), [(1, 1), (1, 3), (2, 1), (2, 2), (3, 1)])
+@pytest.mark.parametrize(("k", "s"), [(1, 1), (1, 3), (2, 1), pytest.param(2, 2, marks=pytest.mark.slow)])
 def test_pi_is_the_supremum_that_a_general_optimiser_finds(k, s):
     rng = np.random.default_rng(0)
-    for X in designs(k + 10 * s, 3, ((30, 4), (9, 5), (7, 4))):
+    for X in designs(k + 10 * s, 2, ((7, 4), (9, 5))):
         truth = brute_pi(moments(X), k, s, rng)
         found = pi_constant(X, k, s)
         assert found.values[0].exact

@@ -10,12 +10,13 @@ HERE = Path(__file__).parent
 
 
 PARTS = {
-    "lassos": ("not isolet and not paper and not honest", ["test_lasso.py", "test_stages.py"]),
-    "surfaces": ("plain_walk", ["test_trail.py"]),
+    "lassos": ("equals_fista or nnls or one_by_one or copies or block_descent", ["test_lasso.py", "test_stages.py"]),
+    "surfaces": ("plain_walk and positive", ["test_trail.py"]),
     "rows": ("minimised_exactly or closed_form or copies or lasso", ["test_rows.py"]),
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", PARTS)
 def test_core_tests_pass_uncompiled(request, part):
     if request.config.getoption("--uncompiled"):
