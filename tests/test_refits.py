@@ -69,13 +69,13 @@ def mean_errors(model, X, y, task):
 
 
 def assert_scored_as_refitted(search, X, y, task, folds, seed, **options):
-    """At five random points that have a score, and at the one chosen; what of a grid has a score."""
+    """At ten random points that have a score, and at the one chosen; what of a grid has a score."""
     results, rng = search.cv_results_, np.random.default_rng(seed)
     scored = np.flatnonzero(results["eligible"])
     np.testing.assert_array_equal(np.isfinite(results["mean_test_score"]), results["eligible"])
     assert results["eligible"][search.best_index_]
     name = "test_log_loss" if hasattr(search, "classes_") else "test_mse"
-    for point in np.append(rng.choice(scored, min(5, len(scored)), replace=False), search.best_index_):
+    for point in np.append(rng.choice(scored, min(10, len(scored)), replace=False), search.best_index_):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             refits = [single(search, point, **options).fit(X[a], y[a], task=task[a]) for a, _ in folds]
