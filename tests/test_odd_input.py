@@ -156,6 +156,8 @@ def test_masked_weights_of_a_score():
         [2**63, 2**63 + 1, -1],  # numpy makes floats of these, and one of the first two
         [2**53, 2**53 + 1, 0.5],
         [10**30, 10**30 + 1, 5],
+        [np.int64(2**53 + 1), 2**53, 0.5],  # numpy compares the first to a float as one
+        [np.uint64(2**63 + 1), np.int64(-1), 2**63],
         ["a", "a\0", "b"],  # numpy cuts zeros off
         [1, "1", 2],
         [True, "True", 2],
@@ -173,6 +175,25 @@ def test_labels_in_lists_stay_apart(labels):
     assert sorted(moments.tasks.tolist(), key=repr) == sorted(labels, key=repr)
     stacked = stack_tasks([X[:15], X[15:30], X[30:]], [Y[:15], Y[15:30], Y[30:]], labels)[2]
     assert len({(type(one), one) for one in stacked.tolist()}) == 3
+
+
+@pytest.mark.parametrize(
+    "classes", [[2**63, 2**63 + 1], [2**53, 2**53 + 1], [2**53 + 1, 2.0**53], [-(2**62), -(2**62) - 1, 5]]
+)
+@pytest.mark.parametrize("form", ["list", "object", "wide"])
+def test_large_numbers_that_are_classes_stay_apart(classes, form):
+    y = [classes[i] for i in np.arange(N) % len(classes)]
+    if form == "wide":
+        model = MSMTFLClassifier(lam=0.1).fit(X, [[one, None if k == 7 else one] for k, one in enumerate(y)])
+    else:
+        model = MSMTFLClassifier(lam=0.1).fit(X, np.array(y, dtype=object) if form == "object" else y, task=TASK)
+    assert model.classes_.tolist() == sorted(int(one) for one in classes)
+
+
+def test_classes_of_more_than_64_bits_are_to_be_text():
+    for pair in ([2**64, 2**64 + 1], [2**63, -1]):
+        with pytest.raises(ValueError, match=r"y holds classes of more than 64 bits.*as text"):
+            MSMTFLClassifier(lam=0.1).fit(X, pair * (N // 2), task=TASK)
 
 
 def test_plain_labels_in_lists_are_plain_arrays():
