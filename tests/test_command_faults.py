@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from msmtfl import MSMTFL, MSMTFLClassifier
+from msmtfl import MSMTFL, Moments, MSMTFLClassifier
 from msmtfl.model_files import save_model
 
 testing = pytest.importorskip("typer.testing")
@@ -186,6 +186,30 @@ def test_marks_of_both_kinds_are_asked_about_without_the_option(tmp_path):
     table.loc[4:, "a"] = "2,5"
     said = refused("fit", written(table, tmp_path / "t.csv"), *GIVEN)
     assert "'a' hold numbers with points, '1.234,5' in row 4" in said
+
+
+# ------------------------------------------------------------------ columns of lists
+
+
+@pytest.mark.parametrize("column", ["a", "town", "y"])
+@pytest.mark.parametrize(("value", "kind"), [(["x", "y"], "lists"), ({"k": 1.0}, "records")])
+def test_columns_of_lists_are_named(column, value, kind, tmp_path):
+    table = TABLE.assign(**{column: [None, *[value] * (N - 1)]})
+    data = written(table, tmp_path / "lists.parquet")
+    assert f"column '{column}' holds {kind}, first in row 2" in refused("fit", data, *GIVEN)
+    if column != "y":
+        model = MSMTFL(lam=0.1, task_column="town").fit(TABLE[["a", "town"]], Y)
+        save_model(model, tmp_path / "model.msmtfl")
+        said = refused("predict", tmp_path / "model.msmtfl", data, "--drop-missing")
+        assert f"column '{column}' holds {kind}, first in row 2" in said
+    if column == "a":
+        done("fit", data, *GIVEN, "--exclude", "a")
+
+
+def test_a_task_column_of_lists_in_a_stream_is_named(tmp_path):
+    data = written(TABLE.assign(town=[["x"]] * N), tmp_path / "lists.parquet")
+    with pytest.raises(ValueError, match=r"column 'town' holds list<.*single values are needed"):
+        Moments.from_parquet(data, "y", "town")
 
 
 # ------------------------------------------------------------------ what is counted from 1, and many columns
