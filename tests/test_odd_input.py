@@ -312,7 +312,7 @@ def test_a_task_without_weight_is_refused_by_every_fit(use, tmp_path):
     call = partial(command, use, tmp_path, weight)
     if not isinstance(use, str):
         call = partial(use, X, Y, task=TASK, sample_weight=weight)
-    with pytest.raises(ValueError, match="all sample weights of task 'a' are zero. Leave the task out"):
+    with pytest.raises(ValueError, match=r"all sample weights of task 'a' are zero. Leave the task out"):
         call()
 
 
