@@ -52,13 +52,14 @@ package: $(VENV)/packaged
 stress: $(VENV)/tested
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/stress.py $(ARGS)
 
-# COUNT fits and as many damaged files; MINUTES at most for each
+# COUNT fits, as many damaged files and commands on ugly tables; MINUTES at most for each
 COUNT ?= 2000
 MINUTES ?= 20
 SEED ?= 0
 fuzz: $(VENV)/tested
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/fuzz_fits.py --fits $(COUNT) --minutes $(MINUTES) --seed $(SEED)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/fuzz_files.py --count $(COUNT) --minutes $(MINUTES) --seed $(SEED)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/fuzz_commands.py --count $(COUNT) --minutes $(MINUTES) --seed $(SEED)
 
 bench: $(VENV)/benched
 	$(BIN)/python benchmarks/run.py --python adelie=$(VENV)/adelie/bin/python $(ARGS)

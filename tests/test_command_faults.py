@@ -1,18 +1,21 @@
 """The command on what goes wrong: ugly tables, extreme models, endless files, interrupts."""
 
+import errno
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from msmtfl import MSMTFL, MSMTFLClassifier
+from msmtfl import MSMTFL, Moments, MSMTFLClassifier
 from msmtfl.model_files import save_model
 
 testing = pytest.importorskip("typer.testing")
@@ -188,6 +191,30 @@ def test_marks_of_both_kinds_are_asked_about_without_the_option(tmp_path):
     assert "'a' hold numbers with points, '1.234,5' in row 4" in said
 
 
+# ------------------------------------------------------------------ columns of lists
+
+
+@pytest.mark.parametrize("column", ["a", "town", "y"])
+@pytest.mark.parametrize(("value", "kind"), [(["x", "y"], "lists"), ({"k": 1.0}, "records")])
+def test_columns_of_lists_are_named(column, value, kind, tmp_path):
+    table = TABLE.assign(**{column: [None, *[value] * (N - 1)]})
+    data = written(table, tmp_path / "lists.parquet")
+    assert f"column '{column}' holds {kind}, first in row 2" in refused("fit", data, *GIVEN)
+    if column != "y":
+        model = MSMTFL(lam=0.1, task_column="town").fit(TABLE[["a", "town"]], Y)
+        save_model(model, tmp_path / "model.msmtfl")
+        said = refused("predict", tmp_path / "model.msmtfl", data, "--drop-missing")
+        assert f"column '{column}' holds {kind}, first in row 2" in said
+    if column == "a":
+        done("fit", data, *GIVEN, "--exclude", "a")
+
+
+def test_a_task_column_of_lists_in_a_stream_is_named(tmp_path):
+    data = written(TABLE.assign(town=[["x"]] * N), tmp_path / "lists.parquet")
+    with pytest.raises(ValueError, match=r"column 'town' holds list<.*single values are needed"):
+        Moments.from_parquet(data, "y", "town")
+
+
 # ------------------------------------------------------------------ what is counted from 1, and many columns
 
 
@@ -239,6 +266,10 @@ def test_text_from_the_table_is_no_formula_in_csv(tmp_path):
     assert pd.read_csv(tmp_path / "c.csv")["feature"].tolist() == ["'@a"]
     done("inspect", model, "--coefficients", tmp_path / "c.csv", "--formulas")
     assert pd.read_csv(tmp_path / "c.csv")["feature"].tolist() == ["@a"]
+    models = ("--models", "ridge per task,pooled ridge", "--cv", "2", "--out", tmp_path / "m.csv", "--exclude", "=id")
+    for option, labels in (((), INERT[:3]), (("--formulas",), UGLY[:3])):
+        done("compare", data, "--target", "y", "--task", "town", *models, *option)
+        assert set(pd.read_csv(tmp_path / "m.csv")["task"]) == set(labels)
 
 
 # ------------------------------------------------------------------ devices and pipes
@@ -344,3 +375,87 @@ def test_what_is_the_command():
     assert not is_command(["-m"], ["python", "-m", "pytest", "msmtfl"])
     assert not is_command(["-c"], [])
     assert not is_command([], [])
+
+
+@posix
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_a_signal_while_a_file_is_written_leaves_the_old_one(number, code, step, tmp_path, monkeypatch):
+    data, out, kept = written(TABLE, tmp_path / "t.csv"), tmp_path / "out.msmtfl", signal.getsignal(signal.SIGTERM)
+    out.write_text("before")
+    monkeypatch.setattr(os, step, lambda *_: signal.raise_signal(number))
+    assert "msmtfl fit: stopped." in refused("fit", data, *GIVEN, "--out", out, code=code)
+    assert out.read_text() == "before"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.msmtfl", "t.csv"]
+    assert signal.getsignal(signal.SIGTERM) is kept
+
+
+@posix
+def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
+    """The model, predictions, tables, the report and statistics."""
+    model = MSMTFL(lam=0.1, task_column="town").fit(TABLE[["a", "town"]], Y)
+    data, path = written(TABLE, tmp_path / "t.csv"), tmp_path / "model.msmtfl"
+    save_model(model, path)
+    out = tmp_path / "out.csv"
+    out.write_text("before")
+    moments = Moments().update(TABLE[["a", "b"]], Y, task=TOWN)
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    for command in (
+        ("fit", data, *GIVEN, "--out", out),
+        ("predict", path, data, "--out", out),
+        ("compare", data, *GIVEN[:4], "--models", "ridge per task,pooled ridge", "--cv", "2", "--out", out),
+        ("report", path, "--out", out),
+    ):
+        assert "No space left on device" in refused(*command, code=1)
+        assert out.read_text() == "before"
+        assert sorted(one.name for one in tmp_path.iterdir()) == ["model.msmtfl", "out.csv", "t.csv"]
+    with pytest.raises(OSError, match="No space left"):
+        moments.save(out)
+    assert out.read_text() == "before"
+
+
+SIGNALLED = {
+    "fit": ("fit", "{data}", *GIVEN, "--out", "{out}", "--report", "{page}"),
+    "predict": ("predict", "{model}", "{data}", "--out", "{out}"),
+    "compare": ("compare", "{data}", *GIVEN[:4], "--out", "{out}", "--report", "{page}"),
+    "report": ("report", "{model}", "--out", "{page}"),
+}
+
+
+@posix
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SIGNALLED)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_at_any_moment_leave_whole_files(name, number, tmp_path):
+    """Until the command has done its work: whatever it has written by then is the old file, or the new one, whole."""
+    model = MSMTFL(lam=0.1, task_column="town").fit(TABLE[["a", "b", "c", "town"]], Y)
+    save_model(model, tmp_path / "model.msmtfl")
+    data = written(TABLE, tmp_path / "t.csv")
+    paths = {name: tmp_path / file for name, file in {"out": "out.csv", "page": "page.html"}.items()}
+    arguments = [
+        one.format(data=data, model=tmp_path / "model.msmtfl", **paths) if isinstance(one, str) else one
+        for one in SIGNALLED[name]
+    ]
+    command = [sys.executable, "-m", "msmtfl", *arguments]
+    began = time.monotonic()
+    subprocess.run(command, capture_output=True, check=True)
+    lasts = time.monotonic() - began
+    sizes = {path: len(path.read_bytes()) for path in paths.values() if path.exists()}
+    for wait in np.random.default_rng(number).uniform(0.1, 1.0, 6) * lasts:
+        for path in paths.values():
+            path.write_text("before")
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+            time.sleep(wait)
+            running.send_signal(number)
+            said = running.communicate(timeout=60)[1]
+        codes = (0, 143, -signal.SIGTERM) if number == signal.SIGTERM else (0, 130)  # before the command has begun: -15
+        assert running.returncode in codes, said
+        assert "Traceback" not in said
+        for path in paths.values():
+            text = path.read_bytes()
+            assert text == b"before" or abs(len(text) - sizes[path]) < 0.05 * sizes[path]
+        assert not list(tmp_path.glob(".*.unfinished"))

@@ -409,3 +409,15 @@ def test_models_made_for_a_task_column_take_part():
     models = {"a": LassoMTL(0.05, task_column="hospital"), "b": LassoMTL(0.5, task_column="hospital")}
     result = compare_models(table, y, task_column="hospital", models=models, cv=3)
     assert np.isfinite(result.nmse).all()
+
+
+def test_a_column_out_of_range_is_called_by_its_name():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.standard_normal((60, 3)), columns=["x1", "x2", "x0"]).assign(
+        town=np.repeat(["a", "b"], 30)
+    )
+    table["x2"] *= 1e164
+    with pytest.raises(ValueError, match="column 'x2' in task 'a' is too large"):
+        compare_models(table, table["x0"], task_column="town", models=["ridge per task", "pooled ridge"], cv=2)
+    with pytest.raises(ValueError, match="column 'x2' in task 'a' is too large"):
+        PooledRidgeCV(task_column="town", cv=2).fit(table, table["x0"])

@@ -875,11 +875,12 @@ def test_what_data_mode_cannot_do_is_refused_and_auto_avoids_it(client, table, p
     assert_same(model, local_fit(table, **parameters))
 
 
-def test_a_task_without_weight_is_refused_where_its_rows_stay(client, table):
+@pytest.mark.parametrize("mode", ["data", "moments"])
+def test_a_task_without_weight_is_refused_as_by_a_local_fit(client, table, mode):
     table = table.assign(weight=np.where(table["school"] == "west", 0.0, 1.0))
     frame = dd.from_pandas(table, npartitions=2)
     with pytest.raises(ValueError, match="all sample weights of task 'west' are zero"):
-        DaskMSMTFL(client=client, mode="data", task_column="school").fit(frame, "score", sample_weight="weight")
+        DaskMSMTFL(client=client, mode=mode, task_column="school").fit(frame, "score", sample_weight="weight")
 
 
 def test_parameters_are_checked_before_the_cluster_is_asked(table):

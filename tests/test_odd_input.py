@@ -1,20 +1,27 @@
 """Dates, masked arrays, sparse targets, labels of all kinds: refused, or honoured, but never taken for something else."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
 
 from msmtfl import (
+    L12MTL,
     MSMTFL,
     MSMTFLCV,
     LassoMTL,
     Moments,
     MSMTFLClassifier,
+    MultiTaskAuto,
     TaskKFold,
+    compare_models,
+    regularization_surface,
     stack_tasks,
 )
 from msmtfl.baselines import RidgePerTaskCV
+from msmtfl.inference import bootstrap_intervals
 
 pl = pytest.importorskip("polars")
 N = 40
@@ -156,6 +163,8 @@ def test_masked_weights_of_a_score():
         [2**63, 2**63 + 1, -1],  # numpy makes floats of these, and one of the first two
         [2**53, 2**53 + 1, 0.5],
         [10**30, 10**30 + 1, 5],
+        [np.int64(2**53 + 1), 2**53, 0.5],  # numpy compares the first to a float as one
+        [np.uint64(2**63 + 1), np.int64(-1), 2**63],
         ["a", "a\0", "b"],  # numpy cuts zeros off
         [1, "1", 2],
         [True, "True", 2],
@@ -173,6 +182,25 @@ def test_labels_in_lists_stay_apart(labels):
     assert sorted(moments.tasks.tolist(), key=repr) == sorted(labels, key=repr)
     stacked = stack_tasks([X[:15], X[15:30], X[30:]], [Y[:15], Y[15:30], Y[30:]], labels)[2]
     assert len({(type(one), one) for one in stacked.tolist()}) == 3
+
+
+@pytest.mark.parametrize(
+    "classes", [[2**63, 2**63 + 1], [2**53, 2**53 + 1], [2**53 + 1, 2.0**53], [-(2**62), -(2**62) - 1, 5]]
+)
+@pytest.mark.parametrize("form", ["list", "object", "wide"])
+def test_large_numbers_that_are_classes_stay_apart(classes, form):
+    y = [classes[i] for i in np.arange(N) % len(classes)]
+    if form == "wide":
+        model = MSMTFLClassifier(lam=0.1).fit(X, [[one, None if k == 7 else one] for k, one in enumerate(y)])
+    else:
+        model = MSMTFLClassifier(lam=0.1).fit(X, np.array(y, dtype=object) if form == "object" else y, task=TASK)
+    assert model.classes_.tolist() == sorted(int(one) for one in classes)
+
+
+def test_classes_of_more_than_64_bits_are_to_be_text():
+    for pair in ([2**64, 2**64 + 1], [2**63, -1]):
+        with pytest.raises(ValueError, match=r"y holds classes of more than 64 bits.*as text"):
+            MSMTFLClassifier(lam=0.1).fit(X, pair * (N // 2), task=TASK)
 
 
 def test_plain_labels_in_lists_are_plain_arrays():
@@ -249,3 +277,57 @@ def test_sparse_indices_that_lead_outside_are_refused(kind, where, value):
     ):
         with pytest.raises(ValueError, match="X is a damaged sparse array"):
             use()
+
+
+# ------------------------------------------------------------------ tasks without weight, levels
+
+
+def command(name, tmp_path, weight):
+    testing, cli = pytest.importorskip("typer.testing"), pytest.importorskip("msmtfl.cli")
+    pd.DataFrame(X, columns=["a", "b", "c"]).assign(t=TASK, y=Y, w=weight).to_csv(tmp_path / "t.csv", index=False)
+    options = [name, str(tmp_path / "t.csv"), "-y", "y", "-t", "t", "--weight", "w"]
+    result = testing.CliRunner().invoke(cli.app, options)
+    assert result.exit_code == 2
+    raise ValueError(result.stderr)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda *data, **more: LassoMTL().fit(*data, **more),
+        lambda *data, **more: L12MTL().fit(*data, **more),
+        lambda *data, **more: MSMTFL(loss="huber").fit(*data, **more),
+        lambda *data, **more: MSMTFLCV(lams=3, cv=2).fit(*data, **more),
+        lambda X, y, **more: MSMTFLClassifier().fit(X, y > 0, **more),
+        lambda *data, **more: regularization_surface(*data, lams=3, **more),
+        lambda *data, **more: compare_models(*data, cv=2, **more),
+        lambda *data, **more: MultiTaskAuto().fit(*data, **more),
+        "fit",
+        "compare",
+        "surface",
+    ],
+)
+def test_a_task_without_weight_is_refused_by_every_fit(use, tmp_path):
+    weight = np.where(TASK == "a", 0.0, 1.0)
+    call = partial(command, use, tmp_path, weight)
+    if not isinstance(use, str):
+        call = partial(use, X, Y, task=TASK, sample_weight=weight)
+    with pytest.raises(ValueError, match=r"all sample weights of task 'a' are zero. Leave the task out"):
+        call()
+
+
+def test_a_task_without_weight_in_a_batch_is_left_out_until_it_has_some():
+    weight = np.where(TASK == "a", 0.0, 1.0)
+    with pytest.warns(UserWarning, match="have no row that counts"):
+        model = LassoMTL(lam=0.1).partial_fit(X, Y, task=TASK, sample_weight=weight)
+    assert TASK[0] not in model.tasks_
+    model.partial_fit(X, Y, task=TASK, sample_weight=1.0 - weight)
+    np.testing.assert_allclose(model.coef_, LassoMTL(lam=0.1).fit(X, Y, task=TASK).coef_, atol=1e-10)
+
+
+def test_a_level_that_no_bootstrap_shows():
+    model = fit()
+    with pytest.raises(ValueError, match=r"at least 20000001 are needed. Take a lower level"):
+        bootstrap_intervals(model, X, Y, task=TASK, level=0.9999999)
+    with pytest.raises(ValueError, match=r"at least 200 are needed. Better take 2000"):
+        bootstrap_intervals(model, X, Y, task=TASK, level=0.99, n_boot=50)

@@ -44,6 +44,7 @@ cdef class ActiveSet:
     cdef Py_ssize_t ldq
     cdef Py_ssize_t ld
     cdef Py_ssize_t order
+    cdef Py_ssize_t ties  # as many features at their bound as there is room for
     cdef bint positive
     cdef double scale
     cdef double atol

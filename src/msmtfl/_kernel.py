@@ -265,9 +265,10 @@ class ActiveSet:
         self._make_room(max(min(order, capacity), 1))
 
     def _make_slots(self, n: cython.Py_ssize_t):
-        """Arrays by slot: one buffer, cut up"""
-        numbers: cython.double[::1] = np.zeros(4 * n + 2 * TIES * (2 * TIES + 1))
-        marks: cython.int[::1] = np.zeros(3 * n + TIES, dtype=np.intc)
+        """Arrays by slot: one buffer, cut up. To be called before `_make_room`"""
+        self.ties = min(TIES, n)  # more features than there are cannot be at their bound
+        numbers: cython.double[::1] = np.zeros(4 * n + 2 * self.ties * (2 * self.ties + 1))
+        marks: cython.int[::1] = np.zeros(3 * n + self.ties, dtype=np.intc)
         self.a, self.g, self.s, self.value = (
             numbers[:n],
             numbers[n : 2 * n],
@@ -283,8 +284,8 @@ class ActiveSet:
         """Arrays by position for supports up to n; the vectors have room for some features tied with them"""
         self.ld = n
         self.U = np.empty(n * n)
-        n += TIES
-        numbers: cython.double[::1] = np.zeros(6 * n + TIES * n)
+        n += self.ties
+        numbers: cython.double[::1] = np.zeros(6 * n + self.ties * n)
         marks: cython.int[::1] = np.zeros(6 * n, dtype=np.intc)
         self.w, self.z, self.b = numbers[:n], numbers[n : 2 * n], numbers[2 * n : 3 * n]
         self.x, self.w_saved, self.s_saved = numbers[3 * n : 4 * n], numbers[4 * n : 5 * n], numbers[5 * n : 6 * n]
@@ -994,7 +995,7 @@ class ActiveSet:
         """Null directions of the features at their bound, one row of N each; -1 where this is not clear-cut"""
         q = 0
         independent = 0
-        width = self.ld + TIES
+        width = self.ld + self.ties
         for t in range(self.k):
             if self.U[t * self.ld + t] < 1e-3 * self.root[self.act[t]]:
                 return -1
@@ -1002,7 +1003,7 @@ class ActiveSet:
             if self.pos[j] >= 0 or self.root[j] == 0.0 or self.a[j] > HUGE:
                 continue
             if self._excess(j) > -1e-10 * self.a[j] - 100.0 * self.atol * self.root[j]:
-                if q == TIES or independent:
+                if q == self.ties or independent:
                     return -1
                 if self._project(j) > 1e-10 * self.root[j] * self.root[j]:
                     independent = 1  # alone it is no tie, but with others it may be part of one
@@ -1010,7 +1011,7 @@ class ActiveSet:
                 self._backward(self.x)
                 for t in range(self.k):
                     self.N[q * width + t] = -self.x[t]
-                for t in range(TIES):
+                for t in range(self.ties):
                     self.N[q * width + self.k + t] = 1.0 if t == q else 0.0
                 self.tie[q] = j
                 q += 1
@@ -1048,7 +1049,7 @@ class ActiveSet:
         penalised entries p, by a primal active-set method in the few dimensions of t.
         """
         q = self._ties()
-        width = self.ld + TIES
+        width = self.ld + self.ties
         n = self.k + q
         held = 0
         size: cython.double = 0.0

@@ -55,8 +55,8 @@ class _Baseline:
             if data.X.dtype != np.float64:
                 data = self._read(np.asarray(unmasked(X), dtype=np.float64), y, task, sample_weight)
             check_finite(data.X, data.features, "X")
+            problem = pose(data, fit_intercept=True, standardize=False, positive=False)  # refuses columns out of range
             W, b = self._solve(data, None if groups is None else groups_of(groups, data.X))
-            problem = pose(data, fit_intercept=True, standardize=False, positive=False)
         self._form, self._task_position = data.form, data.task_position
         self.tasks_, self.features_ = data.labels, data.features
         self.learnable_, self.task_level_features_ = problem.learnable, data.features[problem.of_task_level]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import time
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -151,7 +152,13 @@ class Cells:
             model.set_params(task_column=None)
         if self.groups is not None and "groups" in inspect.signature(model.fit).parameters:
             options["groups"] = self.groups[used]
-        return model.fit(self.data.X[used], y, **options)
+        try:
+            return model.fit(self.data.X[used], y, **options)
+        except ValueError:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self.data.rows(centre=True)  # columns out of range are called by their names here, not by their places
+            raise
 
     def held_out(self, model: Any, split: Split) -> tuple[Any, ...]:
         """Predictions of the rows held out, features used, seconds."""

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.linalg import LinAlgError, cholesky
 from scipy.linalg import qr, solve_triangular
 
-from .designs import Design, Floats, Ints, with_rows
+from .designs import NONE, Design, Floats, Ints, with_rows
 from .dual_points import Doubt, DualPoints, Residuals, dual_points, few_digits, look, over_unit, vacuous
 from .printable import printable
 
@@ -42,7 +42,7 @@ ROOMS = (1e5, 4.0, 1e8)
 AT_ZERO = 1e-11  # a gradient this small, as a correlation, may be one that a weight of 0 with w >= 0 holds at 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class TaskCertificate:
     """Of one task in one stage: gap P - D, |y|^2 / 2 (its unit), optimality violation, uniqueness; and why the gap is not
     known to be small, where it is not and that was asked for."""
@@ -51,7 +51,7 @@ class TaskCertificate:
     unit: float
     kkt: float
     unique: bool
-    dependent: Ints = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    dependent: Ints = field(default_factory=lambda: NONE)
     doubt: Doubt | None = None
 
     @property
@@ -219,14 +219,14 @@ def independence(design: Design, E: Ints) -> tuple[bool, Ints]:
     of their correlation matrix less a margin for rounding, or else by pivots of a QR factor above RANK.
     """
     if E.size == 0:
-        return True, E
+        return True, NONE
     length = np.sqrt(design.squares[E])
     X = design.columns(E)
     try:
         if E.size <= design.order:
             G = (design.gram_rows(E)[:, E] if X is None else X.T @ X) / np.outer(length, length)
             cholesky(G - rank_margin(E.size) * np.eye(E.size))
-            return True, E[:0]
+            return True, NONE
     except LinAlgError:
         pass
     if E.size > MANY:
@@ -236,7 +236,7 @@ def independence(design: Design, E: Ints) -> tuple[bool, Ints]:
     pivots = np.abs(np.diag(R))
     rank = int((pivots > RANK * pivots[0]).sum())
     if rank == E.size:
-        return True, E[:0]
+        return True, NONE
     # what the dependent ones are made of
     through = np.abs(solve_triangular(R[:rank, :rank], R[:rank, rank:])).max(axis=1)
     return False, E[np.sort(np.concatenate([order[:rank][through > 1e-6], order[rank:]]))]

@@ -30,6 +30,7 @@ from .tables import as_values, missing_values, names_of, refuse_twice, warn_user
 from .tasks import Task, TaskData, check_weights, read_training
 
 LOG_LOSS = "neg_log_loss"
+EXACT = 2**53  # whole numbers below this are different floats
 SHARED = (
     *("penalty", "task_column", "max_stages", "fit_intercept", "standardize", "positive", "penalty_factors"),
     *("relax", "tol", "max_iter", "unknown_task", "n_jobs"),
@@ -279,9 +280,7 @@ def read_classes(
             f"Input y contains NaN: row {int(np.argmin(seen))} is the first of {int((~seen).sum())} such value(s). Drop "
             "these rows, or pass a 2-D y in which NaN means not measured."
         )
-    of_seen = values[seen]
-    if of_seen.dtype == object and all(isinstance(one, (int, float)) for one in of_seen.tolist()):
-        of_seen = of_seen.astype(float)
+    of_seen = _plain_numbers(values[seen])
     check_classification_targets(of_seen)
     classes, found = np.unique(of_seen, return_inverse=True)
     if values.ndim == 2 and classes.dtype.kind == "f" and (classes == classes.round()).all():
@@ -295,6 +294,25 @@ def read_classes(
     return classes, codes, data
 
 
+def _plain_numbers(values: np.ndarray) -> np.ndarray:
+    """Python's numbers as an array of numpy's; as whole numbers where floats would take two for one."""
+    kinds = (int, float, np.integer, np.floating)
+    if values.dtype != object or not all(isinstance(one, kinds) for one in values.tolist()):
+        return values
+    numbers = values.tolist()
+    large = [one for one in numbers if isinstance(one, (int, np.integer)) and abs(int(one)) >= EXACT]
+    if not large or not all(np.isfinite(one) and one == int(one) for one in numbers if isinstance(one, float)):
+        return values.astype(float)
+    whole = [int(one) for one in numbers]
+    low, high = min(whole), max(whole)
+    if low < -(2**63) or high >= (2**63 if low < 0 else 2**64):
+        raise ValueError(
+            f"y holds classes of more than 64 bits, such as {low if low < -(2**63) else high}. Pass classes as text: "
+            "[str(one) for one in y]."
+        )
+    return np.array(whole, dtype=np.int64 if high < 2**63 else np.uint64)
+
+
 def read_labels(y: Any) -> np.ndarray:
     if y is None:
         raise ValueError(
@@ -303,6 +321,8 @@ def read_labels(y: Any) -> np.ndarray:
     if hasattr(y, "columns"):
         refuse_twice(list(y.columns), "y")
     values = as_values(y, "y")
+    if values.dtype.kind == "f" and isinstance(y, (list, tuple)) and (np.abs(values) >= EXACT).any():
+        values = np.array(y, dtype=object)  # numpy makes floats of whole numbers that have no type in common
     if values.dtype.kind == "c":
         raise ValueError("Complex data not supported: y has complex values.")
     if values.dtype.kind == "f" and np.isinf(values).any():

@@ -11,7 +11,8 @@ mean exceeds its spread so much that the subtraction would lose digits.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from threading import Lock
 from typing import Any, Protocol
@@ -40,6 +41,15 @@ WORTH_SHARING = 2 * 10**6
 PRODUCTS_WORTH_SHARING = 2 * 10**7
 # A column (a target) that keeps less than this share of its squares when rows are left out is computed anew.
 LEFT_SHARE = 1e-2
+
+
+NONE = np.empty(0, dtype=np.intp)  # no features; nobody writes to it
+
+
+@lru_cache(maxsize=128)
+def _ones(rows: int) -> Floats:
+    """The roots of weights that are all 1: one array for all tasks of as many rows; nobody writes to it."""
+    return np.ones(rows)
 
 
 class Design(Protocol):
@@ -132,13 +142,14 @@ class DenseRows:
     """
 
     first: tuple[Floats, float, Floats, Floats] | None = None  # that y, its mean, what is left of it, X'y
+    parts: dict[bytes, Floats] = {}  # noqa: RUF012 - Gram matrices of some of the rows, by their indices; replaced as a whole
 
     def __init__(self, X: Floats, weight: Floats | None, centre: bool, y: Floats | None = None):
         rows, self.d = X.shape
         self.centre = centre
         self.n = float(rows) if weight is None else float(weight.sum())
-        self.u = np.ones(rows) if weight is None else np.sqrt(weight)
-        shift = np.zeros(self.d)
+        self.u = _ones(rows) if weight is None else np.sqrt(weight)
+        shift = None
         if weight is not None:  # a copy in any case: centre it before the weights blur the digits
             if centre:
                 shift = weight @ X / self.n
@@ -147,13 +158,12 @@ class DenseRows:
         self.X = X
         self.order = min(rows - centre, self.d)
         y_mean, target = (0.0, self.u) if y is None else centred(self, y)
-        sums, c, self.squares = np.empty((3, self.d))
+        sums, c, self.squares = np.empty(self.d), np.empty(self.d), np.empty(self.d)
         column_moments(X, self.u, target, sums, c, self.squares)
         self.offset = sums / self.n if centre else np.zeros(self.d)  # what is still to be subtracted from self.X
-        self.mean = shift + self.offset
-        self.dead: Ints = np.empty(0, dtype=np.intp)
+        self.mean = self.offset if shift is None else shift + self.offset
+        self.dead: Ints = NONE
         self.whole: Floats | None = None
-        self.parts: dict[bytes, Floats] = {}  # Gram matrices of some of the rows, by their indices
         self.lock = Lock()
         if not np.isfinite(self.squares).all():
             return  # the front door finds the place and says so
@@ -307,7 +317,6 @@ class TrainingRows(DenseRows):
         self.offset = total.offset + self.shift
         self.squares = total.squares - squares - self.n * self.shift**2
         self.whole: Floats | None = None
-        self.parts: dict[bytes, Floats] = {}
         self.lock = Lock()
         suspect = np.flatnonzero(self.squares <= LEFT_SHARE * total.squares)
         if self.centre:
@@ -395,7 +404,7 @@ class RowTask:
     spread: tuple[Floats, float, Floats] | None = None
 
     def __init__(self, rows: Any, y: Floats):
-        self.rows = self.same_x = rows
+        self.rows = rows
         self.d, self.n, self.order = rows.d, rows.n, rows.order
         first = getattr(rows, "first", None)
         self.target: Floats
@@ -408,12 +417,29 @@ class RowTask:
         with np.errstate(over="ignore"):  # the front door says so
             self.yy = float(self.target @ self.target)
         self.squares = rows.squares
-        self.gram = rows.gram
-        self.gram_rows = rows.gram_rows
-        self.gram_rows_less = getattr(rows, "gram_rows_less", None)
-        self.gram_block = rows.gram_block
-        self.columns = rows.columns
-        self.correlate = rows.correlate
+
+    @property
+    def same_x(self) -> object:
+        return self.rows
+
+    @property
+    def gram_rows_less(self) -> Callable[..., None] | None:
+        return getattr(self.rows, "gram_rows_less", None)
+
+    def gram(self, room: Floats | None = None, n_jobs: int | None = None) -> Floats:
+        return np.asarray(self.rows.gram(room, n_jobs))
+
+    def gram_rows(self, features: Ints, out: Floats | None = None, n_jobs: int | None = None) -> Floats:
+        return np.asarray(self.rows.gram_rows(features, out, n_jobs))
+
+    def gram_block(self, some: Ints, others: Ints) -> Floats:
+        return np.asarray(self.rows.gram_block(some, others))
+
+    def columns(self, features: Ints) -> Floats:
+        return np.asarray(self.rows.columns(features))
+
+    def correlate(self, v: Floats) -> Floats:
+        return np.asarray(self.rows.correlate(v))
 
     @property
     def mean(self) -> Floats:

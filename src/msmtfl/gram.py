@@ -36,7 +36,10 @@ class Gram:
     slots are given to other features. While it is `closed` nothing may be fetched.
     """
 
-    closed = False
+    __slots__ = (
+        *("c", "closed", "design", "features", "known", "may_form", "most_rows", "root", "rows", "slot", "slot_c"),
+        *("slot_root", "version", "whole"),
+    )
 
     def __init__(
         self,
@@ -48,7 +51,7 @@ class Gram:
         room: Floats | None = None,
         n_jobs: int | None = None,
     ):
-        self.design = design
+        self.design, self.closed = design, False
         self.c: Floats = design.c
         self.root: Floats = np.sqrt(design.squares)
         self.may_form, self.most_rows = may_form, design.d if most_rows is None else most_rows

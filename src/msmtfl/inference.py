@@ -427,7 +427,8 @@ def bootstrap_intervals(
     if not 0.0 < level < 1.0:
         raise ValueError(f"level must be between 0 and 1, such as 0.95; got {level!r}.")
     if n_boot < (least := ceil(round(2.0 / (1.0 - level), 6))):
-        raise ValueError(f"n_boot={n_boot} is too small for level={level}: at least {least} are needed, better 1000.")
+        way_out = "Take a lower level, such as 0.99." if least > 10_000 else f"Better take {max(1000, 10 * least)}."
+        raise ValueError(f"n_boot={n_boot} is too small for level={level}: at least {least} are needed. {way_out}")
     with one_blas_thread():
         problem = clone(model)._pose(X, y, task, sample_weight)
         labels, features = problem.data.labels, problem.data.features

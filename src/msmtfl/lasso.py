@@ -30,6 +30,8 @@ OVERRUN, SET_ASIDE, WEAK, MISSING, SLID = (
 
 AT_ONCE = 2**16  # features looked at, over lams and tasks, before Python may stop a path
 BRIEF = 2e-4  # seconds of a solve that are not worth sharing: threads take as long to begin
+MANY, SMALL = 1000, 32  # more tasks than this, with no more features than this, rest between solves
+AWAKE = 256  # but for so many
 
 
 def go_on(careful: bool) -> int:
@@ -93,6 +95,7 @@ class Lassos:
         self.tasks = [state_of(gram, positive) for gram in self.grams]
         self.status = np.zeros(self.m, np.intc)
         self.brief = False  # the last solve was
+        self.many_small = self.m > MANY and self.d <= SMALL
 
     def _checked(self, matrix: Floats) -> Floats:
         """The kernel does not look at bounds: shape, order and writability are settled here."""
@@ -131,8 +134,13 @@ class Lassos:
             _kernel.solve_all(
                 states, A[tasks], aim[tasks], self.units[tasks], W[tasks], status[tasks], rounds[tasks], max_iter
             )
+            if self.many_small:
+                for task in some:
+                    task.rest()
 
         parts = shares(self.m, None if self.brief else self.n_jobs)
+        if self.many_small:
+            parts = [slice(low, min(low + AWAKE, self.m)) for low in range(0, self.m, AWAKE)]
         began = perf_counter()
         each(solve, parts, self.n_jobs)
         self.brief = len(parts) * (perf_counter() - began) < BRIEF

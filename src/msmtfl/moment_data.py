@@ -61,7 +61,7 @@ class MomentData:
             )  # a table to predict is like the first batch
             self.task_position = int(task_column) % (self.d + 1) if isinstance(task_column, Integral) else last
         idle = [label for label in total.seen if label not in total]
-        if idle:
+        if idle:  # of batches more may come: it is no error, as it is of a fit to rows
             warn_user(f"task(s) {names_of(idle)} have no row that counts (weights 0, or y missing) and are left out.")
         if not np.isfinite([part.yy + part.xx.diagonal().sum() for part in self.tasks]).all():
             raise ValueError("these Moments are not finite: the sums of squares overflow. Rescale the data.")

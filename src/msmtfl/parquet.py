@@ -165,7 +165,11 @@ class ParquetRows:
 
     def _codes(self, batch: Any, name: str) -> tuple[np.ndarray, list[Any]]:
         """Every row's place among the labels that a column holds in this batch, and these."""
+        import pyarrow as pa
+
         column = batch.column(name)
+        if pa.types.is_nested(column.type):
+            raise ValueError(f"column {name!r} holds {column.type}, where single values are needed as labels.")
         if column.null_count:
             raise ValueError(
                 f"column {name!r} is missing in {column.null_count} row(s). Drop them, or give them a label."

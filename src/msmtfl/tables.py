@@ -352,9 +352,12 @@ def label_array(names: list[Any]) -> np.ndarray:
     plain = np.asarray(names)
     if plain.dtype.kind in "mM":
         return plain
-    if plain.dtype.kind == "f" and kinds <= {int}:
+    exact = [name.item() if isinstance(name, np.generic) else name for name in names]  # numpy compares as floats
+    if plain.dtype.kind == "f" and {type(name) for name in exact} <= {int}:
         return out
-    same = all(a == b or a != a for a, b in zip(plain.tolist(), out.tolist(), strict=True))
+    same = all(a == b or a != a for a, b in zip(plain.tolist(), exact, strict=True))
+    if not same and numbers:
+        out[:] = exact
     return plain if same else out
 
 

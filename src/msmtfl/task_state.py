@@ -21,8 +21,26 @@ SLIGHT = 1e-9  # violations less than this share of the largest can wait
 AHEAD = 16  # the same where they belong to free features: those of others that may be free next come with them
 
 
+ENTRY = np.dtype([("value", np.float64), ("feature", np.intc)])  # of a solution
+
+
+def _packed(features: np.ndarray, values: Floats) -> bytes:
+    """A solution in little memory."""
+    out = np.empty(len(values), dtype=ENTRY)
+    out["feature"], out["value"] = features, values
+    return out.tobytes()
+
+
+def _unpacked(solution: bytes) -> tuple[np.ndarray, Floats]:
+    entries = np.frombuffer(solution, dtype=ENTRY)
+    return entries["feature"].copy(), entries["value"].copy()
+
+
 class TaskState:
-    """The warm solver state of one task on its Gram; it follows when the Gram grows, is formed whole or makes room."""
+    """The warm solver state of one task on its Gram; it follows when the Gram grows, is formed whole or makes room. On a
+    whole Gram it can be at rest: all that it then holds is the last solution."""
+
+    __slots__ = ("_state", "features", "g", "gram", "positive", "resting", "size", "version", "whole")
 
     def __init__(self, gram: Gram, positive: bool):
         self.gram, self.positive = gram, positive
@@ -31,17 +49,35 @@ class TaskState:
     def _fresh(self) -> None:
         gram, design = self.gram, self.gram.design
         self.whole, self.version, self.size = gram.whole is not None, gram.version, 0
+        self.resting: bytes | None = None  # the last solution, of a task at rest: features and values
         if gram.whole is not None:
-            self.state = _kernel.ActiveSet(gram.whole, gram.c, gram.root, design.d, design.order, self.positive)
+            self.resting = b""
             return
         self.g = gram.c.copy()
-        self.state = _kernel.ActiveSet(np.zeros((1, 1)), np.zeros(1), np.zeros(1), 0, design.order, self.positive)
-        self.state.attach(gram.rows, gram.slot, gram.c, gram.root, self.g)
+        self._state = _kernel.ActiveSet(np.zeros((1, 1)), np.zeros(1), np.zeros(1), 0, design.order, self.positive)
+        self._state.attach(gram.rows, gram.slot, gram.c, gram.root, self.g)
         self.features = gram.features
+
+    @property
+    def state(self) -> _kernel.ActiveSet:
+        """That of the kernel, made now where the task is at rest."""
+        gram, design = self.gram, self.gram.design
+        if self.resting is not None and gram.whole is not None:
+            self._state = _kernel.ActiveSet(gram.whole, gram.c, gram.root, design.d, design.order, self.positive)
+            if self.resting:
+                self._state.begin(*_unpacked(self.resting))
+            self.resting = None
+        return self._state
+
+    def rest(self) -> None:
+        """Keep the last solution only: what the kernel works with takes several times the memory of a small task."""
+        if self.whole and self.resting is None:
+            self.resting = _packed(*self._state.support())
+            del self._state
 
     def support(self) -> tuple[Ints, Floats]:
         """(features, values) of the last solution"""
-        slots, values = self.state.support()
+        slots, values = self.state.support() if self.resting is None else _unpacked(self.resting)
         return (slots if self.whole else self.features[slots]).astype(np.intp), values
 
     def follow(self) -> None:
@@ -63,7 +99,7 @@ class TaskState:
 
     def _set(self, features: Ints, values: Floats) -> None:
         if self.whole:
-            self.state.begin(features.astype(np.intc), values)
+            self.resting = _packed(features, values)
             return
         new = features[self.gram.slot[features] < 0]
         if new.size:

@@ -45,7 +45,7 @@ LARGEST, SMALLEST = 1e290, 1e-290  # range in which sums of squares keep all the
 NO_WEIGHT = "all sample weights of task {!r} are zero. Leave the task out, or give a row a positive weight."
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Task:
     """One task's rows. Tasks measured on the same rows share the same X (and weight) object.
 
@@ -59,7 +59,7 @@ class Task:
     rows: Ints
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Target:
     """What a task's y is like: rows, and the weighted mean, variance and mean square (0 variance: it is constant)."""
 
@@ -336,9 +336,9 @@ def grouped(codes: np.ndarray, m: int) -> list[Ints | slice]:
 
 
 def _long_tasks(X: Floats, y: Floats, weight: Floats | None, labels: np.ndarray, codes: np.ndarray) -> tuple[Task, ...]:
-    tasks = []
+    tasks, every = [], np.arange(len(y))
     for label, rows in zip(labels.tolist(), grouped(codes, len(labels)), strict=True):
-        place = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        place = every[rows] if isinstance(rows, slice) else rows
         tasks.append(_make_task(label, X[rows], y[rows], None if weight is None else weight[rows], place))
     return tuple(tasks)
 

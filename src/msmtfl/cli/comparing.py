@@ -59,6 +59,7 @@ def compare(
     ] = None,
     plot: Annotated[Path | None, typer.Option("--plot", help="Picture: .png, .svg or .pdf.")] = None,
     report: Annotated[Path | None, typer.Option("--report", help="HTML report to write.")] = None,
+    formulas: o.Formulas = False,
     delimiter: o.Delimiter = ",",
     encoding: o.Encoding = "utf-8",
     decimal: o.DecimalMark = ".",
@@ -113,7 +114,7 @@ def compare(
             **training.fit_arguments(groups=True),
         )
         if out is not None:
-            o.save(out, table_bytes(result.to_frame().reset_index(drop=True), out))
+            o.save(out, table_bytes(result.to_frame().reset_index(drop=True), out, formulas))
         if plot is not None:
             o.save(plot, picture(result.plot(), plot))
         if report is not None:

@@ -112,6 +112,7 @@ def find_columns(
         features = [name for name in dict.fromkeys(features) if name not in exclude]
     if not features:
         raise InputError("no column is left to be a feature.")
+    refuse_nested(table, [*(name for name in roles.values() if name is not None), *features])
     text = [name for name in features if not is_number(table[name])]
     pointed = [name for name in text if has_points(table[name])]
     if pointed:
@@ -141,6 +142,21 @@ def require(table: Any, names: Iterable[str], option: str) -> None:
     raise InputError(
         f"{option}: there is no column {names_of(absent)}.{hint} Columns: {choices_of(absent[0], columns)}."
     )
+
+
+def refuse_nested(table: Any, names: Iterable[str]) -> None:
+    """An error if an entry of a column is a list or the like, which Parquet can hold."""
+    for name in dict.fromkeys(names):
+        column = table[name]
+        if column.dtype != object:
+            continue
+        nested = np.flatnonzero([isinstance(value, list | tuple | dict | set | np.ndarray) for value in column])
+        if nested.size:
+            kind = "records" if isinstance(column.iloc[nested[0]], dict) else "lists"
+            raise InputError(
+                f"column {name!r} holds {kind}, first in row {_row(column, nested[0])}, where single values are needed. "
+                f"Turn it into columns of single values, or leave it out: {_exclude([name])}."
+            )
 
 
 def _refuse_two_roles(roles: dict[str, str | None]) -> None:

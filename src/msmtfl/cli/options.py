@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import re
+import signal
 import sys
 import tempfile
 import warnings
@@ -18,7 +19,7 @@ import typer
 from ..printable import printable_lines
 from .data import InputError
 
-BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
+BAD_INPUT, FAILED, INTERRUPTED, TERMINATED = 2, 1, 130, 143
 OPTIONS = {  # what parameters are called here, in messages
     "n_splits=": "--cv ",
     "n_jobs must": "--jobs must",
@@ -176,6 +177,28 @@ def emit(text: str, data: bool = False) -> None:
 # ------------------------------------------------------------------ how a command ends
 
 
+class Terminated(KeyboardInterrupt):
+    """Somebody asked the process to end."""
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM ends what is within as Ctrl-C does, so that nothing unfinished is left behind."""
+
+    def end(*_: Any) -> None:
+        raise Terminated
+
+    try:
+        before = signal.signal(signal.SIGTERM, end)
+    except ValueError:  # not the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 @contextmanager
 def guard(command: str, quiet: bool = False) -> Iterator[None]:
     """Errors end the command with a message and an exit code; warnings are a line each, and shown once."""
@@ -189,7 +212,7 @@ def guard(command: str, quiet: bool = False) -> Iterator[None]:
             tell(f"msmtfl {command}: warning: {text}")
 
     try:
-        with warnings.catch_warnings():
+        with _terminable(), warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)
             warnings.showwarning = show
             yield
@@ -203,9 +226,9 @@ def guard(command: str, quiet: bool = False) -> Iterator[None]:
         what = f"{error.filename}: {error.strerror}." if isinstance(error, OSError) and error.filename else str(error)
         tell(f"msmtfl {command}: {what or 'not enough memory.'}")
         raise typer.Exit(FAILED) from error
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         tell(f"\nmsmtfl {command}: stopped.")
-        raise typer.Exit(INTERRUPTED) from None
+        raise typer.Exit(TERMINATED if isinstance(error, Terminated) else INTERRUPTED) from None
 
 
 _numbers: list[Any] = []  # at most one index: of the rows that a model was given

@@ -26,6 +26,7 @@ from .data import (
     label_texts,
     missing,
     pandas,
+    refuse_nested,
     require,
 )
 from .table_files import check_ending, csv_text, read_table, records, table_bytes
@@ -153,6 +154,7 @@ def _predictions(fitted: Any, columns: Columns, table: Any, unknown_task: str, d
     require(table, columns.features, f"the model needs {len(columns.features)} feature column(s)")
     if columns.task is not None:
         require(table, [columns.task], "the model needs its task column (--task names another)")
+    refuse_nested(table, columns.used)
     gone = missing(table, columns)
     if gone.any() and not drop_missing:
         told = about_missing(table, columns)

@@ -21,7 +21,7 @@ from ..monitor import Listener, Progress, one_blas_thread
 from ..problem import Problem, read_factors
 from ..stages import Outcome
 from ..surface import Surface
-from ..tasks import Target, warn_of_single_rows
+from ..tasks import NO_WEIGHT, Target, warn_of_single_rows
 from ..walk import Walk, Wanted, gathered
 from .reading import Layout
 from .staying import NONE, Asked, Found, Told, Weights, describe, solve_stage, solve_stages, violation
@@ -374,6 +374,9 @@ def moment_data(folds: list[Moments], task_column: Any, layout: Layout) -> Momen
     """Statistics as a fit takes them, with columns in the order that a local fit has."""
     if not any(len(fold) for fold in folds):
         raise ValueError(NOTHING)
+    idle = [label for fold in folds for label in fold.seen if not any(label in one for one in folds)]
+    if idle:  # as a local fit to the same rows does
+        raise ValueError(NO_WEIGHT.format(idle[0]))
     data = MomentData(folds, task_column)
     data.task_position = layout.position
     return data
