@@ -26,15 +26,7 @@ from pathlib import Path
 
 import numpy as np
 
-from msmtfl import (
-    L12MTLCV,
-    MSMTFLCV,
-    DirtyMTLCV,
-    LassoMTLCV,
-    MSMTFLClassifierCV,
-    MultiTaskAuto,
-    SharedMTLCV,
-)
+from msmtfl import L12MTLCV, MSMTFLCV, DirtyMTLCV, LassoMTLCV, MSMTFLClassifierCV, MultiTaskAuto, SharedMTLCV
 
 KINDS = ("null", "shared support", "own support", "dense small effects", "copies")
 SEARCHES = (LassoMTLCV, MSMTFLCV, L12MTLCV, DirtyMTLCV, SharedMTLCV, MSMTFLClassifierCV, MultiTaskAuto)

@@ -21,12 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from msmtfl.grids import read_grid
-from msmtfl.problem import pose
-from msmtfl.row_surface import DirtyGrid, GroupGrid, dirty_lam_max, group_lam_max, solve_rows
-from msmtfl.shared_surface import shared_grid, shared_lam_max, solve_shared
-from msmtfl.tasks import read_training
-from msmtfl.walk import solve_surface
+from msmtfl._data.tasks import read_training
+from msmtfl._paths.common_path import shared_grid, shared_lam_max, solve_shared
+from msmtfl._paths.coupled_path import DirtyGrid, GroupGrid, dirty_lam_max, group_lam_max, solve_rows
+from msmtfl._paths.grids import read_grid
+from msmtfl._paths.solve import solve_surface
+from msmtfl._solvers.problem import pose
 
 SIGMA = 1.0
 Solve = Callable[[Any], Any]  # a problem's solutions at the one point looked at

@@ -25,7 +25,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from msmtfl import L12MTLCV, MSMTFLCV, DirtyMTLCV, LassoMTLCV, MultiTaskAuto
-from msmtfl.contest import default_models
+from msmtfl.compare.run import default_models
 from msmtfl.datasets import make_multitask
 from msmtfl.metrics import nmse, parameter_error, support_scores
 

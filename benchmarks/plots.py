@@ -9,7 +9,20 @@ import numpy as np
 from rows import SOLVED, Row
 from units import AXES, GROWTH_FIT, GROWTH_SURFACE, PATH, SETTINGS, growth_name
 
-from msmtfl.drawing import BLUE, DARK, GREEN, GREY, ORANGE, PURPLE, SKY, TEXT, YELLOW, new_figure, pyplot, quiet
+from msmtfl._runtime.drawing import (
+    BLUE,
+    DARK,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    SKY,
+    TEXT,
+    YELLOW,
+    new_figure,
+    pyplot,
+    quiet,
+)
 
 LOOK = {  # colour, marker
     "msmtfl": (BLUE, "*"),

@@ -15,7 +15,8 @@ from collections.abc import Callable
 import numpy as np
 from problems import PROBLEMS
 
-from msmtfl import _kernel, regularization_surface
+from msmtfl import regularization_surface
+from msmtfl._kernels import active_set as _kernel
 
 WIDTHS = {8: "AVX-512", 4: "AVX2", 2: "SSE2, NEON"}  # numbers in a register
 

@@ -14,7 +14,7 @@ import argparse
 import numpy as np
 
 from msmtfl import MSMTFLCV, LassoMTLCV
-from msmtfl.fold_choice import fold_scores_of, points_without
+from msmtfl._paths.choice import fold_scores_of, points_without
 
 SETTINGS = {"strong": (2, 1.5, 15), "weak": (1, 2.0, 10)}  # features that matter, noise, features
 TASKS, ROWS = 6, 15

@@ -20,12 +20,12 @@ import numpy as np
 from gap import lasso_gaps
 from joblib import Parallel, delayed
 
-from msmtfl.certificates import GAP, TaskCertificate
-from msmtfl.designs import DenseRows, RowTask
-from msmtfl.gram import Gram
-from msmtfl.lasso import Lassos
-from msmtfl.monitor import Listener
-from msmtfl.stages import certified
+from msmtfl._data.designs import DenseRows, RowTask
+from msmtfl._objective.certificates import GAP, TaskCertificate
+from msmtfl._runtime.progress import Listener
+from msmtfl._solvers.gram import Gram
+from msmtfl._solvers.stages import certified
+from msmtfl._solvers.weighted_lasso import Lassos
 
 KINDS = ("gaussian", "copies", "low rank", "binary", "correlated", "rounded", "wild scales", "ill-conditioned")
 REWEIGHTINGS = 12

@@ -34,8 +34,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from msmtfl import MSMTFL
+from msmtfl._objective.theta import unit
 from msmtfl.metrics import nmse
-from msmtfl.thresholds import unit
 
 SHARES = (0.1, 0.3, 0.03)  # of lam_max, the default first
 SERIES = {"choose": 1, "confirm": 2}  # the study before used default_rng(0), ..., default_rng(4) themselves

@@ -38,9 +38,9 @@ def own_path(data, lams):
 
 def own_solver(data, lams):
     """The solver alone: no checks of doubtful answers on X, no result to hold coefficients."""
-    from msmtfl.designs import stage_scale
-    from msmtfl.lasso import Lassos
-    from msmtfl.tasks import read_training
+    from msmtfl._data.designs import stage_scale
+    from msmtfl._data.tasks import read_training
+    from msmtfl._solvers.weighted_lasso import Lassos
 
     X, y, task = data
     designs = read_training(X, y, task=task).designs(centre=False)
@@ -82,9 +82,9 @@ def own_fit(data, lams):
 
 def own_rows(data, lams, *, ratio=None):
     """The path of L1,2, or of Dirty with lam_s = ratio lam_b."""
-    from msmtfl.problem import pose
-    from msmtfl.row_surface import dirty_grid, group_grid, solve_rows
-    from msmtfl.tasks import read_training
+    from msmtfl._data.tasks import read_training
+    from msmtfl._paths.coupled_path import dirty_grid, group_grid, solve_rows
+    from msmtfl._solvers.problem import pose
 
     X, y, task = data
     problem = pose(read_training(X, y, task=task), fit_intercept=False, standardize=False, positive=False)

@@ -13,10 +13,10 @@ import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
+from msmtfl.experiments.truncated import truncated_stages
 
 from msmtfl import MSMTFL
 from msmtfl.datasets import make_multitask
-from msmtfl.experiments.truncated import truncated_stages
 from msmtfl.metrics import parameter_error
 
 M, N, D, STAGES = 15, 40, 250, 8

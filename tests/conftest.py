@@ -30,19 +30,19 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _load_uncompiled_kernel() -> None:
-    """Put the kernels' sources where `import msmtfl._kernel` looks first; the compiled modules are never loaded."""
+    """Put the kernels' sources where imports look first; the compiled modules are never loaded."""
     if "msmtfl" in sys.modules:
         raise pytest.UsageError("--uncompiled: msmtfl is already imported")
     package = importlib.util.find_spec("msmtfl")
     if package is None or package.origin is None:
         raise pytest.UsageError("--uncompiled: msmtfl is not installed")
-    for name in ("_kernel", "_row_kernel", "_trail"):
-        source = Path(package.origin).with_name(f"{name}.py")
-        spec = importlib.util.spec_from_file_location(f"msmtfl.{name}", source)
+    for name in ("active_set", "row_sweep", "stage_loop"):
+        source = Path(package.origin).parent / "_kernels" / f"{name}.py"
+        spec = importlib.util.spec_from_file_location(f"msmtfl._kernels.{name}", source)
         assert spec is not None
         assert spec.loader is not None
         kernel = importlib.util.module_from_spec(spec)
-        sys.modules[f"msmtfl.{name}"] = kernel
+        sys.modules[f"msmtfl._kernels.{name}"] = kernel
         spec.loader.exec_module(kernel)
 
 

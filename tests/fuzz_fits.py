@@ -339,7 +339,7 @@ def huber_scales(model: Any, data: Data) -> list[float]:
     stated = getattr(model, "scale_", None)
     if stated is not None:
         return [float(model.epsilon * one) for one in np.atleast_1d(stated)]
-    from msmtfl.losses import robust_scale
+    from msmtfl._objective.losses import robust_scale
 
     weight = np.ones(len(data.y)) if data.weight is None else data.weight
     out = []
@@ -375,7 +375,7 @@ def fitted(model: Any, data: Data, route: str, rng: np.random.Generator) -> tupl
     if route == "fortran":
         return model.fit(np.asfortranarray(X), y, **how), None
     if route == "float32":
-        from msmtfl import tables
+        from msmtfl._data import tables
 
         before, tables.KEPT_ABOVE = tables.KEPT_ABOVE, 0
         try:

@@ -9,11 +9,11 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from msmtfl import MSMTFL, LassoMTL, LassoMTLCV, MultiTaskAuto, SharedMTL, compare_models
-from msmtfl.auto import choose_family
-from msmtfl.baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
-from msmtfl.cells import steady_variances
-from msmtfl.comparison import Comparison
-from msmtfl.linear import NewTaskWarning
+from msmtfl._estimators.base import NewTaskWarning
+from msmtfl._estimators.baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
+from msmtfl.compare.auto import choose_family
+from msmtfl.compare.comparison import Comparison
+from msmtfl.compare.scoring import steady_variances
 from msmtfl.model_files import load_model, save_model
 
 SMALL = {

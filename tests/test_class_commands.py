@@ -18,7 +18,7 @@ from msmtfl import (
     compare_models,
     stability_selection,
 )
-from msmtfl.baselines import PooledRidgeCV, RidgePerTaskCV
+from msmtfl._estimators.baselines import PooledRidgeCV, RidgePerTaskCV
 from msmtfl.export import to_onnx, to_sql
 from msmtfl.model_files import load_model, save_model
 from msmtfl.sharing import sharing_map

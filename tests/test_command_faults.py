@@ -114,7 +114,7 @@ def test_numbers_predicted_by_the_command_are_those_of_the_model(loss, tmp_path)
     np.testing.assert_array_equal(found["prediction"], by_place.predict(places))
 
 
-@pytest.mark.filterwarnings("ignore::msmtfl.linear.NewTaskWarning")
+@pytest.mark.filterwarnings("ignore::msmtfl._estimators.base.NewTaskWarning")
 def test_rows_without_predictions_and_new_tasks(tmp_path):
     model = MSMTFL(lam=0.05, task_column="town").fit(TABLE[["a", "town"]], Y)
     table = TABLE.copy()
@@ -352,7 +352,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("module", ["numpy", "msmtfl.walk", "msmtfl.cli.using"])
+@pytest.mark.parametrize("module", ["numpy", "msmtfl._paths.solve", "msmtfl.cli.using"])
 def test_ctrl_c_during_imports(module):
     code = IMPORTING.format(argv=["/usr/bin/msmtfl", "--version"], module=module)
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -361,14 +361,14 @@ def test_ctrl_c_during_imports(module):
 
 
 def test_ctrl_c_while_others_import_the_package_is_theirs():
-    code = IMPORTING.format(argv=["/home/me/study.py"], module="msmtfl.walk")
+    code = IMPORTING.format(argv=["/home/me/study.py"], module="msmtfl._paths.solve")
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert found.returncode != 130
     assert "KeyboardInterrupt" in found.stderr
 
 
 def test_what_is_the_command():
-    from msmtfl._interrupt import is_command
+    from msmtfl._runtime.interrupt import is_command
 
     assert is_command(["-m"], ["python", "-W", "error", "-m", "msmtfl", "fit"])
     assert is_command(["/env/bin/msmtfl"], [])

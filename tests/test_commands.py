@@ -41,10 +41,10 @@ from msmtfl import (
     regularization_surface,
 )
 from msmtfl.__main__ import main
-from msmtfl.baselines import RidgePerTaskCV
-from msmtfl.contest import default_models
+from msmtfl._estimators.baselines import RidgePerTaskCV
+from msmtfl.compare.run import default_models
 from msmtfl.model_files import load_model, save_model
-from msmtfl.views import lasso_points
+from msmtfl.plots.views import lasso_points
 
 testing = pytest.importorskip("typer.testing")
 pa = pytest.importorskip("pyarrow")

@@ -12,9 +12,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from msmtfl import LassoMTL, LassoMTLCV, TaskKFold, compare_models
-from msmtfl.baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
-from msmtfl.contest import default_models
-from msmtfl.linear import NewTaskWarning
+from msmtfl._estimators.base import NewTaskWarning
+from msmtfl._estimators.baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
+from msmtfl.compare.run import default_models
 from msmtfl.metrics import nmse
 
 TASKS = np.array(["east", "north", "south"])
@@ -72,7 +72,7 @@ def test_paired_standard_errors_by_hand():
     np.testing.assert_allclose(result.se[1], np.sqrt((result.se_by_task[1] ** 2).sum()) / 3, rtol=0.03)
 
 
-@pytest.mark.filterwarnings("ignore::msmtfl.copies.RepeatedSamplesWarning")
+@pytest.mark.filterwarnings("ignore::msmtfl._data.copies.RepeatedSamplesWarning")
 def test_groups_are_counted_as_wholes_and_stay_together():
     X, y, task = make_data(2)
     X, y, task = (np.concatenate([values, values]) for values in (X, y, task))  # every row twice

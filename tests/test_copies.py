@@ -17,13 +17,13 @@ from msmtfl import (
     SharedMTLCV,
     TaskKFold,
     compare_models,
-    copies,
     stability_selection,
 )
-from msmtfl.baselines import PooledRidgeCV, RidgePerTaskCV
-from msmtfl.copies import RepeatedSamplesWarning, identical_samples, repeats, same_rows
-from msmtfl.cross_validation import read_splits
-from msmtfl.tasks import read_training
+from msmtfl._data import copies
+from msmtfl._data.copies import RepeatedSamplesWarning, identical_samples, repeats, same_rows
+from msmtfl._data.tasks import read_training
+from msmtfl._estimators.baselines import PooledRidgeCV, RidgePerTaskCV
+from msmtfl._paths.cross_validation import read_splits
 
 MODELS = {"ridge": RidgePerTaskCV(cv=2), "pooled": PooledRidgeCV(cv=2)}
 

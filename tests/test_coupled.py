@@ -15,16 +15,7 @@ from sklearn.linear_model import MultiTaskLasso
 from sklearn.model_selection import GroupKFold, KFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from msmtfl import (
-    L12MTL,
-    L12MTLCV,
-    DirtyMTL,
-    DirtyMTLCV,
-    LassoMTL,
-    LassoMTLCV,
-    TaskKFold,
-    stack_tasks,
-)
+from msmtfl import L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV, LassoMTL, LassoMTLCV, TaskKFold, stack_tasks
 
 
 @parametrize_with_checks([L12MTL(), DirtyMTL(), L12MTLCV(lams=2, cv=2), DirtyMTLCV(lams=2, ratios=[0.5], cv=2)])

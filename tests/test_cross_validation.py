@@ -19,9 +19,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from msmtfl import MSMTFL, MSMTFLCV, LassoMTLCV, TaskKFold, model_selection, stack_tasks
-from msmtfl.cross_validation import choose
-from msmtfl.gram import follow
+from msmtfl import MSMTFL, MSMTFLCV, LassoMTLCV, TaskKFold, stack_tasks
+from msmtfl._estimators import search as model_selection
+from msmtfl._paths.cross_validation import choose
+from msmtfl._solvers.gram import follow
 
 
 @parametrize_with_checks([MSMTFLCV(lams=3, cv=2), LassoMTLCV(lams=3, cv=2)])

@@ -22,15 +22,7 @@ from sklearn.preprocessing import StandardScaler
 
 import msmtfl.datasets
 from msmtfl import MSMTFL, TaskKFold
-from msmtfl.datasets import (
-    Dataset,
-    fetch_isolet,
-    load_adni,
-    load_school,
-    make_mri_standin,
-    make_multitask,
-    split_tasks,
-)
+from msmtfl.datasets import Dataset, fetch_isolet, load_adni, load_school, make_mri_standin, make_multitask, split_tasks
 
 SIZES = [1560, 1560, 1560, 1558, 1559]
 REAL = os.environ.get("MSMTFL_DATA")

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from msmtfl import L12MTLCV, MSMTFLCV, DirtyMTLCV, LassoMTLCV, SharedMTLCV
-from msmtfl.degrees import pseudo_inverse, rank_of
-from msmtfl.grids import read_grid
-from msmtfl.problem import pose
-from msmtfl.row_surface import DirtyGrid, GroupGrid, dirty_lam_max, group_lam_max, solve_rows
-from msmtfl.shared_surface import shared_grid, shared_lam_max, solve_shared
-from msmtfl.tasks import read_training
-from msmtfl.walk import solve_surface
+from msmtfl._data.tasks import read_training
+from msmtfl._paths.common_path import shared_grid, shared_lam_max, solve_shared
+from msmtfl._paths.coupled_path import DirtyGrid, GroupGrid, dirty_lam_max, group_lam_max, solve_rows
+from msmtfl._paths.grids import read_grid
+from msmtfl._paths.solve import solve_surface
+from msmtfl._solvers.degrees import pseudo_inverse, rank_of
+from msmtfl._solvers.problem import pose
 
 M, D = 3, 6
 TASK = np.repeat(np.arange(M), [8, 10, 13])

@@ -16,7 +16,7 @@ import msmtfl
 MODULES = [
     name
     for _, name, _ in pkgutil.walk_packages(msmtfl.__path__, "msmtfl.")
-    if name.split(".")[1] not in ("__main__", "_kernel", "_row_kernel", "_trail", "cli")
+    if name.split(".")[1] not in ("__main__", "_kernels", "cli")
 ]
 EXTRAS = ("distributed", "onnxruntime")  # whose examples are run where they are installed
 FETCHED = ("msmtfl.datasets.fetch_isolet",)
@@ -66,7 +66,10 @@ def lacking(examples):
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=[pytest.mark.slow] * (name in ("msmtfl.auto", "msmtfl.contest"))) for name in MODULES],
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name in ("msmtfl.compare.auto", "msmtfl.compare.run")))
+        for name in MODULES
+    ],
 )
 def test_docstring_examples(name):
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
@@ -192,8 +195,11 @@ def test_names_on_pages_lead_to_their_source():
     pytest.importorskip("sphinx")
     sources = extension("source_pages")
     assert sources.source_of("tests/test_docs.py::test_versions_agree") == ("tests/test_docs.py", "test_versions_agree")
-    assert sources.source_of("msmtfl.MSMTFL") == ("src/msmtfl/estimators.py", "MSMTFL")
-    assert sources.source_of("msmtfl._kernel.solve_all") == ("src/msmtfl/_kernel.py", "solve_all")
+    assert sources.source_of("msmtfl.MSMTFL") == ("src/msmtfl/_estimators/msmtfl.py", "MSMTFL")
+    assert sources.source_of("msmtfl._kernels.active_set.solve_all") == (
+        "src/msmtfl/_kernels/active_set.py",
+        "solve_all",
+    )
     assert sources.source_of("msmtfl.nothing") is None
     assert sources.source_of("numpy.linalg.norm") is None
     code = "import os\n\n\n@one\n@two\ndef f(): ...\n\n\nclass A:\n    def g(self): ...\n"

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-import msmtfl.effort
+import msmtfl._paths.early_stopping
 from msmtfl import L12MTLCV, DirtyMTLCV
-from msmtfl.effort import IN_A_ROW, LITTLE, ROUNDS, Effort, FoldEffort, SearchEffort, near_best
+from msmtfl._paths.early_stopping import IN_A_ROW, LITTLE, ROUNDS, Effort, FoldEffort, SearchEffort, near_best
 
 
 def noisy(m=3, n=25, d=60):
@@ -84,7 +84,7 @@ def test_points_near_the_best_are_due_on_folds_that_gave_them_up():
 def test_the_choice_is_that_of_full_effort(monkeypatch, search, data):
     X, y, task = data
     little = clone(search).fit(X, y, task=task)
-    monkeypatch.setattr(msmtfl.effort, "IN_A_ROW", 10**9)
+    monkeypatch.setattr(msmtfl._paths.early_stopping, "IN_A_ROW", 10**9)
     full = clone(search).fit(X, y, task=task)
     assert little.surface_.finished.sum() < full.surface_.finished.sum()  # there was something to save
     assert little.best_point_ == full.best_point_
@@ -113,7 +113,7 @@ def test_early_solutions_near_the_best_do_not_decide(monkeypatch, seed):
     W[:, :6] = 2 * rng.standard_normal((m, 6))
     y = np.einsum("ij,ij->i", X, W[task]) + rng.standard_normal(m * n)
     little = L12MTLCV(cv=5).fit(X, y, task=task)
-    monkeypatch.setattr(msmtfl.effort, "IN_A_ROW", 10**9)
+    monkeypatch.setattr(msmtfl._paths.early_stopping, "IN_A_ROW", 10**9)
     full = L12MTLCV(cv=5).fit(X, y, task=task)
     assert little.best_point_ == full.best_point_
     assert little.best_score_ == pytest.approx(full.best_score_, rel=1e-8)

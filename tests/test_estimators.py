@@ -19,8 +19,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from msmtfl import MSMTFL, LassoMTL, TaskKFold
-from msmtfl.linear import NewTaskWarning
-from msmtfl.thresholds import default_ratio
+from msmtfl._estimators.base import NewTaskWarning
+from msmtfl._objective.theta import default_ratio
 
 
 @parametrize_with_checks([MSMTFL(), LassoMTL()])

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from msmtfl.auto import choose_family
-from msmtfl.comparison import Comparison, Dropped
-from msmtfl.contest import _clearly_worse
-from msmtfl.evidence import Evidence, clear_from, decimals
-from msmtfl.fold_choice import too_good
+from msmtfl._paths.choice import too_good
+from msmtfl.compare.auto import choose_family
+from msmtfl.compare.comparison import Comparison, Dropped
+from msmtfl.compare.evidence import Evidence, clear_from, decimals
+from msmtfl.compare.run import _clearly_worse
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 NUMBER = r"[+-]?\d+\.?\d*(?:e[+-]?\d+)?"

@@ -22,20 +22,13 @@ import pytest
 pytest.importorskip("matplotlib")
 from matplotlib.image import imread
 
-from msmtfl import (
-    L12MTL,
-    L12MTLCV,
-    MSMTFL,
-    MSMTFLCV,
-    DirtyMTL,
-    DirtyMTLCV,
-    LassoMTL,
-    LassoMTLCV,
-    experiments,
-    thresholds,
-)
+from msmtfl import L12MTL, L12MTLCV, MSMTFL, MSMTFLCV, DirtyMTL, DirtyMTLCV, LassoMTL, LassoMTLCV
+from msmtfl._data.tasks import read_training
+from msmtfl._objective import theta as thresholds
+from msmtfl._solvers.problem import pose
 from msmtfl.datasets import Dataset, load_adni, make_mri_standin, make_multitask, split_tasks
-from msmtfl.experiments import (
+from msmtfl.paper import experiments
+from msmtfl.paper.experiments import (
     EXPERIMENTS,
     Figure1,
     Figure2,
@@ -48,14 +41,12 @@ from msmtfl.experiments import (
     run,
     runner,
 )
-from msmtfl.experiments.base import Claim, below, every, steadier, verdict
-from msmtfl.experiments.prediction import PROTOCOLS
-from msmtfl.experiments.runner import FILES
-from msmtfl.experiments.synthetic import EXACT, NO_CAP, TRUNCATED, Setting
-from msmtfl.experiments.truncated import truncated_stages
-from msmtfl.problem import pose
-from msmtfl.tasks import read_training
-from msmtfl.theory import error_bound
+from msmtfl.paper.experiments.base import Claim, below, every, steadier, verdict
+from msmtfl.paper.experiments.prediction import PROTOCOLS
+from msmtfl.paper.experiments.runner import FILES
+from msmtfl.paper.experiments.synthetic import EXACT, NO_CAP, TRUNCATED, Setting
+from msmtfl.paper.experiments.truncated import truncated_stages
+from msmtfl.paper.theory import error_bound
 
 SETTING = Setting(3, 20, 20, 0.01)
 FIGURE1 = replace(
@@ -394,7 +385,7 @@ def test_fingerprints_change_with_python(monkeypatch):
 KILLED = """
 import os, pickle, signal, sys
 from pathlib import Path
-from msmtfl.experiments import run
+from msmtfl.paper.experiments import run
 
 replace, done = os.replace, []
 

@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from msmtfl import files
-from msmtfl.files import remove_unfinished, write_whole
+from msmtfl._runtime import files
+from msmtfl._runtime.files import remove_unfinished, write_whole
 
 WINDOWS = os.name == "nt"
 posix = pytest.mark.skipif(WINDOWS, reason="permissions and signals of POSIX")

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from msmtfl import MSMTFLCV, DirtyMTLCV, LassoMTLCV, Moments, MSMTFLClassifierCV
-from msmtfl.fold_choice import TooGoodWarning, cross_fitted_score, points_without
+from msmtfl._paths.choice import TooGoodWarning, cross_fitted_score, points_without
 from msmtfl.model_files import load_model, save_model
-from msmtfl.views import evidence_over_lasso, gain_over_lasso
+from msmtfl.plots.views import evidence_over_lasso, gain_over_lasso
 
 
 def make_data(seed=0, m=3, n=24, d=6, noise=1.0):

@@ -6,11 +6,13 @@ import numpy as np
 import oracles
 import pytest
 
-from msmtfl import MSMTFLCV, foresight, regularization_surface, stack_tasks, walk
-from msmtfl.gram import Gram, LackingError, at_hand, closed
-from msmtfl.grids import read_grid
-from msmtfl.problem import pose
-from msmtfl.tasks import read_training
+from msmtfl import MSMTFLCV, regularization_surface, stack_tasks
+from msmtfl._data.tasks import read_training
+from msmtfl._paths import prefetch as foresight
+from msmtfl._paths import solve as walk
+from msmtfl._paths.grids import read_grid
+from msmtfl._solvers.gram import Gram, LackingError, at_hand, closed
+from msmtfl._solvers.problem import pose
 
 GRID = {"lams": 8, "theta_ratios": [1.0, 4.0, np.inf], "lam_min_ratio": 0.05}
 

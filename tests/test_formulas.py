@@ -4,20 +4,17 @@ import numpy as np
 import pytest
 from scipy.special import xlogy
 
-from msmtfl import (
-    L12MTL,
-    L12MTLCV,
-    MSMTFL,
-    MSMTFLCV,
-    DirtyMTL,
-    LassoMTL,
-    MSMTFLClassifier,
-    SharedMTL,
+from msmtfl import L12MTL, L12MTLCV, MSMTFL, MSMTFLCV, DirtyMTL, LassoMTL, MSMTFLClassifier, SharedMTL
+from msmtfl._estimators.baselines import (
+    LogisticPerTaskCV,
+    PooledLassoCV,
+    PooledLogisticCV,
+    PooledRidgeCV,
+    RidgePerTaskCV,
 )
-from msmtfl.baselines import LogisticPerTaskCV, PooledLassoCV, PooledLogisticCV, PooledRidgeCV, RidgePerTaskCV
-from msmtfl.formulas import formula
+from msmtfl._estimators.formulas import formula
+from msmtfl._objective.shapes import SCAD
 from msmtfl.model_files import load_model, save_model
-from msmtfl.shapes import SCAD
 
 RNG = np.random.default_rng(0)
 X, TASK = RNG.standard_normal((90, 6)), np.repeat(np.arange(3), 30)

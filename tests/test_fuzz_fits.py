@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import gaps
 
-from msmtfl.certificates import certify
-from msmtfl.designs import DenseRows, RowTask
-from msmtfl.deviations import SharedNorm
-from msmtfl.loss_certificates import certify_loss
-from msmtfl.losses import Huber, Logistic, LossTask, Poisson
-from msmtfl.penalties import DirtyNorm, GroupNorm
-from msmtfl.row_certificates import certify_rows
-from msmtfl.task_moments import MomentTask, TaskMoments
+from msmtfl._data.designs import DenseRows, RowTask
+from msmtfl._data.task_moments import MomentTask, TaskMoments
+from msmtfl._objective.certificates import certify
+from msmtfl._objective.common_penalty import SharedNorm
+from msmtfl._objective.loss_certificates import certify_loss
+from msmtfl._objective.losses import Huber, Logistic, LossTask, Poisson
+from msmtfl._objective.penalties import DirtyNorm, GroupNorm
+from msmtfl._objective.row_certificates import certify_rows
 
 SEEDS = st.integers(0, 2**31)
 

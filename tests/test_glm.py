@@ -7,12 +7,12 @@ from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 
 from msmtfl import MSMTFL, MSMTFLCV, Moments, TaskKFold, compare_models, regularization_surface
-from msmtfl.glm import pose_loss
-from msmtfl.loss_certificates import certify_loss
-from msmtfl.losses import Huber, Logistic, Poisson, best_level, robust_scale
+from msmtfl._data.tasks import read_training
+from msmtfl._objective.loss_certificates import certify_loss
+from msmtfl._objective.losses import Huber, Logistic, Poisson, best_level, robust_scale
+from msmtfl._runtime.progress import Listener
+from msmtfl._solvers.loss_stages import pose_loss
 from msmtfl.model_files import load_model, save_model
-from msmtfl.monitor import Listener
-from msmtfl.tasks import read_training
 
 LOSSES = {"logistic": Logistic(), "poisson": Poisson(), "huber": Huber(1.3)}
 OPTIONS = {"fit_intercept": True, "standardize": False, "positive": False}

@@ -12,12 +12,12 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from msmtfl import MSMTFL, LassoMTL
-from msmtfl.experiments import EXPERIMENTS, Growth, Starts, run
-from msmtfl.experiments.growth import BEST, RULE, SIZES, Size
-from msmtfl.experiments.runner import FILES
-from msmtfl.experiments.starts import ALONE, RANDOM, TRUTH, ZERO
-from msmtfl.experiments.synthetic import Setting
-from msmtfl.theory import check_conditions
+from msmtfl.paper.experiments import EXPERIMENTS, Growth, Starts, run
+from msmtfl.paper.experiments.growth import BEST, RULE, SIZES, Size
+from msmtfl.paper.experiments.runner import FILES
+from msmtfl.paper.experiments.starts import ALONE, RANDOM, TRUTH, ZERO
+from msmtfl.paper.experiments.synthetic import Setting
+from msmtfl.paper.theory import check_conditions
 
 STRONG, WEAK, CERTAIN = SIZES
 TINY = replace(

@@ -20,8 +20,8 @@ from msmtfl import (
     stability_selection,
     stack_tasks,
 )
+from msmtfl._data.tasks import read_training
 from msmtfl.inference import draw_halves
-from msmtfl.tasks import read_training
 
 X, y, TASK = stack_tasks(*random_tasks(0, m=3, n=[24, 31, 40], d=10, active=3), labels=["a", "b", "c"])
 WEIGHT = np.random.default_rng(1).uniform(0.5, 2.0, len(y))

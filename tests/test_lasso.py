@@ -11,14 +11,16 @@ from scipy.optimize import nnls
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso
 
-from msmtfl import LassoMTL, _kernel, lasso
-from msmtfl.certificates import certify
-from msmtfl.designs import DenseRows, RowTask
-from msmtfl.gram import Gram
-from msmtfl.lasso import Lassos
-from msmtfl.monitor import Listener
-from msmtfl.stages import certified
-from msmtfl.working import WorkingSet
+from msmtfl import LassoMTL
+from msmtfl._data.designs import DenseRows, RowTask
+from msmtfl._kernels import active_set as _kernel
+from msmtfl._objective.certificates import certify
+from msmtfl._runtime.progress import Listener
+from msmtfl._solvers import weighted_lasso as lasso
+from msmtfl._solvers.gram import Gram
+from msmtfl._solvers.stages import certified
+from msmtfl._solvers.weighted_lasso import Lassos
+from msmtfl._solvers.working_set import WorkingSet
 
 
 def design_of(X, y, centre=False):

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from msmtfl import lasso
-from msmtfl.designs import stage_scale
-from msmtfl.lasso import Lassos
-from msmtfl.tasks import read_training
+from msmtfl._data.designs import stage_scale
+from msmtfl._data.tasks import read_training
+from msmtfl._solvers import weighted_lasso as lasso
+from msmtfl._solvers.weighted_lasso import Lassos
 
 ROWS, D = 10, 5
 

@@ -35,13 +35,13 @@ from msmtfl import (
     SharedMTLCV,
     TaskKFold,
 )
-from msmtfl.baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
-from msmtfl.classification import MultiTaskClassifier
+from msmtfl._estimators.baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
+from msmtfl._estimators.classifier import MultiTaskClassifier
+from msmtfl._objective.shapes import MCP, SCAD, LogSum, Power
+from msmtfl._solvers.stages import Stage
 from msmtfl.model_files import MODELS, load_model, save_model
-from msmtfl.optimum import global_minimum
-from msmtfl.shapes import MCP, SCAD, LogSum, Power
+from msmtfl.paper.optimum import global_minimum
 from msmtfl.sharing import sharing_map
-from msmtfl.stages import Stage
 
 FAST = {"lams": 4, "cv": 3}
 MAKE = {

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from msmtfl import MSMTFL, LassoMTL
-from msmtfl.optimum import global_minimum
+from msmtfl.paper.optimum import global_minimum
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*features are un-penalised", "ignore:stopped")
 

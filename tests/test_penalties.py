@@ -6,12 +6,12 @@ from scipy.optimize import minimize
 from sklearn.linear_model import Lasso
 
 from msmtfl import L12MTL, MSMTFL, MSMTFLCV, LassoMTL, regularization_surface
+from msmtfl._objective.penalties import ConcaveEntries, ConcaveGroups, ConcaveRows
+from msmtfl._objective.shapes import MCP, SCAD, SHAPES, Capped, LogSum, Power, read_shape
+from msmtfl._solvers.stages import CONVEX, REPEATS, SAME_WEIGHTS
 from msmtfl.datasets import make_multitask
 from msmtfl.metrics import parameter_error
 from msmtfl.model_files import load_model, save_model
-from msmtfl.penalties import ConcaveEntries, ConcaveGroups, ConcaveRows
-from msmtfl.shapes import MCP, SCAD, SHAPES, Capped, LogSum, Power, read_shape
-from msmtfl.stages import CONVEX, REPEATS, SAME_WEIGHTS
 
 EVERY = [*SHAPES.values(), SCAD(2.2), Power(0.1)]
 rng = np.random.default_rng(0)

@@ -23,9 +23,9 @@ from msmtfl import (
     regularization_surface,
     stability_selection,
 )
-from msmtfl.baselines import PooledLassoCV, RidgePerTaskCV
+from msmtfl._estimators.baselines import PooledLassoCV, RidgePerTaskCV
+from msmtfl._runtime.drawing import BLUE, GREY, ORANGE, apart, differences, log_edges, panels, runs, shown
 from msmtfl.datasets import make_multitask
-from msmtfl.drawing import BLUE, GREY, ORANGE, apart, differences, log_edges, panels, runs, shown
 from msmtfl.model_files import load_model, save_model
 from msmtfl.plots import (
     CoefficientMapDisplay,
@@ -37,8 +37,8 @@ from msmtfl.plots import (
     SurfaceDisplay,
     TaskSimilarityDisplay,
 )
+from msmtfl.plots.views import gain_over_lasso, search_grid, stage_norms
 from msmtfl.sharing import sharing_map, task_similarity
-from msmtfl.views import gain_over_lasso, search_grid, stage_norms
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")

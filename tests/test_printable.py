@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from msmtfl import MSMTFL
+from msmtfl._runtime.printable import printable, printable_lines
 from msmtfl.model_files import save_model
-from msmtfl.printable import printable, printable_lines
 from msmtfl.sharing import sharing_map
 
 CLEAR = "\x1b[2J\x1b]0;owned\x07"  # clears the screen, renames the window

@@ -21,7 +21,7 @@ from msmtfl import (
     SharedMTLCV,
     TaskKFold,
 )
-from msmtfl.stages import CROWDED
+from msmtfl._solvers.stages import CROWDED
 
 SINGLE = {
     MSMTFLCV: (MSMTFL, ("lam", "theta", "lam_entry", "theta_entry")),

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from msmtfl import MSMTFL, LassoMTL, stack_tasks
-from msmtfl.designs import DenseRows, RowTask
-from msmtfl.lasso import Lassos
-from msmtfl.stages import CYCLES, LassoStages, run_stages
+from msmtfl._data.designs import DenseRows, RowTask
+from msmtfl._solvers.stages import CYCLES, LassoStages, run_stages
+from msmtfl._solvers.weighted_lasso import Lassos
 
 
 @pytest.mark.parametrize("offset", [0.0, 10.0])

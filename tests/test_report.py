@@ -30,9 +30,9 @@ from msmtfl import (
     SharedMTLCV,
     compare_models,
 )
-from msmtfl.baselines import PooledLassoCV, PooledRidgeCV
-from msmtfl.drawing import new_figure, pyplot
-from msmtfl.linear import MultiTaskLinear
+from msmtfl._estimators.base import MultiTaskLinear
+from msmtfl._estimators.baselines import PooledLassoCV, PooledRidgeCV
+from msmtfl._runtime.drawing import new_figure, pyplot
 from msmtfl.model_files import load_model, save_model
 from msmtfl.plots import CoefficientMapDisplay, GainDisplay
 from msmtfl.report import charts, model_tables, report_html, sentences, write_report

@@ -7,12 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 
-from msmtfl import _row_kernel, gram
-from msmtfl.designs import DenseRows, RowTask
-from msmtfl.gram import gram_caches
-from msmtfl.penalties import DirtyNorm, GroupNorm
-from msmtfl.row_certificates import certify_rows, row_violation
-from msmtfl.rows import CoupledRows
+from msmtfl._data.designs import DenseRows, RowTask
+from msmtfl._kernels import row_sweep as _row_kernel
+from msmtfl._objective.penalties import DirtyNorm, GroupNorm
+from msmtfl._objective.row_certificates import certify_rows, row_violation
+from msmtfl._solvers import gram
+from msmtfl._solvers.coupled_rows import CoupledRows
+from msmtfl._solvers.gram import gram_caches
 
 # ------------------------------------------------------------------ oracles: W is (d, m) here, one column per task
 #

@@ -11,13 +11,13 @@ from sklearn.linear_model import Lasso
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from msmtfl import MSMTFL, LassoMTL, Moments, SharedMTL, SharedMTLCV, stability_selection, stack_tasks
-from msmtfl.deviations import CappedDeviations, SharedNorm
+from msmtfl._data.tasks import read_training
+from msmtfl._objective.common_penalty import CappedDeviations, SharedNorm
+from msmtfl._objective.row_certificates import certify_rows
+from msmtfl._paths.common_path import DENSE, settled, shared_grid, solve_shared
+from msmtfl._solvers.common_part import Remainder, Stacked, StackedGrams, StackedLassos
+from msmtfl._solvers.problem import pose
 from msmtfl.inference import draw_halves
-from msmtfl.problem import pose
-from msmtfl.row_certificates import certify_rows
-from msmtfl.shared_surface import DENSE, settled, shared_grid, solve_shared
-from msmtfl.stacked import Remainder, Stacked, StackedGrams, StackedLassos
-from msmtfl.tasks import read_training
 
 
 @parametrize_with_checks([SharedMTL(), SharedMTL(theta=0.1), SharedMTLCV(lams=2, ratios=[0.5], cv=2)])
@@ -383,11 +383,11 @@ def test_stacked_design_is_the_augmented_matrix():
 
 def test_gram_rows_on_demand_and_working_sets_give_the_same(monkeypatch):
     whole = SharedMTL(0.1, 0.05, 1.0).fit(X, y, task=TASK)
-    monkeypatch.setattr("msmtfl.gram.WHOLE_BELOW", 5)
-    monkeypatch.setattr("msmtfl.gram.WHOLE_AT_MOST", 20)
+    monkeypatch.setattr("msmtfl._solvers.gram.WHOLE_BELOW", 5)
+    monkeypatch.setattr("msmtfl._solvers.gram.WHOLE_AT_MOST", 20)
     rows = SharedMTL(0.1, 0.05, 1.0).fit(X, y, task=TASK)
-    monkeypatch.setattr("msmtfl.gram.WHOLE_AT_MOST", 5)
-    monkeypatch.setattr("msmtfl.gram.FEWEST_ROWS", 10**9)
+    monkeypatch.setattr("msmtfl._solvers.gram.WHOLE_AT_MOST", 5)
+    monkeypatch.setattr("msmtfl._solvers.gram.FEWEST_ROWS", 10**9)
     working = SharedMTL(0.1, 0.05, 1.0).fit(X, y, task=TASK)
     for other in (rows, working):
         np.testing.assert_allclose(other.coef_, whole.coef_, atol=1e-11)
@@ -527,7 +527,7 @@ def test_a_search_ends_where_the_model_is_dense(monkeypatch):
     problem = pose(read_training(X, y, task=TASK), fit_intercept=True, standardize=False, positive=False)
     grid = shared_grid(problem, 12, [0.5, np.inf], [4.0, np.inf])
     whole = solve_shared(problem, grid)
-    monkeypatch.setattr("msmtfl.shared_surface.FEW", 5)
+    monkeypatch.setattr("msmtfl._paths.common_path.FEW", 5)
     cut = solve_shared(problem, grid)
     most = N / 6
     dense = np.argmax(whole.n_entries[:, 0] > 2 * most)

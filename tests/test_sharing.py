@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from msmtfl import L12MTL, MSMTFL, MSMTFLCV, DirtyMTL, LassoMTL, Moments, MSMTFLClassifier, SharedMTL
-from msmtfl.baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
+from msmtfl._estimators.baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
 from msmtfl.model_files import load_model, save_model
 from msmtfl.sharing import CLASSES, sharing_map, task_similarity
 

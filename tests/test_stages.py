@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso
 
 from msmtfl import MSMTFL, LassoMTL, stack_tasks
-from msmtfl.certificates import block_value
+from msmtfl._objective.certificates import block_value
 
 
 def fit(model, Xs, ys, labels=None):

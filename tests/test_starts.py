@@ -5,8 +5,8 @@ import pytest
 
 from msmtfl import MSMTFL, MSMTFLCV, LassoMTL
 from msmtfl.datasets import make_multitask
-from msmtfl.optimum import global_minimum
-from msmtfl.theory import check_starts
+from msmtfl.paper.optimum import global_minimum
+from msmtfl.paper.theory import check_starts
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*rows are un-penalised", "ignore:stopped", "ignore:.*un-penalised")
 

@@ -12,13 +12,13 @@ import oracles
 import pytest
 
 from msmtfl import MSMTFL, LassoMTL, regularization_surface, stack_tasks
-from msmtfl.gram import Gram
-from msmtfl.grids import SMALL_SHARE, SMALLER_SHARE, default_ratios, read_grid
-from msmtfl.monitor import Progress
-from msmtfl.problem import pose
-from msmtfl.stages import CROWDED
-from msmtfl.tasks import read_training
-from msmtfl.walk import solve_surface
+from msmtfl._data.tasks import read_training
+from msmtfl._paths.grids import SMALL_SHARE, SMALLER_SHARE, default_ratios, read_grid
+from msmtfl._paths.solve import solve_surface
+from msmtfl._runtime.progress import Progress
+from msmtfl._solvers.gram import Gram
+from msmtfl._solvers.problem import pose
+from msmtfl._solvers.stages import CROWDED
 
 
 def make_tasks(seed=0, **options):

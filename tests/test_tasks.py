@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from msmtfl import MSMTFL, LassoMTL, stack_tasks
-from msmtfl.tasks import read_training
+from msmtfl._data.tasks import read_training
 
 NAMES = ["age", "bmi", "sex", "size", "dose"]
 

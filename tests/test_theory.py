@@ -1,5 +1,5 @@
 """Theorem 8 and its lemmas: sparse eigenvalues against brute force, every formula by hand, and what is proven against
-what is measured. The names of the quantities are those of msmtfl.theory."""
+what is measured. The names of the quantities are those of msmtfl.paper.theory."""
 
 import warnings
 from itertools import combinations
@@ -10,13 +10,7 @@ import pytest
 
 from msmtfl import MSMTFL, MSMTFLCV, LassoMTL, stack_tasks
 from msmtfl.datasets import make_multitask
-from msmtfl.theory import (
-    Condition,
-    Interval,
-    check_conditions,
-    error_bound,
-    sparse_eigenvalues,
-)
+from msmtfl.paper.theory import Condition, Interval, check_conditions, error_bound, sparse_eigenvalues
 
 # ------------------------------------------------------------------ oracles
 

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import minimize
 
 from msmtfl import stack_tasks
-from msmtfl.theory import (
+from msmtfl.paper.theory import (
     design_conditions,
     incoherence,
     mutual_coherence,
@@ -18,7 +18,7 @@ from msmtfl.theory import (
     restricted_isometry,
     sparse_eigenvalues,
 )
-from msmtfl.theory.interaction import _best
+from msmtfl.paper.theory.interaction import _best
 
 
 def moments(X, center=False):

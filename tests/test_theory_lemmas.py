@@ -10,8 +10,8 @@ import pytest
 from scipy.stats import norm
 
 from msmtfl import MSMTFL, stack_tasks
-from msmtfl.theory import check_conditions, check_noise, error_bound, error_rates, pi_constant, sub_gaussian
-from msmtfl.theory.bounds import FIRST, SHRINK, ErrorBound
+from msmtfl.paper.theory import check_conditions, check_noise, error_bound, error_rates, pi_constant, sub_gaussian
+from msmtfl.paper.theory.bounds import FIRST, SHRINK, ErrorBound
 
 # ------------------------------------------------------------------ the sharpened bound
 

@@ -11,8 +11,8 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from msmtfl import MSMTFL, MSMTFLCV, LassoMTL
-from msmtfl.monitor import one_blas_thread
-from msmtfl.threads import each
+from msmtfl._runtime.progress import one_blas_thread
+from msmtfl._runtime.threads import each
 
 rng = np.random.default_rng(0)
 X, task = rng.standard_normal((90, 8)), np.repeat([0, 1, 2], 30)
@@ -188,7 +188,9 @@ def test_a_forked_process_has_threads_of_its_own():
 def test_an_interrupted_fit_leaves_the_model_as_it_was(monkeypatch):
     model = MSMTFL(0.1).fit(X, y, task=task)
     prediction = model.predict(X, task=task)
-    monkeypatch.setattr("msmtfl.estimators.run_stages", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(
+        "msmtfl._estimators.msmtfl.run_stages", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt)
+    )
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, np.column_stack([y, y]))
     np.testing.assert_array_equal(model.predict(X, task=task), prediction)

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from msmtfl import regularization_surface
-from msmtfl._trail import Trail
-from msmtfl.grids import read_grid
-from msmtfl.problem import pose
-from msmtfl.stages import CROWDED, LIMIT, REPEATS, UNFINISHED
-from msmtfl.tasks import read_training
-from msmtfl.walk import _LocalWalk, solve_surface
+from msmtfl._data.tasks import read_training
+from msmtfl._kernels.stage_loop import Trail
+from msmtfl._paths.grids import read_grid
+from msmtfl._paths.solve import _LocalWalk, solve_surface
+from msmtfl._solvers.problem import pose
+from msmtfl._solvers.stages import CROWDED, LIMIT, REPEATS, UNFINISHED
 
 
 def problem(seed: int, m: int = 4, n: int = 25, d: int = 20) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from msmtfl.designs import DenseRows, TrainingRows
-from msmtfl.tasks import read_training
+from msmtfl._data.designs import DenseRows, TrainingRows
+from msmtfl._data.tasks import read_training
 
 N, D = 60, 9
 OUT = np.array([5, 11, 12, 20, 31, 40, 41, 53, 58])

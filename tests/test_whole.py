@@ -23,8 +23,8 @@ from msmtfl import (
     SharedMTL,
     SharedMTLCV,
 )
-from msmtfl.baselines import PooledLassoCV, PooledLogisticCV, PooledRidgeCV, RidgePerTaskCV
-from msmtfl.linear import MultiTaskModel
+from msmtfl._estimators.base import MultiTaskModel
+from msmtfl._estimators.baselines import PooledLassoCV, PooledLogisticCV, PooledRidgeCV, RidgePerTaskCV
 from msmtfl.model_files import load_model, save_model
 
 MODELS = [
@@ -266,7 +266,7 @@ def test_the_next_batch_keeps_a_task_that_was_added(wide):
     [MSMTFL(lam=0.1), MSMTFLClassifier(lam=0.1), RidgePerTaskCV(cv=2), MODELS[-1]],
     ids=lambda model: type(model).__name__,
 )
-@pytest.mark.filterwarnings("ignore::msmtfl.linear.NewTaskWarning")
+@pytest.mark.filterwarnings("ignore::msmtfl._estimators.base.NewTaskWarning")
 def test_unknown_task_is_looked_at_when_it_is_used(model):
     X, y, task = problem()
     model.fit(X, target(model, y), task=task)

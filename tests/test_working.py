@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from msmtfl import L12MTL, MSMTFL, MSMTFLCV, LassoMTL, gram, regularization_surface, tables, working
-from msmtfl.lasso import Lassos
-from msmtfl.narrow_rows import NarrowRows
-from msmtfl.working import WorkingState
+from msmtfl import L12MTL, MSMTFL, MSMTFLCV, LassoMTL, regularization_surface
+from msmtfl._data import tables
+from msmtfl._data.float32 import NarrowRows
+from msmtfl._solvers import gram
+from msmtfl._solvers import working_set as working
+from msmtfl._solvers.weighted_lasso import Lassos
+from msmtfl._solvers.working_set import WorkingState
 
 
 def problem(n, d, m, copies=0, seed=0):
@@ -40,7 +43,7 @@ def test_surfaces_and_cross_validation_too(monkeypatch):
     one = regularization_surface(X, y, task=task, lams=8, theta_ratios=[2, 8])
     search = MSMTFLCV(lams=8, cv=3).fit(X, y, task=task)
     monkeypatch.setattr(gram, "BUDGET", 1.0)
-    monkeypatch.setattr("msmtfl.model_selection.BUDGET", 1.0)
+    monkeypatch.setattr("msmtfl._estimators.search.BUDGET", 1.0)
     other = regularization_surface(X, y, task=task, lams=8, theta_ratios=[2, 8])
     for k, l in np.ndindex(8, 2):
         np.testing.assert_allclose(one.coef(k, l), other.coef(k, l), atol=1e-10)
@@ -63,8 +66,8 @@ def test_wide_sparse_data_go_by_working_sets():
     y, task = X @ np.r_[3 * np.ones(5), np.zeros(4995)] + 0.01 * rng.standard_normal(60), np.repeat([0, 1], 30)
     model = LassoMTL().fit(X, y, task=task)
     assert model.dual_gap_ < 1e-12
-    from msmtfl.problem import pose
-    from msmtfl.tasks import read_training
+    from msmtfl._data.tasks import read_training
+    from msmtfl._solvers.problem import pose
 
     designs = pose(read_training(X, y, task=task), fit_intercept=True, standardize=False, positive=False).designs
     assert all(isinstance(state, WorkingState) for state in Lassos(designs).tasks)
@@ -75,7 +78,7 @@ def test_wide_sparse_data_go_by_working_sets():
 @pytest.mark.parametrize("weighted", [False, True])
 def test_float32_stays_narrow_and_exact(monkeypatch, shift, kind, weighted):
     monkeypatch.setattr(tables, "KEPT_ABOVE", 0)
-    monkeypatch.setattr("msmtfl.narrow_rows.BLOCK", 1000)
+    monkeypatch.setattr("msmtfl._data.float32.BLOCK", 1000)
     rng = np.random.default_rng(0)
     X = (rng.standard_normal((200, 20)) + shift).astype(np.float32)
     X[:, 7] = 3.0

@@ -16,29 +16,52 @@ from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.nodes import make_refnode
 
-WAY = ["tables", "tasks", "designs", "problem", "lasso", "_kernel", "stages", "certificates", "linear", "estimators"]
-BOX, GAP, HIGH = 116, 8, 26  # width of a box, space around it, height
+# Rooms of the package: what they are for, and whether a fit goes through them.
+ROOMS = {
+    "cli": "the command",
+    "report": "the HTML page",
+    "dask": "clusters",
+    "demo": "a first result",
+    "paper": "experiments, theory",
+    "compare": "which model suits",
+    "inference": "how sure",
+    "sharing": "who shares what",
+    "export": "SQL, ONNX",
+    "plots": "pictures",
+    "model_files": "files of models",
+    "_estimators": "scikit-learn classes",
+    "_paths": "grids, cross-validation, choice of a point",
+    "_solvers": "Algorithm 1 and what solves its stages",
+    "_objective": "losses, penalties, certificates",
+    "_data": "from tables to designs",
+    "metrics": "errors",
+    "datasets": "data to try",
+    "_kernels": "compiled loops",
+    "_runtime": "threads, files, checks",
+}
+WAY = ("_estimators", "_solvers", "_objective", "_data", "_kernels")
+WIDTH, GAP, HIGH = 960, 8, 46  # of the picture, around a box, of a box
 
 
 def layers_svg(pyproject: str) -> str:
-    """Modules by layer, as import-linter checks them; those that a fit goes through are numbered in their order."""
+    """Rooms by layer, as import-linter checks them; those that a fit goes through are coloured."""
     contracts = tomllib.loads(pyproject)["tool"]["importlinter"]["contracts"]
     layers = next(c["layers"] for c in contracts if c["type"] == "layers")
-    rows = [[name.strip().removeprefix("msmtfl.") for name in layer.split("|")] for layer in layers]
-    width = max(map(len, rows)) * (BOX + GAP) + GAP
+    rows = [[name.strip().removeprefix("msmtfl.") for name in re.split("[|:]", layer)] for layer in layers]
     out = [
-        f'<svg class="layers" viewBox="0 0 {width} {len(rows) * (HIGH + GAP) + GAP}" role="img" '
-        'aria-label="Modules of msmtfl in layers; imports go downward only">'
+        f'<svg class="layers" viewBox="0 0 {WIDTH} {len(rows) * (HIGH + GAP) + GAP}" role="img" '
+        'aria-label="Rooms of msmtfl in layers; imports go downward only">'
     ]
     for k, names in enumerate(rows):
-        left = (width - len(names) * (BOX + GAP) + GAP) / 2
+        wide = (WIDTH - GAP) / len(names) - GAP
         for place, name in enumerate(names):
-            x, y = left + place * (BOX + GAP), GAP + k * (HIGH + GAP)
+            x, y = GAP + place * (wide + GAP), GAP + k * (HIGH + GAP)
+            middle = x + wide / 2
             kind = " way" if name in WAY else ""
-            step = f"{WAY.index(name) + 1}. " if kind else ""
             out.append(
-                f'<g class="module{kind}"><rect x="{x:g}" y="{y}" width="{BOX}" height="{HIGH}" rx="5"/>'
-                f'<text x="{x + BOX / 2:g}" y="{y + HIGH / 2 + 4:g}">{escape(step + name)}</text></g>'
+                f'<g class="module{kind}"><rect x="{x:g}" y="{y}" width="{wide:g}" height="{HIGH}" rx="5"/>'
+                f'<text x="{middle:g}" y="{y + 19}">{escape(name)}</text>'
+                f'<text class="purpose" x="{middle:g}" y="{y + 36}">{escape(ROOMS[name])}</text></g>'
             )
     return "\n".join([*out, "</svg>"])
 

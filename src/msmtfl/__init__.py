@@ -1,18 +1,18 @@
 """Sparse linear models for many related tasks: multi-stage multi-task feature learning with certificates."""
 
-from . import _interrupt  # noqa: F401 (first: what follows takes seconds)
-from .auto import MultiTaskAuto, MultiTaskAutoClassifier
-from .classification import MSMTFLClassifier, MSMTFLClassifierCV
-from .contest import compare_models
-from .coupled import L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV
-from .estimators import MSMTFL, LassoMTL
-from .folds import TaskKFold
+from ._data.folds import TaskKFold
+from ._data.moments import Moments
+from ._data.tasks import stack_tasks
+from ._estimators.classifier import MSMTFLClassifier, MSMTFLClassifierCV
+from ._estimators.coupled import L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV
+from ._estimators.msmtfl import MSMTFL, LassoMTL
+from ._estimators.search import MSMTFLCV, LassoMTLCV
+from ._estimators.shared import SharedMTL, SharedMTLCV
+from ._paths.solve import regularization_surface
+from ._runtime import interrupt as _interrupt  # noqa: F401 (first: what follows takes seconds)
+from .compare.auto import MultiTaskAuto, MultiTaskAutoClassifier
+from .compare.run import compare_models
 from .inference import bootstrap_intervals, stability_selection
-from .model_selection import MSMTFLCV, LassoMTLCV
-from .moments import Moments
-from .shared import SharedMTL, SharedMTLCV
-from .tasks import stack_tasks
-from .walk import regularization_surface
 
 __version__ = "0.1.0"
 

@@ -10,11 +10,11 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 
-from .designs import Floats
-from .evidence import Evidence, clear_from
-from .folds import TaskKFold
-from .model_selection import MSMTFLCV, LassoMTLCV
-from .monitor import Progress
+from ._data.designs import Floats
+from ._data.folds import TaskKFold
+from ._estimators.search import MSMTFLCV, LassoMTLCV
+from ._runtime.progress import Progress
+from .compare.evidence import Evidence, clear_from
 
 MEASUREMENTS = {
     "age": "age", "bmi": "bmi", "bp": "pressure", "s1": "cholesterol", "s2": "ldl", "s3": "hdl", "s4": "chol/hdl",

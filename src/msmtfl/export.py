@@ -9,11 +9,11 @@ from typing import Any, overload
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .classification import MultiTaskClassifier
-from .designs import Floats
-from .linear import MultiTaskLinear, loss_of, model_chosen
-from .losses import RESPONSES
-from .tables import names_of
+from ._data.designs import Floats
+from ._data.tables import names_of
+from ._estimators.base import MultiTaskLinear, loss_of, model_chosen
+from ._estimators.classifier import MultiTaskClassifier
+from ._objective.losses import RESPONSES
 
 TERMS = 16  # of a sum without parentheses
 QUOTES = {'"': '"', "`": "`", "[": "]"}  # that begin and end a name

@@ -15,22 +15,22 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .checks import check_count, check_flag, check_n_jobs
-from .copies import groups_of
-from .coupled import L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV, coupled_coef
-from .designs import Floats, Ints, RowTask
-from .gram import BUDGET
-from .grids import point_of
-from .lasso import Lassos, least_squares_on
-from .linear import MultiTaskLinear, loss_of, model_chosen, separate
-from .model_selection import GridSearch
-from .monitor import Progress, one_blas_thread
-from .problem import Problem
-from .shared import SharedMTL, SharedMTLCV, shared_coef
-from .tables import names_of, warn_user
-from .tasks import TaskData
-from .threads import count, each
-from .walk import solve_surface
+from ._data.copies import groups_of
+from ._data.designs import Floats, Ints, RowTask
+from ._data.tables import names_of, warn_user
+from ._data.tasks import TaskData
+from ._estimators.base import MultiTaskLinear, loss_of, model_chosen, separate
+from ._estimators.coupled import L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV, coupled_coef
+from ._estimators.search import GridSearch
+from ._estimators.shared import SharedMTL, SharedMTLCV, shared_coef
+from ._paths.grids import point_of
+from ._paths.solve import solve_surface
+from ._runtime.checks import check_count, check_flag, check_n_jobs
+from ._runtime.progress import Progress, one_blas_thread
+from ._runtime.threads import count, each
+from ._solvers.gram import BUDGET
+from ._solvers.problem import Problem
+from ._solvers.weighted_lasso import Lassos, least_squares_on
 
 TRIES = 100  # to draw halves of the rows such that every task has some in both
 AT_ONCE = 2**22  # numbers in the largest arrays of the bootstrap

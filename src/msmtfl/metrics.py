@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from .designs import Floats
-from .tables import as_floats, check_finite, factorise, names_of
-from .tasks import check_weights, read_target
+from ._data.designs import Floats
+from ._data.tables import as_floats, check_finite, factorise, names_of
+from ._data.tasks import check_weights, read_target
 
 
 def mse(

@@ -62,7 +62,7 @@ A value is null, true, false, a number, a text, a list of values, or an object w
     cells   an array of which every entry along the first axis is an array of its own
     tuple   a list of values
     dict    {name: value}
-    shape   {name, and its parameters}: a penalty of msmtfl.shapes
+    shape   {name, and its parameters}: a penalty of msmtfl._objective.shapes
 
 Members are not compressed, so that none can be larger than the file; each is named once in the document. Whole numbers may
 have any number of digits.
@@ -88,21 +88,21 @@ import scipy
 import sklearn
 from sklearn.utils.validation import check_is_fitted
 
-from .archives import array_bytes, open_file, pack, read_array, unpack
-from .auto import choice_of
-from .baselines import LogisticPerTaskCV, PooledLassoCV, PooledLogisticCV, PooledRidgeCV, RidgePerTaskCV
-from .certificates import Certificate
-from .classification import MSMTFLClassifier, MSMTFLClassifierCV, labels_of
-from .coupled import L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV
-from .designs import Floats
-from .estimators import MSMTFL, LassoMTL
-from .files import write_whole
-from .linear import MultiTaskModel, check_use, model_chosen
-from .model_selection import MSMTFLCV, LassoMTLCV
-from .shapes import SHAPES, Lost, describe_shape, made_shape
-from .shared import SharedMTL, SharedMTLCV
-from .stages import Stage
-from .tables import missing_values, names_of, warn_user
+from ._data.designs import Floats
+from ._data.tables import missing_values, names_of, warn_user
+from ._estimators.base import MultiTaskModel, check_use, model_chosen
+from ._estimators.baselines import LogisticPerTaskCV, PooledLassoCV, PooledLogisticCV, PooledRidgeCV, RidgePerTaskCV
+from ._estimators.classifier import MSMTFLClassifier, MSMTFLClassifierCV, labels_of
+from ._estimators.coupled import L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV
+from ._estimators.msmtfl import MSMTFL, LassoMTL
+from ._estimators.search import MSMTFLCV, LassoMTLCV
+from ._estimators.shared import SharedMTL, SharedMTLCV
+from ._objective.certificates import Certificate
+from ._objective.shapes import SHAPES, Lost, describe_shape, made_shape
+from ._runtime.archives import array_bytes, open_file, pack, read_array, unpack
+from ._runtime.files import write_whole
+from ._solvers.stages import Stage
+from .compare.auto import choice_of
 
 FORMAT, VERSION = "msmtfl-model", 1
 DOCUMENT = "model.json"

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .baselines import keeps_all
-from .designs import Floats, Ints
-from .linear import BETWEEN_TASKS, MultiTaskModel, model_chosen
-from .tables import choices_of, close_to, names_of
+from ._data.designs import Floats, Ints
+from ._data.tables import choices_of, close_to, names_of
+from ._estimators.base import BETWEEN_TASKS, MultiTaskModel, model_chosen
+from ._estimators.baselines import keeps_all
 
 CLASSES = ("all", "some", "one", "unused", "constant")
 LISTED = 5  # features of a class that are named when a map is printed

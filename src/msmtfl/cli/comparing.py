@@ -69,8 +69,8 @@ def compare(
 ) -> None:
     """Did sharing help, and for whom? All models on the same held-out rows, each with parameters chosen inside."""
     with o.guard("compare", quiet):
-        from ..comparison import OF_NEW_DATA
-        from ..contest import compare_models
+        from ..compare.comparison import OF_NEW_DATA
+        from ..compare.run import compare_models
         from .training import read_training, warn_of_classes
 
         o.check_outputs((out, plot, report), data)
@@ -163,7 +163,7 @@ def surface(
 ) -> None:
     """Solve MSMTFL on the whole grid of lam and theta: objective, certificate and support at every point."""
     with o.guard("surface", quiet):
-        from ..walk import regularization_surface
+        from .._paths.solve import regularization_surface
         from .training import read_training
 
         o.check_outputs((out,), data)
@@ -228,7 +228,7 @@ def check_picture(path: Path | None) -> None:
     """Before the work: does the name say which kind of picture, and can one be drawn?"""
     if path is None:
         return
-    from ..drawing import pyplot
+    from .._runtime.drawing import pyplot
 
     if _kind(path) not in pyplot().Figure().canvas.get_supported_filetypes():
         raise InputError(f"{path}: a picture ends in .png, .svg or .pdf.")

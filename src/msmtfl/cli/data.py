@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..tables import choices_of, close_to, names_of
+from .._data.tables import choices_of, close_to, names_of
 
 UNNAMED = "Unnamed: "  # how a column without a name is called, with its place
 NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?", re.ASCII)

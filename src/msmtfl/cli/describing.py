@@ -21,9 +21,9 @@ STRENGTHS = (
 
 def facts(model: Any) -> dict[str, Any]:
     """What JSON can hold of a fit."""
-    from ..auto import choice_of
-    from ..certificates import CRITICAL
-    from ..linear import loss_of, model_chosen
+    from .._estimators.base import loss_of, model_chosen
+    from .._objective.certificates import CRITICAL
+    from ..compare.auto import choice_of
     from ..sharing import map_of
 
     choice, model = choice_of(model).get("choice", {}), model_chosen(model)
@@ -57,8 +57,8 @@ def facts(model: Any) -> dict[str, Any]:
 
 def describe(model: Any) -> str:
     """A fit for people: what it is, how well it predicts, what is shared, what is proven."""
-    from ..auto import choice_of
-    from ..linear import model_chosen
+    from .._estimators.base import model_chosen
+    from ..compare.auto import choice_of
     from ..sharing import map_of
 
     choice, model = choice_of(model).get("choice"), model_chosen(model)
@@ -84,8 +84,8 @@ def describe(model: Any) -> str:
 
 def _score(model: Any) -> str:
     """The error of rows that had no part in the choice of the parameters, and what is known of that of separate lassos."""
-    from ..fold_choice import cross_fits, too_good
-    from ..views import lasso_points, measure_of
+    from .._paths.choice import cross_fits, too_good
+    from ..plots.views import lasso_points, measure_of
 
     found = _measured(model)
     if not found:
@@ -110,8 +110,8 @@ def _score(model: Any) -> str:
 
 def _measured(model: Any) -> dict[str, Any]:
     """Errors of rows that had no part in the choice of the parameters; empty if the fit has none."""
-    from ..fold_choice import PERFECT, points_without
-    from ..views import evidence_over_lasso, held_out_errors, is_lasso, measures
+    from .._paths.choice import PERFECT, points_without
+    from ..plots.views import evidence_over_lasso, held_out_errors, is_lasso, measures
 
     if not measures(model):
         return {}

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..tables import choices_of
+from .._data.tables import choices_of
 from . import options as o
 from .data import InputError
 
@@ -218,7 +218,7 @@ def _estimator(
         SharedMTL,
         SharedMTLCV,
     )
-    from ..baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
+    from .._estimators.baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
 
     kinds: dict[str, tuple[Any, Any, tuple[str, ...]]] = {
         "bi-level": (MSMTFL, MSMTFLCV, ("lam", "theta", "lam_entry", "theta_entry")),

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..printable import printable_lines
+from .._runtime.printable import printable_lines
 from .data import InputError
 
 BAD_INPUT, FAILED, INTERRUPTED, TERMINATED = 2, 1, 130, 143
@@ -145,7 +145,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def save(path: Path, content: str | bytes) -> None:
-    from ..files import write_whole
+    from .._runtime.files import write_whole
 
     with writing(path):
         write_whole(path, content)

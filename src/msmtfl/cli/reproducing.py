@@ -13,7 +13,7 @@ import typer
 from . import options as o
 
 if TYPE_CHECKING:
-    from ..experiments import Claim, Experiment
+    from ..paper.experiments import Claim, Experiment
 
 EXAMPLES = """\b
 Examples:
@@ -63,8 +63,8 @@ def reproduce(
     with o.guard("reproduce", quiet):
         import joblib
 
-        from ..experiments import EXPERIMENTS, Isolet, Mri, NotAvailableError, as_table, run
-        from ..files import write_whole
+        from .._runtime.files import write_whole
+        from ..paper.experiments import EXPERIMENTS, Isolet, Mri, NotAvailableError, as_table, run
 
     if experiment != ALL and experiment not in EXPERIMENTS:
         raise typer.BadParameter(f"no experiment {experiment!r}: {', '.join(EXPERIMENTS)} or {ALL}.")

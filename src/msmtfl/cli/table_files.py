@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from ..files import special
-from ..tables import names_of
+from .._data.tables import names_of
+from .._runtime.files import special
 from .data import UNNAMED, InputError, has_points, is_number, pandas, to_numbers
 
 PARQUET = (".parquet", ".pq")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..copies import IDENTICAL
+from .._data.copies import IDENTICAL
 from .data import (
     Columns,
     InputError,

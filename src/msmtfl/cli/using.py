@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from ..linear import spread_over_tasks
-from ..printable import printable
-from ..tables import names_of
+from .._data.tables import names_of
+from .._estimators.base import spread_over_tasks
+from .._runtime.printable import printable
 from . import options as o
 from .data import (
     Columns,
@@ -278,7 +278,7 @@ def inspect(
 ) -> None:
     """Say what a model file holds: parameters, what is shared, what is proven, where it came from."""
     with o.guard("inspect", quiet):
-        from ..formulas import formula
+        from .._estimators.formulas import formula
         from .describing import describe, facts
 
         o.check_outputs((coefficients, sql), model)
@@ -315,7 +315,7 @@ def _origin(provenance: dict[str, Any]) -> str:
 
 def _coefficients(fitted: Any) -> Any:
     """The sharing map with one more column per task."""
-    from ..classification import labels_of
+    from .._estimators.classifier import labels_of
     from ..sharing import map_of
 
     frame = map_of(fitted).to_frame().reset_index(drop=True)

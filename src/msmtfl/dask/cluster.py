@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..tables import choices_of
+from .._data.tables import choices_of
 
 
 def modules() -> tuple[Any, Any]:

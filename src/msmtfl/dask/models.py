@@ -10,35 +10,26 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ..batches import Dealer
-from ..checks import check_verbose
-from ..cross_validation import CRITERIA, ERRORS, by_task, read_cv
-from ..designs import Floats
-from ..estimators import MSMTFL
-from ..folds import TaskKFold
-from ..gram import BUDGET, WHOLE_AT_MOST
-from ..grids import read_grid
-from ..linear import loss_of
-from ..model_selection import MSMTFLCV
-from ..monitor import Progress, one_blas_thread
-from ..problem import Problem
-from ..surface import Surface
-from ..tables import factorise
-from ..tasks import NO_WEIGHT
-from ..walk import solve_surface
+from .._data.batches import Dealer
+from .._data.designs import Floats
+from .._data.folds import TaskKFold
+from .._data.tables import factorise
+from .._data.tasks import NO_WEIGHT
+from .._estimators.base import loss_of
+from .._estimators.msmtfl import MSMTFL
+from .._estimators.search import MSMTFLCV
+from .._paths.cross_validation import CRITERIA, ERRORS, by_task, read_cv
+from .._paths.grids import read_grid
+from .._paths.solve import solve_surface
+from .._paths.surface import Surface
+from .._runtime.checks import check_verbose
+from .._runtime.progress import Progress, one_blas_thread
+from .._solvers.gram import BUDGET, WHOLE_AT_MOST
+from .._solvers.problem import Problem
 from . import reading
 from .cluster import Part, connection, is_frame, loaded, modules, partitions, smallest_memory
 from .reading import Layout
-from .remote import (
-    NOTHING,
-    Crew,
-    FoldsElsewhere,
-    RemoteMSMTFL,
-    RemoteMSMTFLCV,
-    RemoteSurface,
-    as_kind,
-    moment_data,
-)
+from .remote import NOTHING, Crew, FoldsElsewhere, RemoteMSMTFL, RemoteMSMTFLCV, RemoteSurface, as_kind, moment_data
 from .staying import Rules, TaskOnWorker
 
 MODES = ("auto", "moments", "data")

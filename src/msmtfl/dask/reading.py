@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ..designs import Floats
-from ..moments import Moments, add_batch
-from ..monitor import one_blas_thread
-from ..tables import categories_of, check_form, column_position, is_table, order_of_labels, place_name, split_off
+from .._data.designs import Floats
+from .._data.moments import Moments, add_batch
+from .._data.tables import categories_of, check_form, column_position, is_table, order_of_labels, place_name, split_off
+from .._runtime.progress import one_blas_thread
 
 
 @dataclass(frozen=True)

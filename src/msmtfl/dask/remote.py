@@ -8,21 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from ..certificates import main_doubt, relative_gap
-from ..cross_validation import CRITERIA, HeldOut
-from ..designs import Floats
-from ..dual_points import over_unit
-from ..estimators import MSMTFL
-from ..grids import Grid
-from ..model_selection import MSMTFLCV
-from ..moment_data import MomentData
-from ..moments import Moments
-from ..monitor import Listener, Progress, one_blas_thread
-from ..problem import Problem, read_factors
-from ..stages import Outcome
-from ..surface import Surface
-from ..tasks import NO_WEIGHT, Target, warn_of_single_rows
-from ..walk import Walk, Wanted, gathered
+from .._data.designs import Floats
+from .._data.moment_data import MomentData
+from .._data.moments import Moments
+from .._data.tasks import NO_WEIGHT, Target, warn_of_single_rows
+from .._estimators.msmtfl import MSMTFL
+from .._estimators.search import MSMTFLCV
+from .._objective.certificates import main_doubt, relative_gap
+from .._objective.dual_points import over_unit
+from .._paths.cross_validation import CRITERIA, HeldOut
+from .._paths.grids import Grid
+from .._paths.solve import Walk, Wanted, gathered
+from .._paths.surface import Surface
+from .._runtime.progress import Listener, Progress, one_blas_thread
+from .._solvers.problem import Problem, read_factors
+from .._solvers.stages import Outcome
 from .reading import Layout
 from .staying import NONE, Asked, Found, Told, Weights, describe, solve_stage, solve_stages, violation
 

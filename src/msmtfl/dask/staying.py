@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse, vstack
 
-from ..certificates import AT_ONCE, certify_all, largest_violation
-from ..cross_validation import task_errors
-from ..designs import Floats, Ints, RowTask
-from ..dual_points import Doubt
-from ..lasso import OVERRUN, Lassos
-from ..monitor import Listener, one_blas_thread
-from ..problem import Problem, read_factors
-from ..stages import certified
-from ..surface import TaskCoefs, losses_of
-from ..task_state import task_caches
-from ..tasks import Task, TaskData
+from .._data.designs import Floats, Ints, RowTask
+from .._data.tasks import Task, TaskData
+from .._objective.certificates import AT_ONCE, certify_all, largest_violation
+from .._objective.dual_points import Doubt
+from .._paths.cross_validation import task_errors
+from .._paths.surface import TaskCoefs, losses_of
+from .._runtime.progress import Listener, one_blas_thread
+from .._solvers.problem import Problem, read_factors
+from .._solvers.stages import certified
+from .._solvers.task_solver import task_caches
+from .._solvers.weighted_lasso import OVERRUN, Lassos
 from .reading import Layout, Piece, size_of
 
 NONE = -1  # stands for no stage before

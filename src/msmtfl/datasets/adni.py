@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..designs import Floats
-from ..tables import is_table, missing_values, names_of
+from .._data.designs import Floats
+from .._data.tables import is_table, missing_values, names_of
 from .dataset import Dataset
 from .files import numeric_columns, read_table, require_columns, text_columns
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..designs import Floats
-from ..tables import check_finite, missing_values
+from .._data.designs import Floats
+from .._data.tables import check_finite, missing_values
 
 
 def check_shapes(source: str, X: np.ndarray, y: np.ndarray, task: np.ndarray, names: np.ndarray | None) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..tables import choices_of, close_to, is_table, names_of, refuse_twice
+from .._data.tables import choices_of, close_to, is_table, names_of, refuse_twice
 from .dataset import check_shapes
 
 FOLDER = "MSMTFL_DATA"  # the environment variable that names a folder of data

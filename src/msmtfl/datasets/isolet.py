@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import check_flag
-from ..designs import Floats
-from ..tables import warn_user
+from .._data.designs import Floats
+from .._data.tables import warn_user
+from .._runtime.checks import check_flag
 from .dataset import Dataset
 from .files import data_folder, read_archive
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import check_flag
-from ..tables import is_table, names_of, place_name
-from ..tasks import stack_tasks
+from .._data.tables import is_table, names_of, place_name
+from .._data.tasks import stack_tasks
+from .._runtime.checks import check_flag
 from .dataset import Dataset
 from .files import data_folder, existing_file, numeric_columns, read_archive, read_table, require_columns
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ..tables import factorise, missing_values
+from .._data.tables import factorise, missing_values
 
 
 def split_tasks(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ..designs import Floats
+from .._data.designs import Floats
 from .adni import PAPER_FEATURES, PAPER_SIZES
 from .dataset import Dataset
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ..checks import check_count, check_flag
-from ..designs import Floats
+from .._data.designs import Floats
+from .._runtime.checks import check_count, check_flag
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ..auto import choice_of
-from ..comparison import Comparison
-from ..files import write_whole
-from ..linear import model_chosen
+from .._estimators.base import model_chosen
+from .._runtime.files import write_whole
+from ..compare.auto import choice_of
+from ..compare.comparison import Comparison
 from . import page
 from .facts import ModelFacts
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from ..comparison import CLEAR, Comparison
-from ..designs import Floats, Ints
-from ..drawing import NAMED, log_edges
-from ..plots import GainDisplay, SurfaceDisplay
-from ..views import SearchGrid
+from .._data.designs import Floats, Ints
+from .._runtime.drawing import NAMED, log_edges
+from ..compare.comparison import CLEAR, Comparison
+from ..plots.displays import GainDisplay, SurfaceDisplay
+from ..plots.views import SearchGrid
 from .facts import ModelFacts, largest
 from .words import every, number, symbol
 

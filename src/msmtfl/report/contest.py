@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..cells import LOG_LOSS
-from ..comparison import Comparison
+from ..compare.comparison import Comparison
+from ..compare.scoring import LOG_LOSS
 from .model_tables import MOST_ROWS
 from .tabular import Cell, Column, Table, counts, figures, texts
 from .words import percent

@@ -8,19 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from ..cells import Measure
-from ..classification import MSMTFLClassifier, MSMTFLClassifierCV
-from ..coupled import L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV
-from ..designs import Floats, Ints
-from ..estimators import MSMTFL, LassoMTL
-from ..evidence import Evidence
-from ..fold_choice import points_without
-from ..linear import loss_of, separate
-from ..model_selection import MSMTFLCV, LassoMTLCV
-from ..shared import SharedMTL, SharedMTLCV
-from ..sharing import SharingMap, coef_by_class, sharing_map, split_classes
-from ..tables import names_of
-from ..views import (
+from .._data.designs import Floats, Ints
+from .._data.tables import names_of
+from .._estimators.base import loss_of, separate
+from .._estimators.classifier import MSMTFLClassifier, MSMTFLClassifierCV
+from .._estimators.coupled import L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV
+from .._estimators.msmtfl import MSMTFL, LassoMTL
+from .._estimators.search import MSMTFLCV, LassoMTLCV
+from .._estimators.shared import SharedMTL, SharedMTLCV
+from .._paths.choice import points_without
+from ..compare.evidence import Evidence
+from ..compare.scoring import Measure
+from ..plots.views import (
     SearchGrid,
     evidence_over_lasso,
     gain_over_lasso,
@@ -30,6 +29,7 @@ from ..views import (
     measures,
     search_grid,
 )
+from ..sharing import SharingMap, coef_by_class, sharing_map, split_classes
 
 SINGLE = {
     MSMTFLCV: MSMTFL,

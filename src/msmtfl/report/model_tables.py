@@ -10,9 +10,9 @@ import numpy as np
 import scipy
 import sklearn
 
-from ..classification import labels_of
-from ..designs import Floats, Ints
-from ..plots import OVER_CLASSES
+from .._data.designs import Floats, Ints
+from .._estimators.classifier import labels_of
+from ..plots.displays import OVER_CLASSES
 from ..sharing import size_over_classes
 from .facts import ModelFacts, largest
 from .tabular import Cell, Column, Table, counts, figures, texts

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ..comparison import Comparison
-from ..drawing import NAMED
-from ..formulas import formula
-from ..plots import CoefficientMapDisplay, GainDisplay, SurfaceDisplay
+from .._estimators.formulas import formula
+from .._runtime.drawing import NAMED
+from ..compare.comparison import Comparison
+from ..plots.displays import CoefficientMapDisplay, GainDisplay, SurfaceDisplay
 from . import charts, contest, model_tables, sentences
 from .facts import ModelFacts
 from .pictures import Picture, picture

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..drawing import TEXT, new_figure, pyplot
+from .._runtime.drawing import TEXT, new_figure, pyplot
 
 MANY = 2000  # cells of a map from which on it is painted as dots: as shapes they would fill megabytes
 

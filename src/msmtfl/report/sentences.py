@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..certificates import CRITICAL, Certificate
-from ..cross_validation import CRITERIA
-from ..fold_choice import PERFECT, too_good
-from ..linear import BETWEEN_TASKS
+from .._estimators.base import BETWEEN_TASKS
+from .._objective.certificates import CRITICAL, Certificate
+from .._paths.choice import PERFECT, too_good
+from .._paths.cross_validation import CRITERIA
 from .facts import STRENGTHS, ModelFacts
 from .words import counted, every, listed, number, percent, short, task
 

@@ -1,0 +1,1 @@
+"""From anything a user has to one design per task: tables, rows, statistics, batches, folds."""

@@ -1,0 +1,473 @@
+"""Sufficient statistics of tasks: all that squared loss needs to know of data too large, or too private, to be passed on.
+
+`Moments` holds those of all tasks; they come from batches of rows, add up, and are stored in files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from .._runtime.checks import check_count, check_verbose
+from .._runtime.files import write_whole
+from .._runtime.progress import Progress, one_blas_thread
+from .._runtime.whole import whole_or_untouched
+from . import moment_files
+from .batches import Batch, Dealer, batch_tasks
+from .designs import Floats
+from .disclosure import of_difference, of_task
+from .parquet import ParquetRows, Rows
+from .tables import (
+    categories_of,
+    check_finite,
+    check_form,
+    column_position,
+    is_table,
+    label_array,
+    names_of,
+    order_of_labels,
+    read_features,
+    warn_user,
+)
+from .task_moments import ROUNDING, Sums, TaskMoments, impossible
+
+NOISE = 1e-13  # what is left of a sum of squares after a subtraction, below this share of it, is rounding
+FEW_DIGITS = 1e-7  # and below this one it has not all of 8 digits
+NOT_ADDED = "Were these rows added before?"
+
+
+class Moments:
+    """Statistics of all tasks, from which a model is fitted exactly as from the rows.
+
+    Rows come in batches (:meth:`update`, :meth:`from_batches`, :meth:`from_parquet`); statistics of different rows add up,
+    so that sites that may not share rows can share these: see :meth:`disclosure` for what they give away.
+
+    Attributes
+    ----------
+    features : (d,) names, in the order of the first batch
+    tasks : labels in the order in which they came
+    n, rows : (m,) sums of weights and numbers of rows
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import MSMTFL, Moments
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.standard_normal((300, 6)), np.tile(["north", "south", "west"], 100)
+    >>> y = 2 * X[:, 0] - X[:, 3] + 0.1 * rng.standard_normal(300)
+    >>> moments = Moments()
+    >>> for low in range(0, 300, 50):
+    ...     _ = moments.update(X[low : low + 50], y[low : low + 50], task=task[low : low + 50])
+    >>> moments
+    Moments(3 tasks, 300 rows, 6 features)
+    >>> streamed = MSMTFL(lam=0.1).fit_moments(moments)
+    >>> np.allclose(streamed.coef_, MSMTFL(lam=0.1).fit(X, y, task=task).coef_, atol=1e-12)
+    True
+    """
+
+    def __init__(self) -> None:
+        self.features: np.ndarray | None = None
+        self.named = False
+        self._tasks: dict[Any, TaskMoments] = {}
+        self.task_place: int | None = None  # of the task column in the first table
+        self.seen: dict[Any, None] = {}  # all labels, also those that had no row that counts
+        self.form = ""
+        self.categories: list[Any] | None = None  # of the task labels, if these came with an order
+
+    # ---------------------------------------------------------------- what is there
+
+    @property
+    def tasks(self) -> np.ndarray:
+        labels = [label for label in self.seen | dict.fromkeys(self._tasks) if label in self._tasks]
+        return label_array(labels)
+
+    @property
+    def d(self) -> int:
+        return 0 if self.features is None else len(self.features)
+
+    @property
+    def n(self) -> Floats:
+        return np.array([self._tasks[label].n for label in self.tasks.tolist()])
+
+    @property
+    def rows(self) -> np.ndarray:
+        return np.array([self._tasks[label].rows for label in self.tasks.tolist()], dtype=int)
+
+    def __getitem__(self, label: Any) -> TaskMoments:
+        return self._tasks[label]
+
+    def __contains__(self, label: Any) -> bool:
+        return label in self._tasks
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def __repr__(self) -> str:
+        return f"Moments({len(self)} tasks, {int(self.rows.sum())} rows, {self.d} features)"
+
+    def copy(self) -> Moments:
+        out = Moments()
+        out.features, out.named, out.form = self.features, self.named, self.form
+        out._tasks, out.seen, out.task_place = dict(self._tasks), dict(self.seen), self.task_place
+        out.categories = self.categories
+        return out
+
+    # ---------------------------------------------------------------- adding rows
+
+    @whole_or_untouched
+    def update(
+        self, X: Any, y: Any, *, task: Any = None, task_column: str | int | None = None, sample_weight: Any = None
+    ) -> Moments:
+        """Add a batch of rows; input as for :meth:`MSMTFL.fit`. All of it is added or, if something is wrong, nothing.
+
+        A table's columns are brought into the order of the first batch by their names.
+        """
+        add_batch([self], X, y, task=task, task_column=task_column, sample_weight=sample_weight)
+        return self
+
+    def read(self, X: Any, y: Any, *, task: Any = None, task_column: Any = None, sample_weight: Any = None) -> Batch:
+        """A batch of rows as it would be added: checked, and with its columns in the order of the batches before."""
+        check_form(X)
+        values, task, names = read_features(X, task, task_column)
+        named = is_table(X)
+        order = self._order(names) if named and self.named else None
+        if order is not None:
+            values, names = values[:, order], names[order]
+        check_finite(values, names, "X")
+        tasks, labels, form = batch_tasks(values, y, task, sample_weight)
+        self._check_form(values.shape[1], form)
+        return Batch(tasks, labels, form, names, named, values.shape[0], categories_of(task))
+
+    def _order(self, names: np.ndarray) -> list[int] | None:
+        """Where the features of the first batch stand in a table with these; None if it is in their order."""
+        assert self.features is not None
+        wanted, columns = self.features.tolist(), names.tolist()
+        if columns == wanted:
+            return None
+        place = {name: k for k, name in enumerate(columns)}
+        absent = [name for name in wanted if name not in place]
+        known = set(wanted)
+        extra = [name for name in columns if name not in known]
+        if absent or extra:
+            lacks = f"lacks column(s) {names_of(absent)}" if absent else f"has further column(s) {names_of(extra)}"
+            raise ValueError(f"this batch {lacks}; the batches before had {names_of(wanted)}.")
+        return [place[name] for name in wanted]
+
+    def _check_form(self, d: int, form: str, what: str = "this batch") -> None:
+        if self.features is not None and d != self.d:
+            raise ValueError(f"{what} has {d} features, the batches before had {self.d}.")
+        if self.form and form != self.form:
+            kinds = {"single": "no task labels", "long": "task labels", "wide": "one column of y per task"}
+            raise ValueError(f"{what} has {kinds[form]}, the batches before had {kinds[self.form]}.")
+
+    def _merge(self, found: Mapping[Any, TaskMoments]) -> None:
+        new = dict(self._tasks)
+        for label, part in found.items():
+            new[label] = new[label].merged(part) if label in new else part
+        self._tasks = new
+
+    def sorted_tasks(self) -> np.ndarray:
+        """The labels in the order that a fit to the rows has: categories in theirs, others sorted if they can be; columns of
+        y as they are."""
+        if self.form == "wide":
+            return self.tasks
+        try:
+            labels = np.unique(self.tasks)
+        except TypeError:
+            labels = self.tasks
+        return labels[order_of_labels(labels, self.categories)]
+
+    def __add__(self, other: Moments) -> Moments:
+        out = self.copy()
+        out += other
+        return out
+
+    @whole_or_untouched
+    def __iadd__(self, other: Moments) -> Moments:
+        other = self.matching(other)
+        if self.features is None:
+            self.features, self.named, self.form = other.features, other.named, other.form
+        self.seen = self.seen | other.seen
+        self.task_place = other.task_place if self.task_place is None else self.task_place
+        self.categories = other.categories if self.categories is None else self.categories
+        self._merge(other._tasks)
+        return self
+
+    def __sub__(self, other: Moments) -> Moments:
+        """The statistics without rows that were added before. A task of which nothing is left goes."""
+        other = self.matching(other)
+        out = self.copy()
+        for label, part in other._tasks.items():
+            whole = out._tasks.get(label)
+            if whole is None or part.rows > whole.rows or part.n > whole.n * (1 + ROUNDING):
+                had = 0 if whole is None else whole.rows
+                raise ValueError(f"task {label!r}: {part.rows} rows cannot be taken from {had}.")
+            rest = self._less(label, whole, part)
+            if rest is None:
+                del out._tasks[label]
+                out.seen.pop(label, None)
+            else:
+                out._tasks[label] = rest
+        return out
+
+    def _less(self, label: Any, whole: TaskMoments, part: TaskMoments) -> TaskMoments | None:
+        """A task without some of its rows; None if these are all."""
+        before = Sums(whole)
+        if part.rows == whole.rows:
+            if not before.equal(Sums(part)):
+                raise ValueError(f"task {label!r}: as many rows are subtracted as were added, but not the same ones.")
+            return None
+        if whole.n - part.n <= 1e-15 * whole.n:
+            raise ValueError(f"task {label!r}: no weight is left for {whole.rows - part.rows} row(s). {NOT_ADDED}")
+        rest = whole.merged(part, -1)
+        left = before.left(rest)
+        names = [*(f"column {name!r}" for name in self.features), "the target"]  # type: ignore[union-attr]
+        odd = impossible(left)
+        if odd is not None:
+            raise ValueError(f"task {label!r}, {names[odd]}: more is subtracted than was added. {NOT_ADDED}")
+        share = left.diagonal()
+        gone = share <= NOISE
+        poor = np.flatnonzero(~gone & (share < FEW_DIGITS))
+        if poor.size:
+            warn_user(
+                f"task {label!r}, {names[poor[0]]}: so little is left of its spread ({share[poor[0]]:.0e}) that digits are "
+                "lost. Sum up the remaining rows instead."
+            )
+        return rest.flattened(gone)
+
+    def matching(self, other: Moments) -> Moments:
+        """The other with its features in our order."""
+        if not isinstance(other, Moments):
+            raise TypeError(f"Moments can be combined with Moments, not with {type(other).__name__}.")
+        if self.features is None or other.features is None:
+            return other
+        self._check_form(other.d, other.form, "the other")
+        mine, theirs = self.features.tolist(), other.features.tolist()
+        if mine == theirs:
+            return other
+        if sorted(mine) != sorted(theirs):
+            odd = sorted(set(mine) ^ set(theirs))
+            raise ValueError(f"the features differ: {names_of(odd)} are in one of the two only.")
+        place = {name: k for k, name in enumerate(theirs)}
+        order = np.array([place[name] for name in mine])
+        out = other.copy()
+        out.features = self.features
+        out._tasks = {
+            label: replace(
+                part,
+                mean=part.mean[order],
+                low=part.low[np.append(order, len(order))],
+                xx=part.xx[np.ix_(order, order)],
+                xy=part.xy[order],
+                levels=None if part.levels is None else part.levels.reordered(order),
+            )
+            for label, part in other._tasks.items()
+        }
+        return out
+
+    # ---------------------------------------------------------------- streams
+
+    @classmethod
+    def from_batches(
+        cls,
+        batches: Iterable[Sequence[Any]],
+        *,
+        task_column: str | int | None = None,
+        folds: int | None = None,
+        random_state: Any = 0,
+    ) -> Any:
+        """Statistics of batches (X, y), (X, y, task) or (X, y, task, sample_weight), of which one is in memory at a time.
+
+        With `folds` a list of that many Moments: rows go to one of them at random, evenly within each task, so that
+        :meth:`MSMTFLCV.fit_moments` can cross-validate.
+        """
+        parts, dealer = cls._parts(folds, random_state)
+        for k, batch in enumerate(batches):
+            if not 2 <= len(batch) <= 4:
+                raise ValueError(
+                    f"batch {k} has {len(batch)} parts; expected X, y and, if need be, task and sample_weight."
+                )
+            X, y, task, weight = (*batch, None, None)[:4]
+            try:
+                add_batch(parts, X, y, task=task, task_column=task_column, sample_weight=weight, dealer=dealer)
+            except (ValueError, TypeError) as error:
+                raise type(error)(f"batch {k}: {error}") from error
+        return parts[0] if folds is None else parts
+
+    @classmethod
+    def _parts(cls, folds: int | None, random_state: Any) -> tuple[list[Moments], Dealer | None]:
+        if folds is None:
+            return [cls()], None
+        check_count("folds", folds)
+        return [cls() for _ in range(folds)], Dealer(int(folds), random_state)
+
+    @classmethod
+    def from_parquet(
+        cls,
+        path: Any,
+        target: str,
+        task: str | None = None,
+        *,
+        features: Sequence[str] | None = None,
+        weight: str | None = None,
+        group: str | None = None,
+        folds: int | None = None,
+        random_state: Any = 0,
+        batch_rows: int = 2**15,
+        verbose: bool = False,
+    ) -> Any:
+        """Statistics of Parquet files, read in batches of bounded memory with pyarrow.
+
+        Parameters
+        ----------
+        path : a file, a folder of files, a pattern such as "year=*/part-*.parquet", or a list of files
+        target, task, weight, group : names of columns; rows of one group go to the same fold
+        features : names; by default all columns that have no other role
+        folds, random_state : as for :meth:`from_batches`
+        batch_rows : rows of a batch; two are in memory at a time, the next one being read on another thread. Every batch
+            costs some time per task in it: take larger ones if there are thousands of tasks
+        verbose : show a progress bar
+
+        Returns
+        -------
+        Moments, or with `folds` a list of them. A file that cannot be read, and a column that is missing, holds no
+        numbers or has missing values, is an error that names the file.
+        """
+        parts, dealer = cls._parts(folds, random_state)
+        check_count("batch_rows", batch_rows)
+        check_verbose(verbose)
+        files = ParquetRows(path, target, task, features, weight, group, batch_rows, dealer)
+        with one_blas_thread(), Progress(files.rows, "rows", verbose) as progress:
+            for rows, labels, count in files:
+                try:
+                    add_rows(parts, rows, files.features, labels, named=True, form="single" if task is None else "long")
+                except ValueError as error:
+                    raise ValueError(f"{files.file}: {error}") from error
+                progress.step(count)
+        return parts[0] if folds is None else parts
+
+    # ---------------------------------------------------------------- what leaves a site
+
+    def disclosure(self, before: Moments | Sequence[Moments] = ()) -> list[str]:
+        """What these statistics give away of single rows, in words; empty if nothing was found.
+
+        Sums over many rows hide each of them. They do not where a task has few rows compared with its features (the sums
+        then determine the rows up to rotation), where a column has one value in all but five rows or fewer (sums of
+        products with it, less that value, are sums over these), or where two columns differ in one row. These are the
+        plain cases: nothing found is no proof. Of statistics from a file the values of columns are not known; there only
+        columns of two whole numbers are found.
+
+        Parameters
+        ----------
+        before : :class:`Moments`, or several, that were shared earlier
+            Whoever has them can subtract them: what the difference gives away is told, too.
+        """
+        names = [*self._names(), "the target"]
+        out = [words for label, task in self._tasks.items() for words in of_task(task, f"task {label!r}", names)]
+        for other in [before] if isinstance(before, Moments) else before:
+            earlier = self.matching(other)
+            for label, task in self._tasks.items():
+                if label in earlier:
+                    out += of_difference(task, earlier[label], f"task {label!r}", names)
+        return out
+
+    def _names(self) -> list[str]:
+        return [] if self.features is None else self.features.tolist()
+
+    # ---------------------------------------------------------------- files
+
+    def save(self, path: Any, *, before: Moments | Sequence[Moments] = ()) -> None:
+        """To a file of plain arrays that :meth:`load` reads; written whole or not at all. Warns of what it gives away, also
+        to those who have statistics that were shared `before` (see :meth:`disclosure`), or the file that is replaced."""
+        if self.features is None:
+            raise ValueError("there are no rows yet: nothing to save.")
+        for words in self.disclosure([*([before] if isinstance(before, Moments) else before), *self._replaced(path)]):
+            warn_user(f"{words}. Drop the column, merge sites first, or keep the file private.")
+        head = {"form": self.form, "named": self.named, "seen": [moment_files.plain(label) for label in self.seen]}
+        if self.categories is not None:
+            head["categories"] = [moment_files.plain(label) for label in self.categories]
+        write_whole(path, moment_files.to_bytes(head, self.features, self._tasks))
+
+    def _replaced(self, path: Any) -> list[Moments]:
+        """The statistics in a file that is there already, if they are of the same features."""
+        with suppress(ValueError, OSError):
+            other = Moments.load(path)
+            self.matching(other)
+            return [other]
+        return []
+
+    @classmethod
+    def load(cls, path: Any) -> Moments:
+        """From a file of :meth:`save`. No code is run. A file that is damaged, or holds sums that no rows have (more
+        correlation than is possible, a negative sum of squares), is a ValueError that says what is wrong."""
+        head, features, tasks = moment_files.read(path)
+        out = cls()
+        out.features, out.named, out.form = features, head["named"], head["form"]
+        out.seen, out.categories = dict.fromkeys(head["seen"]), head.get("categories")
+        out._tasks = tasks
+        return out
+
+
+# ------------------------------------------------------------------ adding batches
+
+
+def add_batch(
+    parts: Sequence[Moments],
+    X: Any,
+    y: Any,
+    *,
+    task: Any = None,
+    task_column: str | int | None = None,
+    sample_weight: Any = None,
+    dealer: Dealer | None = None,
+) -> None:
+    """Add a batch to one Moments, or its rows to several, as the dealer says: all of it, or nothing."""
+    if len(np.shape(X)) == 2 and np.shape(X)[0] == 0:
+        return
+    batch = parts[0].read(X, y, task=task, task_column=task_column, sample_weight=sample_weight)
+    add_rows(parts, batch.by_fold(dealer), batch.names, batch.labels, named=batch.named, form=batch.form)
+    for part in parts:
+        if part.categories is None:
+            part.categories = batch.categories
+        if task_column is not None and part.task_place is None:
+            part.task_place = column_position(X, task_column)
+
+
+def add_rows(
+    parts: Sequence[Moments],
+    rows: Iterable[Rows],
+    features: np.ndarray,
+    labels: Iterable[Any],
+    *,
+    named: bool,
+    form: str,
+) -> None:
+    """Add checked rows, every one to the part of its fold: all of them, or nothing."""
+    found: list[dict[Any, TaskMoments]] = [{} for _ in parts]
+    for one in rows:
+        found[one.fold][one.label] = TaskMoments.of(one.X, one.y, one.weight)
+        _check_finite(found[one.fold][one.label], one, features)
+    for part, of_part in zip(parts, found, strict=True):
+        if part.features is None or (named and not part.named):
+            part.features, part.named = features, named
+        part.form = form
+        part.seen = part.seen | dict.fromkeys(labels)
+        part._merge(of_part)
+
+
+def _check_finite(sums: TaskMoments, rows: Rows, features: np.ndarray) -> None:
+    if np.isfinite(sums.xx.trace() + sums.yy):
+        return
+    bad = np.flatnonzero(~np.isfinite(np.append(sums.xx.diagonal(), sums.yy)))
+    if bad.size:
+        of_y = bad[0] == len(features)
+        values: Any = rows.y if of_y else rows.X[:, bad[0]]
+        values = values.toarray() if hasattr(values, "toarray") else values
+        name = f"{'y' if of_y else f'column {features[bad[0]]!r}'} in task {rows.label!r}"
+        if not np.isfinite(values).all():
+            raise ValueError(f"{name} holds a value that is not finite. Drop such rows first.")
+        raise ValueError(f"{name} is too large: the sum of its squares overflows. Rescale it.")

@@ -1,0 +1,483 @@
+"""The front door: every accepted form of multi-task data becomes one `TaskData`.
+
+Accepted forms
+- a long table (pandas or polars) or 2-D array in which one column says the task (`task_column`),
+- a 2-D array or table plus `task=` labels, one per row,
+- one shared X with a 2-D Y, one column per task, NaN = not measured,
+- plain X, y: a single task,
+- lists of per-task arrays, through `stack_tasks`.
+
+Rows are grouped by task; rows already sorted by task are sliced, not copied. float64 is used as it is,
+float32 and integers are upcast (a float32 Gram could not carry a 1e-10 certificate).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, issparse, vstack
+
+from .._runtime.threads import each
+from .designs import WORTH_SHARING, DenseRows, Floats, Ints, RowTask, TrainingRows
+from .float32 import NarrowRows
+from .sparse import SparseRows
+from .tables import (
+    as_values,
+    check_finite,
+    check_places,
+    column_position,
+    factorise,
+    is_table,
+    label_array,
+    missing_values,
+    names_of,
+    read_features,
+    refuse_dates,
+    refuse_twice,
+    unmasked,
+    warn_user,
+)
+
+LARGEST, SMALLEST = 1e290, 1e-290  # range in which sums of squares keep all their digits
+NO_WEIGHT = "all sample weights of task {!r} are zero. Leave the task out, or give a row a positive weight."
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One task's rows. Tasks measured on the same rows share the same X (and weight) object.
+
+    rows says where they stand in the data given: an array of indices.
+    """
+
+    label: Any
+    X: Floats
+    y: Floats
+    weight: Floats | None
+    rows: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a task's y is like: rows, and the weighted mean, variance and mean square (0 variance: it is constant)."""
+
+    rows: int
+    mean: float
+    variance: float
+    square: float
+
+    @staticmethod
+    def of(y: Floats, weight: Floats | None) -> Target:
+        mean = float(np.average(y, weights=weight))
+        variance = 0.0 if np.ptp(y) == 0.0 else float(np.average((y - mean) ** 2, weights=weight))
+        return Target(len(y), mean, variance, float(np.average(y**2, weights=weight)))
+
+
+@dataclass(frozen=True)
+class TaskData:
+    """Training data of all tasks, in the order of `labels`.
+
+    form is "single" (1-D y, no labels), "long" (a label per row) or "wide" (shared X, 2-D Y).
+    """
+
+    tasks: tuple[Task, ...]
+    labels: np.ndarray
+    features: np.ndarray
+    form: str
+    X: Floats  # all rows, as given: what an error message looks a value up in
+    task_position: int | None = None  # of the task column, if there is one
+    classes: int = 1  # tasks stand together in as many, one per class, on the same rows
+
+    @property
+    def m(self) -> int:
+        return len(self.tasks)
+
+    @property
+    def d(self) -> int:
+        return len(self.features)
+
+    @property
+    def width(self) -> tuple[int, ...]:
+        """How many predictions a row has: () is one."""
+        if self.form == "wide":
+            return (self.m,)
+        return (self.classes,) if self.classes > 1 else ()
+
+    @property
+    def targets(self) -> list[Target]:
+        return [Target.of(task.y, task.weight) for task in self.tasks]
+
+    def rows(self, centre: bool, n_jobs: int | None = None) -> list[Any]:
+        """The feature side of every task; tasks on the same rows share theirs."""
+        warn_of_single_rows(self.labels.tolist(), [len(task.y) for task in self.tasks])
+        first = {(id(task.X), id(task.weight)): task for task in self.tasks}
+        n_jobs = n_jobs if sum(task.X.size for task in first.values()) > WORTH_SHARING else None
+        made = each(lambda task: _rows_of(task.X, task.weight, centre, task.y), list(first.values()), n_jobs)
+        shared = dict(zip(first, made, strict=True))
+        rows = [shared[id(task.X), id(task.weight)] for task in self.tasks]
+        self._check_range(np.array([part.squares for part in rows]))
+        return rows
+
+    def designs(
+        self, centre: bool, n_jobs: int | None = None, make: Callable[[Any, Task], Any] | None = None
+    ) -> list[Any]:
+        """One design per task: for squared loss, or what `make` makes of its rows and itself."""
+        rows = self.rows(centre, n_jobs)
+        known = (
+            make is None and len({id(part) for part in rows if getattr(part, "first", None)}) == self.m
+        )  # all X'y are
+        make = make or (lambda rows, task: RowTask(rows, task.y))
+        out = each(lambda i: make(rows[i], self.tasks[i]), range(self.m), None if known else n_jobs)
+        for task, design in zip(self.tasks, out, strict=True):
+            if not (design.yy == 0 or SMALLEST <= design.yy <= LARGEST):
+                raise ValueError(f"y in task {task.label!r} is too {_extreme(design.yy)} Rescale it before fitting.")
+        return out
+
+    @property
+    def membership(self) -> np.ndarray:
+        """(N, m) bool: the tasks that each row counts in."""
+        out = np.zeros((self.X.shape[0], self.m), dtype=bool)
+        for i, task in enumerate(self.tasks):
+            out[task.rows, i] = True
+        return out
+
+    def kept(self, keep: np.ndarray, weights: Floats | None = None) -> TaskData:
+        """The same tasks with some of their rows, keep (N,) bool, and, if given, other weights (N,) or (N, m)."""
+        parts: dict[Any, tuple[Any, Floats | None]] = {}  # tasks on the same rows share them
+
+        def part(i: int, task: Task) -> Task:
+            stay = np.flatnonzero(keep[task.rows])
+            key = (id(task.X), id(task.weight), stay.tobytes())
+            if key not in parts:
+                weight = None if task.weight is None else task.weight[stay]
+                if weights is not None:
+                    weight = (weights if weights.ndim == 1 else weights[:, i // self.classes])[task.rows[stay]]
+                parts[key] = (task.X[stay], weight)
+            return Task(task.label, parts[key][0], task.y[stay], parts[key][1], task.rows[stay])
+
+        return replace(self, tasks=tuple(part(i, task) for i, task in enumerate(self.tasks)))
+
+    def gather(self, designs: Sequence[RowTask], keeps: Sequence[np.ndarray], n_jobs: int | None = None) -> None:
+        """Prepare for `training` with each of `keeps`: where the rows left out are a partition of all, the whole Gram
+        matrices of dense rows are formed from theirs, which are kept."""
+        if not isinstance(designs[0].rows, DenseRows):
+            return
+        rows = {id(design.rows): (task, design.rows) for task, design in zip(self.tasks, designs, strict=True)}
+
+        def form(one: tuple[Task, DenseRows]) -> None:
+            task, total = one
+            outs = [np.flatnonzero(~keep[task.rows]) for keep in keeps]
+            every, n = np.concatenate(outs), len(total.u)
+            partition = len(every) == n == len(np.unique(every))
+            if total.whole is None and partition and all(0 < 2 * len(out) <= n for out in outs):
+                total.gather(outs)
+
+        each(form, list(rows.values()), n_jobs)
+
+    def release(self, designs: Sequence[RowTask]) -> None:
+        """Forget the Gram matrices; they are formed again if need be."""
+        for design in designs:
+            design.rows.whole = None
+            if isinstance(design.rows, DenseRows):
+                design.rows.parts = {}
+
+    def training(self, designs: Sequence[RowTask], keep: np.ndarray) -> list[RowTask]:
+        """The designs of some of the rows, given those of all; keep is (N,) bool.
+
+        By subtraction of the rows left out where these are fewer and it loses no digits, else from the rows kept.
+        """
+        made: dict[int, tuple[Any, Ints | None]] = {}  # tasks on the same rows share them
+        out = []
+        for task, design in zip(self.tasks, designs, strict=True):
+            total = design.rows
+            if isinstance(total, TrainingRows):
+                raise NotImplementedError("training rows of training rows: go back to all rows.")
+            if id(total) not in made:
+                stays = keep[task.rows]
+                made[id(total)] = _without(task, design, np.flatnonzero(stays), np.flatnonzero(~stays))
+            rows, used = made[id(total)]
+            out.append(RowTask(rows, task.y if used is None else task.y[used]))
+        return out
+
+    def _check_range(self, squares: Floats) -> None:
+        """squares is (m, d): NaN and infinite values show here, and columns whose scale leaves the range of floats"""
+        bad = ~((squares == 0) | ((squares >= SMALLEST) & (squares <= LARGEST)))
+        largest = squares.max(axis=0)
+        empty = np.flatnonzero((squares == 0).any(axis=0) & ~(largest >= SMALLEST * self.X.shape[0]))
+        if empty.size:
+            top = np.abs(self.X[:, empty]).max(axis=0)
+            top = np.ravel(top.toarray() if hasattr(top, "toarray") else top)
+            bad[:, empty[(top > 0) & (top < SMALLEST**0.5)]] = True
+        if bad.any():
+            check_finite(self.X, self.features, "X")
+            i, j = np.argwhere(bad)[0]
+            raise ValueError(
+                f"column {self.features[j]!r} in task {self.tasks[i].label!r} is too {_extreme(squares[i, j])} Rescale it "
+                "before fitting."
+            )
+
+
+def _rows_of(X: Any, weight: Floats | None, centre: bool, y: Floats) -> DenseRows | SparseRows | NarrowRows:
+    if issparse(X):
+        return SparseRows(X, weight, centre)
+    return NarrowRows(X, weight, centre) if X.dtype == np.float32 else DenseRows(X, weight, centre, y)
+
+
+def _without(task: Task, design: RowTask, stay: Ints, out: Ints) -> tuple[Any, Ints | None]:
+    """The rows of a task less some, and those of its targets that belong to them; None: all, rows left out having weight
+    0."""
+    total = design.rows
+    if len(out) == 0:
+        return total, None
+    if len(out) <= len(stay) and isinstance(total, DenseRows):
+        rows = TrainingRows(total, out, task.y, design)
+        if rows.safe:
+            return rows, None
+    weight = None if task.weight is None else task.weight[stay]
+    return _rows_of(task.X[stay], weight, total.centre, task.y[stay]), stay
+
+
+def _extreme(square: float) -> str:
+    return "large: the sum of its squares overflows." if square > 1 else "small: the sum of its squares underflows."
+
+
+# ------------------------------------------------------------------ weights and targets
+
+
+def check_weights(sample_weight: Any, shape: tuple[int, ...]) -> Floats | None:
+    if sample_weight is None:
+        return None
+    values = as_values(sample_weight, "sample_weight")
+    refuse_dates(values, "sample_weight")
+    try:
+        weight = values.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"sample_weight must be numbers >= 0: {error}.") from error
+    if weight.ndim == 0:
+        weight = np.full(shape[:1], float(weight))
+    if weight.shape not in (shape[:1], shape):
+        wanted = f"({shape[0]},)" + (f" or {shape}" if len(shape) == 2 else "")
+        raise ValueError(f"sample_weight has shape {weight.shape}; expected {wanted}.")
+    bad = np.argwhere(~(np.isfinite(weight) & (weight >= 0)))
+    if bad.size:
+        raise ValueError(f"sample_weight must be finite and >= 0; row {bad[0][0]} holds {weight[tuple(bad[0])]}.")
+    return weight
+
+
+def read_target(y: Any, rows: int) -> tuple[Floats, np.ndarray | None]:
+    """(float64 target, column names of a 2-D one)."""
+    if y is None:
+        raise ValueError(
+            "This estimator requires y to be passed, but the target y is None: pass the target as the second argument."
+        )
+    names = np.array(list(y.columns), dtype=object) if is_table(y) else None
+    if names is not None:
+        refuse_twice(names.tolist(), "y")
+    values = as_values(y, "y")
+    refuse_dates(values, "y")
+    if values.dtype == object:
+        values = np.where(missing_values(values.ravel()).reshape(values.shape), np.nan, values)
+    if values.dtype.kind == "c":
+        raise ValueError("Complex data not supported: y has complex values.")
+    if values.ndim not in (1, 2):
+        raise ValueError(f"y must be 1-D, or 2-D with one column per task; it has shape {values.shape}.")
+    if len(values) != rows:
+        raise ValueError(f"X has {rows} rows but y has {len(values)}: inconsistent numbers of samples.")
+    try:
+        values = values.astype(np.float64)
+    except OverflowError as error:
+        raise ValueError("y holds an integer too large for a float. Rescale y.") from error
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"y must be numeric, but could not be converted: {error}. Of classes take a classifier (MSMTFLClassifierCV, "
+            "MultiTaskAutoClassifier) or compare_models(..., classify=True)."
+        ) from error
+    if values.ndim == 2 and values.shape[1] == 0:
+        raise ValueError("y has no columns: a 2-D y needs one column per task.")
+    return values, names
+
+
+# ------------------------------------------------------------------ reading
+
+
+def read_training(
+    X: Any, y: Any, *, task: Any = None, task_column: str | int | None = None, sample_weight: Any = None
+) -> TaskData:
+    """Any accepted form of training data as `TaskData`."""
+    values, task, names = read_features(X, task, task_column)
+    rows = values.shape[0]
+    target, target_names = read_target(y, rows)
+    weight = check_weights(sample_weight, target.shape)
+    if target.ndim == 2:
+        if task is not None:
+            raise ValueError("with a 2-D y every column is a task: do not pass task labels as well.")
+        labels = np.arange(target.shape[1]) if target_names is None else target_names
+        return TaskData(_wide_tasks(values, target, weight, labels), labels, names, "wide", values)
+    check_finite(target, None, "y", "Drop these rows, or pass a 2-D y in which NaN means not measured.")
+    if task is None:
+        labels, codes, form = np.zeros(1, dtype=int), np.zeros(rows, dtype=np.intp), "single"
+    else:
+        labels, codes = factorise(task, rows)
+        form = "long"
+    position = None if task_column is None else column_position(X, task_column)
+    return TaskData(_long_tasks(values, target, weight, labels, codes), labels, names, form, values, position)
+
+
+def grouped(codes: np.ndarray, m: int) -> list[Ints | slice]:
+    """The rows of each task: a slice where they stand together, indices otherwise."""
+    counts = np.bincount(codes, minlength=m)
+    if np.all(codes[:-1] <= codes[1:]):
+        ends = np.cumsum(counts)
+        return [slice(int(end - count), int(end)) for end, count in zip(ends, counts, strict=True)]
+    order = np.argsort(codes, kind="stable")
+    return list(np.split(order, np.cumsum(counts)[:-1]))
+
+
+def _long_tasks(X: Floats, y: Floats, weight: Floats | None, labels: np.ndarray, codes: np.ndarray) -> tuple[Task, ...]:
+    tasks, every = [], np.arange(len(y))
+    for label, rows in zip(labels.tolist(), grouped(codes, len(labels)), strict=True):
+        place = every[rows] if isinstance(rows, slice) else rows
+        tasks.append(_make_task(label, X[rows], y[rows], None if weight is None else weight[rows], place))
+    return tuple(tasks)
+
+
+def _make_task(label: Any, X: Floats, y: Floats, weight: Floats | None, rows: Ints) -> Task:
+    if weight is None:
+        return Task(label, X, y, None, rows)
+    used = weight > 0
+    if not used.any():
+        raise ValueError(NO_WEIGHT.format(label))
+    if not used.all():
+        X, y, weight, rows = X[used], y[used], weight[used], rows[used]
+    return Task(label, X, y, _proper(weight), rows)
+
+
+def _proper(weight: Floats) -> Floats | None:
+    """Weights that are all 1 are no weights."""
+    return None if np.all(weight == 1.0) else weight
+
+
+def _wide_tasks(X: Floats, Y: Floats, weight: Floats | None, labels: np.ndarray) -> tuple[Task, ...]:
+    measured = ~np.isnan(Y)
+    refuse_infinity(Y, labels)
+    empty = ~measured.any(axis=0)
+    if empty.any():
+        raise ValueError(
+            f"task {labels.tolist()[int(np.argmax(empty))]!r} has no measured value: its column of y is wholly missing. "
+            "Leave the column out."
+        )
+    unused = int((~measured.any(axis=1)).sum())
+    if unused:
+        warn_user(f"{unused} row(s) of y are wholly missing and were left out.")
+    parts: dict[tuple[bytes, bytes], tuple[Floats, Floats | None]] = {}  # tasks on the same rows share them
+    tasks = []
+    for i, label in enumerate(labels.tolist()):
+        used = measured[:, i]
+        column = None if weight is None else weight if weight.ndim == 1 else weight[:, i]
+        if column is not None:
+            used = used & (column > 0)
+        key = (used.tobytes(), b"" if column is None else column[used].tobytes())
+        if not used.any():
+            raise ValueError(NO_WEIGHT.format(label))
+        if key not in parts:
+            parts[key] = (X if used.all() else X[used], None if column is None else _proper(column[used]))
+        tasks.append(Task(label, parts[key][0], Y[used, i], parts[key][1], np.flatnonzero(used)))
+    return tuple(tasks)
+
+
+def refuse_infinity(Y: Floats, labels: np.ndarray) -> None:
+    """An error if a 2-D y, in which NaN is welcome, holds an infinite value."""
+    if np.isinf(Y).any():
+        row, column = np.argwhere(np.isinf(Y))[0]
+        label = labels.tolist()[column]
+        raise ValueError(f"Input y contains infinity: task {label!r}, row {row}. Use NaN for not measured.")
+
+
+def warn_of_single_rows(labels: Sequence[Any], rows: Sequence[int]) -> None:
+    single = [label for label, count in zip(labels, rows, strict=True) if count == 1]
+    if single:
+        warn_user(
+            f"{len(single)} task(s) have a single row ({names_of(single)}): with an intercept their coefficients "
+            "are all 0.",
+        )
+
+
+def stack_tasks(
+    Xs: Sequence[Any], ys: Sequence[Any], labels: Sequence[Any] | None = None
+) -> tuple[Any, Floats, np.ndarray]:
+    """Stack per-task arrays into one X, y and a task label per row.
+
+    Parameters
+    ----------
+    Xs : list of m arrays (n_i, d), dense or sparse, or of tables with the same columns
+    ys : list of m arrays (n_i,)
+    labels : m distinct task labels, by default 0 .. m-1
+
+    Returns
+    -------
+    X : (sum n_i, d) array, sparse (csr) if one of Xs is, or a table if tables were given
+    y : (sum n_i,) array
+    task : (sum n_i,) array of labels
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import MSMTFL, stack_tasks
+    >>> rng = np.random.default_rng(0)
+    >>> Xs = [rng.standard_normal((20, 3)), rng.standard_normal((30, 3))]
+    >>> X, y, task = stack_tasks(Xs, [X_i[:, 0] for X_i in Xs])
+    >>> X.shape, np.bincount(task)
+    ((50, 3), array([20, 30]))
+    >>> MSMTFL().fit(X, y, task=task).coef_.shape
+    (2, 3)
+    """
+    Xs, ys = list(Xs), list(ys)
+    if len(Xs) != len(ys) or not Xs:
+        raise ValueError(f"stack_tasks needs as many targets as feature arrays, at least one: {len(Xs)} and {len(ys)}.")
+    names = list(range(len(Xs))) if labels is None else list(labels)
+    if len(names) != len(Xs):
+        raise ValueError(f"{len(names)} labels for {len(Xs)} tasks.")
+    if len(set(names)) != len(names):
+        twice = next(name for k, name in enumerate(names) if name in names[:k])
+        raise ValueError(f"task labels must be distinct; {twice!r} occurs twice.")
+    tables = all(is_table(X) for X in Xs)
+    thin = any(issparse(X) for X in Xs)
+    for X in Xs:
+        if issparse(X):
+            check_places(X, "X")
+    parts: list[Any] = Xs if tables else [csr_array(X) if thin else np.asarray(unmasked(X)) for X in Xs]
+    targets = [as_values(y, "y") for y in ys]
+    for name, X, y in zip(names, parts, targets, strict=True):
+        if len(X.shape) != 2 or y.ndim != 1 or X.shape[0] != len(y):
+            raise ValueError(
+                f"task {name!r}: X must be (n, d) and y (n,); their shapes are {tuple(X.shape)} and {y.shape}."
+            )
+        if len(y) == 0:
+            raise ValueError(f"task {name!r} has no rows. Leave it out.")
+        if X.shape[1] != parts[0].shape[1]:
+            raise ValueError(
+                f"task {name!r} has {X.shape[1]} features, task {names[0]!r} has {parts[0].shape[1]}: all tasks need "
+                "the same features in the same order."
+            )
+        if tables and list(X.columns) != list(parts[0].columns):
+            raise ValueError(f"task {name!r} and task {names[0]!r} have different columns, or in another order.")
+    if missing_values(label_array(names)).any():
+        raise ValueError("a task label is missing (None or NaN): give every task a label.")
+    task = np.repeat(label_array(names), [len(y) for y in targets])
+    return _concatenate(parts), np.concatenate(targets), task
+
+
+def _concatenate(parts: list[Any]) -> Any:
+    if issparse(parts[0]):
+        return vstack(parts, format="csr")
+    if not is_table(parts[0]):
+        return np.concatenate(parts)
+    if hasattr(parts[0], "iloc"):
+        import pandas as pd
+
+        return pd.concat(parts, ignore_index=True)
+    import polars as pl
+
+    return pl.concat(parts)

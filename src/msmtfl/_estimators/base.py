@@ -1,0 +1,359 @@
+"""What all multi-task linear models share: reading data, storing a solution, predicting, scoring."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._data.designs import Floats
+from .._data.moment_data import MomentData
+from .._data.tables import check_finite, check_form, match_labels, names_of, read_features, warn_user
+from .._data.tasks import TaskData, check_weights, grouped, read_target, read_training, refuse_infinity
+from .._objective.certificates import Certificate, explain
+from .._objective.losses import RESPONSES
+from .._objective.penalties import Penalty
+from .._runtime.checks import check_count, check_flag, check_n_jobs, check_positive
+from .._runtime.progress import CallbackSupportMixin
+from .._runtime.whole import guard_methods
+from .._solvers.gram import Gram
+from .._solvers.loss_stages import check_loss, pose_loss
+from .._solvers.problem import Problem, pose
+from .._solvers.stages import ASKED, ONE_STAGE, Solution
+from .._solvers.weighted_lasso import least_squares_on
+
+BETWEEN_TASKS = (  # what can learn from columns that differ between tasks only
+    "To learn from the differences between tasks, fit one model to all rows without task labels (in cross-validation with "
+    "groups= the tasks), or regress intercept_ on these columns."
+)
+AT_MOST = 1000  # samples of new tasks that are looked at for how far known tasks differ in them
+
+
+class NewTaskWarning(UserWarning):
+    """Predictions are for tasks that were not in the training data."""
+
+
+class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
+    """What all multi-task models share: reading data, storing a solution, the linear predictor."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        guard_methods(cls, ("fit", "fit_moments", "add_task"))
+
+    # ------------------------------------------------------------------ reading
+
+    def _read(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Any:
+        if isinstance(X, MomentData):
+            self._note_features(X)
+            return X
+        check_form(X)
+        validate_data(self, X, skip_check_array=True)
+        data = read_training(X, y, task=task, task_column=self.task_column, sample_weight=sample_weight)
+        if not hasattr(self, "n_features_in_"):  # nested lists
+            self.n_features_in_ = data.d + (data.task_position is not None)
+        return data
+
+    def _note_features(self, data: Any) -> None:
+        """What `predict` expects: the features, and the task column (if there is one) where it stood in the first batch."""
+        names = data.features.tolist()
+        if data.task_position is not None:
+            names.insert(data.task_position, self.task_column)
+        self.n_features_in_ = len(names)
+        if data.named and all(isinstance(name, str) for name in names):
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _pose(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Problem:
+        data = self._read(X, y, task, sample_weight)
+        options = {
+            "fit_intercept": self.fit_intercept,
+            "standardize": self.standardize,
+            "positive": getattr(self, "positive", False),
+            "penalty_factors": self.penalty_factors,
+            "n_jobs": self.n_jobs,
+        }
+        if loss_of(self) == "squared":
+            return pose(data, **options)
+        error = "deviance" if getattr(self, "scoring", None) == "neg_deviance" else "mse"
+        return pose_loss(data, loss=loss_of(self), epsilon=self.epsilon, error=error, **options)
+
+    def _check_common(self) -> None:
+        for name in ("fit_intercept", "standardize", "positive", "relax", "warm_start"):
+            if hasattr(self, name):
+                check_flag(name, getattr(self, name))
+        check_use(self)
+        check_positive("tol", self.tol)
+        if self.max_iter is not None:
+            check_count("max_iter", self.max_iter)
+        check_n_jobs(self.n_jobs)
+
+    def _previous(self, data: TaskData) -> Floats | None:
+        """The last fit's coefficients (m, d), if warm_start asks for them and tasks and features are the same."""
+        if not (self.warm_start and hasattr(self, "coef_")):
+            return None
+        same = np.array_equal(self.tasks_, data.labels) and np.array_equal(self.features_, data.features)
+        return np.atleast_2d(self.coef_).copy() if same else None
+
+    # ------------------------------------------------------------------ storing
+
+    def _store(self, problem: Problem, solution: Solution, penalty: Penalty, grams: list[Gram] | None = None) -> None:
+        data, last = problem.data, solution.stages[-1]
+        self.__dict__.pop("moments_", None)  # `partial_fit` starts anew
+        W = self._relaxed(problem, last.coef, grams) if self.relax else last.coef
+        self._form, self._task_position = data.form, data.task_position
+        self.tasks_, self.n_fitted_tasks_ = data.labels, len(data.labels)
+        self.features_ = data.features
+        targets = data.targets
+        self.n_samples_ = np.array([target.rows for target in targets])
+        self.learnable_ = problem.learnable
+        self.task_level_features_ = data.features[problem.of_task_level]
+        self.target_mean_ = np.array([target.mean for target in targets])
+        self.target_sd_ = np.sqrt([target.variance for target in targets])
+        intercept = np.array([design.intercepts(w[None])[0] for design, w in zip(problem.designs, W, strict=True)])
+        single = data.form == "single"
+        self.coef_ = W[0] if single else W
+        self.intercept_ = float(intercept[0]) if single else intercept
+        self.__dict__.pop("scale_", None)
+        if problem.scales is not None:
+            self.scale_ = float(problem.scales[0]) if single else problem.scales
+        self.row_norms_ = penalty.row_norms(W.T)
+        self.row_slopes_ = solution.row_slopes
+        self.feature_importances_ = importances(self.row_norms_, self._task_position)
+        self.stages_ = list(solution.stages)
+        self.n_stages_ = len(solution.stages)
+        self.n_iter_ = int(sum(stage.n_iter for stage in solution.stages))
+        self.objective_ = last.objective
+        self.dual_gap_ = last.dual_gap
+        self.converged_ = solution.converged
+        doubt = "" if 0.0 <= last.dual_gap <= self.tol else explain(last.doubt, data.labels.tolist(), data.features)
+        self.stopping_reason_ = f"{solution.reason}: {doubt}" if doubt else solution.reason
+        objectives = [stage.objective for stage in solution.stages]
+        rise = 1e-12 * max(abs(objectives[0]), np.finfo(float).tiny)
+        self.certificate_ = Certificate(
+            dual_gap=last.dual_gap,
+            kkt=last.kkt,
+            critical=solution.critical,
+            unique=all(stage.unique for stage in solution.stages),
+            monotone=all(after <= before + rise for before, after in pairwise(objectives)),
+            ambiguous={
+                label: [str(name) for name in data.features[features]]
+                for label, features in zip(data.labels.tolist(), last.ambiguous, strict=True)
+                if features.size
+            },
+            tol=self.tol,
+            convex=solution.convex,
+            doubt=doubt,
+        )
+
+    def _relaxed(self, problem: Problem, W: Floats, grams: Any) -> Floats:
+        """Least squares (m, d) on the support of W."""
+        return least_squares_on(problem.lassos(grams), W)
+
+    _of_several = "the solution nearest the previous stage is returned"  # where coefficients are not unique
+
+    def _warn(self, solution: Solution, problem: Problem) -> None:
+        warn_of_task_level(self)
+        if not solution.converged and solution.reason not in (ONE_STAGE, ASKED):
+            warn_user(self.stopping_reason_ + ".", ConvergenceWarning)
+        self._warn_of_crowds(solution.free, problem)
+
+    def _warn_of_crowds(self, free: np.ndarray, problem: Problem) -> None:
+        """About tasks that have few samples for as many features as are free, (d, m) bool."""
+        counts = np.array([np.count_nonzero(d.squares[free[:, i]]) for i, d in enumerate(problem.designs)])
+        samples = np.maximum(self.n_samples_ - bool(self.fit_intercept), 1)
+        labels, most = problem.data.labels, int(counts.max(initial=0))
+        full, half = counts >= samples, 2 * counts >= self.n_samples_
+        if full.any():
+            warn_user(
+                f"{most} features are un-penalised, but task(s) {names_of(labels[full])} have no more independent samples "
+                f"than that: their coefficients interpolate (where they are not unique, {self._of_several}). Choose a "
+                "larger theta or lam."
+            )
+        elif half.any() and most:
+            warn_user(
+                f"{most} features are un-penalised, which is half or more of the samples of task(s) "
+                f"{names_of(labels[half])}: their coefficients follow the noise closely, and may predict worse than those "
+                "of a lasso. Choose a larger theta or lam."
+            )
+
+    def _separates(self) -> bool:
+        """Whether the penalty, at the strengths of the fit, leaves every task to itself: with a cap on rows it does not."""
+        capless = np.isinf(getattr(self, "theta_", np.inf)) or getattr(self, "max_stages", 1) == 1
+        return bool(capless or self.lam_ == 0)
+
+    # ------------------------------------------------------------------ using
+
+    def _linear(self, X: Any, task: Any, coef: Floats, intercept: Floats) -> Floats:
+        """x'w + b for all rows, with the coefficients (m, K, d) and intercepts (m, K) of their tasks: (n, K); (n, m, K) if
+        fit was given a 2-D y and there are no labels."""
+        check_is_fitted(self, "coef_")
+        check_use(self)
+        check_form(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        values, task, names = read_features(X, task, self.task_column)
+        check_finite(values, names, "X")
+        if values.shape[1] != len(self.features_):
+            raise ValueError(
+                f"X has {values.shape[1]} features, but {type(self).__name__} is expecting {len(self.features_)} features "
+                "as input."
+            )
+        if task is None:
+            if self._form == "wide":
+                flat = values @ coef.reshape(-1, coef.shape[2]).T + intercept.ravel()
+                return np.asarray(flat).reshape(len(flat), *intercept.shape)
+            if self._form == "single":
+                return np.asarray(values @ coef[0].T + intercept[0])
+            raise ValueError(
+                f"this model was fitted with task labels: pass task=, one label per row (known: {names_of(self.tasks_)})."
+            )
+        if self._form == "single":
+            raise ValueError("this model was fitted without task labels: leave task= out, or fit with task=.")
+        codes = match_labels(self.tasks_, task, values.shape[0], self.unknown_task)
+        out = np.empty((values.shape[0], coef.shape[1]))
+        of_new, *of_known = grouped(codes + 1, len(coef) + 1)
+        for rows, w, b in zip(of_known, coef, intercept, strict=True):
+            out[rows] = values[rows] @ w.T + b
+        if (codes < 0).any():
+            new = values[of_new]
+            out[of_new] = new @ coef.mean(axis=0).T + intercept.mean(axis=0)
+            labels = np.asarray(task)[codes < 0]
+            warn_of_new_tasks(self, list(dict.fromkeys(labels.tolist())), new.shape[0], spread_over_tasks(self, new))
+        return out
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = True
+        tags.target_tags.multi_output = True
+        return tags
+
+
+class MultiTaskLinear(RegressorMixin, MultiTaskModel):
+    """What all multi-task regressions share: predicting, scoring."""
+
+    def predict(self, X: Any, *, task: Any = None) -> Floats:
+        """Predict.
+
+        Parameters
+        ----------
+        X : table or array like the one given to fit (with the task column, if there was one)
+        task : labels, one per row, if fit was given labels
+
+        Returns
+        -------
+        (n,) predictions in the order of the rows; (n, m) if fit was given a 2-D y and `task` is None.
+        """
+        check_is_fitted(self, "coef_")
+        coef, intercept = np.atleast_2d(self.coef_)[:, None], np.atleast_1d(self.intercept_)[:, None]
+        out = self._linear(X, task, coef, intercept)[..., 0]
+        return respond(self, out)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = loss_of(self) == "poisson"
+        return tags
+
+    def score(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> float:
+        """R^2 over all rows; for a 2-D y the mean over tasks, missing cells ignored."""
+        prediction = self.predict(X, task=task)
+        truth, _ = read_target(y, len(prediction))
+        if prediction.ndim == 1:
+            truth = truth[:, 0] if truth.ndim == 2 and truth.shape[1] == 1 else truth
+            return float(r2_score(truth, prediction, sample_weight=check_weights(sample_weight, truth.shape)))
+        if truth.shape != prediction.shape:
+            raise ValueError(
+                f"y has shape {truth.shape}; this model was fitted with {len(self.tasks_)} tasks: one column per task."
+            )
+        refuse_infinity(truth, self.tasks_)
+        weight = check_weights(sample_weight, truth.shape)
+        scores, without = [], []
+        for i, label in enumerate(self.tasks_.tolist()):
+            seen = np.isfinite(truth[:, i])
+            if seen.sum() < 2 or np.ptp(truth[seen, i]) == 0.0:
+                without.append(label)
+                continue
+            w = None if weight is None else (weight if weight.ndim == 1 else weight[:, i])[seen]
+            scores.append(r2_score(truth[seen, i], prediction[seen, i], sample_weight=w))
+        if without:
+            warnings.warn(
+                f"R^2 is undefined for task(s) {names_of(without)} (fewer than two values, or all equal): left out.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return float(np.mean(scores)) if scores else float("nan")
+
+
+def spread_over_tasks(model: Any, X: Any) -> float:
+    """How far the predictions of known tasks lie apart in samples of new ones: the root mean square, over the first of them,
+    of their standard deviation. That is about the error of predicting one task by the mean of the others, noise aside. NaN
+    of classes, and of a single task."""
+    coef, intercept = np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)
+    if hasattr(model, "classes_") or coef.ndim > 2 or len(coef) < 2:
+        return float("nan")
+    every = respond(model, np.asarray(X[:AT_MOST] @ coef.T) + intercept)
+    return float(np.sqrt(np.mean(every.var(axis=1, ddof=1))))
+
+
+def warn_of_new_tasks(model: Any, labels: list[Any], rows: int, spread: float) -> None:
+    """What should be known of predictions for tasks that were not in the training data."""
+    apart = (
+        f" The known tasks' own predictions for them differ by {spread:.2g} (standard deviation)." if spread > 0 else ""
+    )
+    way = "" if hasattr(model, "classes_") else " compare_models(..., leave_one_task_out=True) estimates it."
+    warn_user(
+        f"task(s) {names_of(labels)} were not in the training data: their {rows} prediction(s) use the mean coefficients of "
+        f"the {len(model.tasks_)} known task(s).{apart} The error of such predictions is not known.{way}",
+        NewTaskWarning,
+    )
+
+
+def check_use(model: Any) -> None:
+    """Whether the parameters that predictions depend on make sense: they may be set after the fit, or come from a file."""
+    if model.unknown_task not in ("error", "mean"):
+        raise ValueError(f"unknown_task must be 'error' or 'mean', got {model.unknown_task!r}.")
+    if hasattr(model, "loss"):
+        check_loss(model.loss, model.epsilon)
+
+
+def model_chosen(model: Any) -> Any:
+    """Of a fitted MultiTaskAuto (or a GridSearchCV) the model that it chose; others as they are."""
+    return getattr(model, "best_estimator_", model)
+
+
+def warn_of_task_level(model: Any) -> None:
+    """Coefficients of 0 that a reader would take for "no effect"."""
+    if len(model.task_level_features_):
+        warn_user(
+            f"feature(s) {names_of(model.task_level_features_)} are constant within every task and differ only between "
+            "tasks: beside an intercept per task they cannot be learned. Their coefficients are 0, which says nothing about "
+            f"their effect. {BETWEEN_TASKS} Leave them out here."
+        )
+
+
+def separate(model: Any) -> bool:
+    """Whether every task of a fitted model has a sparse model of its own, whatever the others are like."""
+    return len(model.tasks_) == 1 or bool(model._separates())
+
+
+def respond(model: Any, f: Floats) -> Floats:
+    """What a regression predicts, from its linear predictor."""
+    return RESPONSES[loss_of(model)](f) if loss_of(model) in RESPONSES else f
+
+
+def loss_of(model: Any) -> str:
+    """The name of a model's loss."""
+    return str(getattr(model, "loss", "squared"))
+
+
+def importances(row_norms: Floats, task_position: int | None) -> Floats:
+    """Row norms of the features, the task column (if there is one) getting the largest."""
+    if task_position is None:
+        return row_norms
+    return np.insert(row_norms, task_position, row_norms.max(initial=0.0))

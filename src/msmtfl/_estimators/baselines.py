@@ -1,0 +1,375 @@
+"""What an analyst would try first: ridge per task, and one model for all tasks on task-centred data; for classes the same
+with the logistic loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.sparse import issparse
+
+from .._data.copies import groups_of
+from .._data.designs import Floats
+from .._data.folds import TaskKFold
+from .._data.tables import check_finite, unmasked
+from .._data.tasks import Task, TaskData
+from .._objective.losses import Logistic
+from .._paths.solve import regularization_surface
+from .._runtime.checks import check_count, check_flag
+from .._runtime.progress import one_blas_thread
+from .._solvers.problem import pose
+from .base import MultiTaskLinear, warn_of_task_level
+from .classifier import MSMTFLClassifierCV, MultiTaskClassifier, class_folds
+
+ALPHAS = np.geomspace(1e-4, 1e4, 33)  # of ridge, times the mean square of the columns
+LOGISTIC_ALPHAS = ALPHAS[::3]  # a step is a fit
+
+
+class _Baseline:
+    """A baseline says how it makes coefficients and intercepts of the tasks (`_solve`); the first axis of both is theirs."""
+
+    cv: int
+    standardize: bool
+    random_state: Any
+    _read: Callable[..., TaskData]
+
+    def _separates(self) -> bool:
+        return isinstance(self, (RidgePerTaskCV, LogisticPerTaskCV))
+
+    def _solve(self, data: TaskData, groups: np.ndarray | None) -> tuple[Floats, Floats]:
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None) -> Any:
+        """Fit; see :meth:`MSMTFLCV.fit`."""
+        check_flag("standardize", self.standardize)
+        check_count("cv", self.cv)
+        with one_blas_thread():
+            if issparse(X):
+                raise TypeError(
+                    f"Sparse data was passed for X, but {type(self).__name__} takes dense data: X.toarray()."
+                )
+            data = self._read(X, y, task, sample_weight)
+            if data.X.dtype != np.float64:
+                data = self._read(np.asarray(unmasked(X), dtype=np.float64), y, task, sample_weight)
+            check_finite(data.X, data.features, "X")
+            problem = pose(data, fit_intercept=True, standardize=False, positive=False)  # refuses columns out of range
+            W, b = self._solve(data, None if groups is None else groups_of(groups, data.X))
+        self._form, self._task_position = data.form, data.task_position
+        self.tasks_, self.features_ = data.labels, data.features
+        self.learnable_, self.task_level_features_ = problem.learnable, data.features[problem.of_task_level]
+        warn_of_task_level(self)
+        single = data.form == "single"
+        self.coef_ = W[0] if single else W
+        self.intercept_ = (float(b[0]) if b.ndim == 1 else b[0]) if single else b
+        return self
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.sparse = False
+        return tags
+
+
+class _Linear(_Baseline, MultiTaskLinear):
+    """A baseline for numbers says how it makes coefficients (m, d) of the tasks (`_coefs`)."""
+
+    def _coefs(self, data: TaskData, groups: np.ndarray | None) -> Floats:
+        raise NotImplementedError
+
+    def _solve(self, data: TaskData, groups: np.ndarray | None) -> tuple[Floats, Floats]:
+        W = self._coefs(data, groups)
+        means = [_means(one.X, one.y, one.weight) for one in data.tasks]
+        return W, np.array([y_mean - w @ x_mean for w, (x_mean, y_mean) in zip(W, means, strict=True)])
+
+
+def _means(X: Floats, y: Floats, weight: Floats | None) -> tuple[Floats, float]:
+    return np.average(X, axis=0, weights=weight), float(np.average(y, weights=weight))
+
+
+@dataclass(frozen=True)
+class _Stack:
+    """Rows of several tasks one below the other: which task and which row of the data each is."""
+
+    X: Floats
+    y: Floats
+    weight: Floats
+    task: np.ndarray
+    row: np.ndarray
+
+    @classmethod
+    def of(cls, tasks: Sequence[Task]) -> _Stack:
+        weights = [np.ones(len(task.y)) if task.weight is None else task.weight for task in tasks]
+        return cls(
+            np.concatenate([task.X for task in tasks]),
+            np.concatenate([task.y for task in tasks]),
+            np.concatenate(weights),
+            np.repeat(np.arange(len(tasks)), [len(task.y) for task in tasks]),
+            np.concatenate([task.rows for task in tasks]),
+        )
+
+    def centred(self, on: np.ndarray) -> tuple[Floats, Floats]:
+        """X and y less their task's means over some of the rows (of a task without any: the means of all of these)."""
+        X, y = self.X.copy(), self.y.copy()
+        for i in np.unique(self.task):
+            of_task = self.task == i
+            some = of_task & on if (of_task & on).any() else on
+            x_mean, y_mean = _means(self.X[some], self.y[some], self.weight[some])
+            X[of_task] -= x_mean
+            y[of_task] -= y_mean
+        return X, y
+
+
+Path = Callable[[Floats, Floats, Floats], Floats]  # centred X, y, weights -> (d, points) coefficients
+
+
+def _chosen(stack: _Stack, path: Path, folds: list[tuple[np.ndarray, np.ndarray]]) -> Floats:
+    """(d,): the coefficients at the point of a path with the smallest held-out error. Centring belongs to the fold: of rows
+    centred together the others tell those left out, if there are fewer than features."""
+    total: Any = 0.0
+    for train, test in folds:
+        X, y = stack.centred(train)
+        fitted = X[test] @ path(X[train], y[train], stack.weight[train])
+        total = total + stack.weight[test] @ (y[test, None] - fitted) ** 2
+    X, y = stack.centred(np.ones(len(stack.y), dtype=bool))
+    coefs = path(X, y, stack.weight)
+    return np.asarray(coefs[:, int(np.argmin(total))] if folds else np.zeros(X.shape[1]))
+
+
+def _folds(model: Any, stack: _Stack, data: TaskData, groups: np.ndarray | None) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Folds of the stacked rows as masks, stratified by task; of a 2-D y whole rows are held out."""
+    strata = np.zeros(data.X.shape[0], dtype=np.intp)
+    if data.form != "wide":
+        strata[stack.row] = stack.task
+    splitter = TaskKFold(max(model.cv, 2), random_state=model.random_state)
+    rows = np.unique(stack.row)
+    parts = list(splitter.deal_evenly(strata[rows], None if groups is None else groups[rows]))
+    pairs = [(np.isin(stack.row, rows[train]), np.isin(stack.row, rows[test])) for train, test in parts]
+    return [(train, test) for train, test in pairs if train.any() and test.any()]
+
+
+def _scales(X: Floats, weight: Floats, standardize: bool) -> Floats:
+    """(d,): what to divide the columns by; inf for a constant one."""
+    square = np.average(X**2, axis=0, weights=weight)
+    return np.where(square > 0, np.sqrt(square) if standardize else 1.0, np.inf)
+
+
+def _ridge_path(standardize: bool) -> Path:
+    def path(X: Floats, y: Floats, weight: Floats) -> Floats:
+        """The minimisers of sum_r s_r (y_r - x_r'w)^2 + alpha |w|^2"""
+        scales = _scales(X, weight, standardize)
+        root = np.sqrt(weight)
+        U, values, V = np.linalg.svd(X / scales * root[:, None], full_matrices=False)
+        alphas = ALPHAS * max(float((values**2).sum()) / X.shape[1], np.finfo(float).tiny)
+        share = values[:, None] / (values[:, None] ** 2 + alphas)
+        return np.asarray(V.T @ (share * (U.T @ (root * y))[:, None]) / scales[:, None])
+
+    return path
+
+
+class RidgePerTaskCV(_Linear):
+    """One ridge regression per task, each with its own penalty: by leave-one-out cross-validation, with groups by folds."""
+
+    def __init__(self, *, cv=5, task_column=None, standardize=False, unknown_task="error", random_state=0):
+        self.cv = cv
+        self.task_column = task_column
+        self.standardize = standardize
+        self.unknown_task = unknown_task
+        self.random_state = random_state
+
+    def _coefs(self, data: TaskData, groups: np.ndarray | None) -> Floats:
+        return np.array([self._one(task, data, groups) for task in data.tasks])
+
+    def _one(self, task: Task, data: TaskData, groups: np.ndarray | None) -> Floats:
+        stack = _Stack.of([task])
+        if groups is not None:
+            few = len(np.unique(groups[task.rows])) < 2
+            return _chosen(stack, _ridge_path(self.standardize), [] if few else _folds(self, stack, data, groups))
+        X, y = stack.centred(np.ones(len(stack.y), dtype=bool))
+        scales = _scales(X, stack.weight, self.standardize)
+        Z = X / scales
+        size = float((Z**2).sum()) / X.shape[1]
+        if size == 0.0 or not y.any() or len(y) < 3:
+            return np.zeros(X.shape[1])
+        from sklearn.linear_model import RidgeCV  # here: importing msmtfl does not wait for it
+
+        return np.asarray(RidgeCV(ALPHAS * size).fit(Z, y, sample_weight=task.weight).coef_ / scales)
+
+
+class PooledRidgeCV(_Linear):
+    """The same ridge coefficients for all tasks, each with its own intercept; folds stratified by task (of a 2-D y: whole
+    rows are held out)."""
+
+    def __init__(self, *, cv=5, task_column=None, standardize=False, unknown_task="error", random_state=0):
+        self.cv = cv
+        self.task_column = task_column
+        self.standardize = standardize
+        self.unknown_task = unknown_task
+        self.random_state = random_state
+
+    def _coefs(self, data: TaskData, groups: np.ndarray | None) -> Floats:
+        stack = _Stack.of(data.tasks)
+        w = _chosen(stack, _ridge_path(self.standardize), _folds(self, stack, data, groups))
+        return np.tile(w, (data.m, 1))
+
+
+class PooledLassoCV(_Linear):
+    """The same lasso coefficients for all tasks, each with its own intercept; folds as for :class:`PooledRidgeCV`."""
+
+    def __init__(self, *, cv=5, lams=50, task_column=None, standardize=False, unknown_task="error", random_state=0):
+        self.cv = cv
+        self.lams = lams
+        self.task_column = task_column
+        self.standardize = standardize
+        self.unknown_task = unknown_task
+        self.random_state = random_state
+
+    def _coefs(self, data: TaskData, groups: np.ndarray | None) -> Floats:
+        stack = _Stack.of(data.tasks)
+        options: dict[str, Any] = {"thetas": [np.inf], "fit_intercept": False, "standardize": self.standardize}
+        X, y = stack.centred(np.ones(len(stack.y), dtype=bool))
+        if not y.any():
+            return np.zeros((data.m, data.d))
+        lams = regularization_surface(X, y, lams=self.lams, sample_weight=stack.weight, **options).lams
+
+        def path(X: Floats, y: Floats, weight: Floats) -> Floats:
+            surface = regularization_surface(X, y, lams=lams, sample_weight=weight, **options)
+            return np.array([surface.coef(k, 0)[0] for k in range(len(lams))]).T
+
+        return np.tile(_chosen(stack, path, _folds(self, stack, data, groups)), (data.m, 1))
+
+
+# ------------------------------------------------------------------ classes
+
+
+class _Logistic(_Baseline, MultiTaskClassifier):
+    """A baseline for classes says how it makes coefficients (m, d) and intercepts (m,) of tasks with targets 0 and 1
+    (`_binary`), given folds as pairs of rows; with K > 2 classes it is asked for each against the rest."""
+
+    def _binary(self, data: TaskData, folds: list[tuple[np.ndarray, np.ndarray]]) -> tuple[Floats, Floats]:
+        raise NotImplementedError
+
+    def _solve(self, data: TaskData, groups: np.ndarray | None) -> tuple[Floats, Floats]:
+        folds = class_folds(data, self.classes_, max(self.cv, 2), self.random_state, groups)
+        K = len(self.classes_)
+        parts = [self._binary(_one_class(data, k), folds) for k in (range(K) if K > 2 else [1])]
+        W, b = (np.stack(part, axis=1) for part in zip(*parts, strict=True))  # (m, K, d), (m, K)
+        return (W, b) if K > 2 else (W[:, 0], b[:, 0])
+
+
+def _one_class(data: TaskData, k: int) -> TaskData:
+    """Targets are 1 in class k, otherwise 0."""
+    return replace(data, tasks=tuple(replace(task, y=(task.y == k).astype(np.float64)) for task in data.tasks))
+
+
+def _logistic_path(X: Floats, y: Floats, weight: Floats, task: np.ndarray) -> tuple[Floats, Floats]:
+    """(points, d) and (points, tasks): the minimisers w, b of  sum_r v_r h(y_r, x_r'w + b_i(r)) + alpha/2 |w|^2"""
+    d, m = X.shape[1], int(task.max()) + 1
+    squares, sizes = weight @ X**2, np.bincount(task, weight, m)
+    z, out = np.zeros(d + m), []
+    for alpha in LOGISTIC_ALPHAS[::-1] * max(float(squares.mean()), np.finfo(float).tiny):
+        unit = np.sqrt(np.append(0.25 * squares + alpha, 0.25 * sizes))  # by the curvature: all variables alike
+        rest = (unit, alpha, X, y, weight, task)
+        found: Any = minimize(_deviance, z * unit, rest, "L-BFGS-B", jac=True, options={"maxiter": 1000})
+        z = found.x / unit
+        out.append(z)
+    return np.array(out)[:, :d], np.array(out)[:, d:]
+
+
+def _deviance(
+    z: Floats, unit: Floats, alpha: float, X: Floats, y: Floats, weight: Floats, task: np.ndarray
+) -> tuple[float, Floats]:
+    """The objective of `_logistic_path` and its gradient at (w, b) = z / unit"""
+    loss, (w, b) = Logistic(), np.split(z / unit, [X.shape[1]])
+    f = X @ w + b[task]
+    g = weight * loss.slope(y, f)
+    value = float(weight @ loss.value(y, f)) + 0.5 * alpha * float(w @ w)
+    return value, np.concatenate([X.T @ g + alpha * w, np.bincount(task, g, len(b))]) / unit
+
+
+def _ridge_logistic(
+    tasks: Sequence[Task], standardize: bool, folds: list[tuple[np.ndarray, np.ndarray]]
+) -> tuple[Floats, Floats]:
+    """(d,) and (tasks,): coefficients that the tasks share and their intercepts, at the penalty with the smallest held-out
+    log-loss."""
+    stack = _Stack.of(tasks)
+
+    def path(on: np.ndarray) -> tuple[Floats, Floats, Floats]:
+        X, _ = stack.centred(on)
+        scales = _scales(X[on], stack.weight[on], standardize)
+        W, b = _logistic_path(X[on] / scales, stack.y[on], stack.weight[on], stack.task[on])
+        return X, W / scales, b
+
+    total = np.zeros(len(LOGISTIC_ALPHAS))
+    for train, test in ([np.isin(stack.row, rows) for rows in pair] for pair in folds):
+        if test.any():
+            X, W, b = path(train)
+            losses = Logistic().value(stack.y[test, None], X[test] @ W.T + b[:, stack.task[test]].T)
+            total += stack.weight[test] @ losses
+    _, W, b = path(np.ones(len(stack.y), dtype=bool))
+    best = int(np.argmin(total))
+    means = np.array([_means(task.X, task.y, task.weight)[0] for task in tasks])
+    return W[best], b[best] - means @ W[best]
+
+
+class LogisticPerTaskCV(_Logistic):
+    """One logistic regression with l2 penalty per task, each with its own strength; folds stratified by task and class."""
+
+    def __init__(self, *, cv=5, task_column=None, standardize=False, unknown_task="error", random_state=0):
+        self.cv = cv
+        self.task_column = task_column
+        self.standardize = standardize
+        self.unknown_task = unknown_task
+        self.random_state = random_state
+
+    def _binary(self, data: TaskData, folds: list[tuple[np.ndarray, np.ndarray]]) -> tuple[Floats, Floats]:
+        parts = [_ridge_logistic([task], self.standardize, folds) for task in data.tasks]
+        return np.array([w for w, _ in parts]), np.array([b[0] for _, b in parts])
+
+
+class PooledLogisticCV(_Logistic):
+    """The same coefficients of a logistic regression for all tasks, each with its own intercept, which has no penalty;
+    `penalty` is "l1" or "l2". Folds as for :class:`LogisticPerTaskCV`."""
+
+    def __init__(
+        self, penalty="l2", *, cv=5, lams=30, task_column=None, standardize=False, unknown_task="error", random_state=0
+    ):
+        self.penalty = penalty
+        self.cv = cv
+        self.lams = lams
+        self.task_column = task_column
+        self.standardize = standardize
+        self.unknown_task = unknown_task
+        self.random_state = random_state
+
+    def _binary(self, data: TaskData, folds: list[tuple[np.ndarray, np.ndarray]]) -> tuple[Floats, Floats]:
+        if self.penalty not in ("l1", "l2"):
+            raise ValueError(f"penalty must be 'l1' or 'l2', got {self.penalty!r}.")
+        solve = self._lasso if self.penalty == "l1" else _ridge_logistic
+        w, b = solve(data.tasks, self.standardize, folds)
+        return np.tile(w, (data.m, 1)), b
+
+    def _lasso(
+        self, tasks: Sequence[Task], standardize: bool, folds: list[tuple[np.ndarray, np.ndarray]]
+    ) -> tuple[Floats, Floats]:
+        """The intercepts are those of columns that say the task and have no penalty."""
+        stack = _Stack.of(tasks)
+        d, others = stack.X.shape[1], np.arange(1, len(tasks))
+        model = MSMTFLClassifierCV(
+            self.lams,
+            thetas=[np.inf],
+            entry_shares=0,
+            cv=[tuple(np.flatnonzero(np.isin(stack.row, rows)) for rows in pair) for pair in folds],
+            standardize=standardize,
+            penalty_factors=np.repeat([1.0, 0.0], [d, len(others)]),
+        )
+        columns = np.column_stack([stack.X, stack.task[:, None] == others])
+        model.fit(columns, stack.y.astype(int), sample_weight=stack.weight)
+        return model.coef_[:d], model.intercept_ + np.append(0.0, model.coef_[d:])
+
+
+def keeps_all(model: Any) -> bool:
+    """Whether a model is a baseline that sets no coefficient to zero."""
+    pooled = isinstance(model, PooledLogisticCV) and model.penalty == "l2"
+    return pooled or isinstance(model, (RidgePerTaskCV, PooledRidgeCV, LogisticPerTaskCV))

@@ -1,0 +1,223 @@
+"""Models that can be fitted from statistics, fed in batches, and given one more task later."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._data.moment_data import MomentData
+from .._data.moments import Moments, add_rows
+from .._data.parquet import Rows
+from .._data.tables import check_form, is_table, label_array, missing_values, warn_user
+from .._data.tasks import Task, read_training
+from .._objective.certificates import explain
+from .._objective.penalties import ConcaveEntries, counted
+from .._objective.shapes import read_shape
+from .._runtime.progress import one_blas_thread
+from .._runtime.whole import whole_or_untouched
+from .._solvers.problem import Problem, pose
+from .._solvers.stages import UNSOLVED, LassoStages, Stage, run_stages
+from .._solvers.weighted_lasso import Lassos
+from .base import MultiTaskLinear, importances, loss_of
+
+
+class Growing(MultiTaskLinear):
+    """Fitting from statistics."""
+
+    def fit_moments(self, moments: Any) -> Any:
+        """Fit from statistics instead of rows: the same answer (see :class:`Moments`).
+
+        Parameters
+        ----------
+        moments : :class:`Moments`, or a list of them, one per fold, for models that cross-validate
+
+        Returns
+        -------
+        self
+            Tables to predict are like the first batch; without one (statistics from a file) the task column comes last.
+        """
+        if not isinstance(moments, (Moments, list, tuple)):
+            raise TypeError(f"expected Moments, or a list of them, one per fold; got {type(moments).__name__}.")
+        parts = [moments] if isinstance(moments, Moments) else list(moments)
+        return self.fit(MomentData(parts, self.task_column), None)
+
+
+def _from_statistics(model: Any) -> bool:
+    if loss_of(model) != "squared":
+        raise AttributeError(
+            f"statistics of batches serve squared loss only, not loss={model.loss!r}: fit to all rows."
+        )
+    return True
+
+
+class Batchwise(Growing):
+    """Fitting batch by batch."""
+
+    moments_: Moments
+
+    @available_if(_from_statistics)
+    @whole_or_untouched
+    def partial_fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> Any:
+        """Add a batch of rows to those seen by `partial_fit` before, and fit to all of them, exactly.
+
+        What is kept of the rows are their statistics, `moments_`. A call of `fit` starts anew.
+        """
+        goes_on = hasattr(self, "moments_")
+        if goes_on and not is_table(X):  # a table's columns are found by their names
+            check_form(X)
+            validate_data(self, X, reset=False, skip_check_array=True)
+        moments = self.moments_.copy() if goes_on else Moments()
+        moments.update(X, y, task=task, task_column=self.task_column, sample_weight=sample_weight)
+        self.fit_moments(moments)
+        self.moments_ = moments
+        return self
+
+
+def _check_label(label: Any, known: list[Any]) -> None:
+    """Whether a new task can have this label."""
+    try:
+        taken = label in set(known)
+    except TypeError as error:
+        raise TypeError(f"the label of a task is a text or a number, got {type(label).__name__}.") from error
+    if taken:
+        raise ValueError(f"the model has a task {label!r} already. Give the new one another label.")
+    if missing_values(np.array([label, None], dtype=object))[0]:
+        raise ValueError(f"the label of the new task is missing ({label!r}). Give it one.")
+
+
+class Welcoming(Growing):
+    """Models whose rows do not couple the tasks once it is known which are free: a task can be added."""
+
+    def add_task(self, X: Any, y: Any, label: Any, *, sample_weight: Any = None) -> Any:
+        r"""Fit one more task with the learned row weights; the others are not touched.
+
+        .. math::
+            \min_w \frac{1}{m n} \|Xw - y\|^2 + \sum_j \lambda_j f_j |w_j|
+
+        with :math:`\lambda_j` = 0 for the features that the fit left free and lam for the others (lam times
+        `row_slopes_`), and the m of the fit; the bi-level model adds its penalty of entries, with stages of its own. The
+        new task gets a row of `coef_` and `intercept_`; in `stages_` before the last its coefficients are 0.
+
+        Parameters
+        ----------
+        X : (n, d) table or array of the model's features, without a task column
+        y : (n,) target
+        label : of the new task; not one that the model knows
+        sample_weight : (n,) weights, optional
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, "stages_")
+        if loss_of(self) != "squared":
+            raise ValueError(f"a task can be added with squared loss only, not with loss={self.loss!r}: fit again.")
+        if self.relax:
+            raise ValueError(
+                "relax=True refits all tasks together with the choice of features: fit again with the new task."
+            )
+        if self._form == "single":
+            raise ValueError(
+                "this model was fitted without task labels: it has no tasks to add one to. Fit with task=."
+            )
+        _check_label(label, self.tasks_.tolist())
+        with one_blas_thread():
+            problem = self._newcomer(X, y, sample_weight)
+            lassos = Lassos(problem.designs, positive=problem.positive, units=problem.units)
+            solver = LassoStages(lassos)
+            solver.scale = np.array([[0.5 * self.n_fitted_tasks_ * problem.designs[0].n]])
+            penalty = ConcaveEntries(
+                self.lam_,
+                np.inf,
+                problem.factors,
+                read_shape(getattr(self, "penalty", "capped")),
+                getattr(self, "lam_entry_", 0.0),
+                getattr(self, "theta_entry_", np.inf),
+                self.row_slopes_,
+            )
+            most, max_iter = getattr(self, "max_stages", 1), self.max_iter or 0
+            solution = run_stages(penalty, solver, max_stages=most, tol=self.tol, max_iter=max_iter)
+        self._append(label, problem, solution.stages[-1])
+        if hasattr(self, "moments_"):
+            self.moments_ = self._remembered(label, problem.data.tasks[0])
+        return self
+
+    def _remembered(self, label: Any, task: Task) -> Moments:
+        """The statistics of all batches, with those of a task that was added: the next batch keeps it."""
+        moments = self.moments_.copy()
+        rows = [Rows(label, 0, task.X, task.y, task.weight)]
+        add_rows([moments], rows, self.features_, [label], named=moments.named, form=moments.form)
+        return moments
+
+    def _newcomer(self, X: Any, y: Any, sample_weight: Any) -> Problem:
+        data = read_training(X, y, sample_weight=sample_weight)
+        if data.form != "single":
+            raise ValueError(
+                f"add_task takes one task at a time: y must be 1-D, one value per row; it has {data.m} columns."
+            )
+        if data.d != len(self.features_):
+            raise ValueError(f"X has {data.d} features, the model {len(self.features_)} (without the task column).")
+        named = hasattr(X, "columns")
+        if named and [str(name) for name in X.columns] != [str(name) for name in self.features_]:
+            raise ValueError(
+                "the columns of X are not the model's features, or in another order. They are in features_."
+            )
+        factors = self.penalty_factors
+        if np.ndim(factors) == 2:
+            raise ValueError(
+                "penalty_factors differ between the tasks, so those of a new one are not known. Fit again."
+            )
+        return pose(
+            data,
+            fit_intercept=self.fit_intercept,
+            standardize=self.standardize,
+            positive=getattr(self, "positive", False),
+            penalty_factors=factors,
+        )
+
+    def _append(self, label: Any, problem: Problem, outcome: Stage) -> None:
+        w, target = outcome.coef, problem.data.targets[0]
+        self.tasks_ = label_array([*self.tasks_.tolist(), label])
+        self.coef_ = np.vstack([self.coef_, w])
+        self.intercept_ = np.append(self.intercept_, problem.designs[0].intercepts(w))
+        self.n_samples_ = np.append(self.n_samples_, target.rows)
+        if hasattr(self, "learnable_"):  # a model from an old file does not know
+            self.learnable_ = np.vstack([self.learnable_, problem.learnable])
+            of_level = np.isin(self.features_, self.task_level_features_) & ~problem.learnable[0]
+            self.task_level_features_ = self.features_[of_level]
+        self.target_mean_ = np.append(self.target_mean_, target.mean)
+        self.target_sd_ = np.append(self.target_sd_, np.sqrt(target.variance))
+        self.stages_ = [
+            replace(
+                stage,
+                coef=np.vstack([stage.coef, w if stage is self.stages_[-1] else np.zeros_like(w)]),
+                ambiguous=(*stage.ambiguous, *outcome.ambiguous),
+            )
+            for stage in self.stages_
+        ]
+        named = (
+            {label: [str(name) for name in self.features_[outcome.ambiguous[0]]]} if outcome.ambiguous[0].size else {}
+        )
+        self.row_norms_ = self.row_norms_ + counted(problem.factors)[:, 0] * np.abs(w[0])
+        self.feature_importances_ = importances(self.row_norms_, self._task_position)
+        self.dual_gap_ = max(self.dual_gap_, outcome.dual_gap)
+        proof = self.certificate_
+        self.certificate_ = replace(
+            proof,
+            dual_gap=max(proof.dual_gap, outcome.dual_gap),
+            kkt=max(proof.kkt, outcome.kkt),
+            unique=proof.unique and outcome.unique,
+            ambiguous=proof.ambiguous | named,
+            added=proof.added + 1,
+        )
+        if not outcome.dual_gap <= self.tol:
+            doubt = explain(outcome.doubt, [label], self.features_)
+            self.converged_ = False
+            self.stopping_reason_ = f"{UNSOLVED.format(outcome.stage, outcome.dual_gap, self.tol)}: {doubt}"
+            self.certificate_ = replace(self.certificate_, doubt=doubt)
+            warn_user(self.stopping_reason_ + ".", ConvergenceWarning)

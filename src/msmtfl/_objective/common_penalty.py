@@ -1,0 +1,143 @@
+"""The penalty of models that share values: w_i = b + v_i, with a common part b and deviations v_i.
+
+    lam_common sum_j |b_j|  +  lam_deviation sum_j min(sum_i f_ji |v_ji|, theta)
+
+A point is P (p, 1), p = (m + 1) d: b first, then v_1 to v_m. Only the sum W = b + V has an effect on the fit, so a stage's
+penalty is a norm of every row of W, `SharedNorm`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from .._data.designs import Floats, Ints
+from .penalties import bent, counted
+
+FLAT = 1e-9  # slope of a row's norm along b, relatively, that counts as none
+
+
+@dataclass(frozen=True)
+class SharedNorm:
+    """min_b  c_j |b| + a_j sum_i f_ji |w_ji - b|  for every row w^j of W, with a, c (d,) in [0, inf] and factors f (d, m).
+
+    Its dual norm is the larger of max_i |p_i| / (a f_i) and |sum_i p_i| / c. a = 0: the row is free; a = inf: all its
+    entries are equal; c = inf, or c >= a sum_i f_i: b = 0, the lasso.
+    """
+
+    a: Floats
+    c: Floats
+    factors: Floats
+
+    @cached_property
+    def deviation(self) -> Floats:
+        """(d, m): the weights of |w_ji - b|; 0 in rows that are excluded."""
+        with np.errstate(invalid="ignore"):
+            return np.where(np.isfinite(self.factors) & (self.factors > 0), self.a[:, None] * self.factors, 0.0)
+
+    def weights(self) -> Floats:
+        """(p,): the same as weights of a lasso in b and V."""
+        excluded = np.isinf(self.factors)
+        return np.concatenate(
+            [np.where(excluded.all(axis=1), np.inf, self.c), np.where(excluded, np.inf, self.deviation).T.ravel()]
+        )
+
+    def common(self, W: Floats) -> Floats:
+        """(d,): the b of smallest size that attains the minimum for W (d, m)."""
+        up, down = (_lowest(side * W, self.deviation, self.c) for side in (1.0, -1.0))
+        return up - down
+
+    def values(self, W: Floats) -> Floats:
+        b = self.common(W)
+        return _times(self.c, b) + _times(self.deviation, W - b[:, None]).sum(axis=1)
+
+    def value(self, W: Floats) -> float:
+        return float(self.values(W).sum())
+
+    def dual(self, G: Floats) -> Floats:
+        G = np.where(self.deviation > 0, G, 0.0)
+        apart = np.divide(np.abs(G), self.deviation, out=np.zeros_like(G), where=self.deviation > 0)
+        together = np.divide(np.abs(G.sum(axis=1)), self.c, out=np.zeros(len(G)), where=self.c > 0)
+        return np.maximum(apart.max(axis=1, initial=0.0), together)
+
+    def free(self) -> np.ndarray:
+        return ((self.a == 0.0)[:, None] | (self.factors == 0.0)) & np.isfinite(self.factors)
+
+    def of_rows(self, rows: Ints) -> SharedNorm:
+        return SharedNorm(self.a[rows], self.c[rows], self.factors[rows])
+
+
+def common_weights(lam: float, scales: Floats) -> Floats:
+    """(d,): those of |b_j|; 0 for a feature that is not penalised, even if lam is inf."""
+    return np.multiply(lam, scales, out=np.zeros_like(scales), where=scales != 0.0)
+
+
+def _times(weights: Floats, x: Floats) -> Floats:
+    """weights |x|, 0 where x is, whatever the weight."""
+    return np.multiply(weights, np.abs(x), out=np.zeros_like(x), where=x != 0.0)
+
+
+def _lowest(W: Floats, A: Floats, c: Floats) -> Floats:
+    """(d,): the smallest t >= 0 from which c t + sum_i a_i |w_i - t| no longer falls."""
+    order = np.argsort(W, axis=1, kind="stable")
+    W, A = np.take_along_axis(W, order, 1), np.take_along_axis(A, order, 1)
+    equal = np.isinf(A).any(axis=1)  # w is the same in all entries that count
+    A = np.where(np.isinf(A), 1.0, A)
+    total = A.sum(axis=1, keepdims=True)
+    c = np.where(equal, 0.0, c)[:, None]
+    slopes = c + 2.0 * np.cumsum(A, axis=1) - total  # just above each of the w_i
+    at_zero = c + 2.0 * np.where(W <= 0.0, A, 0.0).sum(axis=1, keepdims=True) - total
+    slack = -FLAT * (total + np.where(np.isinf(c), 0.0, c))
+    places = np.where((slopes >= slack) & (W > 0.0), W, np.inf).min(axis=1, initial=np.inf)
+    return np.where((at_zero[:, 0] >= slack[:, 0]) | np.isinf(places), 0.0, places)
+
+
+@dataclass(frozen=True)
+class CappedDeviations:
+    """lam_common sum_j s_j |b_j| + lam_deviation sum_j min(h_j, theta), h_j = sum_i f_ji |v_ji|; of the lams one may be inf.
+
+    factors f is (d, m), scales s is (d,); inf excludes a feature, 0 leaves it un-penalised (in V; b is 0).
+    """
+
+    lam_common: float
+    lam_deviation: float
+    theta: float
+    factors: Floats
+    scales: Floats
+
+    @property
+    def convex(self) -> bool:
+        return bool(np.isinf(self.theta) or np.isinf(self.lam_deviation))
+
+    def parts(self, P: Floats) -> tuple[Floats, Floats]:
+        """b (d,) and V (d, m) of P (p, 1)."""
+        parts = P.reshape(-1, len(self.scales))
+        return parts[0], parts[1:].T
+
+    def row_norms(self, P: Floats) -> Floats:
+        return np.asarray((counted(self.factors) * np.abs(self.parts(P)[1])).sum(axis=1))
+
+    def value(self, P: Floats) -> float:
+        common = _times(common_weights(self.lam_common, self.scales), self.parts(P)[0]).sum()
+        capped = np.minimum(self.row_norms(P), self.theta)
+        return float(common + _times(np.full_like(capped, self.lam_deviation), capped).sum())
+
+    def pattern(self, P: Floats) -> np.ndarray:
+        """(2, p): rows whose deviations are capped, and 0."""
+        return bent(np.where(self.row_norms(P) >= self.theta, 0.0, 1.0))
+
+    def row_slopes(self, pattern: np.ndarray) -> Floats:
+        out = np.ones(len(self.scales))
+        out[pattern[0].astype(np.intp)] = 0.0
+        return out
+
+    def weights(self, pattern: np.ndarray) -> SharedNorm:
+        a = np.where(self.row_slopes(pattern) == 0.0, 0.0, self.lam_deviation)
+        return SharedNorm(a, common_weights(self.lam_common, self.scales), self.factors)
+
+    def free_rows(self, pattern: np.ndarray) -> Ints:
+        rows = np.flatnonzero(self.row_slopes(pattern) == 0.0)
+        counts = (self.factors[rows] > 0) & np.isfinite(self.factors[rows])
+        return rows[counts.any(axis=1)]

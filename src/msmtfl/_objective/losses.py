@@ -1,0 +1,294 @@
+"""Losses other than squared error, and one task's data under them.
+
+All are half a unit deviance h(y, f) >= 0 of a row with linear predictor f = x'w + b, as 1/2 (y - f)^2 is for squared loss.
+So a task's loss is  2/(m n_i) sum_r v_r h(y_r, f_r)  with sample weights v, and
+
+    logistic  2 h = 2 log(1 + e^f) - 2 y f,  y 0 or 1      lam = 2 / (m n_i C)   in scikit-learn's LogisticRegression(C)
+    poisson   2 h = 2 (e^f - y f + y log y - y),  y >= 0   lam = 2 alpha / m     in glum and other generalised linear models
+    huber     2 h = r^2 up to |r| = e, beyond 2 e |r| - e^2,  r = y - f;  e = inf is squared loss
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.special import expit, xlogy
+
+from .._data.designs import Floats, Ints
+
+LOSSES = ("squared", "poisson", "huber")
+STEPS = 200  # of the search for an intercept; it takes less than ten
+MAD_TO_SD = 1.4826  # of a normal distribution: standard deviation over median absolute deviation
+
+
+class Loss(Protocol):
+    """Half a unit deviance, convex in f; y and f are arrays of the same shape."""
+
+    def value(self, y: Floats, f: Floats) -> Floats:
+        """h"""
+
+    def slope(self, y: Floats, f: Floats) -> Floats:
+        """dh/df"""
+
+    def curvature(self, y: Floats, f: Floats) -> Floats:
+        """The second derivative (from one side, where there are two)."""
+
+    def majorant(self, y: Floats, f: Floats) -> Floats:
+        """The curvature of a parabola that touches h at f and is above it, or 0 where there is none."""
+
+    def excess(self, y: Floats, f: Floats, s: Floats) -> Floats:
+        """h(y, f) + h*(y, s) - s f, h* the conjugate: >= 0, 0 where s is the slope at f, inf where it is none of h. In a
+        form that loses no digits where it is small."""
+
+    def escapes(self, y: Floats) -> Floats:
+        """The direction (1, -1, or 0 if there is none) in which h falls for ever."""
+
+    def response(self, f: Floats) -> Floats:
+        """What is predicted."""
+
+
+class Logistic:
+    """y is 0 or 1."""
+
+    def value(self, y: Floats, f: Floats) -> Floats:
+        return np.asarray(np.logaddexp(0.0, np.where(y > 0.5, -f, f)))
+
+    def slope(self, y: Floats, f: Floats) -> Floats:
+        sign = np.where(y > 0.5, -1.0, 1.0)
+        return np.asarray(sign * expit(sign * f))
+
+    def curvature(self, y: Floats, f: Floats) -> Floats:
+        return np.asarray(expit(f) * expit(-f))
+
+    def majorant(self, y: Floats, f: Floats) -> Floats:
+        return np.zeros_like(f)
+
+    def excess(self, y: Floats, f: Floats, s: Floats) -> Floats:
+        sign = np.where(y > 0.5, -1.0, 1.0)
+        wrong, t = sign * s, sign * f  # the probability of the other class that s stands for, and that one's log-odds
+        inside = np.clip(wrong, 0.0, 1.0)
+        parts = _divergence(inside, expit(t), -np.logaddexp(0.0, -t))
+        parts = parts + _divergence(1.0 - inside, expit(-t), -np.logaddexp(0.0, t))
+        return np.where(np.abs(wrong - inside) <= 1e-12, parts, np.inf)
+
+    def escapes(self, y: Floats) -> Floats:
+        return np.where(y > 0.5, 1.0, -1.0)
+
+    def response(self, f: Floats) -> Floats:
+        return np.asarray(expit(f))
+
+
+class Poisson:
+    """Counts, or other y >= 0, with mean e^f."""
+
+    def value(self, y: Floats, f: Floats) -> Floats:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.maximum(np.exp(f) - y * f + (xlogy(y, y) - y), 0.0)
+
+    def slope(self, y: Floats, f: Floats) -> Floats:
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(f) - y)
+
+    def curvature(self, y: Floats, f: Floats) -> Floats:
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(f))
+
+    def majorant(self, y: Floats, f: Floats) -> Floats:
+        return np.zeros_like(f)
+
+    def excess(self, y: Floats, f: Floats, s: Floats) -> Floats:
+        with np.errstate(over="ignore"):
+            parts = _divergence(np.maximum(y + s, 0.0), np.exp(f), f)
+        return np.where(y + s >= -1e-12 * (1.0 + y), parts, np.inf)
+
+    def escapes(self, y: Floats) -> Floats:
+        return np.where(y > 0.0, 0.0, -1.0)
+
+    def response(self, f: Floats) -> Floats:
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(f))
+
+
+@dataclass(frozen=True)
+class Huber:
+    """Squared up to `epsilon`, in the units of y, linear beyond; `scale` is that of the residuals it was chosen for."""
+
+    epsilon: float
+    scale: float = 1.0
+
+    def value(self, y: Floats, f: Floats) -> Floats:
+        size = np.abs(y - f)
+        inner = np.minimum(size, self.epsilon)
+        return np.asarray(inner * (size - 0.5 * inner))
+
+    def slope(self, y: Floats, f: Floats) -> Floats:
+        return np.clip(f - y, -self.epsilon, self.epsilon)
+
+    def curvature(self, y: Floats, f: Floats) -> Floats:
+        return (np.abs(y - f) < self.epsilon).astype(np.float64)
+
+    def majorant(self, y: Floats, f: Floats) -> Floats:
+        return self.epsilon / np.maximum(np.abs(y - f), self.epsilon)
+
+    def excess(self, y: Floats, f: Floats, s: Floats) -> Floats:
+        t = np.where(y < f, s, -s)  # s is no slope of the same sign as r where t is negative
+        size, t = np.abs(y - f), np.minimum(t, self.epsilon)
+        inner = np.minimum(size, self.epsilon)  # what t is at the slope
+        parts = 0.5 * (inner - t) ** 2 + (size - inner) * (inner - t)
+        return np.where(np.abs(s) <= self.epsilon * (1.0 + 1e-12), parts, np.inf)
+
+    def escapes(self, y: Floats) -> Floats:
+        return np.zeros_like(y)
+
+    def response(self, f: Floats) -> Floats:
+        return f
+
+
+def _divergence(q: Floats, p: Floats, log_p: Floats) -> Floats:
+    """q log(q / p) - q + p >= 0 for q, p >= 0"""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        t = (p - q) / q
+        close = q * (t - np.log1p(t))
+        apart = xlogy(q, q) - np.where(q > 0.0, q * log_p, 0.0) - q + p
+    return np.maximum(np.where(np.abs(t) < 0.5, close, apart), 0.0)
+
+
+RESPONSES = {"poisson": Poisson().response}  # what is predicted, where it is not the linear predictor itself
+
+
+def robust_scale(y: Floats, weight: Floats | None, about: float | None = None) -> float:
+    """How far targets spread: 1.4826 times their median absolute deviation from their median, or from a given value; where
+    more than half of them are equal the standard deviation (from the mean, or from that value), and 1 where all are."""
+    v = np.ones(len(y)) if weight is None else weight
+    middle = weighted_median(y, v) if about is None else about
+    mean = float(np.average(y, weights=v)) if about is None else about
+    scale = MAD_TO_SD * weighted_median(np.abs(y - middle), v)
+    return scale or float(np.sqrt(np.average((y - mean) ** 2, weights=v))) or 1.0
+
+
+def weighted_median(values: Floats, weight: Floats) -> float:
+    order = np.argsort(values, kind="stable")
+    total = np.cumsum(weight[order])
+    half = 0.5 * total[-1]
+    low, high = np.searchsorted(total, half * (1.0 - 1e-12)), np.searchsorted(total, half * (1.0 + 1e-12))
+    return float(0.5 * (values[order[low]] + values[order[min(high, len(values) - 1)]]))
+
+
+def _key(w: Floats) -> int:
+    return hash((w + 0.0).tobytes())  # -0.0 is 0.0
+
+
+class LossTask:
+    """One task's rows under a loss, seen as a `Design`: what depends on the intercept is taken at the best one.
+
+    `rows` are the task's features, centred and weighted (`DenseRows` and its like). Sums are over rows:
+
+        loss(w)      2 min_b sum_r v_r h(y_r, x_r'w + b)
+        gradient(w)  -X'(v h'), the downhill direction of half of it
+        c, yy, null  gradient, sum of v h'^2 and half the loss at w = 0
+
+    Only rows know such a loss, not statistics: there is no Gram matrix and no `target`. `curvature` is the mean one
+    at w = 0, unless it is given.
+    """
+
+    target = None
+
+    def __init__(self, rows: Any, y: Floats, loss: Loss, curvature: float | None = None):
+        self.base = self.same_x = rows
+        self.d, self.n, self.order, self.squares = rows.d, rows.n, rows.order, rows.squares
+        self.y, self.of_loss, self.v, self.columns = y, loss, rows.u**2, rows.columns
+        self._levels: dict[int, float] = {}
+        self._last: dict[str, Any] = {}  # what is known at the w asked for last
+        start = np.zeros(self.d)
+        f = self.predictor(start)
+        slope = loss.slope(y, f)
+        self.null = float(self.v @ loss.value(y, f))
+        self.yy = float(self.v @ slope**2)
+        self.c = rows.correlate(-rows.u * slope)
+        self.curvature = float(self.v @ loss.curvature(y, f) / self.n) if curvature is None else curvature
+
+    # ------------------------------------------------------------------ intercepts
+
+    def fitted(self, w: Floats) -> Floats:
+        """(rows,): (x_r - mean)'w"""
+        return np.asarray(self.base.apply(w) / self.base.u)
+
+    def level(self, w: Floats) -> float:
+        """The best intercept for features that are centred; 0 if the model has none."""
+        if not self.base.centre:
+            return 0.0
+        key = _key(w)
+        if key not in self._levels:
+            self._levels[key] = best_level(self.of_loss, self.y, self.fitted(w), self.v)
+        return self._levels[key]
+
+    def note(self, w: Floats, level: float, predictor: Floats) -> None:
+        """A solver has found the intercept and the linear predictors of w."""
+        key = _key(w)
+        self._levels[key] = level
+        self._last = {"key": key, "predictor": predictor}
+
+    def predictor(self, w: Floats) -> Floats:
+        """(rows,): x_r'w + b"""
+        return self._known(w, "predictor", lambda: self.fitted(w) + self.level(w))
+
+    def _known(self, w: Floats, what: str, find: Callable[[], Floats]) -> Floats:
+        """Found once for the same w, if it is asked for again next: paths start where they ended."""
+        key = _key(w)
+        last: dict[str, Any] = self._last if self._last.get("key") == key else {"key": key}
+        if what not in last:
+            last[what] = find()
+        self._last = last
+        return np.asarray(last[what])
+
+    def intercepts(self, W: Any) -> Floats:
+        dense = W.dense(np.arange(W.shape[0])) if hasattr(W, "dense") else W
+        if not self.base.centre:
+            return np.zeros(len(dense))
+        return np.array([self.level(w) for w in dense]) - dense @ self.base.mean
+
+    # ------------------------------------------------------------------ the design
+
+    @property
+    def mean(self) -> Floats:
+        return np.asarray(self.base.mean)
+
+    def loss(self, w: Floats) -> float:
+        return 2.0 * float(self.v @ self.of_loss.value(self.y, self.predictor(w)))
+
+    def gradient(self, w: Floats) -> Floats:
+        return self._known(w, "gradient", lambda: self.correlate(-self.of_loss.slope(self.y, self.predictor(w))))
+
+    def correlate(self, s: Floats) -> Floats:
+        """X'(v s) for s over rows"""
+        return np.asarray(self.base.correlate(self.base.u * s))
+
+    def block(self, features: Ints, ones: bool = False) -> Floats:
+        """(rows, len(features)): x_r - mean, without the sample weights; and a column of ones, if asked for"""
+        part = np.asarray(self.base.columns(features) / self.base.u[:, None])
+        return np.column_stack([part, np.ones(len(part))]) if ones else part
+
+
+def best_level(loss: Loss, y: Floats, g: Floats, v: Floats) -> float:
+    """argmin over b of  sum_r v_r h(y_r, g_r + b): Newton's method, and bisection where it leaves the bracket."""
+    b, low, high, reach = 0.0, -np.inf, np.inf, 1.0
+    best = (np.inf, b)
+    for _ in range(STEPS):
+        slope = float(v @ loss.slope(y, g + b))
+        if not abs(slope) >= best[0]:  # NaN, too, goes on
+            best = (abs(slope), b)
+        low, high = (b, high) if slope < 0 else (low, b)
+        if slope == 0.0 or (np.isfinite(high - low) and high - low <= 4e-16 * max(abs(low), abs(high))):
+            break
+        bend = float(v @ loss.curvature(y, g + b))
+        new = b - slope / bend if bend > 0 and np.isfinite(slope) else np.nan
+        if not low < new < high or abs(new - b) > reach:
+            new = 0.5 * (low + high) if np.isfinite(high - low) else b - np.copysign(reach, slope)
+            reach *= 2.0
+        if new == b:
+            break
+        b = new
+    return best[1]

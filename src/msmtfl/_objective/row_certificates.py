@@ -1,0 +1,238 @@
+"""Certificates for problems whose rows couple the tasks (L1,2, Dirty, common values). But for the norms' values nothing here
+is shared with the solvers.
+
+    primal  P(W) = sum_i kappa_i/2 |y_i - X_i w_i|^2 + sum_j N(w^j),     kappa_i = 2 / (m n_i)
+    dual    D(u) = sum_i kappa_i (y_i'u_i - |u_i|^2 / 2)    for rows (kappa_i x_ij'u_i)_i of dual norm <= 1
+
+The dual point is the residual, made orthogonal to the columns that leave it no room (`dual_points.py`) and scaled, the same
+in all tasks, until it is feasible. The gap is
+
+    P(W) - D(u) = sum_i kappa_i/2 |r_i - u_i|^2 + sum_j (N(w^j) - sum_i w_ij kappa_i x_ij'u_i)
+
+in which no term is negative, with what rounding may hide added to every quantity. The relative gap is that over the loss at
+W = 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.linalg import LinAlgError, cholesky
+from scipy.linalg import solve_triangular
+
+from .._data.designs import Design, Floats, Ints, with_rows
+from .certificates import EQUICORRELATION, GAP, ROOMS, gradient_noise, rank_margin
+from .common_penalty import SharedNorm
+from .dual_points import Doubt, dual_points, few_digits, look, over_unit, vacuous
+from .penalties import DirtyNorm, RowNorm
+
+ROUGH = 1e-9  # gap or violation beyond which W says nothing about other minimisers
+
+
+@dataclass(frozen=True)
+class RowCertificate:
+    """Relative duality gap; largest violation of the optimality conditions, as a correlation; whether W is certainly the
+    only minimiser, and for every task the features of a direction that may be free; why the gap is not known to be small,
+    where it is not."""
+
+    gap: float
+    kkt: float
+    unique: bool
+    dependent: tuple[Ints, ...]
+    doubt: Doubt | None = None
+
+    @property
+    def relative_gap(self) -> float:
+        return self.gap
+
+
+@np.errstate(over="ignore", invalid="ignore")  # what leaves the range of floats is not certified
+def certify_rows(designs: Sequence[Design], W: Floats, norm: RowNorm) -> RowCertificate:
+    """Gap, optimality and uniqueness of W (m, d) for the loss plus a norm of every row."""
+    gap, doubt, gradients = _gap(designs, W, norm, ROOMS[0])
+    for form, room in _others(designs):
+        if gap <= GAP:
+            break
+        again, other, _ = _gap(form(), W, norm, room)
+        if again <= gap:
+            gap, doubt = again, other
+    dependent = _dependent(designs, W, norm, gradients)
+    kkt = row_violation(designs, W, norm, gradients)
+    unique = max(gap, kkt) <= ROUGH and all(part.size == 0 for part in dependent)
+    return RowCertificate(gap, kkt, unique, dependent, doubt)
+
+
+def _others(designs: Sequence[Design]) -> list[tuple[Callable[[], Sequence[Design]], float]]:
+    """What else is tried where the first dual point proves too little (see `certificates.py`)."""
+    if any(vacuous(design) for design in designs):
+        return []
+    sums = any(design.target is None for design in designs)
+    return [
+        *((lambda: designs, room) for room in ROOMS[1:]),
+        *((lambda: [with_rows(design) for design in designs], room) for room in ROOMS if sums),
+    ]
+
+
+def _scales(designs: Sequence[Design]) -> Floats:
+    """(m,): kappa"""
+    return np.array([2.0 / (len(designs) * design.n) for design in designs])
+
+
+def _live(designs: Sequence[Design], norm: RowNorm) -> np.ndarray:
+    """(d, m) bool: entries that can be other than 0."""
+    return np.array([design.squares > 0 for design in designs]).T & np.isfinite(norm.factors)
+
+
+def _gap(designs: Sequence[Design], W: Floats, norm: RowNorm, room: float) -> tuple[float, Doubt | None, Floats]:
+    """The relative gap, why it is large, if it is, and (m, d) minus the gradient of the loss. Rows whose bounds are up to
+    `room` times the rounding of their gradients leave dual points no room."""
+    kappa, live = _scales(designs), _live(designs, norm)
+    unit = 0.5 * sum(k * design.yy for k, design in zip(kappa, designs, strict=True))
+    seen = [look(design, w[None]) for design, w in zip(designs, W, strict=True)]
+    gradients = np.array([k * one.gradients[0] for k, one in zip(kappa, seen, strict=True)])
+    noise = np.array([k * one.noise[0] for k, one in zip(kappa, seen, strict=True)])
+    free = norm.free() & live
+    tight = room * norm.dual(np.where(live & ~free, noise.T, 0.0)) >= 1.0
+    held = ((tight[:, None] & live) | free).T
+    points = [dual_points(x, one, h[None], {}) for x, one, h in zip(designs, seen, held, strict=True)]
+    dual = np.array([k * point.gradients[0] for k, point in zip(kappa, points, strict=True)])
+    away = np.array([point.away[0] for point in points])
+    broken = bool((W.T[np.isinf(norm.factors)] != 0.0).any()) or not np.isfinite(W).all()
+    if broken or any(vacuous(design) for design in designs):
+        return float("inf"), None if broken else Doubt("underflow"), gradients
+    root = np.array([k * np.sqrt(design.squares) for k, design in zip(kappa, designs, strict=True)])
+    bound, cost = live.T & ~held, norm.values(W.T)
+
+    def gap(noise: Floats, away: Floats, blurs: Floats) -> float:
+        with np.errstate(over="ignore", invalid="ignore"):
+            hidden = np.where(bound, noise + away[:, None] * root, 0.0)
+            size = norm.dual(np.where(bound, dual, 0.0).T) + norm.dual(hidden.T)
+            scale = min(1.0, 1.0 / max(float(size.max(initial=0.0)), np.finfo(float).tiny))
+            fit = np.where(bound & (W != 0.0), W * dual - np.abs(W) * hidden, 0.0).sum(axis=0)
+            loss = sum(
+                0.5 * k * (np.sqrt(p.moved[0] + (1.0 - scale) ** 2 * p.squares[0]) + scale * a + b) ** 2
+                for k, p, a, b in zip(kappa, points, away, blurs, strict=True)
+            )
+            primal = sum(0.5 * k * (np.sqrt(r.losses[0]) + b) ** 2 for k, r, b in zip(kappa, seen, blurs, strict=True))
+            return float(
+                np.fmin(loss + np.maximum(cost - scale * fit, 0.0).sum(), primal + cost.sum())  # u = 0 is feasible, too
+            )
+
+    blurs = np.array([one.blur[0] for one in seen])
+    found = over_unit(gap(noise, away, blurs), unit)
+    if found <= GAP:
+        return found, None, gradients
+    i = int(np.argmax(np.sqrt(kappa) * away))
+    doubt = few_digits(designs[i], away[i], np.flatnonzero(held[i]))
+    if doubt is None:
+        exact = over_unit(gap(0.0 * noise, np.where(np.isfinite(away), 0.0, away), 0.0 * blurs), unit)
+        doubt = Doubt("rounding" if exact <= 0.1 * found else "far")
+    return found, replace(doubt, task=i), gradients
+
+
+def row_violation(designs: Sequence[Design], W: Floats, norm: RowNorm, gradients: Floats | None = None) -> float:
+    """How far W (m, d) is from satisfying  g^j in the subdifferential of N at w^j,  the g^j being rows of minus the loss's
+    gradient: dual(g^j) <= 1 and g^j'w^j = N(w^j), each violation weighted with the row's largest correlation."""
+    m = len(designs)
+    if gradients is None:
+        parts = [2.0 / (m * design.n) * design.gradient(w) for design, w in zip(designs, W, strict=True)]
+        gradients = np.array(parts)
+    length = np.array([2.0 / (m * x.n) * np.sqrt(x.squares * x.yy) for x in designs])  # of a gradient that is 1
+    live = (length > 0) & np.isfinite(norm.factors.T)
+    correlation = np.divide(np.abs(gradients), length, out=np.zeros_like(length), where=live)
+    free = norm.free().T & live
+    G = np.where(live & ~free, gradients, 0.0)
+    values = norm.values(W.T)
+    beyond = np.maximum(norm.dual(G.T) - 1.0, 0.0)
+    slack = np.abs(values - np.einsum("ij,ij->j", G, W))
+    slack = np.divide(slack, values, out=np.zeros_like(slack), where=values > 0)
+    coupled = np.maximum(beyond, slack) * np.where(free, 0.0, correlation).max(axis=0)
+    return float(max(coupled.max(initial=0.0), np.where(free, correlation, 0.0).max(initial=0.0)))
+
+
+# ------------------------------------------------------------------ uniqueness
+
+
+def _dependent(designs: Sequence[Design], W: Floats, norm: RowNorm, gradients: Floats) -> tuple[Ints, ...]:
+    """For every task the features in a direction along which W may move without leaving the set of minimisers.
+
+    All minimisers have the same fit and the same gradient g. The gradient says how a row can move: a group norm's row along
+    g^j / f^2 only; a Dirty row with its level t (entries with 0 < |g| < lam_s f follow it), and on their own where |g| is 0
+    or lam_s f; a row with a common value with that (if |sum_i g_i| is c), and on their own where |g| is a f (if all can,
+    the common value adds nothing). If all these movements change the fit in independent directions, W is the only minimiser.
+    """
+    m, kappa, live = len(W), _scales(designs), _live(designs, norm)
+    free = norm.free() & live
+    none = np.empty(0, dtype=np.intp)
+    G = np.where(live & ~free, gradients.T, 0.0)
+    parts = [k * np.sqrt(x.squares) * gradient_noise(x, w[None])[0] for x, w, k in zip(designs, W, kappa, strict=True)]
+    noise = np.where(live & ~free, np.array(parts).T, 0.0)  # of the gradient
+    slack = EQUICORRELATION + norm.dual(noise)
+    at_bound = (norm.dual(G) >= 1.0 - slack) | W.any(axis=0)
+    alone = free.copy()
+    f = np.where(np.isfinite(norm.factors) & (norm.factors > 0), norm.factors, 1.0)
+    if isinstance(norm, DirtyNorm):
+        size = np.abs(G) / f / norm.lam_s
+        close = EQUICORRELATION + noise / f / norm.lam_s
+        tied_rows = np.abs(G / f).sum(axis=1) >= norm.lam_b * (1.0 - slack)
+        at_zero = (size <= close) & tied_rows[:, None]
+        alone |= ((size >= 1.0 - close) | at_zero) & at_bound[:, None] & live
+        along = np.where(live & tied_rows[:, None], np.sign(G) / f, 0.0)
+        along[size <= close] = 0.0
+        inside = (size > close) & (size < 1.0 - close)
+        moving = tied_rows & inside.any(axis=1)  # with none inside, the level is not tied to any entry
+    elif isinstance(norm, SharedNorm):
+        size = np.divide(np.abs(G), norm.deviation, out=np.zeros_like(G), where=norm.deviation > 0)
+        close = EQUICORRELATION + np.divide(noise, norm.deviation, out=np.zeros_like(G), where=norm.deviation > 0)
+        alone |= (size >= 1.0 - close) & live & ~free
+        with np.errstate(invalid="ignore"):
+            tied_rows = (norm.a > 0) & (np.abs(G.sum(axis=1)) >= norm.c * (1.0 - slack))
+        along = np.where(live & tied_rows[:, None], 1.0, 0.0)
+        moving = tied_rows & (live & ~alone).any(axis=1)
+    else:
+        along, moving = G / f / f, at_bound & (np.abs(G).max(axis=1, initial=0.0) > 0)
+    rows = np.flatnonzero(moving)
+    M, size_of = np.zeros((len(rows), len(rows))), np.zeros(len(rows))
+    alone_lost: list[Ints] = []
+    for i, (design, k) in enumerate(zip(designs, kappa, strict=True)):
+        single = np.flatnonzero(alone[:, i])
+        every = np.concatenate([single, rows])
+        X = design.columns(every)
+        Q = design.gram_rows(every)[:, every] if X is None else X.T @ X
+        length = np.sqrt(np.diag(Q)[: len(single)])
+        scale = np.concatenate([1.0 / length, along[rows, i] * np.sqrt(k)])
+        Q = Q * np.outer(scale, scale)
+        a, B = len(single), Q[: len(single), len(single) :]
+        M += Q[a:, a:]
+        size_of += np.diag(Q[a:, a:])
+        lost = none
+        if a:
+            try:
+                if a > design.order:
+                    raise LinAlgError
+                factor = cholesky(Q[:a, :a] - rank_margin(a) * np.eye(a))
+                inner = solve_triangular(factor, B, lower=True)
+                M -= inner.T @ inner
+            except LinAlgError:
+                lost = single[_null_part(Q[:a, :a])]
+        alone_lost.append(lost)
+    if not any(part.size for part in alone_lost) and rows.size:
+        root = np.sqrt(np.where(size_of > 0, size_of, 1.0))
+        M = M / np.outer(root, root)
+        try:
+            cholesky(M - 10.0 * rank_margin(len(rows)) * np.eye(len(rows)))
+        except LinAlgError:
+            part = _null_part(M)
+            return tuple(rows[part & (along[rows, i] != 0.0)] for i in range(m))
+    return tuple(alone_lost)
+
+
+def _null_part(M: Floats) -> np.ndarray:
+    """(k,) bool: the columns that take part in a direction in which a positive semidefinite matrix of correlations (nearly)
+    vanishes; all, if none of them stands out."""
+    values, vectors = np.linalg.eigh(M)
+    null = vectors[:, values <= max(values[0] * 10.0, 10.0 * rank_margin(len(M)))]
+    part = np.abs(null).max(axis=1, initial=0.0) > 1e-6
+    return part if part.any() else np.ones(len(M), dtype=bool)

@@ -1,0 +1,408 @@
+"""Models with common values on a grid of their parameters: how a stage is solved, paths that go down warm, the result.
+
+Stage 1 does not depend on theta, and of a later stage only the set of capped rows matters: as in `walk`, each is solved once
+per lam and ratio, and a point stops short of a stage that would interpolate in most tasks. Where stage 1 is dense already no
+stage follows: there they would take most of the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .._data.designs import Design, Floats, Ints
+from .._objective.certificates import GAP
+from .._objective.common_penalty import CappedDeviations, SharedNorm, common_weights
+from .._objective.penalties import bent
+from .._objective.row_certificates import certify_rows, row_violation
+from .._objective.theta import unit
+from .._runtime.progress import Listener, one_blas_thread
+from .._runtime.threads import each
+from .._solvers.common_part import StackedGrams, StackedLassos
+from .._solvers.degrees import Form, face, traces
+from .._solvers.problem import Problem
+from .._solvers.stages import CONVEX, CROWDED, DENSE, FULL, REPEATS, UNFINISHED, Outcome, algorithm_1, rather_zero
+from .grids import read_lams, read_ratios, read_theta_ratios
+from .surface import Solved, StagedSolutions
+
+RATIOS = (0.0, 0.2, 0.5, 1.0, 2.0, np.inf)  # lam_common / lam_deviation, in units of sqrt(m)
+# Of lam_max, where the lams end: n < d, n >= d. It is lam_deviation that counts, so that smaller ratios than 1 go further
+# down, but no further than to FURTHER times this.
+SHARES, FURTHER = (1e-2, 1e-3), 0.1
+THETA_RATIOS = (1.0, np.inf)  # times max(4, m / 4): half of a row's entries deviate by as much as they are shrunk
+# Coefficients per row, and in all, beyond which a search goes no further than stage 1. With twice as many it goes no further
+# down; those chosen on real data had up to 1/6 of the rows (a common part being allowed).
+SPARSE, FEW = 1 / 6, 200
+MOVED = 1e-9  # of a row's largest coefficient: a common value that differs by more is another one
+NONE = -1  # stands for the place of P = 0, where Algorithm 1 starts
+
+
+# ------------------------------------------------------------------ one stage
+
+
+class SharedStages:
+    """Stages in (b, V): points are (1, p), weights a `SharedNorm`; what is proven is about W = b + V."""
+
+    def __init__(self, lassos: StackedLassos):
+        self.lassos = lassos
+        self.designs: list[Design] = [lassos.stacked]
+        self.scale = 0.5 * lassos.stacked.m
+
+    def solve(self, weights: SharedNorm, last: Floats, max_iter: int, listener: Listener) -> Outcome:
+        stacked, a = self.lassos.stacked, self.scale * weights.weights()
+        P, rounds = self.lassos.solve(a, last[0], max_iter)
+        P = settled(weights, P, stacked.m)
+        proof = certify_rows(stacked.parts, stacked.sums(P), weights)
+        if proof.gap > GAP and self.lassos.finished:
+            better = settled(weights, self.lassos.repair(P, a, last[0]), stacked.m)
+            again = certify_rows(stacked.parts, stacked.sums(better), weights)
+            if again.gap < proof.gap:
+                P, proof = better, again
+        P, proof = rather_zero(P, proof, lambda P: certify_rows(stacked.parts, stacked.sums(P), weights))
+        for _ in stacked.parts:
+            listener.task_done()
+        finished = self.lassos.finished
+        return Outcome(P[None], rounds, finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
+
+    def violation(self, weights: SharedNorm, P: Floats) -> float:
+        stacked = self.lassos.stacked
+        return row_violation(stacked.parts, stacked.sums(P[0]), weights)
+
+
+def settled(norm: SharedNorm, P: Floats, m: int) -> Floats:
+    """P (p,) with the same W, and of all b that are as good for it the smallest."""
+    parts = P.reshape(m + 1, -1)
+    W = parts[0] + parts[1:]
+    b = norm.common(W.T)
+    moved = np.abs(b - parts[0]) > MOVED * np.abs(W).max(axis=0, initial=0.0)
+    if not moved.any():
+        return P
+    out = parts.copy()
+    out[0, moved], out[1:, moved] = b[moved], (W - b)[:, moved]
+    return out.ravel()
+
+
+# ------------------------------------------------------------------ grids
+
+
+def scales(problem: Problem) -> Floats:
+    """(d,): penalty factors of b; if the problem is standardised with the root of the mean variance of a column."""
+    given = problem.given_factors[:, 0]
+    if not problem.standardize:
+        return given
+    square = np.mean([design.squares / design.n for design in problem.designs], axis=0)
+    return np.asarray(given * np.sqrt(np.where(square > 0, square, 1.0)))
+
+
+def strengths(ratio: float, m: int) -> tuple[float, float]:
+    """lam_common and lam_deviation at lam = 1: lam is the smaller of lam_common / sqrt(m) and lam_deviation."""
+    return float(np.sqrt(m) * max(1.0, ratio)), max(1.0, 1.0 / ratio if ratio > 0 else np.inf)
+
+
+def shared_lam_max(problem: Problem, ratio: float) -> float:
+    """The smallest lam at which the model with this ratio is zero (but for the features that are never penalised)."""
+    common, deviation = strengths(ratio, problem.m)
+    norm = SharedNorm(np.full(problem.d, deviation), common_weights(common, scales(problem)), problem.factors)
+    return float(norm.dual(problem.first_gradient.T).max(initial=0.0))
+
+
+@dataclass(frozen=True)
+class SharedGrid:
+    """lams (K, L) x columns (ratio, theta ratio), L of them; see `strengths`, and `thresholds` for the unit of theta."""
+
+    lams: Floats
+    columns: tuple[tuple[float, float], ...]
+    m: int
+    rho_bar: float
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.lams.shape[0], self.lams.shape[1]
+
+    @property
+    def groups(self) -> list[list[int]]:
+        """The columns of each ratio"""
+        ratios = [ratio for ratio, _ in self.columns]
+        return [[l for l, ratio in enumerate(ratios) if ratio == one] for one in dict.fromkeys(ratios)]
+
+    @property
+    def steps(self) -> int:
+        return len(self.lams) * len(self.groups)
+
+    @cached_property
+    def parameters(self) -> dict[str, Floats]:
+        of_column = np.array([strengths(ratio, self.m) for ratio, _ in self.columns])
+        deviation = self.lams * of_column[:, 1]
+        ratios = np.array([ratio for _, ratio in self.columns])
+        theta = np.where(np.isinf(deviation), np.inf, ratios * unit(1.0, self.m, self.rho_bar) * deviation)
+        common = self.lams * of_column[:, 0]
+        return {"lam": self.lams, "lam_common": common, "lam_deviation": deviation, "theta": theta}
+
+    def penalty(self, k: int, l: int, problem: Problem) -> CappedDeviations:
+        _, common, deviation, theta = (float(values[k, l]) for values in self.parameters.values())
+        return CappedDeviations(common, deviation, theta, problem.factors, scales(problem))
+
+
+def shared_grid(
+    problem: Problem, lams: Any = 20, ratios: Any = None, theta_ratios: Any = None, lam_min_ratio: float | None = None
+) -> SharedGrid:
+    """lams as an array, the same for all ratios, or that many for each from its own lam_max down. Of ratios that give the
+    same models one is kept: from sqrt(m) on there is no common part; of one task all are the lasso."""
+    found = read_ratios(RATIOS if ratios is None else ratios, ends=True)
+    found = np.where(found >= np.sqrt(problem.m) * (1.0 - 1e-12), np.inf, found)
+    found = np.array([np.inf]) if problem.m == 1 else np.unique(found)
+    caps = np.array(THETA_RATIOS) * max(4.0, problem.m / 4)
+    if theta_ratios is not None:
+        caps = read_theta_ratios(theta_ratios)
+    caps = np.unique(caps)[::-1]
+    paths = {}
+    for r in found.tolist():
+        shares = (SHARES[0] * min(max(r, FURTHER), 1.0), SHARES[1] * min(max(r, FURTHER), 1.0))
+        paths[r] = read_lams(problem, lams, lam_min_ratio, shared_lam_max(problem, r), shares)
+    columns = [(r, cap) for r in found.tolist() for cap in (caps.tolist() if r > 0 else [np.inf])]
+    return SharedGrid(np.stack([paths[r] for r, _ in columns], axis=1), tuple(columns), problem.m, problem.rho_bar)
+
+
+# ------------------------------------------------------------------ the result
+
+
+@dataclass(eq=False, kw_only=True)
+class SharedSolved(Solved):
+    """A solution W with the b in it: values at some features, and how many deviations each task has."""
+
+    l: int  # a column with its ratio
+    common: tuple[Ints, Floats]
+    n_deviations: Ints
+
+    @property
+    def n_entries(self) -> int:
+        return len(self.common[0]) + int(self.n_deviations.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class SharedSurface(StagedSolutions):
+    """Solutions with common values on a grid of lam_common, lam_deviation and theta.
+
+    Attributes
+    ----------
+    parameters : {name: (K, L)}
+    n_rows, n_entries : (K, L) features used in any task; non-zero entries of b and V
+    n_stages, converged, stopping_reason, objective, dual_gap, unique : (K, L) as of :class:`Surface`; the last five are
+        computed from the data when first asked for. `unique` is about b + V
+
+    Pickling computes the certificates first and leaves the data behind.
+    """
+
+    grid: SharedGrid
+    solved: tuple[SharedSolved, ...]
+
+    def __repr__(self) -> str:
+        K, L = self.grid.shape
+        return f"SharedSurface({K} lams x {L} columns, {len(self.tasks)} tasks, {len(self.features)} features)"
+
+    @property
+    def parameters(self) -> dict[str, Floats]:
+        return self.grid.parameters
+
+    def in_words(self, k: int, l: int) -> str:
+        return CONVEX if np.isinf(self.parameters["theta"][k, l]) else REPEATS
+
+    def coef_common(self, k: int, l: int) -> Floats:
+        """(d,): the common part b of `coef(k, l)`."""
+        return self._common(self.last[k, l])
+
+    def _common(self, place: int) -> Floats:
+        out = np.zeros(len(self.features))
+        at, values = self.solved[place].common
+        out[at] = values
+        return out
+
+    def point(self, k: int, l: int) -> Floats:
+        """(p,): b and V"""
+        return self.point_at(self.last[k, l])
+
+    def point_at(self, place: int) -> Floats:
+        """(p,): those of a place in `solved`."""
+        b = self._common(place)
+        return np.concatenate([b, (self.coefs([place])[0] - b).ravel()])
+
+    @cached_property
+    def n_entries(self) -> Ints:
+        return np.array([one.n_entries for one in self.solved], dtype=np.intp)[self.last]
+
+    @property
+    def convex(self) -> np.ndarray:
+        return np.isinf(self.parameters["theta"])
+
+    def degrees(self, places: Ints) -> Floats:
+        designs = self._data().designs
+        return np.array([traces(designs, self._form(place)) for place in places.tolist()]).reshape(-1, len(designs))
+
+    def _form(self, place: int) -> Form:
+        """Deviations that are not 0 move each by itself, all other entries with the common value."""
+        W, b = self.coefs([place])[0], self._common(place)
+        deviates, shared = b != W, np.flatnonzero(b)
+        return face([np.flatnonzero(mine) for mine in deviates], shared, np.where(deviates[:, shared], 0.0, 1.0))
+
+    @cached_property
+    def objective(self) -> Floats:
+        problem = self._data()
+        n = np.array([design.n for design in problem.designs])
+        out = (self.losses / (problem.m * n)).sum(axis=1)[self.last]
+        for k, l in np.ndindex(out.shape):
+            out[k, l] += self.grid.penalty(k, l, problem).value(self.point(k, l)[:, None])
+        return np.asarray(out)
+
+    @cached_property
+    @one_blas_thread()
+    def _proofs(self) -> tuple[Floats, np.ndarray]:
+        problem = self._data()
+        proofs = []
+        for place, one in enumerate(self.solved):
+            slopes = np.where(np.isin(np.arange(problem.d), one.free_rows(problem.d)), 0.0, 1.0)
+            norm = self.grid.penalty(one.k, one.l, problem).weights(bent(slopes))
+            proofs.append(certify_rows(problem.designs, self.coefs([place])[0], norm))
+        return np.array([proof.gap for proof in proofs]), np.array([proof.unique for proof in proofs])
+
+
+# ------------------------------------------------------------------ solving
+
+
+def solve_shared(
+    problem: Problem,
+    grid: SharedGrid,
+    *,
+    max_stages: int = 10,
+    tol: float = 1e-8,
+    max_iter: int = 0,
+    n_jobs: int | None = None,
+    grams: StackedGrams | None = None,
+    tick: Callable[[float], None] = lambda part: None,
+    stop: Callable[[], None] | None = None,
+) -> SharedSurface:
+    """Every ratio from its largest lam down. Ratios run on threads where whole Gram matrices are at hand; otherwise in turn,
+    so that they can fetch rows."""
+    grams = StackedGrams(problem.designs, reuse=True, n_jobs=n_jobs) if grams is None else grams
+    aside = grams.fetched_at_once()
+
+    def walk(columns: list[int]) -> _Walk:
+        lassos = [StackedLassos(grams, units=problem.units, n_jobs=None if aside else n_jobs) for _ in range(2)]
+        walk = _Walk(problem, grid, columns, lassos[0], lassos[1], max_stages, max_iter)
+        for k in np.argsort(-grid.lams[:, columns[0]], kind="stable").tolist():
+            walk.at(k)
+            tick(1.0)
+        return walk
+
+    walks = each(walk, grid.groups, n_jobs if aside else None, stop)
+    chains, reasons = np.empty(grid.shape, dtype=object), np.empty(grid.shape, dtype=object)
+    solved: list[SharedSolved] = []
+    for one in walks:
+        for point, (chain, reason) in one.points.items():
+            chains[point], reasons[point] = tuple(len(solved) + place for place in chain), reason
+        solved += one.solved
+    return SharedSurface(
+        tasks=problem.data.labels,
+        features=problem.data.features,
+        solved=tuple(solved),
+        problem=problem,
+        tol=tol,
+        ended=reasons,
+        chains=chains,
+        grid=grid,
+    )
+
+
+class _Walk:
+    """Goes down the lams of one ratio, and at each over the thetas, from stage 1 on."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        grid: SharedGrid,
+        columns: list[int],
+        first: StackedLassos,
+        later: StackedLassos,
+        max_stages: int,
+        max_iter: int,
+    ):
+        self.problem, self.grid, self.columns = problem, grid, columns
+        self.first, self.later = first, later
+        self.max_stages, self.max_iter = max_stages, max_iter
+        self.usable = (np.array([design.squares > 0 for design in problem.designs]) & np.isfinite(problem.factors.T)).T
+        self.always = (self.usable & (problem.factors == 0)).sum(axis=0)  # (m,)
+        self.usable &= problem.factors > 0
+        self.most = max(SPARSE * sum(target.rows for target in problem.data.targets), FEW)
+        self.orders = np.array([design.order for design in problem.designs])
+        self.back = False
+        self.dense: int | None = None  # where the path has ended
+        self.solved: list[SharedSolved] = []
+        self.points: dict[tuple[int, int], tuple[tuple[int, ...], str]] = {}
+
+    def at(self, k: int) -> None:
+        """All thetas, there and back: the next lam begins where this one ended."""
+        if self.dense is not None:
+            self.points |= {(k, l): (self.points[self.dense, l][0], DENSE) for l in self.columns}
+            return
+        self.k = k
+        self.P = {NONE: np.zeros((self.problem.m + 1) * self.problem.d)}
+        self.known: dict[tuple[bytes, int], int] = {}
+        thetas = self.grid.parameters["theta"][k]
+        for l in sorted(self.columns, key=lambda l: thetas[l], reverse=not self.back):
+            self.points[k, l] = self._run(self.grid.penalty(k, l, self.problem))
+        first = self.solved[self.points[k, self.columns[0]][0][0]]
+        if first.common[0].size and first.n_entries > 2.0 * self.most:  # tasks that are solved apart cost little
+            self.dense = k
+        self.back = not self.back
+
+    def _run(self, penalty: CappedDeviations) -> tuple[tuple[int, ...], str]:
+        chain: list[int] = []
+
+        def solve(pattern: np.ndarray, before: int) -> tuple[int, str]:
+            free = self.always + self.usable[penalty.row_slopes(pattern) == 0.0].sum(axis=0)
+            if len(chain) == 1 and self.solved[before].n_entries > self.most:
+                return before, FULL
+            if chain and np.count_nonzero(free > self.orders) > 0.5 * len(free):
+                return before, CROWDED
+            chain.append(self._stage(penalty, pattern, before))
+            return chain[-1], "" if self.solved[chain[-1]].finished else UNFINISHED
+
+        reason = algorithm_1(lambda place: penalty.pattern(self.P[place]), solve, NONE, self.max_stages)
+        return tuple(chain), reason
+
+    def _stage(self, penalty: CappedDeviations, pattern: np.ndarray, before: int) -> int:
+        """The place in `solved` of the stage with this pattern."""
+        key = pattern.tobytes()
+        for known in ((key, NONE), (key, before)):
+            if known in self.known:
+                return self.known[known]
+        norm, m = penalty.weights(pattern), self.problem.m
+        lassos = self.first if before == NONE else self.later
+        if before != NONE and lassos.solver is None:
+            lassos.warm(self.P[before])
+        P, _ = lassos.solve(0.5 * m * norm.weights(), None if before == NONE else self.P[before], self.max_iter)
+        P = settled(norm, P, m)
+        place, parts = len(self.solved), P.reshape(m + 1, -1)
+        W, used = parts[0] + parts[1:], np.flatnonzero(parts[0])
+        at = np.flatnonzero(W)
+        eased = (self.problem.d * np.arange(m)[:, None] + penalty.free_rows(pattern)).ravel()
+        self.solved.append(
+            SharedSolved(
+                k=self.k,
+                at=at,
+                values=W.ravel()[at],
+                finished=lassos.finished,
+                unclear=np.empty(0, dtype=np.intp),
+                eased=eased,
+                left=np.zeros(len(eased)),
+                l=self.columns[0],
+                common=(used, parts[0, used]),
+                n_deviations=np.count_nonzero(parts[1:], axis=1),
+            )
+        )
+        self.P[place] = P
+        self.known[key, before if lassos.slid else NONE] = place
+        return place

@@ -1,0 +1,250 @@
+"""L1,2 and Dirty on a grid of their parameters: paths that go down warm, and the result with its certificates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from .._data.designs import Floats, Ints, support
+from .._objective.penalties import ConcaveGroups, Dirty, DirtyNorm, GroupNorm, RowNorm
+from .._objective.row_certificates import RowCertificate, certify_rows
+from .._runtime.progress import one_blas_thread
+from .._runtime.threads import each
+from .._solvers.coupled_rows import SETTLED, CoupledRows
+from .._solvers.degrees import Form, group_form, level_form, traces
+from .._solvers.gram import Gram, gram_caches
+from .._solvers.problem import Problem
+from .early_stopping import Effort
+from .grids import read_lams, read_ratios
+from .surface import Solutions, Solved
+
+SHARES = (
+    1e-2,
+    1e-3,
+)  # of lam_max where the lams end: n < d, n >= d. Rows that couple tasks saturate sooner than the lasso
+DIRTY_RATIOS = (1.0, 0.5, 0.2, 0.1)  # lam_s / lam_b, those of the paper's figure; 1 / m, the lasso, comes with them
+
+
+def group_lam_max(problem: Problem) -> float:
+    """The smallest lam at which L1,2 is zero (but for the cells that are never penalised)."""
+    norm = GroupNorm(np.ones(problem.d), problem.factors)
+    return float(norm.dual(problem.first_gradient.T).max(initial=0.0))
+
+
+def dirty_lam_max(problem: Problem, ratio: float) -> float:
+    """The smallest lam_b at which Dirty with lam_s = ratio lam_b is zero."""
+    return float(DirtyNorm(ratio, 1.0, problem.factors).dual(problem.first_gradient.T).max(initial=0.0))
+
+
+class RowGrid:
+    """Points (k, l) at which a row-coupled model is solved; `parameters` are (K, L) each, the first falls along a path."""
+
+    @property
+    def parameters(self) -> dict[str, Floats]:
+        raise NotImplementedError
+
+    def penalty(self, k: int, l: int, factors: Floats) -> ConcaveGroups | Dirty:
+        raise NotImplementedError
+
+    def norm(self, k: int, l: int, factors: Floats) -> RowNorm:
+        """The penalty of the only stage, as the solver takes it."""
+        penalty = self.penalty(k, l, factors)
+        return penalty.weights(penalty.pattern(np.zeros(factors.shape)))
+
+    @property
+    def strength(self) -> Floats:
+        return next(iter(self.parameters.values()))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.strength.shape[0], self.strength.shape[1]
+
+    @property
+    def steps(self) -> int:
+        return self.strength.size
+
+
+@dataclass(frozen=True)
+class GroupGrid(RowGrid):
+    """L1,2 at lams (K, 1)."""
+
+    lam: Floats
+
+    @property
+    def parameters(self) -> dict[str, Floats]:
+        return {"lam": self.lam}
+
+    def penalty(self, k: int, l: int, factors: Floats) -> ConcaveGroups:
+        return ConcaveGroups(float(self.lam[k, l]), np.inf, factors)
+
+
+@dataclass(frozen=True)
+class DirtyGrid(RowGrid):
+    """Dirty at lam_b, lam_s (K, L); a column has one ratio of them."""
+
+    lam_b: Floats
+    lam_s: Floats
+
+    @property
+    def parameters(self) -> dict[str, Floats]:
+        return {"lam_b": self.lam_b, "lam_s": self.lam_s}
+
+    def penalty(self, k: int, l: int, factors: Floats) -> Dirty:
+        return Dirty(float(self.lam_s[k, l]), float(self.lam_b[k, l]), factors)
+
+
+def group_grid(problem: Problem, lams: Any = 30, lam_min_ratio: float | None = None) -> GroupGrid:
+    """An array of lams as it is, or that many from L1,2's own lam_max down."""
+    return GroupGrid(read_lams(problem, lams, lam_min_ratio, group_lam_max(problem), SHARES)[:, None])
+
+
+def dirty_grid(problem: Problem, lams: Any = 30, ratios: Any = None, lam_min_ratio: float | None = None) -> DirtyGrid:
+    """lam_b as an array, the same for all ratios, or that many for each ratio from its own lam_max down. Of ratios lam_s /
+    lam_b that give the same models one is kept: those above 1 are l1,inf, as 1 is; on a grid of its own a ratio below 1/m is
+    the lasso, as 1/m is."""
+    found = read_ratios(DIRTY_RATIOS if ratios is None else ratios)
+    if ratios is None:
+        found = np.append(found, 1.0 / problem.m)
+    found = np.minimum(found, 1.0)
+    if isinstance(lams, Integral):
+        found = np.maximum(found, 1.0 / problem.m)
+    found = np.unique(found)[::-1]
+    tops = [dirty_lam_max(problem, float(ratio)) for ratio in found]
+    columns = [read_lams(problem, lams, lam_min_ratio, top, SHARES) for top in tops]
+    lam_b = np.stack(columns, axis=1)
+    return DirtyGrid(lam_b, lam_b * found)
+
+
+@dataclass(frozen=True, eq=False)
+class RowSurface(Solutions):
+    """Solutions of L1,2 or Dirty on a grid of their parameters.
+
+    Attributes
+    ----------
+    parameters : {name: (K, L)}: lam, or lam_b and lam_s
+    n_rows, n_entries : (K, L) features used in any task; non-zero coefficients
+    objective, dual_gap, unique : (K, L) computed from the data when first asked for
+    finished : (K, L) whether the solver came to its end within its rounds
+
+    Pickling computes the certificates first and leaves the data behind.
+    """
+
+    grid: RowGrid
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.parameters)
+        K, L = self.grid.shape
+        return f"RowSurface({K} x {L} values of {names}, {len(self.tasks)} tasks, {len(self.features)} features)"
+
+    @property
+    def parameters(self) -> dict[str, Floats]:
+        return self.grid.parameters
+
+    @cached_property
+    def last(self) -> Ints:
+        return np.arange(len(self.solved)).reshape(self.grid.shape)
+
+    def degrees(self, places: Ints) -> Floats:
+        problem = self._data()
+        points = [divmod(s, self.grid.shape[1]) for s in places.tolist()]
+        norms = [self.grid.norm(k, l, problem.factors) for k, l in points]
+        both = zip(self.coefs(places), norms, strict=True)
+        return np.array([traces(problem.designs, _form(W.T, norm)) for W, norm in both]).reshape(-1, problem.m)
+
+    @cached_property
+    def finished(self) -> np.ndarray:
+        return np.array([solved.finished for solved in self.solved]).reshape(self.grid.shape)
+
+    @property
+    def complete(self) -> np.ndarray:
+        return self.finished
+
+    @cached_property
+    @one_blas_thread()
+    def _proofs(self) -> list[RowCertificate]:
+        problem, places = self._data(), range(len(self.solved))
+        norms = [self.grid.norm(k, l, problem.factors) for k, l in np.ndindex(self.grid.shape)]
+        return [certify_rows(problem.designs, W, norm) for W, norm in zip(self.coefs(places), norms, strict=True)]
+
+    @cached_property
+    def dual_gap(self) -> Floats:
+        return np.array([proof.gap for proof in self._proofs]).reshape(self.grid.shape)
+
+    @cached_property
+    def unique(self) -> np.ndarray:
+        return np.array([proof.unique for proof in self._proofs]).reshape(self.grid.shape)
+
+    @cached_property
+    def objective(self) -> Floats:
+        problem = self._data()
+        n = np.array([design.n for design in problem.designs])
+        out = (self.losses / (problem.m * n)).sum(axis=1)[self.last]
+        for k, l in np.ndindex(out.shape):
+            out[k, l] += self.grid.penalty(k, l, problem.factors).value(self.coef(k, l).T)
+        return np.asarray(out)
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        names = ("objective", "dual_gap", "unique", "finished", "n_rows", "n_entries")
+        columns = {**self.parameters} | {name: getattr(self, name) for name in names}
+        return {name: np.asarray(values).reshape(-1) for name, values in columns.items()}
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.problem is not None:
+            _ = self._intercepts, self.objective, self.dual_gap, self.unique
+        return {**self.__dict__, "problem": None}
+
+
+def _form(W: Floats, norm: RowNorm) -> Form:
+    return group_form(W, norm.a, norm.factors) if isinstance(norm, GroupNorm) else level_form(W, norm.factors)
+
+
+def solve_rows(
+    problem: Problem,
+    grid: RowGrid,
+    *,
+    effort: Effort | None = None,
+    settled: float = SETTLED,
+    n_jobs: int | None = None,
+    grams: list[Gram] | None = None,
+    tick: Callable[[float], None] = lambda part: None,
+    stop: Callable[[], None] | None = None,
+) -> RowSurface:
+    """Every column of the grid from its largest parameter down, each solve from the one before. Columns run on threads where
+    whole Gram matrices are at hand; otherwise in turn, so that they can fetch rows."""
+    if grams is None:
+        grams = gram_caches(problem.designs, reuse=grid.shape[1] > 1, n_jobs=n_jobs)
+    effort = effort or Effort(0, grid.shape)
+    whole = all(gram.whole is not None for gram in grams)
+    none = np.empty(0, dtype=np.intp)
+
+    def path(l: int) -> dict[int, Solved]:
+        inner = None if whole else n_jobs
+        rows = CoupledRows(problem.designs, problem.factors, units=problem.units, grams=grams, n_jobs=inner)
+        out = {}
+        for k in np.argsort(-grid.strength[:, l], kind="stable").tolist():
+            norm, most = grid.norm(k, l, problem.factors), effort.at(k, l)
+            W, rounds = rows.solve(norm, most, settled)
+            if rows.finished and not rows.determined():  # of several minimisers the one that a fit by itself finds
+                rows.forget()
+                W, more = rows.solve(norm, most, settled)
+                rounds += more
+            at = support(W)
+            out[k] = Solved(k, at, W.ravel()[at], rows.finished, none)
+            effort.told(k, l, rounds, out[k])
+            tick(effort.step)
+        return out
+
+    K, L = grid.shape
+    columns = each(path, range(L), n_jobs if whole else None, stop)
+    return RowSurface(
+        tasks=problem.data.labels,
+        features=problem.data.features,
+        solved=tuple(columns[l][k] for k in range(K) for l in range(L)),
+        problem=problem,
+        grid=grid,
+    )

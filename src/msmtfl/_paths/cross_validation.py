@@ -1,0 +1,455 @@
+"""Cross-validation on a grid: folds, held-out errors per fold, task and point, and the choice of a point.
+
+One engine for all models: it is given a function that solves a whole grid for some training rows. The statistics of a
+training fold are those of all rows less those held out (`Problem.training`); centring and scaling are the fold's own.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from scipy.special import gammaln
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.metrics import get_scorer, get_scorer_names
+from sklearn.model_selection import check_cv
+from sklearn.utils import check_random_state
+
+from .._data.copies import groups_of, remark_on_repeats
+from .._data.designs import Design, Floats, Ints
+from .._data.folds import TaskKFold
+from .._data.tables import names_of, warn_user
+from .._data.tasks import Target, Task, TaskData, check_weights
+from .._runtime.threads import each
+from .._solvers.problem import Problem
+from .surface import Solutions, TaskCoefs
+
+ERRORS = ("neg_nmse", "neg_amse", "neg_mse", "neg_deviance")
+REDRAWS = 200  # of folds for a 2-D y in which rare tasks have few rows
+MOST = 0.3  # of the features in use: picking them takes longer than going over all
+AT_ONCE = 2**20  # held-out predictions made together
+CRITERIA = ("aic", "bic", "ebic")
+EQUAL = 1e-12  # relative difference of scores that is rounding
+
+
+@dataclass(frozen=True)
+class Split:
+    """Rows to train on and rows held out, both (N,) bool."""
+
+    train: np.ndarray
+    test: np.ndarray
+
+    def measure(
+        self, data: TaskData, surface: Solutions, scorer: Scorer | None
+    ) -> tuple[Floats, Floats, Floats | None]:
+        """Mean squared errors (m, K, L) on the rows held out, their weights (m,), and a scorer's scores (K, L)."""
+        return _measure(data, self, surface, scorer)
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Errors on held-out rows.
+
+    mse is (folds, m, K, L), NaN where a fold holds no row of a task; weight (folds, m) is the sum of the sample weights of
+    the rows held out; scores (folds, K, L) are a scorer's, if there is one; complete (folds, K, L) says where a fold's
+    solution is the one that the model itself gives on the training rows (`Solutions.complete`).
+    """
+
+    mse: Floats
+    weight: Floats
+    scores: Floats | None
+    complete: np.ndarray
+
+    @classmethod
+    def of(cls, folds: Sequence[OfFold]) -> HeldOut:
+        mse, weight, scores, complete = zip(*folds, strict=True)
+        return cls(np.array(mse), np.array(weight), None if scores[0] is None else np.array(scores), np.array(complete))
+
+    def take(self, folds: Sequence[int], new: HeldOut) -> None:
+        """Replace what is known of some folds."""
+        for own, of_new in ((self.mse, new.mse), (self.complete, new.complete), (self.scores, new.scores)):
+            if own is not None:
+                own[folds] = of_new
+
+
+OfFold = tuple[Floats, Floats, Floats | None, np.ndarray]  # what `HeldOut` has, of one fold
+
+
+# ------------------------------------------------------------------ folds
+
+
+def read_splits(cv: Any, X: Any, y: Any, groups: Any, data: Any, random_state: Any) -> list[Any]:
+    """The folds asked for: a number (stratified by task), a splitter, or pairs of row indices."""
+    if not isinstance(data, TaskData):  # no rows at hand: folds were made before
+        return data.splits()
+    N = data.X.shape[0]
+    if groups is not None:
+        groups = groups_of(groups, data.X)
+    cv = read_cv(cv, random_state)
+    pairs = _stratified(cv, data, groups) if by_task(cv) else list(check_cv(cv).split(X, y, groups))
+    splits = []
+    for f, pair in enumerate(pairs):
+        if len(pair) != 2:
+            raise ValueError(f"cv must give pairs (training rows, test rows); fold {f} has {len(pair)} parts.")
+        train, test = pair
+        split = Split(_mask(train, N, f), _mask(test, N, f))
+        if (split.train & split.test).any():
+            row = int(np.argmax(split.train & split.test))
+            raise ValueError(f"row {row} is both in the training rows and in the test rows of fold {f}.")
+        lost = [task.label for task in data.tasks if not split.train[task.rows].any()]
+        if lost:
+            raise ValueError(
+                f"fold {f} leaves task(s) {names_of(lost)} without training rows. Use cv=TaskKFold(...) or a number of "
+                "folds, which keep every task in every training fold, or fewer folds."
+            )
+        if not any(split.test[task.rows].any() for task in data.tasks):
+            raise ValueError(f"fold {f} holds out no row that counts (test rows: {int(split.test.sum())}).")
+        splits.append(split)
+    if not splits:
+        raise ValueError("cv gives no folds.")
+    if groups is None:
+        remark_on_repeats(data, splits)
+    return splits
+
+
+def read_cv(cv: Any, random_state: Any) -> Any:
+    """A number of folds as TaskKFold; others as they are."""
+    cv = 5 if cv is None else cv
+    if not isinstance(cv, Integral) or isinstance(cv, bool):
+        return cv
+    if cv < 2:
+        raise ValueError(f"cv must be at least 2 folds, got {cv}.")
+    return TaskKFold(int(cv), random_state=random_state)
+
+
+def by_task(cv: Any) -> bool:
+    """Whether folds are dealt out within the tasks of the data."""
+    return isinstance(cv, TaskKFold) and cv.task is None and cv.task_column is None
+
+
+def _mask(rows: Any, N: int, f: int) -> np.ndarray:
+    out, rows = np.zeros(N, dtype=bool), np.asarray(rows, dtype=np.intp if len(rows) == 0 else None)
+    try:
+        out[rows] = True
+    except IndexError as error:
+        raise ValueError(f"fold {f}: {error}; X has {N} rows.") from error
+    if rows.dtype != bool and len(rows) != out.sum():
+        raise ValueError(f"fold {f} names a row twice. To count rows more than once use sample_weight.")
+    return out
+
+
+def _stratified(cv: TaskKFold, data: TaskData, groups: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+    """TaskKFold on the rows that count, stratified by the task (of a 2-D y: by the set of tasks) they belong to."""
+    sets = data.membership
+    used = np.flatnonzero(sets.any(axis=1))
+    if data.form == "wide":
+        fewest = min(data.tasks, key=lambda task: len(task.rows))
+        if len(fewest.rows) < cv.n_splits:
+            raise ValueError(
+                f"task {fewest.label!r} has {len(fewest.rows)} measured row(s), fewer than {cv.n_splits} folds. Use at most "
+                "as many folds as the smallest task has rows, or leave that task out."
+            )
+        parts = _deal_until_whole(cv, sets[used], _chosen(groups, used))
+    else:
+        labelled = TaskKFold(
+            cv.n_splits,
+            task=data.labels[np.argmax(sets[used], axis=1)],
+            shuffle=cv.shuffle,
+            random_state=cv.random_state,
+        )
+        parts = list(labelled.split(used, groups=_chosen(groups, used)))
+    return [(used[train], used[test]) for train, test in parts]
+
+
+def _deal_until_whole(
+    cv: TaskKFold, sets: np.ndarray, groups: np.ndarray | None
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Folds stratified by the set of tasks, drawn again while one of them leaves a rare task without training rows."""
+    random = check_random_state(cv.random_state)
+    again = TaskKFold(cv.n_splits, shuffle=cv.shuffle, random_state=random)
+    strata = np.unique(sets, axis=0, return_inverse=True)[1].ravel()
+    for _ in range(REDRAWS if cv.shuffle else 1):
+        parts = list(again.deal_evenly(strata, groups))
+        if all(sets[train].any(axis=0).all() for train, _ in parts):
+            break
+    return parts
+
+
+def _chosen(groups: Any, rows: np.ndarray) -> np.ndarray | None:
+    return None if groups is None else np.asarray(groups)[rows]
+
+
+# ------------------------------------------------------------------ held-out errors
+
+
+def cross_validate(
+    problem: Problem,
+    splits: Sequence[Split],
+    solve: Callable[[Problem, Split], Solutions],
+    *,
+    scorer: Scorer | None = None,
+    n_jobs: int | None = None,
+    stop: Callable[[], None] | None = None,
+) -> HeldOut:
+    """Solve the grid on every training fold and measure it on the rows held out; folds on threads."""
+
+    def fold(split: Split) -> OfFold:
+        surface = solve(problem.training(split.train), split)
+        return *split.measure(problem.data, surface, scorer), surface.complete
+
+    return HeldOut.of(each(fold, splits, n_jobs, stop))
+
+
+def _measure(
+    data: TaskData, split: Split, surface: Solutions, scorer: Scorer | None
+) -> tuple[Floats, Floats, Floats | None]:
+    places, back = np.unique(surface.last, return_inverse=True)
+    back = back.reshape(surface.last.shape)
+    mse, weight = np.full((data.m, len(places)), np.nan), np.zeros(data.m)
+    predictions = np.full((len(places), len(split.test), *data.width), np.nan) if scorer is not None else None
+    problem = surface.problem
+    assert problem is not None
+    for i, (task, design) in enumerate(zip(data.tasks, problem.designs, strict=True)):
+        rows = np.flatnonzero(split.test[task.rows])
+        if rows.size == 0:
+            continue
+
+        def note(some: Ints, fitted: Floats, task: Task = task, i: int = i) -> None:
+            if predictions is not None:
+                column = (i % data.width[0],) if data.width else ()
+                predictions[(slice(None), task.rows[some], *column)] = fitted.T
+
+        measure = partial(problem.held_out, i)
+        weight[i], mse[i] = task_errors(task, design, rows, surface.of_task(i), places, measure, note)
+    scores = None
+    if scorer is not None and predictions is not None:
+        scores = np.array([scorer(values, split.test) for values in predictions])[back]
+    return mse[:, back], weight, scores
+
+
+def task_errors(
+    task: Task,
+    design: Design,
+    rows: Ints,
+    W: TaskCoefs,
+    places: Ints,
+    measure: Callable[[Floats, Floats], tuple[Floats, Floats]] = lambda y, f: ((y - f) ** 2, f),
+    note: Callable[[Ints, Floats], None] = lambda some, fitted: None,
+) -> tuple[float, Floats]:
+    """The weight of some of a task's rows, and the mean errors (len(places),) there of solutions fitted to the design.
+    `measure` makes errors (by default squared) and predictions of targets (rows, 1) and linear predictions (rows,
+    len(places)); `note` is told rows and predictions for them."""
+    used, scattered = W.used(), issparse(task.X)
+    most = not scattered and len(used) > MOST * W.shape[1]
+    coefs, intercepts = W.dense(places, None if most else used).T, design.intercepts(W)[places]
+    weights = np.ones(len(rows)) if task.weight is None else task.weight[rows]
+    weight, mse = float(weights.sum()), np.zeros(len(places))
+    height = max(1, AT_ONCE // len(places))
+    for low in range(0, len(rows), height):  # (rows x points) at once would outgrow X
+        some = rows[low : low + height]
+        rows_of_x = task.X[some] if most else task.X[some][:, used] if scattered else task.X[np.ix_(some, used)]
+        errors, fitted = measure(task.y[some, None], rows_of_x @ coefs + intercepts)
+        mse += weights[low : low + height] @ errors / weight
+        note(some, fitted)
+    return weight, mse
+
+
+class Scorer:
+    """A scikit-learn scorer, or any callable (estimator, X, y), on predictions that have been made already."""
+
+    def __init__(self, scoring: Any, X: Any, y: Any, sample_weight: Any):
+        known = isinstance(scoring, str) and scoring in get_scorer_names()
+        self.score = get_scorer(scoring) if known else scoring
+        if not callable(self.score):
+            raise ValueError(
+                f"scoring must be one of {', '.join(map(repr, ERRORS))}, the name of a scikit-learn scorer or a callable; "
+                f"got {scoring!r}."
+            )
+        if known and "predict" not in np.atleast_1d(getattr(self.score, "_response_method", "predict")):
+            raise ValueError(
+                f"scoring={scoring!r} is for classifiers: it asks for probabilities, and a regression has none. Use one of "
+                f"{', '.join(map(repr, ERRORS))}, or a scorer of regressions, such as 'r2'."
+            )
+        self.X, self.y = X, np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y, dtype=np.float64)
+        if self.y.ndim == 2 and np.isnan(self.y).any():
+            raise ValueError(
+                f"scoring={scoring!r} cannot be used with missing values in y: use one of {', '.join(map(repr, ERRORS))}."
+            )
+        self.weight = check_weights(sample_weight, self.y.shape)
+        if self.weight is not None and self.weight.ndim == 2:
+            raise ValueError(
+                f"scoring={scoring!r} takes one weight per row, not one per row and task: use one of "
+                f"{', '.join(map(repr, ERRORS))}."
+            )
+        self.weighted = self.weight is not None and "sample_weight" in _parameters(self.score)
+
+    def _rows(self, rows: np.ndarray) -> Any:
+        """Of X, for scorers that look at it."""
+        X = self.X.iloc if hasattr(self.X, "iloc") else self.X.tocsr() if hasattr(self.X, "tocsr") else self.X
+        return X[rows] if hasattr(self.X, "shape") else None
+
+    def __call__(self, predictions: Floats, test: np.ndarray) -> float:
+        rows = np.flatnonzero(test & ~np.isnan(predictions.reshape(len(test), -1)).any(axis=1))
+        options = {"sample_weight": self.weight[rows]} if self.weighted and self.weight is not None else {}
+        return float(self.score(self._predicted(predictions[rows]), self._rows(rows), self.y[rows], **options))
+
+    def _predicted(self, values: Floats) -> Any:
+        return _Predicted(values)
+
+
+def _parameters(call: Any) -> Any:
+    try:
+        return inspect.signature(call).parameters
+    except (TypeError, ValueError):
+        return ()
+
+
+class _Predicted(RegressorMixin, BaseEstimator):
+    """An estimator that has predicted already."""
+
+    def __init__(self, values: Any = None):
+        self.values = values
+
+    def fit(self, X: Any, y: Any) -> _Predicted:
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def predict(self, X: Any) -> Any:
+        return self.values
+
+
+# ------------------------------------------------------------------ scores and choice
+
+
+def fold_scores(held_out: HeldOut, data: TaskData, scoring: Any) -> Floats:
+    """(folds, K, L), greater is better: a scorer's, or the error averaged over tasks with the weights held out."""
+    if held_out.scores is not None:
+        return held_out.scores  # where a solution is not complete, too: who chooses must look
+    scale = np.array([_scale(target, scoring) for target in data.targets])
+    if (scale == 0).any():
+        flat = data.labels[scale == 0].tolist()
+        everything = len(flat) == data.m
+        warn_user(
+            f"the targets of task(s) {names_of(flat)} are {'all 0' if scoring == 'neg_amse' else 'constant'}: "
+            f"{scoring[4:]} is undefined there. {'Scored by neg_mse.' if everything else 'They are left out of the score.'}"
+        )
+    scale = error_scales(data, scoring)
+    total = held_out.weight @ (scale > 0)
+    if (total == 0).any():
+        raise ValueError(
+            f"fold {int(np.argmin(total))} holds out only tasks whose targets are constant. Use scoring='neg_mse'."
+        )
+    return -mean_errors(held_out.mse, held_out.weight, scale)
+
+
+def mean_errors(mse: Floats, weight: Floats, scale: Floats) -> Floats:
+    """(..., K, L): errors (..., m, K, L) over their scales (m,), averaged over tasks by the weights held out (..., m). Tasks
+    whose scale is 0 do not count; 0 if none does."""
+    counts = np.where(scale > 0, weight, 0.0)
+    total = counts.sum(axis=-1)
+    with np.errstate(over="ignore"):  # an error beyond the range of floats is infinite, and is not chosen
+        error = np.nan_to_num(mse) / np.where(scale > 0, scale, 1.0)[:, None, None]
+    return np.einsum("...i,...ikl->...kl", counts, error) / np.where(total > 0, total, 1.0)[..., None, None]
+
+
+def error_scales(data: TaskData, scoring: str) -> Floats:
+    """(m,): what the tasks' squared errors are divided by. 0 where that is undefined, unless it is so everywhere: then 1."""
+    scale = np.array([_scale(target, scoring) for target in data.targets])
+    return scale if scale.any() else np.ones_like(scale)
+
+
+def _scale(target: Target, scoring: str) -> float:
+    """Of one task: its variance or mean square over all rows."""
+    return {"neg_nmse": target.variance, "neg_amse": target.square}.get(scoring, 1.0)
+
+
+def standard_errors(scores: Floats) -> Floats:
+    """(K, L) of the mean over folds; 0 with a single fold."""
+    folds = len(scores)
+    return scores.std(axis=0, ddof=1) / np.sqrt(folds) if folds > 1 else np.zeros(scores.shape[1:])
+
+
+def choose(scores: Floats, surface: Solutions, selection: str) -> tuple[int, int]:
+    """The point with the best mean score, or ("1se") the simplest within one standard error of it. Points without a score
+    (NaN in some fold) are not eligible.
+
+    Simplest: fewest non-zero rows, then fewest entries, then the largest lam (lam_b); so are ties broken, scores that differ
+    by no more than rounding being one.
+    """
+    mean = np.nan_to_num(scores.mean(axis=0), nan=-np.inf)
+    if np.isneginf(mean).all():
+        raise ValueError(
+            "no point of the grid has a score: at each of them, in some fold, the score is NaN, or the solver did not end, "
+            "or the model would leave more features un-penalised than there are samples. Use fewer, larger folds, larger "
+            "values of theta (inf is always possible) or lam, more iterations, or another scoring."
+        )
+    best = np.unravel_index(int(np.argmax(mean)), mean.shape)
+    slack = float(standard_errors(scores)[best]) if selection == "1se" else EQUAL * abs(mean[best])
+    with np.errstate(over="ignore"):  # counts predicted next to the end of the range of floats
+        return _simplest(surface, mean >= mean[best] - slack)
+
+
+def _simplest(surface: Solutions, eligible: np.ndarray) -> tuple[int, int]:
+    at = np.argwhere(eligible)
+    k, l = at.T
+    strengths = [-values[k, l] for values in reversed(surface.parameters.values())]
+    order = np.lexsort((*strengths, surface.n_entries[k, l], surface.n_rows[k, l]))
+    return int(at[order[0], 0]), int(at[order[0], 1])
+
+
+def information(surface: Solutions, data: TaskData, criterion: str) -> Floats:
+    """(K, L), smaller is better: AIC, BIC or EBIC of every point, tasks having noise variances of their own.
+
+        sum_i  n_i log(RSS_i / n_i) + charge_i,    N = sum_i n_i
+
+        AIC    2 df_i n_i / (n_i - df_i - 2)        corrected for small samples (Hurvich and Tsai 1989)
+        BIC    log N df_i n_i / (n_i - df_i - 2)    the same (McQuarrie 1999)
+        EBIC   log n_i df_i + 2 log (d choose df_i)    of every task (Chen and Chen 2008, gamma = 1)
+
+    with df_i the degrees of freedom of task i, see `degrees`. They are known of convex penalties only: where a threshold
+    decides what is penalised, the search for it takes part in the fit as well; AIC and BIC, which do not charge for that,
+    would take noise for signal, and are NaN. EBIC charges more than the best of all models with df_i coefficients gains on
+    noise, however it was found, so that it has a value everywhere.
+
+    Where a task has more than n_i / 2 degrees of freedom, or leaves fewer than three to the noise, its RSS says nothing
+    about the noise any more: it is taken as if nothing were explained, so that neither a small task nor an
+    interpolated one decides for the others. Tasks with constant targets do not count. Where the scale of the loss
+    is known (logistic and Poisson; that of Huber's, from its pilot fit), the deviance stands in place of the first
+    term, and needs no correction.
+    """
+    counted = np.ones(surface.last.shape, dtype=bool) if criterion == "ebic" else surface.convex
+    if not counted.any():
+        raise ValueError(
+            f"selection={criterion!r} needs degrees of freedom, which are known where the penalty is convex (theta = inf): "
+            "no point of the grid is of that kind. Use selection='ebic' or cross-validation, or add theta = inf to the grid."
+        )
+    places, back = np.unique(surface.last[counted], return_inverse=True)
+    problem, degrees, losses = surface.problem, surface.degrees(places), surface.losses[places]  # (places, m)
+    assert problem is not None
+    n = np.array([float(target.rows) for target in data.targets])
+    yy = np.array([design.yy for design in problem.designs])
+    varies, units = yy > 0, problem.deviance_units
+    if units is None:
+        silent = degrees > np.minimum(n / 2, n - 4.0)
+        rss = np.where(silent, yy, np.maximum(losses, 1e-15 * yy))  # an interpolation has a logarithm too
+        value = n * np.log(np.where(varies, rss, 1.0) / n)
+        small = n / np.maximum(n - degrees - 2.0, np.maximum(n / 2 - 2.0, 2.0))
+    else:
+        value, small = losses / units, np.ones_like(degrees)
+    if criterion == "ebic":
+        d = len(surface.features)
+        value = value + np.log(n) * degrees
+        value += 2.0 * (gammaln(d + 1) - gammaln(degrees + 1) - gammaln(d - degrees + 1))
+    else:
+        value = value + (2.0 if criterion == "aic" else np.log(n.sum() / getattr(data, "classes", 1))) * small * degrees
+    out = np.full(counted.shape, np.nan)
+    out[counted] = value[:, varies].sum(axis=1)[back]
+    return out

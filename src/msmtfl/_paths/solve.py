@@ -1,0 +1,599 @@
+"""Solving Algorithm 1 on a whole grid of (lam, theta), nothing computed twice.
+
+Stage 1 does not depend on theta: it is solved once per lam, warm from the lam before. A later stage depends on theta only
+through the rows that it caps: at one lam every set of capped rows is solved once, whichever theta asks for it. (Where
+a stage's minimiser is not unique the answer is the one nearest to the stage before, so there the sets before count
+too.) A point stops short of a stage that would interpolate in most tasks: such stages are not unique, say nothing about
+other data, and would take most of the time.
+
+`Walk` is the bookkeeping of this for any penalty, wherever stages are solved. Here, where the data are, capped penalties go
+from stage to stage in compiled code instead (`_trail.py`); others, and data on workers (`dask/remote.py`), by `Walk` itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from .._data.designs import Floats, Ints, support
+from .._data.tasks import read_training
+from .._kernels import active_set as _kernel
+from .._kernels import stage_loop as _trail
+from .._objective.certificates import GAP
+from .._objective.penalties import bent, slopes_of
+from .._objective.shapes import CAPPED, Shape
+from .._runtime.checks import check_count, check_flag, check_n_jobs, check_positive, check_verbose
+from .._runtime.progress import Progress, one_blas_thread
+from .._runtime.threads import count, each
+from .._solvers.gram import LackingError, at_hand, closed
+from .._solvers.loss_stages import check_loss, pose_loss
+from .._solvers.nonunique import DOUBT, suspicions
+from .._solvers.problem import Problem, pose
+from .._solvers.stages import CROWDED, CYCLES, REPEATS, UNFINISHED, ended, limit, same
+from .._solvers.weighted_lasso import OVERRUN, SLID, WEAK, Lassos, Solve, go_on
+from .grids import Grid, read_grid
+from .prefetch import foresee, likely_shared
+from .surface import Solved, Surface
+
+NONE = -1  # stands for the place of W = 0, where Algorithm 1 starts
+NOBODY, NOTHING = np.empty(0, dtype=np.intp), np.empty(0)
+UNBENT, NO_KEY = np.empty((2, 0)), (b"", 0.0)  # the pattern of stage 1, and its key
+
+
+def regularization_surface(
+    X: Any,
+    y: Any,
+    *,
+    task: Any = None,
+    task_column: str | int | None = None,
+    lams: Any = 50,
+    theta_ratios: Any = None,
+    thetas: Any = None,
+    loss: str = "squared",
+    epsilon: float = 1.35,
+    fit_intercept: bool = True,
+    standardize: bool = False,
+    positive: bool = False,
+    penalty_factors: Any = None,
+    sample_weight: Any = None,
+    max_stages: int = 10,
+    tol: float = 1e-8,
+    lam_min_ratio: float | None = None,
+    entry_shares: Any = (0.0,),
+    entry_ratios: Any = None,
+    penalty: Any = "capped",
+    n_jobs: int | None = None,
+    memory_budget: float | None = None,
+    verbose: bool = False,
+) -> Surface:
+    """MSMTFL on a whole grid of (lam, theta), for little more than the price of one lasso path.
+
+    Every point is what ``MSMTFL(lam, theta)`` gives on its own, but for one thing: where the next stage would leave more
+    features un-penalised than there are independent samples, in most tasks, the point keeps the stage before it (see its
+    `stopping_reason`; MSMTFL itself goes on, and warns).
+
+    Parameters
+    ----------
+    X, y, task, task_column, sample_weight : as for :meth:`MSMTFL.fit`
+    lams : how many, or an array (K,) in any order; by default geometric from lam_max to `lam_min_ratio` lam_max
+    theta_ratios : (L,) theta in units of m lam / rho_bar; by default six from 1 to max(50, 11 m), and inf (the lasso)
+    thetas : (L,) or (K, L), instead of ratios; inf allowed
+    loss, epsilon, fit_intercept, standardize, positive, penalty_factors, max_stages : as for :class:`MSMTFL`
+    tol : the relative duality gap that the stages of a `converged` point stay below
+    lam_min_ratio : by default 1e-3, or 1e-4 if every task has more samples than features
+    entry_shares : shares s of lam that go to a penalty of its own on every entry: lam_entry = s lam, and (1 - s) lam for the
+        rows; by default 0, the paper's model. Columns of the surface are all combinations of share, theta and entry ratio
+    entry_ratios : theta_entry in units of m lam / rho_bar; by default 0.5 and 2
+    penalty : as for :class:`MSMTFL`
+    n_jobs : threads; the result is the same to rounding
+    memory_budget : bytes for Gram matrices, by default 1 GiB
+    verbose : show a progress bar
+
+    Returns
+    -------
+    Surface
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import regularization_surface
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.standard_normal((90, 20)), np.repeat(["north", "south", "west"], 30)
+    >>> y = 2 * X[:, 0] - X[:, 3] + 0.1 * rng.standard_normal(90)
+    >>> surface = regularization_surface(X, y, task=task, lams=10, theta_ratios=[4, 16])
+    >>> surface.thetas.shape
+    (10, 2)
+    >>> surface.coef(5, 0).round(1)[:, [0, 3]]
+    array([[ 2., -1.],
+           [ 2., -1.],
+           [ 2., -1.]])
+    >>> bool(surface.dual_gap.max() < 1e-10)
+    True
+    """
+    check_count("max_stages", max_stages)
+    check_positive("tol", tol)
+    check_n_jobs(n_jobs)
+    flags = {"fit_intercept": fit_intercept, "standardize": standardize, "positive": positive}
+    for name, value in flags.items():
+        check_flag(name, value)
+    check_verbose(verbose)
+    check_loss(loss, epsilon)
+    if memory_budget is not None:
+        check_positive("memory_budget", memory_budget)
+    with one_blas_thread():
+        data = read_training(X, y, task=task, task_column=task_column, sample_weight=sample_weight)
+        options = {**flags, "penalty_factors": penalty_factors, "n_jobs": n_jobs}
+        problem = pose(data, **options) if loss == "squared" else pose_loss(data, loss=loss, epsilon=epsilon, **options)
+        grid = read_grid(problem, lams, theta_ratios, thetas, lam_min_ratio, entry_shares, entry_ratios, penalty)
+        with Progress(len(grid.lams), "lams", verbose) as progress:
+            surface = solve_surface(
+                problem,
+                grid,
+                max_stages=max_stages,
+                tol=tol,
+                n_jobs=n_jobs,
+                budget=memory_budget,
+                tick=progress.step,
+                stop=progress.stop,
+            )
+        problem.release()
+        return surface
+
+
+def solve_surface(
+    problem: Problem,
+    grid: Grid,
+    *,
+    max_stages: int = 10,
+    tol: float = 1e-8,
+    max_iter: int = 0,
+    n_jobs: int | None = None,
+    grams: list[Any] | None = None,
+    budget: float | None = None,
+    tick: Callable[[float], None] = lambda part: None,
+    stop: Callable[[], None] | None = None,
+    careful: bool = False,
+) -> Surface:
+    """The surface of a problem on a grid.
+
+    Threads share out the tasks of stage 1, then the lams. Where Gram rows are fetched on demand, those foreseen are there by
+    then; what is lacking still is fetched in rounds, when all threads have come as far as they can: so the rounding does not
+    depend on which one is faster. `tick` is called with the share of a lam that has been done, and may raise to stop; `stop`
+    is called when a thread has raised, so that `tick` can stop the others. Solutions that seem not to be unique in Gram form
+    are checked on X at the end; if one fails (nearly dependent columns can look dependent), all is solved again,
+    `careful`ly: checked one by one.
+    """
+    grams = problem.caches(budget=budget, n_jobs=n_jobs) if grams is None else grams
+    order = np.argsort(-grid.lams, kind="stable").tolist()
+    path = problem.lassos(grams, n_jobs, careful).path(
+        grid.lams[order],
+        problem.stage_weights,
+        max_iter=max_iter,
+        likely=likely_shared(problem, grams),
+        tick=lambda part: tick(0.5 * part),
+        stop=stop,
+    )
+    firsts = dict(zip(order, path, strict=True))
+    cells = Cells(problem)
+    by_lam = at_hand(grams) or (max_stages > 1 and foresee(problem, grid, firsts, grams, cells.roomy, n_jobs))
+    walkers = min(count(n_jobs), len(order)) if by_lam else 1
+    make = partial(problem.lassos, grams, n_jobs if walkers == 1 else None, careful)
+    walks = [
+        _LocalWalk(problem, grid, cells, firsts, make, max_stages, max_iter, careful, tick) for _ in range(walkers)
+    ]
+    lams = [[order[place] for place in turns(len(order), one, walkers)] for one in range(walkers)]
+    go_in_rounds(walks, lams, grams if walkers > 1 else [], n_jobs, stop)
+    surface = gathered(problem, grid, walks, tol)
+    if careful or not _doubtful(surface, problem):
+        return surface
+    return solve_surface(
+        problem,
+        grid,
+        max_stages=max_stages,
+        tol=tol,
+        max_iter=max_iter,
+        n_jobs=n_jobs,
+        grams=grams,
+        tick=lambda part: tick(0.0),  # counted already; it may still stop the work
+        stop=stop,
+        careful=True,
+    )
+
+
+def go_in_rounds(
+    walks: list[_LocalWalk],
+    lams: list[list[int]],
+    grams: list[Any],
+    n_jobs: int | None,
+    stop: Callable[[], None] | None,
+) -> None:
+    """Walks at the same time, each along its own lams: all as far as they can go with the rows that the Gram matrices they
+    share have, then what they lack is fetched, and so on. (A walk alone shares none, and fetches what it needs.)"""
+    runs = [(walk, walk.run(some)) for walk, some in zip(walks, lams, strict=True)]
+    while runs:
+        with closed(grams):
+            lacking = each(lambda run: next(run[1], False), runs, n_jobs, stop)
+        runs = [run for run, lacks in zip(runs, lacking, strict=True) if lacks]
+        for walk, _ in runs:
+            walk.complete(n_jobs)
+        for walk, _ in runs:
+            walk.states = walk.lassos.states()  # which now have what others fetched
+
+
+def turns(n: int, one: int, of: int) -> list[int]:
+    """The places among n that one `of` several takes, there and back, so that what grows from place to place is shared out
+    evenly."""
+    return [place for place in range(n) if (one, of - 1 - one)[place // of % 2] == place % of]
+
+
+def _doubtful(surface: Surface, problem: Problem) -> bool:
+    """Whether X contradicts a solution that in Gram form is one of several, or ill-conditioned."""
+    unclear: list[list[int]] = [[] for _ in problem.designs]  # by task: places in `solved`
+    for place, solved in enumerate(surface.solved):
+        for i in solved.unclear.tolist():
+            unclear[i].append(place)
+    for i, (design, places) in enumerate(zip(problem.designs, unclear, strict=True)):
+        if not places:
+            continue
+        for W, A in surface.lassos_of(i, np.array(places, dtype=np.intp)):
+            doubt = suspicions(design, W, A) > DOUBT
+            proofs = problem.certify(i, W[doubt], A[doubt]) if doubt.any() else []
+            if any(proof.relative_gap > GAP for proof in proofs):
+                return True
+    return False
+
+
+Place = int  # of a stage in `solved`
+Chain = tuple[tuple[Place, ...], str]  # the stages of a point, and why they ended
+
+
+class Cells:
+    """The (task, feature) cells of a problem: which of them a pattern eases, and whether that leaves too many free."""
+
+    def __init__(self, problem: Problem):
+        self.m, self.d, self.positive = problem.m, problem.d, problem.positive
+        factors = problem.factors.T  # (m, d)
+        self.factors = np.ravel(factors)
+        self.plain = bool((self.factors == 1.0).all())
+        counts = np.ravel((factors > 0) & np.isfinite(factors))  # those that can be eased
+        self.every = None if counts.all() else counts
+        usable = np.array([design.squares > 0 for design in problem.designs])
+        self.always = (usable & (factors == 0)).sum(axis=1, dtype=np.intp)  # those that are never penalised
+        self.usable = usable.ravel()
+        self.orders = np.array([design.order for design in problem.designs], dtype=np.intp)
+        self.roomy = int((self.orders - self.always).min())  # so many more free features crowd no task
+        self.first = self.d * np.arange(self.m)[:, None]  # of every task
+
+    def ease(self, pattern: np.ndarray, share: float) -> tuple[Ints, Floats]:
+        """The cells whose weights a pattern lowers, as flat positions, and what is left of them, relative to lam."""
+        if pattern.size == 0:
+            return NOBODY, NOTHING
+        d, m = self.d, self.m
+        rows, slopes = pattern[0].astype(np.intp), pattern[1]
+        if share > 0.0:
+            of_rows = rows < d
+            entries, of_row = np.ones(m * d), np.ones(d)
+            entries[rows[~of_rows] - d] = slopes[~of_rows]
+            of_row[rows[of_rows]] = slopes[of_rows]
+            eased = (entries != 1.0) | np.tile(of_row != 1.0, m)
+            cells = np.flatnonzero(eased)
+            left = (1.0 - share) * of_row[cells % d] + share * entries[cells]
+        else:
+            cells = (self.first + rows).ravel()
+            left = np.concatenate([slopes] * m)
+        if self.every is None:
+            return cells, left
+        return cells[self.every[cells]], left[self.every[cells]]
+
+    def crowded(self, wanted: Wanted) -> bool:
+        """Whether in most tasks more features would be un-penalised than there are independent samples."""
+        if self.positive:  # the constraint can make such a stage unique
+            return False
+        if wanted.pattern.shape[1] <= self.roomy:
+            return False
+        free = wanted.eased[wanted.left == 0.0]
+        of_task = np.bincount(free[self.usable[free]] // self.d, minlength=self.m)
+        return bool(np.count_nonzero(self.always + of_task > self.orders) > 0.5 * self.m)
+
+
+class Wanted:
+    """A stage at lams[k]: the pattern (see `Penalty.pattern`) that a penalty with this share of the entries makes of the
+    stage `before` it, and its own `place` once it has been solved. What its weights are, it works out when asked.
+
+    Equal keys at one lam are equal weights; stage 1 has the empty one.
+    """
+
+    __slots__ = ("_cells", "_crowded", "_weights", "before", "k", "key", "pattern", "place")
+
+    def __init__(self, cells: Cells, k: int, pattern: np.ndarray, share: float, before: Place):
+        self._cells, self.k, self.pattern, self.before = cells, k, pattern, before
+        self.key: tuple[bytes, float] = (pattern.tobytes(), share) if pattern.size else NO_KEY
+        self.place: Place | None = None
+        self._weights: tuple[Ints, Floats] | None = None
+        self._crowded: bool | None = None
+
+    @property
+    def weights(self) -> tuple[Ints, Floats]:
+        """The cells whose weights are eased, as flat positions, rising; what is left of their weights."""
+        if self._weights is None:
+            self._weights = self._cells.ease(self.pattern, self.key[1])
+        return self._weights
+
+    @property
+    def eased(self) -> Ints:
+        return self.weights[0]
+
+    @property
+    def left(self) -> Floats:
+        return self.weights[1]
+
+    @property
+    def crowded(self) -> bool:
+        if self._crowded is None:
+            self._crowded = self._cells.crowded(self)
+        return self._crowded
+
+
+def alike(one: Wanted, other: Wanted) -> bool:
+    """Whether two stages of one point, so with the same share of entries, have the same pattern."""
+    return one is other or same(one.pattern, other.pattern)
+
+
+class Sizes:
+    """Norms of the rows that a solution uses, or its entries: where they are (rising), and how large."""
+
+    __slots__ = ("at", "values")
+
+    def __init__(self, at: Ints, values: Floats):
+        self.at, self.values = at, values
+
+    def pattern(self, shape: Shape, theta: float) -> Floats:
+        """(2, p): what a penalty of some shape makes of them (see `Penalty.pattern`)."""
+        out = bent(slopes_of(shape, self.values, theta))
+        out[0] = self.at[out[0].astype(np.intp)]
+        return out
+
+
+class Walk:
+    """What is known of the stages of a grid's points, and which of them is to be solved next."""
+
+    def __init__(self, problem: Problem, grid: Grid, max_stages: int, cells: Cells | None = None):
+        self.problem, self.grid, self.max_stages = problem, grid, max_stages
+        self.cells = Cells(problem) if cells is None else cells
+        self.shares, self.lasso = grid.shares.tolist(), grid.lasso.tolist()
+        self.thetas, self.theta_entries = grid.thetas.tolist(), grid.theta_entries.tolist()
+        self.solved: list[Solved] = []
+        self.points: dict[tuple[int, int], Chain] = {}  # by (k, l)
+        self.firsts = [Wanted(self.cells, k, UNBENT, 0.0, NONE) for k in range(len(grid.lams))]
+        self.known: dict[Any, Place] = {}  # by lam, what is eased, the stage before if it matters
+        self._begin()
+
+    def _begin(self) -> None:
+        """What helps to find the next stages; of no use beyond a lam."""
+        self.wanted: dict[Any, Wanted] = {}  # by the stage before, and their own keys
+        self.patterns: dict[Any, np.ndarray] = {NO_KEY: UNBENT}
+        self.rows: dict[Place, Sizes] = {}
+        self.entries: dict[Place, Sizes] = {}
+
+    def point(self, k: int, l: int) -> Generator[Wanted, Place, Chain]:
+        """Algorithm 1 at point (k, l): yields the stages that are not known yet, and is sent their places."""
+        chain: list[Place] = []
+        seen: list[Wanted] = []
+        wanted = self.firsts[k]
+        while True:
+            place = self.find(wanted)
+            chain.append((yield wanted) if place is None else place)
+            if not self.solved[chain[-1]].finished:
+                return tuple(chain), UNFINISHED
+            seen.append(wanted)
+            wanted = self.firsts[k] if self.lasso[k][l] else self._after(chain[-1], k, l)
+            reason = ended(wanted, seen, self.max_stages, alike)
+            if reason or wanted.crowded:
+                return tuple(chain), reason or CROWDED
+
+    def _after(self, place: Place, k: int, l: int) -> Wanted:
+        """The stage that point (k, l) wants after the one at a place."""
+        share, shape = self.shares[l], self.grid.concave
+        patterns = [self._rows(place).pattern(shape, self.thetas[k][l])] if share < 1.0 else []
+        if share > 0.0:
+            patterns.append(self._entries(place).pattern(shape, self.theta_entries[k][l]))
+            patterns[-1][0] += self.problem.d  # where entries begin
+        whole = patterns[0] if len(patterns) == 1 else np.concatenate(patterns, axis=1)
+        if whole.size == 0:
+            return self.firsts[k]
+        wanted = Wanted(self.cells, k, whole, share, place)
+        wanted.pattern = self.patterns.setdefault(wanted.key, whole)
+        return self.wanted.setdefault((place, wanted.key), wanted)
+
+    def _rows(self, place: Place) -> Sizes:
+        if place not in self.rows:
+            of, d = self.solved[place], self.problem.d
+            sizes = np.abs(of.values) if self.cells.plain else self.cells.factors[of.at] * np.abs(of.values)
+            norms: Floats = np.asarray(np.bincount(of.at % d, sizes, d), dtype=np.float64)  # of nothing: integers
+            used = support(norms)
+            self.rows[place] = Sizes(used, norms[used])
+        return self.rows[place]
+
+    def _entries(self, place: Place) -> Sizes:
+        if place not in self.entries:
+            of = self.solved[place]
+            self.entries[place] = Sizes(of.at, self.cells.factors[of.at] * np.abs(of.values))
+        return self.entries[place]
+
+    def find(self, wanted: Wanted) -> Place | None:
+        """Where a stage is, if it has been solved: for this point, or with the same weights for another."""
+        if wanted.place is None:
+            known, (k, key, before) = self.known, (wanted.k, wanted.key, wanted.before)
+            wanted.place = known.get((k, key, before), known.get((k, key, NONE)))
+        return wanted.place
+
+    def keep(self, wanted: Wanted, at: Ints, values: Floats, status: np.ndarray) -> Place:
+        """Take note of a stage: coefficients at flat positions, and the solver's status of every task."""
+        place = len(self.solved)
+        seen = self._note(wanted.k, at, values, status, wanted.weights)
+        self.known[wanted.k, wanted.key, wanted.before if seen & SLID else NONE] = place
+        return place
+
+    def _note(self, k: int, at: Ints, values: Floats, status: np.ndarray, weights: tuple[Ints, Floats]) -> int:
+        seen = int(np.bitwise_or.reduce(status))
+        unclear = np.flatnonzero(status & (SLID | WEAK)) if seen else NOBODY
+        self.solved.append(Solved(k, at, values, not seen & OVERRUN, unclear, *weights))
+        return seen
+
+
+class _LocalWalk(Walk):
+    """Goes along some of the lams, and at each over the thetas, from stage 1 on; stages start from the last one's state."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        grid: Grid,
+        cells: Cells,
+        path: dict[int, Solve],
+        make: Callable[[], Lassos],
+        max_stages: int,
+        max_iter: int,
+        careful: bool,
+        tick: Callable[[float], None],
+    ):
+        super().__init__(problem, grid, max_stages, cells)
+        self.path, self.make, self.max_iter, self.tick = path, make, max_iter, tick
+        self.tours, self.go_on = grid.tours(), go_on(careful)
+        words = {"REPEATS": REPEATS, "CYCLES": CYCLES, "LIMIT": limit(max_stages)}
+        words |= {"CROWDED": CROWDED, "UNFINISHED": UNFINISHED}
+        self.reasons = {number: words[name] for name, number in _trail.ENDS.items()}
+        self.weights, self.reference, self.found = np.zeros((3, problem.m, problem.d))
+        self.status, self.rounds = np.zeros((2, problem.m), np.intc)
+        self.states: list[_kernel.ActiveSet] = []  # of `lassos`, where the kernel may go from stage to stage
+        self.back = False
+
+    @cached_property
+    def lassos(self) -> Lassos:
+        """Of stages after the first, if there are any."""
+        return self.make()
+
+    def run(self, lams: list[int]) -> Iterator[bool]:
+        """Go along some lams; stops (True) where Gram rows are lacking that must not be fetched now, and goes on once the
+        stage has been completed."""
+        for k in lams:
+            yield from self.at(k)
+            self.tick(0.5)
+
+    @cached_property
+    def trail(self) -> _trail.Trail:
+        cells = self.cells
+        return _trail.Trail(
+            self.weights,
+            self.reference,
+            self.found,
+            self.problem.units,
+            self.status,
+            self.rounds,
+            cells.factors,
+            cells.usable.view(np.uint8),
+            cells.always,
+            cells.orders,
+            cells.roomy,
+            cells.positive,
+            self.max_stages,
+        )
+
+    def at(self, k: int) -> Iterator[bool]:
+        """All thetas at lams[k], there and back: the next lam begins where this one ended. Stops as `run` does."""
+        tour = self.tours[k][::-1] if self.back else self.tours[k]
+        self.back = not self.back
+        np.multiply(float(self.grid.lams[k]), self.problem.stage_weights, out=self.weights)
+        yield from self._follow(k, tour) if self.grid.concave is CAPPED else self._ask(k, tour)
+
+    def _ask(self, k: int, tour: list[int]) -> Iterator[bool]:
+        """Point by point; only where nothing can be lacking."""
+        self._begin()
+        for l in tour:
+            self.points[k, l] = self._run(self.point(k, l))
+            self.tick(0.0)
+        yield from ()
+
+    def _follow(self, k: int, tour: list[int]) -> Iterator[bool]:
+        """The same by the compiled trail, which capped penalties have."""
+        trail, first, past = self.trail, self.path[k], len(self.solved)
+        trail.begin(first.at, first.values, first.status)
+        for l in tour:
+            trail.follow(self.thetas[k][l], self.theta_entries[k][l], self.shares[l])
+            while not trail.go(self.states, self.go_on, self.max_iter):
+                try:
+                    self.complete()
+                except LackingError:
+                    yield True
+            chain, reason = trail.chain()
+            self.points[k, l] = tuple(past + place for place in chain), self.reasons[reason]
+            self.tick(0.0)
+        for place in range(len(trail)):
+            at, values, marks, share, status = trail.stage(place)
+            pattern = np.zeros((2, len(marks)))
+            pattern[0] = marks  # as a pattern of any penalty: places, and slopes of 0
+            self._note(k, at, values, status, self.cells.ease(pattern, share))
+
+    def complete(self, n_jobs: int | None = None) -> None:
+        """What the trail cannot do by itself of a stage."""
+        arrays = self.weights, self.reference, self.found, self.status, self.rounds
+        if not self.states:
+            self.states = self.lassos.states()
+            self.lassos.solve_into(*arrays, self.max_iter)
+        else:
+            self.lassos.complete(*arrays, self.max_iter, n_jobs)
+        self.states = self.lassos.states()
+
+    def _run(self, point: Generator[Wanted, Place, Chain]) -> Chain:
+        try:
+            wanted = next(point)
+            while True:
+                wanted = point.send(self._stage(wanted))
+        except StopIteration as end:
+            chain: Chain = end.value
+            return chain
+
+    def _stage(self, wanted: Wanted) -> Place:
+        if wanted.before == NONE:
+            first = self.path[wanted.k]
+            return self.keep(wanted, first.at, first.values, first.status)
+        W = self._solve(wanted)
+        at = support(W)
+        return self.keep(wanted, at, W.ravel()[at], self.lassos.status)
+
+    def _solve(self, wanted: Wanted) -> Floats:
+        """The coefficients (m, d) of a stage. Weights and reference differ from those of other stages in few cells: what is
+        not theirs is taken back afterwards."""
+        before, (eased, left) = self.solved[wanted.before], wanted.weights
+        A, aim = self.weights.ravel(), self.reference.ravel()
+        full = A[eased]
+        A[eased], aim[before.at] = full * left, before.values
+        W, _ = self.lassos.solve(self.weights, reference=self.reference, max_iter=self.max_iter)
+        A[eased], aim[before.at] = full, 0.0
+        return W
+
+
+def gathered(problem: Problem, grid: Grid, walks: Sequence[Walk], tol: float) -> Surface:
+    chains, reasons = np.empty(grid.shape, dtype=object), np.empty(grid.shape, dtype=object)
+    solved: list[Solved] = []
+    for walk in walks:
+        for point, (chain, reason) in walk.points.items():
+            chains[point] = tuple(len(solved) + s for s in chain) if solved else chain
+            reasons[point] = reason
+        solved += walk.solved
+    return Surface(
+        lams=grid.lams,
+        thetas=grid.thetas,
+        shares=grid.shares,
+        theta_entries=grid.theta_entries,
+        concave=grid.concave,
+        tasks=problem.data.labels,
+        features=problem.data.features,
+        tol=tol,
+        ended=reasons,
+        solved=tuple(solved),
+        chains=chains,
+        problem=problem,
+    )

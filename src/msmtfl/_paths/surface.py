@@ -1,0 +1,466 @@
+"""The result of solving Algorithm 1 on a grid of (lam, theta): solutions, and what is proven about them.
+
+Objectives and certificates are computed on X, by code independent of the solver, when they are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from .._data.designs import Design, Floats, Ints
+from .._objective.certificates import AT_ONCE, relative_gap
+from .._objective.penalties import ConcaveRows
+from .._objective.shapes import Shape
+from .._runtime.progress import one_blas_thread
+from .._solvers.degrees import rank_of
+from .._solvers.problem import Problem
+from .._solvers.stages import INEXACT, REPEATS, SHORT, in_words
+
+NO_FACTORS = np.empty((0, 0))
+
+
+@dataclass(eq=False)  # not frozen: a surface makes hundreds of them
+class Solved:
+    """One stage's solution, sparse: values at flat positions of the (m, d) coefficients, and the weights it is for."""
+
+    k: int  # of lams
+    at: Ints
+    values: Floats
+    finished: bool
+    unclear: Ints  # tasks where the Gram form may have gone wrong: several minimisers, or an ill-conditioned one
+    eased: Ints = field(default_factory=lambda: np.empty(0, dtype=np.intp))  # cells whose weight is not lam f, rising
+    left: Floats = field(default_factory=lambda: np.empty(0))  # what is left of it there, relative to lam f
+
+    def free_rows(self, d: int) -> Ints:
+        """Rows that are un-penalised in at least one task."""
+        return np.unique(self.eased[self.left == 0.0] % d)
+
+
+@dataclass(frozen=True)
+class TaskCoefs:
+    """One task's coefficients in many solutions, as a sparse matrix of shape (solutions, d): values by solution and
+    feature. (As small as it is, because a surface asks for it per task; general sparse matrices cost more to make.)"""
+
+    shape: tuple[int, int]
+    solution: Ints
+    feature: Ints
+    values: Floats
+
+    def __matmul__(self, v: Floats) -> Floats:
+        return np.bincount(self.solution, self.values * v[self.feature], self.shape[0]).astype(np.float64)
+
+    def counts(self) -> Ints:
+        """(solutions,): non-zero coefficients."""
+        return np.bincount(self.solution, minlength=self.shape[0])
+
+    def used(self) -> Ints:
+        """The features that are not zero in all solutions."""
+        return np.flatnonzero(np.bincount(self.feature, minlength=self.shape[1]))
+
+    def entries(self, places: Ints) -> tuple[Ints, Ints, Floats]:
+        """Row (counted in `places`), column and value of the entries of some of the rows."""
+        row = np.full(self.shape[0], -1)
+        row[places] = np.arange(len(places))
+        row = row[self.solution]
+        chosen = row >= 0
+        return row[chosen], self.feature[chosen], self.values[chosen]
+
+    def dense(self, places: Ints, features: Ints | None = None) -> Floats:
+        """Some of the rows, and of the columns, the rest of which must be 0."""
+        row, column, values = self.entries(places)
+        if features is not None:
+            column = np.searchsorted(features, column)
+        out = np.zeros((len(places), self.shape[1] if features is None else len(features)))
+        out[row, column] = values
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Solutions:
+    """Sparse solutions at the points (k, l) of a grid of parameters, K x L. What the parameters are, a subclass says."""
+
+    tasks: np.ndarray
+    features: np.ndarray
+    solved: tuple[Solved, ...] = field(repr=False)
+    problem: Problem | None = field(repr=False)
+
+    @property
+    def last(self) -> Ints:
+        """(K, L): the place in `solved` of each point's solution."""
+        raise NotImplementedError
+
+    @property
+    def parameters(self) -> dict[str, Floats]:
+        """(K, L) each, the one that penalises most first."""
+        raise NotImplementedError
+
+    @property
+    def complete(self) -> np.ndarray:
+        """(K, L) bool: where the solution is what the model itself gives at this point. Elsewhere a search has stopped
+        short of it: such a solution must neither be scored nor chosen."""
+        raise NotImplementedError
+
+    def coefs(self, places: Sequence[int] | Ints) -> Floats:
+        """(len(places), m, d): some of the solutions."""
+        out = np.zeros((len(places), len(self.tasks), len(self.features)))
+        for row, s in zip(out.reshape(len(places), -1), places, strict=True):
+            row[self.solved[s].at] = self.solved[s].values
+        return out
+
+    @cached_property
+    def _by_task(self) -> list[TaskCoefs]:
+        return self._apart([(solved.at, solved.values) for solved in self.solved])
+
+    def _apart(self, cells: list[tuple[Ints, Floats]]) -> list[TaskCoefs]:
+        """What every solution has at flat positions of (m, d), task by task."""
+        m, d, count = len(self.tasks), len(self.features), len(cells)
+        at = np.concatenate([places for places, _ in cells])
+        solution = np.repeat(np.arange(count), [len(places) for places, _ in cells])
+        order = np.argsort(at // d, kind="stable")
+        ends = np.searchsorted(at[order] // d, np.arange(1, m))
+        values = np.concatenate([values for _, values in cells])
+        parts = (np.split(of_all[order], ends) for of_all in (solution, at % d, values))
+        return [TaskCoefs((count, d), *of_task) for of_task in zip(*parts, strict=True)]
+
+    def of_task(self, i: int) -> TaskCoefs:
+        """Task i's coefficients in all solutions."""
+        return self._by_task[i]
+
+    def coef(self, k: int, l: int) -> Floats:
+        """(m, d): coefficients at point (k, l) of the grid, in the data's units."""
+        return self.coefs([self.last[k, l]])[0]
+
+    def sparse_coef(self, k: int, l: int) -> sparse.csr_array:
+        """The same as a sparse array."""
+        solved, shape = self.solved[self.last[k, l]], (len(self.tasks), len(self.features))
+        return sparse.csr_array((solved.values, np.unravel_index(solved.at, shape)), shape=shape)
+
+    def intercept(self, k: int, l: int) -> Floats:
+        """(m,): the intercepts that belong to `coef(k, l)`; zeros if the model has none."""
+        return np.asarray(self._intercepts[self.last[k, l]])
+
+    def support(self, k: int, l: int) -> np.ndarray:
+        """(m, d) bool: where `coef(k, l)` is not zero."""
+        return self.coef(k, l) != 0.0
+
+    @cached_property
+    def n_entries(self) -> Ints:
+        return np.array([len(solved.at) for solved in self.solved], dtype=np.intp)[self.last]
+
+    @cached_property
+    def n_rows(self) -> Ints:
+        d = len(self.features)
+        return np.array([len(np.unique(solved.at % d)) for solved in self.solved], dtype=np.intp)[self.last]
+
+    @property
+    def convex(self) -> np.ndarray:
+        """(K, L) bool: points whose penalty is convex, so that fitted values depend on targets without jumps."""
+        return np.ones(self.last.shape, dtype=bool)
+
+    def degrees(self, places: Ints) -> Floats:
+        """(len(places), m): degrees of freedom of every task's part of some solutions, see `degrees`. Of a stage of
+        Algorithm 1: with its weights as they are, however they were found."""
+        out = np.stack([of_task.counts()[places] for of_task in self._by_task], axis=1).astype(np.float64)
+        d, designs = len(self.features), self._data().designs
+        for row, s in enumerate(places.tolist()):
+            for i in self.solved[s].unclear.tolist():  # several minimisers: their columns are dependent
+                at = self.solved[s].at
+                out[row, i] = rank_of(designs[i], at[at // d == i] % d)
+        return out
+
+    def _data(self) -> Problem:
+        assert self.problem is not None
+        return self.problem
+
+    @cached_property
+    def _intercepts(self) -> Floats:
+        """(solutions, m)"""
+        return np.stack([design.intercepts(self.of_task(i)) for i, design in enumerate(self._data().designs)], axis=1)
+
+    @cached_property
+    def losses(self) -> Floats:
+        """(solutions, m): |y_i - X_i w_i|^2"""
+        designs = self._data().designs
+        return np.array([losses_of(design, self.of_task(i)) for i, design in enumerate(designs)]).T
+
+    # ------------------------------------------------------------------ tables
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """One entry per point, lam outer, in columns."""
+        raise NotImplementedError
+
+    def to_frame(self) -> Any:
+        """A pandas table, one row per point, lam outer."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_frame needs pandas (pip install pandas); to_dict() does without.") from error
+        return pd.DataFrame(self.to_dict())
+
+
+@dataclass(frozen=True, eq=False)
+class Refitted(Solutions):
+    """Other coefficients at the points of some solutions."""
+
+    places: Ints = field(repr=False)  # (K, L)
+    known: np.ndarray = field(repr=False)  # (K, L) bool
+
+    @classmethod
+    def of(cls, solutions: Solutions, refit: Callable[[int], Floats]) -> Refitted:
+        """`refit` makes coefficients (m, d) of a place in `solutions.solved`."""
+        problem, solved, exists = solutions._data(), [], []
+        places, back = np.unique(solutions.last, return_inverse=True)
+        for place in places.tolist():
+            W = refit(place)
+            at, A = np.flatnonzero(W), np.where(W != 0.0, 0.0, np.inf)
+            escapes = problem.may_escape and any(problem.escapes(i, W[[i]], A[[i]])[0] for i in range(problem.m))
+            exists.append(not escapes)
+            solved.append(Solved(solutions.solved[place].k, at, W.ravel()[at], True, np.empty(0, dtype=np.intp)))
+        last = back.reshape(solutions.last.shape)
+        complete = solutions.complete & np.array(exists)[last]
+        return cls(solutions.tasks, solutions.features, tuple(solved), problem, last, complete)
+
+    @property
+    def last(self) -> Ints:
+        return self.places
+
+    @property
+    def complete(self) -> np.ndarray:
+        return self.known
+
+
+@dataclass(frozen=True, eq=False)
+class StagedSolutions(Solutions):
+    """The same where every point is the end of a run of Algorithm 1."""
+
+    tol: float
+    ended: np.ndarray = field(repr=False)  # (K, L) why the stages ended, their gaps left aside
+    chains: np.ndarray = field(repr=False)  # (K, L) of tuples: the places in `solved` of a point's stages
+
+    def in_words(self, k: int, l: int) -> str:
+        """Why the stages of a point that repeat have converged."""
+        raise NotImplementedError
+
+    @property
+    def _proofs(self) -> tuple[Floats, np.ndarray]:
+        """Relative gap and uniqueness of every solution."""
+        raise NotImplementedError
+
+    @cached_property
+    def converged(self) -> np.ndarray:
+        solved = _over(self.chains, lambda chain: bool((self._proofs[0][list(chain)] <= self.tol).all()), np.bool_)
+        return solved & (self.ended == REPEATS)
+
+    @cached_property
+    def stopping_reason(self) -> np.ndarray:
+        out = np.where((self.ended == REPEATS) & ~self.converged, INEXACT.format(self.tol), self.ended)
+        for k, l in np.argwhere(self.converged).tolist():
+            out[k, l] = self.in_words(k, l)
+        return out
+
+    @cached_property
+    def complete(self) -> np.ndarray:
+        return ~np.isin(self.ended, SHORT)
+
+    @cached_property
+    def n_stages(self) -> Ints:
+        return _over(self.chains, len, np.intp)
+
+    @cached_property
+    def last(self) -> Ints:
+        """(K, L): the place in `solved` of each point's solution."""
+        return _over(self.chains, lambda chain: chain[-1], np.intp)
+
+    def free_rows(self, k: int, l: int) -> Ints:
+        """The features that the last stage left un-penalised, in one task at least."""
+        return self.solved[self.last[k, l]].free_rows(len(self.features))
+
+    @cached_property
+    def dual_gap(self) -> Floats:
+        return np.asarray(self._proofs[0][self.last])
+
+    @cached_property
+    def unique(self) -> np.ndarray:
+        return _over(self.chains, lambda chain: bool(self._proofs[1][list(chain)].all()), np.bool_)
+
+    @property
+    def objective(self) -> Floats:
+        """(K, L)"""
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """One entry per point, lam outer, in columns."""
+        columns: dict[str, np.ndarray] = {**self.parameters}
+        for name in ("objective", "dual_gap", "n_stages", "converged", "unique", "n_rows", "n_entries"):
+            columns[name] = getattr(self, name)
+        free = [len(solved.free_rows(len(self.features))) for solved in self.solved]
+        columns["n_free_rows"] = np.array(free, dtype=np.intp)[self.last]
+        columns["stopping_reason"] = self.stopping_reason
+        return {name: np.asarray(values).reshape(-1) for name, values in columns.items()}
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.problem is not None:
+            _ = self._intercepts, self.objective, self.dual_gap, self.unique, self.stopping_reason
+        return {**self.__dict__, "problem": None}
+
+
+@dataclass(frozen=True, eq=False)
+class Surface(StagedSolutions):
+    """Solutions on a grid of lams (K,) and thetas (K, L).
+
+    Attributes
+    ----------
+    lams, thetas : the grid; column l of thetas belongs to `coef(k, l)`
+    shares, theta_entries : (L,), (K, L) of the penalty on entries: column l has lam_entry = shares[l] lams and lam =
+        (1 - shares[l]) lams; 0, the paper's model, if there is none
+    tasks, features : labels of the rows and names of the columns of `coef(k, l)`
+    n_stages, stopping_reason : (K, L) stages used and why they ended
+    converged : (K, L) the set of capped rows repeats, and every stage's duality gap is at most `tol`
+    n_rows, n_entries : (K, L) features used in any task; non-zero coefficients
+    objective, dual_gap, unique : (K, L) value of (1), relative duality gap of the last stage, whether every
+        stage's solution is certainly the only one. With `converged` computed from the data when first asked for, so
+        do not change X and y in place before.
+    lam_max : above it all coefficients are 0
+
+    Pickling computes the certificates first and leaves the data behind.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import regularization_surface
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.standard_normal((90, 8)), np.repeat(["north", "south", "west"], 30)
+    >>> y = 2 * X[:, 0] - X[:, 3] + 0.5 * rng.standard_normal(90)
+    >>> surface = regularization_surface(X, y, task=task, lams=10, theta_ratios=[4, np.inf])
+    >>> surface.n_rows[:, 1]  # features that the lasso uses, from the largest lam down
+    array([0, 2, 3, 8, 8, 8, 8, 8, 8, 8])
+    >>> surface.coef(4, 0).shape, bool(surface.dual_gap.max() < 1e-10)
+    ((3, 8), True)
+    """
+
+    lams: Floats
+    thetas: Floats
+    shares: Floats
+    theta_entries: Floats
+    concave: Shape
+
+    def __repr__(self) -> str:
+        shape = f"{len(self.lams)} lams x {self.thetas.shape[1]} thetas"
+        return f"Surface({shape}, {len(self.tasks)} tasks, {len(self.features)} features, {len(self.solved)} solves)"
+
+    def in_words(self, k: int, l: int) -> str:
+        return in_words(self.penalty(k, l, NO_FACTORS))
+
+    @property
+    def parameters(self) -> dict[str, Floats]:
+        out = {"lam": np.outer(self.lams, 1.0 - self.shares), "theta": self.thetas}
+        if self.shares.any():
+            out |= {"lam_entry": np.outer(self.lams, self.shares), "theta_entry": self.theta_entries}
+        return out
+
+    @property
+    def convex(self) -> np.ndarray:
+        of_rows = np.isinf(self.thetas) | (self.shares == 1.0)
+        return np.asarray(of_rows & (np.isinf(self.theta_entries) | (self.shares == 0.0)))
+
+    def penalty(self, k: int, l: int, factors: Floats) -> ConcaveRows:
+        """That of point (k, l) for factors (d, m)."""
+        at = {name: float(values[k, l]) for name, values in self.parameters.items()}
+        return ConcaveRows(factors=factors, shape=self.concave, **at)
+
+    # ------------------------------------------------------------------ what needs the data
+
+    @cached_property
+    def lam_max(self) -> float:
+        return self._data().lam_max
+
+    @cached_property
+    def _lam_of(self) -> Floats:
+        """(solutions,)"""
+        return self.lams[[solved.k for solved in self.solved]]
+
+    def lassos_of(self, i: int, places: Ints) -> Iterator[tuple[Floats, Floats]]:
+        """Coefficients and weights of task i's lassos in some solutions, in pieces of (AT_ONCE, d)."""
+        W, eased = self.of_task(i), self._eased_by_task[i]
+        factors = self._data().stage_weights[i]
+        for begin in range(0, len(places), AT_ONCE):
+            some = places[begin : begin + AT_ONCE]
+            A = np.multiply.outer(self._lam_of[some], factors)
+            row, feature, left = eased.entries(some)
+            A[row, feature] *= left
+            yield W.dense(some), A
+
+    @cached_property
+    def complete(self) -> np.ndarray:
+        """Where a stage has no minimiser (classes that free features separate) its solution is where the solver happened to
+        stop: that is no more complete than a stage that was not solved."""
+        escapes = self._escapes
+        return super().complete & _over(self.chains, lambda chain: not escapes[list(chain)].any(), np.bool_)
+
+    @property
+    def _escapes(self) -> np.ndarray:
+        """(solutions,) bool: whether some task has no minimiser."""
+        problem, out = self._data(), np.zeros(len(self.solved), dtype=bool)
+        places = np.array([s for s, one in enumerate(self.solved) if (one.left == 0.0).any()], dtype=np.intp)
+        for i in range(problem.m if problem.may_escape and places.size else 0):
+            parts = [problem.escapes(i, W, A) for W, A in self.lassos_of(i, places)]
+            out[places] |= np.concatenate(parts)
+        return out
+
+    @cached_property
+    def _eased_by_task(self) -> list[TaskCoefs]:
+        return self._apart([(solved.eased, solved.left) for solved in self.solved])
+
+    @cached_property
+    def objective(self) -> Floats:
+        problem = self._data()
+        n = np.array([design.n for design in problem.designs])
+        out = (self.losses / (problem.m * n)).sum(axis=1)[self.last]
+        for k, l in np.ndindex(out.shape):
+            out[k, l] += self.penalty(k, l, problem.factors).value(self.coef(k, l).T)
+        return np.asarray(out)
+
+    @cached_property
+    @one_blas_thread()
+    def _proofs(self) -> tuple[Floats, np.ndarray]:
+        """Relative gap and uniqueness of every solution."""
+        problem = self._data()
+        every = np.arange(len(self.solved))
+
+        def certify(i: int) -> list[Any]:
+            memo: dict[Any, Any] = {}
+            parts = [problem.certify(i, W, A, memo) for W, A in self.lassos_of(i, every)]
+            return [proof for part in parts for proof in part]
+
+        proofs = [certify(i) for i in range(problem.m)]
+        gaps = [relative_gap(problem.designs, of_one) for of_one in zip(*proofs, strict=True)]
+        return np.array(gaps), np.array([all(p.unique for p in of_one) for of_one in zip(*proofs, strict=True)])
+
+    def proven(self, losses: Floats, gaps: Floats, unique: np.ndarray) -> Surface:
+        """The same, with what is known already of every solution: losses (solutions, m), relative gaps, uniqueness."""
+        vars(self).update(losses=losses, _proofs=(gaps, unique))
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.problem is not None:
+            _ = self.lam_max, self.complete
+        return super().__getstate__()
+
+
+def _over(chains: np.ndarray, value: Callable[[tuple[int, ...]], Any], dtype: Any) -> np.ndarray:
+    return np.array([value(chain) for chain in chains.ravel()], dtype=dtype).reshape(chains.shape)
+
+
+def losses_of(design: Design, W: TaskCoefs) -> Floats:
+    def of_piece(part: Floats) -> Floats:
+        R = None if design.target is None else design.residuals(part)
+        return np.array([design.loss(w) for w in part]) if R is None else np.einsum("sr,sr->s", R, R)
+
+    every = np.arange(W.shape[0])
+    return np.concatenate([of_piece(W.dense(every[low : low + AT_ONCE])) for low in range(0, len(every), AT_ONCE)])

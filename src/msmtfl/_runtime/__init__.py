@@ -1,0 +1,1 @@
+"""What any program needs: threads, progress, checks, files written whole, text that can be printed."""

@@ -1,0 +1,1 @@
+"""W for given weights: Algorithm 1, its stages, and what solves them."""

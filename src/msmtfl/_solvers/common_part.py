@@ -1,0 +1,301 @@
+"""Common part and deviations as one lasso: the tasks' designs put together to one with (m + 1) d columns.
+
+    min_{b, V}  1/2 sum_i s_i |y_i - X_i (b + v_i)|^2 + sum_j a_j |b_j| + sum_ji a_ji |v_ji|,      s_i = 1 / n_i
+
+The rows of task i are those of X_i times s_i^1/2, under b and under v_i; 0 elsewhere. No such row is ever made: Gram
+matrices are put together from those of the tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .._data.designs import Design, Floats, Ints, with_rows
+from .gram import BUDGET, may_form
+from .task_solver import task_caches
+from .weighted_lasso import OVERRUN, SLID, Lassos
+
+AT_BOUND = 1e-9  # |gradient| this close to its bound, relatively, counts as at the bound
+POLISHED = 2**18  # entries of the columns in use up to which a solution is worked out on them, all tasks together
+
+
+class Stacked:
+    """All tasks as one `Design`, features being b (d), v_1 (d), ..., v_m (d). Its n is m, so that a loss over n is that of
+    objective (1)."""
+
+    def __init__(self, parts: Sequence[Design]):
+        self.parts = list(parts)
+        self.m, self.width = len(self.parts), self.parts[0].d
+        self.d, self.n = (self.m + 1) * self.width, float(self.m)
+        self.scale = np.array([1.0 / part.n for part in self.parts])
+        self.order = min(sum(part.order for part in self.parts), self.m * self.width)
+        self.same_x = self
+        self.yy = float(sum(s * part.yy for s, part in zip(self.scale, self.parts, strict=True)))
+        self.c = self._spread([part.c for part in self.parts])
+        self.squares = self._spread([part.squares for part in self.parts])
+
+    def _spread(self, values: Sequence[Floats]) -> Floats:
+        """(p,): of task i (d,) each, scaled; their sum belongs to b."""
+        scaled = self.scale[:, None] * np.array(values)
+        return np.concatenate([scaled.sum(axis=0), scaled.ravel()])
+
+    def sums(self, P: Floats) -> Floats:
+        """(m, d): b + v_i for P (p,)"""
+        parts = P.reshape(self.m + 1, self.width)
+        return np.asarray(parts[0] + parts[1:])
+
+    # ------------------------------------------------------------------ Gram matrices
+
+    @cached_property
+    def _whole(self) -> bool:
+        return may_form(self.parts, BUDGET)
+
+    def _rows_of(self, i: int, columns: Ints) -> Floats:
+        """(len(columns), d): rows of s_i X_i'X_i"""
+        part = self.parts[i]
+        return self.scale[i] * (part.gram()[columns] if self._whole else part.gram_rows(columns))
+
+    def _block(self, i: int) -> slice:
+        """The places of v_i"""
+        return slice((i + 1) * self.width, (i + 2) * self.width)
+
+    def gram(self, room: Floats | None = None, n_jobs: int | None = None) -> Floats:
+        d, out = self.width, np.empty((self.d, self.d)) if room is None else room
+        out[:] = 0.0
+        for i, part in enumerate(self.parts):
+            G, at = self.scale[i] * part.gram(), self._block(i)
+            out[:d, :d] += G
+            out[:d, at] = out[at, :d] = out[at, at] = G
+        return out
+
+    def gram_rows(self, features: Ints, out: Floats | None = None, n_jobs: int | None = None) -> Floats:
+        out = np.empty((len(features), self.d)) if out is None else out
+        out[:] = 0.0
+        owner, column = np.divmod(features, self.width)
+        of_b = np.flatnonzero(owner == 0)
+        for i in range(self.m) if of_b.size else np.unique(owner) - 1:
+            of_v = np.flatnonzero(owner == i + 1)
+            rows = np.concatenate([of_b, of_v])
+            G = self._rows_of(i, column[rows])
+            out[rows, self._block(i)] = G
+            out[rows, : self.width] += G
+        return out
+
+    def gram_block(self, some: Ints, others: Ints) -> Floats:
+        owner, column = np.divmod(others, self.width)
+        mine, of_mine = np.divmod(some, self.width)
+        out = np.zeros((len(some), len(others)))
+        for i in range(self.m):
+            rows, at = np.flatnonzero((mine == 0) | (mine == i + 1)), np.flatnonzero((owner == 0) | (owner == i + 1))
+            if rows.size and at.size:
+                out[np.ix_(rows, at)] += self.scale[i] * self.parts[i].gram_block(of_mine[rows], column[at])
+        return out
+
+    # ------------------------------------------------------------------ rows, if they are at hand
+
+    @cached_property
+    def target(self) -> Floats | None:
+        targets = [part.target for part in self.parts]
+        if any(target is None for target in targets):
+            return None
+        return np.concatenate([np.sqrt(s) * target for s, target in zip(self.scale, targets, strict=True)])
+
+    def as_rows(self) -> Stacked:
+        """The same on rows that are made of the tasks' statistics."""
+        return Stacked([with_rows(part) for part in self.parts])
+
+    def loss(self, P: Floats) -> float:
+        parts = zip(self.scale, self.parts, self.sums(P), strict=True)
+        return float(sum(s * part.loss(w) for s, part, w in parts))
+
+    def gradient(self, P: Floats) -> Floats:
+        return self._spread([part.gradient(w) for part, w in zip(self.parts, self.sums(P), strict=True)])
+
+    def residual(self, P: Floats) -> Floats | None:
+        if self.target is None:
+            return None
+        parts = zip(self.scale, self.parts, self.sums(P), strict=True)
+        return np.concatenate([np.sqrt(s) * part.residual(w) for s, part, w in parts])
+
+    def residuals(self, W: Floats) -> Floats | None:
+        return None if self.target is None else np.array([self.residual(P) for P in W])
+
+    def correlate(self, v: Floats) -> Floats:
+        """X'v for v (rows,) or (rows, count)"""
+        ends = np.cumsum([0 if part.target is None else len(part.target) for part in self.parts])[:-1]
+        pieces = zip(self.scale, self.parts, np.split(v, ends), strict=True)
+        apart = [np.sqrt(s) * part.correlate(piece) for s, part, piece in pieces]
+        return np.concatenate([np.sum(apart, axis=0), *apart])
+
+    def columns(self, features: Ints) -> Floats | None:
+        if self.target is None:
+            return None
+        owner, column = np.divmod(features, self.width)
+        blocks = []
+        for i, part in enumerate(self.parts):
+            X = part.columns(column)
+            assert X is not None
+            blocks.append(np.sqrt(self.scale[i]) * X * ((owner == 0) | (owner == i + 1)))
+        return np.concatenate(blocks)
+
+    def intercepts(self, W: Any) -> Floats:
+        raise NotImplementedError("every task has an intercept of its own")
+
+
+class Remainder:
+    """A task whose target is what a common part b leaves of it: the `Design` of its deviations."""
+
+    def __init__(self, part: Design, b: Floats):
+        self.part, self.b = part, b
+        self.d, self.n, self.order, self.same_x = part.d, part.n, part.order, part.same_x
+        self.squares, self.gram, self.gram_rows, self.gram_block = (
+            part.squares,
+            part.gram,
+            part.gram_rows,
+            part.gram_block,
+        )
+        self.columns, self.correlate = part.columns, part.correlate
+        self.target = None if part.target is None else part.residual(b)
+        self.yy, self.c = part.loss(b), part.gradient(b)
+
+    def as_rows(self) -> Remainder:
+        """The same on rows that are made of the task's statistics."""
+        return Remainder(with_rows(self.part), self.b)
+
+    def loss(self, w: Floats) -> float:
+        return self.part.loss(self.b + w)
+
+    def gradient(self, w: Floats) -> Floats:
+        return self.part.gradient(self.b + w)
+
+    def residual(self, w: Floats) -> Floats | None:
+        return self.part.residual(self.b + w)
+
+    def residuals(self, W: Floats) -> Floats | None:
+        return self.part.residuals(self.b + W)
+
+    def intercepts(self, W: Any) -> Floats:
+        return self.part.intercepts(self.b + W)
+
+
+class StackedGrams:
+    """What is known of the Gram matrices of all tasks: put together, and (if deviations are all there is) apart."""
+
+    def __init__(
+        self,
+        designs: Sequence[Design],
+        *,
+        reuse: bool = False,
+        budget: float | None = None,
+        n_jobs: int | None = None,
+    ):
+        self.designs, self.n_jobs = list(designs), n_jobs
+        self.reuse, self.budget = reuse, (BUDGET if budget is None else budget) / 2
+        self.stacked = Stacked(self.designs)
+
+    @cached_property
+    def together(self) -> list[Any]:
+        return task_caches([self.stacked], reuse=self.reuse, budget=self.budget, n_jobs=self.n_jobs)
+
+    @cached_property
+    def apart(self) -> list[Any]:
+        return task_caches(self.designs, reuse=self.reuse, budget=self.budget, n_jobs=self.n_jobs)
+
+    def fetched_at_once(self) -> bool:
+        """Whether several threads may use them."""
+        return all(gram.whole is not None for gram in (*self.together, *self.apart))
+
+
+class _Together(Lassos):
+    """The lasso in (b, V) as it stands."""
+
+    def _polish(self, i: int, w: Floats, a: Floats) -> Floats:
+        """On the columns in use, if they are few; else every task's deviations are worked out by `_nearest` alone."""
+        design: Any = with_rows(self.designs[i])
+        small = design.target is not None and len(design.target) * np.count_nonzero((w != 0.0) | (a == 0.0)) <= POLISHED
+        return super()._polish(i, w, a) if small else w
+
+    def _nearest(self, i: int, w: Floats, a: Floats, aim: Floats) -> Floats:
+        """Deviations for which b + V is nearest to that of `aim`, b being what it is: every task on its own."""
+        design: Any = self.designs[i]
+        d, m, n = design.width, design.m, 1.0 / design.scale
+        b, V = w[:d], w[d:].reshape(m, d)
+        A, units = a[d:].reshape(m, d), self.units[i, d:].reshape(m, d)
+        g, squares = design.gradient(w)[d:].reshape(m, d), design.squares[d:].reshape(m, d)
+        finite = np.where(np.isfinite(A), A, 0.0)
+        noise = np.sqrt(squares) * (1e-12 * np.sqrt(design.yy) + 1e-13 * float(np.sqrt(design.squares) @ np.abs(w)))
+        reached = (np.abs(g) >= finite * (1.0 - AT_BOUND) - noise) & (squares > 0) & np.isfinite(A)
+        tied = np.flatnonzero((reached & (V == 0.0)).any(axis=1) | ((finite == 0.0) & reached).any(axis=1))
+        if tied.size == 0:
+            return w
+        lassos = Lassos([Remainder(design.parts[k], b) for k in tied], units=units[tied], n_jobs=self.n_jobs)
+        lassos.warm(V[tied])
+        out = w.copy()
+        out[d:].reshape(m, d)[tied], _ = lassos.solve(A[tied] * n[tied, None], reference=design.sums(aim)[tied] - b)
+        return out
+
+
+class StackedLassos:
+    """The lasso in (b, V), exact and warm; points P are (p,).
+
+    Where no row can gain by a common part (c_j >= sum_i a_ji) b is 0 and the tasks are solved apart. Where V is not unique
+    given b, it is the one for which b + V is nearest to that of the reference; b is what the solver found.
+
+    Parameters
+    ----------
+    grams : what is known of the Gram matrices
+    units : (m, d) scale in which the distance between solutions is measured
+    """
+
+    def __init__(self, grams: StackedGrams, *, units: Floats, n_jobs: int | None = None):
+        self.grams, self.units, self.n_jobs = grams, units, n_jobs
+        self.stacked = grams.stacked
+        self.last = np.zeros(self.stacked.d)
+        self.solver: Lassos | None = None  # that of the last solve
+        self.finished, self.slid = True, False
+
+    def warm(self, P: Floats) -> None:
+        """Start the next solve from P instead of from the last solution."""
+        self.last, self.solver = P, None
+
+    @cached_property
+    def _together(self) -> Lassos:
+        common = np.sqrt((self.units**2).mean(axis=0))
+        units = np.concatenate([common, self.units.ravel()])[None]
+        return _Together([self.stacked], units=units, grams=self.grams.together, n_jobs=self.n_jobs)
+
+    @cached_property
+    def _apart(self) -> Lassos:
+        return Lassos(self.stacked.parts, units=self.units, grams=self.grams.apart, n_jobs=self.n_jobs)
+
+    def solve(self, a: Floats, reference: Floats | None = None, max_iter: int = 0) -> tuple[Floats, int]:
+        """P for the weights a (p,), in sums; and the rounds used."""
+        d, m = self.stacked.width, self.stacked.m
+        A, live = a[d:].reshape(m, d), self.stacked.squares[d:].reshape(m, d) > 0
+        aim = np.zeros_like(a) if reference is None else reference
+        useless = a[:d] >= np.where(live, A, 0.0).sum(axis=0) * (1.0 - 1e-12)
+        if useless.all():
+            self._take_up(self._apart, self.stacked.sums(self.last))
+            V, rounds = self._apart.solve(A / self.stacked.scale[:, None], self.stacked.sums(aim), max_iter)
+            P = np.concatenate([np.zeros(d), V.ravel()])
+        else:
+            self._take_up(self._together, self.last[None])
+            found, rounds = self._together.solve(a[None], aim[None], max_iter)
+            P = found[0]
+        assert self.solver is not None
+        self.last, status = P, self.solver.status
+        self.finished, self.slid = not (status & OVERRUN).any(), bool((status & SLID).any())
+        return P, int(rounds.max())
+
+    def _take_up(self, solver: Lassos, start: Floats) -> None:
+        if solver is not self.solver:
+            solver.warm(start)
+            self.solver = solver
+
+    def repair(self, P: Floats, a: Floats, aim: Floats) -> Floats:
+        """A solution whose certificate is poor, worked out on X."""
+        return self._together.repair(0, P, a, aim)

@@ -1,0 +1,156 @@
+"""Degrees of freedom of a solution: how much of its targets it follows.
+
+    df_i = sum over the samples r of task i of  d fitted_r / d y_r
+
+The mean of this divergence is  sum_r cov(fitted_r, y_r) / sigma^2  (Stein 1981), as long as the fitted values are a
+continuous
+function of y: they are for penalties that are convex, and are not where a threshold decides what is penalised. While a
+solution keeps its form, it moves with y as the minimiser of a quadratic function does:
+
+    lasso            the coefficients that are not 0 move, each by itself: df is their rank (Zou, Hastie and Tibshirani 2007;
+                     Tibshirani and Taylor 2012)
+    Dirty, shared    so do those of the rows' levels, the entries at a level together: df is the dimension of the face, of
+    values           which the data see no more than their rank (Vaiter, Deledalle, Fadili, Peyre and Dossal 2017)
+    L1,2             all entries of the rows in use move, against the curvature of their norm (the same; for orthogonal
+                     columns Yuan and Lin 2006)
+
+`benchmarks/degrees_of_freedom.py` holds these against the covariances themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.linalg import LinAlgError
+from scipy.linalg import cholesky, eigh
+
+from .._data.designs import Design, Floats, Ints
+
+RANK = 1e-9  # of the largest eigenvalue of a matrix with ones on its diagonal: what is smaller counts as 0
+TIED = 1e-9  # relative difference of entries at the same level
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a solution moves with its targets as long as it keeps its form.
+
+    Task i's coefficients at the features own[i] move each by itself; that at shared[q] moves by follow[i, q] times s_q,
+    which the tasks have in common. The penalty, on the scale of the objective, has second derivatives bend[i] along own[i],
+    stiff (q,) along s, and pull[i] (len(own[i]), q) between them.
+    """
+
+    own: list[Ints]
+    bend: list[Floats]
+    shared: Ints
+    follow: Floats
+    stiff: Floats
+    pull: list[Floats]
+
+
+def face(own: Sequence[Ints], shared: Ints, follow: Floats) -> Form:
+    """The form of a penalty that is linear as long as the solution keeps it."""
+    bend, pull = [np.zeros(len(part)) for part in own], [np.zeros((len(part), len(shared))) for part in own]
+    return Form(list(own), bend, shared, follow, np.zeros(len(shared)), pull)
+
+
+def group_form(W: Floats, a: Floats, factors: Floats) -> Form:
+    """Of W (d, m) under  sum_j a_j |f_j w^j|_2, factors f (d, m): every entry of a row in use by itself. The curvature of a
+    row's norm couples them: it is that of  a/2 (sum_i (f_i w_i)^2 / s + s)  at its minimum over s, s = |f w|_2."""
+    counts = np.isfinite(factors)
+    F = np.where(counts, factors, 0.0)
+    norms = np.sqrt(((F * W) ** 2).sum(axis=1))
+    used = np.flatnonzero(W.any(axis=1))
+    shared = used[(norms[used] > 0.0) & (a[used] > 0.0)]
+    ratio = np.zeros_like(norms)
+    ratio[shared] = a[shared] / norms[shared]
+    own = [used[counts[used, i]] for i in range(W.shape[1])]
+    bend = [ratio[mine] * F[mine, i] ** 2 for i, mine in enumerate(own)]
+    pull = [
+        np.where(mine[:, None] == shared, -(ratio * F[:, i] ** 2 * W[:, i])[shared] / norms[shared], 0.0)
+        for i, mine in enumerate(own)
+    ]
+    return Form(own, bend, shared, np.zeros((W.shape[1], len(shared))), ratio[shared], pull)
+
+
+def level_form(W: Floats, factors: Floats) -> Form:
+    """Of W (d, m) under a norm that ties entries of a row: those of the same size f_i |w_i| move together, the others that
+    are not 0 each by itself."""
+    m = W.shape[1]
+    sizes = np.where(np.isfinite(factors), factors, 0.0) * np.abs(W)
+    alone, shared, follow = W != 0.0, [], []
+    for j in np.flatnonzero(np.count_nonzero(sizes, axis=1) > 1).tolist():
+        order = np.argsort(sizes[j], kind="stable")
+        order = order[sizes[j, order] > 0.0]
+        rising = sizes[j, order]
+        for tied in np.split(order, np.flatnonzero(np.diff(rising) > TIED * rising[1:]) + 1):
+            if len(tied) > 1:
+                alone[j, tied] = False
+                shared.append(j)
+                follow.append(np.zeros(m))
+                follow[-1][tied] = np.sign(W[j, tied]) / factors[j, tied]
+    own = [np.flatnonzero(mine) for mine in alone.T]
+    return face(own, np.array(shared, dtype=np.intp), np.reshape(follow, (len(shared), m)).T)
+
+
+def traces(designs: Sequence[Design], form: Form) -> Floats:
+    """(m,): every task's degrees of freedom.
+
+    With D_i the second derivatives of task i's loss in its own coefficients and s, and H those of the objective, they are
+    tr(H^-1 D_i). Only s couples the tasks, so that a Schur complement in s is enough; of singular matrices the
+    pseudo-inverse.
+    """
+    kappa = [2.0 / (len(designs) * design.n) for design in designs]
+    S = np.diag(form.stiff)
+    left, right, out = S.copy(), [], np.zeros(len(designs))
+    for i, design in enumerate(designs):
+        own, shared, follow = form.own[i], form.shared, form.follow[i]
+        G = kappa[i] * np.asarray(design.gram_block(own, own))
+        between = kappa[i] * np.asarray(design.gram_block(own, shared)) * follow
+        of_shared = kappa[i] * np.asarray(design.gram_block(shared, shared)) * np.outer(follow, follow)
+        inverse = pseudo_inverse(G + np.diag(form.bend[i]))
+        mixed = between + form.pull[i]
+        along = inverse @ mixed  # how its own coefficients give way to s
+        out[i] = np.einsum("ij,ji->", inverse, G)
+        left += of_shared - mixed.T @ along
+        S += of_shared
+        right.append(along.T @ G @ along - along.T @ between - between.T @ along + of_shared)
+    if len(form.shared):
+        unit = np.sqrt(S.diagonal() + (S.diagonal() == 0.0))
+        inverse = pseudo_inverse(left, unit)
+        out += [np.einsum("ij,ji->", inverse, part) for part in right]
+    return np.clip(out, 0.0, [design.order for design in designs])
+
+
+def pseudo_inverse(A: Floats, unit: Floats | None = None) -> Floats:
+    """Of a symmetric positive semi-definite A, eigenvalues of A / unit unit' that are small counting as 0; the unit is by
+    default the root of the diagonal."""
+    if unit is None:
+        unit = np.sqrt(np.where(A.diagonal() > 0.0, A.diagonal(), 1.0))
+    scale = np.outer(unit, unit)
+    C = 0.5 * (A + A.T) / scale
+    if not len(C):
+        return C
+    try:
+        cholesky(C - RANK * np.eye(len(C)))  # regular, with a margin
+        return np.asarray(np.linalg.inv(C) / scale)
+    except LinAlgError:
+        values, vectors = eigh(C)
+        keep = values > RANK * max(float(values[-1]), 1.0)
+        return np.asarray((vectors[:, keep] / values[keep]) @ vectors[:, keep].T / scale)
+
+
+def rank_of(design: Design, features: Ints) -> int:
+    """Of some columns; where only sums are at hand, as many as can be independent."""
+    most = min(len(features), design.order)
+    block: Any = getattr(design, "gram_block", None)
+    columns: Any = getattr(design, "columns", None)
+    if most == 0 or (block is None and columns is None):
+        return most
+    length = np.sqrt(np.where(design.squares[features] > 0.0, design.squares[features], 1.0))
+    X = None if block is not None or columns is None else columns(features)
+    G = (block(features, features) if X is None else X.T @ X) / np.outer(length, length)
+    values = eigh(G, eigvals_only=True)
+    return min(most, int((values > RANK * max(float(values[-1]), 1.0)).sum()))

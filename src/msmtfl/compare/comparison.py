@@ -1,0 +1,496 @@
+"""Did sharing help, and for whom? Errors of models on the same held-out rows, with paired uncertainty: in numbers, in words
+and as a picture. (`contest.py` runs the models.)"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .._data.designs import Floats, Ints
+from .._data.tables import choices_of, names_of
+from .._paths.choice import PERFECT, too_good
+from .._runtime.drawing import BLUE, DARK, GREY, ORANGE, pyplot, quiet, shown
+from .evidence import CLEAR, LEVEL, Evidence, clear_from, decimals
+from .scoring import NMSE, Measure, steady_variances
+
+__all__ = ["CLEAR", "LEVEL", "REFERENCE", "SEPARATE", "Comparison", "Dropped"]
+
+REFERENCE = "lasso"  # separate models: what sharing is measured against
+SEPARATE = (REFERENCE, "ridge per task")  # models by default that share nothing
+NAMED = 3  # how many of the tasks that gain or lose the verdict names
+OF_NEW_DATA = "s.e.: of the difference, had other rows been drawn to train on and to predict (Nadeau and Bengio 2003)"
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """Why a model was screened out: on the rows of the first folds its error was larger than that of the best model until
+    then, `rival`, by `difference`."""
+
+    error: float
+    rival: str
+    rival_error: float
+    difference: float
+    se: float
+    folds: int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """Held-out errors of several models on the same rows. Print it for the answer in words.
+
+    Errors are nMSE: a task's mean squared error over the variance of its targets; over tasks they are averaged by size.
+    Those of classifiers are log-losses over that of predicting the task's class shares. Either way 1 is to know nothing.
+    Differences are to the reference model, row by row. Their standard errors are for new data: other rows (groups) to
+    predict and other rows to train on. Whether a model is better is not decided by the total alone, which a single task may
+    make: see `evidence`. Tasks with constant targets are left out; a task with a single row (group) has no standard error.
+
+    Attributes
+    ----------
+    models, reference, tasks : names
+    error : (models,); error_by_task : (models, m), NaN where a task has no error; `measure.name` says what they are
+    nmse, nmse_by_task : the same, if that is what they are
+    auc, auc_by_task : (models,), (models, m) or None: of two classes, over pairs of rows that are held out together
+    difference, se : (models,) error less that of the reference, and its standard error: `se_of_rows` times the root of
+        1 + rows held out / rows of a fold's training, 1.5 with five folds (Nadeau and Bengio, Machine Learning 52, 2003)
+    se_of_families : another name of `se`
+    se_of_rows : (models,) standard errors for these very models on other rows: over data sets differences vary up to 1.7
+        times as much, so no conclusion should rest on them
+    difference_by_task, se_by_task : (models, m) the same of the tasks; se_of_rows_by_task as `se_of_rows`
+    gains, loses : (models, m) bool: tasks whose difference is clearly below (above) 0: a 95 % interval excludes 0. Of tasks
+        with no real difference some 2.5 % each are expected here by chance
+    best : the model with the smallest error
+    perfect : (m,) bool: tasks that some model predicts to a relative error below 1e-6, which no measurement allows: their
+        target is computed from a feature, or rows are there twice
+    screened : {name: Dropped} of models that were screened out: their error and that of the best model on the same rows;
+        dropped: {name: error on the folds until then}
+    steadied : the same with the variances of small tasks drawn towards the others', so that a task whose few targets
+        happen to be alike does not decide
+    n_features, seconds : (models,) features used in any task, and time of a fit, averaged over folds
+    new_task_nmse, new_task_nmse_centred : (models, m) or None: of tasks left out as a whole, predicted by the mean of the
+        others; with their mean intercept, and with the task's own
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import compare_models
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.standard_normal((90, 8)), np.repeat(["north", "south", "west"], 30)
+    >>> y = 2 * X[:, 0] - X[:, 3] + 0.5 * rng.standard_normal(90)
+    >>> result = compare_models(X, y, task=task, models=["lasso", "pooled lasso"], cv=3, inner_cv=3)
+    >>> result.best, result.difference.round(3), result.gains.shape
+    ('pooled lasso', array([ 0.   , -0.007]), (2, 3))
+    """
+
+    models: list[str]
+    reference: str
+    tasks: np.ndarray
+    errors: Floats  # (models, cells) losses
+    cell_task: np.ndarray
+    cell_weight: Floats
+    cell_cluster: np.ndarray
+    unit: Floats  # (m,) losses of knowing nothing
+    n_features: Floats
+    seconds: Floats
+    n_splits: int
+    rows: Ints | None = None  # (m,) of the tasks, which their units are of; by default as many as were held out
+    held_per_trained: float = 0.0  # rows held out in all, over those that a model is trained on
+    new_task: Floats | None = field(default=None)
+    measure: Measure = NMSE
+    auc_by_task: Floats | None = None
+    screened: dict[str, Dropped] = field(default_factory=dict)
+
+    # ------------------------------------------------------------------ numbers
+
+    @cached_property
+    def _weights(self) -> Floats:
+        """(cells,): a cell's weight, 0 in tasks with constant targets"""
+        return np.where(self.unit[self.cell_task] > 0, self.cell_weight, 0.0)
+
+    @cached_property
+    def n_clusters(self) -> int:
+        """Rows (groups) held out that count."""
+        return len(np.unique(self.cell_cluster[self._weights > 0]))
+
+    @cached_property
+    def _of_task(self) -> Floats:
+        """(m,): sums of the weights"""
+        return np.asarray(np.bincount(self.cell_task, self._weights, len(self.tasks)), dtype=np.float64)
+
+    @cached_property
+    def _scaled(self) -> Floats:
+        """(models, cells): losses over the task's unit"""
+        unit = np.where(self.unit > 0, self.unit, 1.0)
+        return self.errors / unit[self.cell_task]
+
+    def _mean_by_task(self, values: Floats) -> Floats:
+        total = np.array([np.bincount(self.cell_task, row * self._weights, len(self.tasks)) for row in values])
+        return np.divide(total, self._of_task, out=np.full(total.shape, np.nan), where=self._of_task > 0)
+
+    def _overall(self, by_task: Floats) -> Floats:
+        return np.asarray(np.nan_to_num(by_task) @ self._of_task / self._of_task.sum())
+
+    @cached_property
+    def error_by_task(self) -> Floats:
+        return self._mean_by_task(self._scaled)
+
+    @cached_property
+    def error(self) -> Floats:
+        return self._overall(self.error_by_task)
+
+    @property
+    def nmse_by_task(self) -> Floats:
+        return self._squared("error_by_task")
+
+    @property
+    def nmse(self) -> Floats:
+        return self._squared("error")
+
+    def _squared(self, name: str) -> Floats:
+        if self.measure != NMSE:
+            raise AttributeError(f"errors of classifiers are no nMSE: {name} holds their {self.measure.name}.")
+        return np.asarray(getattr(self, name))
+
+    @property
+    def auc(self) -> Floats | None:
+        if self.auc_by_task is None:
+            return None
+        known = np.where(np.isfinite(self.auc_by_task), self._of_task, 0.0)
+        return np.asarray((np.nan_to_num(self.auc_by_task) * known).sum(axis=1) / known.sum(axis=1))
+
+    @cached_property
+    def _differences(self) -> Floats:
+        return self._scaled - self._scaled[self.models.index(self.reference)]
+
+    @cached_property
+    def difference_by_task(self) -> Floats:
+        return self._mean_by_task(self._differences)
+
+    @cached_property
+    def difference(self) -> Floats:
+        return self._overall(self.difference_by_task)
+
+    @cached_property
+    def _clusters(self) -> np.ndarray:
+        """(m,): how many rows (groups) of each task were held out"""
+        used = self._weights > 0
+        pairs = np.unique(np.stack([self.cell_task[used], self.cell_cluster[used]]), axis=1)
+        return np.bincount(pairs[0], minlength=len(self.tasks))
+
+    @cached_property
+    def _influence(self) -> Floats:
+        """(models, cells): weighted differences less their task's mean, widened for having estimated it. A task with a
+        single cluster has no spread of its own: it is compared with the mean over all tasks."""
+        alone = self._clusters < 2
+        centre = np.where(alone, self.difference[:, None], np.nan_to_num(self.difference_by_task))
+        n = np.maximum(self._clusters, 2)
+        factor = np.where(alone, 1.0, np.sqrt(n / (n - 1.0)))
+        return (self._differences - centre[:, self.cell_task]) * self._weights * factor[self.cell_task]
+
+    def _spread(self, cells: np.ndarray) -> Floats:
+        """(models,): root of the sum of squares of clusters' influences, over some cells"""
+        clusters, place = np.unique(self.cell_cluster[cells], return_inverse=True)
+        sums = np.array([np.bincount(place.ravel(), row, len(clusters)) for row in self._influence[:, cells]])
+        return np.asarray(np.sqrt((sums**2).sum(axis=1)))
+
+    @property
+    def _wider(self) -> float:
+        """By how much differences of models trained on other rows vary more than those of the models that there are."""
+        return float(np.sqrt(1.0 + self.held_per_trained))
+
+    @cached_property
+    def se_of_rows(self) -> Floats:
+        return self._spread(np.arange(len(self.cell_task))) / self._of_task.sum()
+
+    @cached_property
+    def se(self) -> Floats:
+        return self._wider * self.se_of_rows
+
+    @property
+    def se_of_families(self) -> Floats:
+        return self.se
+
+    @cached_property
+    def se_by_task(self) -> Floats:
+        return self._wider * self.se_of_rows_by_task
+
+    @cached_property
+    def se_of_rows_by_task(self) -> Floats:
+        order = np.argsort(self.cell_task, kind="stable")
+        parts = np.split(order, np.cumsum(np.bincount(self.cell_task, minlength=len(self.tasks)))[:-1])
+        spread = np.stack([self._spread(part) for part in parts], axis=1)
+        enough = (self._of_task > 0) & (self._clusters > 1)
+        return np.divide(spread, self._of_task, out=np.full(spread.shape, np.nan), where=enough)
+
+    @cached_property
+    def _clear(self) -> Floats:
+        """(m,): standard errors from which a task's difference counts as clear"""
+        return clear_from(self._clusters)
+
+    @property
+    def gains(self) -> np.ndarray:
+        return self.difference_by_task < -self._clear * self.se_by_task
+
+    @property
+    def loses(self) -> np.ndarray:
+        return self.difference_by_task > self._clear * self.se_by_task
+
+    @property
+    def best(self) -> str:
+        return self.models[int(np.argmin(self.error))]
+
+    def evidence(self, model: str, than: str | None = None) -> Evidence:
+        """What can be concluded about a model, compared with another (by default the reference): `standing` is "better",
+        "worse" or "not clear", by the total, its standard error and the tasks together."""
+        for name in (model, than or self.reference):
+            if name not in self.models:
+                raise ValueError(f"no model {name!r}: {choices_of(name, self.models)}.")
+        if than not in (None, self.reference):
+            return replace(self, reference=str(than)).evidence(model)
+        k, base = self.models.index(model), self.models.index(self.reference)
+        return Evidence(
+            difference=float(self.difference[k]),
+            se=float(self.se[k]),
+            base=float(self.error[base]),
+            reach=float(clear_from(self.n_clusters) * self.se[k]) if self.n_clusters > 1 else np.inf,
+            by_task=self.difference_by_task[k],
+            base_by_task=self.error_by_task[base],
+            weight=self._of_task,
+            tasks=self.tasks,
+        )
+
+    @property
+    def perfect(self) -> np.ndarray:
+        with np.errstate(invalid="ignore"):
+            return np.asarray((self.error_by_task < PERFECT).any(axis=0))
+
+    @property
+    def dropped(self) -> dict[str, float]:
+        return {name: one.error for name, one in self.screened.items()}
+
+    @property
+    def steadied(self) -> Comparison:
+        if self.measure != NMSE:
+            return self
+        rows = np.bincount(self.cell_task, minlength=len(self.tasks)) if self.rows is None else self.rows
+        return replace(self, unit=steady_variances(self.unit, rows))
+
+    @property
+    def new_task_nmse(self) -> Floats | None:
+        return None if self.new_task is None else self.new_task[:, :, 0]
+
+    @property
+    def new_task_nmse_centred(self) -> Floats | None:
+        return None if self.new_task is None else self.new_task[:, :, 1]
+
+    # ------------------------------------------------------------------ tables
+
+    def summary(self) -> Any:
+        """A pandas table, one row per model, the smallest error first. `se` is for new data, `better` and `worse` count
+        tasks with a smaller and a larger error, `tasks_gain` and `tasks_lose` those where that is clear; `standing` says
+        what can be concluded in comparison with the reference."""
+        found = [self.evidence(name) for name in self.models]
+        columns = {
+            "model": self.models,
+            self.measure.column: self.error,
+            "difference": self.difference,
+            "se": self.se,
+            "better": [one.n_better for one in found],
+            "worse": [one.n_worse for one in found],
+            "median_change": [one.median_change for one in found],
+            "standing": [_standing(self, one, name) for name, one in zip(self.models, found, strict=True)],
+            "tasks_gain": self.gains.sum(axis=1),
+            "tasks_lose": self.loses.sum(axis=1),
+            "n_features": self.n_features,
+            "seconds": self.seconds,
+        }
+        if self.auc is not None:
+            columns["auc"] = self.auc
+        if self.new_task is not None:
+            columns["new_task_nmse"] = np.nanmean(self.new_task[:, :, 0], axis=1)
+            columns["new_task_nmse_centred"] = np.nanmean(self.new_task[:, :, 1], axis=1)
+        return _pandas().DataFrame(columns).sort_values(self.measure.column, ignore_index=True)
+
+    def to_frame(self) -> Any:
+        """A pandas table, one row per model and task."""
+        shape = self.error_by_task.shape
+        columns = {
+            "model": np.repeat(self.models, shape[1]),
+            "task": np.tile(self.tasks, shape[0]),
+            "n": np.tile(self._of_task, shape[0]),
+            self.measure.column: self.error_by_task.ravel(),
+        }
+        for name in ("difference_by_task", "se_by_task", "gains", "loses"):
+            columns[name.removesuffix("_by_task")] = getattr(self, name).ravel()
+        if self.auc_by_task is not None:
+            columns["auc"] = self.auc_by_task.ravel()
+        if self.new_task is not None:
+            columns["new_task_nmse"] = self.new_task[:, :, 0].ravel()
+            columns["new_task_nmse_centred"] = self.new_task[:, :, 1].ravel()
+        return _pandas().DataFrame(columns)
+
+    # ------------------------------------------------------------------ words
+
+    def verdict(self) -> str:
+        """Whether sharing helped, in words."""
+        return " ".join(filter(None, [self._verdict(), self.perfect_in_words(), self.dropped_in_words()]))
+
+    def _verdict(self) -> str:
+        b, base = int(np.argmin(self.error)), self.models.index(self.reference)
+        smallest = f"{self.models[b]!r} has the smallest {self.measure.name}, {self.error[b]:.{self._decimals}f}"
+        if b == base:
+            rivals = [k for k in range(len(self.models)) if k != base]
+            k = rivals[int(np.argmin(self.error[rivals]))]
+            found = self.evidence(self.models[k])
+            word = "clearly worse" if found.worse else "not clearly worse"
+            return f"{smallest}. The next, {self.models[k]!r}, is {word}: {self._figures(found)}.{self._alone(base)}"
+        found = self.evidence(self.best)
+        word = "clearly less" if found.better else "not clearly less"
+        change = self.difference_by_task[b]
+        return (
+            f"{smallest}: {word} than {self.reference!r}, {self._figures(found)}. {found.tasks_in_words(' by it')}; "
+            f"{self._counted(self.gains[b], 'gain', change)} and {self._counted(self.loses[b], 'lose', -change)}."
+            f"{self._beside(b)}{self._alone(b)}"
+        )
+
+    def _beside(self, b: int) -> str:
+        """A sentence about models, but for the reference, that may be as good as the best."""
+        paired = replace(self, reference=self.models[b])
+        near = [
+            name for name in self.models if name not in (self.reference, self.best) and not paired.evidence(name).worse
+        ]
+        return f" Not clearly worse than {self.best!r}: {names_of(near)}." if near else ""
+
+    @property
+    def _decimals(self) -> int:
+        return decimals(self.se)
+
+    def _figures(self, found: Evidence) -> str:
+        """A difference with its share and standard error; why there is no conclusion, if its size alone does not say so."""
+        share = f" or {found.change:+.1%}" if np.isfinite(found.change) else ""
+        doubt = f", but {found.doubt}" if found.beyond and not found.clear else ""
+        return f"{found.difference:+.{self._decimals}f}{share} (s.e. {found.se:.{self._decimals}f}){doubt}"
+
+    def _counted(self, which: np.ndarray, verb: str, order: Floats) -> str:
+        """How many tasks do so, and which of them come first by `order`."""
+        found = np.flatnonzero(which)
+        found = found[np.argsort(order[found], kind="stable")]
+        named = names_of(self.tasks[found[:NAMED]])
+        rest = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+        return f"{len(found)} clearly {verb}{'s' * (len(found) == 1)}" + (f" ({named}{rest})" if found.size else "")
+
+    def _alone(self, k: int) -> str:
+        """A sentence about a model that fits every task by itself."""
+        name = self.models[k]
+        return f" {name!r} shares nothing between tasks." if name in SEPARATE else ""
+
+    def perfect_in_words(self) -> str:
+        """Which tasks are predicted better than measurements allow; empty if none is."""
+        errors = np.nanmin(self.error_by_task[:, self.perfect], axis=0)
+        return too_good(self.tasks[self.perfect], errors, self.measure.name)
+
+    def dropped_in_words(self) -> str:
+        """Which models were screened out, and by what; empty if none was."""
+        if not self.screened:
+            return ""
+        listed = "; ".join(self._dropped(name, one) for name, one in sorted(self.screened.items(), key=_by_error))
+        return f"Clearly worse on the first folds, and not tried on the others: {listed}."
+
+    def _dropped(self, name: str, one: Dropped) -> str:
+        digits = decimals(one.se)
+        folds = "the first fold" if one.folds == 1 else f"{one.folds} folds"
+        return (
+            f"{name!r} ({one.error:.{digits}f} on {folds}, where {one.rival!r} had {one.rival_error:.{digits}f}: "
+            f"{one.difference:+.{digits}f}, s.e. {one.se:.{digits}f})"
+        )
+
+    def __repr__(self) -> str:
+        order, digits = np.argsort(self.error), self._decimals
+        width, wide = max(len("model"), *(len(name) for name in self.models)), digits + 3
+        less = max(wide + 2, len(f"- {self.reference}"))
+        found = [self.evidence(name) for name in self.models]
+        gain, lose = self.gains.sum(axis=1), self.loses.sum(axis=1)
+        head = (
+            f"{'model':<{width}}  {self.measure.short:>{wide}}  {'- ' + self.reference:>{less}}  "
+            f"{'(s.e.)':>{wide + 1}}  {'better':>8}  {'worse':>8}  features"
+        )
+        auc = None if self.auc is None else [f"  {area:.3f}" for area in self.auc]
+        head += "" if auc is None else "    AUC"
+        reference = self.models.index(self.reference)
+        lines = [f"{len(self.tasks)} tasks, {self.n_splits} folds; held-out {self.measure.name}", head]
+        for k in order:
+            se = "" if k == reference else f"({self.se[k]:.{digits}f})"
+            counts = [f"{few} ({clear})" for few, clear in ((found[k].n_better, gain[k]), (found[k].n_worse, lose[k]))]
+            fewer, more = ("", "") if k == reference else counts
+            lines.append(
+                f"{self.models[k]:<{width}}  {self.error[k]:{wide}.{digits}f}  {self.difference[k]:+{less}.{digits}f}  "
+                f"{se:>{wide + 1}}  {fewer:>8}  {more:>8}  {self.n_features[k]:8.1f}" + ("" if auc is None else auc[k])
+            )
+        notes = [f"{OF_NEW_DATA}; better, worse: tasks (clearly)."]
+        return "\n".join([*lines, *notes, self.verdict()])
+
+    # ------------------------------------------------------------------ picture
+
+    def plot(self, model: str | None = None, axes: Any = None) -> Any:
+        """Errors of all models, and what each task gains or loses by one of them (by default the best that is not the
+        reference). Returns the matplotlib figure."""
+        plt = pyplot()
+        order = np.argsort(-self.error)
+        if model is None:
+            model = next(self.models[k] for k in order[::-1] if self.models[k] != self.reference)
+        if model not in self.models:
+            raise ValueError(f"no model {model!r}: {choices_of(model, self.models)}.")
+        k, base = self.models.index(model), self.models.index(self.reference)
+        if axes is None:
+            height = 1.6 + 0.34 * max(len(self.models), min(len(self.tasks), 14))
+            _, axes = plt.subplots(1, 2, figsize=(10, height), width_ratios=(1, 1.2), layout="constrained")
+        if np.size(axes) != 2:
+            raise ValueError("axes must be two of matplotlib's Axes: for the models and for the tasks.")
+        left, right = np.ravel(axes)
+        dark, grey, good, bad = DARK, GREY, BLUE, ORANGE
+        colours = [grey if self.models[j] == self.reference else good for j in order]
+        low, high = self.error - CLEAR * self.se, self.error + CLEAR * self.se
+        left.hlines(np.arange(len(order)), low[order], high[order], colors=colours)
+        left.scatter(self.error[order], np.arange(len(order)), c=colours, zorder=3)
+        left.axvline(self.error[base], color=grey, lw=1, ls=":")
+        left.set_yticks(np.arange(len(order)), [shown(self.models[j]) for j in order])
+        left.set_xlabel(f"held-out {self.measure.name} (bars: two s.e. of the difference to {shown(self.reference)})")
+        left.set_title("Which model predicts best", loc="left", color=dark)
+        change, spread = self.difference_by_task[k], self.se_by_task[k]
+        place = np.argsort(np.where(np.isnan(change), np.inf, change))[::-1]
+        place = place[np.isfinite(change[place])]
+        colours = [good if self.gains[k, i] else bad if self.loses[k, i] else grey for i in place]
+        many = len(place) > 40
+        low, high = change - self._clear * spread, change + self._clear * spread
+        right.hlines(np.arange(len(place)), low[place], high[place], colors=colours, lw=0.8 if many else 1.5)
+        right.scatter(change[place], np.arange(len(place)), c=colours, s=10 if many else 28, zorder=3)
+        right.axvline(0.0, color=dark, lw=1)
+        if many:
+            right.set_yticks([])
+            right.set_ylabel(f"{len(place)} tasks, sorted")
+        else:
+            right.set_yticks(np.arange(len(place)), [shown(self.tasks[i]) for i in place])
+        right.set_xlabel(f"{self.measure.name} of {shown(model)} less that of {shown(self.reference)} (bars: 95 %)")
+        gain, lose = int(self.gains[k].sum()), int(self.loses[k].sum())
+        right.set_title(f"By {shown(model)}: {gain} tasks clearly better, {lose} worse", loc="left", color=dark)
+        for axis in (left, right):
+            quiet(axis, "x")
+        return left.figure
+
+
+def _standing(result: Comparison, found: Evidence, name: str) -> str:
+    return "reference" if name == result.reference else found.standing
+
+
+def _by_error(one: tuple[str, Dropped]) -> float:
+    return one[1].error
+
+
+def _pandas() -> Any:
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError("this table needs pandas (pip install pandas); the attributes hold the same.") from error
+    return pd

@@ -1,0 +1,256 @@
+"""The data of a comparison as cells (task, row): who is predicted from what, and what a prediction costs.
+
+A cell's loss is measured in a unit of its task, what it costs to know nothing but the task:
+
+    numbers   (y - f)^2, over the variance of y:  nMSE
+    classes   -log p(y), over the entropy of the classes' shares:  relative log-loss
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import digamma, polygamma, xlogy
+from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
+
+from .._data.designs import Floats, Ints
+from .._data.tasks import Task, TaskData, check_weights
+from .._estimators.classifier import normalised
+from .._paths.cross_validation import Split
+
+LEAST = np.finfo(np.float64).eps  # a probability below counts as this: no loss is infinite
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What errors are called in words, in four letters and in tables, and what they are."""
+
+    name: str
+    short: str
+    column: str
+    about: str
+
+    @property
+    def heading(self) -> str:
+        return self.name if any(letter.isupper() for letter in self.name) else self.name.capitalize()
+
+
+NMSE = Measure("nMSE", "nMSE", "nmse", "squared error over the target's variance")
+LOG_LOSS = Measure("relative log-loss", "loss", "relative_log_loss", "log-loss over that of the task's class shares")
+
+
+class Numbers:
+    """Targets that are numbers."""
+
+    measure = NMSE
+    pairs = False  # whether two classes make an area under the curve
+
+    def given(self, y: Floats) -> np.ndarray:
+        """As models are given them; NaN is not measured."""
+        return y
+
+    def unit(self, task: Task) -> float:
+        return _variance(task.y, task.weight)
+
+    def predict(self, model: Any, X: Any, **options: Any) -> Floats:
+        return np.asarray(model.predict(X, **options))
+
+    def losses(self, y: Floats, prediction: Floats) -> Floats:
+        return (prediction - y) ** 2
+
+
+class Classes:
+    """Targets that are codes of classes; predictions are their probabilities."""
+
+    measure = LOG_LOSS
+
+    def __init__(self, classes: np.ndarray):
+        self.classes, self.pairs = classes, len(classes) == 2
+
+    def given(self, y: Floats) -> np.ndarray:
+        labels = self.classes[np.nan_to_num(y).astype(np.intp)]
+        if y.ndim == 2:
+            labels = labels.astype(object)
+            labels[np.isnan(y)] = None
+        return labels
+
+    def unit(self, task: Task) -> float:
+        total = np.bincount(task.y.astype(np.intp), task.weight)
+        share = total / total.sum()
+        return float(-xlogy(share, share).sum())
+
+    def predict(self, model: Any, X: Any, **options: Any) -> Floats:
+        if not np.array_equal(model.classes_, self.classes):
+            raise ValueError(
+                f"{type(model).__name__} was trained on classes {model.classes_.tolist()} of {self.classes.tolist()}. Use a "
+                "number of folds as cv, which keeps all classes in all training rows."
+            )
+        p = np.asarray(model.predict_proba(X, **options))
+        every = getattr(model, "_form", "") == "wide"
+        return normalised(p[..., None]) if every and self.pairs else p  # (n, m) of the second class
+
+    def losses(self, y: Floats, prediction: Floats) -> Floats:
+        chosen = prediction[np.arange(len(y)), y.astype(np.intp)]
+        return np.asarray(-np.log(np.maximum(chosen, LEAST)))
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Losses (models, cells), averaged where a row was held out more than once; features used and seconds of a fit, means
+    over folds (models,); of two classes the area under the curve (models, m), over pairs of rows of the same fold."""
+
+    errors: Floats
+    n_features: Floats
+    seconds: Floats
+    auc: Floats | None
+
+
+class Cells:
+    """The data as cells (task, row): who is predicted from what."""
+
+    def __init__(self, data: TaskData, kind: Numbers | Classes, sample_weight: Any, groups: np.ndarray | None):
+        self.data, self.kind, self.groups = data, kind, groups
+        N = data.X.shape[0]
+        self.wide = data.form == "wide"
+        self.y = np.full((N, data.m) if self.wide else N, np.nan)
+        self.labels = None if data.form != "long" else np.empty(N, dtype=data.labels.dtype)
+        self.weight = check_weights(sample_weight, self.y.shape)
+        cells: list[tuple[np.ndarray, ...]] = []
+        for i, task in enumerate(data.tasks):
+            self.y[(task.rows, i) if self.wide else task.rows] = task.y
+            if self.labels is not None:
+                self.labels[task.rows] = data.labels[i]
+            weight = np.ones(len(task.y)) if task.weight is None else task.weight
+            cells.append((np.full(len(task.y), i), task.rows, weight))
+        self.cell_task, self.cell_row, self.cell_weight = (np.concatenate(part) for part in zip(*cells, strict=True))
+        self.given = kind.given(self.y)
+        clusters = np.arange(N) if groups is None else groups
+        self.cell_cluster = np.unique(clusters[self.cell_row], return_inverse=True)[1].ravel()
+        self.unit = np.array([kind.unit(task) for task in data.tasks])
+        if not (self.unit > 0).any():
+            raise ValueError("the targets of all tasks are constant: there is nothing to compare.")
+
+    def _fit(self, model: Any, rows: np.ndarray, tasks: np.ndarray | None = None) -> Any:
+        """A clone of the model fitted on some rows (and, of a 2-D y, some tasks)."""
+        used = rows[np.isfinite(self.y[rows]).any(axis=1)] if self.wide else rows
+        y = self.given[used] if tasks is None or not self.wide else self.given[np.ix_(used, tasks)]
+        options: dict[str, Any] = {}
+        if self.labels is not None:
+            options["task"] = self.labels[used]
+        if self.weight is not None:
+            part = self.weight[used]
+            options["sample_weight"] = part if part.ndim == 1 or tasks is None else part[:, tasks]
+        model = clone(model)
+        if getattr(model, "task_column", None) is not None:  # labels are given beside X here
+            model.set_params(task_column=None)
+        if self.groups is not None and "groups" in inspect.signature(model.fit).parameters:
+            options["groups"] = self.groups[used]
+        try:
+            return model.fit(self.data.X[used], y, **options)
+        except ValueError:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self.data.rows(centre=True)  # columns out of range are called by their names here, not by their places
+            raise
+
+    def held_out(self, model: Any, split: Split) -> tuple[Any, ...]:
+        """Predictions of the rows held out, features used, seconds."""
+        began = time.perf_counter()
+        rows = np.flatnonzero(split.train & self.data.membership.any(axis=1))
+        fitted = self._fit(model, rows)
+        seconds = time.perf_counter() - began
+        test = np.flatnonzero(split.test & self.data.membership.any(axis=1))
+        options = {} if self.labels is None else {"task": self.labels[test]}
+        coef = getattr(fitted, "coef_", None)
+        used = np.nan if coef is None else float(np.reshape(coef, (-1, np.shape(coef)[-1])).any(axis=0).sum())
+        return test, self.kind.predict(fitted, self.data.X[test], **options), used, seconds
+
+    def gather(self, folds: list[list[tuple[Any, ...]]], names: list[str]) -> Gathered:
+        """What all folds together say of the models."""
+        count = len(folds[0])
+        total, times = np.zeros((count, len(self.cell_row))), np.zeros(len(self.cell_row))
+        pairs = np.zeros((2, count, self.data.m))  # of rows of different classes: in the right order, and all
+        target = self.y[self.cell_row, self.cell_task] if self.wide else self.y[self.cell_row]
+        for f, fold in enumerate(folds):
+            held = np.zeros(self.data.X.shape[0], dtype=bool)
+            held[fold[0][0]] = True
+            here = held[self.cell_row]
+            for k, (test, prediction, _, _) in enumerate(fold):
+                every = np.full((len(held), *prediction.shape[1:]), np.nan)
+                every[test] = prediction
+                value = (every[self.cell_row, self.cell_task] if self.wide else every[self.cell_row])[here]
+                if not np.isfinite(value).all():
+                    raise ValueError(f"model {names[k]!r} predicts NaN or infinity for a row held out by fold {f}.")
+                total[k, here] += self.kind.losses(target[here], value)
+                if self.kind.pairs:
+                    pairs[:, k] += self._pairs(here, target[here], value[:, 1])
+            times += here
+        with np.errstate(invalid="ignore"):
+            errors = np.where(times > 0, total / times, np.nan)
+            auc = pairs[0] / pairs[1] if self.kind.pairs else None
+        features, seconds = (np.array([[part[p] for part in fold] for fold in folds]).mean(axis=0) for p in (2, 3))
+        return Gathered(errors, features, seconds, auc)
+
+    def _pairs(self, here: np.ndarray, target: Floats, p: Floats) -> Floats:
+        """(2, m): weights of the pairs of rows of different classes that a fold holds out of each task: those in the right
+        order, and all."""
+        out = np.zeros((2, self.data.m))
+        of_task, weight = self.cell_task[here], self.cell_weight[here]
+        for i in range(self.data.m):
+            at = of_task == i
+            every = float(np.prod(np.bincount(target[at].astype(np.intp), weight[at], 2)))
+            if every > 0:
+                out[:, i] = every * roc_auc_score(target[at], p[at], sample_weight=weight[at]), every
+        return out
+
+    def new_task(self, model: Any, i: int) -> tuple[float, float]:
+        """nMSE in a task that was not in the training data, with the mean coefficients of the others: with their mean
+        intercept, and with the task's own."""
+        task = self.data.tasks[i]
+        if hasattr(model, "unknown_task"):
+            model = clone(model).set_params(unknown_task="mean")
+        if self.wide:
+            others = np.delete(np.arange(self.data.m), i)
+            rows = np.flatnonzero(np.isfinite(self.y[:, others]).any(axis=1))
+            prediction = self._fit(model, rows, others).predict(task.X).mean(axis=1)
+        else:
+            rows = np.sort(np.concatenate([other.rows for k, other in enumerate(self.data.tasks) if k != i]))
+            assert self.labels is not None
+            prediction = self._fit(model, rows).predict(
+                task.X, task=np.repeat(self.data.labels[i : i + 1], len(task.y))
+            )
+        rest = task.y - prediction
+        if self.unit[i] == 0:
+            return np.nan, np.nan
+        return float(np.average(rest**2, weights=task.weight) / self.unit[i]), float(
+            _variance(rest, task.weight) / self.unit[i]
+        )
+
+
+def _variance(y: Floats, weight: Floats | None) -> float:
+    return float(np.average((y - np.average(y, weights=weight)) ** 2, weights=weight)) if np.ptp(y) > 0 else 0.0
+
+
+def steady_variances(variance: Floats, rows: Ints) -> Floats:
+    """Variances (m,) of tasks with so many rows, drawn towards their common value by empirical Bayes: the fewer rows a task
+    has, and the less tasks differ beyond chance, the more (G. Smyth, Stat. Appl. Genet. Mol. Biol. 3, 2004)."""
+    degrees = np.maximum(rows - 1.0, 0.0)
+    s2 = np.divide(variance * rows, degrees, out=np.zeros(len(rows)), where=degrees > 0)
+    known = s2 > 0
+    if known.sum() < 2:
+        return variance
+    half = 0.5 * degrees[known]
+    e = np.log(s2[known]) - digamma(half) + np.log(half)
+    beyond = float(e.var(ddof=1) - polygamma(1, half).mean())  # what chance does not explain of their spread
+    prior = 2.0 * brentq(lambda x: polygamma(1, x) - beyond, 1e-6, 1e6) if 1e-6 < beyond < 1e12 else np.inf
+    if np.isinf(prior):  # no more spread than by chance
+        return np.full(len(rows), np.average(s2[known], weights=half))
+    common = np.exp(e.mean() + digamma(0.5 * prior) - np.log(0.5 * prior))
+    return np.asarray((prior * common + degrees * s2) / (prior + degrees))

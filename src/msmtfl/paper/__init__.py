@@ -1,0 +1,1 @@
+"""The paper: its experiments, its theory on given data, its global optimum."""

@@ -1,0 +1,465 @@
+"""What pictures and reports show of fitted models: row norms by stage, held-out errors over a grid, the gain over the lasso,
+paths. Searches are read from `cv_results_` alone, so that a model from a file will do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import entr
+from sklearn.base import clone
+
+from .._data.designs import Floats, Ints
+from .._data.tables import names_of
+from .._estimators.base import model_chosen
+from .._estimators.coupled import L12MTL, L12MTLCV
+from .._objective.penalties import ConcaveGroups, ConcaveRows
+from .._paths.choice import cross_fits, points_without
+from .._paths.common_path import SharedSurface
+from .._paths.coupled_path import RowSurface
+from .._paths.cross_validation import CRITERIA
+from .._paths.surface import Solutions, Surface
+from .._solvers.stages import Stage
+from ..compare.evidence import Evidence, clear_from
+from ..compare.scoring import LOG_LOSS, NMSE, Measure
+from ..sharing import coef_by_class
+
+SYMBOLS = {"lam": "λ", "lam_b": r"$\lambda_b$"}
+MEASURES = {"neg_nmse": "nMSE", "neg_amse": "aMSE", "neg_mse": "MSE"}
+
+
+# ------------------------------------------------------------------ stages
+
+
+def stages_of(model: Any) -> list[Stage]:
+    """The stages of a fitted model."""
+    model = model_chosen(model)
+    coef_by_class(model)
+    if not hasattr(model, "stages_"):
+        raise TypeError(
+            f"{type(model).__name__} is not fitted in stages. Take MSMTFL, LassoMTL, L12MTL, DirtyMTL or SharedMTL."
+        )
+    return list(model.stages_)
+
+
+def stage_norms(
+    model: Any, X: Any = None, y: Any = None, *, task: Any = None, sample_weight: Any = None
+) -> dict[int, Floats]:
+    """{stage: (d,)}: row norms after the first and the last stage, on the scale of theta. Where the model standardises, the
+    first needs the data of the fit; without them it is left out."""
+    model = model_chosen(model)
+    stages = stages_of(model)
+    factors = _factors(model, X, y, task, sample_weight)
+    if factors is not None:
+        kind = ConcaveGroups if isinstance(model, (L12MTL, L12MTLCV)) else ConcaveRows
+        penalty = kind(1.0, np.inf, factors)
+        return {stage.stage: penalty.row_norms(stage.coef.T) for stage in (stages[0], stages[-1])}
+    if model.relax:
+        raise ValueError(
+            "the row norms of a fit with standardize=True and relax=True are not kept: pass the data that it was fitted on, "
+            "from_estimator(model, X, y, ...)."
+        )
+    return {stages[-1].stage: model.row_norms_}
+
+
+def _factors(model: Any, X: Any, y: Any, task: Any, sample_weight: Any) -> Floats | None:
+    """(d, m): what coefficients are multiplied by in the row norms; None where only the data can tell."""
+    m, d = model.stages_[-1].coef.shape
+    if X is not None:
+        factors = np.asarray(clone(model)._pose(X, y, task, sample_weight).factors)
+        return np.repeat(factors, m // factors.shape[1], axis=1)  # of a task's classes
+    if model.standardize:
+        return None
+    given = np.ones(d) if model.penalty_factors is None else np.asarray(model.penalty_factors, dtype=np.float64)
+    return np.broadcast_to(given if given.ndim == 2 else given[:, None], (d, m))
+
+
+# ------------------------------------------------------------------ what a search found
+
+
+@dataclass(frozen=True, eq=False)
+class SearchGrid:
+    """What a CV model found on its grid of K strengths of the penalty x L columns.
+
+    Attributes
+    ----------
+    lams : (K, L) lam (that of rows and entries together), or lam_b of Dirty; `strength` is its symbol
+    values : (K, L) mean held-out error or score, or information criterion; `measure` says which
+    greater_is_better : whether values are scores
+    se : (K, L) standard errors over folds; None without folds
+    within : (K, L) bool: at most one standard error from the best; None without folds
+    chosen : (k, l)
+    levels : (L,) texts: what the columns are; `level_name`: what they are values of
+    """
+
+    lams: Floats
+    values: Floats
+    se: Floats | None
+    within: np.ndarray | None
+    chosen: tuple[int, int]
+    levels: tuple[str, ...]
+    level_name: str
+    strength: str
+    measure: str
+    greater_is_better: bool
+
+
+def search_grid(model: Any) -> SearchGrid:
+    """The grid of a fitted CV model."""
+    model = model_chosen(model)
+    results = search_results(model)
+    L = _columns(model)
+    grid = {name: column.reshape(-1, L) for name, column in results.items() if column.dtype != object}
+    criterion = next((name for name in CRITERIA if name in grid), None)
+    se = within = None
+    if criterion is not None:
+        values, measure, greater = grid[criterion], criterion.upper(), False
+    else:
+        scores, se = grid["mean_test_score"], grid["se_test_score"]
+        best = np.unravel_index(int(np.nanargmax(scores)), scores.shape)
+        within = scores >= scores[best] - se[best]
+        name, greater = _measure(model.scoring)
+        measure = f"held-out {name}"
+        values = scores if greater else -scores
+    name = "lam_b" if "lam_b" in grid else "lam"
+    strength = grid[name] + grid.get("lam_entry", 0.0)
+    levels, level_name = _levels(grid)
+    point = model.best_point_
+    return SearchGrid(strength, values, se, within, point, levels, level_name, SYMBOLS[name], measure, greater)
+
+
+def search_results(model: Any) -> dict[str, np.ndarray]:
+    """cv_results_ of a fitted CV model."""
+    coef_by_class(model)
+    if not hasattr(model, "cv_results_"):
+        raise TypeError(f"{type(model).__name__} searches no grid. Take MSMTFLCV, LassoMTLCV, L12MTLCV or DirtyMTLCV.")
+    return dict(model.cv_results_)
+
+
+def _columns(model: Any) -> int:
+    """L of the grid K x L; that of Dirty repeats its ratios."""
+    results = model.cv_results_
+    if "lam_s" in results:
+        ratio = results["lam_s"] / results["lam_b"]
+        again = np.flatnonzero(np.isclose(ratio[1:], ratio[0], rtol=1e-9))
+        return int(again[0]) + 1 if again.size else len(ratio)
+    return int(model.thetas_.shape[1]) if hasattr(model, "thetas_") else 1
+
+
+def _levels(grid: dict[str, np.ndarray]) -> tuple[tuple[str, ...], str]:
+    """What the columns of a grid are called, each and together."""
+    if "ratio" in grid:
+        pairs = zip(grid["ratio"][0], grid["theta_ratio"][0], strict=True)
+        return tuple(
+            f"{_number(ratio)}, {_number(cap)}" for ratio, cap in pairs
+        ), r"$\lambda_c / (\sqrt{m} \lambda_d)$, θ ratio"
+    if "lam_s" in grid:
+        return tuple(_number(value) for value in (grid["lam_s"] / grid["lam_b"])[0]), r"$\lambda_s / \lambda_b$"
+    for name, text in (("theta_ratio", "θ / (m λ / ρ̄)"), ("theta", "θ")):
+        values = grid.get(name)
+        if values is not None and np.isclose(values, values[0]).all():
+            if "lam_entry" in grid:
+                return _bilevel(grid, name), f"{text}: rows + entries"
+            return tuple("∞ (lasso)" if np.isinf(value) else _number(value) for value in values[0]), text
+    return tuple(str(l) for l in range(next(iter(grid.values())).shape[1])), "column of thetas"
+
+
+def _bilevel(grid: dict[str, np.ndarray], name: str) -> tuple[str, ...]:
+    """What the columns of a grid with a penalty on entries are called."""
+    out = []
+    for l in range(grid["lam"].shape[1]):
+        rows, entries = grid["lam"][0, l] > 0, grid["lam_entry"][0, l] > 0
+        theta, theta_entry = grid[name][0, l], grid[name.replace("theta", "theta_entry")][0, l]
+        if rows and not entries:
+            out.append("∞ (lasso)" if np.isinf(theta) else _number(theta))
+        else:
+            out.append(f"{_number(theta)} + {_number(theta_entry)}" if rows else f"only {_number(theta_entry)}")
+    return tuple(out)
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}" if value >= 1000 else f"{value:.3g}"
+
+
+def _measure(scoring: Any) -> tuple[str, bool]:
+    """What a score is called once its sign says error, and whether greater is better."""
+    if not isinstance(scoring, str):
+        return "score", True
+    if not scoring.startswith("neg_"):
+        return scoring, True
+    return MEASURES.get(scoring, scoring[4:].replace("_", " ")), False
+
+
+# ------------------------------------------------------------------ what sharing brings
+
+
+def gain_over_lasso(model: Any) -> tuple[Floats, Floats]:
+    """(m,) each: held-out error (`measure_of`) of a CV model less that of the best lasso of its grid, and how far a 95 %
+    interval reaches to either side, by Student's t over folds and for new data. Each fold is predicted at the points that
+    the other folds choose. NaN where there is nothing to tell from, as for tasks that `add_task` added."""
+    change, weight = _over_lasso(model)
+    mean, se = _over_folds(change, weight)
+    folds = ((weight > 0) & np.isfinite(change)).sum(axis=0)
+    return mean, np.where(folds > 1, clear_from(np.maximum(folds, 2)) * se, np.nan)
+
+
+def evidence_over_lasso(model: Any) -> Evidence:
+    """What the folds of a CV model say of its errors in comparison with those of the best lasso of its grid, each fold being
+    predicted at the points that the other folds choose."""
+    model = model_chosen(model)
+    change, weight = _over_lasso(model)
+    known = np.where(np.isfinite(change), weight, 0.0)
+    of_fold = known.sum(axis=1)
+    means = np.divide((np.nan_to_num(change) * known).sum(axis=1), of_fold, out=np.zeros(len(known)), where=of_fold > 0)
+    difference, se = (float(part[0]) for part in _over_folds(means[:, None], of_fold[:, None]))
+    lasso = np.nan_to_num(_relative(model, points_without(model, _lassos(model)))[0])
+    sizes = known.sum(axis=0)
+    base = np.divide((lasso * known).sum(axis=0), sizes, out=np.full(len(sizes), np.nan), where=sizes > 0)
+    return Evidence(
+        difference=difference,
+        se=se,
+        base=float((lasso * known).sum() / known.sum()),
+        reach=float(clear_from(int((of_fold > 0).sum())) * se),
+        by_task=_over_folds(change, weight)[0],
+        base_by_task=base,
+        weight=sizes,
+        tasks=model.tasks_,
+    )
+
+
+def _over_lasso(model: Any) -> tuple[Floats, Floats]:
+    """(folds, m) each: errors relative to knowing nothing less those of the best lasso, and weights."""
+    model = model_chosen(model)
+    search_results(model)
+    if not measures(model):
+        why, way = "was chosen without folds (selection='aic', 'bic' or 'ebic')", "selection='min' or '1se'"
+        if getattr(model, "n_splits_", 0) == 1:
+            why, way = "was chosen by its only fold", "two folds at least"
+        elif getattr(model, "n_splits_", 0):
+            why, way = "was judged by its deviance (scoring='neg_deviance')", "scoring='neg_nmse'"
+        raise ValueError(
+            f"this model {why}, so it has no errors of tasks on rows that had no part in the choice. Fit it with {way}."
+        )
+    chosen, weight = _relative(model, points_without(model))
+    return chosen - _relative(model, points_without(model, _lassos(model)))[0], weight
+
+
+def _relative(model: Any, points: Ints) -> tuple[Floats, Floats]:
+    """(folds, m) each: errors at a point for each fold, relative to knowing nothing, and weights."""
+    loss, weight = held_out(model, points)
+    unit = knowing_nothing(model)
+    return loss / np.where(unit > 0, unit, np.nan), weight
+
+
+def is_lasso(model: Any) -> bool:
+    """Whether the point that a CV model chose is one at which it is the lasso."""
+    try:
+        return int(model.best_index_) in _lassos(model)
+    except ValueError:
+        return False
+
+
+def measure_of(model: Any) -> Measure:
+    """What the held-out errors of a model are."""
+    return LOG_LOSS if hasattr(model, "classes_") else NMSE
+
+
+def measures(model: Any) -> bool:
+    """Whether a CV model has errors of tasks held out, at points that they had no part in choosing."""
+    return cross_fits(model) and _test_loss(model) in model.cv_results_
+
+
+def _test_loss(model: Any) -> str:
+    return "test_log_loss" if hasattr(model, "classes_") else "test_mse"
+
+
+def knowing_nothing(model: Any) -> Floats:
+    """(m,): the loss of predicting a task's mean, or its class shares (of more than two classes: each against the rest, all
+    together)."""
+    if not hasattr(model, "classes_"):
+        return np.asarray(model.target_sd_**2)
+    share = np.reshape(model.target_mean_, (len(model.tasks_), -1))
+    return np.asarray((entr(share) + entr(1.0 - share)).sum(axis=1))
+
+
+def held_out(model: Any, points: Ints) -> tuple[Floats, Floats]:
+    """(folds, m) each: mean loss of the rows held out at a point of a CV model's grid for each fold, and its weight; of more
+    than two classes each against the rest, all together. Tasks that `add_task` added had none held out: NaN, of weight 0."""
+    loss, weight = (
+        np.array([model.cv_results_[name][p][f] for f, p in enumerate(points)])
+        for name in (_test_loss(model), "test_weight")
+    )
+    classes = len(getattr(model, "classes_", ()))
+    if classes > 2:
+        loss, weight = loss.reshape(len(loss), -1, classes).sum(axis=2), weight[:, ::classes]
+    beyond = ((0, 0), (0, len(model.tasks_) - loss.shape[1]))
+    return np.pad(loss, beyond, constant_values=np.nan), np.pad(weight, beyond)
+
+
+def lasso_points(model: Any) -> Ints:
+    """The points of a CV model's grid at which it is separate lassos; there may be none."""
+    results, m = model.cv_results_, len(model.tasks_)
+    if "lam_s" in results:
+        return np.flatnonzero(m * results["lam_s"] <= (1 + 1e-9) * results["lam_b"])
+    if "theta" not in results:  # L1,2
+        return np.empty(0, dtype=np.intp)
+    never = np.isinf(results["theta"])
+    if "lam_common" in results:
+        return np.flatnonzero(never & (results["lam_common"] >= m * results["lam_deviation"]))
+    if "lam_entry" in results:
+        of_entries = (results["lam_entry"] == 0) | np.isinf(results["theta_entry"])
+        never = (never | (results["lam"] == 0)) & of_entries
+    return np.flatnonzero(never)
+
+
+def held_out_errors(model: Any, points: Ints) -> tuple[Floats, float]:
+    """Errors relative to knowing nothing, each fold at its point: (m,) of the tasks, and their mean by size."""
+    error, weight = _relative(model, points)
+    weight = np.where(np.isfinite(error), weight, 0.0)
+    total, sums = weight.sum(axis=0), (np.nan_to_num(error) * weight).sum(axis=0)
+    of_task = np.divide(sums, total, out=np.full(len(total), np.nan), where=total > 0)
+    return of_task, float(sums.sum() / total.sum()) if total.any() else float("nan")
+
+
+def _lassos(model: Any) -> Ints:
+    """The same; an error where the grid has no lasso, or nothing else, so that nothing can be compared."""
+    found = lasso_points(model)
+    if found.size in (0, len(model.cv_results_["mean_test_score"])):
+        what = "nothing but lassos" if found.size else "no lasso in it (theta = inf; of Dirty: a ratio of 1 / m)"
+        raise ValueError(
+            f"the grid of this {type(model).__name__} has {what}, so it cannot tell what sharing brings. Use "
+            "GainDisplay.from_comparison(compare_models(...)), or an MSMTFLCV whose thetas include inf."
+        )
+    return found
+
+
+def _over_folds(change: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """(m,): means over folds (the first axis), weighted, and their standard errors for new data: other rows to predict and
+    to train on (Nadeau and Bengio, Machine Learning 52, 2003)."""
+    weight = np.where(np.isfinite(change), weight, 0.0)
+    change = np.nan_to_num(change)
+    total, folds = weight.sum(axis=0), (weight > 0).sum(axis=0)
+    total = np.where(total > 0, total, np.nan)
+    mean = (change * weight).sum(axis=0) / total
+    spread = np.sqrt(((weight * (change - mean)) ** 2).sum(axis=0)) / total
+    several = np.where(folds > 1, folds - 1.0, np.nan)
+    return mean, np.asarray(np.sqrt(folds / several) * np.sqrt(1.0 + folds / several) * spread)
+
+
+# ------------------------------------------------------------------ paths
+
+
+@dataclass(frozen=True, eq=False)
+class LamPath:
+    """One column of a grid, lam rising.
+
+    Attributes
+    ----------
+    lams : (K,); `strength` is its symbol
+    values : (K, d) row norms, or coefficients of one task; `measure` says which
+    features : (d,) names
+    freed : (K, d) bool: the cap has freed the feature; None without a cap
+    theta : (K,) what row norms are compared with; None where there is nothing to compare
+    chosen : the lam that was chosen, if one was
+    column : which column of the grid, in words
+    """
+
+    lams: Floats
+    values: Floats
+    features: np.ndarray
+    freed: np.ndarray | None
+    theta: Floats | None
+    chosen: float | None
+    column: str
+    strength: str
+    measure: str
+
+    def strongest(self, most: int) -> Ints:
+        """The features that are largest at the lam chosen; if there is none, those that leave 0 first."""
+        used = self.values != 0.0
+        if self.chosen is None:
+            order = np.lexsort((-np.abs(self.values).max(axis=0, initial=0.0), -used.sum(axis=0)))
+            return order[used[:, order].any(axis=0)][:most]
+        k = int(np.argmin(np.abs(self.lams - self.chosen)))
+        order = np.argsort(-np.abs(self.values[k]), kind="stable")
+        return order[used[k, order]][:most]
+
+
+def lam_path(surface: Any, l: int, task: Any = None, chosen: int | None = None) -> LamPath:
+    """Column l of a surface: row norms, or the coefficients of one task. `chosen` is a place k among its lams.
+
+    Row norms are those of the problem solved; a surface that was pickled has lost its data, and has norms of the
+    coefficients in the data's units."""
+    if not isinstance(surface, Solutions):
+        raise TypeError(f"give what regularization_surface returns, not {type(surface).__name__}.")
+    name, strengths = next(iter(surface.parameters.items()))
+    strengths = strengths + surface.parameters.get("lam_entry", 0.0)
+    K, L = strengths.shape
+    if not -L <= l < L:
+        raise ValueError(f"column={l} is out of range: the surface has {L} columns.")
+    problem, lams = surface.problem, strengths[:, l]
+    theta = freed = None
+    if isinstance(surface, Surface) and np.isfinite(surface.thetas[:, l]).any():
+        freed = np.zeros((K, len(surface.features)), dtype=bool)
+        for k in range(K):
+            freed[k, surface.free_rows(k, l)] = True
+    coefs = [surface.coef(k, l) for k in range(K)]
+    if task is None:
+        factors = np.ones((len(surface.features), len(surface.tasks))) if problem is None else problem.factors
+        values = np.array([_row_norms(surface, k, l, W, factors) for k, W in enumerate(coefs)])
+        measure = "row norm" if problem is not None else "row norm, in the data's units"
+        if freed is not None and problem is not None:
+            theta = surface.thetas[:, l]
+    else:
+        i = _place(surface.tasks, task)
+        values, measure = np.array([W[i] for W in coefs]), "coefficient, in the data's units"
+    order = np.argsort(lams)
+    return LamPath(
+        lams[order],
+        values[order],
+        surface.features,
+        None if freed is None else freed[order],
+        None if theta is None else theta[order],
+        None if chosen is None else float(lams[chosen]),
+        _column_text(surface, l),
+        SYMBOLS[name],
+        measure,
+    )
+
+
+def _row_norms(surface: Any, k: int, l: int, W: Floats, factors: Floats) -> Floats:
+    if isinstance(surface, RowSurface):
+        return surface.grid.penalty(k, l, factors).row_norms(W.T)
+    if isinstance(surface, SharedSurface):
+        return ConcaveRows(1.0, np.inf, factors).row_norms(W.T)
+    return surface.penalty(k, l, factors).row_norms(W.T)
+
+
+def _place(labels: np.ndarray, label: Any) -> int:
+    found = [i for i, known in enumerate(labels.tolist()) if known == label]
+    if not found:
+        raise ValueError(f"no task {label!r}: {names_of(labels)}.")
+    return found[0]
+
+
+def _column_text(surface: Any, l: int) -> str:
+    if isinstance(surface, RowSurface):
+        lams = surface.parameters
+        if "lam_s" not in lams:
+            return "L1,2"
+        return rf"$\lambda_s$ = {_number(lams['lam_s'][0, l] / lams['lam_b'][0, l])} $\lambda_b$"
+    if isinstance(surface, SharedSurface):
+        ratio, cap = map(_number, surface.grid.columns[l])
+        return rf"$\lambda_c$ = {ratio} $\sqrt{{m}} \lambda_d$, θ ratio {cap}"
+    theta, lams = surface.thetas[:, l], surface.lams
+    if share := surface.shares[l]:
+        of_rows = f", θ = {_number(theta[0] / lams[0])} λ" if share < 1 else ""
+        return f"{100 * share:.0f} % of λ on entries, θₑ = {_number(surface.theta_entries[0, l] / lams[0])} λ{of_rows}"
+    if np.isinf(theta).all():
+        return "θ = ∞: the lasso"
+    if np.isclose(theta, theta[0]).all():
+        return f"θ = {_number(theta[0])}"
+    proportional = np.isclose(theta / lams, theta[0] / lams[0]).all()
+    return f"θ = {_number(theta[0] / lams[0])} λ" if proportional else f"column {l} of thetas"
