@@ -116,7 +116,7 @@ def test_an_error_while_writing_leaves_what_was_there(tmp_path, monkeypatch):
 
 KILLED = """
 import os, sys
-from msmtfl import files
+from msmtfl._runtime import files
 os.fsync = lambda handle: os.kill(os.getpid(), 9)
 files.write_whole(sys.argv[1], b"half")
 """

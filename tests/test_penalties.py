@@ -295,15 +295,14 @@ def test_every_point_of_a_surface_is_a_fit_of_its_own(sample, shape, standardize
         assert frame["n_free_rows"][p] == len(model.stages_[-1].free_rows)
 
 
-def test_the_default_grid_has_the_papers_model_the_entries_and_the_mixture(sample):
+def test_the_default_grid_has_the_papers_model_and_the_mixture(sample):
     X, y, task, _ = sample
     model = MSMTFLCV(lams=8, cv=3).fit(X, y, task=task)
-    assert set(model.surface_.shares) == {0.0, 0.5, 1.0}
+    assert set(model.surface_.shares) == {0.0, 0.5}
     again = MSMTFL(model.lam_, model.theta_, lam_entry=model.lam_entry_, theta_entry=model.theta_entry_)
     np.testing.assert_allclose(again.fit(X, y, task=task).coef_, model.coef_, atol=1e-8)
     paper = MSMTFLCV(lams=8, cv=3, entry_shares=0).fit(X, y, task=task)
     assert paper.lam_entry_ == 0
-    assert model.best_score_ >= paper.best_score_
     assert MSMTFLCV(lams=8, cv=3, theta_ratios=[4, 8]).fit(X, y, task=task).thetas_.shape == (8, 2)
 
 

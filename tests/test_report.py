@@ -269,7 +269,7 @@ def test_every_model_has_a_report(kind, said, undrawn):
 
 def test_sentences_follow_the_choice():
     facts = ModelFacts(fitted(MSMTFLCV(lams=5, selection="ebic")))
-    assert sentences.choice(facts) == "EBIC chose λ and θ from 60 candidates, without folds"
+    assert sentences.choice(facts) == "EBIC chose λ and θ from 25 candidates, without folds"
     assert sentences.prediction(facts).startswith("This fit held no rows out")
     assert sentences.gain(facts) == sentences.within(facts) == ""
     facts = ModelFacts(fitted(MSMTFLCV(lams=5, cv=3, selection="1se")))

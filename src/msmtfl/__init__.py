@@ -1,5 +1,8 @@
 """Sparse linear models for many related tasks: multi-stage multi-task feature learning with certificates."""
 
+from ._runtime import interrupt as _interrupt  # noqa: F401 (first: what follows takes seconds)
+
+# isort: split
 from ._data.folds import TaskKFold
 from ._data.moments import Moments
 from ._data.tasks import stack_tasks
@@ -9,7 +12,6 @@ from ._estimators.msmtfl import MSMTFL, LassoMTL
 from ._estimators.search import MSMTFLCV, LassoMTLCV
 from ._estimators.shared import SharedMTL, SharedMTLCV
 from ._paths.solve import regularization_surface
-from ._runtime import interrupt as _interrupt  # noqa: F401 (first: what follows takes seconds)
 from .compare.auto import MultiTaskAuto, MultiTaskAutoClassifier
 from .compare.run import compare_models
 from .inference import bootstrap_intervals, stability_selection

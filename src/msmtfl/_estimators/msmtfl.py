@@ -48,7 +48,7 @@ class MSMTFL(Batchwise, Welcoming):
         Row norm from which a feature is free. None, a cautious choice: max(8, m / 4) times m lam / rho_bar, rho_bar the mean
         square of the columns, and at least three times the median of the row norms of stage 1, so that of features that
         are all alike none is freed. "adaptive": at the first significant jump of the sorted row norms of stage 1, bolder.
-        inf: the lasso. How they were chosen, and what they cost on noise: :mod:`msmtfl.thresholds`.
+        inf: the lasso. How they were chosen, and what they cost on noise: :mod:`msmtfl._objective.theta`.
     task_column : str or int, optional
         The column of X that says the task.
     lam_entry : float, default=0
@@ -104,8 +104,8 @@ class MSMTFL(Batchwise, Welcoming):
     lam_, theta_, lam_entry_, theta_entry_, lam_max_ : the values used
     scale_ : (m,), or a float if fitted without tasks
         With loss="huber": robust estimates of the standard deviation of the tasks' noise, see
-        :mod:`msmtfl._solvers.residual_scale`. They come from a fit of their own, before lam and theta play a part, and are then held fixed: the problem that is
-        solved, and that the certificate is about, has this loss.
+        :mod:`msmtfl._solvers.residual_scale`. They come from a fit of their own, before lam and theta play a part, and are
+        then held fixed: the problem that is solved, and that the certificate is about, has this loss.
     stages_ : list of stages with stage, coef, objective, free_rows, dual_gap, kkt, unique, n_iter, seconds
     certificate_ : what is proven; print it
     converged_, stopping_reason_, n_stages_, n_iter_, objective_, dual_gap_

@@ -507,8 +507,8 @@ class SurfaceDisplay:
     >>> X, y, task, _ = make_multitask(m=4, n=30, d=50, random_state=1)
     >>> model = MSMTFLCV(lams=10, cv=3).fit(X, y, task=task)
     >>> display = SurfaceDisplay.from_estimator(model, ax=Figure().subplots())
-    >>> display.grid.values.shape, display.grid.levels[6]
-    ((10, 12), '∞ (lasso)')
+    >>> display.grid.values.shape, display.grid.levels[3]
+    ((10, 5), '∞ (lasso)')
     """
 
     grid: SearchGrid
