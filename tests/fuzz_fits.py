@@ -12,7 +12,8 @@ cross-validation and warm starts. Failures are
     no gap       a claimed gap that is negative or not a number
     in words     converged_, stopping_reason_ and the certificate do not agree
     an error     that is not one of those documented, or a warning of numpy's
-Answers that are right but not certified are counted, too.
+Answers that are right but not certified are counted, too; so are those of which the oracle found no proof either way, as
+un-penalised columns are too nearly dependent for its own digits.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ RIGHT = 1e-10  # and below this the answer is right
 MEMBERS = ("lasso", "msmtfl", "bi-level", "l12", "dirty", "shared", "poisson", "huber", "logistic")
 COLUMNS = ("plain", "scales", "wild", "copies", "near", "constant", "far", "low rank", "one-hot", "rounded", "mixed")
 ROUTES = ("dense", "dense", "fortran", "sparse", "float32", "moments", "partial_fit", "surface", "cv", "warm")
+EVERY = 1000  # fits between two lines of progress
 DOCUMENTED = (
     "Rescale it before fitting",
     "Rescale the data",
@@ -68,6 +70,7 @@ DOCUMENTED = (
     "one class only",
     "penalty_factors must be 0, inf, or between",
     "no point of the grid has a score",
+    "penalty_factors has shape",
 )
 
 
@@ -483,7 +486,7 @@ def run(seed: int) -> Report:
     for claim in report.claims:
         if not claim.gap >= 0:
             report.failures.append(f"no gap: {claim.what} {claim.gap}")
-        elif claim.gap <= claim.tol and not claim.true <= LIE:
+        elif claim.gap <= claim.tol and claim.true > LIE:
             report.failures.append(f"a lie: {claim.what} claims {claim.gap:.1e}, the gap is {claim.true:.1e}")
     return report
 
@@ -496,6 +499,8 @@ def fuzz(fits: int, minutes: float, seed: int, show: Any = print) -> tuple[Count
     began, count, bad = time.perf_counter(), Counter(), []
     k = 0
     while (not fits or k < fits) and (not minutes or time.perf_counter() - began < 60.0 * minutes):
+        if k and k % EVERY == 0:
+            show(f"{k} fits, {len(bad)} failed, {(time.perf_counter() - began) / 60:.0f} minutes")
         started = time.perf_counter()
         report = run(seed + k)
         took = time.perf_counter() - started
@@ -506,7 +511,8 @@ def fuzz(fits: int, minutes: float, seed: int, show: Any = print) -> tuple[Count
             count["answers"] += 1
             count["certified"] += bool(0 <= claim.gap <= claim.tol)
             count["not certified, though right"] += bool(claim.gap > claim.tol and claim.true <= RIGHT)
-            count["not certified, and not right"] += bool(claim.gap > claim.tol and not claim.true <= RIGHT)
+            count["not certified, and not right"] += bool(claim.gap > claim.tol and claim.true > RIGHT)
+            count["certified, and not judged by the oracle"] += bool(claim.gap <= claim.tol and np.isnan(claim.true))
         count["slower than 10 s"] += took > 10.0
         if report.failures:
             bad.append(report)

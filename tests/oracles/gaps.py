@@ -373,7 +373,8 @@ def null_loss(task, loss, scale):
 
 
 def loss_gap_of_task(task, w, intercept, a, loss, scale=1.0, positive=False):
-    """P - D of  sum_r v_r h(y_r, x_r'w + b) + sum_j a_j |w_j|"""
+    """P - D of  sum_r v_r h(y_r, x_r'w + b) + sum_j a_j |w_j|;  NaN if no dual point meets the equations of columns that
+    leave it no room, as these are too nearly dependent: then nothing is known."""
     w, a, scale, y, v = np.asarray(w, dtype=LD), np.asarray(a, dtype=LD), LD(scale), task.target, task.v
     if np.any((w != 0) & np.isinf(a)) or (positive and np.any(w < 0)) or not np.isfinite(w).all():
         return INF
@@ -388,6 +389,7 @@ def loss_gap_of_task(task, w, intercept, a, loss, scale=1.0, positive=False):
     value, length = (v * half_deviance(loss, y, f, scale)).sum(), lengths(task.X)
     best = value + penalty_of(w, a)
     size_of_slope = np.sqrt((v * slope**2).sum())
+    judged = best == 0
     down = -(X.T @ (-v * slope)) / np.where(length > 0, length * size_of_slope, 1)
     used = (w != 0) & (length > 0) & np.isfinite(a)
     for close, at_zero, exact in product(HELD, AT_ZERO if positive else (LD(0),), (False, True)):
@@ -404,6 +406,7 @@ def loss_gap_of_task(task, w, intercept, a, loss, scale=1.0, positive=False):
             u = v * s
             if C.shape[1] and np.abs(C.T @ u - aim).max() > MISSED * np.sqrt((v * s**2).sum()):
                 continue
+            judged = True
             g = np.where(held, LD(0), X.T @ u)
             size = g if positive else np.abs(g)
             over = (size > 0) & np.isfinite(a)
@@ -414,7 +417,7 @@ def loss_gap_of_task(task, w, intercept, a, loss, scale=1.0, positive=False):
                 terms = np.where(w != 0, np.where(np.isfinite(a), a, 0) * np.abs(w) - t * w * g, 0).sum()
                 gap = (v * excess).sum() + terms
                 best = min(best, gap) if np.isfinite(gap) else best
-    return best
+    return best if judged else LD(np.nan)
 
 
 def _digits_of_intercept(task, f, loss, scale, terms):
