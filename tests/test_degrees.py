@@ -186,3 +186,14 @@ def test_a_grid_without_convex_points_is_refused_with_the_way_out():
     X, y, task = noise(3, 20, 5, seed=0)
     with pytest.raises(ValueError, match=r"selection='bic' needs degrees of freedom.*selection='ebic'.*theta = inf"):
         MSMTFLCV(lams=4, theta_ratios=[1.0, 4.0], selection="bic").fit(X, y, task=task)
+
+
+@pytest.mark.parametrize(("n", "d", "m"), [(8, 4, 6), (8, 4, 20), (10, 5, 6)])
+def test_ebic_of_small_tasks_does_not_take_all_of_the_noise(n, d, m):
+    """Where all features are in use, no choice was made among them, and it once was not charged for."""
+    chosen = 0
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X, y, task = rng.standard_normal((n * m, d)), rng.standard_normal(n * m), np.repeat(range(m), n)
+        chosen += LassoMTLCV(lams=15, selection="ebic").fit(X, y, task=task).coef_.any()
+    assert chosen <= 1

@@ -172,3 +172,17 @@ def test_many_threads_write_the_same_file(tmp_path):
     assert not errors
     assert seen == {(50_000, 1)}
     assert not leftovers(tmp_path)
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_file_that_may_not_be_written_to_stays(tmp_path):
+    path = tmp_path / "model.json"
+    path.write_text("old")
+    path.chmod(0o444)
+    with pytest.raises(PermissionError, match="may not be written to"):
+        files.write_whole(path, "new")
+    assert path.read_text() == "old"
+    tmp_path.chmod(0o555)
+    with pytest.raises(PermissionError, match="no file may be written in this folder"):
+        files.write_whole(tmp_path / "other.json", "new")
+    tmp_path.chmod(0o755)

@@ -205,3 +205,13 @@ def test_dirty_scores_of_tasks_that_it_interpolates_do_not_depend_on_the_path():
         assert k > 0
         alone = DirtyMTLCV(lams[[k]], ratios=[0.5], cv=folds).fit(X, y, task=task)
     np.testing.assert_allclose(whole.cv_results_["test_mse"][k], alone.cv_results_["test_mse"][0], rtol=1e-2)
+
+
+@pytest.mark.filterwarnings("ignore:the targets of task")
+def test_classes_that_a_feature_without_a_penalty_separates_have_no_score():
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((24, 3)), np.zeros(24, dtype=int)
+    y, factors = (X[:, 0] + 0.3 * rng.standard_normal(24) > 0).astype(int), np.array([0.0, 0.0, 1.0])
+    folds = list(TaskKFold(3, task=task, random_state=0).split(X))
+    with pytest.raises(ValueError, match="no point of the grid has a score"):
+        MSMTFLClassifierCV(lams=4, theta_ratios=[np.inf], penalty_factors=factors, cv=folds).fit(X, y, task=task)

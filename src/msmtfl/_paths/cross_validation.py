@@ -412,7 +412,8 @@ def information(surface: Solutions, data: TaskData, criterion: str) -> Floats:
 
         AIC    2 df_i n_i / (n_i - df_i - 2)        corrected for small samples (Hurvich and Tsai 1989)
         BIC    log N df_i n_i / (n_i - df_i - 2)    the same (McQuarrie 1999)
-        EBIC   log n_i df_i + 2 log (d choose df_i)    of every task (Chen and Chen 2008, gamma = 1)
+        EBIC   (log n_i df_i + 2 log (d choose min(df_i, d/2))) n_i / (n_i - df_i - 2)    of every task (Chen and Chen 2008,
+               gamma = 1; corrected likewise, and what a search costs does not fall again where all features are in use)
 
     with df_i the degrees of freedom of task i, see `degrees`. They are known of convex penalties only: where a threshold
     decides what is penalised, the search for it takes part in the fit as well; AIC and BIC, which do not charge for that,
@@ -446,8 +447,9 @@ def information(surface: Solutions, data: TaskData, criterion: str) -> Floats:
         value, small = losses / units, np.ones_like(degrees)
     if criterion == "ebic":
         d = len(surface.features)
-        value = value + np.log(n) * degrees
-        value += 2.0 * (gammaln(d + 1) - gammaln(degrees + 1) - gammaln(d - degrees + 1))
+        some = np.minimum(degrees, d / 2)
+        search = 2.0 * (gammaln(d + 1) - gammaln(some + 1) - gammaln(d - some + 1))
+        value = value + small * (np.log(n) * degrees + search)
     else:
         value = value + (2.0 if criterion == "aic" else np.log(n.sum() / getattr(data, "classes", 1))) * small * degrees
     out = np.full(counted.shape, np.nan)

@@ -407,7 +407,9 @@ class Surface(StagedSolutions):
     def _escapes(self) -> np.ndarray:
         """(solutions,) bool: whether some task has no minimiser."""
         problem, out = self._data(), np.zeros(len(self.solved), dtype=bool)
-        places = np.array([s for s, one in enumerate(self.solved) if (one.left == 0.0).any()], dtype=np.intp)
+        always = bool((problem.factors == 0.0).any())  # features that are never penalised
+        free = [s for s, one in enumerate(self.solved) if always or (one.left == 0.0).any()]
+        places = np.array(free, dtype=np.intp)
         for i in range(problem.m if problem.may_escape and places.size else 0):
             parts = [problem.escapes(i, W, A) for W, A in self.lassos_of(i, places)]
             out[places] |= np.concatenate(parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
@@ -57,6 +58,8 @@ def _replaced(path: Path) -> os.stat_result | None:
     kind = special(found.st_mode)
     if kind is not None:
         raise OSError(f"{path} is {kind}; give the name of a file.")
+    if not os.access(path, os.W_OK):  # renaming would replace it all the same
+        raise PermissionError(errno.EACCES, "this file may not be written to", str(path))
     return found
 
 
@@ -80,6 +83,8 @@ def _begin(folder: Path, prefix: str, mode: int) -> tuple[int, Path]:
             handle = os.open(path, flags, mode)
         except FileExistsError:
             continue
+        except PermissionError as error:
+            raise PermissionError(error.errno, "no file may be written in this folder", str(folder)) from None
         if _lock(handle):
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(handle), os.stat(path)):

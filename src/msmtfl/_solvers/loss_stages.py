@@ -39,6 +39,7 @@ class LossProblem(Problem):
     loss: Loss  # of Huber's with epsilon in units of the residuals' scale; what designs have is in units of the targets
     error: str = "mse"  # of rows held out: squares of the response's, the "deviance", or half of it, "log_loss"
     weigh: Callable[[np.ndarray], Floats] | None = None  # (N,) bool -> weights (N,) or (N, m) of a fit of these rows
+    scored_by: tuple[Loss, ...] | None = None  # of a training fold: the tasks' losses in the problem of all rows
 
     @property
     def scales(self) -> Floats | None:
@@ -113,10 +114,13 @@ class LossProblem(Problem):
     def training(self, keep: Any) -> LossProblem:
         data = self.data.kept(keep, None if self.weigh is None else self.weigh(keep))
         centre = self.designs[0].base.centre
-        return replace(self, designs=_designs(data, self.loss, centre, self.given_factors, self.positive))
+        designs = _designs(data, self.loss, centre, self.given_factors, self.positive)
+        return replace(self, designs=designs, scored_by=tuple(design.of_loss for design in self.designs))
 
     def held_out(self, i: int, y: Floats, f: Floats) -> tuple[Floats, Floats]:
-        loss = self.designs[i].of_loss
+        """Errors and predictions. The loss is that of all rows in every fold: with a scale of its own (Huber's) a fold whose
+        scale is large would decide for the others."""
+        loss = self.designs[i].of_loss if self.scored_by is None else self.scored_by[i]
         response = loss.response(f)
         if self.error == "mse":
             with np.errstate(over="ignore"):
