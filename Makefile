@@ -3,7 +3,7 @@
 # make lint   what a maintainer checks besides: style, types, layering
 # make bench  speed and accuracy against peers, some fifteen minutes (bench-full: everything); see docs/benchmarks.md
 # make bench-compare BASE=main   is the working tree slower than a revision?
-# make fuzz   random ugly data, damaged files, killed commands, until COUNT or MINUTES are over
+# make fuzz   random ugly data, damaged files, commands on ugly tables, until COUNT or MINUTES are over
 # make docs   the documentation, in docs/_build/html (make docs-site: beside earlier versions, in site)
 
 PYTHON ?= python3

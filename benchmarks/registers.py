@@ -1,9 +1,9 @@
-"""What narrower registers cost: loops of `_lanes.h` as on machines without AVX-512, or without AVX2, on one that has them.
+"""What narrower registers cost: loops of `lanes.h` as on machines without AVX-512, or without AVX2, on one that has them.
 
     python benchmarks/registers.py
 
 Widths take turns; the best time of each is shown, in ms, one thread. In place of a width that the machine lacks the next
-narrower one runs. (The plainer loops of `_vector.h` are left as the loader has chosen them.)
+narrower one runs. (The plainer loops of `vector.h` are left as the loader has chosen them.)
 """
 
 from __future__ import annotations

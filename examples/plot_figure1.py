@@ -13,11 +13,11 @@ import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
-from msmtfl.experiments.truncated import truncated_stages
 
 from msmtfl import MSMTFL
 from msmtfl.datasets import make_multitask
 from msmtfl.metrics import parameter_error
+from msmtfl.paper.experiments.truncated import truncated_stages
 
 M, N, D, STAGES = 15, 40, 250, 8
 X, y, task, true = make_multitask(M, N, D, sigma=0.01, random_state=0)

@@ -1,5 +1,6 @@
 """What the documentation shows runs: examples in docstrings, code in the README and on the pages. What it names exists."""
 
+import ast
 import doctest
 import importlib
 import importlib.util
@@ -250,3 +251,21 @@ def test_versions_agree():
     version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     assert version == msmtfl.__version__
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+
+
+@beside
+def test_examples_import_what_there_is():
+    """Without running them, which the documentation does."""
+    for path in sorted((ROOT / "examples").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "msmtfl":
+                module = importlib.import_module(node.module)
+                lacking = [alias.name for alias in node.names if not hasattr(module, alias.name)]
+                assert not lacking, f"{path.name}: {node.module} has no {lacking}"
+
+
+@beside
+def test_modules_whose_text_is_shown_exist():
+    for page in PAGES:
+        for name in re.findall(r"\{module-text\} (\S+)", page.read_text(encoding="utf-8")):
+            assert importlib.import_module(name).__doc__, name

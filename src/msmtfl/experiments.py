@@ -1,4 +1,4 @@
-"""The paper's experiments, as descriptions that anyone can run: `msmtfl reproduce`, or"""
+"""The paper's experiments, as descriptions that anyone can run; `msmtfl reproduce` does."""
 
 from .paper.experiments import (
     EXPERIMENTS,

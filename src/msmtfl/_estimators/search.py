@@ -280,9 +280,9 @@ class MSMTFLCV(StageSearch):
     entry_shares : array of numbers from 0 to 1, optional
         Shares s of lam that go to a penalty on every entry: lam_entry = s lam, (1 - s) lam for the rows. 0 is the paper's
         model, 1 the capped lasso of every task. By default 0 and, at one theta, 0.5; where
-        thetas or ratios are given, 0 alone.
+        thetas or theta_ratios are given, 0 alone; where entry_ratios are, 0, 0.5 and 1.
     entry_ratios : array, optional
-        theta_entry in units of m lam / rho_bar; by default 0.5 and 2.
+        theta_entry in units of m lam / rho_bar; by default 0.5 and 2 (in the default grid 0.5 alone).
     penalty : as for :class:`MSMTFL`
     cv : int, splitter or iterable of (train, test), default=5
         A number: folds stratified by task (:class:`TaskKFold`); for a 2-D y rows are dealt out, a row being held out in

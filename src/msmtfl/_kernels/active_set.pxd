@@ -1,4 +1,4 @@
-# C declarations for _kernel.py; the algorithm itself is plain Python there and also runs uncompiled.
+# C declarations for active_set.py; the algorithm itself is plain Python there and also runs uncompiled.
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport INFINITY, fabs, sqrt

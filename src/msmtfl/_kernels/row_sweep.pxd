@@ -1,4 +1,4 @@
-# C declarations for _row_kernel.py; the algorithm itself is plain Python there and also runs uncompiled.
+# C declarations for row_sweep.py; the algorithm itself is plain Python there and also runs uncompiled.
 from libc.math cimport fabs, sqrt
 
 cdef extern from "vector.h" nogil:

@@ -1,4 +1,4 @@
-# C declarations for _trail.py; the algorithm itself is plain Python there and also runs uncompiled.
+# C declarations for stage_loop.py; the algorithm itself is plain Python there and also runs uncompiled.
 cimport cython
 from libc.math cimport fabs, isinf
 from libc.string cimport memcmp

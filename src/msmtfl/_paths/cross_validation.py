@@ -374,7 +374,8 @@ def _scale(target: Target, scoring: str) -> float:
 def standard_errors(scores: Floats) -> Floats:
     """(K, L) of the mean over folds; 0 with a single fold."""
     folds = len(scores)
-    return scores.std(axis=0, ddof=1) / np.sqrt(folds) if folds > 1 else np.zeros(scores.shape[1:])
+    with np.errstate(over="ignore", invalid="ignore"):  # of infinite scores: NaN
+        return scores.std(axis=0, ddof=1) / np.sqrt(folds) if folds > 1 else np.zeros(scores.shape[1:])
 
 
 def choose(scores: Floats, surface: Solutions, selection: str) -> tuple[int, int]:
@@ -384,12 +385,14 @@ def choose(scores: Floats, surface: Solutions, selection: str) -> tuple[int, int
     Simplest: fewest non-zero rows, then fewest entries, then the largest lam (lam_b); so are ties broken, scores that differ
     by no more than rounding being one.
     """
-    mean = np.nan_to_num(scores.mean(axis=0), nan=-np.inf)
+    mean = scores.mean(axis=0)
+    mean = np.where(np.isnan(mean), -np.inf, mean)
     if np.isneginf(mean).all():
         raise ValueError(
             "no point of the grid has a score: at each of them, in some fold, the score is NaN, or the solver did not end, "
-            "or the model would leave more features un-penalised than there are samples. Use fewer, larger folds, larger "
-            "values of theta (inf is always possible) or lam, more iterations, or another scoring."
+            "or the model would leave more features un-penalised than there are samples, or features without a penalty "
+            "separate the classes of a task. Use fewer, larger folds, larger values of theta or lam, more iterations, or "
+            "another scoring; penalise features that separate classes."
         )
     best = np.unravel_index(int(np.argmax(mean)), mean.shape)
     slack = float(standard_errors(scores)[best]) if selection == "1se" else EQUAL * abs(mean[best])

@@ -14,7 +14,7 @@ from .._objective.shapes import CAPPED, Shape, read_shape
 from .._solvers.problem import Problem
 
 ENTRY_RATIOS = (0.5, 2.0)  # of theta_entry
-MIXTURE = 0.5  # the share of the entries in the default grid, besides 0 and 1
+MIXTURE = 0.5  # the share of the entries in the default grid, besides 0
 N_RATIOS = 6  # of the default theta ratios, besides inf
 SMALL_SHARE, SMALLER_SHARE = 1e-3, 1e-4  # of lam_max where the lams end: n < d, n >= d in every task
 
@@ -88,7 +88,7 @@ def default_grid(problem: Problem, lams: Any = 30, lam_min_ratio: float | None =
     """The grid of a search: the paper's model at every second of the default thetas; once, half of lam is on the entries.
 
     Few columns on purpose. On 160 data sets like those of benchmarks/chosen_points.py, with other seeds, these five columns
-    at 25 lams chose points whose errors on fresh samples were 1.052 times (95 %: 1.21) those of the best of twelve columns
+    at 25 lams (the default is 30) chose points whose errors on fresh samples were 1.052 times (95 %: 1.21) those of the best of twelve columns
     at 50 lams; a search over all of these chose points at 1.054 times (95 %: 1.24). What more points could gain, the noise
     of held-out errors took back, at five times the price.
     """

@@ -83,7 +83,9 @@ def _begin(folder: Path, prefix: str, mode: int) -> tuple[int, Path]:
             handle = os.open(path, flags, mode)
         except FileExistsError:
             continue
-        except PermissionError as error:
+        except OSError as error:
+            if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+                raise
             raise PermissionError(error.errno, "no file may be written in this folder", str(folder)) from None
         if _lock(handle):
             with suppress(FileNotFoundError):

@@ -1,7 +1,7 @@
 """Solutions put right in numpy where the compiled kernel leaves off: one of several minimisers (`nearest`), and a support so
 ill-conditioned that the Gram form loses the answer (`polish`, on X itself). Both are rare.
 
-The problem is that of `lasso.py`:  min_w  1/2 |y - Xw|^2 + sum_j a_j |w_j|,   a_j in [0, inf]
+The problem is that of `weighted_lasso.py`:  min_w  1/2 |y - Xw|^2 + sum_j a_j |w_j|,   a_j in [0, inf]
 """
 
 from __future__ import annotations

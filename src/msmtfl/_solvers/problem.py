@@ -93,7 +93,7 @@ class Problem:
         """The lam asked for, by default a share of lam_max."""
         return default_lam(lam, self.lam_max)
 
-    # what depends on the loss: squared here, others in glm.py
+    # what depends on the loss: squared here, others in loss_stages.py
 
     error = "mse"  # what held-out errors are called
     may_escape = False  # whether there need not be a minimiser where features are not penalised

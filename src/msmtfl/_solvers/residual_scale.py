@@ -133,7 +133,7 @@ class _Pilot:
         key = used.tobytes()
         if key not in self.known:
             k = int(used.sum())
-            can = self.varies and k + self.centred <= MOST * min(self.n, len(self.y))  # not of weights
+            can = self.varies and k + self.centred <= MOST * min(self.n, len(self.y))  # weights add no rows
             out = self._estimate(used, k) if can else (np.inf, self.spread, self.y - self.middle)
             self.known[key] = _Fit(out[0], used, *out[1:])
         return self.known[key]

@@ -1,5 +1,5 @@
 """Did sharing help, and for whom? Errors of models on the same held-out rows, with paired uncertainty: in numbers, in words
-and as a picture. (`contest.py` runs the models.)"""
+and as a picture. (`run.py` runs the models.)"""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ added. Columns have mean square 1. In two settings lam is a multiple of what kee
 
 with the multiple 1, and with the multiple that is best on average, for either estimate and every d by itself. In one
 setting the row norms of the features that matter are well above 2 theta, as condition (19) has it, in the other they are
-not. In a third setting lam, theta and truth are at the limits of Theorem 8 as proven (:mod:`msmtfl.theory`), so that
+not. In a third setting lam, theta and truth are at the limits of Theorem 8 as proven (:mod:`msmtfl.paper.theory`), so that
 its bounds apply.
 """
 

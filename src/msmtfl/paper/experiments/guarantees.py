@@ -2,7 +2,7 @@
 
 On the settings of the figures they cannot: the condition on columns needs more rows than 4 rbar in every task. Here X has
 orthogonal columns, or many rows; lam and theta are the smallest that the conditions allow, as proven or as printed (see
-:mod:`msmtfl.theory` for the difference).
+:mod:`msmtfl.paper.theory` for the difference).
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ C = (1 + 0.7 sqrt 2) / 0.6 = 3.317 and q = sqrt(37/36) C / 11 = 0.306:
 
 - The proof states the optimality of a stage for the loss 1/n |Xw - y|^2, but it is 1/(m n): m lam stands for lam.
 - The recursion starts at stage 1: W^(0) is nowhere bounded. That costs a factor at stage 1, which
-  :mod:`msmtfl.theory.bounds` regains: the formula above holds at every stage.
+  :mod:`msmtfl.paper.theory.bounds` regains: the formula above holds at every stage.
 - Lemma 13 claims two events together with probability 1 - eta. The first alone may use up eta; the second is taken from m
   events without a union bound. It does hold: by Hsu, Kakade and Zhang (2012), for all tasks at once, it fails with
   probability e^-t, m r + 2 sqrt(m r t) + 2t = m (7.4 r + 2.7 ln(2/eta)), so t >= ln(2/eta). Together: at least 1 - 1.5 eta.
