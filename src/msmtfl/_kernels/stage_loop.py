@@ -3,10 +3,10 @@
 """The third compiled kernel: Algorithm 1 of capped penalties at one lam, for one point (theta) after the other.
 
 A stage is known by its marks: the rows j whose norm reaches theta, and d + i d + j for the entries (i, j) that reach
-theta_entry, if these have a share of lam; marked rows and entries pay no penalty in it. Stages with the same marks and share
-are solved once (where the minimiser is not unique: once for every stage before). What `_paths.solve.Walk` does for any penalty and
-wherever data are, this does for the penalties of the paper, without going back to Python between stages, unless a
-task needs what the kernel cannot do.
+theta_entry, if these have a share of lam; marked rows and entries pay no penalty in it. Stages with the same marks and
+share are solved once (where the minimiser is not unique: once for every stage before). What `_paths.solve.Walk` does
+for any penalty and wherever data are, this does for the penalties of the paper, without going back to Python between
+stages, unless a task needs what the kernel cannot do.
 
 This file is plain Python: `cython` types make it C.
 """

@@ -1,8 +1,8 @@
 """Models with common values on a grid of their parameters: how a stage is solved, paths that go down warm, the result.
 
-Stage 1 does not depend on theta, and of a later stage only the set of capped rows matters: as in `solve.py`, each is solved once
-per lam and ratio, and a point stops short of a stage that would interpolate in most tasks. Where stage 1 is dense already no
-stage follows: there they would take most of the time.
+Stage 1 does not depend on theta, and of a later stage only the set of capped rows matters: as in `solve.py`, each is
+solved once per lam and ratio, and a point stops short of a stage that would interpolate in most tasks. Where stage 1 is
+dense already no stage follows: there they would take most of the time.
 """
 
 from __future__ import annotations
@@ -112,7 +112,8 @@ def shared_lam_max(problem: Problem, ratio: float) -> float:
 
 @dataclass(frozen=True)
 class SharedGrid:
-    """lams (K, L) x columns (ratio, theta ratio), L of them; see `strengths`, and `_objective/theta.py` for the unit of theta."""
+    """lams (K, L) x columns (ratio, theta ratio), L of them; see `strengths`, and `_objective/theta.py` for the unit of
+    theta."""
 
     lams: Floats
     columns: tuple[tuple[float, float], ...]

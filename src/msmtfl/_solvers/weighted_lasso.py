@@ -2,9 +2,9 @@
 
     task i:  min_w  1/2 |y - Xw|^2 + sum_j a_j |w_j|,   a_j in [0, inf]
 
-(in sums over rows; a stage of Algorithm 1 has a = m n_i / 2 times its weights). The compiled kernel works on the full Gram
-matrix of a task, or on the Gram rows of the features that matter, fetched on demand (`task_solver.py`). What it cannot settle
-by itself, two rare cases, is put right in numpy (`nonunique.py`).
+(in sums over rows; a stage of Algorithm 1 has a = m n_i / 2 times its weights). The compiled kernel works on the full
+Gram matrix of a task, or on the Gram rows of the features that matter, fetched on demand (`task_solver.py`). What it
+cannot settle by itself, two rare cases, is put right in numpy (`nonunique.py`).
 """
 
 from __future__ import annotations

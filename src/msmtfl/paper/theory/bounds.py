@@ -1,10 +1,10 @@
 """The error bound of Theorem 8, stage by stage: as printed, as the paper's proof gives it, and sharpened.
 
 With Lam = m lam, E_l = ||W^(l) - W||_2,1, u the right-hand side of (27), s >= rbar, and the conditions as proven (see
-:mod:`msmtfl.paper.theory`). The proof of Lemma 15 has, at every stage, what Lemma 14 finds outside of the rows in play bounded by
-7/5 of the error inside them, and t_i >= 1/2, so that the curvature keeps 1 - (1 - t_i) 7/5 >= 0.3. It goes on with 3 in
-place of 7/5 and 0.25 in place of 0.3, and with 2 (x^2 + y^2) in place of (x + y)^2 for the sum of what noise and penalty do
-to a task. Without that,
+:mod:`msmtfl.paper.theory`). The proof of Lemma 15 has, at every stage, what Lemma 14 finds outside of the rows in play
+bounded by 7/5 of the error inside them, and t_i >= 1/2, so that the curvature keeps 1 - (1 - t_i) 7/5 >= 0.3. It goes
+on with 3 in place of 7/5 and 0.25 in place of 0.3, and with 2 (x^2 + y^2) in place of (x + y)^2 for the sum of what
+noise and penalty do to a task. Without that,
 
     E_l <= C sqrt(m) (2 |noise of the rows in play|_F + Lam sqrt(true entries penalised)) / rho-
     C    = (1 + (7/5) / 2 sqrt 2) / (2 * 0.3) = 3.317
@@ -52,10 +52,10 @@ SHRINK = sqrt(37 / 36) * FIRST / 11  # from stage to stage
 class ErrorBound:
     """The bound of Theorem 8 on ||W^(l) - W||_2,1 for l = 1 .. stages.
 
-    `sharpened`, `corrected` and `literal` (stages,) are what :mod:`msmtfl.paper.theory.bounds` derives, the weaker form that the
-    proof gives as it stands, and the bound as printed, which is false for many tasks. `shrinking` and `noise` are the two
-    terms of `corrected` at stage 1 (inf where rho- may be 0). `probability` is a lower bound on that of `sharpened` and
-    `corrected` at all stages at once.
+    `sharpened`, `corrected` and `literal` (stages,) are what :mod:`msmtfl.paper.theory.bounds` derives, the weaker form
+    that the proof gives as it stands, and the bound as printed, which is false for many tasks. `shrinking` and `noise`
+    are the two terms of `corrected` at stage 1 (inf where rho- may be 0). `probability` is a lower bound on that of
+    `sharpened` and `corrected` at all stages at once.
 
     Examples
     --------

@@ -151,10 +151,10 @@ def check_noise(
 ) -> tuple[LemmaCheck, ...]:
     """How often the events of Lemmas 13, 18 and 21 fail on a design, in draws of noise, against what the paper allows.
 
-    `left` is the share of draws in which an event fails, less 4 standard errors (0 if that is negative): the probability of
-    failing is hardly below it. `right` is what the lemma allows: eta for "13a" and "21" (which is about one task; the worst
-    is shown), eta / 2 for "13b" (see :mod:`msmtfl.paper.theory`), and 2 exp(-z^2 / 2) for "18", where |a'noise| > z sigma |a| for
-    z = 1.5, 2, 2.5 and 3 and a all columns of all tasks.
+    `left` is the share of draws in which an event fails, less 4 standard errors (0 if that is negative): the
+    probability of failing is hardly below it. `right` is what the lemma allows: eta for "13a" and "21" (which is about
+    one task; the worst is shown), eta / 2 for "13b" (see :mod:`msmtfl.paper.theory`), and 2 exp(-z^2 / 2) for "18",
+    where |a'noise| > z sigma |a| for z = 1.5, 2, 2.5 and 3 and a all columns of all tasks.
 
     Parameters
     ----------
