@@ -40,7 +40,7 @@ ROOMS = {
     "_runtime": "threads, files, checks",
 }
 WAY = ("_estimators", "_solvers", "_objective", "_data", "_kernels")
-WIDTH, GAP, HIGH = 960, 8, 46  # of the picture, around a box, of a box
+WIDTH, GAP, HIGH = 760, 8, 46  # of the picture, around a box, of a box
 
 
 def layers_svg(pyproject: str) -> str:
