@@ -189,7 +189,10 @@ def _read_parquet(path: Path) -> Any:
             "it is not Parquet" + (". If it is CSV, let its name end in .csv." if start else ": it is empty.")
         )
     _refuse_twice(_arrow().parquet.read_schema(path).names)
-    table = pandas().read_parquet(path, engine="pyarrow")
+    try:
+        table = pandas().read_parquet(path, engine="pyarrow")
+    except TypeError as error:  # what pandas says of metadata that are damaged
+        raise InputError(f"it cannot be read as Parquet: {' '.join(str(error).split()).rstrip('.')}.") from error
     table = table.reset_index(drop=table.index.names == [None])  # an index that has a name is a column
     table.columns = [str(name) for name in table.columns]
     _refuse_twice(list(table.columns))
