@@ -9,7 +9,7 @@ import numpy as np
 import oracles
 import pandas as pd
 import pytest
-from scipy.special import comb
+from scipy.special import gammaln
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LassoCV
@@ -200,6 +200,10 @@ def test_one_standard_error_is_simpler():
     assert n_rows[k] == n_rows[eligible].min() < n_rows[best.best_point_[0]]
 
 
+def log_comb(d, k):
+    return gammaln(d + 1) - gammaln(k + 1) - gammaln(d - k + 1)
+
+
 def criterion_by_hand(name, coef):
     total = 0.0
     for w, label in zip(coef, np.unique(TASK), strict=True):
@@ -209,7 +213,7 @@ def criterion_by_hand(name, coef):
         charge = {
             "aic": 2 * df * n / (n - df - 2),
             "bic": np.log(N) * df * n / (n - df - 2),
-            "ebic": np.log(n) * df + 2 * np.log(comb(len(w), df)),
+            "ebic": (np.log(n) * df + 2 * log_comb(len(w), min(df, len(w) / 2))) * n / (n - df - 2),
         }
         total += n * np.log(r @ r / n) + charge[name]
     return total
