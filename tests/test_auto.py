@@ -343,6 +343,7 @@ def counted():
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.slow
 def test_what_is_clearly_worse_on_the_first_fold_is_not_tried_on_the_others(n_jobs):
     X, y, task = data(False, n=100)
     models, fits = counted()

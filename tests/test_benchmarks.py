@@ -341,6 +341,7 @@ def test_a_revision_is_no_slower_than_itself(tmp_path):
     assert "no slower than allowed" in run(BENCHMARKS / "compare.py", "HEAD", "--head", "HEAD", "--rounds", "3").stdout
 
 
+@pytest.mark.slow
 def test_degrees_of_freedom_are_those_of_the_covariances(monkeypatch, capsys):
     words = ("--tasks", 2, "--samples", 8, "--features", 6, "--draws", 3)
     run_here("degrees_of_freedom.py", *words, monkeypatch=monkeypatch)

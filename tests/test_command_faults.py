@@ -360,6 +360,7 @@ def test_ctrl_c_during_imports(module):
     assert found.stderr.strip() == "msmtfl: stopped."
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_others_import_the_package_is_theirs():
     code = IMPORTING.format(argv=["/home/me/study.py"], module="msmtfl._paths.solve")
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

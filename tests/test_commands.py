@@ -239,6 +239,7 @@ def test_features_are_those_named_or_all_without_a_role(data, tmp_path):
     assert load_model(tmp_path / "m.json").features_.tolist() == ["f0", "f2", "f3", "f4", "patient"]
 
 
+@pytest.mark.slow
 def test_names_of_models_mean_the_same_in_fit_and_compare(data, tmp_path):
     for name, expected in default_models(standardize=True).items():
         options = ("--model", name, "--cv", 2, "--quiet")
@@ -281,6 +282,7 @@ def test_a_comparison_as_json_says_what_is_clear_and_by_what(data):
     assert {"better", "worse", "median_change", "se"} <= set(rows["pooled lasso"])
 
 
+@pytest.mark.slow
 def test_compare_takes_all_models_by_default(tmp_path):
     small = written(TABLE[["f0", "f2", "town", "y"]], tmp_path / "small.csv")
     told = json.loads(done("compare", small, *ROLES, "--cv", 2, "--json"))
@@ -676,6 +678,7 @@ def test_integers_beyond_64_bits_are_features(tmp_path):
     np.testing.assert_allclose(predicted(tmp_path / "m.json", path).prediction, expected, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_thousands_of_columns(tmp_path):
     X = np.random.default_rng(0).standard_normal((24, 5000))
     table = pd.DataFrame(X, columns=[f"c{j}" for j in range(5000)])
@@ -1263,6 +1266,7 @@ def command(*arguments):
     return [sys.executable, "-m", "msmtfl", *(str(argument) for argument in arguments)]
 
 
+@pytest.mark.slow
 def test_pipes_and_a_full_disk_in_a_shell(data, model, tmp_path):
     """Results go to stdout, messages to stderr; a reader that leaves is no error to speak of."""
     big = written(pd.concat([TABLE] * 60), tmp_path / "big.csv")
@@ -1311,6 +1315,7 @@ def opened_by_reader(pipe, process):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.slow
 def test_interrupt_leaves_nothing_behind(tmp_path):
     """The data come through a named pipe, so that we know when the command is at work: it takes long to fit them."""
     pipe, out = tmp_path / "pipe", tmp_path / "m.msmtfl"

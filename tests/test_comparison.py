@@ -151,6 +151,7 @@ def test_equal_tasks_call_for_pooling_and_different_ones_do_not():
     assert "is clearly worse" in different.verdict()
 
 
+@pytest.mark.slow
 def test_defaults_hold_the_papers_models_and_the_first_tries():
     names = ["lasso", "l12", "dirty", "msmtfl", "bi-level", "shared", "ridge per task", "pooled lasso", "pooled ridge"]
     assert list(default_models()) == names

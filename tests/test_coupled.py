@@ -612,6 +612,7 @@ def scores_by_hand(model, folds, y, weight, **options):
 
 @pytest.mark.parametrize("estimator", SEARCHES)
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.slow
 def test_scores_equal_refits(name, estimator):
     options, data, folds = CASES[name]
     model = search(estimator, **data, **options)

@@ -233,6 +233,7 @@ def test_a_line_of_the_wrong_length_or_with_text_is_named(tmp_path):
         ({"X": np.full((7797, 617), np.nan)}, "contains NaN: column 'f1', row 0"),
     ],
 )
+@pytest.mark.slow
 def test_a_wrong_archive_of_isolet_is_refused(tmp_path, changes, words):
     write_archive(tmp_path, **changes)
     with pytest.raises(ValueError, match=words):

@@ -158,6 +158,7 @@ def test_noise_is_not_selected(search, criterion):
 
 @pytest.mark.parametrize("criterion", ["bic", "ebic"])
 @pytest.mark.parametrize("search", [MSMTFLCV, LassoMTLCV, L12MTLCV, DirtyMTLCV, SharedMTLCV])
+@pytest.mark.slow
 def test_signal_is_found(search, criterion):
     X, y, task = noise(6, 40, 60, seed=2)
     y += 1.5 * X[:, 3] - 1.5 * X[:, 7]

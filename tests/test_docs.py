@@ -19,6 +19,7 @@ MODULES = [
     for _, name, _ in pkgutil.walk_packages(msmtfl.__path__, "msmtfl.")
     if name.split(".")[1] not in ("__main__", "_kernels", "cli")
 ]
+LONG_EXAMPLES = ("msmtfl.compare.auto", "msmtfl.compare.run", "msmtfl.report", "msmtfl.dask.models")
 EXTRAS = ("distributed", "onnxruntime")  # whose examples are run where they are installed
 FETCHED = ("msmtfl.datasets.fetch_isolet",)
 ROOT = Path(__file__).parents[1]
@@ -67,10 +68,7 @@ def lacking(examples):
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=[pytest.mark.slow] * (name in ("msmtfl.compare.auto", "msmtfl.compare.run")))
-        for name in MODULES
-    ],
+    [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG_EXAMPLES)) for name in MODULES],
 )
 def test_docstring_examples(name):
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
@@ -116,7 +114,14 @@ def test_messages_of_errors_on_pages_stand_in_blocks_that_are_run():
         assert not re.search(r"^\s*(\w+(Error|Warning)|msmtfl \w+): ", rest, flags=re.MULTILINE), page
 
 
-LONG = ("README", "start", "which_model", "pipeline", "parameters")  # they compare many models, or cross-validate often
+LONG = (
+    "README",
+    "start",
+    "which_model",
+    "pipeline",
+    "parameters",
+    "paper",
+)  # they compare many models, or cross-validate often
 
 
 @beside

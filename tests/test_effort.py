@@ -105,6 +105,7 @@ def test_without_folds_and_with_a_scorer_every_point_is_solved():
 
 
 @pytest.mark.parametrize("seed", [11, pytest.param(27, marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_early_solutions_near_the_best_do_not_decide(monkeypatch, seed):
     """Few rows: the errors of folds turn at different places, and those of solutions on the way can be smaller."""
     rng = np.random.default_rng(seed)

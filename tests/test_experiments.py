@@ -338,6 +338,7 @@ def test_another_spec_uses_none_of_these_parts(copy, undrawn):
     assert {row["alpha"] for row in read_rows(copy)} == {"0.1"}
 
 
+@pytest.mark.slow
 def test_more_runs_go_on_from_those_that_are_there(copy, finished, monkeypatch):
     before, worked, work = parts_of(copy), [], Figure1.work
     monkeypatch.setattr(Figure1, "work", lambda self, cell: worked.append(cell.where[0]) or work(self, cell))
@@ -1323,6 +1324,7 @@ def test_a_run_on_the_stand_in_says_everywhere_that_it_is_simulated(tmp_path, un
     assert "SIMULATED" in make_mri_standin().name
 
 
+@pytest.mark.slow
 def test_a_run_on_a_table_of_adni_is_a_real_one(tmp_path, adni):
     spec = small_mri(adni, models=("Lasso", "MSMTFL"))
     claims = run(spec, tmp_path)
@@ -1413,6 +1415,7 @@ def test_a_choice_is_cut_off_or_becomes_another_model(parameters, point, expecte
 
 
 @pytest.mark.parametrize(("name", "noise"), [("L1,2", 1.0), ("DirtyMTL", 0.6)])
+@pytest.mark.slow
 def test_without_intercepts_no_choice_is_cut_off_by_the_smallest_lam(name, noise):
     """The response has a mean that is not 0, which makes lam_max large: the default grids end too early."""
     rng = np.random.default_rng(0)

@@ -123,6 +123,7 @@ files.write_whole(sys.argv[1], b"half")
 
 
 @posix
+@pytest.mark.slow
 def test_what_a_killed_process_left_goes_with_the_next_writing(tmp_path):
     path = tmp_path / ("long name " * 20 + ".json")
     path.write_text("before")

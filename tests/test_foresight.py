@@ -193,6 +193,7 @@ def test_walks_take_note_of_what_others_fetch(seed):
 
 
 @pytest.mark.parametrize("case", OPTIONS)
+@pytest.mark.slow
 def test_threads_change_nothing(case, completed):
     X, y, task = wide_tasks(noise=1.0)
     options = {**GRID, **OPTIONS[case]}

@@ -69,7 +69,7 @@ import msmtfl
 sys.path.insert(0, {tests!r})
 from test_memory import small_tasks
 warnings.simplefilter("ignore")
-m = 20_000
+m = 4_000
 X, y, task = small_tasks(m)
 model = msmtfl.{model}(lam=0.1 / m)
 model.fit(*(one[:1000] for one in (X, y)), task=task[:1000])

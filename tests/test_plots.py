@@ -556,6 +556,7 @@ def test_axes_given_are_drawn_in_and_displays_draw_again_elsewhere(searched, sam
 
 @pytest.mark.parametrize("make", [MSMTFL, DirtyMTL])
 @pytest.mark.parametrize("display", SINGLE)
+@pytest.mark.slow
 def test_models_that_use_nothing_are_drawn_too(make, display):
     X, task = np.random.default_rng(0).standard_normal((30, 50)), np.repeat([0, 1, 2], 10)
     display.from_estimator(make().fit(X, np.full(30, 2.0), task=task))
@@ -598,6 +599,7 @@ def test_dense_and_pooled_baselines_have_a_coefficient_map_but_no_stages(sample)
 # ------------------------------------------------------------------ matplotlib, and the helpers
 
 
+@pytest.mark.slow
 def test_what_draws_is_imported_only_to_draw():
     code = (
         "import sys, msmtfl.plots, msmtfl.sharing, msmtfl.report\n"

@@ -405,6 +405,7 @@ def test_task_with_constant_target_has_no_relative_error():
     assert "from" in sentences.prediction(facts)
 
 
+@pytest.mark.slow
 def test_task_added_later_is_not_measured(undrawn, tmp_path):
     X, y, task = make_data()
     model = MSMTFLCV(lams=8, cv=3, entry_shares=0).fit(X, y, task=task)
@@ -484,6 +485,7 @@ def test_model_from_a_file_has_the_same_report(model, page, undrawn, tmp_path):
     assert "The model was read from a file, saved 20" in loaded.text
 
 
+@pytest.mark.slow
 def test_comparison_alone_and_beside_a_model(simple, comparison):
     alone = Page(report_html(comparison))
     head, rows = alone.table("models")

@@ -458,6 +458,7 @@ def test_the_bound_is_never_violated_with_more_features_than_rows():
         assert_proven(result)
 
 
+@pytest.mark.slow
 def test_lemma_14_holds_on_any_design_from_its_premise_on():
     rng = np.random.default_rng(0)
     busy = 0

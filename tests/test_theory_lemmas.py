@@ -203,6 +203,7 @@ def sides(one):
     return one.left, one.right
 
 
+@pytest.mark.slow
 def test_statements_hold_on_random_designs_where_their_premises_do_and_some_fail_elsewhere():
     rng = np.random.default_rng(0)
     failed, counted = set(), {}
