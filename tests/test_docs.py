@@ -121,7 +121,7 @@ LONG = (
     "pipeline",
     "parameters",
     "paper",
-)  # they compare many models, or cross-validate often
+)  # they compare many models
 
 
 @beside
