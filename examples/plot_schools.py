@@ -12,9 +12,9 @@ score. Then pooling wins.
 import matplotlib.pyplot as plt
 import numpy as np
 import stand_ins
-from msmtfl.baselines import PooledLassoCV
 
 from msmtfl import compare_models
+from msmtfl.baselines import PooledLassoCV
 
 data = stand_ins.schools()
 sizes = np.unique(data.task, return_counts=True)[1]

@@ -11,9 +11,9 @@ Which model predicts best depends on how the tasks are related. Here we make the
 
 import matplotlib.pyplot as plt
 import numpy as np
-from msmtfl.baselines import PooledLassoCV
 
 from msmtfl import L12MTLCV, MSMTFLCV, DirtyMTLCV, LassoMTLCV, compare_models
+from msmtfl.baselines import PooledLassoCV
 
 M, N, D = 8, 40, 60
 
