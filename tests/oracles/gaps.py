@@ -21,6 +21,7 @@ LD = np.longdouble
 CONSTANT = LD(1e-13)  # spread over mean of a column, up to which it is constant
 DEPENDENT = LD(5e-14)  # what is left of a unit-length column, up to which it depends on others
 # Weights, as shares of |x_j| |r|, up to which dual points are made orthogonal to columns.
+PROVED = LD(1e-13)  # of the loss at 0: no better dual point is looked for
 HELD = (0.0, 1e-15, 1e-12, 1e-9, 1e-7, 1e-5)
 # Shares of dual points that are tried, to be in the range of slopes.
 SHRINK = (1.0, 1.0 - 1e-12, 1.0 - 1e-9, 1.0 - 1e-6, 1.0 - 1e-3, 0.5)
@@ -367,14 +368,17 @@ def null_loss(task, loss, scale):
             high *= 2
         for _ in range(300):
             b = (low + high) / 2
+            if b in (low, high):
+                break
             rising = (task.v * slope_of(loss, task.target, 0 * task.target + b, scale)).sum() > 0
             low, high = (low, b) if rising else (b, high)
     return (task.v * half_deviance(loss, task.target, 0 * task.target + b, scale)).sum()
 
 
-def loss_gap_of_task(task, w, intercept, a, loss, scale=1.0, positive=False):
+def loss_gap_of_task(task, w, intercept, a, loss, scale=1.0, positive=False, enough=0.0):
     """P - D of  sum_r v_r h(y_r, x_r'w + b) + sum_j a_j |w_j|;  NaN if no dual point meets the equations of columns that
-    leave it no room, as these are too nearly dependent: then nothing is known."""
+    leave it no room, as these are too nearly dependent: then nothing is known. Every dual point proves its gap, so none is
+    tried after one that is at most `enough`."""
     w, a, scale, y, v = np.asarray(w, dtype=LD), np.asarray(a, dtype=LD), LD(scale), task.target, task.v
     if np.any((w != 0) & np.isinf(a)) or (positive and np.any(w < 0)) or not np.isfinite(w).all():
         return INF
@@ -417,6 +421,8 @@ def loss_gap_of_task(task, w, intercept, a, loss, scale=1.0, positive=False):
                 terms = np.where(w != 0, np.where(np.isfinite(a), a, 0) * np.abs(w) - t * w * g, 0).sum()
                 gap = (v * excess).sum() + terms
                 best = min(best, gap) if np.isfinite(gap) else best
+                if best <= enough:
+                    return best
     return best if judged else LD(np.nan)
 
 
@@ -454,10 +460,10 @@ def _balanced(C, v, bend, s, aim):
 def loss_gap(tasks: Sequence[Task], W, intercepts, A, loss, scales=None, positive=False):
     """Of W (m, d) and intercepts (m,) for weights A (m, d); `scales` (m,) are Huber's, in the units of y."""
     scales = np.ones(len(tasks)) if scales is None else scales
-    parts = zip(tasks, W, intercepts, A, scales, strict=True)
-    gaps = [loss_gap_of_task(task, w, b, a, loss, scale, positive) / task.n for task, w, b, a, scale in parts]
-    units = [null_loss(task, loss, LD(scale)) / task.n for task, scale in zip(tasks, scales, strict=True)]
-    return share(sum(gaps), sum(units))
+    nulls, gaps = [null_loss(task, loss, LD(scale)) for task, scale in zip(tasks, scales, strict=True)], []
+    for task, w, b, a, scale, null in zip(tasks, W, intercepts, A, scales, nulls, strict=True):
+        gaps.append(loss_gap_of_task(task, w, b, a, loss, scale, positive, PROVED * null) / task.n)
+    return share(sum(gaps), sum(null / task.n for null, task in zip(nulls, tasks, strict=True)))
 
 
 def loss_violation(tasks: Sequence[Task], W, intercepts, A, loss, scales=None):

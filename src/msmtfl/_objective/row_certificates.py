@@ -132,6 +132,7 @@ def _gap(designs: Sequence[Design], W: Floats, norm: RowNorm, room: float) -> tu
     return found, replace(doubt, task=i), gradients
 
 
+@np.errstate(over="ignore", invalid="ignore")  # likewise
 def row_violation(designs: Sequence[Design], W: Floats, norm: RowNorm, gradients: Floats | None = None) -> float:
     """How far W (m, d) is from satisfying  g^j in the subdifferential of N at w^j,  the g^j being rows of minus the loss's
     gradient: dual(g^j) <= 1 and g^j'w^j = N(w^j), each violation weighted with the row's largest correlation."""
@@ -204,6 +205,8 @@ def _dependent(designs: Sequence[Design], W: Floats, norm: RowNorm, gradients: F
         length = np.sqrt(np.diag(Q)[: len(single)])
         scale = np.concatenate([1.0 / length, along[rows, i] * np.sqrt(k)])
         Q = Q * np.outer(scale, scale)
+        if not np.isfinite(Q).all():  # nothing can be said: any of them may depend on others
+            return tuple(np.concatenate([np.flatnonzero(alone[:, j]), rows]) for j in range(m))
         a, B = len(single), Q[: len(single), len(single) :]
         M += Q[a:, a:]
         size_of += np.diag(Q[a:, a:])

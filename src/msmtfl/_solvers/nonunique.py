@@ -229,7 +229,8 @@ def _polish_once(design: Design, w: Floats, a: Floats, positive: bool) -> Floats
         z /= length[support]
         wrong = np.flatnonzero((sign[support] != 0) & (z * sign[support] <= 0))
         if wrong.size:
-            steps = np.where(now[wrong] == z[wrong], 0.0, now[wrong] / (now[wrong] - z[wrong]))
+            apart = now[wrong] - z[wrong]
+            steps = np.divide(now[wrong], apart, out=np.zeros_like(apart), where=apart != 0.0)
             first = int(np.argmin(steps))
             w[support] = now + steps[first] * (z - now)
             gone = support.pop(int(wrong[first]))

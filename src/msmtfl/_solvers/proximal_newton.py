@@ -160,7 +160,8 @@ class _Descent:
 
     def _value(self, f: Floats, z: Floats, a: Floats) -> float:
         """The objective"""
-        return float(self.v @ self.loss.value(self.y, f)) + float(a @ np.abs(z))
+        with np.errstate(over="ignore"):  # an infinite value is never a step down
+            return float(self.v @ self.loss.value(self.y, f)) + float(a @ np.abs(z))
 
     def _wanted(self, g: Floats, work: np.ndarray) -> np.ndarray:
         """Features that violate most, and those at their bound."""
