@@ -50,7 +50,7 @@ package: $(VENV)/packaged
 	$(VENV)/fresh/bin/python -m pytest -q $(ARGS)
 
 stress: $(VENV)/tested
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/stress.py $(ARGS)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/studies/stress.py $(ARGS)
 
 # COUNT fits, as many damaged files and commands on ugly tables; MINUTES at most for each
 COUNT ?= 2000
@@ -58,22 +58,22 @@ MINUTES ?= 20
 SEED ?= 0
 fuzz: $(VENV)/tested
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/fuzz_fits.py --fits $(COUNT) --minutes $(MINUTES) --seed $(SEED)
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/fuzz_files.py --count $(COUNT) --minutes $(MINUTES) --seed $(SEED)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/studies/fuzz_files.py --count $(COUNT) --minutes $(MINUTES) --seed $(SEED)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/fuzz_commands.py --count $(COUNT) --minutes $(MINUTES) --seed $(SEED)
 
 bench: $(VENV)/benched
-	$(BIN)/python benchmarks/run.py --python adelie=$(VENV)/adelie/bin/python $(ARGS)
+	$(BIN)/python benchmarks/runner/run.py --python adelie=$(VENV)/adelie/bin/python $(ARGS)
 
 bench-full: $(VENV)/benched
-	$(BIN)/python benchmarks/run.py --size full --python adelie=$(VENV)/adelie/bin/python $(ARGS)
+	$(BIN)/python benchmarks/runner/run.py --size full --python adelie=$(VENV)/adelie/bin/python $(ARGS)
 
 # docs/benchmarks.md from the last run
 bench-docs: $(VENV)/benched
-	$(BIN)/python benchmarks/report.py benchmarks/results --docs
+	$(BIN)/python benchmarks/runner/report.py benchmarks/results --docs
 
 bench-compare: $(VENV)/benched
 	@test -n "$(BASE)" || { echo "a revision to compare with is needed: make bench-compare BASE=main"; exit 1; }
-	$(BIN)/python benchmarks/compare.py $(BASE) $(ARGS)
+	$(BIN)/python benchmarks/runner/compare.py $(BASE) $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist docs/_build docs/api docs/examples

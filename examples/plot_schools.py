@@ -22,7 +22,7 @@ print(f"{data.source}: {len(data.y)} pupils, {data.X.shape[1]} features")
 print(f"{len(sizes)} schools of {sizes.min()} to {sizes.max()} pupils")
 
 # %%
-# Three folds suffice for a picture (``benchmarks/sharing.py`` has the full comparison):
+# Three folds suffice for a picture (``benchmarks/studies/sharing.py`` has the full comparison):
 
 result = compare_models(
     data.X, data.y, task=data.task, models=["lasso", "msmtfl", "pooled lasso"], cv=3, inner_cv=3, n_jobs=-1

@@ -14,7 +14,7 @@ from docutils import nodes
 from sphinx.util.nodes import make_refnode
 
 ROOT = Path(__file__).parents[2]
-TEST = re.compile(r"(tests/\w+\.py)(?:::(\w+))?")
+TEST = re.compile(r"(tests/[\w/]+\.py)(?:::(\w+))?")
 NAME = re.compile(r"msmtfl(\.\w+)+")
 
 

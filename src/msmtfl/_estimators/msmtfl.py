@@ -37,7 +37,7 @@ class MSMTFL(Batchwise, Welcoming):
     who search themselves (:func:`regularization_surface`, scikit-learn's ``GridSearchCV``). To have both chosen by
     cross-validation take :class:`MSMTFLCV`. The default lam is a value to start from, not a choice: it knows nothing of the
     noise, and from data that are nothing but noise it takes a fifth to three quarters of all coefficients as non-zero
-    (``python benchmarks/null_lam.py``).
+    (``python benchmarks/studies/null_lam.py``).
 
     Parameters
     ----------

@@ -4,7 +4,7 @@ The lasso shrinks an entry by about m lam / (2 rho), rho = |x_j|^2 / n_i, so the
 m lam / rho_bar: theta = ratio * m * lam / rho_bar, with rho_bar the mean of |x_j|^2 / n_i over the (task,
 column) pairs that are not constant, as the solver sees them (1 when standardised).
 
-The two rules below were chosen by `benchmarks/theta_study.py`, and measured by it again on other random numbers (its
+The two rules below were chosen by `benchmarks/studies/theta_study.py`, and measured by it again on other random numbers (its
 series "confirm", which had no part in the choice; real data sets are the same, split otherwise): 110 problems, 23 of
 them from seven real data sets. Test nMSE relative to the lasso's at the same lam = 0.1 lam_max, geometric mean over
 problems (the worst of them):

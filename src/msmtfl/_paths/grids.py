@@ -87,7 +87,7 @@ def read_grid(
 def default_grid(problem: Problem, lams: Any = 30, lam_min_ratio: float | None = None, penalty: Any = "capped") -> Grid:
     """The grid of a search: the paper's model at every second of the default thetas; once, half of lam is on the entries.
 
-    Few columns on purpose. On 160 data sets like those of benchmarks/chosen_points.py, with other seeds, these five
+    Few columns on purpose. On 160 data sets like those of benchmarks/studies/chosen_points.py, with other seeds, these five
     columns at 25 lams (the default is 30) chose points whose errors on fresh samples were 1.052 times (95 %: 1.21)
     those of the best of twelve columns at 50 lams; a search over all of these chose points at 1.054 times (95 %: 1.24).
     What more points could gain, the noise of held-out errors took back, at five times the price.

@@ -14,7 +14,7 @@ solution keeps its form, it moves with y as the minimiser of a quadratic functio
     L1,2             all entries of the rows in use move, against the curvature of their norm (the same; for orthogonal
                      columns Yuan and Lin 2006)
 
-`benchmarks/degrees_of_freedom.py` holds these against the covariances themselves.
+`benchmarks/studies/degrees_of_freedom.py` holds these against the covariances themselves.
 """
 
 from __future__ import annotations
