@@ -210,7 +210,9 @@ def stability_selection(
     estimator : MSMTFL, LassoMTL, L12MTL, DirtyMTL, SharedMTL or their CV; if `error_bound` is too large to be of use,
         give it a larger lam (lam_s and lam_b, lam_common and lam_deviation)
     X, y, task, sample_weight : as for :meth:`MSMTFL.fit`
-    groups : (N,) labels; rows of one group (a patient, a speaker) stay in one half, and in one fold of a CV model
+    groups : array-like of shape (N,) or "identical", optional
+        Labels of groups: samples of one group (a patient, a speaker) stay in one fold.
+        "identical": samples with the same features are a group.
     n_pairs, threshold : number of pairs of halves; frequency in (0.5, 1] from which a cell counts as selected
     random_state : int, RandomState or None
     n_jobs, verbose : threads over half-samples (the result does not depend on it); show a progress bar

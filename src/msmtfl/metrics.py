@@ -46,12 +46,20 @@ def nmse(
 
     Parameters
     ----------
-    y_true : (n,), or (n, m) with one column per task, in which NaN means not measured
-    y_pred : predictions of the same shape; where y_true is not measured they are ignored
-    task : (n,) labels of the rows of a 1-D y_true; without them all rows are one task
-    sample_weight : (n,), or (n, m) beside a 2-D y_true
+    y_true : array-like of shape (n,) or (n, m)
+        True values. A 2-D array has one column per task, in which NaN means not measured.
+    y_pred : array-like of shape (n,) or (n, m)
+        Predictions, in the shape of `y_true`. Where `y_true` is not measured they are
+        ignored.
+    task : array-like of shape (n,), optional
+        The label of the task of every sample of a 1-D `y_true`. Without labels all samples
+        are one task.
+    sample_weight : array-like of shape (n,) or (n, m), optional
+        Weights of the samples; (n, m) beside a 2-D `y_true`. By default all are 1.
     variance : (m,) to divide by instead of that of y_true, e.g. of the training rows: one test row alone has none
-    average : False for (m,) values, one per task in the order of a model's `tasks_` (columns, or sorted labels)
+    average : bool, default=True
+        Whether to return one number; otherwise an array (m,) with one value per task, in
+        the order of a model's `tasks_` (columns, or sorted labels).
 
     Examples
     --------

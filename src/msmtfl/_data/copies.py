@@ -53,7 +53,7 @@ def identical_samples(X: Any, *, task_column: str | int | None = None) -> Ints:
     ----------
     X : table or array of shape (N, d), dense or sparse
     task_column : str or int, optional
-        The column that identifies the task; it is no feature.
+        The column of X that identifies the task.
 
     Returns
     -------

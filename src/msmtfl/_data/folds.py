@@ -23,7 +23,7 @@ class TaskKFold(BaseCrossValidator):
     ----------
     n_splits : int, default=5
     task_column : str or int, optional
-        The column of X that says the task. Without it and without `task`, all rows are one task.
+        The column of X that identifies the task.
     task : array-like of shape (n_rows,), optional
         Labels, one per row of the X that will be split, instead of a column.
     shuffle : bool, default=True

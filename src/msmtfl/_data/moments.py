@@ -330,7 +330,8 @@ class Moments:
         folds, random_state : as for :meth:`from_batches`
         batch_rows : rows of a batch; two are in memory at a time, the next one being read on another thread. Every batch
             costs some time per task in it: take larger ones if there are thousands of tasks
-        verbose : show a progress bar
+        verbose : bool, default=False
+            Whether to show a progress bar.
 
         Returns
         -------

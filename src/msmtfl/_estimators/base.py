@@ -239,16 +239,21 @@ class MultiTaskLinear(RegressorMixin, MultiTaskModel):
     """What all multi-task regressions share: predicting, scoring."""
 
     def predict(self, X: Any, *, task: Any = None) -> Floats:
-        """Predict.
+        """Predict the targets of samples.
 
         Parameters
         ----------
-        X : table or array like the one given to fit (with the task column, if there was one)
-        task : labels, one per row, if fit was given labels
+        X : DataFrame, ndarray or sparse matrix of shape (n, d)
+            Samples in the form that was given to `fit`, with the column that identifies the
+            task if there was one.
+        task : array-like of shape (n,), optional
+            The label of the task of every sample, if `fit` was given labels.
 
         Returns
         -------
-        (n,) predictions in the order of the rows; (n, m) if fit was given a 2-D y and `task` is None.
+        ndarray of shape (n,) or (n, m)
+            Predictions in the order of the samples; (n, m), one column per task, if `fit` was given a 2-D y
+            and `task` is None.
         """
         check_is_fitted(self, "coef_")
         coef, intercept = np.atleast_2d(self.coef_)[:, None], np.atleast_1d(self.intercept_)[:, None]
@@ -261,7 +266,29 @@ class MultiTaskLinear(RegressorMixin, MultiTaskModel):
         return tags
 
     def score(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> float:
-        """R^2 over all rows; for a 2-D y the mean over tasks, missing cells ignored."""
+        """Return the coefficient of determination R^2 of the predictions.
+
+        It is taken over all samples. With a 2-D y it is the mean over the tasks, of the values that are
+        measured; a task for which it is undefined is left out, with a warning.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray or sparse matrix of shape (n, d)
+            Samples in the form that was given to `fit`, with the column that identifies the
+            task if there was one.
+        y : array-like of shape (N,) or (N, m)
+            Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
+            means not measured.
+        task : array-like of shape (n,), optional
+            The label of the task of every sample, if `fit` was given labels.
+        sample_weight : array-like of shape (N,) or (N, m), optional
+            Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+
+        Returns
+        -------
+        float
+            R^2, at most 1.
+        """
         prediction = self.predict(X, task=task)
         truth, _ = read_target(y, len(prediction))
         if prediction.ndim == 1:

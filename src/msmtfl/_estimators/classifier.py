@@ -210,11 +210,21 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
     # ------------------------------------------------------------------ using
 
     def decision_function(self, X: Any, *, task: Any = None) -> Floats:
-        """x'w + b, the log-odds of the second class; with K > 2 classes of each against the rest.
+        """Return the log-odds x'w + b of the second class, or with K > 2 classes of each class against the rest.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray or sparse matrix of shape (n, d)
+            Samples in the form that was given to `fit`, with the column that identifies the
+            task if there was one.
+        task : array-like of shape (n,), optional
+            The label of the task of every sample, if `fit` was given labels.
 
         Returns
         -------
-        (n,), or (n, K) for K > 2 classes; with a 2-D y and no `task`: (n, m), or (n, m, K).
+        ndarray of shape (n,) or (n, K)
+            The log-odds; (n, K) with K > 2 classes. If `fit` was given a 2-D y and `task` is None, there is an
+            axis of tasks after the first: (n, m), or (n, m, K).
         """
         check_is_fitted(self, "coef_")
         m, K, d = len(self.tasks_), self._width, len(self.features_)
@@ -227,25 +237,92 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
         return 1 if len(self.classes_) == 2 else len(self.classes_)
 
     def predict_proba(self, X: Any, *, task: Any = None) -> Floats:
-        """Probabilities (n, K) of the classes, in the order of `classes_`; with more than two classes those of each against
-        the rest, divided by their sum. With a 2-D y and no `task`: (n, m) of the second class, or (n, m, K)."""
+        """Return the probabilities of the classes.
+
+        With more than two classes they are those of each class against the rest, divided by their sum.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray or sparse matrix of shape (n, d)
+            Samples in the form that was given to `fit`, with the column that identifies the
+            task if there was one.
+        task : array-like of shape (n,), optional
+            The label of the task of every sample, if `fit` was given labels.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            The probabilities, in the order of `classes_`. If `fit` was given a 2-D y and `task` is None, they
+            are (n, m), those of the second class; with more than two classes (n, m, K).
+        """
         values = self.decision_function(X, task=task)
         if self._width > 1:
             return probabilities(values)
         return expit(values) if values.ndim == 2 else probabilities(values[:, None])
 
     def predict_log_proba(self, X: Any, *, task: Any = None) -> Floats:
-        """Logarithms of the probabilities."""
+        """Return the logarithms of the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray or sparse matrix of shape (n, d)
+            Samples in the form that was given to `fit`, with the column that identifies the
+            task if there was one.
+        task : array-like of shape (n,), optional
+            The label of the task of every sample, if `fit` was given labels.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            The logarithms, in the order of `classes_`. If `fit` was given a 2-D y and `task` is None, they are
+            (n, m), those of the second class; with more than two classes (n, m, K).
+        """
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X, task=task))
 
     def predict(self, X: Any, *, task: Any = None) -> np.ndarray:
-        """The class of the largest decision value: (n,); (n, m) with a 2-D y and no `task`."""
+        """Predict the classes of samples.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray or sparse matrix of shape (n, d)
+            Samples in the form that was given to `fit`, with the column that identifies the
+            task if there was one.
+        task : array-like of shape (n,), optional
+            The label of the task of every sample, if `fit` was given labels.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, m)
+            The class with the largest decision value for every sample; (n, m), one column per task, if `fit`
+            was given a 2-D y and `task` is None.
+        """
         values = self.decision_function(X, task=task)
         return self.classes_[(values > 0).astype(np.intp) if self._width == 1 else np.argmax(values, axis=-1)]
 
     def score(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> float:
-        """Accuracy over all rows; for a 2-D y over all cells that are measured."""
+        """Return the accuracy: the share of samples whose class is predicted.
+
+        It is taken over all samples; with a 2-D y over all classes that are measured.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray or sparse matrix of shape (n, d)
+            Samples in the form that was given to `fit`, with the column that identifies the
+            task if there was one.
+        y : array-like of shape (N,) or (N, m)
+            Classes. A 2-D y has one column per task, all of them for the same samples X; NaN or
+            None means not measured.
+        task : array-like of shape (n,), optional
+            The label of the task of every sample, if `fit` was given labels.
+        sample_weight : array-like of shape (N,) or (N, m), optional
+            Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+
+        Returns
+        -------
+        float
+            The accuracy, from 0 to 1.
+        """
         found, truth = self.predict(X, task=task), read_labels(y)
         if found.ndim == 1 and truth.ndim == 2 and truth.shape[1] == 1:
             truth = truth[:, 0]
@@ -394,37 +471,155 @@ class MSMTFLClassifier(MultiTaskClassifier):
         \min_{W, b} \sum_{i=1}^m \frac{2}{m n_i} \sum_r \log(1 + e^{f_r}) - y_r f_r
                + \lambda \sum_{j=1}^d \min(\|w^j\|_1, \theta), \qquad f_r = x_r' w_i + b_i
 
-    for y 0 or 1: the deviance in the place of the squared error of :class:`MSMTFL`, whose penalty and stages it has. Each
-    stage is solved by Newton steps around the exact quadratic solver, and certified. With K > 2 classes there is such a
-    problem for every task and class (against the rest), m K in all in the place of m; they share rows.
+    for y 0 or 1: the deviance in place of the squared error of :class:`MSMTFL`, whose penalty and stages
+    it has. Each stage is solved by Newton steps around the exact quadratic solver, and certified. With
+    K > 2 classes there is such a problem for every task and class (against the rest), m K in all in place
+    of m; they share features.
 
     Parameters
     ----------
     lam : float, optional
-        Strength of the penalty; by default 0.1 times `lam_max_`, a value to start from and not a choice (see
-        :class:`MSMTFL`): :class:`MSMTFLClassifierCV` chooses by cross-validation. The C of scikit-learn's
+        Strength of the penalty. The default, 0.1 times `lam_max_`, is a value to start from, not a choice;
+        :class:`MSMTFLClassifierCV` chooses lam by cross-validation. The C of scikit-learn's
         ``LogisticRegression(C)`` of one task with l1 penalty is 2 / (m n_i lam).
-    theta : float, "adaptive" or None, optional
-        As for :class:`MSMTFL`; in its unit m lam / rho_bar the rho_bar counts the curvature p (1 - p) of the loss at the fit
-        of intercepts only.
-    class_weight : dict {class: weight}, "balanced" or None
-        Times the sample weights. "balanced": in every task all classes weigh the same, n_i in all.
-    lam_entry, theta_entry, penalty, task_column, max_stages, fit_intercept, standardize, positive, penalty_factors, relax,
-    tol, max_iter, warm_start, coef_init, unknown_task, n_jobs
-        As for :class:`MSMTFL`; with K > 2 classes penalty_factors are (d,) or (d, m K), coef_init (m K, d), task by task.
+    theta : float or "adaptive", optional
+        Norm from which a feature is free. The default is a cautious choice: max(8, m / 4) times
+        m lam / rho_bar, with rho_bar the mean square of the columns times the curvature p (1 - p) of the
+        loss at the fit of intercepts only, and at least three times the median norm of the features after
+        stage 1, so that of features that are all alike none is freed. "adaptive" is bolder: the first
+        significant jump of the sorted norms after stage 1. inf: the lasso.
+    lam_entry : float, default=0
+        Strength of a second penalty, on every coefficient by itself: the bi-level model,
+        which is sparse also within the features that are free. With lam = 0 it is the only
+        penalty, and the tasks have separate models. 0 gives the paper's model.
+    theta_entry : float, optional
+        Size from which a coefficient is free of the second penalty. The default is m (lam +
+        lam_entry) / rho_bar, twice what the lasso takes from a coefficient, with rho_bar
+        the mean square of the columns; inf: it is never free.
+    penalty : {"capped", "mcp", "scad", "log", "lq"} or a shape, default="capped"
+        The concave function that stands in place of min(t, theta); see
+        :mod:`msmtfl._objective.shapes`.
+    class_weight : dict {class: weight} or "balanced", optional
+        Weights of the classes, which multiply the weights of the samples. "balanced": in
+        every task all classes weigh the same, n_i in all.
+    task_column : str or int, optional
+        The column of X that identifies the task. Without it the tasks are given to `fit` as
+        `task`, or as columns of y.
+    max_stages : int, default=10
+        The largest number of stages; with 1 the model is the lasso.
+    fit_intercept : bool, default=True
+        Whether every task has an intercept, which is not penalised.
+    standardize : bool, default=False
+        Whether every task's columns are penalised as if they were scaled to unit standard
+        deviation. Coefficients stay in the data's units.
+    positive : bool, default=False
+        Whether coefficients are required to be at least 0.
+    penalty_factors : array-like of shape (d,), (d, m) or (d, m K), optional
+        Factors f of the penalty: a feature's norm is the sum over tasks of f_ji |w_ji|. 0:
+        the coefficient is never penalised; inf: the feature is excluded. With K > 2 classes
+        they are given per feature, or per feature and pair of task and class, task by task.
+    relax : bool, default=False
+        Whether to refit with the loss alone on the support that was found, so that no
+        coefficient is shrunk. `stages_` and the certificate stay those of the penalised
+        solution, whose coefficients are ``stages_[-1].coef``.
+    tol : float, default=1e-8
+        The relative duality gap that every stage must reach. Solves are exact: 1e-10 and
+        less is usual.
+    max_iter : int, optional
+        Limit on the rounds of a stage's solver. The default is far more than it needs.
+    warm_start : bool, default=False
+        Whether to start from the coefficients of the last fit, if its tasks and features
+        are the same: the fit goes on with its stages.
+    coef_init : array-like of shape (m, d) or (m K, d), optional
+        Coefficients to start from instead of 0, which matters because the problem is not
+        convex: their norms decide which features stage 1 leaves free. With K > 2 classes
+        they are given for every pair of task and class, task by task.
+    unknown_task : {"error", "mean"}, default="error"
+        What `predict` does with a label that was not in the training data: raise an error,
+        or predict with the mean coefficients of the known tasks, and warn.
+    n_jobs : int, optional
+        Number of threads, which work on tasks side by side. The result is the same to the
+        bit.
 
     Attributes
     ----------
-    classes_ : (K,)
-    coef_ : (m, d), intercept_ : (m,)
-        Of the log-odds of the second class; (d,) and a float if fitted without tasks. With K > 2 classes one more axis:
-        (m, K, d) and (m, K).
-    lam_, theta_, lam_max_, stages_, certificate_, ... : those of :class:`MSMTFL`, of all m K problems
+    classes_ : ndarray of shape (K,)
+        The classes, sorted.
+    coef_ : ndarray of shape (m, d) or (m, K, d)
+        Coefficients of the log-odds of the second class, one line per task, in the data's
+        units. With K > 2 classes there are coefficients for each class against the rest.
+        Without the first axis if the model was fitted without tasks.
+    intercept_ : ndarray of shape (m,) or (m, K)
+        Intercepts of the tasks; without the first axis (a float, or K numbers) if the model
+        was fitted without tasks.
+    tasks_ : ndarray of shape (m,)
+        Labels of the tasks, in the order of the first axis of `coef_`.
+    features_ : ndarray of shape (d,)
+        Names of the features, in the order of the last axis of `coef_`.
+    n_features_in_ : int
+        Number of columns of X in `fit`, the column that identifies the task included.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns of X in `fit`. There is no such attribute if X had no names
+        that are text.
+    n_samples_ : ndarray of shape (m,)
+        Number of training samples of every task.
+    n_fitted_tasks_ : int
+        Number of tasks of the fit, those that were added later not counted.
+    target_mean_ : ndarray of shape (m,) or (m, K)
+        Share of the second class (of each class, if there are more than two) in the
+        training samples of every task.
+    target_sd_ : ndarray of shape (m,) or (m, K)
+        Standard deviation of the 0/1 indicator of that class.
+    lam_ : float
+        The strength of the penalty that was used.
+    theta_ : float
+        The norm from which a feature is free that was used.
+    lam_entry_ : float
+        The strength of the penalty on single coefficients that was used; 0 in the paper's
+        model.
+    theta_entry_ : float
+        The size from which a coefficient is free of that penalty.
+    lam_max_ : float
+        The smallest lam at which all coefficients are 0.
+    stages_ : list of Stage
+        The stages, each with stage (its number), coef, objective, free_rows (the features
+        that it left un-penalised), dual_gap, kkt, unique, n_iter and seconds.
+    n_stages_ : int
+        Number of stages.
+    n_iter_ : int
+        Number of rounds of the solver, over all stages.
+    certificate_ : Certificate
+        What is proven about the fit; print it for the answer in words.
+    converged_ : bool
+        Whether the fit is certified to have come to its end.
+    stopping_reason_ : str
+        Why the stages ended, in words.
+    objective_ : float
+        The value of what is minimised, loss plus penalty.
+    dual_gap_ : float
+        Relative duality gap of the last stage: an upper bound on how far its solution is
+        from optimal.
+    row_norms_ : ndarray of shape (d,)
+        For every feature the norm of its coefficients over all tasks: the sum over tasks of
+        f_ji |w_ji|, with f the penalty factors.
+    row_slopes_ : ndarray of shape (d,)
+        What the last stage left of the penalty on a feature: 0 where the feature is free, 1
+        where it is penalised in full.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        The norms of the features in the order of the columns of X; a column that identifies
+        the task gets the largest.
+    learnable_ : ndarray of bool of shape (m, d)
+        Where a feature varies within a task; elsewhere its effect cannot be told from the
+        intercept.
+    task_level_features_ : ndarray
+        Names of the features that are constant within every task and differ only between
+        tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
 
     Notes
     -----
-    A task needs rows of every class: otherwise no finite intercept fits it, and `fit` says which task it is. Where features
-    that are free separate the classes of a task no finite coefficients do; `fit` warns.
+    A task needs samples of every class: otherwise no finite intercept fits it, and `fit` raises an error
+    that names the task. Where features that are free separate the classes of a task, no finite
+    coefficients fit it, and `fit` warns.
 
     Examples
     --------
@@ -486,18 +681,25 @@ class MSMTFLClassifier(MultiTaskClassifier):
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> MSMTFLClassifier:
-        """Fit.
+        """Fit the model.
 
         Parameters
         ----------
-        X : table with a task column (see `task_column`), or table/array of features (N, d)
-        y : (N,) classes, or (N, m) with shared X, one column per task, NaN or None = not measured
-        task : (N,) labels, if they are not a column of X
-        sample_weight : (N,) weights >= 0, or (N, m) for a 2-D y
+        X : DataFrame, ndarray or sparse matrix of shape (N, d)
+            Samples of all tasks. A table or an array may have a column that identifies the task
+            (see `task_column`).
+        y : array-like of shape (N,) or (N, m)
+            Classes. A 2-D y has one column per task, all of them for the same samples X; NaN or
+            None means not measured.
+        task : array-like of shape (N,), optional
+            The label of the task of every sample, if the tasks are not a column of X.
+        sample_weight : array-like of shape (N,) or (N, m), optional
+            Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
 
         Returns
         -------
-        self
+        MSMTFLClassifier
+            The fitted model itself.
         """
         names = ("lam", "theta", "lam_entry", "theta_entry", "warm_start", "coef_init")
         inner = _Regression(**{name: getattr(self, name) for name in names}, **self._shared())
@@ -520,29 +722,198 @@ def as_given(y: Any, codes: Floats) -> Any:
 
 
 class MSMTFLClassifierCV(MultiTaskClassifier):
-    """MSMTFLClassifier with lam and theta chosen by cross-validation, over the grid of :class:`MSMTFLCV`.
+    """MSMTFLClassifier with lam and theta chosen by cross-validation.
+
+    The whole grid of lam and theta is solved on every training fold. All folds use the same values, taken
+    from all data. The model is then fitted to all data at the point that was chosen. With `relax` every
+    point is refitted on every fold, and scored so; an information criterion judges the models as
+    penalised.
 
     Parameters
     ----------
-    lams, theta_ratios, thetas, lam_min_ratio, entry_shares, entry_ratios, penalty
-        As for :class:`MSMTFLCV`; lams is 30 by default.
+    lams : int or array-like of shape (K,), default=30
+        How many values of lam the grid has, geometrically spaced from `lam_max_` down to
+        `lam_min_ratio` times that; or the values themselves, in any order.
+    theta_ratios : array-like of shape (L,), optional
+        Values of theta in units of m lam / rho_bar, with lam that of features and entries
+        together and rho_bar the mean square of the columns. By default six from 1 to
+        max(50, 11 m), and inf, so that the lasso is always among the candidates. Where
+        `entry_shares` is left at its default, every second of them is searched.
+    thetas : array-like of shape (L,) or (K, L), optional
+        Values of theta themselves, instead of ratios; inf is allowed.
+    lam_min_ratio : float, optional
+        The smallest lam of the grid over the largest. By default 1e-3, or 1e-4 if every
+        task has more samples than features.
+    entry_shares : array-like of numbers from 0 to 1, optional
+        Shares s of lam that go to a penalty on every coefficient by itself: lam_entry = s
+        lam, which leaves (1 - s) lam for the features. 0 is the paper's model, 1 the capped
+        lasso of every task. By default 0 and, at one theta, 0.5; where `thetas` or
+        `theta_ratios` are given, 0 alone; where `entry_ratios` are given, 0, 0.5 and 1.
+    entry_ratios : array-like, optional
+        Values of theta_entry in units of m lam / rho_bar. By default 0.5 and 2 (in the
+        default grid 0.5 alone).
+    penalty : {"capped", "mcp", "scad", "log", "lq"} or a shape, default="capped"
+        The concave function that stands in place of min(t, theta); see
+        :mod:`msmtfl._objective.shapes`.
     cv : int, splitter or iterable of (train, test), default=5
-        A number: folds stratified by task and class.
+        The folds. A number means that many folds stratified by task and class. Every
+        training fold needs samples of every class of every task.
     scoring : scorer name or callable, default="neg_log_loss"
-        Of the rows held out, all tasks together: "neg_log_loss", "accuracy", "roc_auc" ("roc_auc_ovr" with more than two
-        classes) or any scorer of scikit-learn. For a 2-D y "neg_log_loss" only.
+        What is compared on the samples held out, all tasks together; greater is better:
+        "neg_log_loss", "accuracy", "roc_auc" ("roc_auc_ovr" with more than two classes) or
+        any scorer of scikit-learn. With a 2-D y only "neg_log_loss". Held-out log-losses
+        use the class weights, too.
     selection : {"min", "1se", "aic", "bic", "ebic"}, default="min"
-        As for :class:`MSMTFLCV`.
-    class_weight, task_column, max_stages, fit_intercept, standardize, positive, penalty_factors, relax, tol, max_iter,
-    unknown_task
-        As for :class:`MSMTFLClassifier`. Held-out log-losses use the class weights too.
-    random_state, n_jobs, memory_budget, verbose : as for :class:`MSMTFLCV`
+        How the point of the grid is chosen. "min": the best mean score. "1se": the simplest
+        model within one standard error of it (the fewest features, then the fewest
+        coefficients, then the largest lam). The others are information criteria, which need
+        no folds. "aic" and "bic" charge for degrees of freedom, which are known where the
+        penalty is convex: so they compare the points without a cap, and are NaN at the
+        others. "ebic" charges for the search as well, and compares all points.
+    class_weight : dict {class: weight} or "balanced", optional
+        Weights of the classes, which multiply the weights of the samples. "balanced": in
+        every task all classes weigh the same, n_i in all.
+    task_column : str or int, optional
+        The column of X that identifies the task. Without it the tasks are given to `fit` as
+        `task`, or as columns of y.
+    max_stages : int, default=10
+        The largest number of stages; with 1 the model is the lasso.
+    fit_intercept : bool, default=True
+        Whether every task has an intercept, which is not penalised.
+    standardize : bool, default=False
+        Whether every task's columns are penalised as if they were scaled to unit standard
+        deviation. Coefficients stay in the data's units.
+    positive : bool, default=False
+        Whether coefficients are required to be at least 0.
+    penalty_factors : array-like of shape (d,), (d, m) or (d, m K), optional
+        Factors f of the penalty: a feature's norm is the sum over tasks of f_ji |w_ji|. 0:
+        the coefficient is never penalised; inf: the feature is excluded. With K > 2 classes
+        they are given per feature, or per feature and pair of task and class, task by task.
+    relax : bool, default=False
+        Whether to refit with the loss alone on the support that was found, so that no
+        coefficient is shrunk. `stages_` and the certificate stay those of the penalised
+        solution, whose coefficients are ``stages_[-1].coef``.
+    tol : float, default=1e-8
+        The relative duality gap that every stage must reach. Solves are exact: 1e-10 and
+        less is usual.
+    max_iter : int, optional
+        Limit on the rounds of a stage's solver. The default is far more than it needs.
+    unknown_task : {"error", "mean"}, default="error"
+        What `predict` does with a label that was not in the training data: raise an error,
+        or predict with the mean coefficients of the known tasks, and warn.
+    random_state : int, RandomState instance or None, default=0
+        The source of randomness that deals out the samples when `cv` is a number.
+    n_jobs : int, optional
+        Number of threads, which work on folds side by side. The result is the same to
+        rounding.
+    memory_budget : float, optional
+        Bytes that Gram matrices may take; by default 1 GiB.
+    verbose : bool, default=False
+        Whether to show a progress bar.
 
     Attributes
     ----------
-    classes_, coef_, intercept_, ... : those of :class:`MSMTFLClassifier` at (lam_, theta_), refitted on all data
-    lam_, theta_, surface_, cv_results_, best_score_, cross_fitted_score_, ... : those of :class:`MSMTFLCV`, but
-        `test_log_loss`, of every task (and class against the rest), in the place of `test_mse`
+    classes_ : ndarray of shape (K,)
+        The classes, sorted.
+    coef_ : ndarray of shape (m, d) or (m, K, d)
+        Coefficients of the log-odds of the second class, one line per task, in the data's
+        units. With K > 2 classes there are coefficients for each class against the rest.
+        Without the first axis if the model was fitted without tasks.
+    intercept_ : ndarray of shape (m,) or (m, K)
+        Intercepts of the tasks; without the first axis (a float, or K numbers) if the model
+        was fitted without tasks.
+    tasks_ : ndarray of shape (m,)
+        Labels of the tasks, in the order of the first axis of `coef_`.
+    features_ : ndarray of shape (d,)
+        Names of the features, in the order of the last axis of `coef_`.
+    n_features_in_ : int
+        Number of columns of X in `fit`, the column that identifies the task included.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns of X in `fit`. There is no such attribute if X had no names
+        that are text.
+    n_samples_ : ndarray of shape (m,)
+        Number of training samples of every task.
+    n_fitted_tasks_ : int
+        Number of tasks of the fit, those that were added later not counted.
+    target_mean_ : ndarray of shape (m,) or (m, K)
+        Share of the second class (of each class, if there are more than two) in the
+        training samples of every task.
+    target_sd_ : ndarray of shape (m,) or (m, K)
+        Standard deviation of the 0/1 indicator of that class.
+    lam_ : float
+        The strength of the penalty that was used.
+    theta_ : float
+        The norm from which a feature is free that was used.
+    lam_entry_ : float
+        The strength of the penalty on single coefficients that was used; 0 in the paper's
+        model.
+    theta_entry_ : float
+        The size from which a coefficient is free of that penalty.
+    lam_max_ : float
+        The smallest strength of the penalty at which all coefficients are 0.
+    lams_ : ndarray of shape (K,)
+        The values of lam of the grid.
+    thetas_ : ndarray of shape (K, L)
+        The values of theta of the grid, for every lam.
+    best_point_ : tuple of int
+        The place (k, l) of the choice in the grid.
+    best_index_ : int
+        The place of the choice in `cv_results_`.
+    best_score_ : float
+        The mean score of the choice (with an information criterion minus its value). It is
+        the best of many on the same folds, so it is no estimate of the score on new data.
+    cross_fitted_score_ : float
+        An estimate of the score on new data: the mean score of the folds, each at the point
+        that the other folds choose.
+    n_splits_ : int
+        Number of folds; 0 with an information criterion.
+    cv_results_ : dict of arrays
+        One entry per point of the grid, lam outermost, ready for a table: lam, theta,
+        theta_ratio, n_rows (features used in any task), n_entries (coefficients that are
+        not 0), n_stages, eligible, mean_test_score, std_test_score, se_test_score,
+        rank_test_score, split0_test_score, ...; test_log_loss, of every task (and class
+        against the rest), and test_weight hold an array per point, with one line per fold.
+        Without folds the criterion stands in place of scores, NaN where it is not known. A
+        point is `eligible`, and has scores, where every fold and all data were solved just
+        as :class:`MSMTFLClassifier` solves them. A search stops short of stages that would
+        leave more features un-penalised than most tasks have independent samples: such
+        points have NaN and are not chosen.
+    surface_ : Surface
+        The solutions at all points of the grid, on all data; ``surface_.coef(k, l)`` has
+        the coefficients of one.
+    stages_ : list of Stage
+        The stages, each with stage (its number), coef, objective, free_rows (the features
+        that it left un-penalised), dual_gap, kkt, unique, n_iter and seconds.
+    n_stages_ : int
+        Number of stages.
+    n_iter_ : int
+        Number of rounds of the solver, over all stages.
+    certificate_ : Certificate
+        What is proven about the fit; print it for the answer in words.
+    converged_ : bool
+        Whether the fit is certified to have come to its end.
+    stopping_reason_ : str
+        Why the stages ended, in words.
+    objective_ : float
+        The value of what is minimised, loss plus penalty.
+    dual_gap_ : float
+        Relative duality gap of the last stage: an upper bound on how far its solution is
+        from optimal.
+    row_norms_ : ndarray of shape (d,)
+        For every feature the norm of its coefficients over all tasks: the sum over tasks of
+        f_ji |w_ji|, with f the penalty factors.
+    row_slopes_ : ndarray of shape (d,)
+        What the last stage left of the penalty on a feature: 0 where the feature is free, 1
+        where it is penalised in full.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        The norms of the features in the order of the columns of X; a column that identifies
+        the task gets the largest.
+    learnable_ : ndarray of bool of shape (m, d)
+        Where a feature varies within a task; elsewhere its effect cannot be told from the
+        intercept.
+    task_level_features_ : ndarray
+        Names of the features that are constant within every task and differ only between
+        tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
 
     Examples
     --------
@@ -616,17 +987,30 @@ class MSMTFLClassifierCV(MultiTaskClassifier):
     def fit(
         self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None
     ) -> MSMTFLClassifierCV:
-        """Fit.
+        """Choose lam and theta, and fit the model to all samples with them.
+
+        Held-out errors use the weights of the samples, too.
 
         Parameters
         ----------
-        X, y, task, sample_weight : as for :meth:`MSMTFLClassifier.fit`
-        groups : (N,) labels or "identical", optional
-            Rows of one group (a patient, a speaker) stay in one fold; "identical": those with the same features.
+        X : DataFrame, ndarray or sparse matrix of shape (N, d)
+            Samples of all tasks. A table or an array may have a column that identifies the task
+            (see `task_column`).
+        y : array-like of shape (N,) or (N, m)
+            Classes. A 2-D y has one column per task, all of them for the same samples X; NaN or
+            None means not measured.
+        task : array-like of shape (N,), optional
+            The label of the task of every sample, if the tasks are not a column of X.
+        sample_weight : array-like of shape (N,) or (N, m), optional
+            Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+        groups : array-like of shape (N,) or "identical", optional
+            Labels of groups: samples of one group (a patient, a speaker) stay in one fold.
+            "identical": samples with the same features are a group.
 
         Returns
         -------
-        self
+        MSMTFLClassifierCV
+            The fitted model itself.
         """
         grid = ("lams", "theta_ratios", "thetas", "lam_min_ratio", "entry_shares", "entry_ratios")
         others = ("cv", "scoring", "selection", "random_state", "memory_budget", "verbose")
@@ -645,7 +1029,10 @@ class MSMTFLClassifierCV(MultiTaskClassifier):
 
     @property
     def cross_fitted_score_(self) -> float:
-        """See :class:`MSMTFLCV`."""
+        """An estimate of the score on new data: the mean score of the folds, each at the point that the others choose.
+
+        `best_score_` is no such estimate: it is the best of many on the same folds.
+        """
         return cross_fitted_score(self)
 
     def _judged(self, X: Any, y: Any, codes: Floats, weight: Floats | None) -> Any:

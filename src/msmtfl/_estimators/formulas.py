@@ -32,7 +32,17 @@ BASELINES = {  # class: loss, penalty, what the letters are
 
 
 def formula(model: Any) -> str:
-    """What a fitted model of this package minimises, as text: its loss, and the penalty at the strengths that it has.
+    """Write down what a fitted model minimises: its loss, and the penalty at the strengths that it has.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted model of this package.
+
+    Returns
+    -------
+    str
+        The formula as plain text.
 
     Examples
     --------

@@ -29,92 +29,164 @@ class MSMTFL(Batchwise, Welcoming):
                + \lambda \sum_{j=1}^d \min(\|w^j\|_1, \theta)
                \quad \Big[ + \lambda_e \sum_{ji} \min(|w_{ji}|, \theta_e) \Big]
 
-    with one column :math:`w_i` of W per task and one row :math:`w^j` per feature. A feature that matters enough over all
-    tasks (row norm at least theta) is no longer penalised, so its coefficients are not shrunk; the others are. Solved by
-    Algorithm 1 of the paper, each stage exactly.
+    with one column :math:`w_i` of W per task and one row :math:`w^j` per feature. A feature that matters
+    enough over all tasks (its norm is at least theta) is no longer penalised, so its coefficients are not
+    shrunk; the others are. The problem is solved by Algorithm 1 of the paper, each stage exactly.
 
-    This is the model at one lam and one theta, for those who have them (from theory, another program, an earlier search) or
-    who search themselves (:func:`regularization_surface`, scikit-learn's ``GridSearchCV``). To have both chosen by
-    cross-validation take :class:`MSMTFLCV`. The default lam is a value to start from, not a choice: it knows nothing of the
-    noise, and from data that are nothing but noise it takes a fifth to three quarters of all coefficients as non-zero
+    This is the model at one lam and one theta, for those who have them (from theory, another program, an
+    earlier search) or who search themselves (:func:`regularization_surface`, scikit-learn's
+    ``GridSearchCV``). To have both chosen by cross-validation take :class:`MSMTFLCV`. The default lam is a
+    value to start from, not a choice: it knows nothing of the noise, and from data that are nothing but
+    noise it takes a fifth to three quarters of all coefficients as non-zero
     (``python benchmarks/studies/null_lam.py``).
 
     Parameters
     ----------
     lam : float, optional
-        Strength of the penalty; by default 0.1 times `lam_max_`, above which all coefficients are 0: a value to start from
-        (see above). scikit-learn's ``Lasso(alpha)`` of one task has alpha = m lam / 2.
-    theta : float, "adaptive" or None, optional
-        Row norm from which a feature is free. None, a cautious choice: max(8, m / 4) times m lam / rho_bar, rho_bar the mean
-        square of the columns, and at least three times the median of the row norms of stage 1, so that of features that
-        are all alike none is freed. "adaptive": at the first significant jump of the sorted row norms of stage 1, bolder.
-        inf: the lasso. How they were chosen, and what they cost on noise: :mod:`msmtfl._objective.theta`.
-    task_column : str or int, optional
-        The column of X that says the task.
+        Strength of the penalty. The default, 0.1 times `lam_max_`, is a value to start from (see above).
+        scikit-learn's ``Lasso(alpha)`` of one task has alpha = m lam / 2.
+    theta : float or "adaptive", optional
+        Norm from which a feature is free. The default is a cautious choice: max(8, m / 4) times
+        m lam / rho_bar, with rho_bar the mean square of the columns, and at least three times the median
+        norm of the features after stage 1, so that of features that are all alike none is freed.
+        "adaptive" is bolder: the first significant jump of the sorted norms after stage 1. inf: the lasso.
+        How they were chosen, and what they cost on noise: :mod:`msmtfl._objective.theta`.
     lam_entry : float, default=0
-        Strength of a second penalty, on every entry by itself: the bi-level model, sparse also within the rows that are
-        free. lam = 0 with lam_entry > 0 leaves it alone: separate models for the tasks. 0: the paper's model.
+        Strength of a second penalty, on every coefficient by itself: the bi-level model,
+        which is sparse also within the features that are free. With lam = 0 it is the only
+        penalty, and the tasks have separate models. 0 gives the paper's model.
     theta_entry : float, optional
-        Size from which an entry is free of it; by default m (lam + lam_entry) / rho_bar, twice what the lasso takes from
-        an entry. inf: never.
+        Size from which a coefficient is free of the second penalty. The default is m (lam +
+        lam_entry) / rho_bar, twice what the lasso takes from a coefficient, with rho_bar
+        the mean square of the columns; inf: it is never free.
     penalty : {"capped", "mcp", "scad", "log", "lq"} or a shape, default="capped"
-        What takes the place of min(t, theta), for rows and entries: see :mod:`msmtfl._objective.shapes`.
+        The concave function that stands in place of min(t, theta); see
+        :mod:`msmtfl._objective.shapes`.
+    task_column : str or int, optional
+        The column of X that identifies the task. Without it the tasks are given to `fit` as
+        `task`, or as columns of y.
     max_stages : int, default=10
-        1 is the lasso.
-    fit_intercept : bool, default=True
-        One intercept per task.
+        The largest number of stages; with 1 the model is the lasso.
     loss : {"squared", "poisson", "huber"}, default="squared"
-        "poisson": counts (or any y >= 0) with mean exp(x'w + b), which is what is predicted; in place of the squared error
-        stands the deviance 2 (mu - y log mu + y log y - y), and lam is 2 / m times the alpha of other generalised linear
-        models. "huber": for targets with outliers; the squared error r^2 up to |r| = e_i, 2 e_i |r| - e_i^2 beyond,
-        with e_i =
-        `epsilon` times `scale_` of the task. `lam_max_` is taken at the fit of intercepts only, and rho_bar counts the mean
-        curvature of the loss there (of "huber": at the fit that gives `scale_`).
+        The loss. "poisson" is for counts (or any y >= 0) with mean exp(x'w + b), which is
+        what is predicted: in place of the squared error stands the deviance 2 (mu - y log
+        mu + y log y - y), and lam is 2 / m times the alpha of other generalised linear
+        models. "huber" is for targets with outliers: the squared error r^2 up to |r| = e_i,
+        and 2 e_i |r| - e_i^2 beyond, with e_i = `epsilon` times `scale_` of the task.
+        `lam_max_` is taken at the fit of intercepts only, and rho_bar counts the mean
+        curvature of the loss there (with "huber": at the fit that gives `scale_`).
     epsilon : float, default=1.35
-        How many standard deviations of the noise a residual of "huber" may be large before it counts as an outlier: with
-        1.35 the un-penalised estimate is some 95 % as efficient as least squares if the noise is normal.
+        With loss="huber": how many standard deviations of the noise a residual may be large
+        before it counts as an outlier. With 1.35 the un-penalised estimate is some 95 % as
+        efficient as least squares if the noise is normal.
+    fit_intercept : bool, default=True
+        Whether every task has an intercept, which is not penalised.
     standardize : bool, default=False
-        Penalise every task's columns as if scaled to unit standard deviation; coefficients stay in the data's units.
+        Whether every task's columns are penalised as if they were scaled to unit standard
+        deviation. Coefficients stay in the data's units.
     positive : bool, default=False
-        Require coefficients >= 0.
-    penalty_factors : array of shape (d,) or (d, m), optional
-        f in the row norm sum_i f_ji |w_ji|; 0: never penalised, inf: excluded.
+        Whether coefficients are required to be at least 0.
+    penalty_factors : array-like of shape (d,) or (d, m), optional
+        Factors f of the penalty: a feature's norm is the sum over tasks of f_ji |w_ji|. 0:
+        the coefficient is never penalised; inf: the feature is excluded.
     relax : bool, default=False
-        Refit by least squares (or the loss) alone on the support that was found: no coefficient is shrunk. `stages_` and
-        certificates stay those of the penalised solution, whose coefficients are ``stages_[-1].coef``.
+        Whether to refit with the loss alone on the support that was found, so that no
+        coefficient is shrunk. `stages_` and the certificate stay those of the penalised
+        solution, whose coefficients are ``stages_[-1].coef``.
     tol : float, default=1e-8
-        The relative duality gap that a stage must reach. Solves are exact: 1e-10 and less is usual.
+        The relative duality gap that every stage must reach. Solves are exact: 1e-10 and
+        less is usual.
     max_iter : int, optional
-        Limit on the rounds of a stage's solver; by default far more than it needs.
+        Limit on the rounds of a stage's solver. The default is far more than it needs.
     warm_start : bool, default=False
-        Start from the coefficients of the last fit (if tasks and features are the same): goes on with its stages.
-    coef_init : array of shape (m, d), optional
-        Start elsewhere than at 0: the problem is not convex. Its row norms decide which rows stage 1 leaves free.
+        Whether to start from the coefficients of the last fit, if its tasks and features
+        are the same: the fit goes on with its stages.
+    coef_init : array-like of shape (m, d), optional
+        Coefficients to start from instead of 0, which matters because the problem is not
+        convex: their norms decide which features stage 1 leaves free.
     unknown_task : {"error", "mean"}, default="error"
-        What to predict for a label never seen: nothing, or with the mean coefficients.
+        What `predict` does with a label that was not in the training data: raise an error,
+        or predict with the mean coefficients of the known tasks, and warn.
     n_jobs : int, optional
-        Threads over tasks. The result is the same to the bit.
+        Number of threads, which work on tasks side by side. The result is the same to the
+        bit.
 
     Attributes
     ----------
-    coef_ : (m, d), intercept_ : (m,)
-        In the data's units; (d,) and a float if fitted without tasks.
-    tasks_, features_ : labels of the rows and names of the columns of `coef_`
-    n_samples_, target_mean_, target_sd_ : (m,) rows of the tasks, and what their targets are like
-    lam_, theta_, lam_entry_, theta_entry_, lam_max_ : the values used
-    scale_ : (m,), or a float if fitted without tasks
-        With loss="huber": robust estimates of the standard deviation of the tasks' noise, see
-        :mod:`msmtfl._solvers.residual_scale`. They come from a fit of their own, before lam and theta play a part, and are
-        then held fixed: the problem that is solved, and that the certificate is about, has this loss.
-    stages_ : list of stages with stage, coef, objective, free_rows, dual_gap, kkt, unique, n_iter, seconds
-    certificate_ : what is proven; print it
-    converged_, stopping_reason_, n_stages_, n_iter_, objective_, dual_gap_
-    row_norms_ : (d,) sum_i f_ji |w_ji|
-    row_slopes_ : (d,) what the last stage left of the rows' penalty: 0 where a row is free, 1 where it is penalised in full
-    feature_importances_ : (n_features_in_,) the row norms, the task column (if there is one) getting the largest
-    learnable_ : (m, d) bool: where a column varies within a task; elsewhere it cannot be told from the intercept
-    task_level_features_ : names of the features that are constant within every task and differ only between tasks: a
-        coefficient of 0 says nothing about their effect, and `fit` warns
+    coef_ : ndarray of shape (m, d)
+        Coefficients of every task in the data's units; (d,) if the model was fitted without
+        tasks.
+    intercept_ : ndarray of shape (m,)
+        Intercepts of the tasks; a float if the model was fitted without tasks.
+    tasks_ : ndarray of shape (m,)
+        Labels of the tasks, in the order of the first axis of `coef_`.
+    features_ : ndarray of shape (d,)
+        Names of the features, in the order of the last axis of `coef_`.
+    n_features_in_ : int
+        Number of columns of X in `fit`, the column that identifies the task included.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns of X in `fit`. There is no such attribute if X had no names
+        that are text.
+    n_samples_ : ndarray of shape (m,)
+        Number of training samples of every task.
+    n_fitted_tasks_ : int
+        Number of tasks of the fit, those that were added later not counted.
+    target_mean_ : ndarray of shape (m,)
+        Mean of the training targets of every task.
+    target_sd_ : ndarray of shape (m,)
+        Standard deviation of the training targets of every task.
+    lam_ : float
+        The strength of the penalty that was used.
+    theta_ : float
+        The norm from which a feature is free that was used.
+    lam_entry_ : float
+        The strength of the penalty on single coefficients that was used; 0 in the paper's
+        model.
+    theta_entry_ : float
+        The size from which a coefficient is free of that penalty.
+    lam_max_ : float
+        The smallest lam at which all coefficients are 0.
+    scale_ : ndarray of shape (m,)
+        With loss="huber" only: robust estimates of the standard deviation of the tasks'
+        noise; a float if the model was fitted without tasks. They come from a fit of their
+        own, before lam and theta play a part, and are then held fixed: the problem that is
+        solved, and that the certificate is about, has this loss. See
+        :mod:`msmtfl._solvers.residual_scale`.
+    stages_ : list of Stage
+        The stages, each with stage (its number), coef, objective, free_rows (the features
+        that it left un-penalised), dual_gap, kkt, unique, n_iter and seconds.
+    n_stages_ : int
+        Number of stages.
+    n_iter_ : int
+        Number of rounds of the solver, over all stages.
+    certificate_ : Certificate
+        What is proven about the fit; print it for the answer in words.
+    converged_ : bool
+        Whether the fit is certified to have come to its end.
+    stopping_reason_ : str
+        Why the stages ended, in words.
+    objective_ : float
+        The value of what is minimised, loss plus penalty.
+    dual_gap_ : float
+        Relative duality gap of the last stage: an upper bound on how far its solution is
+        from optimal.
+    row_norms_ : ndarray of shape (d,)
+        For every feature the norm of its coefficients over all tasks: the sum over tasks of
+        f_ji |w_ji|, with f the penalty factors.
+    row_slopes_ : ndarray of shape (d,)
+        What the last stage left of the penalty on a feature: 0 where the feature is free, 1
+        where it is penalised in full.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        The norms of the features in the order of the columns of X; a column that identifies
+        the task gets the largest.
+    learnable_ : ndarray of bool of shape (m, d)
+        Where a feature varies within a task; elsewhere its effect cannot be told from the
+        intercept.
+    task_level_features_ : ndarray
+        Names of the features that are constant within every task and differ only between
+        tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
+    moments_ : Moments
+        After `partial_fit` only: the statistics of all samples seen so far.
 
     Examples
     --------
@@ -184,18 +256,25 @@ class MSMTFL(Batchwise, Welcoming):
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> MSMTFL:
-        """Fit.
+        """Fit the model.
 
         Parameters
         ----------
-        X : table with a task column (see `task_column`), or table/array of features (N, d)
-        y : (N,) target, or (N, m) with shared X, one column per task, NaN = not measured
-        task : (N,) labels, if they are not a column of X
-        sample_weight : (N,) weights >= 0, or (N, m) for a 2-D y
+        X : DataFrame, ndarray or sparse matrix of shape (N, d)
+            Samples of all tasks. A table or an array may have a column that identifies the task
+            (see `task_column`).
+        y : array-like of shape (N,) or (N, m)
+            Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
+            means not measured.
+        task : array-like of shape (N,), optional
+            The label of the task of every sample, if the tasks are not a column of X.
+        sample_weight : array-like of shape (N,) or (N, m), optional
+            Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
 
         Returns
         -------
-        self
+        MSMTFL
+            The fitted model itself.
         """
         self._check_params()
         with one_blas_thread():
@@ -247,8 +326,49 @@ class MSMTFL(Batchwise, Welcoming):
         entry_ratios: Any = None,
         verbose: bool = False,
     ) -> Surface:
-        """:func:`regularization_surface` with this estimator's parameters; lam, theta (those of entries too) and starting
-        point are not used."""
+        """Fit a whole grid of lam and theta with this model's other parameters.
+
+        It calls :func:`regularization_surface`. The model's own lam, theta, lam_entry, theta_entry and
+        coef_init are not used, and the model is not changed.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray or sparse matrix of shape (N, d)
+            Samples of all tasks. A table or an array may have a column that identifies the task
+            (see `task_column`).
+        y : array-like of shape (N,) or (N, m)
+            Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
+            means not measured.
+        task : array-like of shape (N,), optional
+            The label of the task of every sample, if the tasks are not a column of X.
+        sample_weight : array-like of shape (N,) or (N, m), optional
+            Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+        lams : int or array-like of shape (K,), default=50
+            How many values of lam the grid has, geometrically spaced from the smallest at which
+            all coefficients are 0 down to `lam_min_ratio` times that; or the values themselves,
+            in any order.
+        theta_ratios : array-like of shape (L,), optional
+            Values of theta in units of m lam / rho_bar, with rho_bar the mean square of the
+            columns. By default six from 1 to max(50, 11 m), and inf, which is the lasso.
+        thetas : array-like of shape (L,) or (K, L), optional
+            Values of theta themselves, instead of ratios; inf is allowed.
+        lam_min_ratio : float, optional
+            The smallest lam of the grid over the largest. By default 1e-3, or 1e-4 if every
+            task has more samples than features.
+        entry_shares : array-like of numbers from 0 to 1, default=(0.0,)
+            Shares s of lam that go to a penalty on every coefficient by itself: lam_entry = s
+            lam, which leaves (1 - s) lam for the features. 0 is the paper's model. The columns
+            of the surface are all combinations of share, theta and entry ratio.
+        entry_ratios : array-like, optional
+            Values of theta_entry in units of m lam / rho_bar; by default 0.5 and 2.
+        verbose : bool, default=False
+            Whether to show a progress bar.
+
+        Returns
+        -------
+        Surface
+            The solutions at all points of the grid.
+        """
         return regularization_surface(
             X,
             y,
@@ -306,14 +426,113 @@ class MSMTFL(Batchwise, Welcoming):
 
 
 class LassoMTL(Batchwise, Welcoming):
-    r"""Independent lassos, one per task, on the scale of MSMTFL: stage 1 of it, and its baseline.
+    r"""Independent lassos, one per task, with one strength for all: the baseline of MSMTFL, and its stage 1.
 
     .. math::
         \min_W \sum_{i=1}^m \frac{1}{m n_i} \|X_i w_i - y_i\|^2 + \lambda \sum_{ji} |w_{ji}|
 
-    Parameters are those of :class:`MSMTFL` but for theta, max_stages and coef_init. ``Lasso(alpha)`` of scikit-learn gives
-    the same coefficients per task at alpha = m lam / 2. The default lam, 0.1 times `lam_max_`, is a value to start from, not
-    a choice, and keeps much of pure noise (see :class:`MSMTFL`); :class:`LassoMTLCV` chooses it by cross-validation.
+    ``Lasso(alpha)`` of scikit-learn gives the same coefficients per task at alpha = m lam / 2.
+
+    Parameters
+    ----------
+    lam : float, optional
+        Strength of the penalty. The default, 0.1 times `lam_max_`, is a value to start from, not a choice,
+        and keeps much of pure noise; :class:`LassoMTLCV` chooses lam by cross-validation.
+    task_column : str or int, optional
+        The column of X that identifies the task. Without it the tasks are given to `fit` as
+        `task`, or as columns of y.
+    fit_intercept : bool, default=True
+        Whether every task has an intercept, which is not penalised.
+    standardize : bool, default=False
+        Whether every task's columns are penalised as if they were scaled to unit standard
+        deviation. Coefficients stay in the data's units.
+    positive : bool, default=False
+        Whether coefficients are required to be at least 0.
+    penalty_factors : array-like of shape (d,) or (d, m), optional
+        Factors f of the penalty: a feature's norm is the sum over tasks of f_ji |w_ji|. 0:
+        the coefficient is never penalised; inf: the feature is excluded.
+    relax : bool, default=False
+        Whether to refit by least squares on the support that was found, so that no
+        coefficient is shrunk. `stages_` and the certificate stay those of the penalised
+        solution, whose coefficients are ``stages_[-1].coef``.
+    tol : float, default=1e-8
+        The relative duality gap that every stage must reach. Solves are exact: 1e-10 and
+        less is usual.
+    max_iter : int, optional
+        Limit on the rounds of a stage's solver. The default is far more than it needs.
+    warm_start : bool, default=False
+        Whether to start from the coefficients of the last fit, if its tasks and features
+        are the same: the fit goes on with its stages.
+    unknown_task : {"error", "mean"}, default="error"
+        What `predict` does with a label that was not in the training data: raise an error,
+        or predict with the mean coefficients of the known tasks, and warn.
+    n_jobs : int, optional
+        Number of threads, which work on tasks side by side. The result is the same to the
+        bit.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (m, d)
+        Coefficients of every task in the data's units; (d,) if the model was fitted without
+        tasks.
+    intercept_ : ndarray of shape (m,)
+        Intercepts of the tasks; a float if the model was fitted without tasks.
+    tasks_ : ndarray of shape (m,)
+        Labels of the tasks, in the order of the first axis of `coef_`.
+    features_ : ndarray of shape (d,)
+        Names of the features, in the order of the last axis of `coef_`.
+    n_features_in_ : int
+        Number of columns of X in `fit`, the column that identifies the task included.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns of X in `fit`. There is no such attribute if X had no names
+        that are text.
+    n_samples_ : ndarray of shape (m,)
+        Number of training samples of every task.
+    n_fitted_tasks_ : int
+        Number of tasks of the fit, those that were added later not counted.
+    target_mean_ : ndarray of shape (m,)
+        Mean of the training targets of every task.
+    target_sd_ : ndarray of shape (m,)
+        Standard deviation of the training targets of every task.
+    lam_ : float
+        The strength of the penalty that was used.
+    lam_max_ : float
+        The smallest lam at which all coefficients are 0.
+    stages_ : list of Stage
+        The stages, each with stage (its number), coef, objective, free_rows (the features
+        that it left un-penalised), dual_gap, kkt, unique, n_iter and seconds.
+    n_stages_ : int
+        Number of stages.
+    n_iter_ : int
+        Number of rounds of the solver, over all stages.
+    certificate_ : Certificate
+        What is proven about the fit; print it for the answer in words.
+    converged_ : bool
+        Whether the fit is certified to have come to its end.
+    stopping_reason_ : str
+        Why the stages ended, in words.
+    objective_ : float
+        The value of what is minimised, loss plus penalty.
+    dual_gap_ : float
+        Relative duality gap of the last stage: an upper bound on how far its solution is
+        from optimal.
+    row_norms_ : ndarray of shape (d,)
+        For every feature the norm of its coefficients over all tasks: the sum over tasks of
+        f_ji |w_ji|, with f the penalty factors.
+    row_slopes_ : ndarray of shape (d,)
+        What the last stage left of the penalty on a feature: 0 where the feature is free, 1
+        where it is penalised in full.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        The norms of the features in the order of the columns of X; a column that identifies
+        the task gets the largest.
+    learnable_ : ndarray of bool of shape (m, d)
+        Where a feature varies within a task; elsewhere its effect cannot be told from the
+        intercept.
+    task_level_features_ : ndarray
+        Names of the features that are constant within every task and differ only between
+        tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
+    moments_ : Moments
+        After `partial_fit` only: the statistics of all samples seen so far.
 
     Examples
     --------
@@ -360,7 +579,26 @@ class LassoMTL(Batchwise, Welcoming):
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> LassoMTL:
-        """Fit; see :meth:`MSMTFL.fit`."""
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray or sparse matrix of shape (N, d)
+            Samples of all tasks. A table or an array may have a column that identifies the task
+            (see `task_column`).
+        y : array-like of shape (N,) or (N, m)
+            Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
+            means not measured.
+        task : array-like of shape (N,), optional
+            The label of the task of every sample, if the tasks are not a column of X.
+        sample_weight : array-like of shape (N,) or (N, m), optional
+            Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+
+        Returns
+        -------
+        LassoMTL
+            The fitted model itself.
+        """
         self._check_common()
         if self.lam is not None:
             check_positive("lam", self.lam)

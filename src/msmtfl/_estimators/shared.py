@@ -74,52 +74,142 @@ def relaxed_point(problem: Problem, P: Floats, lassos: StackedLassos) -> Floats:
 
 
 class SharedMTL(_Sharing, Batchwise):
-    r"""Values shared by all tasks, and sparse deviations from them (the data-shared lasso of Gross and Tibshirani, with a
-    cap).
+    r"""Values shared by all tasks, and sparse deviations from them: the data-shared lasso, with a cap.
 
     .. math::
         \min_{b, V} \sum_{i=1}^m \frac{1}{m n_i} \|X_i (b + v_i) - y_i\|^2
                     + \lambda_c \|b\|_1 + \lambda_d \sum_{j=1}^d \min(\|v^j\|_1, \theta)
 
-    One model for all tasks (lam_deviation = inf: the pooled lasso, with an intercept per task), one for each (lam_common =
-    inf, or at theta = inf from m lam_deviation on: MSMTFL, and LassoMTL), and everything between. With theta = inf, the
-    default, it is convex: one lasso in (m + 1) d coefficients. A finite theta frees features whose deviations are large
-    in all, in stages as MSMTFL does: tasks have values of their own there, not shrunk.
+    The data-shared lasso is due to Gross and Tibshirani. The model can be one for all tasks
+    (lam_deviation = inf: the pooled lasso, with an intercept per task), one for each (lam_common = inf,
+    or at theta = inf from m lam_deviation on: MSMTFL, and LassoMTL), and everything between. With
+    theta = inf, the default, the problem is convex: one lasso in (m + 1) d coefficients. A finite theta
+    frees the features whose deviations are large over all tasks, in stages as MSMTFL does: there the tasks
+    have values of their own, which are not shrunk.
 
-    Values are shared in the data's units: the same column must mean the same in all tasks. A task in which a column does
-    not vary gets its common value. Of several b that are as good for the same sum the smallest is given; what is said of
-    uniqueness is about the sum, `coef_`.
+    Values are shared in the data's units: the same column must mean the same in all tasks. A task in which
+    a column does not vary gets its common value. If several b are as good for the same sum b + V, the
+    smallest is given; what is said of uniqueness is about the sum, `coef_`.
 
     Parameters
     ----------
-    lam_common, lam_deviation : float, optional
-        Strengths of the two penalties; one of them may be inf. By default lam_common = sqrt(m) lam_deviation, at which
-        noise has the same chance in both, and 0.1 times `lam_max_`: values to start from, not a choice, which keep much of
-        pure noise (see :class:`MSMTFL`). :class:`SharedMTLCV` chooses by cross-validation. One of them alone sets the other
-        by that ratio.
+    lam_common : float, optional
+        Strength of the penalty on the common values; it may be inf. By default sqrt(m) times
+        lam_deviation, at which noise has the same chance in both.
+    lam_deviation : float, optional
+        Strength of the penalty on the deviations; it may be inf, if lam_common is not. By default
+        lam_common / sqrt(m); if neither is given both are 0.1 times what leaves all coefficients at 0, a
+        value to start from, not a choice, which keeps much of pure noise. :class:`SharedMTLCV` chooses by
+        cross-validation.
     theta : float, default=inf
-        Norm of a row of deviations from which they are free.
+        Norm of a feature's deviations from which they are free.
+    task_column : str or int, optional
+        The column of X that identifies the task. Without it the tasks are given to `fit` as
+        `task`, or as columns of y.
     max_stages : int, default=10
-        With theta = inf there is one.
-    penalty_factors : array of shape (d,), optional
-        f in f_j |b_j| and f_j |v_ji|; 0: never penalised (then in V), inf: excluded.
+        The largest number of stages. With theta = inf there is one.
+    fit_intercept : bool, default=True
+        Whether every task has an intercept, which is not penalised.
     standardize : bool, default=False
-        Penalise deviations as if every task's columns were scaled to unit standard deviation, and common values as if all
-        tasks' together were; coefficients stay in the data's units.
+        Whether deviations are penalised as if every task's columns were scaled to unit
+        standard deviation, and common values as if the columns of all tasks together were.
+        Coefficients stay in the data's units.
+    penalty_factors : array-like of shape (d,), optional
+        Factors f of the penalties f_j |b_j| and f_j |v_ji|. 0: the feature is never
+        penalised (its values are then found in the deviations); inf: the feature is
+        excluded.
     relax : bool, default=False
-        Refit by least squares on the support of b and V.
-    task_column, fit_intercept, tol, max_iter, warm_start, unknown_task, n_jobs
-        As for :class:`MSMTFL`.
+        Whether to refit by least squares on the support of the common values and deviations
+        that were found, so that none of them is shrunk. `stages_` and the certificate stay
+        those of the penalised solution.
+    tol : float, default=1e-8
+        The relative duality gap that every stage must reach. Solves are exact: 1e-10 and
+        less is usual.
+    max_iter : int, optional
+        Limit on the rounds of a stage's solver. The default is far more than it needs.
+    warm_start : bool, default=False
+        Whether to start from the coefficients of the last fit, if its tasks and features
+        are the same: the fit goes on with its stages.
+    unknown_task : {"error", "mean"}, default="error"
+        What `predict` does with a label that was not in the training data: raise an error,
+        or predict with the mean coefficients of the known tasks, and warn.
+    n_jobs : int, optional
+        Number of threads, which work on tasks side by side. The result is the same to the
+        bit.
 
     Attributes
     ----------
-    coef_common_ : (d,) b
-    coef_deviation_ : (m, d) V; (d,) if fitted without tasks
-    coef_ : (m, d) b + V
-    lam_common_, lam_deviation_, theta_, lam_max_ : the values used; lam_max_ is of lam_common at this ratio (of
-        lam_deviation where lam_common is inf)
-    intercept_, tasks_, features_, stages_, certificate_, ... : as for :class:`MSMTFL`; `free_rows` of a stage are features
-        whose deviations it left un-penalised
+    coef_ : ndarray of shape (m, d)
+        Coefficients of every task, the common values plus the task's deviations; (d,) if
+        the model was fitted without tasks.
+    coef_common_ : ndarray of shape (d,)
+        The common values b.
+    coef_deviation_ : ndarray of shape (m, d)
+        The deviations V of the tasks from the common values; (d,) if the model was fitted
+        without tasks.
+    intercept_ : ndarray of shape (m,)
+        Intercepts of the tasks; a float if the model was fitted without tasks.
+    tasks_ : ndarray of shape (m,)
+        Labels of the tasks, in the order of the first axis of `coef_`.
+    features_ : ndarray of shape (d,)
+        Names of the features, in the order of the last axis of `coef_`.
+    n_features_in_ : int
+        Number of columns of X in `fit`, the column that identifies the task included.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns of X in `fit`. There is no such attribute if X had no names
+        that are text.
+    n_samples_ : ndarray of shape (m,)
+        Number of training samples of every task.
+    n_fitted_tasks_ : int
+        Number of tasks of the fit, those that were added later not counted.
+    target_mean_ : ndarray of shape (m,)
+        Mean of the training targets of every task.
+    target_sd_ : ndarray of shape (m,)
+        Standard deviation of the training targets of every task.
+    lam_common_ : float
+        The strength of the penalty on the common values that was used.
+    lam_deviation_ : float
+        The strength of the penalty on the deviations that was used.
+    theta_ : float
+        The norm that was used: from it a feature's deviations are free.
+    lam_max_ : float
+        The smallest lam_common at which all coefficients are 0, at this ratio of the two
+        strengths (the smallest lam_deviation where lam_common is inf).
+    stages_ : list of Stage
+        The stages, each with stage (its number), coef, objective, free_rows (the features
+        whose deviations it left un-penalised), dual_gap, kkt, unique, n_iter and seconds.
+    n_stages_ : int
+        Number of stages.
+    n_iter_ : int
+        Number of rounds of the solver, over all stages.
+    certificate_ : Certificate
+        What is proven about the fit; print it for the answer in words.
+    converged_ : bool
+        Whether the fit is certified to have come to its end.
+    stopping_reason_ : str
+        Why the stages ended, in words.
+    objective_ : float
+        The value of what is minimised, loss plus penalty.
+    dual_gap_ : float
+        Relative duality gap of the last stage: an upper bound on how far its solution is
+        from optimal.
+    row_norms_ : ndarray of shape (d,)
+        For every feature the sum over tasks of the absolute coefficients, times the penalty
+        factors.
+    row_slopes_ : ndarray of shape (d,)
+        What the last stage left of the penalty on a feature's deviations: 0 where they are
+        free, 1 where they are penalised in full.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        The norms of the features in the order of the columns of X; a column that identifies
+        the task gets the largest.
+    learnable_ : ndarray of bool of shape (m, d)
+        Where a feature varies within a task; elsewhere its effect cannot be told from the
+        intercept.
+    task_level_features_ : ndarray
+        Names of the features that are constant within every task and differ only between
+        tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
+    moments_ : Moments
+        After `partial_fit` only: the statistics of all samples seen so far.
 
     Examples
     --------
@@ -188,7 +278,26 @@ class SharedMTL(_Sharing, Batchwise):
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> SharedMTL:
-        """Fit; see :meth:`MSMTFL.fit`."""
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray or sparse matrix of shape (N, d)
+            Samples of all tasks. A table or an array may have a column that identifies the task
+            (see `task_column`).
+        y : array-like of shape (N,) or (N, m)
+            Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
+            means not measured.
+        task : array-like of shape (N,), optional
+            The label of the task of every sample, if the tasks are not a column of X.
+        sample_weight : array-like of shape (N,) or (N, m), optional
+            Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+
+        Returns
+        -------
+        SharedMTL
+            The fitted model itself.
+        """
         self._check_params()
         most = 1 if np.isinf(self.theta) else self.max_stages
         with one_blas_thread():
@@ -217,37 +326,181 @@ class SharedMTL(_Sharing, Batchwise):
 class SharedMTLCV(_Sharing, GridSearch):
     """SharedMTL with its strengths and theta chosen by cross-validation.
 
-    The grid has lams x ratios x thetas; pooled and separate models are among them. All folds use the same parameters, taken
-    from all data. A search does not go on to later stages where the first has more than 200 coefficients, and more than one
-    for every six samples; with a common part and twice as many coefficients the path ends (`stopping_reason` says so). Such
-    points have no score, and are not chosen: `eligible` in `cv_results_` is False.
+    The grid has all combinations of lam, ratio and theta; pooled and separate models are among them. All
+    folds use the same values, taken from all data. The model is then fitted to all data at the point that
+    was chosen. With `relax` every point is refitted on every fold, and scored so; an information criterion
+    judges the models as penalised.
 
     Parameters
     ----------
-    lams : int or array of shape (K,), default=20
-        lam is the smaller of lam_common / sqrt(m) and lam_deviation: how many, for each ratio from its own largest down, or
-        the values themselves.
-    ratios : array of shape (R,), optional
-        lam_common / lam_deviation in units of sqrt(m); by default 0 (the pooled lasso: lam_deviation = inf), 0.2, 0.5,
-        1, 2 and inf (no common part). From sqrt(m) on they are all as inf: one is kept.
-    theta_ratios : array of shape (T,), optional
-        theta in units of m lam_deviation / rho_bar, rho_bar the mean square of the columns; by default
-        max(4, m / 4) and inf.
+    lams : int or array-like of shape (K,), default=20
+        How many values of lam, the smaller of lam_common / sqrt(m) and lam_deviation, the
+        grid has, for each ratio geometrically spaced from the smallest at which all
+        coefficients are 0 down to `lam_min_ratio` times that; or the values themselves.
+    ratios : array-like of shape (R,), optional
+        Values of lam_common / lam_deviation in units of sqrt(m); by default 0 (the pooled lasso:
+        lam_deviation = inf), 0.2, 0.5, 1, 2 and inf (no common part). From sqrt(m) on they are all as inf,
+        and one of them is kept.
+    theta_ratios : array-like of shape (T,), optional
+        Values of theta in units of m lam_deviation / rho_bar, with rho_bar the mean square
+        of the columns; by default max(4, m / 4) and inf.
     lam_min_ratio : float, optional
-        By default 1e-2, or 1e-3 if every task has more samples than features, times the ratio if that is less than 1 (but
-        no less than a tenth).
-    max_stages, penalty_factors, standardize, relax : as for :class:`SharedMTL`
-    the others : as for :class:`MSMTFLCV`
+        The smallest lam of the grid over the largest. By default 1e-2, or 1e-3 if every
+        task has more samples than features, times the ratio if that is less than 1 (but no
+        less than a tenth).
+    cv : int, splitter or iterable of (train, test), default=5
+        The folds. A number means that many folds stratified by task (:class:`TaskKFold`);
+        with a 2-D y a sample is held out in all tasks at once. Every training fold needs
+        samples of every task.
+    scoring : {"neg_nmse", "neg_amse", "neg_mse", "neg_deviance"}, scorer name or callable, default="neg_nmse"
+        What is compared; greater is better. "neg_nmse", "neg_amse" and "neg_mse" are minus
+        a task's held-out squared error over the variance of its targets, over their mean
+        square, and as it is, averaged over tasks with the weights of the samples held out.
+        "neg_deviance" is minus the loss itself; with loss="huber" it keeps outliers that
+        are held out from deciding. Anything else is a scorer of scikit-learn.
+    selection : {"min", "1se", "aic", "bic", "ebic"}, default="min"
+        How the point of the grid is chosen. "min": the best mean score. "1se": the simplest
+        model within one standard error of it (the fewest features, then the fewest
+        coefficients, then the largest lam). The others are information criteria, which need
+        no folds. "aic" and "bic" charge for degrees of freedom, which are known where the
+        penalty is convex: so they compare the points without a cap, and are NaN at the
+        others. "ebic" charges for the search as well, and compares all points.
+    task_column : str or int, optional
+        The column of X that identifies the task. Without it the tasks are given to `fit` as
+        `task`, or as columns of y.
+    max_stages : int, default=10
+        The largest number of stages. With theta = inf there is one.
+    fit_intercept : bool, default=True
+        Whether every task has an intercept, which is not penalised.
+    standardize : bool, default=False
+        Whether deviations are penalised as if every task's columns were scaled to unit
+        standard deviation, and common values as if the columns of all tasks together were.
+        Coefficients stay in the data's units.
+    penalty_factors : array-like of shape (d,), optional
+        Factors f of the penalties f_j |b_j| and f_j |v_ji|. 0: the feature is never
+        penalised (its values are then found in the deviations); inf: the feature is
+        excluded.
+    relax : bool, default=False
+        Whether to refit by least squares on the support of the common values and deviations
+        that were found, so that none of them is shrunk. `stages_` and the certificate stay
+        those of the penalised solution.
+    tol : float, default=1e-8
+        The relative duality gap that every stage must reach. Solves are exact: 1e-10 and
+        less is usual.
+    max_iter : int, optional
+        Limit on the rounds of a stage's solver. The default is far more than it needs.
+    unknown_task : {"error", "mean"}, default="error"
+        What `predict` does with a label that was not in the training data: raise an error,
+        or predict with the mean coefficients of the known tasks, and warn.
+    random_state : int, RandomState instance or None, default=0
+        The source of randomness that deals out the samples when `cv` is a number.
+    n_jobs : int, optional
+        Number of threads, which work on folds side by side. The result is the same to
+        rounding.
+    memory_budget : float, optional
+        Bytes that Gram matrices may take; by default 1 GiB.
+    verbose : bool, default=False
+        Whether to show a progress bar.
 
     Attributes
     ----------
-    lam_common_, lam_deviation_, theta_ : the choice
-    coef_common_, coef_deviation_, coef_ : as for :class:`SharedMTL`
-    surface_ : solutions on all data; ``surface_.coef(k, l)``, ``surface_.coef_common(k, l)``
-    thetas_ : (K, L) those of the grid, whose columns are pairs of ratio and theta_ratio
-    cv_results_ : as for :class:`MSMTFLCV`, with lam_common, lam_deviation, theta, ratio and theta_ratio; n_entries counts
-        entries of b and V
-    the others : as for :class:`MSMTFLCV`
+    coef_ : ndarray of shape (m, d)
+        Coefficients of every task, the common values plus the task's deviations; (d,) if
+        the model was fitted without tasks.
+    coef_common_ : ndarray of shape (d,)
+        The common values b.
+    coef_deviation_ : ndarray of shape (m, d)
+        The deviations V of the tasks from the common values; (d,) if the model was fitted
+        without tasks.
+    intercept_ : ndarray of shape (m,)
+        Intercepts of the tasks; a float if the model was fitted without tasks.
+    tasks_ : ndarray of shape (m,)
+        Labels of the tasks, in the order of the first axis of `coef_`.
+    features_ : ndarray of shape (d,)
+        Names of the features, in the order of the last axis of `coef_`.
+    n_features_in_ : int
+        Number of columns of X in `fit`, the column that identifies the task included.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns of X in `fit`. There is no such attribute if X had no names
+        that are text.
+    n_samples_ : ndarray of shape (m,)
+        Number of training samples of every task.
+    n_fitted_tasks_ : int
+        Number of tasks of the fit, those that were added later not counted.
+    target_mean_ : ndarray of shape (m,)
+        Mean of the training targets of every task.
+    target_sd_ : ndarray of shape (m,)
+        Standard deviation of the training targets of every task.
+    lam_common_ : float
+        The strength of the penalty on the common values that was chosen.
+    lam_deviation_ : float
+        The strength of the penalty on the deviations that was chosen.
+    theta_ : float
+        The norm that was used: from it a feature's deviations are free.
+    lam_max_ : float
+        The smallest lam_common at which all coefficients are 0, at this ratio of the two
+        strengths (the smallest lam_deviation where lam_common is inf).
+    thetas_ : ndarray of shape (K, L)
+        The values of theta of the grid, whose columns are pairs of ratio and theta_ratio.
+    best_point_ : tuple of int
+        The place (k, l) of the choice in the grid.
+    best_index_ : int
+        The place of the choice in `cv_results_`.
+    best_score_ : float
+        The mean score of the choice (with an information criterion minus its value). It is
+        the best of many on the same folds, so it is no estimate of the score on new data.
+    cross_fitted_score_ : float
+        An estimate of the score on new data: the mean score of the folds, each at the point
+        that the other folds choose.
+    n_splits_ : int
+        Number of folds; 0 with an information criterion.
+    cv_results_ : dict of arrays
+        One entry per point of the grid, lam outermost, ready for a table: lam_common,
+        lam_deviation, theta, ratio, theta_ratio, n_rows (features used in any task),
+        n_entries (common values and deviations that are not 0), n_stages, eligible,
+        mean_test_score, std_test_score, se_test_score, rank_test_score, split0_test_score,
+        ...; test_mse and test_weight hold an array (folds, m) per point. Without folds the
+        criterion stands in place of scores, NaN where it is not known. A search does not go
+        on to later stages where the first has more than 200 coefficients, and more than one
+        for every six samples; with a common part and twice as many coefficients the path
+        ends. Such points are not `eligible`: they have NaN in place of a score, and are not
+        chosen.
+    surface_ : surface
+        The solutions at all points of the grid, on all data; ``surface_.coef(k, l)`` has
+        the coefficients of one, ``surface_.coef_common(k, l)`` the common values.
+    stages_ : list of Stage
+        The stages, each with stage (its number), coef, objective, free_rows (the features
+        whose deviations it left un-penalised), dual_gap, kkt, unique, n_iter and seconds.
+    n_stages_ : int
+        Number of stages.
+    n_iter_ : int
+        Number of rounds of the solver, over all stages.
+    certificate_ : Certificate
+        What is proven about the fit; print it for the answer in words.
+    converged_ : bool
+        Whether the fit is certified to have come to its end.
+    stopping_reason_ : str
+        Why the stages ended, in words.
+    objective_ : float
+        The value of what is minimised, loss plus penalty.
+    dual_gap_ : float
+        Relative duality gap of the last stage: an upper bound on how far its solution is
+        from optimal.
+    row_norms_ : ndarray of shape (d,)
+        For every feature the sum over tasks of the absolute coefficients, times the penalty
+        factors.
+    row_slopes_ : ndarray of shape (d,)
+        What the last stage left of the penalty on a feature's deviations: 0 where they are
+        free, 1 where they are penalised in full.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        The norms of the features in the order of the columns of X; a column that identifies
+        the task gets the largest.
+    learnable_ : ndarray of bool of shape (m, d)
+        Where a feature varies within a task; elsewhere its effect cannot be told from the
+        intercept.
+    task_level_features_ : ndarray
+        Names of the features that are constant within every task and differ only between
+        tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
 
     Examples
     --------
@@ -355,7 +608,31 @@ class SharedMTLCV(_Sharing, GridSearch):
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None) -> SharedMTLCV:
-        """Fit; see :meth:`MSMTFLCV.fit`."""
+        """Choose the strengths and theta, and fit the model to all samples with them.
+
+        Held-out errors use the weights of the samples, too.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray or sparse matrix of shape (N, d)
+            Samples of all tasks. A table or an array may have a column that identifies the task
+            (see `task_column`).
+        y : array-like of shape (N,) or (N, m)
+            Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
+            means not measured.
+        task : array-like of shape (N,), optional
+            The label of the task of every sample, if the tasks are not a column of X.
+        sample_weight : array-like of shape (N,) or (N, m), optional
+            Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+        groups : array-like of shape (N,) or "identical", optional
+            Labels of groups: samples of one group (a patient, a speaker) stay in one fold.
+            "identical": samples with the same features are a group.
+
+        Returns
+        -------
+        SharedMTLCV
+            The fitted model itself.
+        """
         fitted = self._fit(X, y, task, sample_weight, groups)
         self.thetas_ = self.surface_.parameters["theta"]
         self._warn(*fitted)

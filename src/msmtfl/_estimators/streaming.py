@@ -30,16 +30,19 @@ class Growing(MultiTaskLinear):
     """Fitting from statistics."""
 
     def fit_moments(self, moments: Any) -> Any:
-        """Fit from statistics instead of rows: the same answer (see :class:`Moments`).
+        """Fit the model from statistics of the samples, which gives what the samples give.
 
         Parameters
         ----------
-        moments : :class:`Moments`, or a list of them, one per fold, for models that cross-validate
+        moments : Moments or list of Moments
+            The statistics (see :class:`Moments`); a list of them, one per fold, for a model that
+            cross-validates.
 
         Returns
         -------
-        self
-            Tables to predict are like the first batch; without one (statistics from a file) the task column comes last.
+        object
+            The fitted model itself. Tables to predict have the columns of the first batch; where there was
+            none (statistics from a file) the column that identifies the task comes last.
         """
         if not isinstance(moments, (Moments, list, tuple)):
             raise TypeError(f"expected Moments, or a list of them, one per fold; got {type(moments).__name__}.")
@@ -63,9 +66,27 @@ class Batchwise(Growing):
     @available_if(_from_statistics)
     @whole_or_untouched
     def partial_fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> Any:
-        """Add a batch of rows to those seen by `partial_fit` before, and fit to all of them, exactly.
+        """Add a batch of samples to those given to `partial_fit` before, and fit to all of them, exactly.
 
-        What is kept of the rows are their statistics, `moments_`. A call of `fit` starts anew.
+        Only statistics of the samples are kept, in `moments_`. A call of `fit` starts anew.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray or sparse matrix of shape (N, d)
+            Samples of all tasks. A table or an array may have a column that identifies the task
+            (see `task_column`).
+        y : array-like of shape (N,) or (N, m)
+            Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
+            means not measured.
+        task : array-like of shape (N,), optional
+            The label of the task of every sample, if the tasks are not a column of X.
+        sample_weight : array-like of shape (N,) or (N, m), optional
+            Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+
+        Returns
+        -------
+        object
+            The fitted model itself.
         """
         goes_on = hasattr(self, "moments_")
         if goes_on and not is_table(X):  # a table's columns are found by their names
@@ -94,25 +115,32 @@ class Welcoming(Growing):
     """Models whose rows do not couple the tasks once it is known which are free: a task can be added."""
 
     def add_task(self, X: Any, y: Any, label: Any, *, sample_weight: Any = None) -> Any:
-        r"""Fit one more task with the learned row weights; the others are not touched.
+        r"""Fit one more task with what was learned about the features; the other tasks are not touched.
 
         .. math::
             \min_w \frac{1}{m n} \|Xw - y\|^2 + \sum_j \lambda_j f_j |w_j|
 
         with :math:`\lambda_j` = 0 for the features that the fit left free and lam for the others (lam times
-        `row_slopes_`), and the m of the fit; the bi-level model adds its penalty of entries, with stages of its own. The
-        new task gets a row of `coef_` and `intercept_`; in `stages_` before the last its coefficients are 0.
+        `row_slopes_`), and the m of the fit; the bi-level model adds its penalty on single coefficients, with
+        stages of its own. The new task comes last in `coef_`, `intercept_` and `tasks_`; in all `stages_` but
+        the last its coefficients are 0.
 
         Parameters
         ----------
-        X : (n, d) table or array of the model's features, without a task column
-        y : (n,) target
-        label : of the new task; not one that the model knows
-        sample_weight : (n,) weights, optional
+        X : DataFrame, ndarray or sparse matrix of shape (n, d)
+            Samples of the new task, with the model's features and without a column that
+            identifies the task.
+        y : array-like of shape (n,)
+            Targets of the new task.
+        label : str or number
+            The label of the new task; the model must not have a task with this label.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the samples, at least 0. By default all are 1.
 
         Returns
         -------
-        self
+        object
+            The model itself, with one task more.
         """
         check_is_fitted(self, "stages_")
         if loss_of(self) != "squared":

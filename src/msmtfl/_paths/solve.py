@@ -79,19 +79,38 @@ def regularization_surface(
     Parameters
     ----------
     X, y, task, task_column, sample_weight : as for :meth:`MSMTFL.fit`
-    lams : how many, or an array (K,) in any order; by default geometric from lam_max to `lam_min_ratio` lam_max
-    theta_ratios : (L,) theta in units of m lam / rho_bar; by default six from 1 to max(50, 11 m), and inf (the lasso)
-    thetas : (L,) or (K, L), instead of ratios; inf allowed
+    lams : int or array-like of shape (K,), default=50
+        How many values of lam the grid has, geometrically spaced from the smallest at which
+        all coefficients are 0 down to `lam_min_ratio` times that; or the values themselves,
+        in any order.
+    theta_ratios : array-like of shape (L,), optional
+        Values of theta in units of m lam / rho_bar, with rho_bar the mean square of the
+        columns. By default six from 1 to max(50, 11 m), and inf, which is the lasso.
+    thetas : array-like of shape (L,) or (K, L), optional
+        Values of theta themselves, instead of ratios; inf is allowed.
     loss, epsilon, fit_intercept, standardize, positive, penalty_factors, max_stages : as for :class:`MSMTFL`
-    tol : the relative duality gap that the stages of a `converged` point stay below
-    lam_min_ratio : by default 1e-3, or 1e-4 if every task has more samples than features
-    entry_shares : shares s of lam that go to a penalty of its own on every entry: lam_entry = s lam, and (1 - s) lam for the
-        rows; by default 0, the paper's model. Columns of the surface are all combinations of share, theta and entry ratio
-    entry_ratios : theta_entry in units of m lam / rho_bar; by default 0.5 and 2
-    penalty : as for :class:`MSMTFL`
-    n_jobs : threads; the result is the same to rounding
-    memory_budget : bytes for Gram matrices, by default 1 GiB
-    verbose : show a progress bar
+    tol : float, default=1e-8
+        The relative duality gap that every stage must reach. Solves are exact: 1e-10 and
+        less is usual.
+    lam_min_ratio : float, optional
+        The smallest lam of the grid over the largest. By default 1e-3, or 1e-4 if every
+        task has more samples than features.
+    entry_shares : array-like of numbers from 0 to 1, default=(0.0,)
+        Shares s of lam that go to a penalty on every coefficient by itself: lam_entry = s
+        lam, which leaves (1 - s) lam for the features. 0 is the paper's model. The columns
+        of the surface are all combinations of share, theta and entry ratio.
+    entry_ratios : array-like, optional
+        Values of theta_entry in units of m lam / rho_bar; by default 0.5 and 2.
+    penalty : {"capped", "mcp", "scad", "log", "lq"} or a shape, default="capped"
+        The concave function that stands in place of min(t, theta); see
+        :mod:`msmtfl._objective.shapes`.
+    n_jobs : int, optional
+        Number of threads, which work on tasks side by side. The result is the same to the
+        bit.
+    memory_budget : float, optional
+        Bytes that Gram matrices may take; by default 1 GiB.
+    verbose : bool, default=False
+        Whether to show a progress bar.
 
     Returns
     -------

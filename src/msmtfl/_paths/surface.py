@@ -327,7 +327,6 @@ class Surface(StagedSolutions):
         stage's solution is certainly the only one. With `converged` computed from the data when first asked for, so
         do not change X and y in place before.
     lam_max : above it all coefficients are 0
-
     Pickling computes the certificates first and leaves the data behind.
 
     Examples

@@ -152,23 +152,36 @@ class MultiTaskAuto(_Auto, MultiTaskLinear):
     models : list of names, or {name: estimator}, optional
         The families to choose from; by default all of :func:`compare_models`.
     task_column : str or int, optional
-        The column of X that says the task.
+        The column of X that identifies the task. Without it the tasks are given to `fit` as
+        `task`, or as columns of y.
     cv : int, splitter or iterable of (train, test), default=5
-        Folds on which the families are compared.
+        The folds. A number means that many folds stratified by task (:class:`TaskKFold`);
+        with a 2-D y a sample is held out in all tasks at once. Every training fold needs
+        samples of every task.
     inner_cv : int, default=5
         Folds by which each chooses its parameters. The family chosen does so again on all data, with five folds at least if
         there are rows enough (not with groups, nor if `models` are estimators).
-    selection : {"1se", "min"}, default="1se"
-        The simplest (see above) within one standard error of the best, or the best.
+    selection : {"min", "1se", "aic", "bic", "ebic"}, default="min"
+        How the point of the grid is chosen. "min": the best mean score. "1se": the simplest
+        model within one standard error of it (the fewest features, then the fewest
+        coefficients, then the largest lam). The others are information criteria, which need
+        no folds. "aic" and "bic" charge for degrees of freedom, which are known where the
+        penalty is convex: so they compare the points without a cap, and are NaN at the
+        others. "ebic" charges for the search as well, and compares all points.
     screen : bool, default=True
         Families that are clearly worse on the first folds are not tried on the others; see :func:`compare_models`.
     standardize : bool, default=False
+        Whether the families penalise every task's columns as if they were scaled to unit
+        standard deviation. Coefficients stay in the data's units.
     unknown_task : {"error", "mean"}, default="error"
-    random_state : int, RandomState or None, default=0
+        What `predict` does with a label that was not in the training data: raise an error,
+        or predict with the mean coefficients of the known tasks, and warn.
+    random_state : int, RandomState instance or None, default=0
+        The source of randomness that deals out the samples to folds.
     n_jobs : int, optional
-        Threads over folds.
+        Number of threads, which work on folds side by side.
     verbose : bool, default=False
-        Show a progress bar.
+        Whether to show a progress bar.
 
     Attributes
     ----------
@@ -206,6 +219,8 @@ class MultiTaskAutoClassifier(_Auto, MultiTaskClassifier):
     models : list of names, or {name: classifier}, optional
     task_column, cv, inner_cv, selection, screen, standardize, unknown_task, random_state, n_jobs, verbose
         As for :class:`MultiTaskAuto`; folds are stratified by task and class.
+    verbose : bool, default=False
+        Whether to show a progress bar.
 
     Attributes
     ----------

@@ -92,9 +92,9 @@ def compare_models(
     Parameters
     ----------
     X, y, task, task_column, sample_weight : as for :meth:`MSMTFL.fit`
-    groups : (N,) labels or "identical", optional
-        Rows of one group (a patient, a speaker) stay together, in outer and inner folds; standard errors are of groups.
-        "identical": rows with the same features are a group.
+    groups : array-like of shape (N,) or "identical", optional
+        Labels of groups: samples of one group (a patient, a speaker) stay in one fold.
+        "identical": samples with the same features are a group.
     models : list of names, or {name: estimator}, optional
         By default "lasso" (one per task), "l12", "dirty", "msmtfl" (the paper's), "bi-level", "shared" (common values and
         deviations), "ridge per task", "pooled lasso" and "pooled ridge" (one model for all tasks, each with its own
@@ -123,7 +123,7 @@ def compare_models(
     n_jobs : int, optional
         Threads over outer folds; over models while they are screened.
     verbose : bool, default=False
-        Show a progress bar.
+        Whether to show a progress bar.
 
     Returns
     -------

@@ -305,6 +305,10 @@ class DaskMSMTFL(_OnCluster):
 
     Parameters
     ----------
+    **parameters
+        Those of :class:`MSMTFL`.
+    Attributes are those of :class:`MSMTFL`; `mode_` says which mode was used last, `messages_` how many bytes of stage
+    messages went out and came back in data mode, in how many rounds.
     client : distributed.Client, optional
         By default the one in use.
     mode : {"auto", "moments", "data"}, default="auto"
@@ -312,11 +316,6 @@ class DaskMSMTFL(_OnCluster):
         once more and chooses by size: statistics where they are small, or where a task's rows do not fit into half of a
         worker's memory; and where data mode cannot be had (relax, a 2-D y, penalty factors that differ between tasks or
         are 0).
-    **parameters
-        Those of :class:`MSMTFL`.
-
-    Attributes are those of :class:`MSMTFL`; `mode_` says which mode was used last, `messages_` how many bytes of stage
-    messages went out and came back in data mode, in how many rounds.
 
     Examples
     --------
@@ -341,8 +340,13 @@ class DaskMSMTFL(_OnCluster):
 
         Parameters
         ----------
-        X : Dask DataFrame (with the task column, see `task_column`), Dask Array, or list of futures (X, y[, task[, weight]])
-        y : Dask Series or Array of the same partitions, or the name of a column of X
+        X : Dask DataFrame, Dask Array or list of futures
+            Samples of all tasks: a DataFrame (with the column that identifies the task, see
+            `task_column`), an Array, or futures of tuples (X, y), (X, y, task) or (X, y, task,
+            sample_weight).
+        y : Dask Series, Dask Array or str, optional
+            Targets in the partitions of X, or the name of a column of X. Not needed where X is
+            a list of futures.
         task, sample_weight : the same, if need be
         """
         _check(self.model)

@@ -234,12 +234,17 @@ def sparse_eigenvalues(
 
     Parameters
     ----------
-    X : (N, d) table or array
+    X : DataFrame or ndarray of shape (N, d)
+        Samples of all tasks.
     k : int >= 1; above d it means d
-    task : (N,) labels; without them all rows are one task
-    center : centre every task's columns, as a model with intercepts does
-    max_subsets : how many subsets may be looked at, all tasks together; where there are more, one end of an interval is what
-        a good subset attains, the other a bound from all columns, from discs or from all smaller subsets
+    task : array-like of shape (N,), optional
+        The label of the task of every sample. Without labels all samples are one task.
+    center : bool, default=False
+        Whether to centre every task's columns first, as a model with intercepts does.
+    max_subsets : int, default=200000
+        How many subsets of columns may be looked at, all tasks together. Where there are
+        more, a number is not exact: one end of its interval is what a good subset attains,
+        the other is a bound.
 
     Examples
     --------

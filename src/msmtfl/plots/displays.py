@@ -70,6 +70,7 @@ class CoefficientMapDisplay:
 
     Parameters
     ----------
+    Drawn: image_, colorbar_, ax_, figure_; crosses_ if there are any
     coef : (m, p) coefficients of the features shown; of more than two classes those of one, or sums of sizes over all
     features, tasks : their names (p,) and labels (m,)
     groups : (p,) "freed" (by the cap), or "all", "some", "one", "unused", "constant": who uses the feature
@@ -79,8 +80,6 @@ class CoefficientMapDisplay:
     constant : (m, p) bool: where the column does not vary within the task; None if that is not known
     of_class : the class that they belong to, in words; "" if there is but one set of them
     n_constant : how many features are constant within every task, so that they could not be learned
-
-    Drawn: image_, colorbar_, ax_, figure_; crosses_ if there are any
 
     Examples
     --------
@@ -187,12 +186,11 @@ class StabilityMapDisplay:
 
     Parameters
     ----------
+    Drawn: image_, points_, colorbar_, ax_, figure_
     frequency : (m, p) of the features shown
     features, tasks : their names (p,) and labels (m,)
     threshold : frequency from which a cell counts as selected
     n_features, n_samples : number of all features; of half-samples
-
-    Drawn: image_, points_, colorbar_, ax_, figure_
 
     Examples
     --------
@@ -247,10 +245,9 @@ class TaskSimilarityDisplay:
 
     Parameters
     ----------
+    Drawn: image_, colorbar_, ax_, figure_
     similarity : (m, m)
     tasks : (m,) labels, in the order of `similarity`
-
-    Drawn: image_, colorbar_, ax_, figure_
 
     Examples
     --------
@@ -293,11 +290,10 @@ class StageHistoryDisplay:
 
     Parameters
     ----------
+    Drawn: axes_ : (3,), figure_
     objective, dual_gap, used, freed : (stages,)
         `used` counts features with a coefficient in any task, `freed` those that the stage left un-penalised.
     tol : what the gap must reach
-
-    Drawn: axes_ : (3,), figure_
 
     Examples
     --------
@@ -354,10 +350,9 @@ class RowNormDisplay:
 
     Parameters
     ----------
+    Drawn: lines_ : {stage: line}, ax_, figure_
     norms : {stage: (d,) row norms}
     theta : from which a feature is free; None or inf: no line
-
-    Drawn: lines_ : {stage: line}, ax_, figure_
 
     Examples
     --------
@@ -418,9 +413,8 @@ class PathDisplay:
 
     Parameters
     ----------
-    path : LamPath
-
     Drawn: lines_ : (d,), ax_, figure_
+    path : LamPath
 
     Examples
     --------
@@ -494,9 +488,8 @@ class SurfaceDisplay:
 
     Parameters
     ----------
-    grid : SearchGrid
-
     Drawn: images_ : one per column of a map, ax_, figure_
+    grid : SearchGrid
 
     Examples
     --------
@@ -589,13 +582,12 @@ class GainDisplay:
 
     Parameters
     ----------
+    Drawn: points_, ax_, figure_
     tasks : (m,) labels
     difference : (m,) held-out error of the model less that of the reference; a task without (NaN) is not drawn
     reach : (m,) how far the interval reaches to either side
     model, reference : their names
     measure : what the error is
-
-    Drawn: points_, ax_, figure_
 
     Examples
     --------

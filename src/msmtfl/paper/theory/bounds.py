@@ -113,7 +113,8 @@ def error_bound(
     rbar : number of non-zero rows of the true W
     nu : the largest rho+_i(rbar) / n_i
     rho_minus : the smallest rho-_i(2 rbar + s)
-    eta : in (0, 1); the bound holds with probability at least 1 - 1.5 eta
+    eta : float, default=0.05
+        The probability, between 0 and 1, with which the statements may fail.
     stages : how many stages to tell it for
 
     Examples
@@ -166,7 +167,8 @@ def error_rates(*, m: int, n: int, d: int, rbar: int, eta: float = 0.05) -> Erro
     Parameters
     ----------
     m, n, d, rbar : numbers of tasks, of samples per task, of features, and of features that matter
-    eta : in (0, 1); the chance that the bounds fail
+    eta : float, default=0.05
+        The probability, between 0 and 1, with which the statements may fail.
 
     Examples
     --------

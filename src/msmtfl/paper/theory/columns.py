@@ -77,12 +77,17 @@ def pi_constant(
 
     Parameters
     ----------
-    X : (N, d) table or array
+    X : DataFrame or ndarray of shape (N, d)
+        Samples of all tasks.
     k, s : int >= 1; where k + s exceeds d, sets of at most k and at most s columns are meant
-    task : (N,) labels; without them all rows are one task
-    center : centre every task's columns, as a model with intercepts does
-    max_subsets : how many sets of columns and signs may be looked at, all tasks together; where there are more, one end of
-        an interval is what a search attains, the other a bound
+    task : array-like of shape (N,), optional
+        The label of the task of every sample. Without labels all samples are one task.
+    center : bool, default=False
+        Whether to centre every task's columns first, as a model with intercepts does.
+    max_subsets : int, default=200000
+        How many subsets of columns may be looked at, all tasks together. Where there are
+        more, a number is not exact: one end of its interval is what a good subset attains,
+        the other is a bound.
 
     Examples
     --------
@@ -107,9 +112,12 @@ def mutual_coherence(X: Any, *, task: Any = None, center: bool = False) -> Colum
 
     Parameters
     ----------
-    X : (N, d) table or array
-    task : (N,) labels; without them all rows are one task
-    center : centre every task's columns, as a model with intercepts does
+    X : DataFrame or ndarray of shape (N, d)
+        Samples of all tasks.
+    task : array-like of shape (N,), optional
+        The label of the task of every sample. Without labels all samples are one task.
+    center : bool, default=False
+        Whether to centre every task's columns first, as a model with intercepts does.
 
     Examples
     --------
@@ -143,12 +151,17 @@ def mutual_incoherence(
 
     Parameters
     ----------
-    X : (N, d) table or array
+    X : DataFrame or ndarray of shape (N, d)
+        Samples of all tasks.
     k : int >= 1
-    task : (N,) labels; without them all rows are one task
-    center : centre every task's columns, as a model with intercepts does
-    max_subsets : how many supports may be looked at, all tasks together; where there are more, one end of an interval is
-        what a good support attains, the other a bound from coherence or sparse eigenvalues
+    task : array-like of shape (N,), optional
+        The label of the task of every sample. Without labels all samples are one task.
+    center : bool, default=False
+        Whether to centre every task's columns first, as a model with intercepts does.
+    max_subsets : int, default=200000
+        How many subsets of columns may be looked at, all tasks together. Where there are
+        more, a number is not exact: one end of its interval is what a good subset attains,
+        the other is a bound.
 
     Examples
     --------
@@ -176,13 +189,19 @@ def restricted_isometry(
 
     Parameters
     ----------
-    X : (N, d) table or array
+    X : DataFrame or ndarray of shape (N, d)
+        Samples of all tasks.
     k : int >= 1; above d it means d
-    task : (N,) labels; without them all rows are one task
-    center : centre every task's columns, as a model with intercepts does
+    task : array-like of shape (N,), optional
+        The label of the task of every sample. Without labels all samples are one task.
+    center : bool, default=False
+        Whether to centre every task's columns first, as a model with intercepts does.
     scaled : whether every task's X is first multiplied by the number that makes delta smallest; it is then
         (rho+(k) - rho-(k)) / (rho+(k) + rho-(k))
-    max_subsets : as for :func:`sparse_eigenvalues`
+    max_subsets : int, default=200000
+        How many subsets of columns may be looked at, all tasks together. Where there are
+        more, a number is not exact: one end of its interval is what a good subset attains,
+        the other is a bound.
 
     Examples
     --------

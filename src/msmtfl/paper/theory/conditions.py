@@ -194,9 +194,13 @@ def check_conditions(
     coef_true : (m, d) true coefficients in the data's units. By default the model's own are plugged in: the answer is then
         about a truth that looks like the model
     sigma : of the noise, E exp(t noise) <= exp(sigma^2 t^2 / 2). By default the standard deviation of the residuals
-    eta : in (0, 1)
+    eta : float, default=0.05
+        The probability, between 0 and 1, with which the statements may fail.
     s : int >= rbar; by default the first of a few that meets the condition on columns, or else comes nearest
-    max_subsets : as for :func:`sparse_eigenvalues`, for each number of columns
+    max_subsets : int, default=200000
+        How many subsets of columns may be looked at, all tasks together. Where there are
+        more, a number is not exact: one end of its interval is what a good subset attains,
+        the other is a bound.
 
     Examples
     --------

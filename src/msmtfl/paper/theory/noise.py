@@ -158,12 +158,16 @@ def check_noise(
 
     Parameters
     ----------
-    X : (N, d) table or array
+    X : DataFrame or ndarray of shape (N, d)
+        Samples of all tasks.
     support : (d,) bool or places: the features that matter
-    task : (N,) labels; without them all rows are one task
-    center : centre every task's columns, as a model with intercepts does
+    task : array-like of shape (N,), optional
+        The label of the task of every sample. Without labels all samples are one task.
+    center : bool, default=False
+        Whether to centre every task's columns first, as a model with intercepts does.
     sigma : parameter of the noise
-    eta : in (0, 1)
+    eta : float, default=0.05
+        The probability, between 0 and 1, with which the statements may fail.
     noise : "normal" (standard deviation sigma), "signs" (sigma or -sigma), or an array of residuals that is drawn from with
         replacement and random signs; `sigma` should then be :func:`sub_gaussian` of them with both signs
     draws : int, how many

@@ -62,10 +62,13 @@ def incoherence(X: Any, coef: Any, *, task: Any = None, center: bool = False) ->
 
     Parameters
     ----------
-    X : (N, d) table or array
+    X : DataFrame or ndarray of shape (N, d)
+        Samples of all tasks.
     coef : (m, d) coefficients, or (d,) if all tasks use the same features; what is not 0 is the support
-    task : (N,) labels; without them all rows are one task
-    center : centre every task's columns, as a model with intercepts does
+    task : array-like of shape (N,), optional
+        The label of the task of every sample. Without labels all samples are one task.
+    center : bool, default=False
+        Whether to centre every task's columns first, as a model with intercepts does.
 
     Examples
     --------
@@ -121,12 +124,18 @@ def design_conditions(
 
     Parameters
     ----------
-    X : (N, d) table or array
+    X : DataFrame or ndarray of shape (N, d)
+        Samples of all tasks.
     coef : (m, d) coefficients, or (d,) if all tasks use the same features; what is not 0 is the support
-    task : (N,) labels; without them all rows are one task
-    center : centre every task's columns, as a model with intercepts does
+    task : array-like of shape (N,), optional
+        The label of the task of every sample. Without labels all samples are one task.
+    center : bool, default=False
+        Whether to centre every task's columns first, as a model with intercepts does.
     s : int >= rbar, by default rbar
-    max_subsets : as for :func:`sparse_eigenvalues`
+    max_subsets : int, default=200000
+        How many subsets of columns may be looked at, all tasks together. Where there are
+        more, a number is not exact: one end of its interval is what a good subset attains,
+        the other is a bound.
 
     Returns
     -------
