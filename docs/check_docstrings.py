@@ -20,8 +20,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from numpydoc.docscrape import NumpyDocString, get_doc_object
-from numpydoc.validate import Validator, validate
+from numpydoc.docscrape import NumpyDocString
+from numpydoc.validate import validate
 
 HERE = Path(__file__).parent
 SHARED = HERE / "shared_parameters.txt"
@@ -110,7 +110,7 @@ def numpydoc_findings(one: Public) -> list[str]:
 
 
 def sections(thing: Any) -> NumpyDocString:
-    return NumpyDocString(inspect.getdoc(thing) or "") if not inspect.isclass(thing) else get_doc_object(thing)
+    return NumpyDocString(inspect.cleandoc(thing.__doc__ or ""))
 
 
 def names_in(thing: Any, section: str) -> set[str]:
@@ -158,7 +158,7 @@ def attribute_findings(one: Public) -> list[str]:
 
 
 def phrase_findings(one: Public) -> list[str]:
-    text = inspect.getdoc(one.thing) or ""
+    text = inspect.cleandoc(one.thing.__doc__ or "")
     return [f"{found[0]!r} {why}" for phrase, why in PHRASES.items() if (found := re.search(phrase, text))]
 
 
@@ -205,7 +205,7 @@ def with_shared(doc: str, texts: dict[str, str], parameters: list[str]) -> str:
             entries |= {name: texts[name] for name in wanted if name in texts and name not in covered}
             place = {name: k for k, name in enumerate(wanted)}
             entries = dict(sorted(entries.items(), key=lambda item: place.get(item[0].split(", ")[0].strip("*"), -1)))
-        end = "\n\n" if found.end() < len(doc) else ""
+        end = "\n\n" if found.end() < len(doc) else "\n"
         doc = doc[: found.start(1)] + "\n".join(entries.values()) + end + doc[found.end() :]
     return doc
 

@@ -47,17 +47,20 @@ class RepeatedSamplesWarning(UserWarning):
 def identical_samples(X: Any, *, task_column: str | int | None = None) -> Ints:
     """Number the samples so that those with the same features have the same number.
 
-    Use it as `groups=` of a splitter; estimators and :func:`compare_models` do so themselves with ``groups="identical"``.
+    Use the numbers as `groups=` of a splitter; estimators and :func:`compare_models` make them themselves
+    with ``groups="identical"``. A column that identifies the task is no feature.
 
     Parameters
     ----------
-    X : table or array of shape (N, d), dense or sparse
+    X : DataFrame, ndarray or sparse matrix of shape (N, d)
+        Samples of all tasks.
     task_column : str or int, optional
         The column of X that identifies the task.
 
     Returns
     -------
-    (N,) integers from 0, in the order of appearance
+    ndarray of shape (N,)
+        Whole numbers from 0, in the order of appearance.
 
     Examples
     --------

@@ -16,23 +16,27 @@ from .tables import column_position, factorise, names_of, read_groups, split_off
 class TaskKFold(BaseCrossValidator):
     """K folds stratified by task, so that every task is in every training fold.
 
-    A plain KFold on a table sorted by task leaves whole tasks out, and a model cannot predict a task that it has
-    never seen. Use it as `cv=` of GridSearchCV, cross_val_predict and the like.
+    A plain KFold on a table sorted by task leaves whole tasks out, and a model cannot predict a task that
+    it has never seen. Use it as `cv=` of GridSearchCV, cross_val_predict and the like.
 
     Parameters
     ----------
     n_splits : int, default=5
+        Number of folds.
     task_column : str or int, optional
         The column of X that identifies the task.
-    task : array-like of shape (n_rows,), optional
-        Labels, one per row of the X that will be split, instead of a column.
+    task : array-like of shape (N,), optional
+        The label of the task of every sample of the X that will be split, instead of a column. Without
+        either, all samples are one task.
     shuffle : bool, default=True
-        Shuffle the rows of a task before dealing them out; without it each fold takes every k-th row.
-    random_state : int, RandomState or None, default=None
+        Whether to shuffle the samples of a task before they are dealt out; otherwise each fold takes every
+        k-th sample.
+    random_state : int, RandomState instance or None, default=None
+        The source of randomness.
 
     Notes
     -----
-    With `groups` (e.g. patients or speakers) given to `split`, rows of one group stay together.
+    With `groups` (e.g. patients or speakers) given to `split`, samples of one group stay together.
 
     Examples
     --------
@@ -68,6 +72,22 @@ class TaskKFold(BaseCrossValidator):
         return f"TaskKFold(n_splits={self.n_splits}, shuffle={self.shuffle}, random_state={self.random_state})"
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Return the number of folds.
+
+        Parameters
+        ----------
+        X : object, optional
+            Not used.
+        y : object, optional
+            Not used.
+        groups : object, optional
+            Not used.
+
+        Returns
+        -------
+        int
+            The number of folds.
+        """
         return self.n_splits
 
     def _codes(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -79,7 +99,24 @@ class TaskKFold(BaseCrossValidator):
         return np.zeros(1, dtype=int), np.zeros(rows, dtype=np.intp)
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield (train, test) row indices."""
+        """Yield the training and the test samples of every fold.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray or sparse matrix of shape (N, d)
+            Samples of all tasks.
+        y : object, optional
+            Not used.
+        groups : array-like of shape (N,), optional
+            Labels of groups: samples of one group stay in one fold.
+
+        Yields
+        ------
+        train : ndarray
+            Places of the training samples.
+        test : ndarray
+            Places of the test samples.
+        """
         labels, codes = self._codes(X)
         of_rows = None if groups is None else read_groups(groups, len(codes))
         fold = self._deal(labels, codes) if of_rows is None else self._deal_groups(labels, codes, of_rows)
@@ -87,7 +124,22 @@ class TaskKFold(BaseCrossValidator):
             yield np.flatnonzero(fold != k), np.flatnonzero(fold == k)
 
     def deal_tasks(self, labels: np.ndarray, counts: np.ndarray) -> list[np.ndarray]:
-        """For every task the folds of its rows, given how many it has: those of `split`, however tasks are mixed."""
+        """Return the folds of the samples of every task, given how many samples it has.
+
+        They are the folds of `split`, in whatever order the samples of different tasks come.
+
+        Parameters
+        ----------
+        labels : ndarray of shape (m,)
+            Labels of the tasks.
+        counts : ndarray of shape (m,)
+            Number of samples of every task.
+
+        Returns
+        -------
+        list of ndarray
+            For every task the number of the fold of each of its samples.
+        """
         known, codes = factorise(labels, len(labels))
         fold = self._deal(known, np.repeat(codes, counts))
         return np.split(fold, np.cumsum(counts)[:-1])
@@ -105,7 +157,22 @@ class TaskKFold(BaseCrossValidator):
     def deal_evenly(
         self, codes: np.ndarray, groups: np.ndarray | None = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Folds stratified by `codes` as far as their numbers allow; with groups, by groups alone."""
+        """Yield folds stratified by codes, as far as their numbers allow; with groups, by groups alone.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (N,)
+            The stratum of every sample.
+        groups : ndarray of shape (N,), optional
+            Labels of groups: samples of one group stay in one fold.
+
+        Yields
+        ------
+        train : ndarray
+            Places of the training samples.
+        test : ndarray
+            Places of the test samples.
+        """
         if groups is None:
             fold = self._deal_out(codes)
         else:

@@ -41,16 +41,24 @@ NOT_ADDED = "Were these rows added before?"
 
 
 class Moments:
-    """Statistics of all tasks, from which a model is fitted exactly as from the rows.
+    """Statistics of all tasks, from which a model is fitted exactly as from the samples.
 
-    Rows come in batches (:meth:`update`, :meth:`from_batches`, :meth:`from_parquet`); statistics of different rows add up,
-    so that sites that may not share rows can share these: see :meth:`disclosure` for what they give away.
+    Samples come in batches (:meth:`update`, :meth:`from_batches`, :meth:`from_parquet`). Statistics of
+    different samples add up (``a + b``), so that sites that may not share samples can share these: see
+    :meth:`disclosure` for what they give away.
 
     Attributes
     ----------
-    features : (d,) names, in the order of the first batch
-    tasks : labels in the order in which they came
-    n, rows : (m,) sums of weights and numbers of rows
+    features : ndarray of shape (d,)
+        Names of the features, in the order of the first batch.
+    tasks : ndarray of shape (m,)
+        Labels of the tasks, in the order in which they came.
+    d : int
+        Number of features.
+    n : ndarray of shape (m,)
+        Sum of the weights of every task's samples.
+    rows : ndarray of shape (m,)
+        Number of every task's samples.
 
     Examples
     --------
@@ -82,19 +90,23 @@ class Moments:
 
     @property
     def tasks(self) -> np.ndarray:
+        """Labels of the tasks, in the order in which they came."""
         labels = [label for label in self.seen | dict.fromkeys(self._tasks) if label in self._tasks]
         return label_array(labels)
 
     @property
     def d(self) -> int:
+        """Number of features."""
         return 0 if self.features is None else len(self.features)
 
     @property
     def n(self) -> Floats:
+        """Sum of the weights of every task's samples."""
         return np.array([self._tasks[label].n for label in self.tasks.tolist()])
 
     @property
     def rows(self) -> np.ndarray:
+        """Number of every task's samples."""
         return np.array([self._tasks[label].rows for label in self.tasks.tolist()], dtype=int)
 
     def __getitem__(self, label: Any) -> TaskMoments:
@@ -110,6 +122,13 @@ class Moments:
         return f"Moments({len(self)} tasks, {int(self.rows.sum())} rows, {self.d} features)"
 
     def copy(self) -> Moments:
+        """Return a copy, to which batches can be added without changing this one.
+
+        Returns
+        -------
+        Moments
+            The copy.
+        """
         out = Moments()
         out.features, out.named, out.form = self.features, self.named, self.form
         out._tasks, out.seen, out.task_place = dict(self._tasks), dict(self.seen), self.task_place
@@ -122,15 +141,58 @@ class Moments:
     def update(
         self, X: Any, y: Any, *, task: Any = None, task_column: str | int | None = None, sample_weight: Any = None
     ) -> Moments:
-        """Add a batch of rows; input as for :meth:`MSMTFL.fit`. All of it is added or, if something is wrong, nothing.
+        """Add a batch of samples: all of it or, if something is wrong, nothing.
 
-        A table's columns are brought into the order of the first batch by their names.
+        The columns of a table are brought into the order of the first batch by their names.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray or sparse matrix of shape (N, d)
+            Samples of all tasks. A table or an array may have a column that identifies the task
+            (see `task_column`).
+        y : array-like of shape (N,) or (N, m)
+            Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
+            means not measured.
+        task : array-like of shape (N,), optional
+            The label of the task of every sample, if the tasks are not a column of X.
+        task_column : str or int, optional
+            The column of X that identifies the task.
+        sample_weight : array-like of shape (N,) or (N, m), optional
+            Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+
+        Returns
+        -------
+        Moments
+            These statistics themselves.
         """
         add_batch([self], X, y, task=task, task_column=task_column, sample_weight=sample_weight)
         return self
 
     def read(self, X: Any, y: Any, *, task: Any = None, task_column: Any = None, sample_weight: Any = None) -> Batch:
-        """A batch of rows as it would be added: checked, and with its columns in the order of the batches before."""
+        """Read a batch of samples as it would be added.
+
+        The batch is checked, and its columns are in the order of the batches before.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray or sparse matrix of shape (N, d)
+            Samples of all tasks. A table or an array may have a column that identifies the task
+            (see `task_column`).
+        y : array-like of shape (N,) or (N, m)
+            Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
+            means not measured.
+        task : array-like of shape (N,), optional
+            The label of the task of every sample, if the tasks are not a column of X.
+        task_column : str or int, optional
+            The column of X that identifies the task.
+        sample_weight : array-like of shape (N,) or (N, m), optional
+            Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+
+        Returns
+        -------
+        Batch
+            The samples, task by task.
+        """
         check_form(X)
         values, task, names = read_features(X, task, task_column)
         named = is_table(X)
@@ -171,8 +233,15 @@ class Moments:
         self._tasks = new
 
     def sorted_tasks(self) -> np.ndarray:
-        """The labels in the order that a fit to the rows has: categories in theirs, others sorted if they can be; columns of
-        y as they are."""
+        """Return the labels of the tasks in the order that a fit to the samples has.
+
+        Categories are in their own order, other labels sorted if they can be, columns of y as they are.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            The labels.
+        """
         if self.form == "wide":
             return self.tasks
         try:
@@ -240,7 +309,18 @@ class Moments:
         return rest.flattened(gone)
 
     def matching(self, other: Moments) -> Moments:
-        """The other with its features in our order."""
+        """Return other statistics with their features in the order of these.
+
+        Parameters
+        ----------
+        other : Moments
+            Statistics of the same features.
+
+        Returns
+        -------
+        Moments
+            The other statistics.
+        """
         if not isinstance(other, Moments):
             raise TypeError(f"Moments can be combined with Moments, not with {type(other).__name__}.")
         if self.features is None or other.features is None:
@@ -280,10 +360,24 @@ class Moments:
         folds: int | None = None,
         random_state: Any = 0,
     ) -> Any:
-        """Statistics of batches (X, y), (X, y, task) or (X, y, task, sample_weight), of which one is in memory at a time.
+        """Compute the statistics of batches of samples, one batch in memory at a time.
 
-        With `folds` a list of that many Moments: rows go to one of them at random, evenly within each task, so that
-        :meth:`MSMTFLCV.fit_moments` can cross-validate.
+        Parameters
+        ----------
+        batches : iterable of tuple
+            Batches (X, y), (X, y, task) or (X, y, task, sample_weight).
+        task_column : str or int, optional
+            The column of X that identifies the task.
+        folds : int, optional
+            Number of folds. The result is then a list of that many Moments, for cross-validation by
+            :meth:`MSMTFLCV.fit_moments`: samples go to one of them at random, evenly within each task.
+        random_state : int, RandomState instance or None, default=0
+            The source of randomness that deals out the samples to folds.
+
+        Returns
+        -------
+        Moments or list of Moments
+            The statistics; with `folds` a list of them.
         """
         parts, dealer = cls._parts(folds, random_state)
         for k, batch in enumerate(batches):
@@ -320,23 +414,44 @@ class Moments:
         batch_rows: int = 2**15,
         verbose: bool = False,
     ) -> Any:
-        """Statistics of Parquet files, read in batches of bounded memory with pyarrow.
+        """Compute the statistics of Parquet files, read in batches of bounded memory with pyarrow.
 
         Parameters
         ----------
-        path : a file, a folder of files, a pattern such as "year=*/part-*.parquet", or a list of files
-        target, task, weight, group : names of columns; rows of one group go to the same fold
-        features : names; by default all columns that have no other role
-        folds, random_state : as for :meth:`from_batches`
-        batch_rows : rows of a batch; two are in memory at a time, the next one being read on another thread. Every batch
-            costs some time per task in it: take larger ones if there are thousands of tasks
+        path : path, str or list of paths
+            A file, a folder of files, a pattern such as "year=*/part-*.parquet", or a list of files.
+        target : str
+            The column of the targets.
+        task : str, optional
+            The column that identifies the task. Without it all samples are one task.
+        features : sequence of str, optional
+            The columns of the features; by default all columns that have no other role.
+        weight : str, optional
+            The column of the weights of the samples.
+        group : str, optional
+            The column of the groups: samples of one group go to the same fold.
+        folds : int, optional
+            Number of folds. The result is then a list of that many Moments, for cross-validation by
+            :meth:`MSMTFLCV.fit_moments`: samples go to one of them at random, evenly within each task.
+        random_state : int, RandomState instance or None, default=0
+            The source of randomness that deals out the samples to folds.
+        batch_rows : int, default=32768
+            Number of samples of a batch. Two batches are in memory at a time, the next one being read on
+            another thread. Every batch costs some time per task in it: take larger ones if there are thousands
+            of tasks.
         verbose : bool, default=False
             Whether to show a progress bar.
 
         Returns
         -------
-        Moments, or with `folds` a list of them. A file that cannot be read, and a column that is missing, holds no
-        numbers or has missing values, is an error that names the file.
+        Moments or list of Moments
+            The statistics; with `folds` a list of them.
+
+        Raises
+        ------
+        ValueError
+            A file cannot be read, or a column is missing, holds no numbers or has missing values. The message
+            names the file.
         """
         parts, dealer = cls._parts(folds, random_state)
         check_count("batch_rows", batch_rows)
@@ -354,18 +469,24 @@ class Moments:
     # ---------------------------------------------------------------- what leaves a site
 
     def disclosure(self, before: Moments | Sequence[Moments] = ()) -> list[str]:
-        """What these statistics give away of single rows, in words; empty if nothing was found.
+        """Say in words what these statistics give away of single samples.
 
-        Sums over many rows hide each of them. They do not where a task has few rows compared with its features (the sums
-        then determine the rows up to rotation), where a column has one value in all but five rows or fewer (sums of
-        products with it, less that value, are sums over these), or where two columns differ in one row. These are the
-        plain cases: nothing found is no proof. Of statistics from a file the values of columns are not known; there only
-        columns of two whole numbers are found.
+        Sums over many samples hide each of them. They do not where a task has few samples compared with its
+        features (the sums then determine the samples up to rotation), where a column has one value in all but
+        five samples or fewer (sums of products with it, less that value, are sums over these), or where two
+        columns differ in one sample. These are the plain cases: nothing found is no proof. For statistics from
+        a file the values of columns are not known; there only columns of two whole numbers are found.
 
         Parameters
         ----------
-        before : :class:`Moments`, or several, that were shared earlier
-            Whoever has them can subtract them: what the difference gives away is told, too.
+        before : Moments or sequence of Moments, default=()
+            Statistics that were shared earlier. Whoever has them can subtract them: what the difference gives
+            away is told, too.
+
+        Returns
+        -------
+        list of str
+            A sentence for each finding; empty if nothing was found.
         """
         names = [*self._names(), "the target"]
         out = [words for label, task in self._tasks.items() for words in of_task(task, f"task {label!r}", names)]
@@ -382,8 +503,17 @@ class Moments:
     # ---------------------------------------------------------------- files
 
     def save(self, path: Any, *, before: Moments | Sequence[Moments] = ()) -> None:
-        """To a file of plain arrays that :meth:`load` reads; written whole or not at all. Warns of what it gives away, also
-        to those who have statistics that were shared `before` (see :meth:`disclosure`), or the file that is replaced."""
+        """Write the statistics to a file of plain arrays that :meth:`load` reads, whole or not at all.
+
+        It warns of what the file gives away, also to those who have the file that is replaced.
+
+        Parameters
+        ----------
+        path : path or str
+            The file to write.
+        before : Moments or sequence of Moments, default=()
+            Statistics that were shared earlier; see :meth:`disclosure`.
+        """
         if self.features is None:
             raise ValueError("there are no rows yet: nothing to save.")
         for words in self.disclosure([*([before] if isinstance(before, Moments) else before), *self._replaced(path)]):
@@ -403,8 +533,24 @@ class Moments:
 
     @classmethod
     def load(cls, path: Any) -> Moments:
-        """From a file of :meth:`save`. No code is run. A file that is damaged, or holds sums that no rows have (more
-        correlation than is possible, a negative sum of squares), is a ValueError that says what is wrong."""
+        """Read the statistics in a file of :meth:`save`. No code is run.
+
+        Parameters
+        ----------
+        path : path or str
+            The file to read.
+
+        Returns
+        -------
+        Moments
+            The statistics.
+
+        Raises
+        ------
+        ValueError
+            The file is damaged, or holds sums that no samples have (more correlation than is possible, a
+            negative sum of squares). The message says what is wrong.
+        """
         head, features, tasks = moment_files.read(path)
         out = cls()
         out.features, out.named, out.form = features, head["named"], head["form"]

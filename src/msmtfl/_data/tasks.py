@@ -409,19 +409,25 @@ def warn_of_single_rows(labels: Sequence[Any], rows: Sequence[int]) -> None:
 def stack_tasks(
     Xs: Sequence[Any], ys: Sequence[Any], labels: Sequence[Any] | None = None
 ) -> tuple[Any, Floats, np.ndarray]:
-    """Stack per-task arrays into one X, y and a task label per row.
+    """Stack arrays of the tasks into one X, y and a task label per sample.
 
     Parameters
     ----------
-    Xs : list of m arrays (n_i, d), dense or sparse, or of tables with the same columns
-    ys : list of m arrays (n_i,)
-    labels : m distinct task labels, by default 0 .. m-1
+    Xs : sequence of m arrays of shape (n_i, d)
+        The samples of each task: arrays, dense or sparse, or tables with the same columns.
+    ys : sequence of m arrays of shape (n_i,)
+        The targets of each task.
+    labels : sequence of m labels, optional
+        Distinct labels of the tasks; by default 0 .. m-1.
 
     Returns
     -------
-    X : (sum n_i, d) array, sparse (csr) if one of Xs is, or a table if tables were given
-    y : (sum n_i,) array
-    task : (sum n_i,) array of labels
+    X : ndarray, csr_array or DataFrame of shape (N, d)
+        All samples, N the sum of the n_i; sparse if one of `Xs` is, a table if tables were given.
+    y : ndarray of shape (N,)
+        Their targets.
+    task : ndarray of shape (N,)
+        Their labels.
 
     Examples
     --------

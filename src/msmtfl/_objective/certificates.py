@@ -308,20 +308,32 @@ def explain(doubt: Doubt | None, labels: Sequence[Any], names: Any) -> str:
 
 @dataclass(frozen=True)
 class Certificate:
-    """What is proven about a fit. Printing it says so in words.
+    """What is proven about a fit. Print it for the answer in words.
 
     Attributes
     ----------
-    dual_gap : relative duality gap of the last stage
-    kkt : largest violation of its optimality conditions, as a correlation (0 to 1)
-    critical : the same for the non-convex objective (1) itself
-    unique : whether every stage's solution is certainly the only one
-    monotone : whether the objective never rose over the stages
-    ambiguous : {task: feature names} of the last stage where uniqueness could not be certified
-    tol : the gap that the fit was asked to reach
-    doubt : why no smaller gap is certified and what can be done, where it is above `tol`
-    convex : whether the objective is convex, so that its minimum is what was found
-    added : tasks that were added after the fit, each solved for itself; `critical` and `monotone` are about the others
+    dual_gap : float
+        Relative duality gap of the last stage.
+    kkt : float
+        Largest violation of the last stage's optimality conditions, as a correlation (0 to 1).
+    critical : float
+        Largest violation of the optimality conditions of the non-convex objective (1) itself, as a
+        correlation.
+    unique : bool
+        Whether every stage's solution is certainly the only one.
+    monotone : bool
+        Whether the objective never rose over the stages.
+    ambiguous : dict {task: feature names}
+        The coefficients of the last stage whose uniqueness could not be certified.
+    tol : float
+        The gap that the fit was asked to reach.
+    convex : bool
+        Whether the objective is convex, so that its minimum is what was found.
+    added : int
+        Number of tasks that were added after the fit, each solved for itself; `critical` and `monotone`
+        are about the others.
+    doubt : str
+        Where the gap is above `tol`: why no smaller gap is certified, and what can be done.
 
     Examples
     --------

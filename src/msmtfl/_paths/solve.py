@@ -70,15 +70,25 @@ def regularization_surface(
     memory_budget: float | None = None,
     verbose: bool = False,
 ) -> Surface:
-    """MSMTFL on a whole grid of (lam, theta), for little more than the price of one lasso path.
+    """Fit MSMTFL on a whole grid of lam and theta, for little more than the price of one lasso path.
 
-    Every point is what ``MSMTFL(lam, theta)`` gives on its own, but for one thing: where the next stage would leave more
-    features un-penalised than there are independent samples, in most tasks, the point keeps the stage before it (see its
-    `stopping_reason`; MSMTFL itself goes on, and warns).
+    Every point is what ``MSMTFL(lam, theta)`` gives on its own, but for one thing: where the next stage
+    would leave more features un-penalised than there are independent samples, in most tasks, the point
+    keeps the stage before it (see its `stopping_reason`; MSMTFL itself goes on, and warns).
 
     Parameters
     ----------
-    X, y, task, task_column, sample_weight : as for :meth:`MSMTFL.fit`
+    X : DataFrame, ndarray or sparse matrix of shape (N, d)
+        Samples of all tasks. A table or an array may have a column that identifies the task
+        (see `task_column`).
+    y : array-like of shape (N,) or (N, m)
+        Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
+        means not measured.
+    task : array-like of shape (N,), optional
+        The label of the task of every sample, if the tasks are not a column of X.
+    task_column : str or int, optional
+        The column of X that identifies the task. Without it the tasks are given to `fit` as
+        `task`, or as columns of y.
     lams : int or array-like of shape (K,), default=50
         How many values of lam the grid has, geometrically spaced from the smallest at which
         all coefficients are 0 down to `lam_min_ratio` times that; or the values themselves,
@@ -88,7 +98,32 @@ def regularization_surface(
         columns. By default six from 1 to max(50, 11 m), and inf, which is the lasso.
     thetas : array-like of shape (L,) or (K, L), optional
         Values of theta themselves, instead of ratios; inf is allowed.
-    loss, epsilon, fit_intercept, standardize, positive, penalty_factors, max_stages : as for :class:`MSMTFL`
+    loss : {"squared", "poisson", "huber"}, default="squared"
+        The loss. "poisson" is for counts (or any y >= 0) with mean exp(x'w + b), which is
+        what is predicted: in place of the squared error stands the deviance 2 (mu - y log
+        mu + y log y - y), and lam is 2 / m times the alpha of other generalised linear
+        models. "huber" is for targets with outliers: the squared error r^2 up to |r| = e_i,
+        and 2 e_i |r| - e_i^2 beyond, with e_i = `epsilon` times `scale_` of the task.
+        `lam_max_` is taken at the fit of intercepts only, and rho_bar counts the mean
+        curvature of the loss there (with "huber": at the fit that gives `scale_`).
+    epsilon : float, default=1.35
+        With loss="huber": how many standard deviations of the noise a residual may be large
+        before it counts as an outlier. With 1.35 the un-penalised estimate is some 95 % as
+        efficient as least squares if the noise is normal.
+    fit_intercept : bool, default=True
+        Whether every task has an intercept, which is not penalised.
+    standardize : bool, default=False
+        Whether every task's columns are penalised as if they were scaled to unit standard
+        deviation. Coefficients stay in the data's units.
+    positive : bool, default=False
+        Whether coefficients are required to be at least 0.
+    penalty_factors : array-like of shape (d,) or (d, m), optional
+        Factors f of the penalty: a feature's norm is the sum over tasks of f_ji |w_ji|. 0:
+        the coefficient is never penalised; inf: the feature is excluded.
+    sample_weight : array-like of shape (N,) or (N, m), optional
+        Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+    max_stages : int, default=10
+        The largest number of stages; with 1 the model is the lasso.
     tol : float, default=1e-8
         The relative duality gap that every stage must reach. Solves are exact: 1e-10 and
         less is usual.
@@ -115,6 +150,7 @@ def regularization_surface(
     Returns
     -------
     Surface
+        The solutions at all points of the grid.
 
     Examples
     --------

@@ -107,7 +107,18 @@ class Solutions:
         raise NotImplementedError
 
     def coefs(self, places: Sequence[int] | Ints) -> Floats:
-        """(len(places), m, d): some of the solutions."""
+        """Return the coefficients of some of the solutions.
+
+        Parameters
+        ----------
+        places : sequence of int
+            Places in `solved`.
+
+        Returns
+        -------
+        ndarray of shape (len(places), m, d)
+            The coefficients in the data's units.
+        """
         out = np.zeros((len(places), len(self.tasks), len(self.features)))
         for row, s in zip(out.reshape(len(places), -1), places, strict=True):
             row[self.solved[s].at] = self.solved[s].values
@@ -129,43 +140,121 @@ class Solutions:
         return [TaskCoefs((count, d), *of_task) for of_task in zip(*parts, strict=True)]
 
     def of_task(self, i: int) -> TaskCoefs:
-        """Task i's coefficients in all solutions."""
+        """Return the coefficients of one task in all solutions.
+
+        Parameters
+        ----------
+        i : int
+            The place of the task in `tasks`.
+
+        Returns
+        -------
+        TaskCoefs
+            The coefficients, stored sparsely.
+        """
         return self._by_task[i]
 
     def coef(self, k: int, l: int) -> Floats:
-        """(m, d): coefficients at point (k, l) of the grid, in the data's units."""
+        """Return the coefficients at a point of the grid, in the data's units.
+
+        Parameters
+        ----------
+        k : int
+            The place of the point's lam in the grid.
+        l : int
+            The column of the point in the grid.
+
+        Returns
+        -------
+        ndarray of shape (m, d)
+            The coefficients.
+        """
         return self.coefs([self.last[k, l]])[0]
 
     def sparse_coef(self, k: int, l: int) -> sparse.csr_array:
-        """The same as a sparse array."""
+        """Return the coefficients at a point of the grid as a sparse array.
+
+        Parameters
+        ----------
+        k : int
+            The place of the point's lam in the grid.
+        l : int
+            The column of the point in the grid.
+
+        Returns
+        -------
+        csr_array of shape (m, d)
+            The coefficients in the data's units.
+        """
         solved, shape = self.solved[self.last[k, l]], (len(self.tasks), len(self.features))
         return sparse.csr_array((solved.values, np.unravel_index(solved.at, shape)), shape=shape)
 
     def intercept(self, k: int, l: int) -> Floats:
-        """(m,): the intercepts that belong to `coef(k, l)`; zeros if the model has none."""
+        """Return the intercepts that belong to the coefficients at a point of the grid.
+
+        Parameters
+        ----------
+        k : int
+            The place of the point's lam in the grid.
+        l : int
+            The column of the point in the grid.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            The intercepts; zeros if the model has none.
+        """
         return np.asarray(self._intercepts[self.last[k, l]])
 
     def support(self, k: int, l: int) -> np.ndarray:
-        """(m, d) bool: where `coef(k, l)` is not zero."""
+        """Tell where the coefficients at a point of the grid are not 0.
+
+        Parameters
+        ----------
+        k : int
+            The place of the point's lam in the grid.
+        l : int
+            The column of the point in the grid.
+
+        Returns
+        -------
+        ndarray of bool of shape (m, d)
+            True where the coefficient is not 0.
+        """
         return self.coef(k, l) != 0.0
 
     @cached_property
     def n_entries(self) -> Ints:
+        """Number of coefficients that are not 0, at every point (K, L)."""
         return np.array([len(solved.at) for solved in self.solved], dtype=np.intp)[self.last]
 
     @cached_property
     def n_rows(self) -> Ints:
+        """Number of features used in any task, at every point (K, L)."""
         d = len(self.features)
         return np.array([len(np.unique(solved.at % d)) for solved in self.solved], dtype=np.intp)[self.last]
 
     @property
     def convex(self) -> np.ndarray:
-        """(K, L) bool: points whose penalty is convex, so that fitted values depend on targets without jumps."""
+        """Whether the penalty is convex (fitted values depend on targets without jumps), at every point (K, L)."""
         return np.ones(self.last.shape, dtype=bool)
 
     def degrees(self, places: Ints) -> Floats:
-        """(len(places), m): degrees of freedom of every task's part of some solutions, see `degrees`. Of a stage of
-        Algorithm 1: with its weights as they are, however they were found."""
+        """Return the degrees of freedom of every task's part of some of the solutions.
+
+        Those of a stage of Algorithm 1 are taken with its weights as they are, however they were found; see
+        :mod:`msmtfl._solvers.degrees`.
+
+        Parameters
+        ----------
+        places : ndarray of int
+            Places in `solved`.
+
+        Returns
+        -------
+        ndarray of shape (len(places), m)
+            The degrees of freedom.
+        """
         out = np.stack([of_task.counts()[places] for of_task in self._by_task], axis=1).astype(np.float64)
         d, designs = len(self.features), self._data().designs
         for row, s in enumerate(places.tolist()):
@@ -185,7 +274,7 @@ class Solutions:
 
     @cached_property
     def losses(self) -> Floats:
-        """(solutions, m): |y_i - X_i w_i|^2"""
+        """The sum of squared residuals of every task in every solution, (solutions, m)."""
         designs = self._data().designs
         return np.array([losses_of(design, self.of_task(i)) for i, design in enumerate(designs)]).T
 
@@ -196,7 +285,13 @@ class Solutions:
         raise NotImplementedError
 
     def to_frame(self) -> Any:
-        """A pandas table, one row per point, lam outer."""
+        """Return a pandas table with one line per point of the grid, lam outermost.
+
+        Returns
+        -------
+        DataFrame
+            The columns of `to_dict`.
+        """
         try:
             import pandas as pd
         except ImportError as error:
@@ -237,7 +332,7 @@ class Refitted(Solutions):
 
 @dataclass(frozen=True, eq=False)
 class StagedSolutions(Solutions):
-    """The same where every point is the end of a run of Algorithm 1."""
+    """Solutions on a grid where every point is the end of a run of Algorithm 1."""
 
     tol: float
     ended: np.ndarray = field(repr=False)  # (K, L) why the stages ended, their gaps left aside
@@ -254,11 +349,13 @@ class StagedSolutions(Solutions):
 
     @cached_property
     def converged(self) -> np.ndarray:
+        """Whether the set of free features repeats and every stage's gap is at most `tol`, at every point (K, L)."""
         solved = _over(self.chains, lambda chain: bool((self._proofs[0][list(chain)] <= self.tol).all()), np.bool_)
         return solved & (self.ended == REPEATS)
 
     @cached_property
     def stopping_reason(self) -> np.ndarray:
+        """Why the stages ended, in words, at every point (K, L)."""
         out = np.where((self.ended == REPEATS) & ~self.converged, INEXACT.format(self.tol), self.ended)
         for k, l in np.argwhere(self.converged).tolist():
             out[k, l] = self.in_words(k, l)
@@ -270,23 +367,39 @@ class StagedSolutions(Solutions):
 
     @cached_property
     def n_stages(self) -> Ints:
+        """Number of stages, at every point (K, L)."""
         return _over(self.chains, len, np.intp)
 
     @cached_property
     def last(self) -> Ints:
-        """(K, L): the place in `solved` of each point's solution."""
+        """The place in `solved` of the solution, at every point (K, L)."""
         return _over(self.chains, lambda chain: chain[-1], np.intp)
 
     def free_rows(self, k: int, l: int) -> Ints:
-        """The features that the last stage left un-penalised, in one task at least."""
+        """Return the features that the last stage of a point left un-penalised, in one task at least.
+
+        Parameters
+        ----------
+        k : int
+            The place of the point's lam in the grid.
+        l : int
+            The column of the point in the grid.
+
+        Returns
+        -------
+        ndarray of int
+            The places of the features.
+        """
         return self.solved[self.last[k, l]].free_rows(len(self.features))
 
     @cached_property
     def dual_gap(self) -> Floats:
+        """Relative duality gap of the last stage, at every point (K, L)."""
         return np.asarray(self._proofs[0][self.last])
 
     @cached_property
     def unique(self) -> np.ndarray:
+        """Whether every stage's solution is certainly the only one, at every point (K, L)."""
         return _over(self.chains, lambda chain: bool(self._proofs[1][list(chain)].all()), np.bool_)
 
     @property
@@ -295,7 +408,15 @@ class StagedSolutions(Solutions):
         raise NotImplementedError
 
     def to_dict(self) -> dict[str, np.ndarray]:
-        """One entry per point, lam outer, in columns."""
+        """Return columns with one entry per point of the grid, lam outermost.
+
+        Returns
+        -------
+        dict {name: ndarray}
+            The parameters, objective, dual_gap, n_stages, converged, unique, n_rows (features used in any
+            task), n_entries (coefficients that are not 0), n_free_rows (features that are un-penalised) and
+            stopping_reason.
+        """
         columns: dict[str, np.ndarray] = {**self.parameters}
         for name in ("objective", "dual_gap", "n_stages", "converged", "unique", "n_rows", "n_entries"):
             columns[name] = getattr(self, name)
@@ -312,22 +433,67 @@ class StagedSolutions(Solutions):
 
 @dataclass(frozen=True, eq=False)
 class Surface(StagedSolutions):
-    """Solutions on a grid of lams (K,) and thetas (K, L).
+    """Solutions of MSMTFL on a grid of K values of lam and L columns of theta.
+
+    Objectives, gaps, `unique` and `converged` are computed from the data when they are first asked for, so
+    do not change X and y in place before. Pickling computes them first and leaves the data behind.
 
     Attributes
     ----------
-    lams, thetas : the grid; column l of thetas belongs to `coef(k, l)`
-    shares, theta_entries : (L,), (K, L) of the penalty on entries: column l has lam_entry = shares[l] lams and lam =
-        (1 - shares[l]) lams; 0, the paper's model, if there is none
-    tasks, features : labels of the rows and names of the columns of `coef(k, l)`
-    n_stages, stopping_reason : (K, L) stages used and why they ended
-    converged : (K, L) the set of capped rows repeats, and every stage's duality gap is at most `tol`
-    n_rows, n_entries : (K, L) features used in any task; non-zero coefficients
-    objective, dual_gap, unique : (K, L) value of (1), relative duality gap of the last stage, whether every
-        stage's solution is certainly the only one. With `converged` computed from the data when first asked for, so
-        do not change X and y in place before.
-    lam_max : above it all coefficients are 0
-    Pickling computes the certificates first and leaves the data behind.
+    lams : ndarray of shape (K,)
+        The values of lam.
+    thetas : ndarray of shape (K, L)
+        The values of theta; ``coef(k, l)`` is the solution at lams[k] and thetas[k, l].
+    shares : ndarray of shape (L,)
+        The shares of lam that go to the penalty on single coefficients: column l has
+        lam_entry = shares[l] lams and lam = (1 - shares[l]) lams. 0 is the paper's model.
+    theta_entries : ndarray of shape (K, L)
+        Sizes from which a coefficient is free of that penalty.
+    tasks : ndarray of shape (m,)
+        Labels of the tasks, in the order of the first axis of ``coef(k, l)``.
+    features : ndarray of shape (d,)
+        Names of the features, in the order of the second axis of ``coef(k, l)``.
+    lam_max : float
+        The smallest lam at which all coefficients are 0.
+    parameters : dict {name: ndarray of shape (K, L)}
+        The parameters of every point.
+    n_stages : ndarray of shape (K, L)
+        Number of stages.
+    stopping_reason : ndarray of shape (K, L)
+        Why the stages ended, in words.
+    converged : ndarray of bool of shape (K, L)
+        Whether the set of free features repeats, and every stage's duality gap is at most `tol`.
+    complete : ndarray of bool of shape (K, L)
+        Whether the solution is what the model itself gives at this point; elsewhere the search has stopped
+        short of it.
+    convex : ndarray of bool of shape (K, L)
+        Whether the penalty is convex.
+    n_rows : ndarray of shape (K, L)
+        Number of features used in any task.
+    n_entries : ndarray of shape (K, L)
+        Number of coefficients that are not 0.
+    objective : ndarray of shape (K, L)
+        The value of what is minimised, loss plus penalty.
+    dual_gap : ndarray of shape (K, L)
+        Relative duality gap of the last stage.
+    unique : ndarray of bool of shape (K, L)
+        Whether every stage's solution is certainly the only one.
+    tol : float
+        The gap that the stages of a converged point stay below.
+    concave : Shape
+        The concave function of the penalty.
+    solved : tuple of Solved
+        The stages that were solved, those of several points once.
+    chains : ndarray of shape (K, L)
+        For every point the places of its stages in `solved`.
+    last : ndarray of shape (K, L)
+        For every point the place of its solution in `solved`.
+    ended : ndarray of shape (K, L)
+        Why the stages ended, their gaps left aside.
+    losses : ndarray of shape (solutions, m)
+        The sum of squared residuals of every task in every solution.
+    problem : Problem or None
+        The data; None after pickling.
 
     Examples
     --------
@@ -354,10 +520,25 @@ class Surface(StagedSolutions):
         return f"Surface({shape}, {len(self.tasks)} tasks, {len(self.features)} features, {len(self.solved)} solves)"
 
     def in_words(self, k: int, l: int) -> str:
+        """Say why the stages of a point that repeat have converged.
+
+        Parameters
+        ----------
+        k : int
+            The place of the point's lam in the grid.
+        l : int
+            The column of the point in the grid.
+
+        Returns
+        -------
+        str
+            The reason.
+        """
         return in_words(self.penalty(k, l, NO_FACTORS))
 
     @property
     def parameters(self) -> dict[str, Floats]:
+        """The parameters of every point, arrays (K, L) by name, the one that penalises most first."""
         out = {"lam": np.outer(self.lams, 1.0 - self.shares), "theta": self.thetas}
         if self.shares.any():
             out |= {"lam_entry": np.outer(self.lams, self.shares), "theta_entry": self.theta_entries}
@@ -365,11 +546,27 @@ class Surface(StagedSolutions):
 
     @property
     def convex(self) -> np.ndarray:
+        """Whether the penalty is convex, at every point (K, L)."""
         of_rows = np.isinf(self.thetas) | (self.shares == 1.0)
         return np.asarray(of_rows & (np.isinf(self.theta_entries) | (self.shares == 0.0)))
 
     def penalty(self, k: int, l: int, factors: Floats) -> ConcaveRows:
-        """That of point (k, l) for factors (d, m)."""
+        """Return the penalty of a point of the grid.
+
+        Parameters
+        ----------
+        k : int
+            The place of the point's lam in the grid.
+        l : int
+            The column of the point in the grid.
+        factors : ndarray of shape (d, m)
+            Penalty factors of the coefficients.
+
+        Returns
+        -------
+        ConcaveRows
+            The penalty.
+        """
         at = {name: float(values[k, l]) for name, values in self.parameters.items()}
         return ConcaveRows(factors=factors, shape=self.concave, **at)
 
@@ -377,6 +574,7 @@ class Surface(StagedSolutions):
 
     @cached_property
     def lam_max(self) -> float:
+        """The smallest lam at which all coefficients are 0."""
         return self._data().lam_max
 
     @cached_property
@@ -385,7 +583,22 @@ class Surface(StagedSolutions):
         return self.lams[[solved.k for solved in self.solved]]
 
     def lassos_of(self, i: int, places: Ints) -> Iterator[tuple[Floats, Floats]]:
-        """Coefficients and weights of task i's lassos in some solutions, in pieces of (AT_ONCE, d)."""
+        """Yield coefficients and weights of a task's lassos in some of the solutions, piece by piece.
+
+        Parameters
+        ----------
+        i : int
+            The place of the task in `tasks`.
+        places : ndarray of int
+            Places in `solved`.
+
+        Yields
+        ------
+        coefs : ndarray of shape (at most AT_ONCE, d)
+            Coefficients of the task.
+        weights : ndarray of shape (at most AT_ONCE, d)
+            The penalties on them.
+        """
         W, eased = self.of_task(i), self._eased_by_task[i]
         factors = self._data().stage_weights[i]
         for begin in range(0, len(places), AT_ONCE):
@@ -397,8 +610,11 @@ class Surface(StagedSolutions):
 
     @cached_property
     def complete(self) -> np.ndarray:
-        """Where a stage has no minimiser (classes that free features separate) its solution is where the solver happened to
-        stop: that is no more complete than a stage that was not solved."""
+        """Whether the solution is what the model itself gives, at every point (K, L).
+
+        Where a stage has no minimiser (classes that free features separate) its solution is where the solver
+        happened to stop: that is no more complete than a stage that was not solved.
+        """
         escapes = self._escapes
         return super().complete & _over(self.chains, lambda chain: not escapes[list(chain)].any(), np.bool_)
 
@@ -420,6 +636,7 @@ class Surface(StagedSolutions):
 
     @cached_property
     def objective(self) -> Floats:
+        """The value of what is minimised, loss plus penalty, at every point (K, L)."""
         problem = self._data()
         n = np.array([design.n for design in problem.designs])
         out = (self.losses / (problem.m * n)).sum(axis=1)[self.last]
@@ -444,7 +661,22 @@ class Surface(StagedSolutions):
         return np.array(gaps), np.array([all(p.unique for p in of_one) for of_one in zip(*proofs, strict=True)])
 
     def proven(self, losses: Floats, gaps: Floats, unique: np.ndarray) -> Surface:
-        """The same, with what is known already of every solution: losses (solutions, m), relative gaps, uniqueness."""
+        """Return a surface that takes over what is known already of every solution.
+
+        Parameters
+        ----------
+        losses : ndarray of shape (solutions, m)
+            The sum of squared residuals of every task.
+        gaps : ndarray of shape (solutions,)
+            Relative duality gaps.
+        unique : ndarray of bool of shape (solutions,)
+            Whether the solution is certainly the only one.
+
+        Returns
+        -------
+        Surface
+            The surface with these proofs.
+        """
         vars(self).update(losses=losses, _proofs=(gaps, unique))
         return self
 
