@@ -36,7 +36,7 @@ PHRASES = {
     r"\b[Aa]s (for|in|of) (:|`)": "sends the reader elsewhere for a description",
     r"says? the task": 'is "identifies the task" elsewhere',
     r"\bmend": 'is "fix" elsewhere',
-    r"\bcells?\b": 'is "entry", "point" or "score"',
+    r'(?<!")\bcells?\b(?!")': 'is "entry", "point" or "score"',
 }
 
 

@@ -61,7 +61,29 @@ class _Auto(MultiTaskModel):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None) -> Any:
-        """Fit; see :meth:`MSMTFLCV.fit`."""
+        """Compare the families, and fit the one that is chosen to all samples.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray or sparse matrix of shape (N, d)
+            Samples of all tasks. A table or an array may have a column that identifies the task
+            (see `task_column`).
+        y : array-like of shape (N,) or (N, m)
+            Targets, or the classes for a classifier. A 2-D y has one column per task, all of
+            them for the same samples X; NaN (or None) means not measured.
+        task : array-like of shape (N,), optional
+            The label of the task of every sample, if the tasks are not a column of X.
+        sample_weight : array-like of shape (N,) or (N, m), optional
+            Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+        groups : array-like of shape (N,) or "identical", optional
+            Labels of groups: samples of one group (a patient, a speaker) stay in one fold.
+            "identical": samples with the same features are a group.
+
+        Returns
+        -------
+        object
+            The fitted model itself.
+        """
         if self.selection not in RULES:
             raise ValueError(f"selection must be '1se' or 'min', got {self.selection!r}.")
         check_use(self)
@@ -120,11 +142,45 @@ class _Auto(MultiTaskModel):
         return getattr(model, method)(X, **({} if task is None else {"task": task}))
 
     def predict(self, X: Any, *, task: Any = None) -> Any:
-        """Predict as the model chosen does; see :meth:`MSMTFL.predict`."""
+        """Predict with the model that was chosen.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray or sparse matrix of shape (n, d)
+            Samples in the form that was given to `fit`, with the column that identifies the
+            task if there was one.
+        task : array-like of shape (n,), optional
+            The label of the task of every sample, if `fit` was given labels.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, m)
+            Predictions (classes for a classifier) in the order of the samples; (n, m), one column per task, if
+            `fit` was given a 2-D y and `task` is None.
+        """
         return self._asked("predict", X, task)
 
     def score(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> float:
-        """The score of the model chosen."""
+        """Return the score of the model that was chosen: R^2, or the accuracy for a classifier.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray or sparse matrix of shape (n, d)
+            Samples in the form that was given to `fit`, with the column that identifies the
+            task if there was one.
+        y : array-like of shape (N,) or (N, m)
+            Targets, or the classes for a classifier. A 2-D y has one column per task, all of
+            them for the same samples X; NaN (or None) means not measured.
+        task : array-like of shape (n,), optional
+            The label of the task of every sample, if `fit` was given labels.
+        sample_weight : array-like of shape (N,) or (N, m), optional
+            Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+
+        Returns
+        -------
+        float
+            The score.
+        """
         check_is_fitted(self, "best_estimator_")
         options = {"task": task, "sample_weight": sample_weight}
         given = {name: value for name, value in options.items() if value is not None}
@@ -137,39 +193,35 @@ class _Auto(MultiTaskModel):
 
 
 class MultiTaskAuto(_Auto, MultiTaskLinear):
-    """The model that suits the data: families that share nothing, a support, values or everything, tried on the same folds.
+    """Choose the family of models that suits the data, from sharing nothing to sharing everything.
 
-    Every family is fitted on the training rows of each fold, where it chooses its own parameters by cross-validation, and
-    predicts the rows held out (:func:`compare_models`). Of those whose error is within one standard error of the
-    smallest, the best of those that use the fewest features (or at most a quarter more) is refitted on all data. The
-    standard error is that of the difference, for other rows to train on as well as to predict (`se` of
-    :class:`Comparison`).
-    Variances that errors are divided by are steadied first: those of tasks with few rows are drawn towards the others', so
-    that a task whose targets happen to be alike does not decide.
+    Families that share nothing, a support, values or everything are tried on the same folds. Every family
+    is fitted on the training samples of each fold, where it chooses its own parameters by
+    cross-validation, and predicts the samples held out (:func:`compare_models`). Among those whose error
+    is within one standard error of the smallest, the best of those that use the fewest features (or at
+    most a quarter more) is refitted on all data. The standard error is that of the difference, for other
+    samples to train on as well as to predict (`se` of :class:`Comparison`). Variances that errors are
+    divided by are steadied first: those of tasks with few samples are drawn towards the others', so that a
+    task whose targets happen to be alike does not decide.
 
     Parameters
     ----------
-    models : list of names, or {name: estimator}, optional
+    models : list of str or dict {name: estimator}, optional
         The families to choose from; by default all of :func:`compare_models`.
     task_column : str or int, optional
         The column of X that identifies the task. Without it the tasks are given to `fit` as
         `task`, or as columns of y.
     cv : int, splitter or iterable of (train, test), default=5
-        The folds. A number means that many folds stratified by task (:class:`TaskKFold`);
-        with a 2-D y a sample is held out in all tasks at once. Every training fold needs
-        samples of every task.
+        The folds on which the families are compared. A number means that many folds stratified by task.
     inner_cv : int, default=5
-        Folds by which each chooses its parameters. The family chosen does so again on all data, with five folds at least if
-        there are rows enough (not with groups, nor if `models` are estimators).
-    selection : {"min", "1se", "aic", "bic", "ebic"}, default="min"
-        How the point of the grid is chosen. "min": the best mean score. "1se": the simplest
-        model within one standard error of it (the fewest features, then the fewest
-        coefficients, then the largest lam). The others are information criteria, which need
-        no folds. "aic" and "bic" charge for degrees of freedom, which are known where the
-        penalty is convex: so they compare the points without a cap, and are NaN at the
-        others. "ebic" charges for the search as well, and compares all points.
+        Number of folds by which each family chooses its parameters. The family that is chosen does so
+        again on all data, with five folds at least if there are samples enough (not with groups, nor if
+        `models` are estimators).
+    selection : {"1se", "min"}, default="1se"
+        "1se": the simplest family (see above) within one standard error of the best. "min": the best.
     screen : bool, default=True
-        Families that are clearly worse on the first folds are not tried on the others; see :func:`compare_models`.
+        Whether families that are clearly worse on the first folds are left out on the others; see
+        :func:`compare_models`.
     standardize : bool, default=False
         Whether the families penalise every task's columns as if they were scaled to unit
         standard deviation. Coefficients stay in the data's units.
@@ -185,12 +237,23 @@ class MultiTaskAuto(_Auto, MultiTaskLinear):
 
     Attributes
     ----------
-    chosen_ : the name of the family
-    reason_ : why, in words
-    best_estimator_ : its model, fitted on all data
-    comparison_ : :class:`Comparison` of the families; its errors are of rows held out, so they do not flatter, and its
-        `dropped` are the families screened out
-    coef_, intercept_, tasks_, features_ ... : those of `best_estimator_`
+    chosen_ : str
+        The name of the family that was chosen.
+    reason_ : str
+        Why it was chosen, in words.
+    best_estimator_ : estimator
+        Its model, fitted on all data.
+    comparison_ : Comparison
+        The comparison of the families. Its errors are those of samples held out, so they do not flatter;
+        its `dropped` names the families that were screened out.
+    coef_ : ndarray of shape (m, d)
+        Coefficients of `best_estimator_`. All other attributes of `best_estimator_` are to be had here, too.
+    intercept_ : ndarray of shape (m,)
+        Intercepts of `best_estimator_`.
+    tasks_ : ndarray of shape (m,)
+        Labels of the tasks.
+    features_ : ndarray of shape (d,)
+        Names of the features.
 
     Examples
     --------
@@ -209,24 +272,67 @@ class MultiTaskAuto(_Auto, MultiTaskLinear):
 
 
 class MultiTaskAutoClassifier(_Auto, MultiTaskClassifier):
-    """The classifier that suits the data: :class:`MultiTaskAuto` for classes, two or more.
+    """Choose the family of classifiers that suits the data, for two classes or more.
 
-    The families are those of ``compare_models(..., classify=True)``, compared by their held-out log-losses relative to
-    predicting a task's class shares.
+    The families are those of ``compare_models(..., classify=True)``. Every family is fitted on the training
+    samples of each fold, where it chooses its own parameters by cross-validation, and predicts the samples
+    held out. They are compared by their held-out log-losses relative to predicting a task's class shares.
+    Among those within one standard error of the smallest, the best of those that use the fewest features
+    (or at most a quarter more) is refitted on all data.
 
     Parameters
     ----------
-    models : list of names, or {name: classifier}, optional
-    task_column, cv, inner_cv, selection, screen, standardize, unknown_task, random_state, n_jobs, verbose
-        As for :class:`MultiTaskAuto`; folds are stratified by task and class.
+    models : list of str or dict {name: classifier}, optional
+        The families to choose from; by default all of ``compare_models(..., classify=True)``.
+    task_column : str or int, optional
+        The column of X that identifies the task. Without it the tasks are given to `fit` as
+        `task`, or as columns of y.
+    cv : int, splitter or iterable of (train, test), default=5
+        The folds on which the families are compared. A number means that many folds stratified by task and
+        class.
+    inner_cv : int, default=5
+        Number of folds by which each family chooses its parameters. The family that is chosen does so
+        again on all data, with five folds at least if there are samples enough (not with groups, nor if
+        `models` are estimators).
+    selection : {"1se", "min"}, default="1se"
+        "1se": the simplest family (see above) within one standard error of the best. "min": the best.
+    screen : bool, default=True
+        Whether families that are clearly worse on the first folds are left out on the others; see
+        :func:`compare_models`.
+    standardize : bool, default=False
+        Whether the families penalise every task's columns as if they were scaled to unit
+        standard deviation. Coefficients stay in the data's units.
+    unknown_task : {"error", "mean"}, default="error"
+        What `predict` does with a label that was not in the training data: raise an error,
+        or predict with the mean coefficients of the known tasks, and warn.
+    random_state : int, RandomState instance or None, default=0
+        The source of randomness that deals out the samples to folds.
+    n_jobs : int, optional
+        Number of threads, which work on folds side by side.
     verbose : bool, default=False
         Whether to show a progress bar.
 
     Attributes
     ----------
-    classes_ : (K,)
-    chosen_, reason_, best_estimator_, comparison_ : as of :class:`MultiTaskAuto`
-    coef_, intercept_, tasks_, features_ ... : those of `best_estimator_`
+    classes_ : ndarray of shape (K,)
+        The classes, sorted.
+    chosen_ : str
+        The name of the family that was chosen.
+    reason_ : str
+        Why it was chosen, in words.
+    best_estimator_ : estimator
+        Its model, fitted on all data.
+    comparison_ : Comparison
+        The comparison of the families. Its errors are those of samples held out, so they do not flatter;
+        its `dropped` names the families that were screened out.
+    coef_ : ndarray of shape (m, d) or (m, K, d)
+        Coefficients of `best_estimator_`. All other attributes of `best_estimator_` are to be had here, too.
+    intercept_ : ndarray of shape (m,) or (m, K)
+        Intercepts of `best_estimator_`.
+    tasks_ : ndarray of shape (m,)
+        Labels of the tasks.
+    features_ : ndarray of shape (d,)
+        Names of the features.
 
     Examples
     --------
@@ -243,11 +349,39 @@ class MultiTaskAutoClassifier(_Auto, MultiTaskClassifier):
     _classify = True
 
     def decision_function(self, X: Any, *, task: Any = None) -> Any:
-        """That of the model chosen; see :meth:`MSMTFLClassifier.decision_function`."""
+        """Return the decision values of the model that was chosen.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray or sparse matrix of shape (n, d)
+            Samples in the form that was given to `fit`, with the column that identifies the
+            task if there was one.
+        task : array-like of shape (n,), optional
+            The label of the task of every sample, if `fit` was given labels.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, K)
+            The log-odds of the second class; (n, K), those of each class against the rest, with K > 2 classes.
+        """
         return self._asked("decision_function", X, task)
 
     def predict_proba(self, X: Any, *, task: Any = None) -> Any:
-        """Those of the model chosen; see :meth:`MSMTFLClassifier.predict_proba`."""
+        """Return the probabilities of the classes by the model that was chosen.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray or sparse matrix of shape (n, d)
+            Samples in the form that was given to `fit`, with the column that identifies the
+            task if there was one.
+        task : array-like of shape (n,), optional
+            The label of the task of every sample, if `fit` was given labels.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            The probabilities, in the order of `classes_`.
+        """
         return self._asked("predict_proba", X, task)
 
 

@@ -39,38 +39,99 @@ class Dropped:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Held-out errors of several models on the same rows. Print it for the answer in words.
+    """Held-out errors of several models on the same samples. Print it for the answer in words.
 
-    Errors are nMSE: a task's mean squared error over the variance of its targets; over tasks they are averaged by size.
-    Those of classifiers are log-losses over that of predicting the task's class shares. Either way 1 is to know nothing.
-    Differences are to the reference model, row by row. Their standard errors are for new data: other rows (groups) to
-    predict and other rows to train on. Whether a model is better is not decided by the total alone, which a single task may
-    make: see `evidence`. Tasks with constant targets are left out; a task with a single row (group) has no standard error.
+    Errors are nMSE: a task's mean squared error over the variance of its targets; over tasks they are
+    averaged by size. Errors of classifiers are log-losses over that of predicting the task's class shares.
+    Either way 1 is to know nothing. Differences are to the reference model, sample by sample. Their
+    standard errors are for new data: other samples (groups) to predict and other samples to train on.
+    Whether a model is better is not decided by the total alone, which a single task may make: see
+    `evidence`. Tasks with constant targets are left out; a task with a single sample (group) has no
+    standard error.
 
     Attributes
     ----------
-    models, reference, tasks : names
-    error : (models,); error_by_task : (models, m), NaN where a task has no error; `measure.name` says what they are
-    nmse, nmse_by_task : the same, if that is what they are
-    auc, auc_by_task : (models,), (models, m) or None: of two classes, over pairs of rows that are held out together
-    difference, se : (models,) error less that of the reference, and its standard error: `se_of_rows` times the root of
-        1 + rows held out / rows of a fold's training, 1.5 with five folds (Nadeau and Bengio, Machine Learning 52, 2003)
-    se_of_families : another name of `se`
-    se_of_rows : (models,) standard errors for these very models on other rows: over data sets differences vary up to 1.7
-        times as much, so no conclusion should rest on them
-    difference_by_task, se_by_task : (models, m) the same of the tasks; se_of_rows_by_task as `se_of_rows`
-    gains, loses : (models, m) bool: tasks whose difference is clearly below (above) 0: a 95 % interval excludes 0. Of tasks
-        with no real difference some 2.5 % each are expected here by chance
-    best : the model with the smallest error
-    perfect : (m,) bool: tasks that some model predicts to a relative error below 1e-6, which no measurement allows: their
-        target is computed from a feature, or rows are there twice
-    screened : {name: Dropped} of models that were screened out: their error and that of the best model on the same rows;
-        dropped: {name: error on the folds until then}
-    steadied : the same with the variances of small tasks drawn towards the others', so that a task whose few targets
-        happen to be alike does not decide
-    n_features, seconds : (models,) features used in any task, and time of a fit, averaged over folds
-    new_task_nmse, new_task_nmse_centred : (models, m) or None: of tasks left out as a whole, predicted by the mean of the
-        others; with their mean intercept, and with the task's own
+    models : list of str
+        Names of the models.
+    reference : str
+        The model that the others are compared with.
+    tasks : ndarray of shape (m,)
+        Labels of the tasks.
+    measure : Measure
+        What the errors are: its `name` says it in words.
+    error : ndarray of shape (models,)
+        Held-out error of every model.
+    error_by_task : ndarray of shape (models, m)
+        Held-out error by task; NaN where a task has none.
+    nmse : ndarray of shape (models,)
+        The errors, if they are nMSE.
+    nmse_by_task : ndarray of shape (models, m)
+        The errors by task, if they are nMSE.
+    auc : ndarray of shape (models,) or None
+        Area under the ROC curve for two classes, over pairs of samples that are held out together.
+    auc_by_task : ndarray of shape (models, m) or None
+        That area by task.
+    difference : ndarray of shape (models,)
+        Error less that of the reference.
+    se : ndarray of shape (models,)
+        Standard error of the difference: `se_of_rows` times the root of 1 + samples held out / samples of a
+        fold's training, which is 1.5 with five folds (Nadeau and Bengio, Machine Learning 52, 2003).
+    se_of_families : ndarray of shape (models,)
+        Another name of `se`.
+    se_of_rows : ndarray of shape (models,)
+        Standard error for these very models on other samples. Over data sets differences vary up to 1.7
+        times as much, so no conclusion should rest on it.
+    difference_by_task : ndarray of shape (models, m)
+        Error less that of the reference, by task.
+    se_by_task : ndarray of shape (models, m)
+        Standard error of the difference, by task.
+    se_of_rows_by_task : ndarray of shape (models, m)
+        Standard error for these very models on other samples, by task.
+    gains : ndarray of bool of shape (models, m)
+        Tasks whose difference is clearly below 0: a 95 % interval excludes 0. Among tasks with no real
+        difference some 2.5 % are expected here by chance.
+    loses : ndarray of bool of shape (models, m)
+        Tasks whose difference is clearly above 0, in the same sense.
+    best : str
+        The model with the smallest error.
+    perfect : ndarray of bool of shape (m,)
+        Tasks that some model predicts to a relative error below 1e-6, which no measurement allows: their
+        target is computed from a feature, or samples are there twice.
+    screened : dict {name: Dropped}
+        The models that were screened out, with their error and that of the best model on the same samples.
+    dropped : dict {name: float}
+        The models that were screened out, with their error on the folds until then.
+    steadied : Comparison
+        This comparison with the variances of small tasks drawn towards the others', so that a task whose
+        few targets happen to be alike does not decide.
+    n_features : ndarray of shape (models,)
+        Number of features used in any task, averaged over folds.
+    seconds : ndarray of shape (models,)
+        Time of a fit, averaged over folds.
+    n_splits : int
+        Number of folds.
+    n_clusters : int
+        Number of samples (groups) held out that count.
+    new_task_nmse : ndarray of shape (models, m) or None
+        nMSE of tasks left out as a whole, predicted by the mean of the others with their mean intercept.
+    new_task_nmse_centred : ndarray of shape (models, m) or None
+        nMSE of tasks left out as a whole, predicted by the mean of the others with the task's own intercept.
+    new_task : ndarray of shape (models, m, 2) or None
+        Both of these.
+    errors : ndarray of shape (models, scores)
+        Losses of the samples held out, one score per sample and task.
+    cell_task : ndarray of shape (scores,)
+        The place of the task of every score.
+    cell_weight : ndarray of shape (scores,)
+        The weight of every score.
+    cell_cluster : ndarray of shape (scores,)
+        The sample (group) of every score.
+    unit : ndarray of shape (m,)
+        The loss of knowing nothing, which the losses of a task are divided by.
+    rows : ndarray of shape (m,) or None
+        Number of samples of the tasks, which `unit` is taken from; by default as many as were held out.
+    held_per_trained : float
+        Samples held out in all, over those that a model is trained on.
 
     Examples
     --------
@@ -111,7 +172,7 @@ class Comparison:
 
     @cached_property
     def n_clusters(self) -> int:
-        """Rows (groups) held out that count."""
+        """Number of samples (groups) held out that count."""
         return len(np.unique(self.cell_cluster[self._weights > 0]))
 
     @cached_property
@@ -134,18 +195,22 @@ class Comparison:
 
     @cached_property
     def error_by_task(self) -> Floats:
+        """Held-out error of every model in every task, (models, m); NaN where a task has none."""
         return self._mean_by_task(self._scaled)
 
     @cached_property
     def error(self) -> Floats:
+        """Held-out error of every model, (models,)."""
         return self._overall(self.error_by_task)
 
     @property
     def nmse_by_task(self) -> Floats:
+        """Held-out errors by task, (models, m), if they are nMSE."""
         return self._squared("error_by_task")
 
     @property
     def nmse(self) -> Floats:
+        """Held-out errors, (models,), if they are nMSE."""
         return self._squared("error")
 
     def _squared(self, name: str) -> Floats:
@@ -155,6 +220,7 @@ class Comparison:
 
     @property
     def auc(self) -> Floats | None:
+        """Area under the ROC curve of every model, (models,); None unless there are two classes."""
         if self.auc_by_task is None:
             return None
         known = np.where(np.isfinite(self.auc_by_task), self._of_task, 0.0)
@@ -166,10 +232,12 @@ class Comparison:
 
     @cached_property
     def difference_by_task(self) -> Floats:
+        """Error less that of the reference, by task, (models, m)."""
         return self._mean_by_task(self._differences)
 
     @cached_property
     def difference(self) -> Floats:
+        """Error less that of the reference, (models,)."""
         return self._overall(self.difference_by_task)
 
     @cached_property
@@ -202,22 +270,27 @@ class Comparison:
 
     @cached_property
     def se_of_rows(self) -> Floats:
+        """Standard errors of the differences for these very models on other samples, (models,)."""
         return self._spread(np.arange(len(self.cell_task))) / self._of_task.sum()
 
     @cached_property
     def se(self) -> Floats:
+        """Standard errors of the differences, for new data, (models,)."""
         return self._wider * self.se_of_rows
 
     @property
     def se_of_families(self) -> Floats:
+        """Another name of `se`."""
         return self.se
 
     @cached_property
     def se_by_task(self) -> Floats:
+        """Standard errors of the differences by task, for new data, (models, m)."""
         return self._wider * self.se_of_rows_by_task
 
     @cached_property
     def se_of_rows_by_task(self) -> Floats:
+        """Standard errors of the differences by task for these very models on other samples, (models, m)."""
         order = np.argsort(self.cell_task, kind="stable")
         parts = np.split(order, np.cumsum(np.bincount(self.cell_task, minlength=len(self.tasks)))[:-1])
         spread = np.stack([self._spread(part) for part in parts], axis=1)
@@ -231,19 +304,37 @@ class Comparison:
 
     @property
     def gains(self) -> np.ndarray:
+        """Tasks with clearly less error than by the reference, (models, m) bool."""
         return self.difference_by_task < -self._clear * self.se_by_task
 
     @property
     def loses(self) -> np.ndarray:
+        """Tasks with clearly more error than by the reference, (models, m) bool."""
         return self.difference_by_task > self._clear * self.se_by_task
 
     @property
     def best(self) -> str:
+        """The model with the smallest error."""
         return self.models[int(np.argmin(self.error))]
 
     def evidence(self, model: str, than: str | None = None) -> Evidence:
-        """What can be concluded about a model, compared with another (by default the reference): `standing` is "better",
-        "worse" or "not clear", by the total, its standard error and the tasks together."""
+        """Tell what can be concluded about a model, compared with another.
+
+        The conclusion, `standing`, is "better", "worse" or "not clear", by the total, its standard error and
+        the tasks together.
+
+        Parameters
+        ----------
+        model : str
+            The name of the model.
+        than : str, optional
+            The name of the other model; by default the reference.
+
+        Returns
+        -------
+        Evidence
+            The difference, and what it allows to conclude.
+        """
         for name in (model, than or self.reference):
             if name not in self.models:
                 raise ValueError(f"no model {name!r}: {choices_of(name, self.models)}.")
@@ -263,15 +354,18 @@ class Comparison:
 
     @property
     def perfect(self) -> np.ndarray:
+        """Tasks that some model predicts better than any measurement allows, (m,) bool."""
         with np.errstate(invalid="ignore"):
             return np.asarray((self.error_by_task < PERFECT).any(axis=0))
 
     @property
     def dropped(self) -> dict[str, float]:
+        """The models that were screened out, with their error on the folds until then."""
         return {name: one.error for name, one in self.screened.items()}
 
     @property
     def steadied(self) -> Comparison:
+        """This comparison with the variances of small tasks drawn towards the others'."""
         if self.measure != NMSE:
             return self
         rows = np.bincount(self.cell_task, minlength=len(self.tasks)) if self.rows is None else self.rows
@@ -279,18 +373,26 @@ class Comparison:
 
     @property
     def new_task_nmse(self) -> Floats | None:
+        """The nMSE of tasks left out as a whole, predicted with the others' mean intercept, or None."""
         return None if self.new_task is None else self.new_task[:, :, 0]
 
     @property
     def new_task_nmse_centred(self) -> Floats | None:
+        """The nMSE of tasks left out as a whole, predicted with their own intercept; None if not asked for."""
         return None if self.new_task is None else self.new_task[:, :, 1]
 
     # ------------------------------------------------------------------ tables
 
     def summary(self) -> Any:
-        """A pandas table, one row per model, the smallest error first. `se` is for new data, `better` and `worse` count
-        tasks with a smaller and a larger error, `tasks_gain` and `tasks_lose` those where that is clear; `standing` says
-        what can be concluded in comparison with the reference."""
+        """Return a pandas table with one line per model, the smallest error first.
+
+        Returns
+        -------
+        DataFrame
+            `se` is for new data, `better` and `worse` count tasks with a smaller and a larger error,
+            `tasks_gain` and `tasks_lose` those where that is clear; `standing` says what can be concluded in
+            comparison with the reference.
+        """
         found = [self.evidence(name) for name in self.models]
         columns = {
             "model": self.models,
@@ -314,7 +416,13 @@ class Comparison:
         return _pandas().DataFrame(columns).sort_values(self.measure.column, ignore_index=True)
 
     def to_frame(self) -> Any:
-        """A pandas table, one row per model and task."""
+        """Return a pandas table with one line per model and task.
+
+        Returns
+        -------
+        DataFrame
+            Errors, differences to the reference and their standard errors.
+        """
         shape = self.error_by_task.shape
         columns = {
             "model": np.repeat(self.models, shape[1]),
@@ -334,7 +442,13 @@ class Comparison:
     # ------------------------------------------------------------------ words
 
     def verdict(self) -> str:
-        """Whether sharing helped, in words."""
+        """Say in words whether sharing helped.
+
+        Returns
+        -------
+        str
+            A few sentences.
+        """
         return " ".join(filter(None, [self._verdict(), self.perfect_in_words(), self.dropped_in_words()]))
 
     def _verdict(self) -> str:
@@ -387,12 +501,24 @@ class Comparison:
         return f" {name!r} shares nothing between tasks." if name in SEPARATE else ""
 
     def perfect_in_words(self) -> str:
-        """Which tasks are predicted better than measurements allow; empty if none is."""
+        """Say which tasks are predicted better than measurements allow.
+
+        Returns
+        -------
+        str
+            A sentence; empty if there is no such task.
+        """
         errors = np.nanmin(self.error_by_task[:, self.perfect], axis=0)
         return too_good(self.tasks[self.perfect], errors, self.measure.name)
 
     def dropped_in_words(self) -> str:
-        """Which models were screened out, and by what; empty if none was."""
+        """Say which models were screened out, and by what.
+
+        Returns
+        -------
+        str
+            A sentence; empty if there is no such model.
+        """
         if not self.screened:
             return ""
         listed = "; ".join(self._dropped(name, one) for name, one in sorted(self.screened.items(), key=_by_error))
@@ -434,8 +560,20 @@ class Comparison:
     # ------------------------------------------------------------------ picture
 
     def plot(self, model: str | None = None, axes: Any = None) -> Any:
-        """Errors of all models, and what each task gains or loses by one of them (by default the best that is not the
-        reference). Returns the matplotlib figure."""
+        """Draw the errors of all models, and what each task gains or loses by one of them.
+
+        Parameters
+        ----------
+        model : str, optional
+            The model whose tasks are shown; by default the best that is not the reference.
+        axes : two matplotlib Axes, optional
+            Where to draw, the models and the tasks; by default a new figure is made.
+
+        Returns
+        -------
+        matplotlib Figure
+            The figure.
+        """
         plt = pyplot()
         order = np.argsort(-self.error)
         if model is None:

@@ -42,17 +42,50 @@ class Evidence:
 
     Attributes
     ----------
-    difference, se : mean over tasks by size, and its standard error
-    base : the error of the other model
-    reach : how large a difference must be to be beyond its standard error
-    by_task, base_by_task, weight : (m,) the same of the tasks, NaN where one has no error; their sizes
-    tasks : (m,) labels
-    n_better, n_worse : tasks with a smaller and a larger error, however little
-    change, se_of_change : the difference, and its standard error, as shares of `base`
-    median_change : the median over tasks of such shares
-    decisive : the place of the task without which the difference would be gone, or of the other sign; None if there is none
-    standing : "better" or "worse" if that is clear, else "not clear"
-    doubt : why it is not clear, in words
+    difference : float
+        The difference, averaged over tasks by size.
+    se : float
+        Its standard error.
+    base : float
+        The error of the other model.
+    reach : float
+        How large a difference must be to be beyond its standard error.
+    by_task : ndarray of shape (m,)
+        The difference in every task; NaN where a task has no error.
+    base_by_task : ndarray of shape (m,)
+        The error of the other model in every task.
+    weight : ndarray of shape (m,)
+        The sizes of the tasks.
+    tasks : ndarray of shape (m,)
+        Labels of the tasks.
+    n_tasks : int
+        Number of tasks that have an error.
+    n_better : int
+        Number of tasks with a smaller error, however little.
+    n_worse : int
+        Number of tasks with a larger error, however little.
+    change : float
+        The difference as a share of `base`.
+    se_of_change : float
+        Its standard error as a share of `base`.
+    median_change : float
+        The median over tasks of the difference as a share of the other model's error.
+    decisive : int or None
+        The place of the task without which the difference would be gone, or of the other sign.
+    beyond : bool
+        Whether the difference is beyond its standard error.
+    agrees : bool
+        Whether more tasks go the way of the total than the other way.
+    clear : bool
+        Whether there is a conclusion to be drawn.
+    better : bool
+        Whether the model is clearly better.
+    worse : bool
+        Whether the model is clearly worse.
+    standing : str
+        "better" or "worse" if that is clear, else "not clear".
+    doubt : str
+        Why it is not clear, in words.
 
     Examples
     --------
@@ -83,17 +116,17 @@ class Evidence:
 
     @property
     def n_tasks(self) -> int:
-        """Tasks that have an error."""
+        """Number of tasks that have an error."""
         return int(self._known.sum())
 
     @property
     def n_better(self) -> int:
-        """Tasks with a smaller error, however little."""
+        """Number of tasks with a smaller error, however little."""
         return int((self.by_task[self._known] < 0).sum())
 
     @property
     def n_worse(self) -> int:
-        """Tasks with a larger error, however little."""
+        """Number of tasks with a larger error, however little."""
         return int((self.by_task[self._known] > 0).sum())
 
     @property
@@ -103,11 +136,12 @@ class Evidence:
 
     @property
     def se_of_change(self) -> float:
+        """The standard error of the difference as a share of the other model's error."""
         return self.se / self.base if self.base > 0 else float("nan")
 
     @property
     def median_change(self) -> float:
-        """The median over tasks of the change as a share of the other model's error in the task: no task counts for more."""
+        """The median over tasks of the change as a share of the other model's error there: no task counts for more."""
         at = self._known & (self.base_by_task > 0)
         return float(np.median(self.by_task[at] / self.base_by_task[at])) if at.any() else float("nan")
 
@@ -121,8 +155,7 @@ class Evidence:
 
     @cached_property
     def decisive(self) -> int | None:
-        """The place of the task without which the difference would be 0 or of the other sign; None if there is no such task,
-        or fewer than three tasks."""
+        """The place of the task without which the difference would be gone, or of the other sign, or None."""
         if self.n_tasks < FEW:
             return None
         left = np.where(self._known, self.without * np.sign(self.difference), np.inf)
@@ -146,10 +179,12 @@ class Evidence:
 
     @property
     def better(self) -> bool:
+        """Whether the model is clearly better."""
         return self.clear and self.difference < 0
 
     @property
     def worse(self) -> bool:
+        """Whether the model is clearly worse."""
         return self.clear and self.difference > 0
 
     @property
@@ -172,7 +207,18 @@ class Evidence:
         return f"it comes from task {label!r}, without which it would be {self.without[self.decisive]:+.2g}"
 
     def tasks_in_words(self, by: str = "") -> str:
-        """How many tasks have a smaller error, and what the median of them has."""
+        """Say how many tasks have a smaller error, and what the median of them has.
+
+        Parameters
+        ----------
+        by : str, default=""
+            Words that say by what, such as " by it".
+
+        Returns
+        -------
+        str
+            A clause.
+        """
         median = f" (median change {self.median_change:+.1%})" if np.isfinite(self.median_change) else ""
         return (
             f"Of {self.n_tasks} tasks {self.n_better} have a smaller error{by} and {self.n_worse} a larger one{median}"

@@ -84,51 +84,69 @@ def compare_models(
     n_jobs: int | None = None,
     verbose: bool = False,
 ) -> Comparison:
-    """Compare models that share and models that do not, on the same held-out rows.
+    """Compare models that share and models that do not, on the same held-out samples.
 
-    Every model is fitted on the training rows of each outer fold, where it chooses its parameters by its own inner
-    cross-validation, and predicts the rows held out.
+    Every model is fitted on the training samples of each outer fold, where it chooses its parameters by its
+    own inner cross-validation, and predicts the samples held out.
 
     Parameters
     ----------
-    X, y, task, task_column, sample_weight : as for :meth:`MSMTFL.fit`
+    X : DataFrame, ndarray or sparse matrix of shape (N, d)
+        Samples of all tasks. A table or an array may have a column that identifies the task
+        (see `task_column`).
+    y : array-like of shape (N,) or (N, m)
+        Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
+        means not measured.
+    task : array-like of shape (N,), optional
+        The label of the task of every sample, if the tasks are not a column of X.
+    task_column : str or int, optional
+        The column of X that identifies the task.
+    sample_weight : array-like of shape (N,) or (N, m), optional
+        Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
     groups : array-like of shape (N,) or "identical", optional
         Labels of groups: samples of one group (a patient, a speaker) stay in one fold.
         "identical": samples with the same features are a group.
-    models : list of names, or {name: estimator}, optional
-        By default "lasso" (one per task), "l12", "dirty", "msmtfl" (the paper's), "bi-level", "shared" (common values and
-        deviations), "ridge per task", "pooled lasso" and "pooled ridge" (one model for all tasks, each with its own
-        intercept). Any estimator with ``fit(X, y, task=...)`` and ``predict(X, task=...)`` may take part.
+    models : list of str or dict {name: estimator}, optional
+        The models. By default "lasso" (one per task), "l12", "dirty", "msmtfl" (the paper's), "bi-level",
+        "shared" (common values and deviations), "ridge per task", "pooled lasso" and "pooled ridge" (one
+        model for all tasks, each with its own intercept). Any estimator with ``fit(X, y, task=...)`` and
+        ``predict(X, task=...)`` may take part.
     reference : str, optional
         The model that others are compared with; by default "lasso", if it takes part, else the first.
     classify : bool, optional
         Whether y holds classes. By default it does if the models given are classifiers (have
-        `predict_proba`). Then models by name are logistic
-        regressions: "lasso" (l1 penalty, one per task), "msmtfl", "bi-level", "ridge per task" (l2), "pooled lasso" and
-        "pooled ridge"; folds are stratified by task and class; errors are log-losses relative to that of predicting a
-        task's class shares (1 = knows nothing), and two classes have an AUC per task.
+        `predict_proba`). Then models by name are logistic regressions: "lasso" (l1 penalty, one per task),
+        "msmtfl", "bi-level", "ridge per task" (l2), "pooled lasso" and "pooled ridge"; folds are
+        stratified by task and class; errors are log-losses relative to that of predicting a task's class
+        shares (1 = knows nothing), and two classes have an AUC per task.
     cv : int, splitter or iterable of (train, test), default=5
-        Outer folds: as for :class:`MSMTFLCV`. Repeated folds are welcome.
+        The outer folds. A number means that many folds stratified by task (:class:`TaskKFold`); with a 2-D
+        y a sample is held out in all tasks at once. Repeated folds are welcome.
     inner_cv : int, default=5
-        Folds inside, of the models by default.
+        Number of inner folds, for the models given by name.
     standardize : bool, default=False
-        Of the models by default.
+        Whether the models given by name penalise every task's columns as if they were scaled to unit
+        standard deviation.
     leave_one_task_out : bool, default=False
-        Also fit without each task in turn and predict it with the mean coefficients of the others.
+        Whether to fit also without each task in turn and predict it with the mean coefficients of the
+        others.
     screen : bool, default=False
-        After each fold drop the models that are clearly worse than the best on the folds so far (by more than two and a half
-        standard errors, by more than 5 %, and in more tasks than not), but for the reference: `dropped` of the result names
-        them. Saves most of the time where slow models lose.
-    random_state : int, RandomState or None, default=0
+        Whether to drop after each fold the models that are clearly worse than the best on the folds so far
+        (by more than two and a half standard errors, by more than 5 %, and in more tasks than not), but
+        for the reference: `dropped` of the result names them. This saves most of the time where slow
+        models lose.
+    random_state : int, RandomState instance or None, default=0
+        The source of randomness that deals out the samples to folds.
     n_jobs : int, optional
-        Threads over outer folds; over models while they are screened.
+        Number of threads, which work on outer folds side by side; on models while they are screened.
     verbose : bool, default=False
         Whether to show a progress bar.
 
     Returns
     -------
     Comparison
-        Print it; `summary()`, `to_frame()` and `plot()` say more.
+        The errors and what they allow to conclude. Print it; `summary()`, `to_frame()` and `plot()` say
+        more.
 
     Examples
     --------

@@ -82,6 +82,18 @@ class _OnCluster:
         self.client, self.mode, self.model = client, mode, self.kind(**parameters)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters of the model, `client` and `mode` among them.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to include the parameters of parameters that are estimators.
+
+        Returns
+        -------
+        dict {name: value}
+            The parameters.
+        """
         return {"client": self.client, "mode": self.mode, **self.model.get_params(deep=deep)}
 
     def __repr__(self) -> str:
@@ -94,16 +106,33 @@ class _OnCluster:
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
 
     def to_local(self) -> Any:
-        """The fitted model without the cluster: an MSMTFL (MSMTFLCV) like any other."""
+        """Return the fitted model without the cluster, an MSMTFL (or MSMTFLCV) like any other.
+
+        Returns
+        -------
+        MSMTFL or MSMTFLCV
+            The model.
+        """
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(self.model, "coef_")
         return self.model
 
     def predict(self, X: Any, *, task: Any = None) -> Any:
-        """Predictions: of a Dask DataFrame or Array a Dask collection like it, of data in memory an array.
+        """Predict the targets of samples, in a Dask collection or in memory.
 
-        `task` (Dask Series or Array, labels in memory, or of a DataFrame the name of a column) if fit was given it.
+        Parameters
+        ----------
+        X : DataFrame, ndarray or sparse matrix of shape (n, d)
+            Samples in the form that was given to `fit`, with the column that identifies the
+            task if there was one.
+        task : array-like of shape (n,), optional
+            The label of the task of every sample, if `fit` was given labels.
+
+        Returns
+        -------
+        Dask collection or ndarray
+            Predictions: for a Dask DataFrame or Array a Dask collection like it, for data in memory an array.
         """
         model = self.to_local()
         if is_frame(X):
@@ -301,21 +330,37 @@ class Census:
 
 
 class DaskMSMTFL(_OnCluster):
-    """:class:`MSMTFL` for Dask collections.
+    """MSMTFL for Dask collections.
+
+    After a fit it has the attributes of :class:`MSMTFL`.
 
     Parameters
     ----------
-    **parameters
-        Those of :class:`MSMTFL`.
-    Attributes are those of :class:`MSMTFL`; `mode_` says which mode was used last, `messages_` how many bytes of stage
-    messages went out and came back in data mode, in how many rounds.
     client : distributed.Client, optional
-        By default the one in use.
+        The client of the cluster; by default the one in use.
     mode : {"auto", "moments", "data"}, default="auto"
-        Statistics added up in a tree, or data that stay on the workers (one task's rows on one). "auto" goes over the data
-        once more and chooses by size: statistics where they are small, or where a task's rows do not fit into half of a
-        worker's memory; and where data mode cannot be had (relax, a 2-D y, penalty factors that differ between tasks or
-        are 0).
+        "moments": statistics are added up in a tree. "data": the data stay on the workers, the samples of
+        one task on one worker. "auto" goes over the data once more and chooses by size: statistics where
+        they are small, or where a task's samples do not fit into half of a worker's memory; and where
+        data mode cannot be had (relax, a 2-D y, penalty factors that differ between tasks or are 0).
+    **parameters : object
+        The parameters of :class:`MSMTFL`, by name.
+
+    Attributes
+    ----------
+    mode_ : str
+        The mode that was used last.
+    messages_ : object
+        In data mode: how many bytes of stage messages went out and came back, in how many rounds.
+    coef_ : ndarray of shape (m, d)
+        Coefficients of every task in the data's units; (d,) if the model was fitted without
+        tasks.
+    intercept_ : ndarray of shape (m,)
+        Intercepts of the tasks; a float if the model was fitted without tasks.
+    tasks_ : ndarray of shape (m,)
+        Labels of the tasks, in the order of the first axis of `coef_`.
+    features_ : ndarray of shape (d,)
+        Names of the features, in the order of the last axis of `coef_`.
 
     Examples
     --------
@@ -336,7 +381,7 @@ class DaskMSMTFL(_OnCluster):
     kind = MSMTFL
 
     def fit(self, X: Any, y: Any = None, *, task: Any = None, sample_weight: Any = None) -> DaskMSMTFL:
-        """Fit.
+        """Fit the model.
 
         Parameters
         ----------
@@ -347,7 +392,15 @@ class DaskMSMTFL(_OnCluster):
         y : Dask Series, Dask Array or str, optional
             Targets in the partitions of X, or the name of a column of X. Not needed where X is
             a list of futures.
-        task, sample_weight : the same, if need be
+        task : Dask Series, Dask Array or str, optional
+            Task labels in the partitions of X, or the name of a column of X.
+        sample_weight : Dask Series, Dask Array or str, optional
+            Weights of the samples in the partitions of X, or the name of a column of X.
+
+        Returns
+        -------
+        DaskMSMTFL
+            The fitted model itself.
         """
         _check(self.model)
         client = self._client()
@@ -378,11 +431,50 @@ class DaskMSMTFL(_OnCluster):
         entry_ratios: Any = None,
         verbose: bool = False,
     ) -> Surface:
-        """:func:`regularization_surface` of Dask collections (see :meth:`fit`) with this estimator's parameters; lam, theta
-        (those of entries too) and starting point are not used.
+        """Fit a whole grid of lam and theta with this model's other parameters.
 
-        From statistics it is solved where the client is. Of data that stay on the workers all stages that come next are
-        solved there at a time, with their certificates.
+        The model's own lam, theta, lam_entry, theta_entry and coef_init are not used. From statistics the grid
+        is solved where the client is. With data that stay on the workers all stages that come next are solved
+        there at a time, with their certificates.
+
+        Parameters
+        ----------
+        X : Dask DataFrame, Dask Array or list of futures
+            Samples of all tasks: a DataFrame (with the column that identifies the task, see
+            `task_column`), an Array, or futures of tuples (X, y), (X, y, task) or (X, y, task,
+            sample_weight).
+        y : Dask Series, Dask Array or str, optional
+            Targets in the partitions of X, or the name of a column of X. Not needed where X is
+            a list of futures.
+        task : Dask Series, Dask Array or str, optional
+            Task labels in the partitions of X, or the name of a column of X.
+        sample_weight : Dask Series, Dask Array or str, optional
+            Weights of the samples in the partitions of X, or the name of a column of X.
+        lams : int or array-like of shape (K,), default=50
+            How many values of lam the grid has, geometrically spaced from the smallest at which
+            all coefficients are 0 down to `lam_min_ratio` times that; or the values themselves,
+            in any order.
+        theta_ratios : array-like of shape (L,), optional
+            Values of theta in units of m lam / rho_bar, with rho_bar the mean square of the
+            columns. By default six from 1 to max(50, 11 m), and inf, which is the lasso.
+        thetas : array-like of shape (L,) or (K, L), optional
+            Values of theta themselves, instead of ratios; inf is allowed.
+        lam_min_ratio : float, optional
+            The smallest lam of the grid over the largest. By default 1e-3, or 1e-4 if every
+            task has more samples than features.
+        entry_shares : array-like of numbers from 0 to 1, default=(0.0,)
+            Shares s of lam that go to a penalty on every coefficient by itself: lam_entry = s
+            lam, which leaves (1 - s) lam for the features. 0 is the paper's model. The columns
+            of the surface are all combinations of share, theta and entry ratio.
+        entry_ratios : array-like, optional
+            Values of theta_entry in units of m lam / rho_bar; by default 0.5 and 2.
+        verbose : bool, default=False
+            Whether to show a progress bar.
+
+        Returns
+        -------
+        Surface
+            The solutions at all points of the grid.
         """
         _check(self.model)
         check_verbose(verbose)
@@ -428,12 +520,54 @@ class DaskMSMTFL(_OnCluster):
 
 
 class DaskMSMTFLCV(_OnCluster):
-    """:class:`MSMTFLCV` for Dask collections, with the same folds: statistics of every fold are added up in a tree and folds
-    solved on workers; or all folds are solved where the rows are.
+    """MSMTFLCV for Dask collections, with the same folds.
 
-    Parameters are those of :class:`DaskMSMTFL` and :class:`MSMTFLCV`; `cv` is a number of folds or a :class:`TaskKFold`, and
-    `scoring` one of "neg_nmse", "neg_amse" and "neg_mse". Rows are dealt out as :class:`MSMTFLCV` does it if they are in the
-    order of the partitions (for a 2-D y: evenly within every partition); the data are gone over once more to count them.
+    Statistics of every fold are added up in a tree and folds solved on workers; or all folds are solved
+    where the samples are. Samples are dealt out as :class:`MSMTFLCV` does it if they are in the order of
+    the partitions (with a 2-D y: evenly within every partition); the data are gone over once more to count
+    them. After a fit it has the attributes of :class:`MSMTFLCV`.
+
+    Parameters
+    ----------
+    client : distributed.Client, optional
+        The client of the cluster; by default the one in use.
+    mode : {"auto", "moments", "data"}, default="auto"
+        "moments": statistics are added up in a tree. "data": the data stay on the workers, the samples of
+        one task on one worker. "auto" goes over the data once more and chooses by size: statistics where
+        they are small, or where a task's samples do not fit into half of a worker's memory; and where
+        data mode cannot be had (relax, a 2-D y, penalty factors that differ between tasks or are 0).
+    **parameters : object
+        The parameters of :class:`MSMTFLCV`, by name; `cv` is a number of folds or a :class:`TaskKFold`,
+        and `scoring` one of "neg_nmse", "neg_amse" and "neg_mse".
+
+    Attributes
+    ----------
+    mode_ : str
+        The mode that was used last.
+    lam_ : float
+        The strength of the penalty that was used.
+    theta_ : float
+        The norm from which a feature is free that was used.
+    cv_results_ : dict of arrays
+        One entry per point of the grid, lam outermost, ready for a table: lam, theta,
+        theta_ratio, n_rows (features used in any task), n_entries (coefficients that are
+        not 0), n_stages, eligible, mean_test_score, std_test_score, se_test_score,
+        rank_test_score, split0_test_score, ...; test_mse (test_deviance, if that is the
+        scoring) and test_weight hold an array (folds, m) per point. Without folds the
+        criterion stands in place of scores, NaN where it is not known. A point is
+        `eligible`, and has scores, where every fold and all data were solved just as
+        :class:`MSMTFL` solves them. A search stops short of stages that would leave more
+        features un-penalised than most tasks have independent samples: such points have NaN
+        and are not chosen.
+    coef_ : ndarray of shape (m, d)
+        Coefficients of every task in the data's units; (d,) if the model was fitted without
+        tasks.
+    intercept_ : ndarray of shape (m,)
+        Intercepts of the tasks; a float if the model was fitted without tasks.
+    tasks_ : ndarray of shape (m,)
+        Labels of the tasks, in the order of the first axis of `coef_`.
+    features_ : ndarray of shape (d,)
+        Names of the features, in the order of the last axis of `coef_`.
 
     Examples
     --------
@@ -455,7 +589,27 @@ class DaskMSMTFLCV(_OnCluster):
     kind = MSMTFLCV
 
     def fit(self, X: Any, y: Any = None, *, task: Any = None, sample_weight: Any = None) -> DaskMSMTFLCV:
-        """Fit; see :meth:`DaskMSMTFL.fit`."""
+        """Choose lam and theta, and fit the model to all samples with them.
+
+        Parameters
+        ----------
+        X : Dask DataFrame, Dask Array or list of futures
+            Samples of all tasks: a DataFrame (with the column that identifies the task, see
+            `task_column`), an Array, or futures of tuples (X, y), (X, y, task) or (X, y, task,
+            sample_weight).
+        y : Dask Series, Dask Array or str, optional
+            Targets in the partitions of X, or the name of a column of X. Not needed where X is
+            a list of futures.
+        task : Dask Series, Dask Array or str, optional
+            Task labels in the partitions of X, or the name of a column of X.
+        sample_weight : Dask Series, Dask Array or str, optional
+            Weights of the samples in the partitions of X, or the name of a column of X.
+
+        Returns
+        -------
+        DaskMSMTFLCV
+            The fitted model itself.
+        """
         _check(self.model)
         cv = self._cv()
         client = self._client()
