@@ -40,9 +40,10 @@ def load_adni(
     quality: str | None = QUALITY,
     exclude: Sequence[str] = (),
 ) -> Dataset:
-    """The paper's MRI data from your own copy: predict MMSE at six visits, a task each, from FreeSurfer measurements.
+    """Read the paper's MRI data from your own copy: predict MMSE at six visits, a task each, from brain scans.
 
-    Nothing is downloaded: access is granted by ADNI (adni.loni.usc.edu). Make one table with a row per patient and visit:
+    The features are FreeSurfer measurements. Nothing is downloaded: access is granted by ADNI
+    (adni.loni.usc.edu). Make one table with a line per patient and visit:
 
     ========= ================================================= ===================================================
     column    meaning                                           found in
@@ -50,24 +51,33 @@ def load_adni(
     RID       patient                                           all tables of ADNI
     VISCODE   visit: m06, m12, m18, m24, m36, m48 (any case)    all tables of ADNI
     MMSE      score, 0 to 30                                    ADNIMERGE
-    OVERALLQC quality of the scan (optional); "Fail" rows go    UCSF FreeSurfer cross-sectional (UCSFFSX)
+    OVERALLQC quality of the scan (optional); "Fail" lines go   UCSF FreeSurfer cross-sectional (UCSFFSX)
     others    features, numbers (ST29SV, ST24TA, ...)           UCSF FreeSurfer cross-sectional (UCSFFSX)
     ========= ================================================= ===================================================
 
-    Left out, and counted in `dropped`: rows of other visits, of failed scans, with a score outside 0 to 30 (ADNI
-    writes -1 and -4 for missing), with any missing entry, and columns with no value at all.
+    Left out, and counted in `dropped`, are samples of other visits, of failed scans, with a score outside 0
+    to 30 (ADNI writes -1 and -4 for missing) or with any missing entry, and columns with no value at all.
 
     Parameters
     ----------
-    table : path of a .csv, .csv.gz or .parquet file, or a pandas or polars table
-    patient, visit, target, quality : names of columns
-        quality=None: no row is removed for its quality.
-    exclude : names of further columns that are no features
+    table : path, str or DataFrame
+        A .csv, .csv.gz or .parquet file, or a pandas or polars table.
+    patient : str, default="RID"
+        The column of the patients.
+    visit : str, default="VISCODE"
+        The column of the visits.
+    target : str, default="MMSE"
+        The column of the scores.
+    quality : str or None, default="OVERALLQC"
+        The column of the quality of the scans. None: no sample is removed for its quality.
+    exclude : sequence of str, default=()
+        Names of further columns that are no features.
 
     Returns
     -------
     Dataset
-        Tasks "M06" .. "M48" in this order; `group` holds the patients. `note` compares sizes with the paper's.
+        Tasks "M06" .. "M48" in this order; `group` holds the patients. `note` compares sizes with the
+        paper's.
 
     Examples
     --------

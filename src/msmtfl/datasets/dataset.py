@@ -24,21 +24,30 @@ def check_shapes(source: str, X: np.ndarray, y: np.ndarray, task: np.ndarray, na
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Multi-task data. Unpacks to X, y, task.
+    """Multi-task data. It unpacks to X, y, task.
 
     Attributes
     ----------
-    name, description, source : text
-        What the data are, in a word and in a few sentences, and the file or service that they were read from.
-    X : (N, d) float64
-    y : (N,) float64
-    task : (N,) labels
-    feature_names : (d,) text
-    group : (N,) or None
-        Rows of one group (patient) belong together: pass it as `groups=` to cross-validation.
-    dropped : {reason: {task or column: rows}}
+    name : str
+        What the data are, in a word.
+    X : ndarray of shape (N, d)
+        Samples of all tasks.
+    y : ndarray of shape (N,)
+        Targets.
+    task : ndarray of shape (N,)
+        The label of the task of every sample.
+    feature_names : ndarray of shape (d,)
+        Names of the features.
+    description : str
+        What the data are, in a few sentences.
+    source : str
+        The file or service that the data were read from.
+    group : ndarray of shape (N,) or None
+        Labels of groups. Samples of one group (patient) belong together: pass it as `groups=` to
+        cross-validation.
+    dropped : dict {reason: {task or column: number of samples}}
         What was left out, and why. Empty if nothing was.
-    note : text
+    note : str
         What a reader of the repr should know, e.g. sizes other than the paper's.
 
     Examples
@@ -76,7 +85,7 @@ class Dataset:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Rows of every task, the tasks in order of their first row."""
+        """Number of samples of every task, the tasks in order of their first sample."""
         return dict(Counter(self.task.tolist()))
 
     def __repr__(self) -> str:

@@ -38,25 +38,27 @@ DESCRIPTION = (
 
 
 def fetch_isolet(folder: Any = None, *, download: bool = True, data_home: Any = None) -> Dataset:
-    """The Isolet data of the paper: five tasks of 1560, 1560, 1560, 1558 and 1559 rows, 617 features.
+    """Fetch the Isolet data of the paper: five tasks of 1560, 1560, 1560, 1558 and 1559 samples, 617 features.
 
-    Looked for in `folder`; without it in the folder that the environment variable MSMTFL_DATA names; if they are not there
-    they are downloaded from OpenML by scikit-learn, which keeps a copy. Numbers of rows and letters in every group are
-    checked; a warning says if the values are not those of the data that this was written for.
+    The data are looked for in `folder`; without it in the folder that the environment variable MSMTFL_DATA
+    names; if they are not there they are downloaded from OpenML by scikit-learn, which keeps a copy.
+    Numbers of samples and letters in every group are checked; a warning says if the values are not those of
+    the data that this was written for.
 
     Parameters
     ----------
-    folder : path, optional
-        Holds `isolet.npz` (arrays X, y, task) or UCI's `isolet1+2+3+4.data` and `isolet5.data`, plain or .gz.
-    download : bool
-        False: only look into folders.
-    data_home : path, optional
-        Where scikit-learn keeps downloads, by default `~/scikit_learn_data`.
+    folder : path or str, optional
+        A folder that holds `isolet.npz` (arrays X, y, task) or UCI's `isolet1+2+3+4.data` and
+        `isolet5.data`, plain or .gz.
+    download : bool, default=True
+        Whether the data may be downloaded; otherwise they are only looked for in folders.
+    data_home : path or str, optional
+        Where scikit-learn keeps downloads; by default `~/scikit_learn_data`.
 
     Returns
     -------
     Dataset
-        Tasks "Isolet1" .. "Isolet5", y the letter 1 .. 26.
+        Tasks "Isolet1" .. "Isolet5"; y is the letter, 1 .. 26.
 
     Examples
     --------

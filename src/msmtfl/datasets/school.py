@@ -29,21 +29,33 @@ DESCRIPTION = (
 
 
 def load_school(path: Any = None, *, task: str = "school", target: str = "score", drop_bias: bool = True) -> Dataset:
-    """School data, from a file that you have: 139 tasks, 15362 rows, 27 features.
+    """Read the School data from a file that you have: 139 tasks, 15362 samples, 27 features.
 
-    Other numbers of schools and rows are accepted; the repr says so.
+    Other numbers of schools and samples are accepted; the repr says so.
 
     Parameters
     ----------
-    path : path or table, optional
+    path : path, str or DataFrame, optional
+        The data, in one of three forms:
+
         - `.npz` with arrays X (N, d), y (N,), task (N,), and perhaps feature_names, task_names;
-        - `.mat` as MALSAR distributes it: cell arrays X and Y with one matrix per school;
-        - `.csv`, `.parquet`, a pandas or polars table: one row per student, all columns but two are features.
+        - `.mat` as MALSAR distributes it: X and Y hold one matrix per school;
+        - `.csv`, `.parquet`, a pandas or polars table: one line per student, all columns but two are
+          features.
 
         By default school.npz or school.mat in the folder that the environment variable MSMTFL_DATA names.
-    task, target : names of a table's columns of schools and of scores
-    drop_bias : bool
-        Leave out columns that are 1 in every row: models here have an intercept of their own. `dropped` names them.
+    task : str, default="school"
+        The column of a table that identifies the school.
+    target : str, default="score"
+        The column of a table that holds the scores.
+    drop_bias : bool, default=True
+        Whether to leave out columns that are 1 in every sample: models here have an intercept of their own.
+        `dropped` names them.
+
+    Returns
+    -------
+    Dataset
+        One task per school.
 
     Examples
     --------

@@ -13,22 +13,33 @@ from .._data.tables import factorise, missing_values
 def split_tasks(
     task: Any, share: float, random_state: Any = None, *, groups: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Random training rows of every task, and the rest: (train, test), indices in ascending order.
+    """Draw random training samples from every task.
 
-    Task i gets `round(share * n_i)` training rows, but at least one, and at least one row is left for the test.
-    scikit-learn's StratifiedShuffleSplit rounds the whole, so that a task's number depends on the others.
+    Task i gets `round(share * n_i)` training samples, but at least one, and at least one sample is left for
+    the test. scikit-learn's StratifiedShuffleSplit rounds the whole, so that a task's number depends on the
+    others.
 
-    With `groups` it is groups that are drawn, `round(share * groups)` of them, so that no patient (speaker, ...) is on both
-    sides; a task then gets about its share of rows, and an error says which task would be left without any.
+    With `groups` it is groups that are drawn, `round(share * groups)` of them, so that no patient (speaker,
+    ...) is on both sides; a task then gets about its share of samples, and an error says which task would
+    be left without any.
 
     Parameters
     ----------
-    task : (N,) labels
-    share : float between 0 and 1
-        Of a task's rows to train on.
-    random_state : int, RandomState or None
-    groups : (N,) labels, optional
-        Rows of one group stay together, in whichever tasks they are.
+    task : array-like of shape (N,)
+        The label of the task of every sample.
+    share : float
+        The share of a task's samples to train on, between 0 and 1.
+    random_state : int, RandomState instance or None, default=None
+        The source of randomness.
+    groups : array-like of shape (N,), optional
+        Labels of groups: samples of one group stay together, in whichever tasks they are.
+
+    Returns
+    -------
+    train : ndarray of int
+        Places of the training samples, in ascending order.
+    test : ndarray of int
+        Places of the other samples, in ascending order.
 
     Examples
     --------

@@ -18,18 +18,20 @@ SHARE = 0.5  # of the variance is explained before scores are rounded and cut at
 
 
 def make_mri_standin(random_state: Any = 0) -> Dataset:
-    """SIMULATED data of the size and kind of the paper's MRI experiment. Not ADNI: results say nothing about patients.
+    """Make SIMULATED data of the size and kind of the paper's MRI experiment.
 
-    675 simulated patients have 306 measurements of a scan: volumes in the thousands, thicknesses around 2.5, areas; all
-    positive, correlated by head size, atrophy, lobe and the two sides. Each is seen at some of six visits, with the
-    paper's numbers 648, 642, 293, 569, 389 and 87; the features are those of the one scan, so that a patient's row recurs in
-    several tasks. Scores are whole numbers from 0 to 30 that decline with time: 8 features matter at all visits, and more
-    the later; 3 more at each visit alone. What remains is partly the patient's own, the same at all visits; a good linear
-    model explains some 40 % of the variance.
+    They are not ADNI: results say nothing about patients. 675 simulated patients have 306 measurements of a
+    scan: volumes in the thousands, thicknesses around 2.5, areas; all positive, correlated by head size,
+    atrophy, lobe and the two sides. Each patient is seen at some of six visits, with the paper's numbers
+    648, 642, 293, 569, 389 and 87; the features are those of the one scan, so that a patient's sample
+    recurs in several tasks. Scores are whole numbers from 0 to 30 that decline with time: 8 features matter
+    at all visits, and more the later; 3 more at each visit alone. What remains is partly the patient's own,
+    the same at all visits; a good linear model explains some 40 % of the variance.
 
     Parameters
     ----------
-    random_state : int, RandomState or None
+    random_state : int, RandomState instance or None, default=0
+        The source of randomness.
 
     Returns
     -------

@@ -16,7 +16,18 @@ from .._runtime.checks import check_count, check_flag
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Simulated data: X (N, d), y (N,), task (N,) 0 .. m-1, and the true coefficients coef (m, d).
+    """Simulated data with the true coefficients. It unpacks to X, y, task, coef.
+
+    Attributes
+    ----------
+    X : ndarray of shape (N, d)
+        Samples of all tasks.
+    y : ndarray of shape (N,)
+        Targets.
+    task : ndarray of shape (N,)
+        The task of every sample, 0 .. m-1.
+    coef : ndarray of shape (m, d)
+        The true coefficients.
 
     Examples
     --------
@@ -54,35 +65,41 @@ def make_multitask(
     correlation: float = 0.0,
     random_state: Any = 0,
 ) -> Sample:
-    """The synthetic data of the paper: y_i = X_i w_i + noise, with coefficients W whose rows are shared.
+    """Make the synthetic data of the paper: y_i = X_i w_i + noise, with features that the tasks share.
 
-    Entries of X are standard normal, columns are then scaled to length 1; entries of W are uniform, a share of its rows is
-    set to zero, and a share of the entries that remain. By default m=15, n=40, d=250, sigma=0.01; other settings of our
-    experiments are (m=20, n=30, d=200, sigma=0.005) and (m=10, n=60, d=300, sigma=0.001).
+    Entries of X are standard normal, columns are then scaled to length 1. Coefficients are uniform; a share
+    of the features has none, and a share of the coefficients that remain is set to 0. By default m=15,
+    n=40, d=250, sigma=0.01; other settings of our experiments are (m=20, n=30, d=200, sigma=0.005) and
+    (m=10, n=60, d=300, sigma=0.001).
 
     Parameters
     ----------
-    m, d : numbers of tasks and features
-    n : int, or one per task (m,)
-        Rows.
-    sigma : float
+    m : int, default=15
+        Number of tasks.
+    n : int or array-like of shape (m,), default=40
+        Number of samples of every task.
+    d : int, default=250
+        Number of features.
+    sigma : float, default=0.01
         Standard deviation of the noise.
-    zero_rows : float in [0, 1]
+    zero_rows : float, default=0.9
         Share of the features that matter to no task.
-    zero_entries : float in [0, 1]
-        Share of the other coefficients that are zero; 0: every feature that matters does so to all tasks.
-    coef_range : (low, high)
-        Of the uniform distribution of coefficients.
-    normalize : bool
-        Scale every task's columns to length 1.
-    correlation : float in (-1, 1)
-        Of neighbouring columns before scaling; that of columns j and k is correlation^|j - k|.
-    random_state : int, RandomState or None
+    zero_entries : float, default=0.8
+        Share of the other coefficients that are 0. With 0 every feature that matters does so to all tasks.
+    coef_range : tuple (low, high), default=(-10.0, 10.0)
+        The range of the uniform distribution of coefficients.
+    normalize : bool, default=True
+        Whether to scale every task's columns to length 1.
+    correlation : float, default=0
+        Correlation of neighbouring columns before scaling, between -1 and 1; that of columns j and k is
+        correlation^|j - k|.
+    random_state : int, RandomState instance or None, default=0
+        The source of randomness.
 
     Returns
     -------
     Sample
-        Unpacks to X, y, task, coef.
+        The data and the true coefficients.
 
     Examples
     --------
