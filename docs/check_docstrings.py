@@ -119,8 +119,6 @@ def names_in(thing: Any, section: str) -> set[str]:
 
 def default_findings(one: Public) -> list[str]:
     """Parameters whose default is not the one that their text gives."""
-    if dataclasses.is_dataclass(one.thing):
-        return []
     signature = inspect.signature(one.thing).parameters
     out = []
     for entry in sections(one.thing)["Parameters"]:
@@ -135,7 +133,7 @@ def default_findings(one: Public) -> list[str]:
             elif default is parameter.empty:
                 wrong = told is not None or entry.type.endswith("optional")
             else:
-                wrong = told is None or told[1].replace('"', "'") != shown(default)
+                wrong = told is None or told[1].replace('"', "'") != shown(default).replace('"', "'")
             if wrong:
                 out.append(f"default of {name}: the text says {entry.type!r}, the signature {shown(default)}")
     return out
@@ -158,7 +156,7 @@ def attribute_findings(one: Public) -> list[str]:
 
 
 def phrase_findings(one: Public) -> list[str]:
-    text = inspect.cleandoc(one.thing.__doc__ or "")
+    text = inspect.cleandoc(one.thing.__doc__ or "").split("\nExamples\n")[0]
     return [f"{found[0]!r} {why}" for phrase, why in PHRASES.items() if (found := re.search(phrase, text))]
 
 
@@ -216,7 +214,7 @@ def docstring_node(place: str) -> tuple[Path, ast.Constant | None]:
     file = Path(str(importlib.import_module(module).__file__))
     node: Any = ast.parse(file.read_text(encoding="utf-8"))
     for name in path.split("."):
-        node = next(k for k in ast.walk(node) if getattr(k, "name", None) == name and hasattr(k, "body"))
+        node = [one for one in node.body if getattr(one, "name", None) == name][-1]  # after overloads of it
     first = node.body[0]
     is_text = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
     return file, first.value if is_text else None

@@ -67,30 +67,34 @@ def to_sql(
     table: str | Sequence[str] | None = None,
     quote: str = '"',
 ) -> dict[Any, str] | str:
-    """A fitted model as SQL: sums of products that any database can compute.
+    """Write a fitted model as SQL: sums of products that any database can compute.
 
-    Numbers are written as Python writes them, which is exact, with an exponent, which makes them floating point in SQL.
-    Coefficients that are 0 are left out. Long sums are nested in parentheses, 16 terms at a time, so that 5,000 features
-    make an expression some 50 deep (SQLite allows 1,000). A NULL among the features makes the prediction NULL. SQLite
-    takes time with the square of the terms of a statement, seconds for 10,000: where all tasks together have more, run
-    one statement per task, made of the expressions.
+    Numbers are written as Python writes them, which is exact, with an exponent, which makes them floating
+    point in SQL. Coefficients that are 0 are left out. Long sums are nested in parentheses, 16 terms at a
+    time, so that 5,000 features make an expression some 50 deep (SQLite allows 1,000). A NULL among the
+    features makes the prediction NULL. SQLite takes time with the square of the terms of a statement,
+    seconds for 10,000: where all tasks together have more, run one statement per task, made of the
+    expressions.
 
     Parameters
     ----------
-    model : fitted model of this package
-    task_column : str, optional
-        The column of the table that says the task; by default the one that the model was fitted with. Only with `table`.
+    model : estimator
+        A fitted model of this package.
+    task_column : str or int, optional
+        The column of X that identifies the task.
     table : str or sequence of str, optional
         Write a whole SELECT from this table (("schema", "table") for one in a schema).
-    quote : {'"', '`', '['}
-        Around names: standard SQL, MySQL, SQL Server. SQLite takes a name in double quotes that is no column for a text;
-        there '`' is safer.
+    quote : {'"', '`', '['}, default='"'
+        The quotes around names: standard SQL, MySQL, SQL Server. SQLite takes a name in double quotes that
+        is no column for a text; there '`' is safer.
 
     Returns
     -------
-    dict {label: expression}, one per task; or, with `table`, a statement: all columns of the table and `prediction`, chosen
-    by the task column. A label never seen gives NULL, or with ``unknown_task="mean"`` the prediction with the mean
-    coefficients. Of a model fitted with a 2-D y (and no `task_column`) there is one column per task, under its label.
+    dict {label: expression} or str
+        An expression per task; or, with `table`, a statement: all columns of the table and `prediction`,
+        chosen by the column that identifies the task. A label never seen gives NULL, or with
+        ``unknown_task="mean"`` the prediction with the mean coefficients. For a model fitted with a 2-D y
+        (and no `task_column`) there is one column per task, under its label.
 
     Examples
     --------
@@ -199,16 +203,23 @@ def _literal(label: Any, quote: str) -> str:
 
 
 def to_onnx(model: Any) -> Any:
-    """A fitted model as an ONNX graph of standard operators (opset 19; needs `onnx`).
+    """Write a fitted model as an ONNX graph of standard operators (opset 19; needs `onnx`).
 
-    Inputs are `X`, double, (rows, d) in the order of `features_` without the task column, and, if the model was fitted with
-    labels, `task`, (rows,) labels: text, int64, double or bool. Output is `prediction`, double, (rows,); (rows, m) if the
-    model was fitted with a 2-D y. A label never seen gives NaN, or with ``unknown_task="mean"`` the prediction with the mean
-    coefficients. The metadata `features` and `tasks` hold their names as JSON.
+    Inputs are `X`, double, (samples, d) in the order of `features_` without the column that identifies the
+    task, and, if the model was fitted with labels, `task`, (samples,) labels: text, int64, double or bool.
+    Output is `prediction`, double, (samples,); (samples, m) if the model was fitted with a 2-D y. A label
+    never seen gives NaN, or with ``unknown_task="mean"`` the prediction with the mean coefficients. The
+    metadata `features` and `tasks` hold their names as JSON.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted model of this package.
 
     Returns
     -------
-    onnx.ModelProto; ``onnx.save(to_onnx(model), "model.onnx")`` writes a file.
+    onnx.ModelProto
+        The graph; ``onnx.save(to_onnx(model), "model.onnx")`` writes a file.
 
     Examples
     --------

@@ -40,17 +40,36 @@ ENOUGH = 0.5  # share of a task's resamples that must determine its coefficients
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Stability:
-    """How often each cell (task, feature) was selected over 2 n_pairs half-samples.
+    """How often each entry (task, feature) was selected over 2 n_pairs half-samples.
 
     Attributes
     ----------
-    frequency, row_frequency : (m, d), (d,) share of the half-samples that select the cell; the feature in any task
-    candidates : (m, d) bool: cells subject to selection, all but those of constant columns and of penalty factors 0 or inf
-    q, n_cells : mean number of candidates selected per half-sample, and how many there are
-    separate : whether every task has a sparse model of its own; otherwise tasks are selected together
-    of_these_rows : which strengths of the penalty were taken from the rows, in words; "" if none was
-    threshold, n_pairs, lam, theta : what was used; theta = inf is the lasso
-    tasks, features : labels of the rows and names of the columns of `frequency`
+    frequency : ndarray of shape (m, d)
+        Share of the half-samples that select the feature in the task.
+    row_frequency : ndarray of shape (d,)
+        Share of the half-samples that select the feature in any task.
+    candidates : ndarray of bool of shape (m, d)
+        Entries subject to selection: all but those of constant columns and of penalty factors 0 or inf.
+    q : float
+        Mean number of candidates selected per half-sample.
+    n_cells : int
+        Number of candidates.
+    separate : bool
+        Whether every task has a sparse model of its own; otherwise tasks are selected together.
+    of_these_rows : str
+        Which strengths of the penalty were taken from these samples, in words; "" if none was.
+    threshold : float
+        Frequency from which an entry counts as selected.
+    n_pairs : int
+        Number of pairs of half-samples.
+    lam : float
+        The strength of the penalty that was used.
+    theta : float
+        The norm from which a feature is free that was used; inf is the lasso.
+    tasks : ndarray of shape (m,)
+        Labels of the tasks, in the order of the first axis of `frequency`.
+    features : ndarray of shape (d,)
+        Names of the features, in the order of the second axis of `frequency`.
 
     Examples
     --------
@@ -78,10 +97,12 @@ class Stability:
 
     @property
     def n_cells(self) -> int:
+        """Number of entries (task, feature) subject to selection."""
         return int(self.candidates.sum())
 
     @property
     def q(self) -> float:
+        """Mean number of candidates selected per half-sample."""
         return float(self._of_cells[0].sum())
 
     @property
@@ -97,35 +118,68 @@ class Stability:
         return self.row_frequency[some].sum(keepdims=True), np.array([float(some.sum())])
 
     def selected(self, threshold: float | None = None) -> np.ndarray:
-        """(m, d) bool: the cells whose frequency is at least the threshold."""
+        """Tell which entries (task, feature) are selected.
+
+        Parameters
+        ----------
+        threshold : float, optional
+            Frequency from which an entry counts as selected; by default that of the selection.
+
+        Returns
+        -------
+        ndarray of bool of shape (m, d)
+            True where the frequency is at least the threshold.
+        """
         return self.frequency >= (self.threshold if threshold is None else threshold)
 
     def selected_features(self, threshold: float | None = None) -> np.ndarray:
-        """(d,) bool: the features that at least this share of the half-samples selects, in whichever tasks."""
+        """Tell which features are selected, in whichever tasks.
+
+        Parameters
+        ----------
+        threshold : float, optional
+            Frequency from which a feature counts as selected; by default that of the selection.
+
+        Returns
+        -------
+        ndarray of bool of shape (d,)
+            True where at least this share of the half-samples selects the feature in any task.
+        """
         return self.row_frequency >= (self.threshold if threshold is None else threshold)
 
     def error_bound(self, threshold: float | None = None, *, of: str | None = None) -> float:
-        r"""A bound on the expected number of false ones among the cells, or the features, selected.
+        r"""Bound the expected number of false ones among the entries, or the features, selected.
 
         .. math::
             E \, V \le \frac{q^2}{(2 \tau - 1) \, p}
 
-        with :math:`\tau` the threshold in (0.5, 1], of p candidates q selected per half-sample (as estimated), and V the
-        number of false ones, whose true coefficient is 0, that are selected by at least that share of the half-samples.
+        with :math:`\tau` the threshold in (0.5, 1], p candidates of which q are selected per half-sample (as
+        estimated), and V the number of false ones, whose true coefficient is 0, that are selected by at least
+        that share of the half-samples.
 
-        It supposes that all false candidates are selected with the same probability, not above the mean q / p (Meinshausen
-        and Buehlmann): that none of them goes along with a true feature more than others do, and that the strengths of the
-        penalty do not depend on these rows. Without any such assumption the bound is one on the number of candidates
-        selected whose probability is at most q / p (Shah and Samworth), which false ones may exceed.
+        It supposes that all false candidates are selected with the same probability, not above the mean q / p
+        (Meinshausen and Buehlmann): that none of them goes along with a true feature more than others do, and
+        that the strengths of the penalty do not depend on these samples. Without any such assumption the bound
+        is one on the number of candidates selected whose probability is at most q / p (Shah and Samworth),
+        which false ones may exceed.
 
-        Cells of different tasks are not alike: a task with more noise has more false ones. So with separate models for the
-        tasks it is the sum of the bounds of the tasks. Where tasks are selected together a false cell of a true feature
-        comes along with it: there is no bound for cells then, but one for features that no task should use.
+        Entries of different tasks are not alike: a task with more noise has more false ones. So with separate
+        models for the tasks the bound is the sum of the bounds of the tasks. Where tasks are selected together
+        a false entry of a true feature comes along with it: there is no bound for entries then, but one for
+        features that no task should use.
 
         Parameters
         ----------
-        threshold : by default that of the selection
-        of : "cells" of separate models, or "features"; by default cells where they have a bound
+        threshold : float, optional
+            Frequency from which an entry or a feature counts as selected; by default that of the selection.
+        of : {"cells", "features"}, optional
+            What the bound is about: entries (task, feature) of separate models, or features. By default
+            entries where they have a bound.
+
+        Returns
+        -------
+        float
+            The bound.
         """
         tau = _checked_threshold(self.threshold if threshold is None else threshold)
         of = of or ("cells" if self.separate else "features")
@@ -140,8 +194,14 @@ class Stability:
         return float(np.divide(q**2, p, out=np.zeros_like(p), where=p > 0).sum() / (2.0 * tau - 1.0))
 
     def to_frame(self) -> Any:
-        """A pandas table, one row per cell, task outer: task, feature, frequency, selected, feature_frequency (of the
-        feature in any task)."""
+        """Return a pandas table with one line per entry (task, feature), task outermost.
+
+        Returns
+        -------
+        DataFrame
+            The columns are task, feature, frequency, selected, and feature_frequency (of the feature in any
+            task).
+        """
         of_features = np.broadcast_to(self.row_frequency, self.frequency.shape)
         columns = {"frequency": self.frequency, "selected": self.selected(), "feature_frequency": of_features}
         return _table(self, self.frequency >= 0.0, **columns)
@@ -195,27 +255,49 @@ def stability_selection(
     n_jobs: int | None = None,
     verbose: bool = False,
 ) -> Stability:
-    """How often every (task, feature) is selected on random halves of the rows, with a bound on the errors.
+    """Count how often every feature is selected in every task on random halves of the samples.
 
-    A clone of the estimator is fitted on all rows first, which settles lam and theta: all half-samples use its `lam_` and
-    `theta_` (and start at 0, whatever `coef_init` says). The bound is for a lam that was given, not found on these rows by
-    cross-validation or as a share of lam_max; the result says where it was found so.
+    A clone of the estimator is fitted on all samples first, which settles lam and theta: all half-samples
+    use its `lam_` and `theta_` (and start at 0, whatever `coef_init` says). The result bounds the number of
+    errors. The bound is for a lam that was given, not found on these samples by cross-validation or as a
+    share of lam_max; the result says where it was found so.
 
-    Then `n_pairs` times the rows of every task are cut into two
-    random halves, and the model is solved on both, as by :func:`regularization_surface`. A row of a 2-D y is in the same
-    half for all tasks.
+    Then `n_pairs` times the samples of every task are cut into two random halves, and the model is solved
+    on both, as by :func:`regularization_surface`. A sample of a 2-D y is in the same half for all tasks.
 
     Parameters
     ----------
-    estimator : MSMTFL, LassoMTL, L12MTL, DirtyMTL, SharedMTL or their CV; if `error_bound` is too large to be of use,
-        give it a larger lam (lam_s and lam_b, lam_common and lam_deviation)
-    X, y, task, sample_weight : as for :meth:`MSMTFL.fit`
-    groups : array-like of shape (N,) or "identical", optional
-        Labels of groups: samples of one group (a patient, a speaker) stay in one fold.
-        "identical": samples with the same features are a group.
-    n_pairs, threshold : number of pairs of halves; frequency in (0.5, 1] from which a cell counts as selected
-    random_state : int, RandomState or None
-    n_jobs, verbose : threads over half-samples (the result does not depend on it); show a progress bar
+    estimator : estimator
+        MSMTFL, LassoMTL, L12MTL, DirtyMTL, SharedMTL or the CV class of one of them. If `error_bound` is
+        too large to be of use, give it a larger lam (lam_s and lam_b, lam_common and lam_deviation).
+    X : DataFrame, ndarray or sparse matrix of shape (N, d)
+        Samples of all tasks. A table or an array may have a column that identifies the task
+        (see `task_column`).
+    y : array-like of shape (N,) or (N, m)
+        Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
+        means not measured.
+    task : array-like of shape (N,), optional
+        The label of the task of every sample, if the tasks are not a column of X.
+    sample_weight : array-like of shape (N,) or (N, m), optional
+        Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+    groups : array-like of shape (N,), optional
+        Labels of groups: samples of one group (a patient, a speaker) stay in one half, and in one fold of
+        a CV model.
+    n_pairs : int, default=50
+        Number of pairs of halves.
+    threshold : float, default=0.75
+        Frequency in (0.5, 1] from which an entry (task, feature) counts as selected.
+    random_state : int, RandomState instance or None, default=0
+        The source of randomness that draws the halves.
+    n_jobs : int, optional
+        Number of threads, which work on half-samples side by side. The result does not depend on it.
+    verbose : bool, default=False
+        Whether to show a progress bar.
+
+    Returns
+    -------
+    Stability
+        The frequencies.
 
     Examples
     --------
@@ -316,13 +398,30 @@ class Intervals:
 
     Attributes
     ----------
-    coef : (m, d) the model's own coefficients, which its penalty shrinks (0 where a feature is not selected)
-    estimate, lower, upper : (m, d) another number: least squares on the features selected (0 elsewhere), and its interval
-        (NaN where there is none). `coef` may well lie outside
-    support : (m, d) bool, the cells selected
-    same_rows : whether these are the rows that the model was fitted to, by their number, mean and variance in every task
-    n_used : (m,) resamples that determine a task's coefficients; the others are left out
-    level, n_boot, tasks, features : as asked for; labels of the rows and names of the columns of `estimate`
+    coef : ndarray of shape (m, d)
+        The model's own coefficients, which its penalty shrinks (0 where a feature is not selected).
+    estimate : ndarray of shape (m, d)
+        Another number: least squares on the features selected (0 elsewhere). `coef` may well lie outside
+        its interval.
+    lower : ndarray of shape (m, d)
+        Lower end of the interval of `estimate`; NaN where there is none.
+    upper : ndarray of shape (m, d)
+        Upper end of that interval.
+    support : ndarray of bool of shape (m, d)
+        The entries (task, feature) that the model selected.
+    same_rows : bool
+        Whether these are the samples that the model was fitted to, by their number, mean and variance in
+        every task.
+    n_used : ndarray of shape (m,)
+        Number of resamples that determine a task's coefficients; the others are left out.
+    level : float
+        The probability that an interval is to cover.
+    n_boot : int
+        Number of resamples.
+    tasks : ndarray of shape (m,)
+        Labels of the tasks, in the order of the first axis of `estimate`.
+    features : ndarray of shape (d,)
+        Names of the features, in the order of the second axis of `estimate`.
 
     Examples
     --------
@@ -350,8 +449,14 @@ class Intervals:
     features: np.ndarray
 
     def to_frame(self) -> Any:
-        """A pandas table, one row per selected cell, task outer: task, feature, coef (the model's), estimate (of the
-        refit), lower, upper, selected_on ("these rows" or "other rows": intervals are to be trusted on other rows only)."""
+        """Return a pandas table with one line per selected entry (task, feature), task outermost.
+
+        Returns
+        -------
+        DataFrame
+            The columns are task, feature, coef (the model's), estimate (of the refit), lower, upper, and
+            selected_on ("these rows" or "other rows": intervals are to be trusted on other samples only).
+        """
         selected_on = np.full(self.coef.shape, "these rows" if self.same_rows else "other rows", dtype=object)
         ends = {"lower": self.lower, "upper": self.upper, "selected_on": selected_on}
         return _table(self, self.support, coef=self.coef, estimate=self.estimate, **ends)
@@ -390,24 +495,47 @@ def bootstrap_intervals(
     n_jobs: int | None = None,
     verbose: bool = False,
 ) -> Intervals:
-    """Intervals for least-squares coefficients of the features that a fitted model selected, on other rows than the fit.
+    """Compute intervals for least-squares coefficients of the features that a fitted model selected.
 
-    The rows of every task are drawn anew with replacement, `n_boot` times, and the coefficients selected in the task (and
-    its intercept) refitted by least squares; an interval reaches from the (1 - level) / 2 to the (1 + level) / 2 quantile of
-    the refits. What is estimated is this refit, not the model's own coefficient, which the penalty shrinks. On rows that had
-    no part in the fit an interval covers the coefficient of the regression on the selected features, about as often as it
-    says if there are many rows. **On the rows of the fit it does not**: features without effect were selected because they
-    look large on these very rows, and too many of their intervals exclude 0; the result says so.
+    The samples of every task are drawn anew with replacement, `n_boot` times, and the coefficients selected
+    in the task (and its intercept) refitted by least squares; an interval reaches from the (1 - level) / 2
+    to the (1 + level) / 2 quantile of the refits. What is estimated is this refit, not the model's own
+    coefficient, which the penalty shrinks. On samples that had no part in the fit an interval covers the
+    coefficient of the regression on the selected features, about as often as it says if there are many
+    samples. **On the samples of the fit it does not**: features without effect were selected because they
+    look large on these very samples, and too many of their intervals exclude 0; the result says so.
 
-    Resamples in which the selected columns are linearly dependent are left out; a task that loses more than half of them so
-    has no intervals (NaN), and a warning says so.
+    Resamples in which the selected columns are linearly dependent are left out; a task that loses more than
+    half of them so has no intervals (NaN), and a warning says so.
 
     Parameters
     ----------
-    model : a fitted estimator; the refit of one with ``positive=True`` is not constrained
-    X, y, task, sample_weight : rows of all its tasks in the form of the fit, better not those of the fit
-    n_boot, level : number of resamples, and the probability that an interval is to cover
-    random_state, n_jobs, verbose : as for :func:`stability_selection`; threads are over tasks
+    model : estimator
+        A fitted model; the refit of one with ``positive=True`` is not constrained.
+    X : DataFrame, ndarray or sparse matrix of shape (N, d)
+        Samples of all tasks of the model in the form of the fit, better not those of the
+        fit.
+    y : array-like of shape (N,) or (N, m)
+        Their targets.
+    task : array-like of shape (N,), optional
+        Their task labels, if the fit was given labels.
+    sample_weight : array-like of shape (N,) or (N, m), optional
+        Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+    n_boot : int, default=1000
+        Number of resamples.
+    level : float, default=0.95
+        The probability that an interval is to cover.
+    random_state : int, RandomState instance or None, default=0
+        The source of randomness that draws the resamples.
+    n_jobs : int, optional
+        Number of threads, which work on tasks side by side. The result does not depend on it.
+    verbose : bool, default=False
+        Whether to show a progress bar.
+
+    Returns
+    -------
+    Intervals
+        The refitted coefficients and their intervals.
 
     Examples
     --------

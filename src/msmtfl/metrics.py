@@ -30,19 +30,7 @@ from ._data.tasks import check_weights, read_target
 def mse(
     y_true: Any, y_pred: Any, *, task: Any = None, sample_weight: Any = None, average: bool = True
 ) -> float | Floats:
-    """Mean squared error over all rows, or per task; parameters as in `nmse`.
-
-    >>> mse([1, 3, 2, 6], [1, 2, 3, 6], task=["a", "a", "b", "b"])
-    0.5
-    """
-    cells = _read(y_true, y_pred, task, sample_weight)
-    return _score(cells, average, "unit", np.ones(len(cells.labels)))
-
-
-def nmse(
-    y_true: Any, y_pred: Any, *, task: Any = None, sample_weight: Any = None, variance: Any = None, average: bool = True
-) -> float | Floats:
-    """Normalised mean squared error: a task's MSE over the variance of its targets, averaged over tasks by size.
+    """Return the mean squared error over all samples, or per task.
 
     Parameters
     ----------
@@ -56,10 +44,54 @@ def nmse(
         are one task.
     sample_weight : array-like of shape (n,) or (n, m), optional
         Weights of the samples; (n, m) beside a 2-D `y_true`. By default all are 1.
-    variance : (m,) to divide by instead of that of y_true, e.g. of the training rows: one test row alone has none
     average : bool, default=True
         Whether to return one number; otherwise an array (m,) with one value per task, in
         the order of a model's `tasks_` (columns, or sorted labels).
+
+    Returns
+    -------
+    float or ndarray of shape (m,)
+        The error; without `average` one per task.
+
+    Examples
+    --------
+    >>> mse([1, 3, 2, 6], [1, 2, 3, 6], task=["a", "a", "b", "b"])
+    0.5
+    """
+    cells = _read(y_true, y_pred, task, sample_weight)
+    return _score(cells, average, "unit", np.ones(len(cells.labels)))
+
+
+def nmse(
+    y_true: Any, y_pred: Any, *, task: Any = None, sample_weight: Any = None, variance: Any = None, average: bool = True
+) -> float | Floats:
+    """Return the normalised mean squared error: a task's MSE over the variance of its targets.
+
+    Over tasks it is averaged by size.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,) or (n, m)
+        True values. A 2-D array has one column per task, in which NaN means not measured.
+    y_pred : array-like of shape (n,) or (n, m)
+        Predictions, in the shape of `y_true`. Where `y_true` is not measured they are
+        ignored.
+    task : array-like of shape (n,), optional
+        The label of the task of every sample of a 1-D `y_true`. Without labels all samples
+        are one task.
+    sample_weight : array-like of shape (n,) or (n, m), optional
+        Weights of the samples; (n, m) beside a 2-D `y_true`. By default all are 1.
+    variance : array-like of shape (m,), optional
+        What to divide by instead of the variance of `y_true`, e.g. that of the training samples: one test
+        sample alone has none.
+    average : bool, default=True
+        Whether to return one number; otherwise an array (m,) with one value per task, in
+        the order of a model's `tasks_` (columns, or sorted labels).
+
+    Returns
+    -------
+    float or ndarray of shape (m,)
+        The error; without `average` one per task.
 
     Examples
     --------
@@ -82,10 +114,33 @@ def amse(
     mean_square: Any = None,
     average: bool = True,
 ) -> float | Floats:
-    """A task's MSE over the mean square of its targets, averaged over tasks by size; parameters as in `nmse`.
+    """Return a task's mean squared error over the mean square of its targets, averaged over tasks by size.
 
-    `mean_square` (m,) is what to divide by instead of the mean square of y_true.
+    Parameters
+    ----------
+    y_true : array-like of shape (n,) or (n, m)
+        True values. A 2-D array has one column per task, in which NaN means not measured.
+    y_pred : array-like of shape (n,) or (n, m)
+        Predictions, in the shape of `y_true`. Where `y_true` is not measured they are
+        ignored.
+    task : array-like of shape (n,), optional
+        The label of the task of every sample of a 1-D `y_true`. Without labels all samples
+        are one task.
+    sample_weight : array-like of shape (n,) or (n, m), optional
+        Weights of the samples; (n, m) beside a 2-D `y_true`. By default all are 1.
+    mean_square : array-like of shape (m,), optional
+        What to divide by instead of the mean square of `y_true`.
+    average : bool, default=True
+        Whether to return one number; otherwise an array (m,) with one value per task, in
+        the order of a model's `tasks_` (columns, or sorted labels).
 
+    Returns
+    -------
+    float or ndarray of shape (m,)
+        The error; without `average` one per task.
+
+    Examples
+    --------
     >>> amse([1, 3, 2, 6], [1, 2, 3, 6], task=["a", "a", "b", "b"], average=False)
     array([0.1  , 0.025])
     """
@@ -171,11 +226,25 @@ def _target(y: Any, what: str) -> tuple[Floats, np.ndarray | None]:
 
 
 def parameter_error(coef_true: Any, coef: Any) -> float:
-    """The paper's ||W - W_true||_2,1 = sqrt(sum_j (sum_i |difference_ij|)^2), j over features and i over tasks.
+    """Return the paper's ||W - W_true||_2,1 = sqrt(sum_j (sum_i |difference_ij|)^2), j features, i tasks.
 
-    Not the usual l2,1 norm (the sum over features of the Euclidean norm over tasks): in the paper's l_p,q, q is the
-    inner norm. Its error bound (Theorem 8) is about this one. Both arguments are (m, d) as `coef_`; (d,) is one task.
+    It is not the usual l2,1 norm (the sum over features of the Euclidean norm over tasks): in the paper's
+    l_p,q, q is the inner norm. The paper's error bound (Theorem 8) is about this one.
 
+    Parameters
+    ----------
+    coef_true : array-like of shape (m, d) or (d,)
+        True coefficients, one line per task; (d,) is one task.
+    coef : array-like of shape (m, d) or (d,)
+        Estimated coefficients in the same shape.
+
+    Returns
+    -------
+    float
+        The error.
+
+    Examples
+    --------
     >>> parameter_error([[1, 0], [2, 0]], [[0, 2], [0, -2]])  # the features differ by 1 + 2 and 2 + 2
     5.0
     """
@@ -185,7 +254,16 @@ def parameter_error(coef_true: Any, coef: Any) -> float:
 
 @dataclass(frozen=True)
 class SupportScores:
-    """What share of the selected is true, what share of the true is selected, and their harmonic mean.
+    """How well the non-zero coefficients are found: precision, recall and F1.
+
+    Attributes
+    ----------
+    precision : float
+        The share of the selected that is true.
+    recall : float
+        The share of the true that is selected.
+    f1 : float
+        The harmonic mean of the two.
 
     Examples
     --------
@@ -201,12 +279,28 @@ class SupportScores:
 
 
 def support_scores(coef_true: Any, coef: Any, *, rows: bool = False) -> SupportScores:
-    """How well the non-zero coefficients are found: over (task, feature) cells or, with rows=True, over features.
+    """Tell how well the non-zero coefficients are found.
 
-    With TP cells non-zero in both, FP in `coef` alone and FN in `coef_true` alone: precision TP / (TP + FP), 1 if
-    nothing is selected; recall TP / (TP + FN), 1 if nothing is true; f1 2 TP / (2 TP + FP + FN), 1 if both are empty.
-    A feature (a row of the paper's W) is non-zero if it is so in any task. Arguments as in `parameter_error`.
+    With TP entries (task, feature) non-zero in both, FP in `coef` alone and FN in `coef_true` alone, the
+    precision is TP / (TP + FP), 1 if nothing is selected; the recall TP / (TP + FN), 1 if nothing is true;
+    f1 is 2 TP / (2 TP + FP + FN), 1 if both are empty.
 
+    Parameters
+    ----------
+    coef_true : array-like of shape (m, d) or (d,)
+        True coefficients, one line per task; (d,) is one task.
+    coef : array-like of shape (m, d) or (d,)
+        Estimated coefficients in the same shape.
+    rows : bool, default=False
+        Whether to count features instead of entries; a feature is non-zero if it is so in any task.
+
+    Returns
+    -------
+    SupportScores
+        Precision, recall and F1.
+
+    Examples
+    --------
     >>> support_scores([[1, 0, 0], [2, 0, 0]], [[1, 0, 0], [0, 0, 3]])
     SupportScores(precision=0.5, recall=0.5, f1=0.5)
     >>> support_scores([[1, 0, 0], [2, 0, 0]], [[1, 0, 0], [0, 0, 3]], rows=True).recall

@@ -171,13 +171,15 @@ def save_model(model: Any, path: str | os.PathLike[str], *, provenance: dict[str
 
     Parameters
     ----------
-    model : fitted model of this package
-    path : file to write
-        A zip archive of JSON and arrays (`.msmtfl` is a good ending), or all JSON if the name ends in `.json`. The format
-        is described in :mod:`msmtfl.model_files`. Written whole or not at all.
+    model : estimator
+        A fitted model of this package.
+    path : path or str
+        The file to write: a zip archive of JSON and arrays (`.msmtfl` is a good ending), or all JSON if the
+        name ends in `.json`. It is written whole or not at all. The format is described in
+        :mod:`msmtfl.model_files`.
     provenance : dict, optional
-        Anything that JSON can hold: where the data came from, who fitted, why. A model that was loaded and not fitted
-        again keeps what it came with if this is None.
+        Anything that JSON can hold: where the data came from, who fitted, why. A model that was loaded and
+        not fitted again keeps what it came with if this is None.
 
     Examples
     --------
@@ -208,10 +210,25 @@ def save_model(model: Any, path: str | os.PathLike[str], *, provenance: dict[str
 
 
 def load_model(path: str | os.PathLike[str]) -> Any:
-    """The model in a file of :func:`save_model`, fitted. No code is run, whatever the file holds.
+    """Read the fitted model in a file of :func:`save_model`. No code is run, whatever the file holds.
 
-    Coefficients are the same to the bit. What the file says of its origin is `provenance_`. The `surface_` of a CV model is
-    not in the file (but `cv_results_` is). Files that are damaged, or of a newer format, are refused with a ValueError.
+    Coefficients are the same to the bit. What the file says of its origin is `provenance_`. The `surface_`
+    of a CV model is not in the file (but `cv_results_` is).
+
+    Parameters
+    ----------
+    path : path or str
+        The file to read.
+
+    Returns
+    -------
+    estimator
+        The fitted model.
+
+    Raises
+    ------
+    ValueError
+        The file is damaged, or of a newer format.
 
     Examples
     --------

@@ -31,20 +31,40 @@ class SharingMap:
 
     Attributes
     ----------
-    features, tasks : names (d,) and labels (m,)
-    support : (m, d) bool: the tasks that use a feature
-    classes : (d,) "all", "some" (at least two, not all), "one" or "unused"; with a single task "one" or "unused".
-        "constant": within every task, so that no coefficient could be learned
-    n_tasks : (d,) how many tasks use a feature
-    learnable : (m, d) bool: where the column varies within the task; None if the model does not know (old files)
-    task_level : (d,) bool: constant within every task, but not the same in all; None likewise
-    row_norms : (d,) how much it counts over all tasks: the model's `row_norms_`, or sums of |coefficients|
-    freed : (d,) bool: the last stage did not penalise the feature; None if the model has no cap (or theta is inf)
-    signs : (d,) "+" or "-" where all tasks that use a feature agree, "mixed", or "" if there are none; of a classifier with
-        more than two `outcomes` (K, d), class by class: what raises the odds of one lowers those of others
-    outcomes : (K,) classes that are predicted, of such a classifier; None of all others
-    counts : {class: number of features}
-    order : (d,) places of the features, most shared first: freed ones, then by class, then by row norm
+    features : ndarray of shape (d,)
+        Names of the features.
+    tasks : ndarray of shape (m,)
+        Labels of the tasks.
+    support : ndarray of bool of shape (m, d)
+        The tasks that use a feature.
+    classes : ndarray of shape (d,)
+        Who uses a feature: "all", "some" (at least two, not all), "one" or "unused"; with a single task
+        "one" or "unused". "constant": the feature is constant within every task, so that no coefficient
+        could be learned.
+    n_tasks : ndarray of shape (d,)
+        Number of tasks that use a feature.
+    n_constant : ndarray of shape (d,)
+        Number of tasks in which a feature does not vary, as far as is known.
+    learnable : ndarray of bool of shape (m, d) or None
+        Where a feature varies within a task; None if the model does not know (old files).
+    task_level : ndarray of bool of shape (d,) or None
+        Features that are constant within every task, but not the same in all; None if that is not known.
+    row_norms : ndarray of shape (d,)
+        How much a feature counts over all tasks: the model's `row_norms_`, or sums of |coefficients|.
+    freed : ndarray of bool of shape (d,) or None
+        Features that the last stage did not penalise; None if the model has no cap (or theta is inf).
+    shrunk : str
+        What becomes of the coefficients of such features, in words.
+    signs : ndarray of shape (d,) or (K, d)
+        "+" or "-" where all tasks that use a feature agree, "mixed", or "" if no task uses it. For a
+        classifier with more than two `outcomes` they are given class by class: what raises the odds of one
+        lowers those of others.
+    outcomes : ndarray of shape (K,) or None
+        The classes that such a classifier predicts; None for all other models.
+    counts : dict {class: int}
+        Number of features by `classes`.
+    order : ndarray of shape (d,)
+        Places of the features, most shared first: freed ones, then by class, then by norm.
 
     Examples
     --------
@@ -72,33 +92,48 @@ class SharingMap:
 
     @cached_property
     def n_tasks(self) -> Ints:
+        """Number of tasks that use a feature, (d,)."""
         return np.asarray(self.support.sum(axis=0))
 
     @cached_property
     def n_constant(self) -> Ints:
-        """(d,): in how many tasks the column does not vary, as far as is known."""
+        """Number of tasks in which a feature does not vary, as far as is known, (d,)."""
         if self.learnable is None:
             return np.zeros(len(self.features), dtype=np.intp)
         return np.asarray((~self.learnable).sum(axis=0))
 
     @cached_property
     def classes(self) -> np.ndarray:
+        """Who uses a feature, (d,): "all", "some", "one" or "unused"; or "constant"."""
         m, n = len(self.tasks), self.n_tasks
         found = [(n == 0) & (self.n_constant == m), n == 0, n == 1, n == m]
         return np.select(found, ["constant", "unused", "one", "all"], "some").astype(object)
 
     @property
     def counts(self) -> dict[str, int]:
+        """Number of features by `classes`."""
         return {name: int((self.classes == name).sum()) for name in CLASSES}
 
     @cached_property
     def order(self) -> Ints:
+        """Places of the features, most shared first, (d,)."""
         freed = np.zeros(len(self.features), dtype=bool) if self.freed is None else self.freed
         place = np.array([CLASSES.index(name) for name in self.classes], dtype=np.intp)
         return np.lexsort((-self.row_norms, place, ~freed))
 
     def tasks_of(self, feature: str) -> np.ndarray:
-        """Labels of the tasks that use a feature."""
+        """Return the labels of the tasks that use a feature.
+
+        Parameters
+        ----------
+        feature : str
+            The name of the feature.
+
+        Returns
+        -------
+        ndarray
+            The labels.
+        """
         found = np.flatnonzero(self.features == feature)
         if found.size == 0:
             known = self.features.tolist()
@@ -108,8 +143,14 @@ class SharingMap:
         return self.tasks[self.support[:, found[0]]]
 
     def to_frame(self) -> Any:
-        """A pandas table, one row per feature in the order of `features`: feature, class, n_tasks, n_learnable (tasks in
-        which it varies), tasks (a tuple of labels), row_norm, freed, sign; of more than two classes a sign for each."""
+        """Return a pandas table with one line per feature, in the order of `features`.
+
+        Returns
+        -------
+        DataFrame
+            The columns are feature, class, n_tasks, n_learnable (tasks in which it varies), tasks (a tuple of
+            labels), row_norm, freed and sign; with more than two classes a sign for each.
+        """
         nothing = [None] * len(self.features)
         columns = {
             "feature": self.features,
@@ -222,19 +263,21 @@ class SharingMap:
 
 
 def sharing_map(model: Any, *, class_of_interest: Any = None) -> SharingMap:
-    """Every feature classed as used by all tasks, by some, by one, or by none, or as constant: not to be learned.
+    """Class every feature as used by all tasks, by some, by one or by none, or as constant: not to be learned.
 
     Parameters
     ----------
-    model : fitted model of this package, also one from :func:`msmtfl.model_files.load_model`
-        Not ridge regression, which uses every feature everywhere.
-    class_of_interest : one of the `classes_` of a classifier with more than two, optional
-        The map of the coefficients of this class alone; by default a feature is used where any class uses it.
+    model : estimator
+        A fitted model of this package, also one from :func:`msmtfl.model_files.load_model`; not ridge
+        regression, which uses every feature everywhere.
+    class_of_interest : str or number, optional
+        One of the `classes_` of a classifier with more than two: the map is that of the coefficients of
+        this class alone. By default a feature is used where any class uses it.
 
     Returns
     -------
     SharingMap
-        Print it; `to_frame()` has one row per feature.
+        The map. Print it; `to_frame()` has one line per feature.
 
     Examples
     --------
@@ -347,9 +390,12 @@ class TaskSimilarity:
 
     Attributes
     ----------
-    similarity : (m, m) Jaccard similarity: features that both tasks use over features that either uses
-    tasks : (m,) labels
-    order : (m,) places of the tasks, similar ones side by side (average linkage)
+    similarity : ndarray of shape (m, m)
+        Jaccard similarity: number of features that both tasks use over features that either uses.
+    tasks : ndarray of shape (m,)
+        Labels of the tasks.
+    order : ndarray of shape (m,)
+        Places of the tasks, similar ones side by side (average linkage).
 
     Examples
     --------
@@ -369,6 +415,7 @@ class TaskSimilarity:
 
     @cached_property
     def order(self) -> Ints:
+        """Places of the tasks, similar ones side by side (average linkage), (m,)."""
         m = len(self.tasks)
         if m < 3:
             return np.arange(m)
@@ -379,18 +426,34 @@ class TaskSimilarity:
         return np.asarray(leaves_list(linkage(distance, "average", optimal_ordering=m <= ORDERED)), dtype=np.intp)
 
     def to_frame(self) -> Any:
-        """A pandas table with the labels on both sides."""
+        """Return a pandas table with the labels on both sides.
+
+        Returns
+        -------
+        DataFrame
+            The similarities.
+        """
         labels = self.tasks.tolist()
         return _pandas().DataFrame(self.similarity, index=labels, columns=labels)
 
 
 def task_similarity(model: Any) -> TaskSimilarity:
-    """Jaccard similarity of the tasks' supports S_i, the features with a coefficient that is not zero.
+    r"""Return the Jaccard similarity of the tasks' supports S_i, the features with a non-zero coefficient.
 
     .. math::
         J_{ik} = |S_i \\cap S_k| / |S_i \\cup S_k|
 
     Two tasks that use no feature at all are alike (1); such a task and one that uses some are not (0).
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted model of this package.
+
+    Returns
+    -------
+    TaskSimilarity
+        The similarities.
 
     Examples
     --------

@@ -421,7 +421,8 @@ class Comparison:
         Returns
         -------
         DataFrame
-            Errors, differences to the reference and their standard errors.
+            The columns are model, task, n (its weight), the error, difference and se (to the reference),
+            gains, loses; auc and errors of new tasks where they are known.
         """
         shape = self.error_by_task.shape
         columns = {

@@ -350,7 +350,7 @@ class DaskMSMTFL(_OnCluster):
     ----------
     mode_ : str
         The mode that was used last.
-    messages_ : object
+    messages_ : dict {name: int}
         In data mode: how many bytes of stage messages went out and came back, in how many rounds.
     coef_ : ndarray of shape (m, d)
         Coefficients of every task in the data's units; (d,) if the model was fitted without

@@ -42,14 +42,22 @@ class GlobalMinimum:
 
     Attributes
     ----------
-    coef : (m, d) the best coefficients found, in the data's units
-    objective : F there
-    lower_bound : F is nowhere smaller
-    proven : whether the two agree to the tolerance: `coef` is a global minimiser
-    free_rows : the rows with norm >= theta
-    fitted : F at the model's own solution
-    excess : (fitted - objective) / fitted: what Algorithm 1 left on the table
-    n_nodes : convex problems solved
+    coef : ndarray of shape (m, d)
+        The best coefficients found, in the data's units.
+    objective : float
+        The objective F there.
+    lower_bound : float
+        F is nowhere smaller.
+    proven : bool
+        Whether the two agree to the tolerance: `coef` is a global minimiser.
+    free_rows : ndarray of int
+        The features with norm >= theta.
+    fitted : float
+        F at the model's own solution.
+    excess : float
+        (fitted - objective) / fitted: what Algorithm 1 left on the table.
+    n_nodes : int
+        Number of convex problems solved.
 
     Examples
     --------
@@ -74,6 +82,7 @@ class GlobalMinimum:
 
     @property
     def excess(self) -> float:
+        """How far the model's own solution is above the best one found, as a share of its objective."""
         return (self.fitted - self.objective) / abs(self.fitted) if self.fitted else 0.0
 
     def __str__(self) -> str:
@@ -96,21 +105,34 @@ def global_minimum(
     tol: float = 1e-7,
     max_nodes: int = 20_000,
 ) -> GlobalMinimum:
-    """How far a fit is from the global minimum of its own problem (1).
+    """Find out how far a fit is from the global minimum of its own problem (1).
 
-    Algorithm 1 is proven to reach a critical point. Whether it is the best one can be found out where there are few
-    features (some 20; more if the data determine the coefficients well). A node costs what one stage does.
+    Algorithm 1 is proven to reach a critical point. Whether it is the best one can be found out where there
+    are few features (some 20; more if the data determine the coefficients well). A node costs what one
+    stage does.
 
     Parameters
     ----------
-    model : fitted :class:`MSMTFL` or :class:`MSMTFLCV`, the paper's model (lam_entry = 0, capped)
-    X, y, task, sample_weight : the data of the fit
-    tol : relative difference between F and its lower bound at which the search ends
-    max_nodes : most convex problems to solve; the result then has `proven` False, and the bound reached
+    model : MSMTFL or MSMTFLCV
+        A fitted model, the paper's (lam_entry = 0, capped).
+    X : DataFrame, ndarray or sparse matrix of shape (N, d)
+        The samples of the fit.
+    y : array-like of shape (N,) or (N, m)
+        The targets of the fit.
+    task : array-like of shape (N,), optional
+        The task labels of the fit, if it was given any.
+    sample_weight : array-like of shape (N,) or (N, m), optional
+        The weights of the fit, if it was given any.
+    tol : float, default=1e-7
+        Relative difference between F and its lower bound at which the search ends.
+    max_nodes : int, default=20000
+        The largest number of convex problems to solve. If it is reached the result has `proven` False, and
+        the bound reached.
 
     Returns
     -------
     GlobalMinimum
+        The best solution, and what is proven about it.
 
     Examples
     --------

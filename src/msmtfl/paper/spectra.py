@@ -25,7 +25,18 @@ FEW = 32  # columns whose eigenvalues cost next to nothing
 
 @dataclass(frozen=True)
 class Interval:
-    """A number known to lie in [low, high]. `exact`: the ends differ by rounding only. `how` says how it is known.
+    """A number known to lie in [low, high].
+
+    Attributes
+    ----------
+    low : float
+        The lower end.
+    high : float
+        The upper end.
+    exact : bool
+        Whether the ends differ by rounding only.
+    how : str
+        How the number is known.
 
     Examples
     --------
@@ -40,7 +51,18 @@ class Interval:
     how: str = ""
 
     def over(self, other: Interval) -> Interval:
-        """The quotient of two numbers >= 0; what is divided by 0 is infinite."""
+        """Return the quotient of this number and another, both at least 0; what is divided by 0 is infinite.
+
+        Parameters
+        ----------
+        other : Interval
+            The number to divide by.
+
+        Returns
+        -------
+        Interval
+            The quotient.
+        """
         ends = quotient(self.low, other.high), quotient(self.high, other.low)
         return Interval(*ends, self.exact and other.exact)
 
@@ -193,8 +215,22 @@ def spectra_of(designs: Sequence[Design], max_subsets: int, units: Floats | None
 
 @dataclass(frozen=True, eq=False)
 class SparseEigenvalues:
-    """Per task the smallest and the largest eigenvalue of k columns, rho-_i(k) and rho+_i(k), as :class:`Interval`; and the
-    smallest and largest of all tasks, `rho_min` and `rho_max`.
+    """The smallest and the largest eigenvalue of k columns of every task.
+
+    Attributes
+    ----------
+    k : int
+        Number of columns.
+    tasks : ndarray of shape (m,)
+        Labels of the tasks.
+    lower : tuple of Interval
+        For every task the smallest eigenvalue, rho-_i(k).
+    upper : tuple of Interval
+        For every task the largest eigenvalue, rho+_i(k).
+    rho_min : Interval
+        The smallest of all tasks.
+    rho_max : Interval
+        The largest of all tasks.
 
     Examples
     --------
@@ -212,10 +248,12 @@ class SparseEigenvalues:
 
     @property
     def rho_min(self) -> Interval:
+        """The smallest eigenvalue of all tasks."""
         return extreme(min, self.lower)
 
     @property
     def rho_max(self) -> Interval:
+        """The largest eigenvalue of all tasks."""
         return extreme(max, self.upper)
 
     def __str__(self) -> str:
@@ -228,7 +266,7 @@ class SparseEigenvalues:
 def sparse_eigenvalues(
     X: Any, k: int, *, task: Any = None, center: bool = False, max_subsets: int = MAX_SUBSETS
 ) -> SparseEigenvalues:
-    """Sparse eigenvalues of every task (Definition 6 of the paper): exact, or intervals that certainly hold them.
+    """Compute the sparse eigenvalues of every task (Definition 6 of the paper), or intervals that hold them.
 
     rho+_i(k) (rho-_i(k)) is the largest (smallest) eigenvalue of X_i'X_i / n_i restricted to any k columns.
 
@@ -236,7 +274,8 @@ def sparse_eigenvalues(
     ----------
     X : DataFrame or ndarray of shape (N, d)
         Samples of all tasks.
-    k : int >= 1; above d it means d
+    k : int
+        Number of columns, at least 1; above d it means d.
     task : array-like of shape (N,), optional
         The label of the task of every sample. Without labels all samples are one task.
     center : bool, default=False
@@ -245,6 +284,12 @@ def sparse_eigenvalues(
         How many subsets of columns may be looked at, all tasks together. Where there are
         more, a number is not exact: one end of its interval is what a good subset attains,
         the other is a bound.
+
+    Returns
+    -------
+    SparseEigenvalues
+        The eigenvalues. Where they are not exact, the bounds come from all columns, from discs or from all
+        smaller subsets.
 
     Examples
     --------

@@ -65,21 +65,49 @@ WEAKER = "(weaker penalty to the right)"
 
 @dataclass
 class CoefficientMapDisplay:
-    """Coefficients of features (rows) in tasks (columns), shared features first; what is exactly 0 is grey. A cross marks
-    where a column is constant within the task, so that nothing could be learned there.
+    """A map of the coefficients of features (down) in tasks (across), shared features first.
+
+    What is exactly 0 is grey. A cross marks where a column is constant within the task, so that nothing
+    could be learned there.
 
     Parameters
     ----------
-    Drawn: image_, colorbar_, ax_, figure_; crosses_ if there are any
-    coef : (m, p) coefficients of the features shown; of more than two classes those of one, or sums of sizes over all
-    features, tasks : their names (p,) and labels (m,)
-    groups : (p,) "freed" (by the cap), or "all", "some", "one", "unused", "constant": who uses the feature
-    n_used, n_features : how many features the model uses, and has
-    unit : what the coefficients are measured in
-    signed : whether they have signs
-    constant : (m, p) bool: where the column does not vary within the task; None if that is not known
-    of_class : the class that they belong to, in words; "" if there is but one set of them
-    n_constant : how many features are constant within every task, so that they could not be learned
+    coef : ndarray of shape (m, p)
+        Coefficients of the features shown; with more than two classes those of one, or sums of sizes over
+        all.
+    features : ndarray of shape (p,)
+        Names of the features shown.
+    tasks : ndarray of shape (m,)
+        Labels of the tasks.
+    groups : ndarray of shape (p,)
+        Who uses the feature: "freed" (by the cap), or "all", "some", "one", "unused", "constant".
+    n_used : int
+        Number of features that the model uses.
+    n_features : int
+        Number of features that the model has.
+    unit : str, default="coefficient, in the data's units"
+        What the coefficients are measured in.
+    signed : bool, default=True
+        Whether they have signs.
+    constant : ndarray of bool of shape (m, p), optional
+        Where the column does not vary within the task; None if that is not known.
+    of_class : str, default=""
+        The class that the coefficients belong to, in words; "" if there is but one set of them.
+    n_constant : int, default=0
+        Number of features that are constant within every task, so that they could not be learned.
+
+    Attributes
+    ----------
+    image_ : matplotlib image
+        What was drawn.
+    crosses_ : matplotlib artist
+        The crosses, if there are any.
+    colorbar_ : matplotlib Colorbar
+        The colour bar.
+    ax_ : matplotlib Axes
+        The axes.
+    figure_ : matplotlib Figure
+        The figure.
 
     Examples
     --------
@@ -117,10 +145,29 @@ class CoefficientMapDisplay:
         class_of_interest: Any = None,
         ax: Any = None,
     ) -> CoefficientMapDisplay:
-        """The features that a fitted model uses; of more than `max_features` those with the largest row norms. scale="row"
-        divides by the largest |coefficient| of each feature, so that features in different units can be compared. A
-        classifier with more than two classes has coefficients for each: `class_of_interest` shows those of one of them;
-        without it sizes are shown, the sums of |coefficients| over the classes, which have no sign."""
+        """Draw the coefficients of a fitted model.
+
+        Parameters
+        ----------
+        model : estimator
+            A fitted model of this package. Of more than `max_features` features that it uses those with the
+            largest norms over all tasks are shown.
+        max_features : int, default=40
+            The largest number of features to show.
+        scale : {"row"}, optional
+            "row" divides by the largest |coefficient| of each feature, so that features in different units can
+            be compared.
+        class_of_interest : str or number, optional
+            One of the classes of a classifier with more than two: its coefficients are shown. Without it the
+            sums of |coefficients| over the classes are shown, which have no sign.
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure is made.
+
+        Returns
+        -------
+        CoefficientMapDisplay
+            The display.
+        """
         if scale not in (None, "row"):
             raise ValueError(f"scale must be None or 'row', got {scale!r}.")
         model = model_chosen(model)
@@ -149,6 +196,18 @@ class CoefficientMapDisplay:
         return cls(W, names, found.tasks, groups, *counts, unit, signed, constant, of_class, never).plot(ax)
 
     def plot(self, ax: Any = None) -> CoefficientMapDisplay:
+        """Draw the map.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure is made.
+
+        Returns
+        -------
+        CoefficientMapDisplay
+            The display itself.
+        """
         ax = axes_for(ax, *_map_size(self.features, self.tasks))
         top = float(np.abs(self.coef).max(initial=0.0)) or 1.0
         cells = np.where(self.coef == 0.0, np.nan, self.coef).T
@@ -182,15 +241,37 @@ class CoefficientMapDisplay:
 
 @dataclass
 class StabilityMapDisplay:
-    """How often each feature (row) was selected in each task (column); cells from the threshold on have a dot.
+    """A map of how often each feature (down) was selected in each task (across).
+
+    Entries from the threshold on have a dot.
 
     Parameters
     ----------
-    Drawn: image_, points_, colorbar_, ax_, figure_
-    frequency : (m, p) of the features shown
-    features, tasks : their names (p,) and labels (m,)
-    threshold : frequency from which a cell counts as selected
-    n_features, n_samples : number of all features; of half-samples
+    frequency : ndarray of shape (m, p)
+        Frequencies of the features shown.
+    features : ndarray of shape (p,)
+        Names of the features shown.
+    tasks : ndarray of shape (m,)
+        Labels of the tasks.
+    threshold : float
+        Frequency from which an entry counts as selected.
+    n_features : int
+        Number of all features.
+    n_samples : int
+        Number of half-samples.
+
+    Attributes
+    ----------
+    image_ : matplotlib image
+        What was drawn.
+    points_ : matplotlib artist
+        The dots.
+    colorbar_ : matplotlib Colorbar
+        The colour bar.
+    ax_ : matplotlib Axes
+        The axes.
+    figure_ : matplotlib Figure
+        The figure.
 
     Examples
     --------
@@ -215,7 +296,23 @@ class StabilityMapDisplay:
     def from_stability(
         cls, stability: Stability, *, max_features: int = MAX_FEATURES, ax: Any = None
     ) -> StabilityMapDisplay:
-        """What :func:`stability_selection` returns; of more than `max_features` those selected most often over all tasks."""
+        """Draw what :func:`stability_selection` returns.
+
+        Parameters
+        ----------
+        stability : Stability
+            The frequencies. Of more than `max_features` features those selected most often over all tasks are
+            shown.
+        max_features : int, default=40
+            The largest number of features to show.
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure is made.
+
+        Returns
+        -------
+        StabilityMapDisplay
+            The display.
+        """
         if not isinstance(stability, Stability):
             raise TypeError(f"give what stability_selection returns, not {type(stability).__name__}.")
         often = stability.frequency.mean(axis=0)
@@ -225,6 +322,18 @@ class StabilityMapDisplay:
         return cls(cells, names, stability.tasks, stability.threshold, len(often), count).plot(ax)
 
     def plot(self, ax: Any = None) -> StabilityMapDisplay:
+        """Draw the map.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure is made.
+
+        Returns
+        -------
+        StabilityMapDisplay
+            The display itself.
+        """
         ax = axes_for(ax, *_map_size(self.features, self.tasks))
         self.image_ = heat_map(ax, self.frequency.T, self.features, self.tasks, SEQUENTIAL, 0.0, 1.0)
         column, row = np.nonzero(self.frequency >= self.threshold)
@@ -245,9 +354,21 @@ class TaskSimilarityDisplay:
 
     Parameters
     ----------
-    Drawn: image_, colorbar_, ax_, figure_
-    similarity : (m, m)
-    tasks : (m,) labels, in the order of `similarity`
+    similarity : ndarray of shape (m, m)
+        The similarities.
+    tasks : ndarray of shape (m,)
+        Labels of the tasks, in the order of `similarity`.
+
+    Attributes
+    ----------
+    image_ : matplotlib image
+        What was drawn.
+    colorbar_ : matplotlib Colorbar
+        The colour bar.
+    ax_ : matplotlib Axes
+        The axes.
+    figure_ : matplotlib Figure
+        The figure.
 
     Examples
     --------
@@ -266,11 +387,38 @@ class TaskSimilarityDisplay:
 
     @classmethod
     def from_estimator(cls, model: Any, *, ax: Any = None) -> TaskSimilarityDisplay:
-        """Tasks of a fitted model, ordered by hierarchical clustering; see :func:`msmtfl.sharing.task_similarity`."""
+        """Draw the tasks of a fitted model, ordered by hierarchical clustering.
+
+        See :func:`msmtfl.sharing.task_similarity` for the numbers.
+
+        Parameters
+        ----------
+        model : estimator
+            A fitted model of this package.
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure is made.
+
+        Returns
+        -------
+        TaskSimilarityDisplay
+            The display.
+        """
         found = task_similarity(model)
         return cls(found.similarity[np.ix_(found.order, found.order)], found.tasks[found.order]).plot(ax)
 
     def plot(self, ax: Any = None) -> TaskSimilarityDisplay:
+        """Draw the similarities.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure is made.
+
+        Returns
+        -------
+        TaskSimilarityDisplay
+            The display itself.
+        """
         cell = min(0.34, 5.5 / len(self.tasks))
         ax = axes_for(ax, *_map_size(self.tasks, self.tasks, cell, cell))
         self.image_ = heat_map(ax, self.similarity, self.tasks, self.tasks, SEQUENTIAL, 0.0, 1.0)
@@ -290,10 +438,23 @@ class StageHistoryDisplay:
 
     Parameters
     ----------
-    Drawn: axes_ : (3,), figure_
-    objective, dual_gap, used, freed : (stages,)
-        `used` counts features with a coefficient in any task, `freed` those that the stage left un-penalised.
-    tol : what the gap must reach
+    objective : ndarray of shape (stages,)
+        The objective after every stage.
+    dual_gap : ndarray of shape (stages,)
+        The relative duality gap of every stage.
+    used : ndarray of shape (stages,)
+        Number of features with a coefficient in any task.
+    freed : ndarray of shape (stages,)
+        Number of features that the stage left un-penalised.
+    tol : float
+        What the gap must reach.
+
+    Attributes
+    ----------
+    axes_ : ndarray of shape (3,)
+        The axes.
+    figure_ : matplotlib Figure
+        The figure.
 
     Examples
     --------
@@ -315,7 +476,20 @@ class StageHistoryDisplay:
 
     @classmethod
     def from_estimator(cls, model: Any, *, ax: Any = None) -> StageHistoryDisplay:
-        """Of a fitted model with stages; `ax` may be three Axes, or one subplot, which is divided."""
+        """Draw the stages of a fitted model.
+
+        Parameters
+        ----------
+        model : estimator
+            A fitted model of this package that has stages.
+        ax : matplotlib Axes or three of them, optional
+            Where to draw; one subplot is divided. By default a new figure is made.
+
+        Returns
+        -------
+        StageHistoryDisplay
+            The display.
+        """
         model = model_chosen(model)
         stages = stages_of(model)
         used = [int(np.count_nonzero(stage.coef.any(axis=0))) for stage in stages]
@@ -324,6 +498,18 @@ class StageHistoryDisplay:
         return cls(objective, gap, np.array(used), np.array(freed), model.certificate_.tol).plot(ax)
 
     def plot(self, ax: Any = None) -> StageHistoryDisplay:
+        """Draw the stages.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or three of them, optional
+            Where to draw; one subplot is divided. By default a new figure is made.
+
+        Returns
+        -------
+        StageHistoryDisplay
+            The display itself.
+        """
         axes = panels(ax, 3, 9.0, 2.9)
         stage = np.arange(1, len(self.objective) + 1)
         axes[0].plot(stage, self.objective, "o-", color=BLUE)
@@ -346,13 +532,23 @@ class StageHistoryDisplay:
 
 @dataclass
 class RowNormDisplay:
-    """Row norms of the features, largest first, after the first and the last stage, against theta: is there a jump?
+    """Norms of the features, largest first, after the first and the last stage, to see a jump at theta.
 
     Parameters
     ----------
-    Drawn: lines_ : {stage: line}, ax_, figure_
-    norms : {stage: (d,) row norms}
-    theta : from which a feature is free; None or inf: no line
+    norms : dict {stage: ndarray of shape (d,)}
+        The norms of the features over all tasks.
+    theta : float or None
+        Norm from which a feature is free; None or inf: no line is drawn.
+
+    Attributes
+    ----------
+    lines_ : dict {stage: matplotlib line}
+        What was drawn.
+    ax_ : matplotlib Axes
+        The axes.
+    figure_ : matplotlib Figure
+        The figure.
 
     Examples
     --------
@@ -373,13 +569,48 @@ class RowNormDisplay:
     def from_estimator(
         cls, model: Any, X: Any = None, y: Any = None, *, task: Any = None, sample_weight: Any = None, ax: Any = None
     ) -> RowNormDisplay:
-        """Of a fitted model with stages. Norms are those of the problem solved: for stage 1 of a model with
-        ``standardize=True`` the data of the fit are needed, too; without them the last stage is drawn alone."""
+        """Draw the norms of a fitted model's features.
+
+        Norms are those of the problem solved: for stage 1 of a model with ``standardize=True`` the data of the
+        fit are needed, too; without them the last stage is drawn alone.
+
+        Parameters
+        ----------
+        model : estimator
+            A fitted model of this package that has stages.
+        X : DataFrame, ndarray or sparse matrix of shape (N, d), optional
+            The samples of the fit.
+        y : array-like of shape (N,) or (N, m), optional
+            The targets of the fit.
+        task : array-like of shape (N,), optional
+            The task labels of the fit, if it was given any.
+        sample_weight : array-like of shape (N,) or (N, m), optional
+            The weights of the fit, if it was given any.
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure is made.
+
+        Returns
+        -------
+        RowNormDisplay
+            The display.
+        """
         model = model_chosen(model)
         norms = stage_norms(model, X, y, task=task, sample_weight=sample_weight)
         return cls(norms, getattr(model, "theta_", None)).plot(ax)
 
     def plot(self, ax: Any = None) -> RowNormDisplay:
+        """Draw the norms.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure is made.
+
+        Returns
+        -------
+        RowNormDisplay
+            The display itself.
+        """
         ax = axes_for(ax, 6.4, 3.8)
         d = len(next(iter(self.norms.values())))
         most = max(int(np.count_nonzero(norms)) for norms in self.norms.values())
@@ -409,12 +640,21 @@ class RowNormDisplay:
 
 @dataclass
 class PathDisplay:
-    """Row norms of all features, or one task's coefficients, against lam; thick where the cap has freed a feature.
+    """Norms of all features, or one task's coefficients, against lam; thick where the cap has freed a feature.
 
     Parameters
     ----------
-    Drawn: lines_ : (d,), ax_, figure_
     path : LamPath
+        The values along lam; `from_estimator` and `from_surface` make it.
+
+    Attributes
+    ----------
+    lines_ : ndarray of shape (d,)
+        What was drawn.
+    ax_ : matplotlib Axes
+        The axes.
+    figure_ : matplotlib Figure
+        The figure.
 
     Examples
     --------
@@ -432,7 +672,22 @@ class PathDisplay:
 
     @classmethod
     def from_estimator(cls, model: Any, *, task: Any = None, ax: Any = None) -> PathDisplay:
-        """The column that a CV model chose from its `surface_`, which one from a file does not have."""
+        """Draw the column of the grid that a CV model chose.
+
+        Parameters
+        ----------
+        model : estimator
+            A fitted CV model with its `surface_`, which one from a file does not have.
+        task : str or number, optional
+            The label of a task, to show its coefficients; by default the norms of the features are shown.
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure is made.
+
+        Returns
+        -------
+        PathDisplay
+            The display.
+        """
         model = model_chosen(model)
         coef_by_class(model)
         if not hasattr(model, "surface_"):
@@ -445,10 +700,39 @@ class PathDisplay:
 
     @classmethod
     def from_surface(cls, surface: Any, *, column: int = 0, task: Any = None, ax: Any = None) -> PathDisplay:
-        """One column (theta) of a surface: row norms, or with `task`, a label, the coefficients of that task."""
+        """Draw one column (theta) of a surface.
+
+        Parameters
+        ----------
+        surface : Surface
+            What :func:`regularization_surface` returns, or `surface_` of a CV model.
+        column : int, default=0
+            The place of the column.
+        task : str or number, optional
+            The label of a task, to show its coefficients; by default the norms of the features are shown.
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure is made.
+
+        Returns
+        -------
+        PathDisplay
+            The display.
+        """
         return cls(lam_path(surface, column, task)).plot(ax)
 
     def plot(self, ax: Any = None) -> PathDisplay:
+        """Draw the path.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure is made.
+
+        Returns
+        -------
+        PathDisplay
+            The display itself.
+        """
         ax = axes_for(ax, 7.0, 4.2)
         path = self.path
         lams, values, d = path.lams, path.values, len(path.features)
@@ -483,13 +767,24 @@ class PathDisplay:
 
 @dataclass
 class SurfaceDisplay:
-    """Held-out error over the grid that a CV model searched, with the point chosen and the points within one standard error
-    of the best: a map, or for a single column a curve with error bars. An information criterion is drawn likewise.
+    """Held-out error over the grid that a CV model searched, with the point chosen.
+
+    The points within one standard error of the best are marked. It is a map, or for a single column a curve
+    with error bars. An information criterion is drawn likewise.
 
     Parameters
     ----------
-    Drawn: images_ : one per column of a map, ax_, figure_
     grid : SearchGrid
+        The values on the grid; `from_estimator` makes it.
+
+    Attributes
+    ----------
+    images_ : list of matplotlib images
+        What was drawn, one per column of a map.
+    ax_ : matplotlib Axes
+        The axes.
+    figure_ : matplotlib Figure
+        The figure.
 
     Examples
     --------
@@ -508,10 +803,35 @@ class SurfaceDisplay:
 
     @classmethod
     def from_estimator(cls, model: Any, *, ax: Any = None) -> SurfaceDisplay:
-        """Of a fitted CV model, also one from a model file."""
+        """Draw the search of a fitted CV model.
+
+        Parameters
+        ----------
+        model : estimator
+            A fitted CV model, also one from a model file.
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure is made.
+
+        Returns
+        -------
+        SurfaceDisplay
+            The display.
+        """
         return cls(search_grid(model)).plot(ax)
 
     def plot(self, ax: Any = None) -> SurfaceDisplay:
+        """Draw the errors.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure is made.
+
+        Returns
+        -------
+        SurfaceDisplay
+            The display itself.
+        """
         grid, L = self.grid, self.grid.lams.shape[1]
         ax = axes_for(ax, 7.0, 3.6 if L == 1 else 1.7 + 0.38 * L)
         k, l = grid.chosen
@@ -582,12 +902,27 @@ class GainDisplay:
 
     Parameters
     ----------
-    Drawn: points_, ax_, figure_
-    tasks : (m,) labels
-    difference : (m,) held-out error of the model less that of the reference; a task without (NaN) is not drawn
-    reach : (m,) how far the interval reaches to either side
-    model, reference : their names
-    measure : what the error is
+    tasks : ndarray of shape (m,)
+        Labels of the tasks.
+    difference : ndarray of shape (m,)
+        Held-out error of the model less that of the reference; a task without (NaN) is not drawn.
+    reach : ndarray of shape (m,)
+        How far the interval reaches to either side.
+    model : str
+        The name of the model.
+    reference : str, default="lasso"
+        The name of the reference.
+    measure : str, default="nMSE"
+        What the error is.
+
+    Attributes
+    ----------
+    points_ : matplotlib artist
+        What was drawn.
+    ax_ : matplotlib Axes
+        The axes.
+    figure_ : matplotlib Figure
+        The figure.
 
     Examples
     --------
@@ -610,8 +945,24 @@ class GainDisplay:
 
     @classmethod
     def from_comparison(cls, comparison: Comparison, *, model: str | None = None, ax: Any = None) -> GainDisplay:
-        """One of the models that :func:`compare_models` compared, by default the best that is not the reference. (All of
-        them side by side: `Comparison.plot`.)"""
+        """Draw one of the models that :func:`compare_models` compared.
+
+        `Comparison.plot` shows all of them side by side.
+
+        Parameters
+        ----------
+        comparison : Comparison
+            The comparison.
+        model : str, optional
+            The name of the model; by default the best that is not the reference.
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure is made.
+
+        Returns
+        -------
+        GainDisplay
+            The display.
+        """
         if not isinstance(comparison, Comparison):
             raise TypeError(f"give what compare_models returns, not {type(comparison).__name__}.")
         others = {name: k for k, name in enumerate(comparison.models) if name != comparison.reference}
@@ -625,14 +976,41 @@ class GainDisplay:
 
     @classmethod
     def from_estimator(cls, model: Any, *, ax: Any = None) -> GainDisplay:
-        """A CV model against the best lasso of its grid, each fold predicted at the points that the other folds choose. (So
-        there may be differences though the point chosen by all folds is a lasso.)"""
+        """Draw a CV model against the best lasso of its grid.
+
+        Each fold is predicted at the points that the other folds choose, so there may be differences though the
+        point chosen by all folds is a lasso.
+
+        Parameters
+        ----------
+        model : estimator
+            A fitted CV model.
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure is made.
+
+        Returns
+        -------
+        GainDisplay
+            The display.
+        """
         model = model_chosen(model)
         difference, reach = gain_over_lasso(model)
         name = type(model).__name__.removesuffix("CV")
         return cls(model.tasks_, difference, reach, name, measure=measure_of(model).name).plot(ax)
 
     def plot(self, ax: Any = None) -> GainDisplay:
+        """Draw the differences.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure is made.
+
+        Returns
+        -------
+        GainDisplay
+            The display itself.
+        """
         seen = int(np.isfinite(self.difference).sum())
         ax = axes_for(ax, 6.4, 1.6 + 0.3 * min(seen, 14))
         self.points_ = differences(ax, self.tasks, self.difference, self.reach)

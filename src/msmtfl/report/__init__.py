@@ -22,7 +22,25 @@ __all__ = ["report_html", "write_report"]
 def report_html(
     result: Any, *, title: str | None = None, command: str | None = None, comparison: Comparison | None = None
 ) -> str:
-    """The text of :func:`write_report`'s file.
+    """Return the text of the file that :func:`write_report` writes.
+
+    Parameters
+    ----------
+    result : estimator or Comparison
+        A fitted model of this package, also from :func:`msmtfl.model_files.load_model`, or what
+        :func:`compare_models` returned. For a :class:`MultiTaskAuto` the model that it chose, why, and its
+        comparison are shown.
+    title : str, optional
+        The heading; by default made of the numbers of tasks and features.
+    command : str, optional
+        The command line that made the result, to be shown under "How to reproduce".
+    comparison : Comparison, optional
+        What :func:`compare_models` returned for the same data, to be shown beside a model.
+
+    Returns
+    -------
+    str
+        The HTML page.
 
     Examples
     --------
@@ -58,18 +76,25 @@ def write_report(
 ) -> None:
     """Write a report: one HTML file that opens offline, in any browser, and can be printed or sent.
 
-    It says in words what was found, and shows the coefficients stage by stage, the features, errors by task, the choice of
-    the parameters, what is proven, and how to do it again. It is made from the result alone, without data. Long tables and
-    large maps show the strongest features and say so. Needs bokeh, jinja2 and matplotlib (extra "report").
+    It says in words what was found, and shows the coefficients stage by stage, the features, errors by
+    task, the choice of the parameters, what is proven, and how to do it again. It is made from the result
+    alone, without data. Long tables and large maps show the strongest features and say so. It needs bokeh,
+    jinja2 and matplotlib (extra "report").
 
     Parameters
     ----------
-    result : fitted model of this package, also from :func:`msmtfl.model_files.load_model`, or a :class:`Comparison`. Of a
-        :class:`MultiTaskAuto` the model that it chose, why, and its comparison are shown
-    path : file to write; it appears when it is complete
-    title : heading, by default made of the numbers of tasks and features
-    command : the command line that made the result, to be shown under "How to reproduce"
-    comparison : what :func:`compare_models` returned for the same data, to be shown beside a model
+    result : estimator or Comparison
+        A fitted model of this package, also from :func:`msmtfl.model_files.load_model`, or what
+        :func:`compare_models` returned. For a :class:`MultiTaskAuto` the model that it chose, why, and its
+        comparison are shown.
+    path : path or str
+        The file to write; it appears when it is complete.
+    title : str, optional
+        The heading; by default made of the numbers of tasks and features.
+    command : str, optional
+        The command line that made the result, to be shown under "How to reproduce".
+    comparison : Comparison, optional
+        What :func:`compare_models` returned for the same data, to be shown beside a model.
 
     Examples
     --------

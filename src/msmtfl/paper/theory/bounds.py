@@ -52,10 +52,28 @@ SHRINK = sqrt(37 / 36) * FIRST / 11  # from stage to stage
 class ErrorBound:
     """The bound of Theorem 8 on ||W^(l) - W||_2,1 for l = 1 .. stages.
 
-    `sharpened`, `corrected` and `literal` (stages,) are what :mod:`msmtfl.paper.theory.bounds` derives, the weaker form
-    that the proof gives as it stands, and the bound as printed, which is false for many tasks. `shrinking` and `noise`
-    are the two terms of `corrected` at stage 1 (inf where rho- may be 0). `probability` is a lower bound on that of
-    `sharpened` and `corrected` at all stages at once.
+    Attributes
+    ----------
+    sharpened : ndarray of shape (stages,)
+        The bound that :mod:`msmtfl.paper.theory.bounds` derives.
+    corrected : ndarray of shape (stages,)
+        The weaker form that the proof gives as it stands.
+    literal : ndarray of shape (stages,)
+        The bound as printed, which is false for many tasks.
+    shrinking : float
+        The term of `corrected` at stage 1 that later stages shrink; inf where rho- may be 0.
+    noise : float
+        The term of `corrected` at stage 1 that remains; inf where rho- may be 0.
+    probability : float
+        A lower bound on the probability that `sharpened` and `corrected` hold at all stages at once.
+    limit : float
+        What `sharpened` comes to over many stages.
+    stages_needed : int or None
+        The first stage at which the shrinking term of `corrected` is below its noise term.
+    m : int
+        Number of tasks.
+    stages : int
+        Number of stages.
 
     Examples
     --------
@@ -75,16 +93,19 @@ class ErrorBound:
 
     @property
     def corrected(self) -> Floats:
+        """The bound at every stage that the paper's proof gives as it stands, (stages,)."""
         return np.asarray(0.8 ** (np.arange(self.stages) / 2) * self.shrinking + self.noise)
 
     @property
     def sharpened(self) -> Floats:
+        """The sharper bound at every stage that :mod:`msmtfl.paper.theory.bounds` derives, (stages,)."""
         powers = SHRINK ** np.arange(self.stages)
         grown = 2 * FIRST / 39.5 * (1 - SHRINK * powers) / (1 - SHRINK)
         return np.asarray(FIRST / 9.1 * powers * self.shrinking + grown * self.noise)
 
     @property
     def literal(self) -> Floats:
+        """The bound at every stage as the paper prints it, which is false for many tasks, (stages,)."""
         return np.asarray(0.8 ** (np.arange(1, self.stages + 1) / 2) * self.shrinking / self.m + self.noise)
 
     @property
@@ -103,19 +124,34 @@ class ErrorBound:
 def error_bound(
     lam: float, *, m: int, rbar: int, nu: float, rho_minus: float, sigma: float, eta: float = 0.05, stages: int = 10
 ) -> ErrorBound:
-    """The error bound of Theorem 8, stage by stage: sharpened, as proven and as printed.
+    """Return the error bound of Theorem 8, stage by stage: sharpened, as proven and as printed.
 
-    It holds under the theorem's conditions as proven, which :func:`check_conditions` looks at.
+    It holds under the theorem's conditions as proven, which :func:`check_conditions` looks at. The bound
+    holds with probability at least 1 - 1.5 eta.
 
     Parameters
     ----------
-    lam, m, sigma : strength of the penalty, number of tasks, parameter of the sub-Gaussian noise
-    rbar : number of non-zero rows of the true W
-    nu : the largest rho+_i(rbar) / n_i
-    rho_minus : the smallest rho-_i(2 rbar + s)
+    lam : float
+        Strength of the penalty.
+    m : int
+        Number of tasks.
+    rbar : int
+        Number of features that matter, the non-zero rows of the true W.
+    nu : float
+        The largest rho+_i(rbar) / n_i.
+    rho_minus : float
+        The smallest rho-_i(2 rbar + s).
+    sigma : float
+        Parameter of the sub-Gaussian noise.
     eta : float, default=0.05
         The probability, between 0 and 1, with which the statements may fail.
-    stages : how many stages to tell it for
+    stages : int, default=10
+        Number of stages to compute the bound for.
+
+    Returns
+    -------
+    ErrorBound
+        The bound.
 
     Examples
     --------
@@ -140,7 +176,16 @@ def error_bound(
 
 @dataclass(frozen=True)
 class ErrorRates:
-    """The orders of (24) and (25), without their constants and sigma: `lasso` and `last`, and `ratio`, lasso over last.
+    """The orders of the bounds (24) and (25), without their constants and sigma.
+
+    Attributes
+    ----------
+    lasso : float
+        The order of (24), of the lasso.
+    last : float
+        The order of (25), of the last stage.
+    ratio : float
+        The first over the second.
 
     Examples
     --------
@@ -155,20 +200,33 @@ class ErrorRates:
 
     @property
     def ratio(self) -> float:
+        """The order of the lasso's bound over that of the last stage."""
         return self.lasso / self.last
 
 
 def error_rates(*, m: int, n: int, d: int, rbar: int, eta: float = 0.05) -> ErrorRates:
-    """How the bounds of the lasso (24) and of the last stage (25) depend on the size of the problem.
+    """Return how the bounds of the lasso (24) and of the last stage (25) depend on the size of the problem.
 
-    (24) is m sqrt(rbar ln(d m / eta) / n): it grows with the number of features. (25) is m sqrt((rbar + ln(1 / eta)) / n):
-    it does not. How measured errors behave: ``msmtfl reproduce growth``.
+    (24) is m sqrt(rbar ln(d m / eta) / n): it grows with the number of features. (25) is
+    m sqrt((rbar + ln(1 / eta)) / n): it does not. How measured errors behave: ``msmtfl reproduce growth``.
 
     Parameters
     ----------
-    m, n, d, rbar : numbers of tasks, of samples per task, of features, and of features that matter
+    m : int
+        Number of tasks.
+    n : int
+        Number of samples per task.
+    d : int
+        Number of features.
+    rbar : int
+        Number of features that matter.
     eta : float, default=0.05
         The probability, between 0 and 1, with which the statements may fail.
+
+    Returns
+    -------
+    ErrorRates
+        The two orders.
 
     Examples
     --------

@@ -26,10 +26,22 @@ from .statements import Condition
 
 @dataclass(frozen=True, eq=False)
 class ColumnNumbers:
-    """A number of every task's columns: `values` as :class:`Interval`, `largest` of all tasks.
+    """A number of every task's columns.
 
-    `symbol` says which; `tasks` are the labels. `limits` are bounds that a lemma of the paper puts on the values, if one
-    does (Lemma 19 on pi), and `holds` whether none is exceeded.
+    Attributes
+    ----------
+    symbol : str
+        The number's symbol.
+    tasks : ndarray of shape (m,)
+        Labels of the tasks.
+    values : tuple of Interval
+        The number of every task.
+    limits : tuple of Interval
+        Bounds that a lemma of the paper puts on the values, if one does (Lemma 19 on pi).
+    largest : Interval
+        The largest of all tasks.
+    holds : bool
+        Whether no limit is exceeded.
 
     Examples
     --------
@@ -49,10 +61,12 @@ class ColumnNumbers:
 
     @property
     def largest(self) -> Interval:
+        """The largest of all tasks."""
         return extreme(max, self.values)
 
     @property
     def holds(self) -> bool:
+        """Whether no limit is exceeded."""
         pairs = zip(self.values, self.limits, strict=False)
         return all(value.low <= limit.high * (1 + 1e-9) + 1e-12 for value, limit in pairs)
 
@@ -70,16 +84,21 @@ class ColumnNumbers:
 def pi_constant(
     X: Any, k: int, s: int, *, task: Any = None, center: bool = False, max_subsets: int = MAX_SUBSETS
 ) -> ColumnNumbers:
-    """pi_i(k, s) of every task, equation (32) of the paper, and the bound of Lemma 19 on it.
+    """Compute pi_i(k, s) of every task, equation (32) of the paper, and the bound of Lemma 19 on it.
 
-    It is the largest v'A_IJ u ||v|| / (v'A_II v ||u||_inf) over disjoint sets I of k and J of s columns: how much s columns
-    can disturb the fit of k others. `limits` holds sqrt(s) / 2 sqrt(rho+(s) / rho-(k + s) - 1).
+    It is the largest v'A_IJ u ||v|| / (v'A_II v ||u||_inf) over disjoint sets I of k and J of s columns: how
+    much s columns can disturb the fit of k others. `limits` of the result holds
+    sqrt(s) / 2 sqrt(rho+(s) / rho-(k + s) - 1).
 
     Parameters
     ----------
     X : DataFrame or ndarray of shape (N, d)
         Samples of all tasks.
-    k, s : int >= 1; where k + s exceeds d, sets of at most k and at most s columns are meant
+    k : int
+        Size of the first set, at least 1.
+    s : int
+        Size of the second set, at least 1. Where k + s exceeds d, sets of at most k and at most s columns
+        are meant.
     task : array-like of shape (N,), optional
         The label of the task of every sample. Without labels all samples are one task.
     center : bool, default=False
@@ -88,6 +107,11 @@ def pi_constant(
         How many subsets of columns may be looked at, all tasks together. Where there are
         more, a number is not exact: one end of its interval is what a good subset attains,
         the other is a bound.
+
+    Returns
+    -------
+    ColumnNumbers
+        The numbers and their limits.
 
     Examples
     --------
@@ -108,7 +132,9 @@ def pi_constant(
 
 
 def mutual_coherence(X: Any, *, task: Any = None, center: bool = False) -> ColumnNumbers:
-    """The largest absolute correlation of two columns, |x_j'x_l| / (|x_j| |x_l|), of every task. It is exact.
+    """Compute the largest absolute correlation of two columns of every task. It is exact.
+
+    The correlation of columns j and l is |x_j'x_l| / (|x_j| |x_l|).
 
     Parameters
     ----------
@@ -118,6 +144,11 @@ def mutual_coherence(X: Any, *, task: Any = None, center: bool = False) -> Colum
         The label of the task of every sample. Without labels all samples are one task.
     center : bool, default=False
         Whether to centre every task's columns first, as a model with intercepts does.
+
+    Returns
+    -------
+    ColumnNumbers
+        The numbers.
 
     Examples
     --------
@@ -143,17 +174,18 @@ def mutual_coherence(X: Any, *, task: Any = None, center: bool = False) -> Colum
 def mutual_incoherence(
     X: Any, k: int, *, task: Any = None, center: bool = False, max_subsets: int = MAX_SUBSETS
 ) -> ColumnNumbers:
-    """The largest l1 norm of the regression of a column on at most k others, of every task.
+    """Compute the largest l1 norm of the regression of a column on at most k others, of every task.
 
-    Below 1 for the support of the truth, it is the incoherence (irrepresentable) condition under which the lasso finds the
-    right features; this is the worst case over all supports of at most k features. For one support: :func:`incoherence`.
-    It is infinite where k columns can be dependent.
+    Below 1 for the support of the truth, it is the incoherence (irrepresentable) condition under which the
+    lasso finds the right features; this is the worst case over all supports of at most k features. For one
+    support: :func:`incoherence`. It is infinite where k columns can be dependent.
 
     Parameters
     ----------
     X : DataFrame or ndarray of shape (N, d)
         Samples of all tasks.
-    k : int >= 1
+    k : int
+        The largest number of features in a support, at least 1.
     task : array-like of shape (N,), optional
         The label of the task of every sample. Without labels all samples are one task.
     center : bool, default=False
@@ -162,6 +194,11 @@ def mutual_incoherence(
         How many subsets of columns may be looked at, all tasks together. Where there are
         more, a number is not exact: one end of its interval is what a good subset attains,
         the other is a bound.
+
+    Returns
+    -------
+    ColumnNumbers
+        The numbers. Where they are not exact, the bounds come from coherence or sparse eigenvalues.
 
     Examples
     --------
@@ -182,26 +219,33 @@ def mutual_incoherence(
 def restricted_isometry(
     X: Any, k: int, *, task: Any = None, center: bool = False, scaled: bool = False, max_subsets: int = MAX_SUBSETS
 ) -> ColumnNumbers:
-    """The restricted isometry constant delta_k of every task: the smallest delta with
-    (1 - delta) |w|^2 <= |X w|^2 / n <= (1 + delta) |w|^2 for all w with at most k entries.
+    """Compute the restricted isometry constant delta_k of every task.
 
-    It is max(rho+(k) - 1, 1 - rho-(k)), so it depends on the units of X.
+    It is the smallest delta with (1 - delta) |w|^2 <= |X w|^2 / n <= (1 + delta) |w|^2 for all w with at
+    most k entries: max(rho+(k) - 1, 1 - rho-(k)), so it depends on the units of X.
 
     Parameters
     ----------
     X : DataFrame or ndarray of shape (N, d)
         Samples of all tasks.
-    k : int >= 1; above d it means d
+    k : int
+        Number of columns, at least 1; above d it means d.
     task : array-like of shape (N,), optional
         The label of the task of every sample. Without labels all samples are one task.
     center : bool, default=False
         Whether to centre every task's columns first, as a model with intercepts does.
-    scaled : whether every task's X is first multiplied by the number that makes delta smallest; it is then
-        (rho+(k) - rho-(k)) / (rho+(k) + rho-(k))
+    scaled : bool, default=False
+        Whether every task's X is first multiplied by the number that makes delta smallest; delta is then
+        (rho+(k) - rho-(k)) / (rho+(k) + rho-(k)).
     max_subsets : int, default=200000
         How many subsets of columns may be looked at, all tasks together. Where there are
         more, a number is not exact: one end of its interval is what a good subset attains,
         the other is a bound.
+
+    Returns
+    -------
+    ColumnNumbers
+        The numbers.
 
     Examples
     --------

@@ -37,16 +37,33 @@ class TheoryCheck:
 
     Attributes
     ----------
-    conditions, literal_conditions : the four :class:`Condition` as proven and as printed
-    verdict, literal_verdict : "holds", "fails" or "undecided" (the sparse eigenvalues are not known well enough)
-    bound : :class:`ErrorBound` at the stages of the fit
-    lemmas : :class:`LemmaCheck` of Lemmas 13 to 16 and 19 to 21 and of the equations of their proofs, with m lam for lam
-        (16 over lam^2), if the true W is known. Each says in `words` what is compared
-    errors, rows_in_play : (stages,) ||W^(l) - W||_2,1 on the scale of the problem solved, and how many rows; or None
-    setting : dict of m, n (smallest and largest), d, lam, theta, rbar, s, sigma, eta
-    plug_in : which of "rbar" (with the coefficients) and "sigma" were estimated for want of the truth
-    impossible : why no design with so few rows can satisfy the condition on columns; "" if one can
-    certificate : that of the fit (Theorems 1 and 3)
+    conditions : tuple of Condition
+        The four conditions as proven.
+    literal_conditions : tuple of Condition
+        The four conditions as printed.
+    verdict : str
+        "holds", "fails" or "undecided" (the sparse eigenvalues are not known well enough).
+    literal_verdict : str
+        The verdict on the conditions as printed.
+    bound : ErrorBound
+        The bound at the stages of the fit.
+    lemmas : tuple of LemmaCheck
+        Lemmas 13 to 16 and 19 to 21 and the equations of their proofs, with m lam for lam (16 over lam^2),
+        if the true W is known. Each says in `words` what is compared.
+    errors : ndarray of shape (stages,) or None
+        ||W^(l) - W||_2,1 on the scale of the problem solved, if the true W is known.
+    rows_in_play : ndarray of shape (stages,) or None
+        Number of features that take part in the proof at each stage.
+    setting : dict
+        The values of m, n (smallest and largest), d, lam, theta, rbar, s, sigma and eta.
+    plug_in : tuple of str
+        Which of "rbar" (with the coefficients) and "sigma" were estimated for want of the truth.
+    impossible : str
+        Why no design with so few samples can satisfy the condition on columns; "" if one can.
+    converged : bool
+        Whether the fit has converged, so that later stages are the same.
+    certificate : Certificate
+        The certificate of the fit (Theorems 1 and 3).
 
     Examples
     --------
@@ -75,18 +92,22 @@ class TheoryCheck:
 
     @property
     def verdict(self) -> str:
+        """The verdict on the conditions as proven: "holds", "fails" or "undecided"."""
         return verdict_of(self.conditions)
 
     @property
     def literal_verdict(self) -> str:
+        """The verdict on the conditions as printed: "holds", "fails" or "undecided"."""
         return verdict_of(self.literal_conditions)
 
     @property
     def errors(self) -> Floats | None:
+        """The error ||W^(l) - W||_2,1 at every stage, (stages,); None if the true W is not known."""
         return np.array([one.left for one in self.lemmas if one.lemma == "15a"]) if self.lemmas else None
 
     @property
     def rows_in_play(self) -> np.ndarray | None:
+        """Number of features that take part in the proof at each stage, (stages,); None if the true W is not known."""
         return np.array([one.left for one in self.lemmas if one.lemma == "15 rows"]) if self.lemmas else None
 
     def __str__(self) -> str:
@@ -134,7 +155,18 @@ class TheoryCheck:
         return bounds | known if self.lemmas else bounds
 
     def to_frame(self, table: str = "conditions") -> Any:
-        """A pandas table: "conditions" (one row per form and condition), "stages" or "lemmas"."""
+        """Return a pandas table of one part of the answer.
+
+        Parameters
+        ----------
+        table : {"conditions", "stages", "lemmas"}, default="conditions"
+            The part: one line per form and condition, per stage, or per lemma and stage.
+
+        Returns
+        -------
+        DataFrame
+            The table.
+        """
         try:
             import pandas as pd
         except ImportError as error:
@@ -149,8 +181,20 @@ class TheoryCheck:
         return pd.DataFrame([{"form": form} | one.as_row() for form, conditions in forms for one in conditions])
 
     def plot(self, ax: Any = None) -> Any:
-        """The bounds, as proven, sharpened and as printed, against the measured error over the stages (ten at least where
-        the fit has converged: later stages are the same). Returns the matplotlib Axes."""
+        """Draw the bounds, as proven, sharpened and as printed, and the measured error over the stages.
+
+        Ten stages at least are shown where the fit has converged: later stages are the same.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure is made.
+
+        Returns
+        -------
+        matplotlib Axes
+            The axes.
+        """
         if ax is None:
             _, ax = pyplot().subplots(figsize=(6, 4), layout="constrained")
         more = max(10 - self.bound.stages, 0) if self.converged else 0
@@ -185,22 +229,38 @@ def check_conditions(
     s: int | None = None,
     max_subsets: int = MAX_SUBSETS,
 ) -> TheoryCheck:
-    """Whether the conditions of Theorem 8 hold for a fitted model, by how much, and what error it promises.
+    """Check whether the conditions of Theorem 8 hold for a fitted model, and what error it promises.
 
     Parameters
     ----------
-    model : fitted MSMTFL or MSMTFLCV, without sample weights, penalty factors, positive=True or a starting point
-    X, y, task : the data of the fit
-    coef_true : (m, d) true coefficients in the data's units. By default the model's own are plugged in: the answer is then
-        about a truth that looks like the model
-    sigma : of the noise, E exp(t noise) <= exp(sigma^2 t^2 / 2). By default the standard deviation of the residuals
+    model : MSMTFL or MSMTFLCV
+        A fitted model, without sample weights, penalty factors, positive=True or a starting point.
+    X : DataFrame, ndarray or sparse matrix of shape (N, d)
+        The samples of the fit.
+    y : array-like of shape (N,) or (N, m)
+        The targets of the fit.
+    task : array-like of shape (N,), optional
+        The task labels of the fit, if it was given any.
+    coef_true : array-like of shape (m, d), optional
+        True coefficients in the data's units. By default the model's own are plugged in: the answer is then
+        about a truth that looks like the model.
+    sigma : float, optional
+        Parameter of the noise, E exp(t noise) <= exp(sigma^2 t^2 / 2). By default the standard deviation of
+        the residuals.
     eta : float, default=0.05
         The probability, between 0 and 1, with which the statements may fail.
-    s : int >= rbar; by default the first of a few that meets the condition on columns, or else comes nearest
+    s : int, optional
+        The number s of the theorem, at least rbar. By default the first of a few that meets the condition
+        on columns, or else comes nearest.
     max_subsets : int, default=200000
-        How many subsets of columns may be looked at, all tasks together. Where there are
-        more, a number is not exact: one end of its interval is what a good subset attains,
-        the other is a bound.
+        How many subsets of columns may be looked at, for each number of columns. Where
+        there are more, a number is not exact: one end of its interval is what a good subset
+        attains, the other is a bound.
+
+    Returns
+    -------
+    TheoryCheck
+        The conditions, by how much they hold or fail, and the bound.
 
     Examples
     --------

@@ -36,15 +36,23 @@ class SubGaussian:
 
     Attributes
     ----------
-    sigma : the smallest parameter with which the sample itself, centred, is sub-Gaussian
-    sd : its standard deviation, which no parameter is below
-    half_range : (largest - smallest) / 2, with which it is by Remark 5
-    n : how many values
-    asked : the parameter asked about, or None
-    excess : by how many standard errors the sample's mean of exp(t x) exceeds exp(asked^2 t^2 / 2), at the worst t with
-        asked |t| <= 2; or None
-    refuted : whether that is more than 4, so that the noise is not sub-Gaussian with the parameter asked about. A sample can
-        only speak against a parameter: that none is refuted proves nothing about rare large values
+    sigma : float
+        The smallest parameter with which the sample itself, centred, is sub-Gaussian.
+    sd : float
+        The sample's standard deviation, which no parameter is below.
+    half_range : float
+        (largest - smallest) / 2, a parameter with which the sample is sub-Gaussian by Remark 5.
+    n : int
+        Number of values.
+    asked : float or None
+        The parameter asked about.
+    excess : float or None
+        By how many standard errors the sample's mean of exp(t x) exceeds exp(asked^2 t^2 / 2), at the worst
+        t with asked |t| <= 2.
+    refuted : bool
+        Whether that is more than 4, so that the noise is not sub-Gaussian with the parameter asked about. A
+        sample can only speak against a parameter: that none is refuted proves nothing about rare large
+        values.
 
     Examples
     --------
@@ -64,6 +72,7 @@ class SubGaussian:
 
     @property
     def refuted(self) -> bool:
+        """Whether the noise is not sub-Gaussian with the parameter asked about."""
         return self.excess is not None and self.excess > SURE
 
     def __str__(self) -> str:
@@ -82,8 +91,15 @@ def sub_gaussian(noise: Any, sigma: float | None = None) -> SubGaussian:
 
     Parameters
     ----------
-    noise : array of numbers, two different ones at least; their mean is subtracted
-    sigma : a parameter to ask about
+    noise : array-like
+        Numbers, two different ones at least; their mean is subtracted.
+    sigma : float, optional
+        A parameter to ask about.
+
+    Returns
+    -------
+    SubGaussian
+        What the sample says.
 
     Examples
     --------
@@ -149,29 +165,41 @@ def check_noise(
     draws: int = 1000,
     random_state: int = 0,
 ) -> tuple[LemmaCheck, ...]:
-    """How often the events of Lemmas 13, 18 and 21 fail on a design, in draws of noise, against what the paper allows.
+    """Count how often the events of Lemmas 13, 18 and 21 fail on a design, in draws of noise.
 
-    `left` is the share of draws in which an event fails, less 4 standard errors (0 if that is negative): the
-    probability of failing is hardly below it. `right` is what the lemma allows: eta for "13a" and "21" (which is about
-    one task; the worst is shown), eta / 2 for "13b" (see :mod:`msmtfl.paper.theory`), and 2 exp(-z^2 / 2) for "18",
-    where |a'noise| > z sigma |a| for z = 1.5, 2, 2.5 and 3 and a all columns of all tasks.
+    `left` of a result is the share of draws in which an event fails, less 4 standard errors (0 if that is
+    negative): the probability of failing is hardly below it. `right` is what the lemma allows: eta for "13a"
+    and "21" (which is about one task; the worst is shown), eta / 2 for "13b" (see
+    :mod:`msmtfl.paper.theory`), and 2 exp(-z^2 / 2) for "18", where |a'noise| > z sigma |a| for z = 1.5, 2,
+    2.5 and 3 and a all columns of all tasks.
 
     Parameters
     ----------
     X : DataFrame or ndarray of shape (N, d)
         Samples of all tasks.
-    support : (d,) bool or places: the features that matter
+    support : array-like of bool of shape (d,), or of int
+        The features that matter: flags or places.
     task : array-like of shape (N,), optional
         The label of the task of every sample. Without labels all samples are one task.
     center : bool, default=False
         Whether to centre every task's columns first, as a model with intercepts does.
-    sigma : parameter of the noise
+    sigma : float, default=1
+        Parameter of the noise.
     eta : float, default=0.05
         The probability, between 0 and 1, with which the statements may fail.
-    noise : "normal" (standard deviation sigma), "signs" (sigma or -sigma), or an array of residuals that is drawn from with
-        replacement and random signs; `sigma` should then be :func:`sub_gaussian` of them with both signs
-    draws : int, how many
-    random_state : int, seed
+    noise : {"normal", "signs"} or array-like, default="normal"
+        "normal" (standard deviation sigma), "signs" (sigma or -sigma), or residuals that are drawn from
+        with replacement and random signs; `sigma` should then be :func:`sub_gaussian` of them with both
+        signs.
+    draws : int, default=1000
+        Number of draws.
+    random_state : int, default=0
+        The seed.
+
+    Returns
+    -------
+    tuple of LemmaCheck
+        The shares of failures, and what the lemmas allow.
 
     Examples
     --------

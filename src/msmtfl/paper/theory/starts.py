@@ -38,18 +38,31 @@ class StartResult:
 
     Attributes
     ----------
-    start : the name of the start
-    began : how many features stage 1 left un-penalised
-    coef : (m, d), in the data's units
-    objective : (1) there
-    free_rows : the features that are un-penalised at the end
-    n_features : how many have a coefficient that is not 0
-    n_stages, converged : of the run
-    moved : how far its coefficients are from the model's, over the size of the model's: Euclidean norms over all features
-        and tasks, every coefficient times the root mean square of its column. (Fitted values would tell less: where a
-        task has more features than samples, very different coefficients fit it equally well)
-    changed : how many features are used by one of the two, but not by the other
-    result : results that are the same have the same number, 0 being the model's
+    start : str
+        The name of the start.
+    began : int
+        Number of features that stage 1 left un-penalised.
+    coef : ndarray of shape (m, d)
+        The coefficients, in the data's units.
+    objective : float
+        The objective (1) there.
+    free_rows : ndarray of int
+        The features that are un-penalised at the end.
+    n_features : int
+        Number of features that have a coefficient that is not 0.
+    n_stages : int
+        Number of stages of the run.
+    converged : bool
+        Whether the run has converged.
+    moved : float
+        How far the coefficients are from the model's, over the size of the model's: Euclidean norms over
+        all features and tasks, every coefficient times the root mean square of its column. (Fitted values
+        would tell less: where a task has more features than samples, very different coefficients fit it
+        equally well.)
+    changed : int
+        Number of features that are used by one of the two, but not by the other.
+    result : int
+        Results that are the same have the same number, 0 being the model's.
 
     Examples
     --------
@@ -83,12 +96,18 @@ class StartCheck:
 
     Attributes
     ----------
-    runs : :class:`StartResult` of every start
-    objective : (1) at the model
-    n_results : how many different results there are, the model's included
-    best : the run with the smallest objective
-    excess : (objective - the smallest one) / objective: how far the model is above it, at least 0
-    same_share : share of the starts that end where the model is
+    runs : tuple of StartResult
+        The result of every start.
+    objective : float
+        The objective (1) at the model.
+    n_results : int
+        Number of different results, the model's included.
+    best : StartResult
+        The run with the smallest objective.
+    excess : float
+        (objective - the smallest one) / objective: how far the model is above it, at least 0.
+    same_share : float
+        Share of the starts that end where the model is.
 
     Examples
     --------
@@ -108,18 +127,22 @@ class StartCheck:
 
     @property
     def n_results(self) -> int:
+        """Number of different results, the model's included."""
         return len({0, *(run.result for run in self.runs)})
 
     @property
     def best(self) -> StartResult:
+        """The run with the smallest objective."""
         return min(self.runs, key=lambda run: run.objective)
 
     @property
     def excess(self) -> float:
+        """How far the model's objective is above the smallest one, as a share of it, at least 0."""
         return max(self.objective - self.best.objective, 0.0) / abs(self.objective) if self.objective else 0.0
 
     @property
     def same_share(self) -> float:
+        """Share of the starts that end where the model is."""
         return sum(run.result == 0 for run in self.runs) / len(self.runs)
 
     def __str__(self) -> str:
@@ -150,7 +173,13 @@ class StartCheck:
         return f"{said}\n\n{as_table(head, rows)}"
 
     def to_frame(self) -> Any:
-        """A pandas table, one row per start."""
+        """Return a pandas table with one line per start.
+
+        Returns
+        -------
+        DataFrame
+            The results.
+        """
         try:
             import pandas as pd
         except ImportError as error:
@@ -173,21 +202,33 @@ def check_starts(
 ) -> StartCheck:
     """Run Algorithm 1 from other starting points on the data of a fit, and compare the results.
 
-    The starts are 0 (the paper's), the regressions on every feature by itself, least squares on all features where every
-    task has more independent samples than features, and random sets of features left un-penalised, of random size up to half
-    of what the smallest task can bear. All run to their end.
+    The starts are 0 (the paper's), the regressions on every feature by itself, least squares on all
+    features where every task has more independent samples than features, and random sets of features left
+    un-penalised, of random size up to half of what the smallest task can bear. All run to their end.
 
     Parameters
     ----------
-    model : fitted :class:`MSMTFL` or :class:`MSMTFLCV`, of any loss and penalty
-    X, y, task, sample_weight : the data of the fit
-    starts : int >= 1, how many random ones
-    others : {name: (m, d) coefficients}, more starts, such as the coefficients of another model
-    random_state : int, seed of the random ones
+    model : MSMTFL or MSMTFLCV
+        A fitted model, of any loss and penalty.
+    X : DataFrame, ndarray or sparse matrix of shape (N, d)
+        The samples of the fit.
+    y : array-like of shape (N,) or (N, m)
+        The targets of the fit.
+    task : array-like of shape (N,), optional
+        The task labels of the fit, if it was given any.
+    sample_weight : array-like of shape (N,) or (N, m), optional
+        The weights of the fit, if it was given any.
+    starts : int, default=20
+        Number of random starts, at least 1.
+    others : dict {name: array-like of shape (m, d)}, optional
+        Coefficients of more starts, such as those of another model.
+    random_state : int, default=0
+        The seed of the random starts.
 
     Returns
     -------
     StartCheck
+        The results.
 
     Examples
     --------

@@ -35,7 +35,22 @@ WORDS = {
 
 @dataclass(frozen=True)
 class Condition:
-    """`have` must be at least `needed`; `ratio` is have / needed, `verdict` "holds", "fails" or "undecided".
+    """A condition of a theorem: a number that must be at least another.
+
+    Attributes
+    ----------
+    name : str
+        The name of the condition.
+    words : str
+        What it says.
+    needed : Interval
+        What is needed.
+    have : Interval
+        What there is; it must be at least `needed`.
+    ratio : Interval
+        The second over the first.
+    verdict : str
+        "holds", "fails" or "undecided".
 
     Examples
     --------
@@ -52,14 +67,23 @@ class Condition:
 
     @property
     def ratio(self) -> Interval:
+        """What there is over what is needed."""
         return self.have.over(self.needed)
 
     @property
     def verdict(self) -> str:
+        """The verdict on the condition: "holds", "fails" or "undecided"."""
         low, high = self.ratio.low, self.ratio.high
         return "holds" if low >= 1 - SPARE else "fails" if high < 1 - SPARE else "undecided"
 
     def as_row(self) -> dict[str, Any]:
+        """Return the condition as a line of a table.
+
+        Returns
+        -------
+        dict {name: value}
+            The columns of the line.
+        """
         numbers = {"needed": self.needed, "have": self.have, "ratio": self.ratio}
         ends = {f"{name}_{end}": getattr(one, end) for name, one in numbers.items() for end in ("low", "high")}
         return {"condition": self.name, "words": self.words} | ends | {"verdict": self.verdict}
@@ -67,8 +91,27 @@ class Condition:
 
 @dataclass(frozen=True)
 class LemmaCheck:
-    """Both sides of an inequality at a stage (0: of no stage); `premises` says whether it must hold, `words` what it says.
-    Those on noise alone ("13a", "13b", "21") hold with the probability that the lemma states, not with certainty.
+    """Both sides of an inequality of the paper at a stage.
+
+    Inequalities on noise alone ("13a", "13b", "21") hold with the probability that the lemma states, not with
+    certainty.
+
+    Attributes
+    ----------
+    lemma : str
+        The number of the lemma.
+    stage : int
+        The stage; 0 if the inequality is about none.
+    left : float
+        The left side.
+    right : float
+        The right side.
+    premises : bool
+        Whether the inequality must hold.
+    holds : bool
+        Whether it does.
+    words : str
+        What it says.
 
     Examples
     --------
@@ -93,10 +136,12 @@ class LemmaCheck:
 
     @property
     def holds(self) -> bool:
+        """Whether the inequality holds."""
         return bool(self.left <= self.right * (1 + 1e-9))
 
     @property
     def words(self) -> str:
+        """What the inequality says, in words."""
         return WORDS[self.lemma]
 
 

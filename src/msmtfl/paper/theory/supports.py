@@ -23,11 +23,17 @@ class Incoherence:
 
     Attributes
     ----------
-    tasks : labels
-    values : (m,) per task the largest l1 norm of the regression of a feature that no task uses on those that the task uses
-    gamma : 1 - the largest sum over tasks of those norms, for one feature; the condition is gamma > 0
-    eigenvalues : (m,) the smallest eigenvalue of X_S'X_S / n of the task's support S, which must be positive, too
-    holds : whether both are
+    tasks : ndarray of shape (m,)
+        Labels of the tasks.
+    values : ndarray of shape (m,)
+        For every task the largest l1 norm of the regression of a feature that no task uses on those that
+        the task uses.
+    gamma : float
+        1 - the largest sum over tasks of those norms, for one feature; the condition is gamma > 0.
+    eigenvalues : ndarray of shape (m,)
+        The smallest eigenvalue of X_S'X_S / n of the task's support S, which must be positive, too.
+    holds : bool
+        Whether both are.
 
     Examples
     --------
@@ -48,6 +54,7 @@ class Incoherence:
 
     @property
     def holds(self) -> bool:
+        """Whether gamma and all eigenvalues are positive."""
         return bool(self.gamma > 0 and (self.eigenvalues > 0).all())
 
     def __str__(self) -> str:
@@ -58,17 +65,25 @@ class Incoherence:
 
 
 def incoherence(X: Any, coef: Any, *, task: Any = None, center: bool = False) -> Incoherence:
-    """The incoherence condition of Jalali et al. (2010), which Remark 11 compares with (20), at a known support.
+    """Compute the incoherence condition of Jalali et al. (2010) at a known support.
+
+    Remark 11 of the paper compares it with (20).
 
     Parameters
     ----------
     X : DataFrame or ndarray of shape (N, d)
         Samples of all tasks.
-    coef : (m, d) coefficients, or (d,) if all tasks use the same features; what is not 0 is the support
+    coef : array-like of shape (m, d) or (d,)
+        Coefficients, (d,) if all tasks use the same features; what is not 0 is the support.
     task : array-like of shape (N,), optional
         The label of the task of every sample. Without labels all samples are one task.
     center : bool, default=False
         Whether to centre every task's columns first, as a model with intercepts does.
+
+    Returns
+    -------
+    Incoherence
+        The condition.
 
     Examples
     --------
@@ -115,23 +130,26 @@ def design_conditions(
     s: int | None = None,
     max_subsets: int = MAX_SUBSETS,
 ) -> tuple[Condition, ...]:
-    """The conditions that the paper speaks of, at the support of `coef`, on one design (Remarks 9 and 11).
+    """Compute the conditions that the paper speaks of, at the support of `coef`, on one design.
 
-    "columns" is (20), the one that Theorem 8 needs. Two others imply it: "isometry", delta(2 rbar + 2 s) <= s / (4 rbar + s)
-    at the best scale of every task, and "coherence", with c the coherence of a task and q its largest over its smallest
-    squared column length, q (1 + (s - 1) c) / (1 - (2 rbar + 2 s - 1) c) <= 1 + s / (2 rbar). "incoherence" is that of
-    Jalali et al. (2010) at this support: other than Remark 11 says, it neither implies "columns" nor follows from it.
+    They are those of Remarks 9 and 11. "columns" is (20), the one that Theorem 8 needs. Two others imply it:
+    "isometry", delta(2 rbar + 2 s) <= s / (4 rbar + s) at the best scale of every task, and "coherence",
+    with c the coherence of a task and q its largest over its smallest squared column length,
+    q (1 + (s - 1) c) / (1 - (2 rbar + 2 s - 1) c) <= 1 + s / (2 rbar). "incoherence" is that of Jalali et al.
+    (2010) at this support: other than Remark 11 says, it neither implies "columns" nor follows from it.
 
     Parameters
     ----------
     X : DataFrame or ndarray of shape (N, d)
         Samples of all tasks.
-    coef : (m, d) coefficients, or (d,) if all tasks use the same features; what is not 0 is the support
+    coef : array-like of shape (m, d) or (d,)
+        Coefficients, (d,) if all tasks use the same features; what is not 0 is the support.
     task : array-like of shape (N,), optional
         The label of the task of every sample. Without labels all samples are one task.
     center : bool, default=False
         Whether to centre every task's columns first, as a model with intercepts does.
-    s : int >= rbar, by default rbar
+    s : int, optional
+        The number s of the theorem, at least rbar; by default rbar.
     max_subsets : int, default=200000
         How many subsets of columns may be looked at, all tasks together. Where there are
         more, a number is not exact: one end of its interval is what a good subset attains,
@@ -139,7 +157,8 @@ def design_conditions(
 
     Returns
     -------
-    tuple of :class:`Condition`
+    tuple of Condition
+        The conditions.
 
     Examples
     --------
