@@ -1,6 +1,6 @@
 # make demo   a first result on real data, in a virtual environment of its own
 # make test   the tests (make test-slow: those that start clusters, browsers and long runs)
-# make lint   what a maintainer checks besides: style, types, layering
+# make lint   what a maintainer checks besides: style, types, layering, docstrings
 # make bench  speed and accuracy against peers, some fifteen minutes (bench-full: everything); see docs/benchmarks.md
 # make bench-compare BASE=main   is the working tree slower than a revision?
 # make fuzz   random ugly data, damaged files, commands on ugly tables, until COUNT or MINUTES are over
@@ -27,6 +27,7 @@ lint: $(VENV)/linted
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python docs/check_docstrings.py
 
 format: $(VENV)/linted
 	$(BIN)/ruff check --fix .

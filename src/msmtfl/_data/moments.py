@@ -419,7 +419,7 @@ class Moments:
         Parameters
         ----------
         path : path, str or list of paths
-            A file, a folder of files, a pattern such as "year=*/part-*.parquet", or a list of files.
+            A file, a folder of files, a pattern such as ``"year=*/part-*.parquet"``, or a list of files.
         target : str
             The column of the targets.
         task : str, optional

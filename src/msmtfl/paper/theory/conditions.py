@@ -53,7 +53,7 @@ class TheoryCheck:
     errors : ndarray of shape (stages,) or None
         ||W^(l) - W||_2,1 on the scale of the problem solved, if the true W is known.
     rows_in_play : ndarray of shape (stages,) or None
-        Number of features that take part in the proof at each stage.
+        Number of features in play at each stage, true or un-penalised, if the true W is known.
     setting : dict
         The values of m, n (smallest and largest), d, lam, theta, rbar, s, sigma and eta.
     plug_in : tuple of str
@@ -107,7 +107,7 @@ class TheoryCheck:
 
     @property
     def rows_in_play(self) -> np.ndarray | None:
-        """Number of features that take part in the proof at each stage, (stages,); None if the true W is not known."""
+        """Number of features in play, true or un-penalised, (stages,); None if the true W is not known."""
         return np.array([one.left for one in self.lemmas if one.lemma == "15 rows"]) if self.lemmas else None
 
     def __str__(self) -> str:
