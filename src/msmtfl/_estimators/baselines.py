@@ -43,7 +43,29 @@ class _Baseline:
         raise NotImplementedError
 
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None) -> Any:
-        """Fit; see :meth:`MSMTFLCV.fit`."""
+        """Choose the strength of the penalty, and fit the model to all samples with it.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray or sparse matrix of shape (N, d)
+            Samples of all tasks. A table or an array may have a column that identifies the task
+            (see `task_column`).
+        y : array-like of shape (N,) or (N, m)
+            Targets, or the classes for a classifier. A 2-D y has one column per task, all of
+            them for the same samples X; NaN (or None) means not measured.
+        task : array-like of shape (N,), optional
+            The label of the task of every sample, if the tasks are not a column of X.
+        sample_weight : array-like of shape (N,) or (N, m), optional
+            Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+        groups : array-like of shape (N,) or "identical", optional
+            Labels of groups: samples of one group (a patient, a speaker) stay in one fold.
+            "identical": samples with the same features are a group.
+
+        Returns
+        -------
+        object
+            The fitted model itself.
+        """
         check_flag("standardize", self.standardize)
         check_count("cv", self.cv)
         with one_blas_thread():
@@ -169,7 +191,60 @@ def _ridge_path(standardize: bool) -> Path:
 
 
 class RidgePerTaskCV(_Linear):
-    """One ridge regression per task, each with its own penalty: by leave-one-out cross-validation, with groups by folds."""
+    """One ridge regression per task, each with its own strength of the penalty.
+
+    The strength is chosen by leave-one-out cross-validation; where `fit` is given groups, by folds of them.
+    This model takes dense data only.
+
+    Parameters
+    ----------
+    cv : int, default=5
+        Number of folds, where `fit` is given groups.
+    task_column : str or int, optional
+        The column of X that identifies the task. Without it the tasks are given to `fit` as
+        `task`, or as columns of y.
+    standardize : bool, default=False
+        Whether every task's columns are penalised as if they were scaled to unit standard
+        deviation. Coefficients stay in the data's units.
+    unknown_task : {"error", "mean"}, default="error"
+        What `predict` does with a label that was not in the training data: raise an error,
+        or predict with the mean coefficients of the known tasks, and warn.
+    random_state : int, RandomState instance or None, default=0
+        The source of randomness that deals out the samples to folds.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (m, d)
+        Coefficients of every task in the data's units; (d,) if the model was fitted without
+        tasks.
+    intercept_ : ndarray of shape (m,)
+        Intercepts of the tasks; a float if the model was fitted without tasks.
+    tasks_ : ndarray of shape (m,)
+        Labels of the tasks, in the order of the first axis of `coef_`.
+    features_ : ndarray of shape (d,)
+        Names of the features, in the order of the last axis of `coef_`.
+    n_features_in_ : int
+        Number of columns of X in `fit`, the column that identifies the task included.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns of X in `fit`. There is no such attribute if X had no names
+        that are text.
+    learnable_ : ndarray of bool of shape (m, d)
+        Where a feature varies within a task; elsewhere its effect cannot be told from the
+        intercept.
+    task_level_features_ : ndarray
+        Names of the features that are constant within every task and differ only between
+        tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl.baselines import RidgePerTaskCV
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.standard_normal((60, 4)), np.repeat(["north", "south"], 30)
+    >>> y = np.where(task == "north", 2, -1) * X[:, 0] + 0.1 * rng.standard_normal(60)
+    >>> RidgePerTaskCV().fit(X, y, task=task).coef_[:, 0].round(1)
+    array([ 2., -1.])
+    """
 
     def __init__(self, *, cv=5, task_column=None, standardize=False, unknown_task="error", random_state=0):
         self.cv = cv
@@ -198,8 +273,61 @@ class RidgePerTaskCV(_Linear):
 
 
 class PooledRidgeCV(_Linear):
-    """The same ridge coefficients for all tasks, each with its own intercept; folds stratified by task (of a 2-D y: whole
-    rows are held out)."""
+    """One ridge regression for all tasks, each with its own intercept.
+
+    This model takes dense data only.
+
+    Parameters
+    ----------
+    cv : int, default=5
+        Number of folds, which are stratified by task; with a 2-D y a sample is held out in
+        all tasks at once.
+    task_column : str or int, optional
+        The column of X that identifies the task. Without it the tasks are given to `fit` as
+        `task`, or as columns of y.
+    standardize : bool, default=False
+        Whether every task's columns are penalised as if they were scaled to unit standard
+        deviation. Coefficients stay in the data's units.
+    unknown_task : {"error", "mean"}, default="error"
+        What `predict` does with a label that was not in the training data: raise an error,
+        or predict with the mean coefficients of the known tasks, and warn.
+    random_state : int, RandomState instance or None, default=0
+        The source of randomness that deals out the samples to folds.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (m, d)
+        Coefficients of every task in the data's units; (d,) if the model was fitted without
+        tasks.
+    intercept_ : ndarray of shape (m,)
+        Intercepts of the tasks; a float if the model was fitted without tasks.
+    tasks_ : ndarray of shape (m,)
+        Labels of the tasks, in the order of the first axis of `coef_`.
+    features_ : ndarray of shape (d,)
+        Names of the features, in the order of the last axis of `coef_`.
+    n_features_in_ : int
+        Number of columns of X in `fit`, the column that identifies the task included.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns of X in `fit`. There is no such attribute if X had no names
+        that are text.
+    learnable_ : ndarray of bool of shape (m, d)
+        Where a feature varies within a task; elsewhere its effect cannot be told from the
+        intercept.
+    task_level_features_ : ndarray
+        Names of the features that are constant within every task and differ only between
+        tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl.baselines import PooledRidgeCV
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.standard_normal((60, 4)), np.repeat(["north", "south"], 30)
+    >>> y = 2 * X[:, 0] + np.where(task == "north", 3, 5) + 0.1 * rng.standard_normal(60)
+    >>> model = PooledRidgeCV().fit(X, y, task=task)
+    >>> model.coef_[:, 0].round(1), model.intercept_.round()
+    (array([2., 2.]), array([3., 5.]))
+    """
 
     def __init__(self, *, cv=5, task_column=None, standardize=False, unknown_task="error", random_state=0):
         self.cv = cv
@@ -215,7 +343,63 @@ class PooledRidgeCV(_Linear):
 
 
 class PooledLassoCV(_Linear):
-    """The same lasso coefficients for all tasks, each with its own intercept; folds as for :class:`PooledRidgeCV`."""
+    """One lasso for all tasks, each with its own intercept.
+
+    This model takes dense data only.
+
+    Parameters
+    ----------
+    cv : int, default=5
+        Number of folds, which are stratified by task; with a 2-D y a sample is held out in
+        all tasks at once.
+    lams : int or array-like of shape (K,), default=50
+        How many strengths of the penalty are tried, or the values themselves.
+    task_column : str or int, optional
+        The column of X that identifies the task. Without it the tasks are given to `fit` as
+        `task`, or as columns of y.
+    standardize : bool, default=False
+        Whether every task's columns are penalised as if they were scaled to unit standard
+        deviation. Coefficients stay in the data's units.
+    unknown_task : {"error", "mean"}, default="error"
+        What `predict` does with a label that was not in the training data: raise an error,
+        or predict with the mean coefficients of the known tasks, and warn.
+    random_state : int, RandomState instance or None, default=0
+        The source of randomness that deals out the samples to folds.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (m, d)
+        Coefficients of every task in the data's units; (d,) if the model was fitted without
+        tasks.
+    intercept_ : ndarray of shape (m,)
+        Intercepts of the tasks; a float if the model was fitted without tasks.
+    tasks_ : ndarray of shape (m,)
+        Labels of the tasks, in the order of the first axis of `coef_`.
+    features_ : ndarray of shape (d,)
+        Names of the features, in the order of the last axis of `coef_`.
+    n_features_in_ : int
+        Number of columns of X in `fit`, the column that identifies the task included.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns of X in `fit`. There is no such attribute if X had no names
+        that are text.
+    learnable_ : ndarray of bool of shape (m, d)
+        Where a feature varies within a task; elsewhere its effect cannot be told from the
+        intercept.
+    task_level_features_ : ndarray
+        Names of the features that are constant within every task and differ only between
+        tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl.baselines import PooledLassoCV
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.standard_normal((60, 4)), np.repeat(["north", "south"], 30)
+    >>> y = 2 * X[:, 0] + np.where(task == "north", 3, 5) + 0.1 * rng.standard_normal(60)
+    >>> model = PooledLassoCV().fit(X, y, task=task)
+    >>> model.coef_[:, 0].round(1), model.intercept_.round()
+    (array([2., 2.]), array([3., 5.]))
+    """
 
     def __init__(self, *, cv=5, lams=50, task_column=None, standardize=False, unknown_task="error", random_state=0):
         self.cv = cv
@@ -314,7 +498,63 @@ def _ridge_logistic(
 
 
 class LogisticPerTaskCV(_Logistic):
-    """One logistic regression with l2 penalty per task, each with its own strength; folds stratified by task and class."""
+    """One logistic regression with l2 penalty per task, each with its own strength of the penalty.
+
+    This model takes dense data only.
+
+    Parameters
+    ----------
+    cv : int, default=5
+        Number of folds, which are stratified by task and class.
+    task_column : str or int, optional
+        The column of X that identifies the task. Without it the tasks are given to `fit` as
+        `task`, or as columns of y.
+    standardize : bool, default=False
+        Whether every task's columns are penalised as if they were scaled to unit standard
+        deviation. Coefficients stay in the data's units.
+    unknown_task : {"error", "mean"}, default="error"
+        What `predict` does with a label that was not in the training data: raise an error,
+        or predict with the mean coefficients of the known tasks, and warn.
+    random_state : int, RandomState instance or None, default=0
+        The source of randomness that deals out the samples to folds.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        The classes, sorted.
+    coef_ : ndarray of shape (m, d) or (m, K, d)
+        Coefficients of the log-odds of the second class, one line per task, in the data's
+        units. With K > 2 classes there are coefficients for each class against the rest.
+        Without the first axis if the model was fitted without tasks.
+    intercept_ : ndarray of shape (m,) or (m, K)
+        Intercepts of the tasks; without the first axis (a float, or K numbers) if the model
+        was fitted without tasks.
+    tasks_ : ndarray of shape (m,)
+        Labels of the tasks, in the order of the first axis of `coef_`.
+    features_ : ndarray of shape (d,)
+        Names of the features, in the order of the last axis of `coef_`.
+    n_features_in_ : int
+        Number of columns of X in `fit`, the column that identifies the task included.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns of X in `fit`. There is no such attribute if X had no names
+        that are text.
+    learnable_ : ndarray of bool of shape (m, d)
+        Where a feature varies within a task; elsewhere its effect cannot be told from the
+        intercept.
+    task_level_features_ : ndarray
+        Names of the features that are constant within every task and differ only between
+        tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl.baselines import LogisticPerTaskCV
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.standard_normal((200, 3)), np.repeat(["north", "south"], 100)
+    >>> y = np.where(task == "north", 3, -3) * X[:, 0] + rng.logistic(size=200) > 0
+    >>> np.sign(LogisticPerTaskCV().fit(X, y, task=task).coef_[:, 0])
+    array([ 1., -1.])
+    """
 
     def __init__(self, *, cv=5, task_column=None, standardize=False, unknown_task="error", random_state=0):
         self.cv = cv
@@ -329,8 +569,69 @@ class LogisticPerTaskCV(_Logistic):
 
 
 class PooledLogisticCV(_Logistic):
-    """The same coefficients of a logistic regression for all tasks, each with its own intercept, which has no penalty;
-    `penalty` is "l1" or "l2". Folds as for :class:`LogisticPerTaskCV`."""
+    """One logistic regression for all tasks, each with its own intercept, which is not penalised.
+
+    This model takes dense data only.
+
+    Parameters
+    ----------
+    penalty : {"l1", "l2"}, default="l2"
+        The penalty on the coefficients.
+    cv : int, default=5
+        Number of folds, which are stratified by task and class.
+    lams : int or array-like of shape (K,), default=30
+        How many strengths of the l1 penalty are tried, or the values themselves. Not used
+        with "l2".
+    task_column : str or int, optional
+        The column of X that identifies the task. Without it the tasks are given to `fit` as
+        `task`, or as columns of y.
+    standardize : bool, default=False
+        Whether every task's columns are penalised as if they were scaled to unit standard
+        deviation. Coefficients stay in the data's units.
+    unknown_task : {"error", "mean"}, default="error"
+        What `predict` does with a label that was not in the training data: raise an error,
+        or predict with the mean coefficients of the known tasks, and warn.
+    random_state : int, RandomState instance or None, default=0
+        The source of randomness that deals out the samples to folds.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        The classes, sorted.
+    coef_ : ndarray of shape (m, d) or (m, K, d)
+        Coefficients of the log-odds of the second class, one line per task, in the data's
+        units. With K > 2 classes there are coefficients for each class against the rest.
+        Without the first axis if the model was fitted without tasks.
+    intercept_ : ndarray of shape (m,) or (m, K)
+        Intercepts of the tasks; without the first axis (a float, or K numbers) if the model
+        was fitted without tasks.
+    tasks_ : ndarray of shape (m,)
+        Labels of the tasks, in the order of the first axis of `coef_`.
+    features_ : ndarray of shape (d,)
+        Names of the features, in the order of the last axis of `coef_`.
+    n_features_in_ : int
+        Number of columns of X in `fit`, the column that identifies the task included.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns of X in `fit`. There is no such attribute if X had no names
+        that are text.
+    learnable_ : ndarray of bool of shape (m, d)
+        Where a feature varies within a task; elsewhere its effect cannot be told from the
+        intercept.
+    task_level_features_ : ndarray
+        Names of the features that are constant within every task and differ only between
+        tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl.baselines import PooledLogisticCV
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.standard_normal((200, 3)), np.repeat(["north", "south"], 100)
+    >>> y = 3 * X[:, 0] + rng.logistic(size=200) > 0
+    >>> model = PooledLogisticCV("l1").fit(X, y, task=task)
+    >>> bool((model.coef_[0] == model.coef_[1]).all()), model.predict_proba(X[:2], task=task[:2]).shape
+    (True, (2, 2))
+    """
 
     def __init__(
         self, penalty="l2", *, cv=5, lams=30, task_column=None, standardize=False, unknown_task="error", random_state=0
