@@ -394,3 +394,15 @@ def test_losses_take_part_in_a_comparison():
     models = {"squared": MSMTFLCV(4, cv=2, entry_shares=0), "counts": MSMTFLCV(4, cv=2, entry_shares=0, loss="poisson")}
     result = compare_models(X, y, task=task, models=models, cv=3)
     assert result.best == "counts"
+
+
+def test_an_intercept_is_found_however_far_the_targets_are_from_zero():
+    """The search for it began at 0 with steps of 1: at 1e126 it never arrived, and lam_max was 0."""
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((60, 4)), np.repeat([0, 1], 30)
+    y = X @ [1.0, -1.0, 0.0, 0.0] + rng.standard_normal(60)
+    near = MSMTFL(loss="huber").fit(X, y, task=task)
+    far = MSMTFL(loss="huber").fit(X, 1e100 * (y + 1e6), task=task)
+    assert far.lam_max_ == pytest.approx(1e100 * near.lam_max_, rel=1e-6)
+    np.testing.assert_allclose(far.coef_ / 1e100, near.coef_, rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose(far.intercept_ / 1e100, near.intercept_ + 1e6, rtol=1e-12)

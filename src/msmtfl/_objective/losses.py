@@ -46,6 +46,9 @@ class Loss(Protocol):
     def escapes(self, y: Floats) -> Floats:
         """The direction (1, -1, or 0 if there is none) in which h falls for ever."""
 
+    def levels(self, y: Floats, g: Floats) -> tuple[float, float]:
+        """The ends between which the best intercept beside linear predictors g lies, as far as they are known."""
+
     def response(self, f: Floats) -> Floats:
         """What is predicted."""
 
@@ -77,6 +80,9 @@ class Logistic:
     def escapes(self, y: Floats) -> Floats:
         return np.where(y > 0.5, 1.0, -1.0)
 
+    def levels(self, y: Floats, g: Floats) -> tuple[float, float]:
+        return -np.inf, np.inf
+
     def response(self, f: Floats) -> Floats:
         return np.asarray(expit(f))
 
@@ -106,6 +112,9 @@ class Poisson:
 
     def escapes(self, y: Floats) -> Floats:
         return np.where(y > 0.0, 0.0, -1.0)
+
+    def levels(self, y: Floats, g: Floats) -> tuple[float, float]:
+        return -np.inf, np.inf
 
     def response(self, f: Floats) -> Floats:
         with np.errstate(over="ignore"):
@@ -142,6 +151,10 @@ class Huber:
 
     def escapes(self, y: Floats) -> Floats:
         return np.zeros_like(y)
+
+    def levels(self, y: Floats, g: Floats) -> tuple[float, float]:
+        r = y - g
+        return float(r.min()), float(r.max())
 
     def response(self, f: Floats) -> Floats:
         return f
@@ -274,7 +287,8 @@ class LossTask:
 
 def best_level(loss: Loss, y: Floats, g: Floats, v: Floats) -> float:
     """argmin over b of  sum_r v_r h(y_r, g_r + b): Newton's method, and bisection where it leaves the bracket."""
-    b, low, high, reach = 0.0, -np.inf, np.inf, 1.0
+    low, high = loss.levels(y, g)
+    b, reach = (0.5 * low + 0.5 * high, high - low) if np.isfinite(high - low) else (0.0, 1.0)
     best = (np.inf, b)
     for _ in range(STEPS):
         slope = float(v @ loss.slope(y, g + b))
