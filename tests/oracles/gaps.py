@@ -380,7 +380,7 @@ def null_loss(task, loss, scale):
 def loss_gap_of_task(task, w, intercept, a, loss, scale=1.0, positive=False, enough=0.0):
     """P - D of  sum_r v_r h(y_r, x_r'w + b) + sum_j a_j |w_j|;  NaN if no dual point meets the equations of columns that
     leave it no room, as these are too nearly dependent, or if those that might have proven the answer miss them by a few
-    roundings: then nothing is known. Every dual point proves its gap, so none is tried after one that is at most `enough`."""
+    roundings: then nothing is known. Every dual point proves its gap: none is tried after one of at most `enough`."""
     w, a, scale, y, v = np.asarray(w, dtype=LD), np.asarray(a, dtype=LD), LD(scale), task.target, task.v
     if np.any((w != 0) & np.isinf(a)) or (positive and np.any(w < 0)) or not np.isfinite(w).all():
         return INF
