@@ -84,10 +84,10 @@ def own_rows(data, lams, *, ratio=None):
     """The path of L1,2, or of Dirty with lam_s = ratio lam_b."""
     from msmtfl._data.tasks import read_training
     from msmtfl._paths.coupled_path import dirty_grid, group_grid, solve_rows
-    from msmtfl._solvers.problem import pose
+    from msmtfl._solvers.make_problem import make_problem
 
     X, y, task = data
-    problem = pose(read_training(X, y, task=task), fit_intercept=False, standardize=False, positive=False)
+    problem = make_problem(read_training(X, y, task=task), fit_intercept=False, standardize=False, positive=False)
     return solve_rows(problem, group_grid(problem, lams) if ratio is None else dirty_grid(problem, lams, [ratio]))
 
 

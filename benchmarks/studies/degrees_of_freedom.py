@@ -26,7 +26,7 @@ from msmtfl._paths.common_path import shared_grid, shared_lam_max, solve_shared
 from msmtfl._paths.coupled_path import DirtyGrid, GroupGrid, dirty_lam_max, group_lam_max, solve_rows
 from msmtfl._paths.grids import read_grid
 from msmtfl._paths.solve import solve_surface
-from msmtfl._solvers.problem import pose
+from msmtfl._solvers.make_problem import make_problem
 
 SIGMA = 1.0
 Solve = Callable[[Any], Any]  # a problem's solutions at the one point looked at
@@ -72,7 +72,7 @@ def draws(m: int, n: int, d: int, seed: int) -> Iterator[tuple[Any, np.ndarray]]
     while True:
         noise = rng.normal(0.0, SIGMA, len(task))
         data = read_training(X, mean + noise, task=task)
-        yield pose(data, fit_intercept=True, standardize=False, positive=False), noise
+        yield make_problem(data, fit_intercept=True, standardize=False, positive=False), noise
 
 
 def fitted(problem: Any, surface: Any) -> np.ndarray:

@@ -24,7 +24,7 @@ from msmtfl._data.designs import DenseRows, RowTask
 from msmtfl._objective.certificates import GAP, TaskCertificate
 from msmtfl._runtime.progress import Listener
 from msmtfl._solvers.gram import Gram
-from msmtfl._solvers.stages import certified
+from msmtfl._solvers.solvers import certified
 from msmtfl._solvers.weighted_lasso import Lassos
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "runner"))

@@ -23,14 +23,16 @@ from ._estimators.base import MultiTaskLinear, loss_of, model_chosen, separate
 from ._estimators.coupled import L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV, coupled_coef
 from ._estimators.search import GridSearch
 from ._estimators.shared import SharedMTL, SharedMTLCV, shared_coef
+from ._objective.problem import Problem
 from ._paths.grids import point_of
 from ._paths.solve import solve_surface
 from ._runtime.checks import check_count, check_flag, check_n_jobs
 from ._runtime.progress import Progress, one_blas_thread
 from ._runtime.threads import count, each
 from ._solvers.gram import BUDGET
-from ._solvers.problem import Problem
-from ._solvers.weighted_lasso import Lassos, least_squares_on
+from ._solvers.make_problem import training
+from ._solvers.solvers import lassos_for
+from ._solvers.weighted_lasso import least_squares_on
 
 TRIES = 100  # to draw halves of the rows such that every task has some in both
 AT_ONCE = 2**22  # numbers in the largest arrays of the bootstrap
@@ -320,12 +322,12 @@ def stability_selection(
     groups_of_folds = {"groups": groups} if isinstance(model, GridSearch) else {}
     model.fit(X, y, task=task, sample_weight=sample_weight, **groups_of_folds)
     with one_blas_thread():
-        problem = model._pose(X, y, task, sample_weight)
+        problem = model._make_problem(X, y, task, sample_weight)
         halves = draw_halves(problem.data, groups, n_pairs, check_random_state(random_state))
         with Progress(2 * n_pairs, "half-samples", verbose) as progress:
             options = {"budget": BUDGET / (1 + count(n_jobs)), "tick": progress.step}
             parts = each(
-                lambda keep: coef_on(model, problem.training(keep), **options) != 0.0, halves, n_jobs, progress.stop
+                lambda keep: coef_on(model, training(problem, keep), **options) != 0.0, halves, n_jobs, progress.stop
             )
     cells, data, factors = np.array(parts), problem.data, problem.given_factors.T
     return Stability(
@@ -560,14 +562,14 @@ def bootstrap_intervals(
         way_out = "Take a lower level, such as 0.99." if least > 10_000 else f"Better take {max(1000, 10 * least)}."
         raise ValueError(f"n_boot={n_boot} is too small for level={level}: at least {least} are needed. {way_out}")
     with one_blas_thread():
-        problem = clone(model)._pose(X, y, task, sample_weight)
+        problem = clone(model)._make_problem(X, y, task, sample_weight)
         labels, features = problem.data.labels, problem.data.features
         for what, old, new in (("tasks", model.tasks_, labels), ("features", model.features_, features)):
             if not np.array_equal(old, new):
                 both = f"fitted: {names_of(old)}; given: {names_of(new)}"
                 raise ValueError(f"the {what} are not those of the fitted model ({both}). Pass data as to its fit.")
         W = np.atleast_2d(model.coef_)
-        estimate = least_squares_on(Lassos(problem.designs, units=problem.units), W)
+        estimate = least_squares_on(lassos_for(problem), W)
         seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=problem.m)
         with Progress(problem.m, "tasks", verbose) as progress:
 

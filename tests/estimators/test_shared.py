@@ -16,7 +16,7 @@ from msmtfl._objective.common_penalty import CappedDeviations, SharedNorm
 from msmtfl._objective.row_certificates import certify_rows
 from msmtfl._paths.common_path import DENSE, settled, shared_grid, solve_shared
 from msmtfl._solvers.common_part import Remainder, Stacked, StackedGrams, StackedLassos
-from msmtfl._solvers.problem import pose
+from msmtfl._solvers.make_problem import make_problem
 from msmtfl.inference import draw_halves
 
 
@@ -267,7 +267,7 @@ def test_a_copied_column_is_not_called_unique():
 def test_deviations_that_are_not_unique_are_the_same_wherever_the_solver_starts():
     twice = X.copy()
     twice[TASK == "north", 8] = twice[TASK == "north", 7]  # equal in one task: b is unique, v_1 is not
-    problem = pose(read_training(twice, y, task=TASK), fit_intercept=True, standardize=False, positive=False)
+    problem = make_problem(read_training(twice, y, task=TASK), fit_intercept=True, standardize=False, positive=False)
     norm = SharedNorm(np.full(D, 0.02), np.full(D, 0.03), problem.factors)
     found, slid = [], False
     for start in (None, 1, 2):
@@ -352,7 +352,7 @@ def test_a_task_where_a_column_is_constant_gets_the_common_value():
 
 
 def test_stacked_design_is_the_augmented_matrix():
-    problem = pose(read_training(X, y, task=TASK), fit_intercept=True, standardize=False, positive=False)
+    problem = make_problem(read_training(X, y, task=TASK), fit_intercept=True, standardize=False, positive=False)
     stacked = Stacked(problem.designs)
     Z, target = augmented()
     Z, target = Z * np.sqrt(M), target * np.sqrt(M)  # its n is m
@@ -395,7 +395,7 @@ def test_gram_rows_on_demand_and_working_sets_give_the_same(monkeypatch):
 
 def test_certificate_sees_what_is_wrong():
     model = SharedMTL(0.2, 0.1).fit(X, y, task=TASK)
-    problem = pose(read_training(X, y, task=TASK), fit_intercept=True, standardize=False, positive=False)
+    problem = make_problem(read_training(X, y, task=TASK), fit_intercept=True, standardize=False, positive=False)
     norm = SharedNorm(np.full(D, 0.1), np.full(D, 0.2), problem.factors)
     assert certify_rows(problem.designs, model.coef_, norm).gap < 1e-12
     for change in (1e-3, 1e-5):
@@ -442,7 +442,7 @@ def test_weights_count_rows_and_wide_targets_leave_out_missing_cells():
 def test_stability_selection_refits_on_halves():
     model = SharedMTL(0.3, 0.2, 1.0)
     found = stability_selection(model, X, y, task=TASK, n_pairs=2)
-    problem = pose(read_training(X, y, task=TASK), fit_intercept=True, standardize=False, positive=False)
+    problem = make_problem(read_training(X, y, task=TASK), fit_intercept=True, standardize=False, positive=False)
     halves = draw_halves(problem.data, None, 2, np.random.RandomState(0))
     cells = []
     for half in halves:
@@ -511,10 +511,10 @@ def test_search_contains_pooled_and_separate_models_and_picks_the_best():
 
 
 def test_grid_keeps_one_of_equal_ratios():
-    problem = pose(read_training(X, y, task=TASK), fit_intercept=True, standardize=False, positive=False)
+    problem = make_problem(read_training(X, y, task=TASK), fit_intercept=True, standardize=False, positive=False)
     grid = shared_grid(problem, 3, [0.0, 2.0, 7.0, np.inf, 0.5, 0.5], [np.inf, 3.0])
     assert grid.columns == ((0.0, np.inf), (0.5, np.inf), (0.5, 3.0), (np.inf, np.inf), (np.inf, 3.0))
-    one = pose(read_training(X, y), fit_intercept=True, standardize=False, positive=False)
+    one = make_problem(read_training(X, y), fit_intercept=True, standardize=False, positive=False)
     assert {ratio for ratio, _ in shared_grid(one, 3).columns} == {np.inf}
     lams = shared_grid(problem, [0.1, 0.2]).lams
     np.testing.assert_array_equal(lams, np.broadcast_to([[0.1], [0.2]], lams.shape))
@@ -524,7 +524,7 @@ def test_grid_keeps_one_of_equal_ratios():
 
 
 def test_a_search_ends_where_the_model_is_dense(monkeypatch):
-    problem = pose(read_training(X, y, task=TASK), fit_intercept=True, standardize=False, positive=False)
+    problem = make_problem(read_training(X, y, task=TASK), fit_intercept=True, standardize=False, positive=False)
     grid = shared_grid(problem, 12, [0.5, np.inf], [4.0, np.inf])
     whole = solve_shared(problem, grid)
     monkeypatch.setattr("msmtfl._paths.common_path.FEW", 5)

@@ -16,7 +16,7 @@ from msmtfl._data.task_moments import MomentTask, TaskMoments
 from msmtfl._objective import certificates
 from msmtfl._objective.certificates import Certificate, certify
 from msmtfl._objective.penalties import ConcaveRows
-from msmtfl._solvers.stages import LassoStages
+from msmtfl._solvers.solvers import LassoStages
 from msmtfl._solvers.weighted_lasso import Lassos
 
 

@@ -30,6 +30,8 @@ SHRINK = (1.0, 1.0 - 1e-12, 1.0 - 1e-9, 1.0 - 1e-6, 1.0 - 1e-3, 0.5)
 AT_ZERO = (LD(1e-9), LD(1e-12), LD(1e-15))
 ESCAPED = (0.0, 1e-12, 1e-9, 1e-6)  # slopes, as shares of the largest, up to which dual points are 0 in a row
 MISSED = 1e-16  # of the equations of un-penalised columns, per length of a dual point, that is rounding in any case
+NEARLY = 1e-13  # the same, up to which nearly dependent columns may be the reason
+LOOSE = 1e4  # a gap of so many times PROVED is none that rounding leaves
 INF = LD(np.inf)
 
 
@@ -377,8 +379,8 @@ def null_loss(task, loss, scale):
 
 def loss_gap_of_task(task, w, intercept, a, loss, scale=1.0, positive=False, enough=0.0):
     """P - D of  sum_r v_r h(y_r, x_r'w + b) + sum_j a_j |w_j|;  NaN if no dual point meets the equations of columns that
-    leave it no room, as these are too nearly dependent: then nothing is known. Every dual point proves its gap, so none is
-    tried after one that is at most `enough`."""
+    leave it no room, as these are too nearly dependent, or if those that might have proven the answer miss them by a few
+    roundings: then nothing is known. Every dual point proves its gap: none is tried after one of at most `enough`."""
     w, a, scale, y, v = np.asarray(w, dtype=LD), np.asarray(a, dtype=LD), LD(scale), task.target, task.v
     if np.any((w != 0) & np.isinf(a)) or (positive and np.any(w < 0)) or not np.isfinite(w).all():
         return INF
@@ -393,7 +395,7 @@ def loss_gap_of_task(task, w, intercept, a, loss, scale=1.0, positive=False, eno
     value, length = (v * half_deviance(loss, y, f, scale)).sum(), lengths(task.X)
     best = value + penalty_of(w, a)
     size_of_slope = np.sqrt((v * slope**2).sum())
-    judged = best == 0
+    judged, lost = best == 0, False
     down = -(X.T @ (-v * slope)) / np.where(length > 0, length * size_of_slope, 1)
     used = (w != 0) & (length > 0) & np.isfinite(a)
     for close, at_zero, exact in product(HELD, AT_ZERO if positive else (LD(0),), (False, True)):
@@ -408,7 +410,9 @@ def loss_gap_of_task(task, w, intercept, a, loss, scale=1.0, positive=False, eno
             gone = np.abs(slope) <= LD(escaped) * np.abs(slope).max()
             s = _balanced(C, v, np.where(gone, 0, bend), np.where(gone, 0, -slope), aim)
             u = v * s
-            if C.shape[1] and np.abs(C.T @ u - aim).max() > MISSED * np.sqrt((v * s**2).sum()):
+            missed = np.abs(C.T @ u - aim).max(initial=LD(0)) / np.sqrt((v * s**2).sum()) if s.any() else LD(0)
+            if missed > MISSED:
+                lost |= bool(missed <= NEARLY)
                 continue
             judged = True
             g = np.where(held, LD(0), X.T @ u)
@@ -423,7 +427,8 @@ def loss_gap_of_task(task, w, intercept, a, loss, scale=1.0, positive=False, eno
                 best = min(best, gap) if np.isfinite(gap) else best
                 if best <= enough:
                     return best
-    return best if judged else LD(np.nan)
+    unknown = not judged or (lost and best > LOOSE * enough)
+    return LD(np.nan) if unknown else best
 
 
 def _digits_of_intercept(task, f, loss, scale, terms):

@@ -25,7 +25,7 @@ from matplotlib.image import imread
 from msmtfl import L12MTL, L12MTLCV, MSMTFL, MSMTFLCV, DirtyMTL, DirtyMTLCV, LassoMTL, LassoMTLCV
 from msmtfl._data.tasks import read_training
 from msmtfl._objective import theta as thresholds
-from msmtfl._solvers.problem import pose
+from msmtfl._solvers.make_problem import make_problem
 from msmtfl.datasets import Dataset, load_adni, make_mri_standin, make_multitask, split_tasks
 from msmtfl.paper import experiments
 from msmtfl.paper.experiments import (
@@ -515,7 +515,7 @@ def test_truncated_rows_are_those_of_the_truncated_solver(finished):
 def test_the_three_readings_of_theta():
     X, y, task, _ = SETTING.sample(0)
     data = read_training(X, y, task=task, task_column=None, sample_weight=None)
-    rho_bar = pose(data, fit_intercept=False, standardize=False, positive=False).rho_bar
+    rho_bar = make_problem(data, fit_intercept=False, standardize=False, positive=False).rho_bar
     lam = 0.003
     assert SETTING.theta("literal", 50, lam) == pytest.approx(50 * 3 * lam)
     assert SETTING.theta("scale-aware", 50, lam) == pytest.approx(50 * thresholds.unit(lam, 3, rho_bar))

@@ -12,7 +12,8 @@ from msmtfl._paths import prefetch as foresight
 from msmtfl._paths import solve as walk
 from msmtfl._paths.grids import read_grid
 from msmtfl._solvers.gram import Gram, LackingError, at_hand, closed
-from msmtfl._solvers.problem import pose
+from msmtfl._solvers.make_problem import first_gradient, largest_lam, make_problem
+from msmtfl._solvers.solvers import caches_for, lassos_for
 
 GRID = {"lams": 8, "theta_ratios": [1.0, 4.0, np.inf], "lam_min_ratio": 0.05}
 
@@ -23,14 +24,14 @@ def wide_tasks(seed=0, **options):
 
 
 def posed(X, y, task, **options):
-    return pose(
+    return make_problem(
         read_training(X, y, task=task),
         **{"fit_intercept": True, "standardize": False, "positive": False, **options},
     )
 
 
 def firsts_of(problem, grid, grams):
-    path = problem.lassos(grams).path(grid.lams, problem.stage_weights)
+    path = lassos_for(problem, grams).path(grid.lams, problem.stage_weights)
     return dict(enumerate(path))
 
 
@@ -56,7 +57,7 @@ def test_how_far_rows_reach(roomy, factors):
     some = np.random.default_rng(0).choice([0.0, 0.5, 2.0], size=(60, 4)) if factors else None
     problem = posed(X, y, task, penalty_factors=some)
     grid = read_grid(problem, 8, [0.5, 2.0, 8.0], entry_shares=(0.0, 0.5), entry_ratios=[0.1])
-    firsts = firsts_of(problem, grid, problem.caches())
+    firsts = firsts_of(problem, grid, caches_for(problem, "lassos"))
     found = foresight.reaches(problem, grid, firsts, roomy)
     expected = np.zeros(60)
     for k, first in firsts.items():
@@ -74,10 +75,10 @@ def test_how_far_rows_reach(roomy, factors):
 def test_second_stages_find_their_rows(fetches):
     X, y, task = wide_tasks(n=150, noise=0.1)
     problem = posed(X, y, task)
-    grid, grams = read_grid(problem, 10, [0.5, 2.0], lam_min_ratio=0.2), problem.caches()
+    grid, grams = read_grid(problem, 10, [0.5, 2.0], lam_min_ratio=0.2), caches_for(problem, "lassos")
     assert not at_hand(grams)
     firsts = firsts_of(problem, grid, grams)
-    roomy = walk.Cells(problem).roomy
+    roomy = walk.Cells(problem).crowding.roomy
     freed = np.flatnonzero(foresight.reaches(problem, grid, firsts, roomy) >= 1.0)
     lacking = [freed[gram.slot[freed] < 0] for gram in grams]
     assert any(rows.size for rows in lacking)
@@ -90,7 +91,7 @@ def test_second_stages_find_their_rows(fetches):
 def test_nothing_is_foreseen_beyond_the_budget():
     X, y, task = wide_tasks()
     problem = posed(X, y, task)
-    grid, grams = read_grid(problem, 10, [0.2]), problem.caches()
+    grid, grams = read_grid(problem, 10, [0.2]), caches_for(problem, "lassos")
     for gram in grams:
         gram.most_rows = gram.size
     firsts = firsts_of(problem, grid, [Gram(design, whole=False) for design in problem.designs])
@@ -101,10 +102,10 @@ def test_nothing_is_foreseen_beyond_the_budget():
 def test_other_penalties_and_caches_are_left_alone():
     X, y, task = wide_tasks()
     problem = posed(X, y, task)
-    grams = problem.caches()
+    grams = caches_for(problem, "lassos")
     for grid, caches in (
         (read_grid(problem, 4, [1.0], penalty="mcp"), grams),
-        (read_grid(problem, 4, [1.0]), problem.caches(budget=1.0)),
+        (read_grid(problem, 4, [1.0]), caches_for(problem, "lassos", budget=1.0)),
     ):
         assert not foresight.foresee(problem, grid, firsts_of(problem, grid, caches), caches, 39, None)
 
@@ -125,8 +126,8 @@ def test_features_that_all_tasks_use_are_fetched_with_the_first(monkeypatch, fet
 def test_the_likely_features_are_those_with_the_largest_sums():
     X, y, task = wide_tasks()
     problem = posed(X, y, task)
-    total = np.abs(problem.first_gradient).sum(axis=0)
-    likely = foresight.likely_shared(problem, problem.caches())
+    total = np.abs(first_gradient(problem)).sum(axis=0)
+    likely = foresight.likely_shared(problem, caches_for(problem, "lassos"))
     np.testing.assert_array_equal(likely, np.argsort(-total)[: foresight.LIKELY])
     assert (
         foresight.likely_shared(posed(*wide_tasks(d=500)), [Gram(problem.designs[0], whole=False)]) is None
@@ -216,9 +217,9 @@ def test_a_matrix_may_become_whole_between_rounds(completed):
 def test_paths_with_more_or_fewer_tasks_than_threads(m, n_jobs):
     X, y, task = wide_tasks(m=m)
     problem = posed(X, y, task)
-    lams = problem.lam_max * np.geomspace(1.0, 0.1, 6)
+    lams = largest_lam(problem) * np.geomspace(1.0, 0.1, 6)
     one, several = (
-        problem.lassos([Gram(design, whole=False) for design in problem.designs], jobs).path(
+        lassos_for(problem, [Gram(design, whole=False) for design in problem.designs], jobs).path(
             lams, problem.stage_weights
         )
         for jobs in (None, n_jobs)
@@ -231,8 +232,8 @@ def test_paths_with_more_or_fewer_tasks_than_threads(m, n_jobs):
 def test_nothing_is_fetched_from_a_closed_matrix():
     X, y, task = wide_tasks()
     problem = posed(X, y, task)
-    grams = problem.caches()
-    lassos, A = problem.lassos(grams), 0.3 * problem.lam_max * problem.stage_weights
+    grams = caches_for(problem, "lassos")
+    lassos, A = lassos_for(problem, grams), 0.3 * largest_lam(problem) * problem.stage_weights
     with closed(grams), pytest.raises(LackingError):
         lassos.solve(A)
     assert all(gram.size == 0 for gram in grams)

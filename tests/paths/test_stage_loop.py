@@ -12,7 +12,7 @@ from msmtfl._data.tasks import read_training
 from msmtfl._kernels.stage_loop import Trail
 from msmtfl._paths.grids import read_grid
 from msmtfl._paths.solve import _LocalWalk, solve_surface
-from msmtfl._solvers.problem import pose
+from msmtfl._solvers.make_problem import make_problem
 from msmtfl._solvers.stages import CROWDED, LIMIT, REPEATS, UNFINISHED
 
 
@@ -101,7 +101,7 @@ def test_a_stage_that_is_not_finished_ends_its_points(monkeypatch):
         if plain:
             monkeypatch.setattr(_LocalWalk, "_follow", _LocalWalk._ask)
         data = read_training(X, y, task=task)
-        posed = pose(data, fit_intercept=True, standardize=False, positive=False)
+        posed = make_problem(data, fit_intercept=True, standardize=False, positive=False)
         grid = read_grid(posed, 8, [0.1, 1.0])
         found.append(solve_surface(posed, grid, max_iter=1))
     assert_same(*found)

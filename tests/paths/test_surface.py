@@ -17,7 +17,7 @@ from msmtfl._paths.grids import SMALL_SHARE, SMALLER_SHARE, default_ratios, read
 from msmtfl._paths.solve import solve_surface
 from msmtfl._runtime.progress import Progress
 from msmtfl._solvers.gram import Gram
-from msmtfl._solvers.problem import pose
+from msmtfl._solvers.make_problem import largest_lam, make_problem
 from msmtfl._solvers.stages import CROWDED
 
 
@@ -213,7 +213,7 @@ def test_a_small_budget_changes_nothing():
     grid = {"lams": 6, "lam_min_ratio": 0.05, "theta_ratios": [8, np.inf]}
     surface = regularization_surface(X, y, task=task, **grid)
     assert_equal(surface, regularization_surface(X, y, task=task, memory_budget=1, **grid))
-    problem = pose(read_training(X, y, task=task), fit_intercept=True, standardize=False, positive=False)
+    problem = make_problem(read_training(X, y, task=task), fit_intercept=True, standardize=False, positive=False)
     grams = [Gram(design, whole=False, may_form=False, most_rows=25) for design in problem.designs]
     assert_equal(surface, solve_surface(problem, read_grid(problem, surface.lams, thetas=surface.thetas), grams=grams))
     assert all(gram.version > 0 for gram in grams)  # rows were given up and fetched again
@@ -273,8 +273,8 @@ def test_ctrl_c_ends_it(monkeypatch, n_jobs):
 def test_it_can_be_stopped_within_a_lam(penalty):
     """A lam may have hundreds of thetas."""
     X, y, task = make_tasks()
-    problem = pose(read_training(X, y, task=task), fit_intercept=True, standardize=False, positive=False)
-    grid = read_grid(problem, [0.1 * problem.lam_max], np.geomspace(0.01, 10, 50), penalty=penalty)
+    problem = make_problem(read_training(X, y, task=task), fit_intercept=True, standardize=False, positive=False)
+    grid = read_grid(problem, [0.1 * largest_lam(problem)], np.geomspace(0.01, 10, 50), penalty=penalty)
     ticks = []
 
     def tick(part):

@@ -10,7 +10,7 @@ from msmtfl._paths.coupled_path import DirtyGrid, GroupGrid, dirty_lam_max, grou
 from msmtfl._paths.grids import read_grid
 from msmtfl._paths.solve import solve_surface
 from msmtfl._solvers.degrees import pseudo_inverse, rank_of
-from msmtfl._solvers.problem import pose
+from msmtfl._solvers.make_problem import largest_lam, make_problem
 
 M, D = 3, 6
 TASK = np.repeat(np.arange(M), [8, 10, 13])
@@ -26,11 +26,11 @@ def make_data(seed=0, d=D):
 
 def posed(X, y, weight=None, **options):
     data = read_training(X, y, task=TASK, sample_weight=weight)
-    return pose(data, **{"fit_intercept": True, "standardize": False, "positive": False, **options})
+    return make_problem(data, **{"fit_intercept": True, "standardize": False, "positive": False, **options})
 
 
 def lasso(problem, lam=None):
-    lam = 0.1 * problem.lam_max if lam is None else lam
+    lam = 0.1 * largest_lam(problem) if lam is None else lam
     return solve_surface(problem, read_grid(problem, [lam], thetas=[np.inf])), lam
 
 

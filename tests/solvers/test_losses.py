@@ -10,8 +10,10 @@ from msmtfl import MSMTFL, MSMTFLCV, Moments, TaskKFold, compare_models, regular
 from msmtfl._data.tasks import read_training
 from msmtfl._objective.loss_certificates import certify_loss
 from msmtfl._objective.losses import Huber, Logistic, Poisson, best_level, robust_scale
+from msmtfl._objective.penalties import ConcaveRows
 from msmtfl._runtime.progress import Listener
-from msmtfl._solvers.loss_stages import pose_loss
+from msmtfl._solvers.make_problem import largest_lam, make_problem
+from msmtfl._solvers.solvers import lassos_for, solver_for
 from msmtfl.model_files import load_model, save_model
 
 LOSSES = {"logistic": Logistic(), "poisson": Poisson(), "huber": Huber(1.3)}
@@ -35,7 +37,7 @@ def make_data(loss, m=3, n=60, d=8, seed=0):
 
 def posed(loss, X, y, task=None, sample_weight=None, **options):
     data = read_training(X, y, task=task, sample_weight=sample_weight)
-    return pose_loss(data, loss=loss, **(OPTIONS | options))
+    return make_problem(data, loss=loss, **(OPTIONS | options))
 
 
 def half_deviance(loss, y, f, epsilon=None):
@@ -127,8 +129,8 @@ def test_one_task_agrees_with_an_independent_solver(loss, weighted):
     X, y, _ = make_data(loss, m=1)
     v = np.random.default_rng(3).choice([0.0, 0.5, 1, 3], len(y)) if weighted else np.ones(len(y))
     problem = posed(loss, X, y, sample_weight=v if weighted else None)
-    lam = 0.1 * problem.lam_max
-    W, _ = problem.lassos().solve(lam * problem.stage_weights)
+    lam = 0.1 * largest_lam(problem)
+    W, _ = lassos_for(problem).solve(lam * problem.stage_weights)
     design, a = problem.designs[0], lam * problem.stage_weights[0]
     epsilon = getattr(design.of_loss, "epsilon", None)
     w, b, least = oracle(loss, X, y, a, v, epsilon)
@@ -144,8 +146,12 @@ def test_weights_may_differ_between_entries_and_some_be_zero_or_infinite(loss):
     X, y, task = make_data(loss)
     problem = posed(loss, X, y, task=task)
     rng = np.random.default_rng(5)
-    weights = problem.lam_max * rng.choice([0.0, 0.05, 0.2, np.inf], (problem.d, problem.m), p=[0.2, 0.4, 0.3, 0.1])
-    outcome = problem.stages(problem.lassos()).solve(weights, np.zeros((3, problem.d)), 0, Listener())
+    weights = largest_lam(problem) * rng.choice(
+        [0.0, 0.05, 0.2, np.inf], (problem.d, problem.m), p=[0.2, 0.4, 0.3, 0.1]
+    )
+    outcome = solver_for(problem, ConcaveRows(1.0, np.inf, problem.factors)).solve(
+        weights, np.zeros((3, problem.d)), 0, Listener()
+    )
     assert outcome.dual_gap <= 1e-12
     assert outcome.unique
     assert (outcome.coef[np.isinf(weights.T)] == 0).all()
@@ -195,16 +201,16 @@ def test_sparse_x_gives_the_same_answer(loss):
     X, y, task = make_data(loss)
     X = np.where(np.random.default_rng(0).random(X.shape) < 0.5, X, 0.0)
     thick, thin = (posed(loss, one, y, task=task) for one in (X, csr_array(X)))
-    A = 0.05 * thick.lam_max * thick.stage_weights
-    np.testing.assert_allclose(thick.lassos().solve(A)[0], thin.lassos().solve(A)[0], atol=1e-9)
+    A = 0.05 * largest_lam(thick) * thick.stage_weights
+    np.testing.assert_allclose(lassos_for(thick).solve(A)[0], lassos_for(thin).solve(A)[0], atol=1e-9)
 
 
 def test_several_minimisers_give_the_one_nearest_the_reference():
     X, y, _ = make_data("poisson", m=1)
     X = np.column_stack([X, X[:, 0]])
     problem = posed("poisson", X, y)
-    A = 0.1 * problem.lam_max * problem.stage_weights
-    W, _ = problem.lassos().solve(A)
+    A = 0.1 * largest_lam(problem) * problem.stage_weights
+    W, _ = lassos_for(problem).solve(A)
     assert W[0, 0] == pytest.approx(W[0, -1], rel=1e-6)
     proof = certify_loss(problem.designs[0], W[0], A[0])
     assert not proof.unique
@@ -219,9 +225,9 @@ def test_the_gap_is_never_less_than_the_distance_from_the_minimum(loss):
     X, y, _ = make_data(loss, m=1)
     problem = posed(loss, X, y)
     design, rng = problem.designs[0], np.random.default_rng(7)
-    a = 0.1 * problem.lam_max * problem.stage_weights[0]
+    a = 0.1 * largest_lam(problem) * problem.stage_weights[0]
     a[[0, 4]] = 0.0
-    W, _ = problem.lassos().solve(a[None])
+    W, _ = lassos_for(problem).solve(a[None])
 
     def primal(w):
         return 0.5 * design.loss(w) + a @ np.abs(w)
@@ -259,10 +265,10 @@ def test_lam_max_is_where_the_first_coefficient_appears(loss):
     X, y, task = make_data(loss)
     problem = posed(loss, X, y, task=task)
     for share, used in ((1.0 + 1e-9, 0), (0.999, 1)):
-        W, _ = problem.lassos().solve(share * problem.lam_max * problem.stage_weights)
+        W, _ = lassos_for(problem).solve(share * largest_lam(problem) * problem.stage_weights)
         assert np.count_nonzero(W) == used
     free = posed(loss, X, y, task=task, penalty_factors=np.r_[0.0, np.ones(7)])
-    W, _ = free.lassos().solve((1.0 + 1e-9) * free.lam_max * free.stage_weights)
+    W, _ = lassos_for(free).solve((1.0 + 1e-9) * largest_lam(free) * free.stage_weights)
     assert W[:, 0].all()
     assert not W[:, 1:].any()
 
@@ -281,9 +287,11 @@ def test_separated_classes_are_named_with_the_way_out():
     y = (X[:, 1] > 0).astype(float)
     y[task == "east"] = rng.random(30) < 0.5
     problem = posed("logistic", X, y, task=task, penalty_factors=np.r_[1.0, 0.0, 1.0, 1.0, 1.0])
-    weights = problem.lam_max * problem.factors
+    weights = largest_lam(problem) * problem.factors
     with pytest.warns(ConvergenceWarning, match=r"task\(s\) 'west' are separated .*'x1'.*larger theta"):
-        outcome = problem.stages(problem.lassos()).solve(weights, np.zeros((2, 5)), 0, Listener())
+        outcome = solver_for(problem, ConcaveRows(1.0, np.inf, problem.factors)).solve(
+            weights, np.zeros((2, 5)), 0, Listener()
+        )
     assert np.isfinite(outcome.coef).all()
     assert outcome.dual_gap <= 1e-8
     assert not outcome.unique
@@ -303,8 +311,8 @@ def test_ugly_data_are_solved(loss, shape):
     X[:, -1] = 7.0
     problem = posed(loss, X, y, task=task, standardize=True)
     for share in (0.5, 0.05, 0.005):
-        outcome = problem.stages(problem.lassos()).solve(
-            share * problem.lam_max * problem.factors, np.zeros((2, d)), 0, Listener()
+        outcome = solver_for(problem, ConcaveRows(1.0, np.inf, problem.factors)).solve(
+            share * largest_lam(problem) * problem.factors, np.zeros((2, d)), 0, Listener()
         )
         assert outcome.dual_gap <= 1e-9
         assert not outcome.coef[:, -1].any()
@@ -394,3 +402,15 @@ def test_losses_take_part_in_a_comparison():
     models = {"squared": MSMTFLCV(4, cv=2, entry_shares=0), "counts": MSMTFLCV(4, cv=2, entry_shares=0, loss="poisson")}
     result = compare_models(X, y, task=task, models=models, cv=3)
     assert result.best == "counts"
+
+
+def test_an_intercept_is_found_however_far_the_targets_are_from_zero():
+    """The search for it began at 0 with steps of 1: at 1e126 it never arrived, and lam_max was 0."""
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((60, 4)), np.repeat([0, 1], 30)
+    y = X @ [1.0, -1.0, 0.0, 0.0] + rng.standard_normal(60)
+    near = MSMTFL(loss="huber").fit(X, y, task=task)
+    far = MSMTFL(loss="huber").fit(X, 1e100 * (y + 1e6), task=task)
+    assert far.lam_max_ == pytest.approx(1e100 * near.lam_max_, rel=1e-6)
+    np.testing.assert_allclose(far.coef_ / 1e100, near.coef_, rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose(far.intercept_ / 1e100, near.intercept_ + 1e6, rtol=1e-12)

@@ -67,9 +67,11 @@ def test_wide_sparse_data_go_by_working_sets():
     model = LassoMTL().fit(X, y, task=task)
     assert model.dual_gap_ < 1e-12
     from msmtfl._data.tasks import read_training
-    from msmtfl._solvers.problem import pose
+    from msmtfl._solvers.make_problem import make_problem
 
-    designs = pose(read_training(X, y, task=task), fit_intercept=True, standardize=False, positive=False).designs
+    designs = make_problem(
+        read_training(X, y, task=task), fit_intercept=True, standardize=False, positive=False
+    ).designs
     assert all(isinstance(state, WorkingState) for state in Lassos(designs).tasks)
 
 

@@ -18,7 +18,7 @@ from msmtfl._objective.certificates import certify
 from msmtfl._runtime.progress import Listener
 from msmtfl._solvers import weighted_lasso as lasso
 from msmtfl._solvers.gram import Gram
-from msmtfl._solvers.stages import certified
+from msmtfl._solvers.solvers import certified
 from msmtfl._solvers.weighted_lasso import Lassos
 from msmtfl._solvers.working_set import WorkingSet
 

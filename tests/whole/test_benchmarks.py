@@ -212,6 +212,7 @@ SMALLEST = [
     pytest.param("landmine.py", "--seeds 2 --tasks 2 --only sparse", "MSMTFLClassifierCV", "", marks=SLOW),
     pytest.param("null_lam.py", "--smallest", "| 3 x 100 x 40 |", ""),
     pytest.param("registers.py", "--repeats 1", "| surface of Isolet", "", marks=SLOW),
+    pytest.param("same_answers.py", "FOLDER/answers.npz --quick", "10 answers written", ""),
     pytest.param("sharing.py", "--quick --only school", "seconds per fit:", "", marks=SLOW),
     pytest.param("small_tasks.py", "--rows 500 --tasks 1 3 --repeats 1", "    3            32768", "pyarrow"),
     pytest.param("stress.py", "--solves 100 --jobs 1", "  solves\n", ""),

@@ -5,7 +5,8 @@ import pytest
 
 from msmtfl import MSMTFL, LassoMTL, stack_tasks
 from msmtfl._data.designs import DenseRows, RowTask
-from msmtfl._solvers.stages import CYCLES, LassoStages, run_stages
+from msmtfl._solvers.solvers import LassoStages
+from msmtfl._solvers.stages import CYCLES, run_stages
 from msmtfl._solvers.weighted_lasso import Lassos
 
 

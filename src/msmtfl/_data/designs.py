@@ -58,6 +58,7 @@ class Design(Protocol):
     d: int
     n: float  # sum of the sample weights (the number of rows without weights)
     order: int  # no more than this many columns can be linearly independent
+    curvature: float  # the mean one of the loss, where coefficients are 0: 1 if it is squared
 
     @property
     def same_x(self) -> object:
@@ -402,6 +403,7 @@ class RowTask:
     """
 
     spread: tuple[Floats, float, Floats] | None = None
+    curvature = 1.0
 
     def __init__(self, rows: Any, y: Floats):
         self.rows = rows

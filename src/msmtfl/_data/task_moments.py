@@ -169,6 +169,7 @@ class MomentTask:
     """A task known by its statistics alone, as the solvers see it (a `Design`)."""
 
     target = None
+    curvature = 1.0
 
     def __init__(self, moments: TaskMoments, centre: bool):
         self.moments, self.centre, self.same_x = moments, centre, self

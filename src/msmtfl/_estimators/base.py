@@ -19,12 +19,13 @@ from .._data.tasks import TaskData, check_weights, grouped, read_target, read_tr
 from .._objective.certificates import Certificate, explain
 from .._objective.losses import RESPONSES
 from .._objective.penalties import Penalty
+from .._objective.problem import Problem
 from .._runtime.checks import check_count, check_flag, check_n_jobs, check_positive
 from .._runtime.progress import CallbackSupportMixin
 from .._runtime.whole import guard_methods
 from .._solvers.gram import Gram
-from .._solvers.loss_stages import check_loss, pose_loss
-from .._solvers.problem import Problem, pose
+from .._solvers.make_problem import check_loss, make_problem
+from .._solvers.solvers import lassos_for
 from .._solvers.stages import ASKED, ONE_STAGE, Solution
 from .._solvers.weighted_lasso import least_squares_on
 
@@ -70,19 +71,22 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    def _pose(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Problem:
-        data = self._read(X, y, task, sample_weight)
-        options = {
-            "fit_intercept": self.fit_intercept,
-            "standardize": self.standardize,
-            "positive": getattr(self, "positive", False),
-            "penalty_factors": self.penalty_factors,
-            "n_jobs": self.n_jobs,
-        }
-        if loss_of(self) == "squared":
-            return pose(data, **options)
-        error = "deviance" if getattr(self, "scoring", None) == "neg_deviance" else "mse"
-        return pose_loss(data, loss=loss_of(self), epsilon=self.epsilon, error=error, **options)
+    def _make_problem(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Problem:
+        return make_problem(
+            self._read(X, y, task, sample_weight),
+            loss=loss_of(self),
+            epsilon=getattr(self, "epsilon", 1.35),
+            fit_intercept=self.fit_intercept,
+            standardize=self.standardize,
+            positive=getattr(self, "positive", False),
+            penalty_factors=self.penalty_factors,
+            error=self._error(),
+            n_jobs=self.n_jobs,
+        )
+
+    def _error(self) -> str:
+        """What errors of held-out samples are (`Problem.error`)."""
+        return "deviance" if getattr(self, "scoring", None) == "neg_deviance" and loss_of(self) != "squared" else "mse"
 
     def _check_common(self) -> None:
         for name in ("fit_intercept", "standardize", "positive", "relax", "warm_start"):
@@ -154,7 +158,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
 
     def _relaxed(self, problem: Problem, W: Floats, grams: Any) -> Floats:
         """Least squares (m, d) on the support of W."""
-        return least_squares_on(problem.lassos(grams), W)
+        return least_squares_on(lassos_for(problem, grams), W)
 
     _of_several = "the solution nearest the previous stage is returned"  # where coefficients are not unique
 

@@ -20,7 +20,7 @@ from .._objective.losses import Logistic
 from .._paths.solve import regularization_surface
 from .._runtime.checks import check_count, check_flag
 from .._runtime.progress import one_blas_thread
-from .._solvers.problem import pose
+from .._solvers.make_problem import make_problem
 from .base import MultiTaskLinear, warn_of_task_level
 from .classifier import MSMTFLClassifierCV, MultiTaskClassifier, class_folds
 
@@ -77,7 +77,9 @@ class _Baseline:
             if data.X.dtype != np.float64:
                 data = self._read(np.asarray(unmasked(X), dtype=np.float64), y, task, sample_weight)
             check_finite(data.X, data.features, "X")
-            problem = pose(data, fit_intercept=True, standardize=False, positive=False)  # refuses columns out of range
+            problem = make_problem(
+                data, fit_intercept=True, standardize=False, positive=False
+            )  # refuses columns out of range
             W, b = self._solve(data, None if groups is None else groups_of(groups, data.X))
         self._form, self._task_position = data.form, data.task_position
         self.tasks_, self.features_ = data.labels, data.features

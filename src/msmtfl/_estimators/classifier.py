@@ -22,9 +22,10 @@ from .._data.designs import Floats
 from .._data.folds import TaskKFold
 from .._data.tables import as_values, missing_values, names_of, refuse_twice, warn_user
 from .._data.tasks import Task, TaskData, check_weights, read_training
+from .._objective.problem import Problem
 from .._paths.choice import cross_fitted_score
 from .._paths.cross_validation import REDRAWS, Scorer
-from .._solvers.loss_stages import LossProblem, all_of, pose_loss
+from .._solvers.make_problem import all_of, make_problem
 from .base import MultiTaskModel
 from .msmtfl import MSMTFL
 from .search import MSMTFLCV
@@ -48,9 +49,9 @@ class _Binary:
     def _read(self, X: Any, y: Any, task: Any, sample_weight: Any) -> TaskData:
         return one_against_rest(super()._read(X, y, task, sample_weight), self.classes)  # type: ignore[misc]
 
-    def _pose(self, X: Any, y: Any, task: Any, sample_weight: Any) -> LossProblem:
+    def _make_problem(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Problem:
         me: Any = self
-        return pose_loss(
+        return make_problem(
             self._read(X, y, task, sample_weight),
             loss="logistic",
             fit_intercept=me.fit_intercept,
@@ -68,10 +69,10 @@ class _Regression(_Binary, MSMTFL):
 
 class _Search(_Binary, MSMTFLCV):
     judged: Any = None
-    weigh: Any = None  # `LossProblem.weigh`: weights of classes are those of the training rows, as in a fit of these
+    weigh: Any = None  # `Problem.weigh`: weights of classes are those of the training rows, as in a fit of these
 
-    def _pose(self, X: Any, y: Any, task: Any, sample_weight: Any) -> LossProblem:
-        return replace(super()._pose(X, y, task, sample_weight), weigh=self.weigh)
+    def _make_problem(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Problem:
+        return replace(super()._make_problem(X, y, task, sample_weight), weigh=self.weigh)
 
     def _scorer(self, X: Any, y: Any, sample_weight: Any) -> Any:
         return self.judged

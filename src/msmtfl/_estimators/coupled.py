@@ -9,6 +9,7 @@ import numpy as np
 
 from .._data.designs import Floats
 from .._objective.penalties import ConcaveGroups, Dirty, DirtyNorm, Penalty
+from .._objective.problem import Problem
 from .._objective.shapes import read_shape
 from .._paths.coupled_path import (
     DirtyGrid,
@@ -26,10 +27,10 @@ from .._paths.early_stopping import Effort, FoldEffort, SearchEffort, held_out_e
 from .._paths.surface import Solutions
 from .._runtime.checks import check_count, check_positive
 from .._runtime.progress import Monitor, Progress, one_blas_thread, with_callbacks
-from .._solvers.coupled_rows import CoupledRows
 from .._solvers.gram import Gram
-from .._solvers.problem import Problem, default_lam
-from .._solvers.stages import RowStages, Solution, algorithm_1, run_stages
+from .._solvers.make_problem import default_lam
+from .._solvers.solvers import ROWS, rows_for, solver_for
+from .._solvers.stages import Solution, algorithm_1, run, run_stages, same
 from .search import GridSearch
 from .streaming import Batchwise
 
@@ -53,15 +54,12 @@ class _Coupled(Batchwise):
 
     def _fit(self, X: Any, y: Any, task: Any, sample_weight: Any) -> tuple[Solution, Problem, Any]:
         with one_blas_thread():
-            problem = self._pose(X, y, task, sample_weight)
+            problem = self._make_problem(X, y, task, sample_weight)
             penalty, lam_max = self._penalty(problem)
-            rows = CoupledRows(problem.designs, problem.factors, units=problem.units, n_jobs=self.n_jobs)
             previous = self._previous(problem.data)
-            if previous is not None:
-                rows.warm(previous)
             solution = run_stages(
                 penalty,
-                RowStages(rows),
+                solver_for(problem, penalty, n_jobs=self.n_jobs, near=previous),
                 max_stages=self._most(),
                 start=previous,
                 tol=self.tol,
@@ -499,20 +497,21 @@ def separated(model: Any) -> bool:
 
 def coupled_coef(model: Any, part: Problem) -> Floats:
     """(m, d): the coefficients at a fitted model's parameters on a part of the rows, without certificates."""
-    rows = CoupledRows(part.designs, part.factors, units=part.units)
+    rows = rows_for(part)
     if hasattr(model, "lam_b_"):
         return rows.solve(Dirty(model.lam_s_, model.lam_b_, part.factors).norm)[0]
     shape = read_shape(getattr(model, "penalty", "capped"))
     penalty = ConcaveGroups(model.lam_, getattr(model, "theta_", np.inf), part.factors, shape)
 
-    stages = [np.zeros((part.m, part.d))]
+    found = [np.zeros((part.m, part.d))]
 
     def solve(pattern: np.ndarray, last: Floats) -> tuple[Floats, str]:
-        stages.append(rows.solve(penalty.weights(pattern))[0])
-        return stages[-1], ""
+        found.append(rows.solve(penalty.weights(pattern))[0])
+        return found[-1], ""
 
-    algorithm_1(lambda W: penalty.pattern(W.T), solve, stages[0], getattr(model, "max_stages", 1))
-    return stages[-1]
+    most = getattr(model, "max_stages", 1)
+    run(algorithm_1(lambda W: penalty.pattern(W.T), found[0], most, alike=same), solve, found[0])
+    return found[-1]
 
 
 def _keep_parts(model: Any, penalty: Dirty, solution: Solution) -> None:
@@ -532,6 +531,7 @@ class _CoupledSearch(GridSearch):
     """Grids of a row-coupled model."""
 
     _step = "points"
+    _structure = ROWS
     _of_several = _Coupled._of_several
 
     def _separates(self) -> bool:
@@ -607,11 +607,9 @@ class _CoupledSearch(GridSearch):
         return super()._columns(surface, problem) | {"finished": surface.finished}
 
     def _refit(self, problem: Problem, surface: RowSurface, k: int, l: int, grams: list[Gram]) -> tuple[Solution, Any]:
-        rows = CoupledRows(problem.designs, problem.factors, units=problem.units, grams=grams, n_jobs=self.n_jobs)
-        rows.warm(surface.coef(k, l))
         penalty = surface.grid.penalty(k, l, problem.factors)
-        solution = run_stages(penalty, RowStages(rows), max_stages=1, tol=self.tol, max_iter=self.max_iter or 0)
-        return solution, penalty
+        solver = solver_for(problem, penalty, grams=grams, n_jobs=self.n_jobs, near=surface.coef(k, l))
+        return run_stages(penalty, solver, max_stages=1, tol=self.tol, max_iter=self.max_iter or 0), penalty
 
 
 class L12MTLCV(_CoupledSearch):

@@ -10,14 +10,15 @@ from .._data.designs import Floats
 from .._data.tasks import TaskData
 from .._objective import theta as thresholds
 from .._objective.penalties import ConcaveRows
+from .._objective.problem import Problem
 from .._objective.shapes import read_shape
 from .._paths.solve import regularization_surface
 from .._paths.surface import Surface
 from .._runtime.checks import check_count, check_positive
 from .._runtime.progress import Monitor, one_blas_thread, with_callbacks
-from .._solvers.problem import Problem
-from .._solvers.stages import LassoStages, run_stages
-from .._solvers.weighted_lasso import Lassos
+from .._solvers.make_problem import default_lam, largest_lam
+from .._solvers.solvers import solver_for
+from .._solvers.stages import run_stages
 from .streaming import Batchwise, Welcoming
 
 
@@ -278,9 +279,10 @@ class MSMTFL(Batchwise, Welcoming):
         """
         self._check_params()
         with one_blas_thread():
-            problem = self._pose(X, y, task, sample_weight)
+            problem = self._make_problem(X, y, task, sample_weight)
             start = self._start(problem.data)
-            lam = problem.lam(self.lam)
+            lam_max = largest_lam(problem)
+            lam = default_lam(self.lam, lam_max)
             solver = self._solver(problem)
             options = {"tol": self.tol, "max_iter": self.max_iter or 0}
             theta, lam_entry, theta_entry = self.theta, float(self.lam_entry), self.theta_entry
@@ -306,7 +308,7 @@ class MSMTFL(Batchwise, Welcoming):
                 **options,
             )
         self._store(problem, solution, penalty, solver.grams)
-        self.lam_, self.theta_, self.lam_max_ = penalty.lam, penalty.theta, problem.lam_max
+        self.lam_, self.theta_, self.lam_max_ = penalty.lam, penalty.theta, lam_max
         self.lam_entry_, self.theta_entry_ = penalty.lam_entry, penalty.theta_entry
         self._warn(solution, problem)
         return self
@@ -396,7 +398,7 @@ class MSMTFL(Batchwise, Welcoming):
 
     def _solver(self, problem: Problem) -> Any:
         """What solves the stages."""
-        return problem.stages(problem.lassos(n_jobs=self.n_jobs))
+        return solver_for(problem, ConcaveRows(1.0, np.inf, problem.factors), n_jobs=self.n_jobs)
 
     def _check_params(self) -> None:
         self._check_common()
@@ -603,21 +605,19 @@ class LassoMTL(Batchwise, Welcoming):
         if self.lam is not None:
             check_positive("lam", self.lam)
         with one_blas_thread():
-            problem = self._pose(X, y, task, sample_weight)
-            lassos = Lassos(problem.designs, positive=self.positive, units=problem.units, n_jobs=self.n_jobs)
-            previous = self._previous(problem.data)
-            if previous is not None:
-                lassos.warm(previous)
-            penalty = ConcaveRows(problem.lam(self.lam), np.inf, problem.factors)
+            problem = self._make_problem(X, y, task, sample_weight)
+            lam_max = largest_lam(problem)
+            penalty = ConcaveRows(default_lam(self.lam, lam_max), np.inf, problem.factors)
+            solver = solver_for(problem, penalty, n_jobs=self.n_jobs, near=self._previous(problem.data))
             solution = run_stages(
                 penalty,
-                LassoStages(lassos),
+                solver,
                 max_stages=1,
                 tol=self.tol,
                 max_iter=self.max_iter or 0,
                 listener=Monitor(self, 1, problem.m),
             )
-        self._store(problem, solution, penalty, lassos.grams)
-        self.lam_, self.lam_max_ = penalty.lam, problem.lam_max
+        self._store(problem, solution, penalty, solver.grams)
+        self.lam_, self.lam_max_ = penalty.lam, lam_max
         self._warn(solution, problem)
         return self

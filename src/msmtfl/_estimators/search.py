@@ -11,6 +11,7 @@ from .._data.designs import Floats
 from .._data.moment_data import MomentData
 from .._data.tasks import TaskData
 from .._objective.penalties import ConcaveRows, Penalty
+from .._objective.problem import Problem
 from .._objective.theta import unit
 from .._paths.choice import cross_fitted_score, warn_if_too_good
 from .._paths.cross_validation import (
@@ -32,8 +33,9 @@ from .._paths.surface import Refitted, Solutions, StagedSolutions, Surface
 from .._runtime.checks import check_count, check_positive, check_verbose
 from .._runtime.progress import Progress, one_blas_thread, with_callbacks
 from .._runtime.threads import count
-from .._solvers.gram import BUDGET, Gram, follow, gram_caches, may_form, wants_whole
-from .._solvers.problem import Problem
+from .._solvers.gram import BUDGET, Gram, follow, may_form, wants_whole
+from .._solvers.make_problem import gather, largest_lam, release
+from .._solvers.solvers import LASSOS, caches_for, lassos_for, solver_for
 from .._solvers.stages import REPEATS, Solution, StageSolver, run_stages
 from .._solvers.weighted_lasso import least_squares_on
 from .streaming import Growing, Welcoming
@@ -80,7 +82,7 @@ class GridSearch(Growing):
     def _fit(self, X: Any, y: Any, task: Any, sample_weight: Any, groups: Any) -> tuple[Solution, Problem]:
         self._check_params()
         with one_blas_thread():
-            problem = self._pose(X, y, task, sample_weight)
+            problem = self._make_problem(X, y, task, sample_weight)
             data, grid = problem.data, self._grid(problem)
             by_folds = self.selection not in CRITERIA
             splits = read_splits(self.cv, X, y, groups, data, self.random_state) if by_folds else []
@@ -90,7 +92,7 @@ class GridSearch(Growing):
             with Progress(grid.steps * (len(splits) + 1), self._step, self.verbose, self) as progress:
                 whole = by_folds and self._wants_whole(problem)
                 if whole and may_form(problem.designs, budget / (1 + len(splits))):
-                    problem.gather([split.train for split in splits], self.n_jobs)
+                    gather(problem, [split.train for split in splits], self.n_jobs)
                 grams = self._caches(problem, reuse=whole, budget=budget, n_jobs=self.n_jobs)
 
                 def solve(part: Problem, split: Split, **options: Any) -> Solutions:
@@ -111,7 +113,7 @@ class GridSearch(Growing):
         self.surface_, self.cv_results_, self.best_score_ = surface, results, score
         self.best_point_, self.best_index_, self.n_splits_ = (k, l), k * grid.shape[1] + l, len(splits)
         self._store(problem, solution, penalty, grams)
-        problem.release()
+        release(problem)
         return solution, problem
 
     def _scorer(self, X: Any, y: Any, sample_weight: Any) -> Any:
@@ -145,7 +147,7 @@ class GridSearch(Growing):
 
     def _refitted(self, problem: Problem, solutions: Any, grams: list[Gram]) -> Solutions:
         """What `relax` makes of solutions: it is this that is scored then, as it is this that is fitted in the end."""
-        lassos = problem.lassos(grams)
+        lassos = lassos_for(problem, grams)
         return Refitted.of(solutions, lambda place: least_squares_on(lassos, solutions.coefs([place])[0]))
 
     @property
@@ -157,10 +159,11 @@ class GridSearch(Growing):
         return cross_fitted_score(self)
 
     _step = "lams"  # what a step of the progress bar is
+    _structure = LASSOS  # of the stages
 
-    def _caches(self, problem: Problem, **options: Any) -> list[Any]:
+    def _caches(self, problem: Problem, **options: Any) -> Any:
         """What is kept of Gram matrices."""
-        return gram_caches(problem.designs, **options)
+        return caches_for(problem, self._structure, **options)
 
     def _wants_whole(self, problem: Problem) -> bool:
         """Whether all data and the folds shall have whole Gram matrices from the start."""
@@ -202,9 +205,6 @@ class GridSearch(Growing):
 class StageSearch(GridSearch, Welcoming):
     """Grids of (lam, theta) for Algorithm 1; a model says how many stages (`_stages`)."""
 
-    def _caches(self, problem: Problem, **options: Any) -> list[Any]:
-        return problem.caches(**options)
-
     def _wants_whole(self, problem: Problem) -> bool:
         rows_at_hand = isinstance(problem.data, TaskData)
         return not rows_at_hand or any(wants_whole(design, reuse=False) for design in problem.designs)
@@ -237,20 +237,18 @@ class StageSearch(GridSearch, Welcoming):
         first = {name: parameters[name] for name in ("lam", "theta")} | {"theta_ratio": ratios["theta_ratio"]}
         return first | ratios | super()._columns(surface, problem) | {"n_stages": surface.n_stages}
 
-    def _solver(self, problem: Problem, near: Floats, grams: list[Gram]) -> Any:
+    def _solver(self, problem: Problem, penalty: Penalty, near: Floats, grams: list[Gram]) -> Any:
         """What solves the stages of a point; its solution is about `near` (m, d)."""
-        lassos = problem.lassos(grams, self.n_jobs)
-        lassos.warm(near)
-        return problem.stages(lassos)
+        return solver_for(problem, penalty, grams=grams, n_jobs=self.n_jobs, near=near)
 
     def _refit(
         self, problem: Problem, surface: Surface, k: int, l: int, grams: list[Gram]
     ) -> tuple[Solution, ConcaveRows]:
         penalty = surface.penalty(k, l, problem.factors)
-        solver = self._solver(problem, surface.coef(k, l), grams)
+        solver = self._solver(problem, penalty, surface.coef(k, l), grams)
         solution = self._stages_again(surface, k, l, penalty, solver, self._stages())
         self.lams_, self.thetas_ = surface.lams, surface.thetas
-        self.lam_, self.lam_max_ = penalty.lam, problem.lam_max
+        self.lam_, self.lam_max_ = penalty.lam, largest_lam(problem)
         return solution, penalty
 
 

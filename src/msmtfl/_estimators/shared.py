@@ -10,9 +10,9 @@ import numpy as np
 from .._data.designs import Floats
 from .._objective.common_penalty import CappedDeviations
 from .._objective.penalties import ConcaveRows
+from .._objective.problem import Problem
 from .._paths.common_path import (
     SharedGrid,
-    SharedStages,
     SharedSurface,
     scales,
     shared_grid,
@@ -23,8 +23,9 @@ from .._paths.common_path import (
 from .._paths.surface import Refitted
 from .._runtime.checks import check_count, check_positive
 from .._runtime.progress import Monitor, Progress, one_blas_thread, with_callbacks
-from .._solvers.common_part import StackedGrams, StackedLassos
-from .._solvers.problem import Problem, default_lam
+from .._solvers.common_part import StackedLassos
+from .._solvers.make_problem import default_lam
+from .._solvers.solvers import COMMON, common_for, solver_for
 from .._solvers.stages import Solution, run_stages
 from .base import MultiTaskLinear
 from .search import GridSearch
@@ -36,12 +37,12 @@ class _Sharing(MultiTaskLinear):
 
     _of_several = "which of them is returned depends on the start"
 
-    def _pose(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Problem:
+    def _make_problem(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Problem:
         if np.ndim(self.penalty_factors) == 2:
             raise ValueError(
                 "penalty_factors must have one entry per feature here: a common value belongs to all tasks."
             )
-        return super()._pose(X, y, task, sample_weight)
+        return super()._make_problem(X, y, task, sample_weight)
 
     def _store(self, problem: Problem, solution: Solution, penalty: Any, grams: Any = None) -> None:
         sums, m = grams.stacked.sums, problem.m
@@ -61,7 +62,7 @@ class _Sharing(MultiTaskLinear):
         return bool(capless and self.lam_common_ >= m * self.lam_deviation_)
 
     def _relaxed(self, problem: Problem, W: Floats, grams: Any) -> Floats:
-        self._point = relaxed_point(problem, self._point, StackedLassos(grams, units=problem.units))
+        self._point = relaxed_point(problem, self._point, common_for(problem, grams))
         return np.asarray(grams.stacked.sums(self._point))
 
 
@@ -301,24 +302,23 @@ class SharedMTL(_Sharing, Batchwise):
         self._check_params()
         most = 1 if np.isinf(self.theta) else self.max_stages
         with one_blas_thread():
-            problem = self._pose(X, y, task, sample_weight)
+            problem = self._make_problem(X, y, task, sample_weight)
             penalty = self._penalty(problem)
-            grams = StackedGrams(problem.designs, n_jobs=self.n_jobs)
-            lassos = StackedLassos(grams, units=problem.units, n_jobs=self.n_jobs)
             start = None
             if self._previous(problem.data) is not None:
                 start = np.concatenate([self.coef_common_, np.ravel(self.coef_deviation_)])[None]
-                lassos.warm(start[0])
+            near = None if start is None else start[0]
+            solver = solver_for(problem, penalty, n_jobs=self.n_jobs, near=near)
             solution = run_stages(
                 penalty,
-                SharedStages(lassos),
+                solver,
                 max_stages=most,
                 start=start,
                 tol=self.tol,
                 max_iter=self.max_iter or 0,
                 listener=Monitor(self, most, problem.m),
             )
-        self._store(problem, solution, penalty, grams)
+        self._store(problem, solution, penalty, solver.grams)
         self._warn(solution, problem)
         return self
 
@@ -514,8 +514,7 @@ class SharedMTLCV(_Sharing, GridSearch):
     (array([0]), [[], [5], []])
     """
 
-    def _caches(self, problem: Problem, **options: Any) -> Any:
-        return StackedGrams(problem.designs, **options)
+    _structure = COMMON
 
     def __init__(
         self,
@@ -585,7 +584,7 @@ class SharedMTLCV(_Sharing, GridSearch):
         )
 
     def _refitted(self, problem: Problem, solutions: SharedSurface, grams: Any) -> Refitted:
-        lassos = StackedLassos(grams, units=problem.units)
+        lassos = common_for(problem, grams)
 
         def refit(place: int) -> Floats:
             P = relaxed_point(problem, solutions.point_at(place), lassos)
@@ -601,10 +600,9 @@ class SharedMTLCV(_Sharing, GridSearch):
     def _refit(
         self, problem: Problem, surface: SharedSurface, k: int, l: int, grams: Any
     ) -> tuple[Solution, CappedDeviations]:
-        lassos = StackedLassos(grams, units=problem.units, n_jobs=self.n_jobs)
-        lassos.warm(surface.point(k, l))
         penalty = surface.grid.penalty(k, l, problem)
-        return self._stages_again(surface, k, l, penalty, SharedStages(lassos), self.max_stages), penalty
+        solver = solver_for(problem, penalty, grams=grams, n_jobs=self.n_jobs, near=surface.point(k, l))
+        return self._stages_again(surface, k, l, penalty, solver, self.max_stages), penalty
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None) -> SharedMTLCV:
@@ -643,6 +641,6 @@ def shared_coef(model: Any, part: Problem) -> Floats:
     """(m, d): the coefficients at a fitted model's parameters on a part of the rows."""
     lams, most = (model.lam_common_, model.lam_deviation_), 1 if np.isinf(model.theta_) else model.max_stages
     penalty = CappedDeviations(*lams, model.theta_, part.factors, scales(part))
-    lassos = StackedLassos(StackedGrams(part.designs), units=part.units)
-    solution = run_stages(penalty, SharedStages(lassos), max_stages=most, tol=np.inf)
-    return np.asarray(lassos.stacked.sums(solution.stages[-1].coef[0]))
+    solver = solver_for(part, penalty)
+    solution = run_stages(penalty, solver, max_stages=most, tol=np.inf)
+    return np.asarray(solver.grams.stacked.sums(solution.stages[-1].coef[0]))

@@ -17,12 +17,13 @@ from .._data.tables import check_form, is_table, label_array, missing_values, wa
 from .._data.tasks import Task, read_training
 from .._objective.certificates import explain
 from .._objective.penalties import ConcaveEntries, counted
+from .._objective.problem import Problem
 from .._objective.shapes import read_shape
 from .._runtime.progress import one_blas_thread
 from .._runtime.whole import whole_or_untouched
-from .._solvers.problem import Problem, pose
-from .._solvers.stages import UNSOLVED, LassoStages, Stage, run_stages
-from .._solvers.weighted_lasso import Lassos
+from .._solvers.make_problem import make_problem
+from .._solvers.solvers import solver_for
+from .._solvers.stages import UNSOLVED, Stage, run_stages
 from .base import MultiTaskLinear, importances, loss_of
 
 
@@ -156,9 +157,6 @@ class Welcoming(Growing):
         _check_label(label, self.tasks_.tolist())
         with one_blas_thread():
             problem = self._newcomer(X, y, sample_weight)
-            lassos = Lassos(problem.designs, positive=problem.positive, units=problem.units)
-            solver = LassoStages(lassos)
-            solver.scale = np.array([[0.5 * self.n_fitted_tasks_ * problem.designs[0].n]])
             penalty = ConcaveEntries(
                 self.lam_,
                 np.inf,
@@ -168,6 +166,8 @@ class Welcoming(Growing):
                 getattr(self, "theta_entry_", np.inf),
                 self.row_slopes_,
             )
+            solver = solver_for(problem, penalty)
+            solver.scale = np.array([[0.5 * self.n_fitted_tasks_ * problem.designs[0].n]])
             most, max_iter = getattr(self, "max_stages", 1), self.max_iter or 0
             solution = run_stages(penalty, solver, max_stages=most, tol=self.tol, max_iter=max_iter)
         self._append(label, problem, solution.stages[-1])
@@ -200,7 +200,7 @@ class Welcoming(Growing):
             raise ValueError(
                 "penalty_factors differ between the tasks, so those of a new one are not known. Fit again."
             )
-        return pose(
+        return make_problem(
             data,
             fit_intercept=self.fit_intercept,
             standardize=self.standardize,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -100,6 +101,8 @@ class CappedDeviations:
 
     factors f is (d, m), scales s is (d,); inf excludes a feature, 0 leaves it un-penalised (in V; b is 0).
     """
+
+    structure: ClassVar[str] = "common"
 
     lam_common: float
     lam_deviation: float

@@ -1,4 +1,4 @@
-"""Losses other than squared error, and one task's data under them.
+"""Losses, and one task's data under those that are not squared.
 
 All are half a unit deviance h(y, f) >= 0 of a row with linear predictor f = x'w + b, as 1/2 (y - f)^2 is for squared loss.
 So a task's loss is  2/(m n_i) sum_r v_r h(y_r, f_r)  with sample weights v, and
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from scipy.special import expit, xlogy
@@ -26,6 +26,10 @@ MAD_TO_SD = 1.4826  # of a normal distribution: standard deviation over median a
 
 class Loss(Protocol):
     """Half a unit deviance, convex in f; y and f are arrays of the same shape."""
+
+    squared: ClassVar[
+        bool
+    ]  # whether it is the squared error: then sums of squares and products say all about the samples
 
     def value(self, y: Floats, f: Floats) -> Floats:
         """h"""
@@ -46,12 +50,48 @@ class Loss(Protocol):
     def escapes(self, y: Floats) -> Floats:
         """The direction (1, -1, or 0 if there is none) in which h falls for ever."""
 
+    def levels(self, y: Floats, g: Floats) -> tuple[float, float]:
+        """The ends between which the best intercept beside linear predictors g lies, as far as they are known."""
+
     def response(self, f: Floats) -> Floats:
         """What is predicted."""
 
 
+class Squared:
+    """Half the squared error."""
+
+    squared: ClassVar[bool] = True
+
+    def value(self, y: Floats, f: Floats) -> Floats:
+        return np.asarray(0.5 * (y - f) ** 2)
+
+    def slope(self, y: Floats, f: Floats) -> Floats:
+        return f - y
+
+    def curvature(self, y: Floats, f: Floats) -> Floats:
+        return np.ones_like(f)
+
+    def majorant(self, y: Floats, f: Floats) -> Floats:
+        return np.ones_like(f)
+
+    def excess(self, y: Floats, f: Floats, s: Floats) -> Floats:
+        return np.asarray(0.5 * (f - y - s) ** 2)
+
+    def escapes(self, y: Floats) -> Floats:
+        return np.zeros_like(y)
+
+    def levels(self, y: Floats, g: Floats) -> tuple[float, float]:
+        r = y - g
+        return float(r.min()), float(r.max())
+
+    def response(self, f: Floats) -> Floats:
+        return f
+
+
 class Logistic:
     """y is 0 or 1."""
+
+    squared: ClassVar[bool] = False
 
     def value(self, y: Floats, f: Floats) -> Floats:
         return np.asarray(np.logaddexp(0.0, np.where(y > 0.5, -f, f)))
@@ -77,12 +117,17 @@ class Logistic:
     def escapes(self, y: Floats) -> Floats:
         return np.where(y > 0.5, 1.0, -1.0)
 
+    def levels(self, y: Floats, g: Floats) -> tuple[float, float]:
+        return -np.inf, np.inf
+
     def response(self, f: Floats) -> Floats:
         return np.asarray(expit(f))
 
 
 class Poisson:
     """Counts, or other y >= 0, with mean e^f."""
+
+    squared: ClassVar[bool] = False
 
     def value(self, y: Floats, f: Floats) -> Floats:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -107,6 +152,9 @@ class Poisson:
     def escapes(self, y: Floats) -> Floats:
         return np.where(y > 0.0, 0.0, -1.0)
 
+    def levels(self, y: Floats, g: Floats) -> tuple[float, float]:
+        return -np.inf, np.inf
+
     def response(self, f: Floats) -> Floats:
         with np.errstate(over="ignore"):
             return np.asarray(np.exp(f))
@@ -115,6 +163,8 @@ class Poisson:
 @dataclass(frozen=True)
 class Huber:
     """Squared up to `epsilon`, in the units of y, linear beyond; `scale` is that of the residuals it was chosen for."""
+
+    squared: ClassVar[bool] = False
 
     epsilon: float
     scale: float = 1.0
@@ -142,6 +192,10 @@ class Huber:
 
     def escapes(self, y: Floats) -> Floats:
         return np.zeros_like(y)
+
+    def levels(self, y: Floats, g: Floats) -> tuple[float, float]:
+        r = y - g
+        return float(r.min()), float(r.max())
 
     def response(self, f: Floats) -> Floats:
         return f
@@ -274,7 +328,8 @@ class LossTask:
 
 def best_level(loss: Loss, y: Floats, g: Floats, v: Floats) -> float:
     """argmin over b of  sum_r v_r h(y_r, g_r + b): Newton's method, and bisection where it leaves the bracket."""
-    b, low, high, reach = 0.0, -np.inf, np.inf, 1.0
+    low, high = loss.levels(y, g)
+    b, reach = (0.5 * low + 0.5 * high, high - low) if np.isfinite(high - low) else (0.0, 1.0)
     best = (np.inf, b)
     for _ in range(STEPS):
         slope = float(v @ loss.slope(y, g + b))

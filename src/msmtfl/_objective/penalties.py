@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -21,6 +21,8 @@ WHOLE = 1e-12  # lam_b / lam_s this close below a whole number counts as that nu
 
 class Penalty(Protocol):
     """A concave function of a norm of every row, or of every entry. W has shape (d, m)."""
+
+    structure: ClassVar[str]  # of its stages: "lassos", "rows" or "common", see `_solvers/solvers.py`
 
     def value(self, W: Floats) -> float:
         """The penalty at W."""
@@ -111,6 +113,8 @@ class ConcaveRows(_Concave):
     d + i d + j.
     """
 
+    structure: ClassVar[str] = "lassos"
+
     lam_entry: float = 0.0
     theta_entry: float = np.inf
 
@@ -184,6 +188,8 @@ class ConcaveEntries(ConcaveRows):
 class ConcaveGroups(_Concave):
     """lam * sum_j phi(h_j; theta),  h_j = (sum_i (f_ji w_ji)^2)^1/2. With theta = inf this is L1,2."""
 
+    structure: ClassVar[str] = "rows"
+
     def row_norms(self, W: Floats) -> Floats:
         return lengths(counted(self.factors) * W)
 
@@ -194,6 +200,8 @@ class ConcaveGroups(_Concave):
 @dataclass(frozen=True)
 class Dirty:
     """The convex penalty of DirtyMTL: see `DirtyNorm`. There is but one stage."""
+
+    structure: ClassVar[str] = "rows"
 
     lam_s: float
     lam_b: float

@@ -47,8 +47,9 @@ MEDIANS = 3.0  # the default theta is at least so many times the median row norm
 
 
 def mean_square(designs: Sequence[Design], units: Floats) -> float:
-    """rho_bar; units (m, d) are the scales that the problem divides the columns by."""
-    squares = np.array([design.squares / design.n for design in designs]) / units**2
+    """rho_bar; units (m, d) are the scales that the problem divides the columns by. Where the loss is not squared, the
+    mean curvature of a task's loss counts, at the fit of intercepts only (of Huber's: at its pilot fit)."""
+    squares = np.array([design.squares / design.n * design.curvature for design in designs]) / units**2
     return float(squares[squares > 0].mean()) if (squares > 0).any() else 1.0
 
 

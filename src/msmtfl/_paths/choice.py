@@ -15,7 +15,7 @@ import numpy as np
 from .._data.designs import Floats, Ints
 from .._data.tables import names_of, warn_user
 from .._data.tasks import TaskData
-from .._solvers.problem import Problem
+from .._objective.problem import Problem
 from .cross_validation import HeldOut, choose
 
 # Error relative to knowing nothing below which a task is not predicted but known: measurements have noise.

@@ -14,18 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from .._data.designs import Design, Floats, Ints
-from .._objective.certificates import GAP
+from .._data.designs import Floats, Ints
 from .._objective.common_penalty import CappedDeviations, SharedNorm, common_weights
 from .._objective.penalties import bent
-from .._objective.row_certificates import certify_rows, row_violation
+from .._objective.problem import Problem
+from .._objective.row_certificates import certify_rows
 from .._objective.theta import unit
-from .._runtime.progress import Listener, one_blas_thread
+from .._runtime.progress import one_blas_thread
 from .._runtime.threads import each
-from .._solvers.common_part import StackedGrams, StackedLassos
+from .._solvers.common_part import StackedGrams, StackedLassos, settled
 from .._solvers.degrees import Form, face, traces
-from .._solvers.problem import Problem
-from .._solvers.stages import CONVEX, CROWDED, DENSE, FULL, REPEATS, UNFINISHED, Outcome, algorithm_1, rather_zero
+from .._solvers.make_problem import first_gradient
+from .._solvers.solvers import COMMON, caches_for, common_for
+from .._solvers.stages import CONVEX, DENSE, FULL, REPEATS, UNFINISHED, algorithm_1, run, same
+from .crowding import Crowding
 from .grids import read_lams, read_ratios, read_theta_ratios
 from .surface import Solved, StagedSolutions
 
@@ -37,53 +39,7 @@ THETA_RATIOS = (1.0, np.inf)  # times max(4, m / 4): half of a row's entries dev
 # Coefficients per row, and in all, beyond which a search goes no further than stage 1. With twice as many it goes no further
 # down; those chosen on real data had up to 1/6 of the rows (a common part being allowed).
 SPARSE, FEW = 1 / 6, 200
-MOVED = 1e-9  # of a row's largest coefficient: a common value that differs by more is another one
 NONE = -1  # stands for the place of P = 0, where Algorithm 1 starts
-
-
-# ------------------------------------------------------------------ one stage
-
-
-class SharedStages:
-    """Stages in (b, V): points are (1, p), weights a `SharedNorm`; what is proven is about W = b + V."""
-
-    def __init__(self, lassos: StackedLassos):
-        self.lassos = lassos
-        self.designs: list[Design] = [lassos.stacked]
-        self.scale = 0.5 * lassos.stacked.m
-
-    def solve(self, weights: SharedNorm, last: Floats, max_iter: int, listener: Listener) -> Outcome:
-        stacked, a = self.lassos.stacked, self.scale * weights.weights()
-        P, rounds = self.lassos.solve(a, last[0], max_iter)
-        P = settled(weights, P, stacked.m)
-        proof = certify_rows(stacked.parts, stacked.sums(P), weights)
-        if proof.gap > GAP and self.lassos.finished:
-            better = settled(weights, self.lassos.repair(P, a, last[0]), stacked.m)
-            again = certify_rows(stacked.parts, stacked.sums(better), weights)
-            if again.gap < proof.gap:
-                P, proof = better, again
-        P, proof = rather_zero(P, proof, lambda P: certify_rows(stacked.parts, stacked.sums(P), weights))
-        for _ in stacked.parts:
-            listener.task_done()
-        finished = self.lassos.finished
-        return Outcome(P[None], rounds, finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
-
-    def violation(self, weights: SharedNorm, P: Floats) -> float:
-        stacked = self.lassos.stacked
-        return row_violation(stacked.parts, stacked.sums(P[0]), weights)
-
-
-def settled(norm: SharedNorm, P: Floats, m: int) -> Floats:
-    """P (p,) with the same W, and of all b that are as good for it the smallest."""
-    parts = P.reshape(m + 1, -1)
-    W = parts[0] + parts[1:]
-    b = norm.common(W.T)
-    moved = np.abs(b - parts[0]) > MOVED * np.abs(W).max(axis=0, initial=0.0)
-    if not moved.any():
-        return P
-    out = parts.copy()
-    out[0, moved], out[1:, moved] = b[moved], (W - b)[:, moved]
-    return out.ravel()
 
 
 # ------------------------------------------------------------------ grids
@@ -107,7 +63,7 @@ def shared_lam_max(problem: Problem, ratio: float) -> float:
     """The smallest lam at which the model with this ratio is zero (but for the features that are never penalised)."""
     common, deviation = strengths(ratio, problem.m)
     norm = SharedNorm(np.full(problem.d, deviation), common_weights(common, scales(problem)), problem.factors)
-    return float(norm.dual(problem.first_gradient.T).max(initial=0.0))
+    return float(norm.dual(first_gradient(problem).T).max(initial=0.0))
 
 
 @dataclass(frozen=True)
@@ -287,11 +243,11 @@ def solve_shared(
 ) -> SharedSurface:
     """Every ratio from its largest lam down. Ratios run on threads where whole Gram matrices are at hand; otherwise in turn,
     so that they can fetch rows."""
-    grams = StackedGrams(problem.designs, reuse=True, n_jobs=n_jobs) if grams is None else grams
+    grams = caches_for(problem, COMMON, reuse=True, n_jobs=n_jobs) if grams is None else grams
     aside = grams.fetched_at_once()
 
     def walk(columns: list[int]) -> _Walk:
-        lassos = [StackedLassos(grams, units=problem.units, n_jobs=None if aside else n_jobs) for _ in range(2)]
+        lassos = [common_for(problem, grams, None if aside else n_jobs) for _ in range(2)]
         walk = _Walk(problem, grid, columns, lassos[0], lassos[1], max_stages, max_iter)
         for k in np.argsort(-grid.lams[:, columns[0]], kind="stable").tolist():
             walk.at(k)
@@ -333,11 +289,10 @@ class _Walk:
         self.problem, self.grid, self.columns = problem, grid, columns
         self.first, self.later = first, later
         self.max_stages, self.max_iter = max_stages, max_iter
-        self.usable = (np.array([design.squares > 0 for design in problem.designs]) & np.isfinite(problem.factors.T)).T
-        self.always = (self.usable & (problem.factors == 0)).sum(axis=0)  # (m,)
-        self.usable &= problem.factors > 0
+        self.crowding = Crowding(problem)
+        factors = problem.factors.T
+        self.penalised = self.crowding.usable & (factors > 0) & np.isfinite(factors)  # (m, d)
         self.most = max(SPARSE * sum(target.rows for target in problem.data.targets), FEW)
-        self.orders = np.array([design.order for design in problem.designs])
         self.back = False
         self.dense: int | None = None  # where the path has ended
         self.solved: list[SharedSolved] = []
@@ -362,16 +317,19 @@ class _Walk:
     def _run(self, penalty: CappedDeviations) -> tuple[tuple[int, ...], str]:
         chain: list[int] = []
 
+        def crowded(pattern: np.ndarray) -> bool:
+            return self.crowding(self.penalised[:, penalty.row_slopes(pattern) == 0.0].sum(axis=1))
+
         def solve(pattern: np.ndarray, before: int) -> tuple[int, str]:
-            free = self.always + self.usable[penalty.row_slopes(pattern) == 0.0].sum(axis=0)
             if len(chain) == 1 and self.solved[before].n_entries > self.most:
                 return before, FULL
-            if chain and np.count_nonzero(free > self.orders) > 0.5 * len(free):
-                return before, CROWDED
             chain.append(self._stage(penalty, pattern, before))
             return chain[-1], "" if self.solved[chain[-1]].finished else UNFINISHED
 
-        reason = algorithm_1(lambda place: penalty.pattern(self.P[place]), solve, NONE, self.max_stages)
+        stages = algorithm_1(
+            lambda place: penalty.pattern(self.P[place]), NONE, self.max_stages, alike=same, crowded=crowded
+        )
+        reason = run(stages, solve, NONE)
         return tuple(chain), reason
 
     def _stage(self, penalty: CappedDeviations, pattern: np.ndarray, before: int) -> int:

@@ -12,13 +12,15 @@ import numpy as np
 
 from .._data.designs import Floats, Ints, support
 from .._objective.penalties import ConcaveGroups, Dirty, DirtyNorm, GroupNorm, RowNorm
+from .._objective.problem import Problem
 from .._objective.row_certificates import RowCertificate, certify_rows
 from .._runtime.progress import one_blas_thread
 from .._runtime.threads import each
-from .._solvers.coupled_rows import SETTLED, CoupledRows
+from .._solvers.coupled_rows import SETTLED
 from .._solvers.degrees import Form, group_form, level_form, traces
-from .._solvers.gram import Gram, gram_caches
-from .._solvers.problem import Problem
+from .._solvers.gram import Gram
+from .._solvers.make_problem import first_gradient
+from .._solvers.solvers import ROWS, caches_for, rows_for
 from .early_stopping import Effort
 from .grids import read_lams, read_ratios
 from .surface import Solutions, Solved
@@ -33,12 +35,12 @@ DIRTY_RATIOS = (1.0, 0.5, 0.2, 0.1)  # lam_s / lam_b, those of the paper's figur
 def group_lam_max(problem: Problem) -> float:
     """The smallest lam at which L1,2 is zero (but for the cells that are never penalised)."""
     norm = GroupNorm(np.ones(problem.d), problem.factors)
-    return float(norm.dual(problem.first_gradient.T).max(initial=0.0))
+    return float(norm.dual(first_gradient(problem).T).max(initial=0.0))
 
 
 def dirty_lam_max(problem: Problem, ratio: float) -> float:
     """The smallest lam_b at which Dirty with lam_s = ratio lam_b is zero."""
-    return float(DirtyNorm(ratio, 1.0, problem.factors).dual(problem.first_gradient.T).max(initial=0.0))
+    return float(DirtyNorm(ratio, 1.0, problem.factors).dual(first_gradient(problem).T).max(initial=0.0))
 
 
 class RowGrid:
@@ -217,14 +219,13 @@ def solve_rows(
     """Every column of the grid from its largest parameter down, each solve from the one before. Columns run on threads where
     whole Gram matrices are at hand; otherwise in turn, so that they can fetch rows."""
     if grams is None:
-        grams = gram_caches(problem.designs, reuse=grid.shape[1] > 1, n_jobs=n_jobs)
+        grams = caches_for(problem, ROWS, reuse=grid.shape[1] > 1, n_jobs=n_jobs)
     effort = effort or Effort(0, grid.shape)
     whole = all(gram.whole is not None for gram in grams)
     none = np.empty(0, dtype=np.intp)
 
     def path(l: int) -> dict[int, Solved]:
-        inner = None if whole else n_jobs
-        rows = CoupledRows(problem.designs, problem.factors, units=problem.units, grams=grams, n_jobs=inner)
+        rows = rows_for(problem, grams, None if whole else n_jobs)
         out = {}
         for k in np.argsort(-grid.strength[:, l], kind="stable").tolist():
             norm, most = grid.norm(k, l, problem.factors), effort.at(k, l)

@@ -1,7 +1,7 @@
 """Cross-validation on a grid: folds, held-out errors per fold, task and point, and the choice of a point.
 
 One engine for all models: it is given a function that solves a whole grid for some training rows. The statistics of a
-training fold are those of all rows less those held out (`Problem.training`); centring and scaling are the fold's own.
+training fold are those of all rows less those held out (`training`); centring and scaling are the fold's own.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from .._data.designs import Design, Floats, Ints
 from .._data.folds import TaskKFold
 from .._data.tables import names_of, warn_user
 from .._data.tasks import Target, Task, TaskData, check_weights
+from .._objective.problem import Problem
 from .._runtime.threads import each
-from .._solvers.problem import Problem
+from .._solvers.make_problem import training
 from .surface import Solutions, TaskCoefs
 
 ERRORS = ("neg_nmse", "neg_amse", "neg_mse", "neg_deviance")
@@ -200,7 +201,7 @@ def cross_validate(
     """Solve the grid on every training fold and measure it on the rows held out; folds on threads."""
 
     def fold(split: Split) -> OfFold:
-        surface = solve(problem.training(split.train), split)
+        surface = solve(training(problem, split.train), split)
         return *split.measure(problem.data, surface, scorer), surface.complete
 
     return HeldOut.of(each(fold, splits, n_jobs, stop))

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from .._data.designs import Floats, Ints
-from .._solvers.problem import Problem
+from .._objective.problem import Problem
 from .cross_validation import Split, error_scales, mean_errors, standard_errors
 from .surface import Solutions, Solved
 

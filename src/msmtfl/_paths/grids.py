@@ -10,8 +10,9 @@ import numpy as np
 
 from .._data.designs import Floats
 from .._objective import theta as thresholds
+from .._objective.problem import Problem
 from .._objective.shapes import CAPPED, Shape, read_shape
-from .._solvers.problem import Problem
+from .._solvers.make_problem import largest_lam
 
 ENTRY_RATIOS = (0.5, 2.0)  # of theta_entry
 MIXTURE = 0.5  # the share of the entries in the default grid, besides 0
@@ -142,7 +143,7 @@ def read_lams(
             lam_min_ratio = shares[enough]
         elif not isinstance(lam_min_ratio, Real) or not 0 < lam_min_ratio < 1:
             raise ValueError(f"lam_min_ratio must be a number between 0 and 1, got {lam_min_ratio!r}.")
-        top = problem.lam_max if lam_max is None else lam_max
+        top = largest_lam(problem) if lam_max is None else lam_max
         return (top or 1.0) * np.geomspace(1.0, lam_min_ratio, int(lams))
     if lam_min_ratio is not None:
         raise ValueError("lam_min_ratio goes with a number of lams; with an array of lams leave it out.")

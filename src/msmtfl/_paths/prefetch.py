@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from .._data.designs import Floats, Ints
+from .._objective.problem import Problem
 from .._objective.shapes import CAPPED
 from .._runtime.threads import each_or_together
 from .._solvers.gram import WHOLE_AT_MOST, Gram, at_hand
-from .._solvers.problem import Problem
+from .._solvers.make_problem import first_gradient
 from .._solvers.task_solver import AT_LEAST_OF_MANY
 from .._solvers.weighted_lasso import Solve
 from .grids import Grid
@@ -32,7 +33,7 @@ def likely_shared(problem: Problem, grams: list[Any]) -> Ints | None:
     are so short that an own fetch for them costs little, or all are at hand."""
     if problem.d <= WHOLE_AT_MOST or at_hand(grams):
         return None
-    total = np.abs(problem.first_gradient).sum(axis=0)
+    total = np.abs(first_gradient(problem)).sum(axis=0)
     some = np.argpartition(total, -LIKELY)[-LIKELY:]
     return some[np.argsort(-total[some], kind="stable")]
 

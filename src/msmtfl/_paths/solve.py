@@ -25,16 +25,18 @@ from .._kernels import active_set as _kernel
 from .._kernels import stage_loop as _trail
 from .._objective.certificates import GAP
 from .._objective.penalties import bent, slopes_of
+from .._objective.problem import Problem
 from .._objective.shapes import CAPPED, Shape
 from .._runtime.checks import check_count, check_flag, check_n_jobs, check_positive, check_verbose
 from .._runtime.progress import Progress, one_blas_thread
 from .._runtime.threads import count, each
 from .._solvers.gram import LackingError, at_hand, closed
-from .._solvers.loss_stages import check_loss, pose_loss
+from .._solvers.make_problem import check_loss, make_problem, release
 from .._solvers.nonunique import DOUBT, suspicions
-from .._solvers.problem import Problem, pose
-from .._solvers.stages import CROWDED, CYCLES, REPEATS, UNFINISHED, ended, limit, same
+from .._solvers.solvers import LASSOS, caches_for, lassos_for
+from .._solvers.stages import CROWDED, CYCLES, REPEATS, UNFINISHED, algorithm_1, limit, same
 from .._solvers.weighted_lasso import OVERRUN, SLID, WEAK, Lassos, Solve, go_on
+from .crowding import Crowding
 from .grids import Grid, read_grid
 from .prefetch import foresee, likely_shared
 from .surface import Solved, Surface
@@ -181,8 +183,16 @@ def regularization_surface(
         check_positive("memory_budget", memory_budget)
     with one_blas_thread():
         data = read_training(X, y, task=task, task_column=task_column, sample_weight=sample_weight)
-        options = {**flags, "penalty_factors": penalty_factors, "n_jobs": n_jobs}
-        problem = pose(data, **options) if loss == "squared" else pose_loss(data, loss=loss, epsilon=epsilon, **options)
+        problem = make_problem(
+            data,
+            loss=loss,
+            epsilon=epsilon,
+            fit_intercept=fit_intercept,
+            standardize=standardize,
+            positive=positive,
+            penalty_factors=penalty_factors,
+            n_jobs=n_jobs,
+        )
         grid = read_grid(problem, lams, theta_ratios, thetas, lam_min_ratio, entry_shares, entry_ratios, penalty)
         with Progress(len(grid.lams), "lams", verbose) as progress:
             surface = solve_surface(
@@ -195,7 +205,7 @@ def regularization_surface(
                 tick=progress.step,
                 stop=progress.stop,
             )
-        problem.release()
+        release(problem)
         return surface
 
 
@@ -222,9 +232,9 @@ def solve_surface(
     are checked on X at the end; if one fails (nearly dependent columns can look dependent), all is solved again,
     `careful`ly: checked one by one.
     """
-    grams = problem.caches(budget=budget, n_jobs=n_jobs) if grams is None else grams
+    grams = caches_for(problem, LASSOS, budget=budget, n_jobs=n_jobs) if grams is None else grams
     order = np.argsort(-grid.lams, kind="stable").tolist()
-    path = problem.lassos(grams, n_jobs, careful).path(
+    path = lassos_for(problem, grams, n_jobs, careful).path(
         grid.lams[order],
         problem.stage_weights,
         max_iter=max_iter,
@@ -234,9 +244,9 @@ def solve_surface(
     )
     firsts = dict(zip(order, path, strict=True))
     cells = Cells(problem)
-    by_lam = at_hand(grams) or (max_stages > 1 and foresee(problem, grid, firsts, grams, cells.roomy, n_jobs))
+    by_lam = at_hand(grams) or (max_stages > 1 and foresee(problem, grid, firsts, grams, cells.crowding.roomy, n_jobs))
     walkers = min(count(n_jobs), len(order)) if by_lam else 1
-    make = partial(problem.lassos, grams, n_jobs if walkers == 1 else None, careful)
+    make = partial(lassos_for, problem, grams, n_jobs if walkers == 1 else None, careful)
     walks = [
         _LocalWalk(problem, grid, cells, firsts, make, max_stages, max_iter, careful, tick) for _ in range(walkers)
     ]
@@ -316,11 +326,8 @@ class Cells:
         self.plain = bool((self.factors == 1.0).all())
         counts = np.ravel((factors > 0) & np.isfinite(factors))  # those that can be eased
         self.every = None if counts.all() else counts
-        usable = np.array([design.squares > 0 for design in problem.designs])
-        self.always = (usable & (factors == 0)).sum(axis=1, dtype=np.intp)  # those that are never penalised
-        self.usable = usable.ravel()
-        self.orders = np.array([design.order for design in problem.designs], dtype=np.intp)
-        self.roomy = int((self.orders - self.always).min())  # so many more free features crowd no task
+        self.crowding = Crowding(problem)
+        self.usable = self.crowding.usable.ravel()
         self.first = self.d * np.arange(self.m)[:, None]  # of every task
 
     def ease(self, pattern: np.ndarray, share: float) -> tuple[Ints, Floats]:
@@ -345,14 +352,11 @@ class Cells:
         return cells[self.every[cells]], left[self.every[cells]]
 
     def crowded(self, wanted: Wanted) -> bool:
-        """Whether in most tasks more features would be un-penalised than there are independent samples."""
-        if self.positive:  # the constraint can make such a stage unique
-            return False
-        if wanted.pattern.shape[1] <= self.roomy:
+        """Whether a stage would interpolate in most tasks."""
+        if self.positive or wanted.pattern.shape[1] <= self.crowding.roomy:
             return False
         free = wanted.eased[wanted.left == 0.0]
-        of_task = np.bincount(free[self.usable[free]] // self.d, minlength=self.m)
-        return bool(np.count_nonzero(self.always + of_task > self.orders) > 0.5 * self.m)
+        return self.crowding(np.bincount(free[self.usable[free]] // self.d, minlength=self.m))
 
 
 class Wanted:
@@ -437,18 +441,19 @@ class Walk:
     def point(self, k: int, l: int) -> Generator[Wanted, Place, Chain]:
         """Algorithm 1 at point (k, l): yields the stages that are not known yet, and is sent their places."""
         chain: list[Place] = []
-        seen: list[Wanted] = []
-        wanted = self.firsts[k]
-        while True:
-            place = self.find(wanted)
-            chain.append((yield wanted) if place is None else place)
-            if not self.solved[chain[-1]].finished:
-                return tuple(chain), UNFINISHED
-            seen.append(wanted)
-            wanted = self.firsts[k] if self.lasso[k][l] else self._after(chain[-1], k, l)
-            reason = ended(wanted, seen, self.max_stages, alike)
-            if reason or wanted.crowded:
-                return tuple(chain), reason or CROWDED
+
+        def pattern(place: Place) -> Wanted:
+            return self.firsts[k] if place == NONE or self.lasso[k][l] else self._after(place, k, l)
+
+        stages = algorithm_1(pattern, NONE, self.max_stages, alike=alike, crowded=lambda wanted: wanted.crowded)
+        try:
+            wanted = next(stages)
+            while True:
+                place = self.find(wanted)
+                chain.append((yield wanted) if place is None else place)
+                wanted = stages.send((chain[-1], "" if self.solved[chain[-1]].finished else UNFINISHED))
+        except StopIteration as end:
+            return tuple(chain), end.value
 
     def _after(self, place: Place, k: int, l: int) -> Wanted:
         """The stage that point (k, l) wants after the one at a place."""
@@ -550,9 +555,9 @@ class _LocalWalk(Walk):
             self.rounds,
             cells.factors,
             cells.usable.view(np.uint8),
-            cells.always,
-            cells.orders,
-            cells.roomy,
+            cells.crowding.always,
+            cells.crowding.orders,
+            cells.crowding.roomy,
             cells.positive,
             self.max_stages,
         )

@@ -16,10 +16,11 @@ from scipy import sparse
 from .._data.designs import Design, Floats, Ints
 from .._objective.certificates import AT_ONCE, relative_gap
 from .._objective.penalties import ConcaveRows
+from .._objective.problem import Problem
 from .._objective.shapes import Shape
 from .._runtime.progress import one_blas_thread
 from .._solvers.degrees import rank_of
-from .._solvers.problem import Problem
+from .._solvers.make_problem import largest_lam
 from .._solvers.stages import INEXACT, REPEATS, SHORT, in_words
 
 NO_FACTORS = np.empty((0, 0))
@@ -575,7 +576,7 @@ class Surface(StagedSolutions):
     @cached_property
     def lam_max(self) -> float:
         """The smallest lam at which all coefficients are 0."""
-        return self._data().lam_max
+        return largest_lam(self._data())
 
     @cached_property
     def _lam_of(self) -> Floats:

@@ -15,11 +15,13 @@ from typing import Any
 import numpy as np
 
 from .._data.designs import Design, Floats, Ints, with_rows
+from .._objective.common_penalty import SharedNorm
 from .gram import BUDGET, may_form
 from .task_solver import task_caches
 from .weighted_lasso import OVERRUN, SLID, Lassos
 
 AT_BOUND = 1e-9  # |gradient| this close to its bound, relatively, counts as at the bound
+MOVED = 1e-9  # of a row's largest coefficient: a common value that differs by more is another one
 POLISHED = 2**18  # entries of the columns in use up to which a solution is worked out on them, all tasks together
 
 
@@ -31,6 +33,7 @@ class Stacked:
         self.parts = list(parts)
         self.m, self.width = len(self.parts), self.parts[0].d
         self.d, self.n = (self.m + 1) * self.width, float(self.m)
+        self.curvature = 1.0
         self.scale = np.array([1.0 / part.n for part in self.parts])
         self.order = min(sum(part.order for part in self.parts), self.m * self.width)
         self.same_x = self
@@ -152,6 +155,7 @@ class Remainder:
     def __init__(self, part: Design, b: Floats):
         self.part, self.b = part, b
         self.d, self.n, self.order, self.same_x = part.d, part.n, part.order, part.same_x
+        self.curvature = part.curvature
         self.squares, self.gram, self.gram_rows, self.gram_block = (
             part.squares,
             part.gram,
@@ -299,3 +303,16 @@ class StackedLassos:
     def repair(self, P: Floats, a: Floats, aim: Floats) -> Floats:
         """A solution whose certificate is poor, worked out on X."""
         return self._together.repair(0, P, a, aim)
+
+
+def settled(norm: SharedNorm, P: Floats, m: int) -> Floats:
+    """P (p,) with the same W, and of all b that are as good for it the smallest."""
+    parts = P.reshape(m + 1, -1)
+    W = parts[0] + parts[1:]
+    b = norm.common(W.T)
+    moved = np.abs(b - parts[0]) > MOVED * np.abs(W).max(axis=0, initial=0.0)
+    if not moved.any():
+        return P
+    out = parts.copy()
+    out[0, moved], out[1:, moved] = b[moved], (W - b)[:, moved]
+    return out.ravel()

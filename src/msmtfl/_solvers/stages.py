@@ -10,30 +10,18 @@ norm, so that tasks meet only in the weights. The loop knows neither which penal
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from .._data.designs import Design, Floats, Ints, stage_scale
-from .._objective.certificates import (
-    GAP,
-    TaskCertificate,
-    certify,
-    largest_violation,
-    loss_of,
-    main_doubt,
-    relative_gap,
-)
+from .._data.designs import Design, Floats, Ints
+from .._objective.certificates import loss_of
 from .._objective.dual_points import Doubt
-from .._objective.penalties import Penalty, RowNorm
-from .._objective.row_certificates import certify_rows, row_violation
+from .._objective.penalties import Penalty
 from .._objective.shapes import CAPPED
 from .._runtime.progress import Listener
-from .._runtime.threads import each
-from .coupled_rows import CoupledRows
-from .weighted_lasso import OVERRUN, Lassos
 
 REPEATS = "converged: the set of capped rows repeats, so W is a critical point"
 SAME_WEIGHTS = "converged: the next stage would have the same weights, so W is a critical point"
@@ -121,43 +109,57 @@ class StageSolver(Protocol):
 
 
 State = TypeVar("State")
-Proof = TypeVar("Proof", bound=Any)
 Pattern = TypeVar("Pattern")
 
 
 def algorithm_1(
-    pattern: Callable[[State], np.ndarray],
-    solve: Callable[[np.ndarray, State], tuple[State, str]],
-    state: State,
+    pattern: Callable[[State], Pattern],
+    start: State,
     most: int,
-) -> str:
+    *,
+    alike: Callable[[Pattern, Pattern], bool],
+    crowded: Callable[[Pattern], bool] = lambda pattern: False,
+) -> Generator[Pattern, tuple[State, str], str]:
     """Algorithm 1, at most `most` stages; returns why it stopped.
 
-    A state stands for a W. `pattern(state)` is what the penalty makes of it: which weights the next stage has.
-    `solve(pattern, state)` solves that stage after the one that led to `state`; it returns the stage's own state and, if
-    it has one, a reason to stop there.
+    A state stands for a W, and `pattern(state)` is what the penalty makes of it: it says which weights the next stage
+    has. The generator yields the pattern of a stage that is to be solved, and is sent the state that it leads to with, if
+    there is one, a reason to stop there. `alike` tells whether two patterns are equal; a stage that is `crowded` is not
+    solved any more.
     """
-    seen: list[np.ndarray] = []
-    now = pattern(state)
+    seen: list[Pattern] = []
+    now = pattern(start)
     while True:
-        state, reason = solve(now, state)
+        state, asked = yield now
         seen.append(now)
-        if reason and reason != ASKED:
-            return reason
+        if asked and asked != ASKED:
+            return asked
         now = pattern(state)
-        reason = ended(now, seen, most, same) or reason
-        if reason:
-            return reason
+        if alike(now, seen[-1]):  # equal weights would give the same stage again
+            return REPEATS
+        if len(seen) > 1 and any(alike(now, old) for old in seen):
+            return CYCLES
+        if len(seen) == most:
+            return limit(most)
+        if asked:
+            return asked
+        if crowded(now):
+            return CROWDED
 
 
-def ended(now: Pattern, seen: list[Pattern], most: int, alike: Callable[[Pattern, Pattern], bool]) -> str:
-    """Why Algorithm 1 stops, if it does, at the pattern `now` of the next stage, having `seen` those of the stages so far.
-    `alike` tells whether two patterns are equal."""
-    if alike(now, seen[-1]):  # equal weights would give the same stage again
-        return REPEATS
-    if len(seen) > 1 and any(alike(now, old) for old in seen):
-        return CYCLES
-    return limit(most) if len(seen) == most else ""
+def run(
+    stages: Generator[Pattern, tuple[State, str], str],
+    solve: Callable[[Pattern, State], tuple[State, str]],
+    state: State,
+) -> str:
+    """Go through Algorithm 1: `solve(pattern, state)` solves the stage after the one that led to `state`."""
+    try:
+        wanted = next(stages)
+        while True:
+            state, reason = solve(wanted, state)
+            wanted = stages.send((state, reason))
+    except StopIteration as end:
+        return str(end.value)
 
 
 def limit(most: int) -> str:
@@ -219,7 +221,8 @@ def run_stages(
         return W, ASKED if asked else ""
 
     start = np.zeros((len(designs), designs[0].d)) if start is None else start
-    reason = algorithm_1(lambda W: penalty.pattern(W.T), solve, start, max_stages)
+    stages_of = algorithm_1(lambda W: penalty.pattern(W.T), start, max_stages, alike=same)
+    reason = run(stages_of, solve, start)
     listener.end()
     converged = reason == REPEATS
     if converged:
@@ -235,89 +238,3 @@ def in_words(penalty: Penalty) -> str:
         return CONVEX
     of_rows = getattr(penalty, "shape", CAPPED) is CAPPED and not getattr(penalty, "lam_entry", 0.0)
     return REPEATS if of_rows else SAME_WEIGHTS
-
-
-# ------------------------------------------------------------------ solvers of stages
-
-
-class LassoStages:
-    """Stages that are weighted lassos: weights (d, m)."""
-
-    def __init__(self, lassos: Lassos):
-        self.lassos, self.designs, self.grams = lassos, lassos.designs, lassos.grams
-        self.scale = stage_scale(lassos.designs)
-
-    def solve(self, weights: Floats, last: Floats, max_iter: int, listener: Listener) -> Outcome:
-        A = scaled(self.scale, weights)
-        W, rounds = self.lassos.solve(A, reference=last, max_iter=max_iter)
-        W, proofs = certified(self.lassos, W, A, last, listener)
-        return Outcome(
-            coef=W,
-            n_iter=int(rounds.max()),
-            finished=not (self.lassos.status & OVERRUN).any(),
-            dual_gap=relative_gap(self.designs, proofs),
-            kkt=max(proof.kkt for proof in proofs),
-            unique=all(proof.unique for proof in proofs),
-            ambiguous=tuple(proof.dependent for proof in proofs),
-            doubt=main_doubt(self.designs, proofs),
-        )
-
-    def violation(self, weights: Floats, W: Floats) -> float:
-        return largest_violation(self.designs, W, scaled(self.scale, weights), self.lassos.positive)
-
-
-def scaled(scale: Floats, weights: Floats) -> Floats:
-    """(m, d): the weights (d, m) of a stage on the scale (m, 1) of each task's own sums. One too large for floats excludes a
-    coefficient, as it would anyway."""
-    with np.errstate(over="ignore"):
-        return np.asarray(scale * weights.T)
-
-
-class RowStages:
-    """Stages with a norm of every row."""
-
-    def __init__(self, rows: CoupledRows):
-        self.rows, self.designs = rows, rows.designs
-
-    def solve(self, weights: RowNorm, last: Floats, max_iter: int, listener: Listener) -> Outcome:
-        W, n_iter = self.rows.solve(weights, max_iter=max_iter)
-        W, proof = rather_zero(
-            W, certify_rows(self.designs, W, weights), lambda W: certify_rows(self.designs, W, weights)
-        )
-        for _ in self.designs:
-            listener.task_done()
-        return Outcome(W, n_iter, self.rows.finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
-
-    def violation(self, weights: RowNorm, W: Floats) -> float:
-        return row_violation(self.designs, W, weights)
-
-
-def rather_zero(W: Floats, proof: Proof, certify: Callable[[Floats], Proof]) -> tuple[Floats, Proof]:
-    """A solution and its proof; or zeros, if rounding has left so little of the solution that zeros are proven to be nearer
-    to the optimum, with what is doubtful about it."""
-    if proof.relative_gap <= 1.0:
-        return W, proof
-    zero = certify(np.zeros_like(W))
-    return (np.zeros_like(W), replace(zero, doubt=proof.doubt)) if zero.gap < proof.gap else (W, proof)
-
-
-def certified(
-    lassos: Lassos, W: Floats, A: Floats, aim: Floats, listener: Listener
-) -> tuple[Floats, list[TaskCertificate]]:
-    """Certificates of all tasks; a task above GAP is polished on X first."""
-
-    def check(i: int) -> TaskCertificate:
-        design, positive = lassos.designs[i], lassos.positive
-        proof = certify(design, W[i], A[i], positive)
-        if proof.relative_gap > GAP and not lassos.status[i] & OVERRUN:
-            better = lassos.repair(i, W[i], A[i], aim[i])
-            again = certify(design, better, A[i], positive)
-            if again.gap < proof.gap:
-                W[i], proof = better, again
-        W[i], proof = rather_zero(W[i], proof, lambda w: certify(design, w, A[i], positive))
-        return proof
-
-    proofs = each(check, range(lassos.m), lassos.n_jobs)
-    for _ in proofs:
-        listener.task_done()
-    return W, proofs

@@ -18,6 +18,7 @@ from .._data.tasks import NO_WEIGHT
 from .._estimators.base import loss_of
 from .._estimators.msmtfl import MSMTFL
 from .._estimators.search import MSMTFLCV
+from .._objective.problem import Problem
 from .._paths.cross_validation import CRITERIA, ERRORS, by_task, read_cv
 from .._paths.grids import read_grid
 from .._paths.solve import solve_surface
@@ -25,7 +26,6 @@ from .._paths.surface import Surface
 from .._runtime.checks import check_verbose
 from .._runtime.progress import Progress, one_blas_thread
 from .._solvers.gram import BUDGET, WHOLE_AT_MOST
-from .._solvers.problem import Problem
 from . import reading
 from .cluster import Part, connection, is_frame, loaded, modules, partitions, smallest_memory
 from .reading import Layout
@@ -488,7 +488,11 @@ class DaskMSMTFL(_OnCluster):
 
         with connection(client):
             data, _, crew = self._data(client, parts)
-            problem = as_kind(model, MSMTFL)._pose(data, None, None, None) if crew is None else crew.pose(model)
+            problem = (
+                as_kind(model, MSMTFL)._make_problem(data, None, None, None)
+                if crew is None
+                else crew.make_problem(model)
+            )
             grid = grid_of(problem)
             with one_blas_thread(), Progress(grid.steps, "lams", verbose) as progress:
                 if crew is None:

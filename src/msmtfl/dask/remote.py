@@ -16,12 +16,14 @@ from .._estimators.msmtfl import MSMTFL
 from .._estimators.search import MSMTFLCV
 from .._objective.certificates import main_doubt, relative_gap
 from .._objective.dual_points import over_unit
+from .._objective.penalties import Penalty
+from .._objective.problem import Problem
 from .._paths.cross_validation import CRITERIA, HeldOut
 from .._paths.grids import Grid
 from .._paths.solve import Walk, Wanted, gathered
 from .._paths.surface import Surface
 from .._runtime.progress import Listener, Progress, one_blas_thread
-from .._solvers.problem import Problem, read_factors
+from .._solvers.make_problem import read_factors, training
 from .._solvers.stages import Outcome
 from .reading import Layout
 from .staying import NONE, Asked, Found, Told, Weights, describe, solve_stage, solve_stages, violation
@@ -34,6 +36,7 @@ class RemoteTask:
     """A task on a worker as the client knows it: a `Design` that can say what has been told."""
 
     target = None
+    curvature = 1.0
 
     def __init__(self, told: dict[str, Any]):
         self.d, self.n, self.order, self.squares = told["d"], told["n"], told["order"], told["squares"]
@@ -102,7 +105,7 @@ class Crew:
     def messages(self) -> dict[str, int]:
         return {"sent": self.sent, "received": self.received, "rounds": self.rounds}
 
-    def pose(self, model: Any) -> Problem:
+    def make_problem(self, model: Any) -> Problem:
         data: Any = self.data
         warn_of_single_rows(data.labels.tolist(), [target.rows for target in data.targets])
         designs: list[Any] = [RemoteTask(one.all) for one in self.told]
@@ -300,9 +303,9 @@ class RemoteMSMTFL(MSMTFL):
 
     _remote: Crew
 
-    def _pose(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Problem:
+    def _make_problem(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Problem:
         self._note_features(self._remote.data)
-        return self._remote.pose(self)
+        return self._remote.make_problem(self)
 
     def _solver(self, problem: Problem) -> RemoteStages:
         return RemoteStages(problem, self._remote)
@@ -313,16 +316,16 @@ class RemoteMSMTFLCV(MSMTFLCV):
 
     _remote: Crew
 
-    def _pose(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Problem:
+    def _make_problem(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Problem:
         self._note_features(self._remote.data)
-        return self._remote.pose(self)
+        return self._remote.make_problem(self)
 
     def _caches(self, problem: Problem, **options: Any) -> list[Any]:
         return []
 
     def _solve(self, problem: Problem, grid: Grid, grams: Any, n_jobs: int | None, progress: Progress) -> Surface:
         """With those of the folds."""
-        folds = problem.data.folds  # type: ignore[attr-defined]
+        folds = problem.data.folds
         self._walks = RemoteSurface(problem, grid, self._remote, self._stages(), self.max_iter or 0, folds)
         self._walks.run(progress)
         return self._walks.surface(self.tol)
@@ -330,7 +333,7 @@ class RemoteMSMTFLCV(MSMTFLCV):
     def _validate(self, *arguments: Any) -> HeldOut:
         return self._walks.held_out()
 
-    def _solver(self, problem: Problem, near: Floats, grams: Any) -> RemoteStages:
+    def _solver(self, problem: Problem, penalty: Penalty, near: Floats, grams: Any) -> RemoteStages:
         return RemoteStages(problem, self._remote)
 
 
@@ -363,9 +366,9 @@ def fold_errors(f: int, parameters: dict[str, Any], folds: list[Moments], layout
     model = MSMTFLCV(**parameters)
     with one_blas_thread(), Progress(grid.steps, "lams", False) as progress:
         data = moment_data(folds, model.task_column, layout)
-        problem = model._pose(data, None, None, None)
+        problem = model._make_problem(data, None, None, None)
         split = data.splits()[f]
-        part = problem.training(split.train)
+        part = training(problem, split.train)
         surface = model._solve(part, grid, model._caches(part, reuse=True), None, progress)
         return *split.measure(data, surface, None), surface.complete
 

@@ -13,11 +13,12 @@ from .._data.designs import Floats, Ints, RowTask
 from .._data.tasks import Task, TaskData
 from .._objective.certificates import AT_ONCE, certify_all, largest_violation
 from .._objective.dual_points import Doubt
+from .._objective.problem import Problem
 from .._paths.cross_validation import task_errors
 from .._paths.surface import TaskCoefs, losses_of
 from .._runtime.progress import Listener, one_blas_thread
-from .._solvers.problem import Problem, read_factors
-from .._solvers.stages import certified
+from .._solvers.make_problem import read_factors
+from .._solvers.solvers import certified
 from .._solvers.task_solver import task_caches
 from .._solvers.weighted_lasso import OVERRUN, Lassos
 from .reading import Layout, Piece, size_of

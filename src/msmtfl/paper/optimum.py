@@ -26,12 +26,12 @@ from .._estimators.msmtfl import MSMTFL
 from .._estimators.search import MSMTFLCV
 from .._objective.certificates import loss_of
 from .._objective.penalties import ConcaveRows
+from .._objective.problem import Problem
 from .._objective.shapes import CAPPED, read_shape
 from .._runtime.checks import check_count, check_positive
 from .._runtime.progress import Listener, one_blas_thread
-from .._solvers.problem import Problem
-from .._solvers.stages import LassoStages, run_stages
-from .._solvers.weighted_lasso import Lassos
+from .._solvers.solvers import solver_for
+from .._solvers.stages import run_stages
 
 OPEN, FREE, PENALISED = 0, 1, 2  # what a node has decided about a row
 
@@ -155,7 +155,7 @@ def global_minimum(
     check_positive("tol", tol)
     check_count("max_nodes", max_nodes)
     with one_blas_thread():
-        problem = clone(model)._pose(X, y, task, sample_weight)
+        problem = clone(model)._make_problem(X, y, task, sample_weight)
         W = np.atleast_2d(model.stages_[-1].coef)
         if W.shape != (problem.m, problem.d):
             raise ValueError(
@@ -169,8 +169,7 @@ class _Search:
 
     def __init__(self, problem: Problem, penalty: ConcaveRows, W: Floats):
         self.problem, self.penalty = problem, penalty
-        lassos = Lassos(problem.designs, positive=problem.positive, units=problem.units)
-        self.stages = LassoStages(lassos)
+        self.stages = solver_for(problem, penalty)
         self.zero_loss = loss_of(problem.designs, np.zeros_like(W))
         self.fitted = self.value(W)
         self.best, self.coef, self.n_nodes = self.fitted, W, 0

@@ -68,7 +68,7 @@ def _factors(model: Any, X: Any, y: Any, task: Any, sample_weight: Any) -> Float
     """(d, m): what coefficients are multiplied by in the row norms; None where only the data can tell."""
     m, d = model.stages_[-1].coef.shape
     if X is not None:
-        factors = np.asarray(clone(model)._pose(X, y, task, sample_weight).factors)
+        factors = np.asarray(clone(model)._make_problem(X, y, task, sample_weight).factors)
         return np.repeat(factors, m // factors.shape[1], axis=1)  # of a task's classes
     if model.standardize:
         return None

@@ -23,10 +23,11 @@ from ..._data.designs import Floats
 from ..._data.tasks import read_training
 from ..._estimators.coupled import SEARCH_SETTLED
 from ..._estimators.msmtfl import MSMTFL
+from ..._objective.problem import Problem
 from ..._paths.coupled_path import DirtyGrid, GroupGrid, RowGrid, solve_rows
 from ..._paths.early_stopping import Effort
 from ..._runtime.drawing import DARK, YELLOW, new_figure, quiet
-from ..._solvers.problem import Problem, pose
+from ..._solvers.make_problem import make_problem
 from ...datasets import Sample, make_multitask
 from ...metrics import parameter_error
 from .base import CONTROL, Cell, Claim, Experiment, Row, below, every, markdown, select, values, verdict
@@ -291,7 +292,7 @@ class Figure2(Synthetic):
         sample = setting.sample(cell.seed)
         lams = np.array([setting.lam(alpha) for alpha in self.alphas])
         data = read_training(sample.X, sample.y, task=sample.task, task_column=None, sample_weight=None)
-        problem = pose(data, fit_intercept=False, standardize=False, positive=False)
+        problem = make_problem(data, fit_intercept=False, standardize=False, positive=False)
         out: list[Row] = []
 
         def add(model: str, reading: str, ratio: float | None, found: Iterator[Row]) -> None:

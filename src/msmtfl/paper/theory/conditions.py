@@ -17,10 +17,10 @@ from ..._estimators.msmtfl import MSMTFL
 from ..._estimators.search import MSMTFLCV
 from ..._objective.certificates import Certificate, loss_of
 from ..._objective.penalties import ConcaveRows
+from ..._objective.problem import Problem
 from ..._runtime.checks import check_count, check_positive
 from ..._runtime.drawing import BLUE, DARK, GREEN, ORANGE, pyplot, quiet
 from ..._runtime.progress import one_blas_thread
-from ..._solvers.problem import Problem
 from ...metrics import parameter_error
 from ..spectra import MAX_SUBSETS, Spectrum, as_table, as_text, exactly, extreme, spectra_of
 from .bounds import ErrorBound, check_eta, error_bound, noise_square
@@ -348,7 +348,7 @@ def _problem_of(model: Any, X: Any, y: Any, task: Any) -> Problem:
         raise ValueError(
             "Theorem 8 is about the paper's model: fit with lam_entry=0 (entry_shares=0) and penalty='capped'."
         )
-    problem = clone(model)._pose(X, y, task, None)
+    problem = clone(model)._make_problem(X, y, task, None)
     if problem.positive or (problem.given_factors != 1.0).any():
         raise ValueError("Theorem 8 is not about positive=True or penalty_factors other than 1: fit without them.")
     if model.stages_[0].free_rows.size:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..._data.designs import Floats
-from ..._solvers.problem import Problem
+from ..._objective.problem import Problem
 from ..._solvers.stages import Stage
 from ..spectra import Interval, Spectrum, quotient
 from .bounds import of_rows_in_play

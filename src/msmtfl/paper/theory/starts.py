@@ -21,10 +21,12 @@ from ..._estimators.msmtfl import MSMTFL
 from ..._estimators.search import MSMTFLCV
 from ..._objective.certificates import loss_of
 from ..._objective.penalties import ConcaveRows
+from ..._objective.problem import Problem
 from ..._objective.shapes import read_shape
 from ..._runtime.checks import check_count
 from ..._runtime.progress import one_blas_thread
-from ..._solvers.problem import Problem
+from ..._solvers.make_problem import first_gradient
+from ..._solvers.solvers import lassos_for, solver_for
 from ..._solvers.stages import run_stages
 from ..spectra import as_table
 
@@ -248,7 +250,7 @@ def check_starts(
     check_count("starts", starts)
     with one_blas_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of crowded stages; the results tell
-        problem = clone(model)._pose(X, y, task, sample_weight)
+        problem = clone(model)._make_problem(X, y, task, sample_weight)
         shape = read_shape(model.penalty)
         penalty = ConcaveRows(model.lam_, model.theta_, problem.factors, shape, model.lam_entry_, model.theta_entry_)
         W = np.atleast_2d(model.stages_[-1].coef)
@@ -259,7 +261,7 @@ def check_starts(
             named = [*_named(problem), *_random(problem, penalty, starts, rng), *_given(problem, others or {})]
         else:
             named = [*_named(problem), *_given(problem, others or {})]
-        solver = problem.stages(problem.lassos(n_jobs=model.n_jobs))
+        solver = solver_for(problem, penalty, n_jobs=model.n_jobs)
         results: list[Floats] = [W]
         for name, start in named:
             found = run_stages(penalty, solver, max_stages=STAGES, tol=model.tol, start=start)
@@ -305,11 +307,11 @@ def _named(problem: Problem) -> Iterator[tuple[str, Floats]]:
     yield "0, the lasso first", np.zeros((m, d))
     n = np.array([[design.n] for design in problem.designs])
     squares = np.array([design.squares for design in problem.designs])
-    slopes = problem.first_gradient * m * n / 2
+    slopes = first_gradient(problem) * m * n / 2
     yield "each feature alone", np.divide(slopes, squares, out=np.zeros((m, d)), where=squares > 0)
     if all(design.order == d for design in problem.designs):
         free = np.where(np.isfinite(problem.factors.T), 0.0, np.inf)
-        yield "least squares", problem.lassos().solve(free)[0]
+        yield "least squares", lassos_for(problem).solve(free)[0]
 
 
 def _random(

@@ -1,0 +1,149 @@
+"""What is minimised: the data of all tasks as designs, a loss, and how coefficients are to be penalised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .._data.designs import Floats, stage_scale
+from .certificates import certify_all
+from .loss_certificates import certify_loss, escaping
+from .losses import Huber, Loss, Squared
+from .theta import mean_square
+
+SAME_MEAN = 1e-12  # relative difference of means that is rounding
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The designs of all tasks under a loss, with their penalty factors. Standardising is a matter of penalty factors: X
+    stays as it is, and coefficients are always in its units. `make_problem` in `_solvers` makes one of what a user gives,
+    `solver_for` there makes what solves it."""
+
+    data: Any
+    designs: list[Any]
+    given_factors: Floats  # (d, m), as given
+    standardize: bool
+    positive: bool
+    loss: Loss = field(
+        default_factory=Squared
+    )  # of Huber's: epsilon in units of the residuals' scale, not of the targets
+    error: str = "mse"  # of held-out samples: squares of the response's, the "deviance", or half of it, "log_loss"
+    weigh: Callable[[np.ndarray], Floats] | None = None  # (N,) bool -> weights (N,) or (N, m) of a fit of these rows
+    scored_by: tuple[Loss, ...] | None = None  # of a training fold: the tasks' losses in the problem of all rows
+
+    @property
+    def m(self) -> int:
+        return len(self.designs)
+
+    @property
+    def d(self) -> int:
+        return self.designs[0].d
+
+    # ------------------------------------------------------------------ penalty factors
+
+    @cached_property
+    def units(self) -> Floats:
+        """(m, d): standard deviations if standardised, else 1."""
+        squares = np.array([design.squares / design.n for design in self.designs])
+        return np.sqrt(np.where(squares > 0, squares, 1.0)) if self.standardize else np.ones_like(squares)
+
+    @cached_property
+    def factors(self) -> Floats:
+        """(d, m): penalty factors with the units in them; a task's lie side by side, as its coefficients do."""
+        return np.asfortranarray(self.given_factors * self.units.T)
+
+    @cached_property
+    def stage_weights(self) -> Floats:
+        """(m, d): the weights of stage 1 at lam = 1, on the scale of each task's own sums."""
+        return np.ascontiguousarray(stage_scale(self.designs) * self.factors.T)
+
+    @cached_property
+    def rho_bar(self) -> float:
+        """What theta's unit is relative to: see `theta.py`."""
+        return mean_square(self.designs, self.units)
+
+    # ------------------------------------------------------------------ what can be learned
+
+    @cached_property
+    def learnable(self) -> np.ndarray:
+        """(m, d) bool: where a column varies within a task, so that its coefficient can be told from the intercept."""
+        return np.array([design.squares > 0.0 for design in self.designs])
+
+    @cached_property
+    def of_task_level(self) -> np.ndarray:
+        """(d,) bool: columns that are constant within every task, but not the same in all."""
+        places = np.flatnonzero(~self.learnable.any(axis=0))
+        out = np.zeros(self.d, dtype=bool)
+        if places.size:
+            means = np.array([design.mean[places] for design in self.designs])
+            out[places] = np.ptp(means, axis=0) > SAME_MEAN * np.abs(means).max(axis=0)
+        return out
+
+    # ------------------------------------------------------------------ the loss
+
+    @property
+    def scales(self) -> Floats | None:
+        """(m,): the scales of residuals, where the loss depends on them."""
+        return np.array([design.of_loss.scale for design in self.designs]) if isinstance(self.loss, Huber) else None
+
+    @property
+    def deviance_units(self) -> Floats | None:
+        """(m,): losses over these are deviances; None where the scale of the noise is not known."""
+        if self.loss.squared:
+            return None
+        return np.ones(self.m) if self.scales is None else self.scales**2
+
+    def held_out(self, i: int, y: Floats, f: Floats) -> tuple[Floats, Floats]:
+        """Errors of linear predictors f at targets y of task i, and what they predict. The loss is that of all rows in
+        every fold: with a scale of its own (Huber's) a fold whose scale is large would decide for the others."""
+        if self.loss.squared:
+            return (y - f) ** 2, f
+        loss = self.designs[i].of_loss if self.scored_by is None else self.scored_by[i]
+        response = loss.response(f)
+        if self.error == "mse":
+            with np.errstate(over="ignore"):
+                return (y - response) ** 2, response
+        value = loss.value(y, f)
+        return value if self.error == "log_loss" else 2.0 * value, response
+
+    # ------------------------------------------------------------------ how far a W is from a minimiser
+
+    def certify(self, i: int, W: Floats, A: Floats, memo: dict[Any, Any] | None = None) -> Sequence[Any]:
+        """Certificates of task i's weighted lassos, for rows of W and of weights A (solutions, d)."""
+        if self.loss.squared:
+            return certify_all(self.designs[i], W, A, self.positive, memo)
+        return [certify_loss(self.designs[i], w, a, self.positive) for w, a in zip(W, A, strict=True)]
+
+    @cached_property
+    def may_escape(self) -> bool:
+        """Whether there need not be a minimiser where features are not penalised."""
+        return not self.loss.squared and any(design.of_loss.escapes(design.y).any() for design in self.designs)
+
+    @cached_property
+    def _separating(self) -> list[dict[bool, list[np.ndarray]]]:
+        """Of each task: sets of free features that are known to leave no minimiser (True), or one (False)."""
+        return [{True: [], False: []} for _ in self.designs]
+
+    def escapes(self, i: int, W: Floats, A: Floats) -> np.ndarray:
+        """(solutions,) bool: whether task i has no minimiser, for rows of W and A (solutions, d)."""
+        if not self.may_escape:
+            return np.zeros(len(W), dtype=bool)
+        design, known = self.designs[i], self._separating[i]
+        frees = (A == 0.0) & (design.squares > 0) & ((W > 0) | (not self.positive))
+
+        def one(w: Floats, free: np.ndarray) -> bool:
+            """More free features separate what fewer do: so few sets need a linear program."""
+            if any((free >= less).all() for less in known[True]):
+                return True
+            if any((free <= more).all() for more in known[False]):
+                return False
+            found = escaping(design, w, free).size > 0
+            known[found].append(free)
+            return found
+
+        return np.array([one(w, free) for w, free in zip(W, frees, strict=True)], dtype=bool)

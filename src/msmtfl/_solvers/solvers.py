@@ -1,0 +1,256 @@
+"""What solves a problem: `solver_for` makes the solver of its stages. No solver is made of a problem anywhere else.
+
+The convex problem of a stage has one of three structures, which the penalty names: weighted lassos ("lassos"), a norm of
+every row ("rows"), or a part that is common to all tasks ("common"). Losses that are not squared are solved with the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from .._data.designs import Design, Floats, stage_scale
+from .._data.tables import names_of, warn_user
+from .._objective.certificates import GAP, TaskCertificate, certify, largest_violation, main_doubt, relative_gap
+from .._objective.common_penalty import SharedNorm
+from .._objective.loss_certificates import LossCertificate, certify_loss
+from .._objective.penalties import Penalty, RowNorm
+from .._objective.problem import Problem
+from .._objective.row_certificates import certify_rows, row_violation
+from .._runtime.progress import Listener
+from .._runtime.threads import each
+from .common_part import StackedGrams, StackedLassos, settled
+from .coupled_rows import CoupledRows
+from .gram import gram_caches
+from .proximal_newton import LossLassos
+from .stages import Outcome
+from .task_solver import task_caches
+from .weighted_lasso import OVERRUN, Lassos
+
+LASSOS, ROWS, COMMON = "lassos", "rows", "common"  # structures of stages
+NO_MINIMISER = (
+    "the targets of task(s) {} are separated by features that are not penalised (in the first of them by {}): no finite "
+    "coefficients minimise the loss, and those returned only come close to its lowest value. Choose a larger theta or lam, "
+    "or penalise these features."
+)
+Proof = TypeVar("Proof", bound=Any)
+
+
+def solver_for(
+    problem: Problem, penalty: Penalty, *, grams: Any = None, n_jobs: int | None = None, near: Floats | None = None
+) -> Any:
+    """What solves the stages of a problem with a penalty (a `StageSolver`).
+
+    Parameters
+    ----------
+    grams : what is known of Gram matrices (`caches_for`), by default nothing yet
+    near : about where the solution is
+    """
+    if penalty.structure == LASSOS:
+        lassos = lassos_for(problem, grams, n_jobs)
+        if near is not None:
+            lassos.warm(near)
+        return LassoStages(lassos) if problem.loss.squared else LossStages(lassos, problem.data)
+    if not problem.loss.squared:
+        raise ValueError("models that couple the tasks are solved with squared loss only.")
+    if penalty.structure == ROWS:
+        rows = rows_for(problem, grams, n_jobs)
+        if near is not None:
+            rows.warm(near)
+        return RowStages(rows)
+    common = common_for(problem, grams, n_jobs)
+    if near is not None:
+        common.warm(near)
+    return CommonStages(common)
+
+
+def lassos_for(problem: Problem, grams: Any = None, n_jobs: int | None = None, careful: bool = False) -> Any:
+    """The weighted lassos of a problem's tasks."""
+    if not problem.loss.squared:
+        return LossLassos(problem.designs, positive=problem.positive, units=problem.units, n_jobs=n_jobs)
+    options: dict[str, Any] = {"grams": grams, "careful": careful, "n_jobs": n_jobs}
+    return Lassos(problem.designs, positive=problem.positive, units=problem.units, **options)
+
+
+def rows_for(problem: Problem, grams: Any = None, n_jobs: int | None = None) -> CoupledRows:
+    """A problem with a norm of every row."""
+    return CoupledRows(problem.designs, problem.factors, units=problem.units, grams=grams, n_jobs=n_jobs)
+
+
+def common_for(problem: Problem, grams: StackedGrams | None = None, n_jobs: int | None = None) -> StackedLassos:
+    """A problem with a part that is common to all tasks."""
+    grams = StackedGrams(problem.designs, n_jobs=n_jobs) if grams is None else grams
+    return StackedLassos(grams, units=problem.units, n_jobs=n_jobs)
+
+
+def caches_for(problem: Problem, structure: str, **options: Any) -> Any:
+    """What solvers of stages of a structure keep of Gram matrices; `options` are those of `gram_caches`."""
+    if not problem.loss.squared:
+        return []
+    makers: dict[str, Callable[..., Any]] = {LASSOS: task_caches, ROWS: gram_caches, COMMON: StackedGrams}
+    return makers[structure](problem.designs, **options)
+
+
+# ------------------------------------------------------------------ solvers of stages
+
+
+class LassoStages:
+    """Stages that are weighted lassos: weights (d, m)."""
+
+    def __init__(self, lassos: Lassos):
+        self.lassos, self.designs, self.grams = lassos, lassos.designs, lassos.grams
+        self.scale = stage_scale(lassos.designs)
+
+    def solve(self, weights: Floats, last: Floats, max_iter: int, listener: Listener) -> Outcome:
+        A = scaled(self.scale, weights)
+        W, rounds = self.lassos.solve(A, reference=last, max_iter=max_iter)
+        W, proofs = certified(self.lassos, W, A, last, listener)
+        return Outcome(
+            coef=W,
+            n_iter=int(rounds.max()),
+            finished=not (self.lassos.status & OVERRUN).any(),
+            dual_gap=relative_gap(self.designs, proofs),
+            kkt=max(proof.kkt for proof in proofs),
+            unique=all(proof.unique for proof in proofs),
+            ambiguous=tuple(proof.dependent for proof in proofs),
+            doubt=main_doubt(self.designs, proofs),
+        )
+
+    def violation(self, weights: Floats, W: Floats) -> float:
+        return largest_violation(self.designs, W, scaled(self.scale, weights), self.lassos.positive)
+
+
+def scaled(scale: Floats, weights: Floats) -> Floats:
+    """(m, d): the weights (d, m) of a stage on the scale (m, 1) of each task's own sums. One too large for floats excludes a
+    coefficient, as it would anyway."""
+    with np.errstate(over="ignore"):
+        return np.asarray(scale * weights.T)
+
+
+def certified(
+    lassos: Lassos, W: Floats, A: Floats, aim: Floats, listener: Listener
+) -> tuple[Floats, list[TaskCertificate]]:
+    """Certificates of all tasks; a task above GAP is polished on X first."""
+
+    def check(i: int) -> TaskCertificate:
+        design, positive = lassos.designs[i], lassos.positive
+        proof = certify(design, W[i], A[i], positive)
+        if proof.relative_gap > GAP and not lassos.status[i] & OVERRUN:
+            better = lassos.repair(i, W[i], A[i], aim[i])
+            again = certify(design, better, A[i], positive)
+            if again.gap < proof.gap:
+                W[i], proof = better, again
+        W[i], proof = rather_zero(W[i], proof, lambda w: certify(design, w, A[i], positive))
+        return proof
+
+    proofs = each(check, range(lassos.m), lassos.n_jobs)
+    for _ in proofs:
+        listener.task_done()
+    return W, proofs
+
+
+def rather_zero(W: Floats, proof: Proof, certify: Callable[[Floats], Proof]) -> tuple[Floats, Proof]:
+    """A solution and its proof; or zeros, if rounding has left so little of the solution that zeros are proven to be nearer
+    to the optimum, with what is doubtful about it."""
+    if proof.relative_gap <= 1.0:
+        return W, proof
+    zero = certify(np.zeros_like(W))
+    return (np.zeros_like(W), replace(zero, doubt=proof.doubt)) if zero.gap < proof.gap else (W, proof)
+
+
+class LossStages:
+    """Stages that are weighted lassos under a loss: weights (d, m)."""
+
+    def __init__(self, lassos: LossLassos, data: Any):
+        self.designs: list[Any] = lassos.designs
+        self.lassos, self.grams = lassos, lassos.grams
+        self.scale, self.data = stage_scale(self.designs), data
+        self.said: set[int] = set()
+
+    def solve(self, weights: Floats, last: Floats, max_iter: int, listener: Listener) -> Outcome:
+        A = scaled(self.scale, weights)
+        W, steps = self.lassos.solve(A, reference=last, max_iter=max_iter)
+
+        def check(i: int) -> LossCertificate:
+            def proven(w: Floats) -> LossCertificate:
+                return certify_loss(self.designs[i], w, A[i], self.lassos.positive)
+
+            W[i], proof = rather_zero(W[i], proven(W[i]), proven)
+            return proof
+
+        proofs = each(check, range(len(W)), self.lassos.n_jobs)
+        for _ in proofs:
+            listener.task_done()
+        self._warn([i for i, proof in enumerate(proofs) if proof.escapes and i not in self.said], proofs)
+        return Outcome(
+            coef=W,
+            n_iter=int(steps.max()),
+            finished=not (self.lassos.status & OVERRUN).any(),
+            dual_gap=relative_gap(self.designs, proofs),
+            kkt=max(proof.kkt for proof in proofs),
+            unique=all(proof.unique for proof in proofs),
+            ambiguous=tuple(proof.dependent for proof in proofs),
+            doubt=main_doubt(self.designs, proofs),
+        )
+
+    def _warn(self, tasks: list[int], proofs: list[LossCertificate]) -> None:
+        """Of tasks without a minimiser, once each."""
+        if tasks:
+            self.said |= set(tasks)
+            named = names_of(self.data.features[proofs[tasks[0]].dependent])
+            warn_user(NO_MINIMISER.format(names_of(self.data.labels[tasks]), named), ConvergenceWarning)
+
+    def violation(self, weights: Floats, W: Floats) -> float:
+        return largest_violation(self.designs, W, scaled(self.scale, weights), self.lassos.positive)
+
+
+class RowStages:
+    """Stages with a norm of every row."""
+
+    def __init__(self, rows: CoupledRows):
+        self.rows, self.designs, self.grams = rows, rows.designs, None
+
+    def solve(self, weights: RowNorm, last: Floats, max_iter: int, listener: Listener) -> Outcome:
+        W, n_iter = self.rows.solve(weights, max_iter=max_iter)
+        W, proof = rather_zero(
+            W, certify_rows(self.designs, W, weights), lambda W: certify_rows(self.designs, W, weights)
+        )
+        for _ in self.designs:
+            listener.task_done()
+        return Outcome(W, n_iter, self.rows.finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
+
+    def violation(self, weights: RowNorm, W: Floats) -> float:
+        return row_violation(self.designs, W, weights)
+
+
+class CommonStages:
+    """Stages in (b, V): points are (1, p), weights a `SharedNorm`; what is proven is about W = b + V."""
+
+    def __init__(self, lassos: StackedLassos):
+        self.lassos, self.grams = lassos, lassos.grams
+        self.designs: list[Design] = [lassos.stacked]
+        self.scale = 0.5 * lassos.stacked.m
+
+    def solve(self, weights: SharedNorm, last: Floats, max_iter: int, listener: Listener) -> Outcome:
+        stacked, a = self.lassos.stacked, self.scale * weights.weights()
+        P, rounds = self.lassos.solve(a, last[0], max_iter)
+        P = settled(weights, P, stacked.m)
+        proof = certify_rows(stacked.parts, stacked.sums(P), weights)
+        if proof.gap > GAP and self.lassos.finished:
+            better = settled(weights, self.lassos.repair(P, a, last[0]), stacked.m)
+            again = certify_rows(stacked.parts, stacked.sums(better), weights)
+            if again.gap < proof.gap:
+                P, proof = better, again
+        P, proof = rather_zero(P, proof, lambda P: certify_rows(stacked.parts, stacked.sums(P), weights))
+        for _ in stacked.parts:
+            listener.task_done()
+        finished = self.lassos.finished
+        return Outcome(P[None], rounds, finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
+
+    def violation(self, weights: SharedNorm, P: Floats) -> float:
+        stacked = self.lassos.stacked
+        return row_violation(stacked.parts, stacked.sums(P[0]), weights)
