@@ -80,8 +80,9 @@ def to_sql(
     ----------
     model : estimator
         A fitted model of this package.
-    task_column : str or int, optional
-        The column of X that identifies the task.
+    task_column : str, optional
+        The column of the table that identifies the task; by default the one that the model was fitted
+        with. Only with `table`.
     table : str or sequence of str, optional
         Write a whole SELECT from this table (("schema", "table") for one in a schema).
     quote : {'"', '`', '['}, default='"'

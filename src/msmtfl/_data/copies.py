@@ -48,14 +48,14 @@ def identical_samples(X: Any, *, task_column: str | int | None = None) -> Ints:
     """Number the samples so that those with the same features have the same number.
 
     Use the numbers as `groups=` of a splitter; estimators and :func:`compare_models` make them themselves
-    with ``groups="identical"``. A column that identifies the task is no feature.
+    with ``groups="identical"``.
 
     Parameters
     ----------
     X : DataFrame, ndarray or sparse matrix of shape (N, d)
         Samples of all tasks.
     task_column : str or int, optional
-        The column of X that identifies the task.
+        The column that identifies the task; it is no feature.
 
     Returns
     -------

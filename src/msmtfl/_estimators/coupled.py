@@ -113,8 +113,8 @@ class L12MTL(_Coupled):
         The relative duality gap that every stage must reach. Solves are exact: 1e-10 and
         less is usual.
     max_iter : int, optional
-        Limit on how often a stage's solver goes over the features. The default is far more
-        than it needs.
+        Limit on how often a stage's solver goes over the features; by default the solver's
+        own.
     warm_start : bool, default=False
         Whether to start from the coefficients of the last fit, if its tasks and features
         are the same: the fit goes on with its stages.
@@ -323,8 +323,8 @@ class DirtyMTL(_Coupled):
         The relative duality gap that every stage must reach. Solves are exact: 1e-10 and
         less is usual.
     max_iter : int, optional
-        Limit on how often a stage's solver goes over the features. The default is far more
-        than it needs.
+        Limit on how often a stage's solver goes over the features; by default the solver's
+        own.
     warm_start : bool, default=False
         Whether to start from the coefficients of the last fit, if its tasks and features
         are the same: the fit goes on with its stages.
@@ -342,9 +342,9 @@ class DirtyMTL(_Coupled):
         shared ones (with `relax` least squares on its support); (d,) if the model was
         fitted without tasks.
     coef_specific_ : ndarray of shape (m, d)
-        The task-specific coefficients S.
+        The task-specific coefficients S; (d,) if the model was fitted without tasks.
     coef_shared_ : ndarray of shape (m, d)
-        The shared coefficients B.
+        The shared coefficients B; (d,) if the model was fitted without tasks.
     intercept_ : ndarray of shape (m,)
         Intercepts of the tasks; a float if the model was fitted without tasks.
     tasks_ : ndarray of shape (m,)
@@ -663,8 +663,8 @@ class L12MTLCV(_CoupledSearch):
         The relative duality gap that every stage must reach. Solves are exact: 1e-10 and
         less is usual.
     max_iter : int, optional
-        Limit on how often a stage's solver goes over the features. The default is far more
-        than it needs.
+        Limit on how often a stage's solver goes over the features; by default the solver's
+        own.
     unknown_task : {"error", "mean"}, default="error"
         What `predict` does with a label that was not in the training data: raise an error,
         or predict with the mean coefficients of the known tasks, and warn.
@@ -911,8 +911,8 @@ class DirtyMTLCV(_CoupledSearch):
         The relative duality gap that every stage must reach. Solves are exact: 1e-10 and
         less is usual.
     max_iter : int, optional
-        Limit on how often a stage's solver goes over the features. The default is far more
-        than it needs.
+        Limit on how often a stage's solver goes over the features; by default the solver's
+        own.
     unknown_task : {"error", "mean"}, default="error"
         What `predict` does with a label that was not in the training data: raise an error,
         or predict with the mean coefficients of the known tasks, and warn.
@@ -933,9 +933,9 @@ class DirtyMTLCV(_CoupledSearch):
         shared ones (with `relax` least squares on its support); (d,) if the model was
         fitted without tasks.
     coef_specific_ : ndarray of shape (m, d)
-        The task-specific coefficients S.
+        The task-specific coefficients S; (d,) if the model was fitted without tasks.
     coef_shared_ : ndarray of shape (m, d)
-        The shared coefficients B.
+        The shared coefficients B; (d,) if the model was fitted without tasks.
     intercept_ : ndarray of shape (m,)
         Intercepts of the tasks; a float if the model was fitted without tasks.
     tasks_ : ndarray of shape (m,)

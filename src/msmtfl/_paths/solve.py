@@ -127,8 +127,7 @@ def regularization_surface(
     max_stages : int, default=10
         The largest number of stages; with 1 the model is the lasso.
     tol : float, default=1e-8
-        The relative duality gap that every stage must reach. Solves are exact: 1e-10 and
-        less is usual.
+        The relative duality gap that the stages of a `converged` point stay below.
     lam_min_ratio : float, optional
         The smallest lam of the grid over the largest. By default 1e-3, or 1e-4 if every
         task has more samples than features.
@@ -142,8 +141,7 @@ def regularization_surface(
         The concave function that stands in place of min(t, theta); see
         :mod:`msmtfl._objective.shapes`.
     n_jobs : int, optional
-        Number of threads, which work on tasks side by side. The result is the same to the
-        bit.
+        Number of threads. The result is the same to rounding.
     memory_budget : float, optional
         Bytes that Gram matrices may take; by default 1 GiB.
     verbose : bool, default=False

@@ -104,8 +104,8 @@ def compare_models(
     sample_weight : array-like of shape (N,) or (N, m), optional
         Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
     groups : array-like of shape (N,) or "identical", optional
-        Labels of groups: samples of one group (a patient, a speaker) stay in one fold.
-        "identical": samples with the same features are a group.
+        Labels of groups: samples of one group (a patient, a speaker) stay together, in outer and inner
+        folds; standard errors are of groups. "identical": samples with the same features are a group.
     models : list of str or dict {name: estimator}, optional
         The models. By default "lasso" (one per task), "l12", "dirty", "msmtfl" (the paper's), "bi-level",
         "shared" (common values and deviations), "ridge per task", "pooled lasso" and "pooled ridge" (one

@@ -123,11 +123,10 @@ class _OnCluster:
 
         Parameters
         ----------
-        X : DataFrame, ndarray or sparse matrix of shape (n, d)
-            Samples in the form that was given to `fit`, with the column that identifies the
-            task if there was one.
-        task : array-like of shape (n,), optional
-            The label of the task of every sample, if `fit` was given labels.
+        X : Dask DataFrame, Dask Array, DataFrame or ndarray
+            Samples in the form that was given to `fit`.
+        task : Dask Series, Dask Array, array-like or str, optional
+            Task labels, if `fit` was given them; for a DataFrame the name of a column.
 
         Returns
         -------
