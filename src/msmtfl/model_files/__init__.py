@@ -78,12 +78,14 @@ from .._data.tables import warn_user
 from .._runtime.archives import pack
 from .._runtime.files import write_whole
 from .files import as_json, check_sum, checksum, open_model
-from .layout import DOCUMENT, MODELS
+from .layout import DOCUMENT, stored_models
 from .reading import model_of
 from .values import Reader
 from .writing import Writer, document_of
 
 __all__ = ["MODELS", "load_model", "save_model"]
+
+MODELS = stored_models()
 
 
 def save_model(model: Any, path: str | os.PathLike[str], *, provenance: dict[str, Any] | None = None) -> None:

@@ -8,12 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from .._estimators.base import MultiTaskModel
-from .._estimators.baselines import LogisticPerTaskCV, PooledLassoCV, PooledLogisticCV, PooledRidgeCV, RidgePerTaskCV
-from .._estimators.classifier import MSMTFLClassifier, MSMTFLClassifierCV
-from .._estimators.coupled import L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV
-from .._estimators.msmtfl import MSMTFL, LassoMTL
-from .._estimators.search import MSMTFLCV, LassoMTLCV
-from .._estimators.shared import SharedMTL, SharedMTLCV
+from .._estimators.families import Family, known_families, known_strengths
 
 FORMAT, VERSION = "msmtfl-model", 1
 DOCUMENT = "model.json"
@@ -36,39 +31,40 @@ FITTING = ("lam_max_", "objective_", "dual_gap_", "n_stages_", "n_iter_", "conve
 TARGETS = ("n_samples_", "target_mean_", "target_sd_", "n_fitted_tasks_")
 STAGED = (*LINEAR, *TARGETS, "row_norms_", "row_slopes_", "feature_importances_", *FITTING)
 SEARCH = (*STAGED, "cv_results_", "best_point_", "best_index_", "best_score_", "n_splits_")
-BILEVEL = ("lam_", "theta_", "lam_entry_", "theta_entry_")
-DIRTY = ("lam_s_", "lam_b_", "coef_specific_", "coef_shared_")
-SHARED = ("lam_common_", "lam_deviation_", "theta_", "coef_common_", "coef_deviation_")
-MODELS: dict[str, tuple[type[MultiTaskModel], tuple[str, ...]]] = {  # the only classes there are, and what they need
-    "MSMTFL": (MSMTFL, (*STAGED, *BILEVEL)),
-    "MSMTFLCV": (MSMTFLCV, (*SEARCH, *BILEVEL, "lams_", "thetas_")),
-    "MSMTFLClassifier": (MSMTFLClassifier, (*STAGED, *BILEVEL, "classes_")),
-    "MSMTFLClassifierCV": (MSMTFLClassifierCV, (*SEARCH, *BILEVEL, "lams_", "thetas_", "classes_")),
-    "LassoMTL": (LassoMTL, (*STAGED, "lam_")),
-    "LassoMTLCV": (LassoMTLCV, (*SEARCH, "lam_", "lams_", "thetas_")),
-    "L12MTL": (L12MTL, (*STAGED, "lam_", "theta_")),
-    "L12MTLCV": (L12MTLCV, (*SEARCH, "lam_", "lams_")),
-    "DirtyMTL": (DirtyMTL, (*STAGED, *DIRTY)),
-    "DirtyMTLCV": (DirtyMTLCV, (*SEARCH, *DIRTY)),
-    "SharedMTL": (SharedMTL, (*STAGED, *SHARED)),
-    "SharedMTLCV": (SharedMTLCV, (*SEARCH, *SHARED, "thetas_")),
-    "RidgePerTaskCV": (RidgePerTaskCV, LINEAR),
-    "PooledRidgeCV": (PooledRidgeCV, LINEAR),
-    "PooledLassoCV": (PooledLassoCV, LINEAR),
-    "LogisticPerTaskCV": (LogisticPerTaskCV, (*LINEAR, "classes_")),
-    "PooledLogisticCV": (PooledLogisticCV, (*LINEAR, "classes_")),
-}
-STRENGTHS = ("lam_", "lam_s_", "lam_b_", "lam_max_")
 PLACES = "constant_at_"  # of the cells that are False in learnable_
 APART = ("stages_", "certificate_", "provenance_", "moments_")  # attributes that have keys of their own, or stay behind
+LAM_MAX = "lam_max_"
 TYPES: dict[str, type] = {
-    **dict.fromkeys(
-        (*STRENGTHS, *SHARED[:3], "lam_entry_", "theta_entry_", "objective_", "dual_gap_", "best_score_"), float
-    ),
+    **dict.fromkeys((LAM_MAX, "objective_", "dual_gap_", "best_score_"), float),
     **dict.fromkeys(("n_features_in_", "n_fitted_tasks_", "n_stages_", "n_iter_", "n_splits_", "best_index_"), int),
     "converged_": bool,
     "stopping_reason_": str,
 }
+
+
+def stored_models() -> dict[str, tuple[type[MultiTaskModel], tuple[str, ...]]]:
+    """The only classes that files hold, by name, and the attributes that each needs."""
+    return {
+        cls.__name__: (cls, (*_of_all(family, cls), *family.attributes(cls)))
+        for family in known_families()
+        for cls in family.classes
+    }
+
+
+def _of_all(family: Family, cls: type) -> tuple[str, ...]:
+    if not family.staged:
+        return LINEAR
+    return SEARCH if issubclass(cls, family.search) else STAGED
+
+
+def types_of_attributes() -> dict[str, type]:
+    """The attributes that are numbers, flags or texts."""
+    return TYPES | {one.attribute: float for one in known_strengths()}
+
+
+def finite_attributes() -> set[str]:
+    """Numbers that cannot be inf."""
+    return {"intercept_", LAM_MAX, *(one.attribute for one in known_strengths() if not one.may_be_inf)}
 
 
 def scalar_fields(cls: Any) -> dict[str, type]:

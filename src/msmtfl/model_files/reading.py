@@ -10,6 +10,7 @@ from .._data.designs import Floats
 from .._data.tables import missing_values, names_of
 from .._estimators.base import MultiTaskModel, check_use
 from .._estimators.classifier import labels_of
+from .._estimators.families import family_of, known_strengths
 from .._objective.certificates import Certificate
 from .._objective.shapes import Lost
 from .._solvers.stages import Stage
@@ -17,15 +18,15 @@ from .layout import (
     APART,
     ATTRIBUTE,
     FORMAT,
-    MODELS,
     PLACES,
-    STRENGTHS,
-    TYPES,
     VERSION,
     Node,
     Shape,
+    finite_attributes,
     is_shaped,
     scalar_fields,
+    stored_models,
+    types_of_attributes,
 )
 from .values import Reader, are_names, are_texts, is_list, need, parts_of, typed
 
@@ -83,8 +84,9 @@ def _check_header(document: Node) -> tuple[type[MultiTaskModel], tuple[str, ...]
             f"this file has format version {version} (written by {made_by}); the msmtfl installed here reads versions up to "
             f"{VERSION}. Upgrade it (pip install --upgrade msmtfl), or fit and save the model again with this one."
         )
-    need(isinstance(name, str) and name in MODELS, f"unknown model {name!r}; known: {', '.join(MODELS)}")
-    return MODELS[name]
+    known = stored_models()
+    need(isinstance(name, str) and name in known, f"unknown model {name!r}; known: {', '.join(known)}")
+    return known[name]
 
 
 def _read_fitted(read: Reader, cls: type, nodes: dict[str, Node], single: bool) -> dict[str, Any]:
@@ -96,7 +98,8 @@ def _read_fitted(read: Reader, cls: type, nodes: dict[str, Node], single: bool) 
     m, d = len(tasks), len(features)
     need(m == 1 or not single, f"form is 'single', but there are {m} tasks")
     c = typed(nodes["n_features_in_"], int, "n_features_in_")
-    rows = ("row_norms_", "row_slopes_", "coef_common_")
+    common = [part.attribute for part in family_of(cls).parts if part.common]
+    rows = ("row_norms_", "row_slopes_", *common)
     shapes: dict[str, Shape] = {**dict.fromkeys(rows, (d,)), "feature_importances_": (c,)}
     out: dict[str, Any] = {"tasks_": tasks, "features_": features}
     of_class: Shape = ()
@@ -106,6 +109,7 @@ def _read_fitted(read: Reader, cls: type, nodes: dict[str, Node], single: bool) 
         need(not missing_values(classes).any(), "a class is missing in classes_")
         of_class = (len(classes),) if len(classes) > 2 else ()
     of_task: Shape = () if single else (m,)
+    types = types_of_attributes()
     for key, node in nodes.items():
         allowed = bool(ATTRIBUTE.fullmatch(key)) and key not in (*APART, "learnable_")  # no method is named so
         need(allowed, f"{key!r} is no attribute of a fitted {cls.__name__}")
@@ -119,11 +123,11 @@ def _read_fitted(read: Reader, cls: type, nodes: dict[str, Node], single: bool) 
             out[key] = read.floats(node, shapes.get(key, (*of_task, *of_class, d)), key)
         else:
             out[key] = read.value(node, key)
-        if key in TYPES:
-            out[key] = typed(out[key], TYPES[key], key)
+        if key in types:
+            out[key] = typed(out[key], types[key], key)
     if single and not of_class:
         typed(out["intercept_"], float, "intercept_")
-    for key in {"intercept_", *STRENGTHS} & out.keys():
+    for key in finite_attributes() & out.keys():
         need(bool(np.isfinite(out[key]).all()), f"{key} is not finite")
     if PLACES in out:
         out[PLACES] = _learnable(out[PLACES], m, d)
@@ -156,7 +160,7 @@ def _check_search(values: dict[str, Any]) -> None:
     results, point = values["cv_results_"], values["best_point_"]
     columns = isinstance(results, dict) and all(is_list(column, "biufO") for column in results.values())
     need(columns and len({len(column) for column in results.values()}) == 1, "cv_results_ is not a table")
-    for key in ("mean_test_score", "theta", "lam_common"):
+    for key in ("mean_test_score", *(one.name for one in known_strengths())):
         absent = key not in results and (key != "mean_test_score" or values["n_splits_"] == 0)
         need(absent or is_list(results.get(key), "f"), f"{key} of cv_results_ are no numbers")
     need(0 <= values["best_index_"] < len(next(iter(results.values()))), "best_index_ is outside of cv_results_")

@@ -29,21 +29,22 @@ from .layout import (
     FORMAT,
     INLINE,
     KEY,
-    MODELS,
     PLACES,
     VERSION,
     Node,
     is_shaped,
     scalar_fields,
+    stored_models,
 )
 
 
 def document_of(model: Any, write: Writer, provenance: dict[str, Any] | None) -> dict[str, Node]:
     choice, model = choice_of(model), model_chosen(model)
     name = type(model).__name__
-    if name not in MODELS or MODELS[name][0] is not type(model):
+    known = stored_models()
+    if name not in known or known[name][0] is not type(model):
         raise TypeError(
-            f"save_model stores {', '.join(MODELS)}; got {name}. Of a Pipeline save the last step (pipeline[-1]), or all "
+            f"save_model stores {', '.join(known)}; got {name}. Of a Pipeline save the last step (pipeline[-1]), or all "
             "of it with skops."
         )
     check_is_fitted(model, "coef_")
