@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,6 +43,8 @@ from msmtfl.formulas import formula
 from msmtfl.model_files import load_model, save_model
 from msmtfl.plots.views import lam_path, lasso_points, search_grid, stage_norms
 from msmtfl.report import report_html
+from msmtfl.report.facts import ModelFacts
+from msmtfl.report.model_tables import values_table
 from msmtfl.sharing import sharing_map
 
 SOURCE = Path(msmtfl.__file__).parent
@@ -268,6 +271,27 @@ def test_a_cap_on_nothing_is_not_shown():
     assert used == {"lam": 0.0, "lam_entry": 0.2, "theta_entry": 0.7}
     assert "lam = 0, lam_entry = 0.2, theta_entry = 0.7" in describe(model)
     assert facts(model)["theta"] == 1.5  # a program is told all
+    shown = [cell.text for cell in values_table(ModelFacts(model)).columns[0].cells]
+    assert shown[:4] == ["λ used", "λₑ used", "θₑ used", "λ from which on all is 0"]
+
+
+@STAGED
+def test_files_refuse_strengths_that_cannot_be_infinite(family, tmp_path):
+    path = tmp_path / "model.json"
+    model, _ = fitted(family, family.fit)
+    save_model(model, path)
+    document = json.loads(path.read_text(encoding="utf-8"))
+    del document["checksum"]
+    for one in family.strengths:
+        document["fitted"][one.attribute] = {"float": "inf"}
+        path.write_text(json.dumps(document), encoding="utf-8")
+        with (
+            pytest.warns(UserWarning, match="no checksum")
+            if one.may_be_inf
+            else pytest.raises(ValueError, match=f"{one.attribute} is not finite")
+        ):
+            load_model(path)
+        document["fitted"][one.attribute] = 1.0
 
 
 # ------------------------------------------------------------------ a family of the user's own
