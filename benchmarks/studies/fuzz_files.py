@@ -42,7 +42,8 @@ from msmtfl.cli.describing import describe, facts
 from msmtfl.cli.table_files import read_table
 from msmtfl.cli.using import load
 from msmtfl.export import to_sql
-from msmtfl.model_files import _checksum, load_model, save_model
+from msmtfl.model_files import load_model, save_model
+from msmtfl.model_files.files import checksum
 from msmtfl.sharing import sharing_map
 
 SECONDS = 20  # that a reader may take
@@ -284,7 +285,7 @@ def content_of_a_model(good: Good, folder: Path, rng: np.random.Generator) -> st
     if alone:
         document = damaged_document(json.loads(good.documents[k]), rng)
         if isinstance(document, dict) and "checksum" in document:
-            document["checksum"] = _checksum(document)
+            document["checksum"] = checksum(document)
         path.write_bytes(json.dumps(document).encode())
     else:
         members = members_of(good.archives[k])

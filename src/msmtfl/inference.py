@@ -20,12 +20,7 @@ from ._data.designs import Floats, Ints, RowTask
 from ._data.tables import names_of, warn_user
 from ._data.tasks import TaskData
 from ._estimators.base import MultiTaskLinear, loss_of, model_chosen, separate
-from ._estimators.coupled import L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV, coupled_coef
-from ._estimators.search import GridSearch
-from ._estimators.shared import SharedMTL, SharedMTLCV, shared_coef
-from ._objective.problem import Problem
-from ._paths.grids import point_of
-from ._paths.solve import solve_surface
+from ._estimators.families import family_of
 from ._runtime.checks import check_count, check_flag, check_n_jobs
 from ._runtime.progress import Progress, one_blas_thread
 from ._runtime.threads import count, each
@@ -318,8 +313,8 @@ def stability_selection(
     estimator = _checked(estimator, n_jobs, verbose)
     check_count("n_pairs", n_pairs)
     threshold = _checked_threshold(threshold)
-    model = clone(estimator)
-    groups_of_folds = {"groups": groups} if isinstance(model, GridSearch) else {}
+    model, family = clone(estimator), family_of(estimator)
+    groups_of_folds = {"groups": groups} if family.is_search(model) else {}
     model.fit(X, y, task=task, sample_weight=sample_weight, **groups_of_folds)
     with one_blas_thread():
         problem = model._make_problem(X, y, task, sample_weight)
@@ -327,7 +322,10 @@ def stability_selection(
         with Progress(2 * n_pairs, "half-samples", verbose) as progress:
             options = {"budget": BUDGET / (1 + count(n_jobs)), "tick": progress.step}
             parts = each(
-                lambda keep: coef_on(model, training(problem, keep), **options) != 0.0, halves, n_jobs, progress.stop
+                lambda keep: family.coef_on(model, training(problem, keep), **options) != 0.0,
+                halves,
+                n_jobs,
+                progress.stop,
             )
     cells, data, factors = np.array(parts), problem.data, problem.given_factors.T
     return Stability(
@@ -338,7 +336,7 @@ def stability_selection(
         of_these_rows=_of_these_rows(model),
         threshold=threshold,
         n_pairs=n_pairs,
-        lam=next(float(getattr(model, name)) for name in ("lam_", "lam_b_", "lam_deviation_") if hasattr(model, name)),
+        lam=float(getattr(model, f"{family.main}_")),
         theta=float(getattr(model, "theta_", np.inf)),
         tasks=data.labels,
         features=data.features,
@@ -347,26 +345,13 @@ def stability_selection(
 
 def _of_these_rows(model: Any) -> str:
     """Which strengths of the penalty a fitted model took from its rows, in words."""
-    if isinstance(model, GridSearch):
+    family = family_of(model)
+    if family.is_search(model):
         return f"{type(model).__name__} chose the strengths of the penalty on all of them"
     given = model.get_params(deep=False)
-    pairs = (("lam_s", "lam_b"), ("lam_common", "lam_deviation"))  # of which one sets the other
-    alone = [name for name in ("lam", "theta") if name in given and (given[name] is None or given[name] == "adaptive")]
-    both = [name for pair in pairs if all(name in given and given[name] is None for name in pair) for name in pair]
-    return f"{' and '.join([*alone, *both])} by default, from all of them" if alone or both else ""
-
-
-def coef_on(model: Any, part: Problem, **options: Any) -> Floats:
-    """(m, d): the coefficients at a fitted model's setting on a part of the rows; options are those of `solve_surface`."""
-    if isinstance(model, (L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV)):
-        W = coupled_coef(model, part)
-        options["tick"](1.0)
-        return W
-    if isinstance(model, (SharedMTL, SharedMTLCV)):
-        W = shared_coef(model, part)
-        options["tick"](1.0)
-        return W
-    return solve_surface(part, point_of(model), max_stages=getattr(model, "max_stages", 1), **options).coef(0, 0)
+    groups = [group for group in family.by_default if all(given[name] in (None, "adaptive") for name in group)]
+    found = [name for group in groups for name in group]
+    return f"{' and '.join(found)} by default, from all of them" if found else ""
 
 
 def draw_halves(data: TaskData, groups: Any, n_pairs: int, random: np.random.RandomState) -> list[np.ndarray]:

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from ._data.designs import Floats, Ints
 from ._data.tables import choices_of, close_to, names_of
 from ._estimators.base import BETWEEN_TASKS, MultiTaskModel, model_chosen
-from ._estimators.baselines import keeps_all
+from ._estimators.families import family_of, has_family
 
 CLASSES = ("all", "some", "one", "unused", "constant")
 LISTED = 5  # features of a class that are named when a map is printed
@@ -302,7 +302,7 @@ def sharing_map(model: Any, *, class_of_interest: Any = None) -> SharingMap:
     """
     model = model_chosen(model)
     coef_by_class(model)
-    if keeps_all(model):
+    if has_family(model) and not family_of(model).selects(model):
         raise TypeError(
             f"{type(model).__name__} sets no coefficient to zero: every task uses every feature, so there is no sharing to "
             "map. Take a sparse model, such as MSMTFLCV, LassoMTLCV or PooledLassoCV."

@@ -670,9 +670,3 @@ class PooledLogisticCV(_Logistic):
         columns = np.column_stack([stack.X, stack.task[:, None] == others])
         model.fit(columns, stack.y.astype(int), sample_weight=stack.weight)
         return model.coef_[:d], model.intercept_ + np.append(0.0, model.coef_[d:])
-
-
-def keeps_all(model: Any) -> bool:
-    """Whether a model is a baseline that sets no coefficient to zero."""
-    pooled = isinstance(model, PooledLogisticCV) and model.penalty == "l2"
-    return pooled or isinstance(model, (RidgePerTaskCV, PooledRidgeCV, LogisticPerTaskCV))

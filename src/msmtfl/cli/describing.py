@@ -6,22 +6,11 @@ from typing import Any
 
 import numpy as np
 
-STRENGTHS = (
-    "lam_",
-    "lam_common_",
-    "lam_deviation_",
-    "theta_",
-    "lam_entry_",
-    "theta_entry_",
-    "lam_s_",
-    "lam_b_",
-    "lam_max_",
-)
-
 
 def facts(model: Any) -> dict[str, Any]:
     """What JSON can hold of a fit."""
     from .._estimators.base import loss_of, model_chosen
+    from .._estimators.families import family_of
     from .._objective.certificates import CRITICAL
     from ..compare.auto import choice_of
     from ..sharing import map_of
@@ -29,7 +18,9 @@ def facts(model: Any) -> dict[str, Any]:
     choice, model = choice_of(model).get("choice", {}), model_chosen(model)
     out: dict[str, Any] = {"model": type(model).__name__, **choice}
     out["loss"] = "logistic" if hasattr(model, "classes_") else loss_of(model)
-    out |= {name.rstrip("_"): _plain(getattr(model, name)) for name in STRENGTHS if hasattr(model, name)}
+    out |= {strength.name: _plain(value) for strength, value in family_of(model).values(model).items()}
+    if hasattr(model, "lam_max_"):
+        out["lam_max"] = _plain(model.lam_max_)
     if getattr(model, "penalty", "capped") != "capped":
         out["penalty"] = str(model.penalty)
     if hasattr(model, "best_score_"):
@@ -58,14 +49,13 @@ def facts(model: Any) -> dict[str, Any]:
 def describe(model: Any) -> str:
     """A fit for people: what it is, how well it predicts, what is shared, what is proven."""
     from .._estimators.base import model_chosen
+    from .._estimators.families import family_of
     from ..compare.auto import choice_of
     from ..sharing import map_of
 
     choice, model = choice_of(model).get("choice"), model_chosen(model)
-    shown = [name for name in STRENGTHS[:-1] if hasattr(model, name)]
-    if not getattr(model, "lam_entry_", 0.0):
-        shown = [name for name in shown if not name.endswith("entry_")]
-    strengths = ", ".join(f"{name.rstrip('_')} = {getattr(model, name):.4g}" for name in shown)
+    used = family_of(model).values_in_use(model)
+    strengths = ", ".join(f"{strength.name} = {value:.4g}" for strength, value in used.items())
     if getattr(model, "penalty", "capped") != "capped":
         strengths += f", penalty = {model.penalty}"
     rows = f", {model.n_samples_.sum()} rows" if hasattr(model, "n_samples_") else ""

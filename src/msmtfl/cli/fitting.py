@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import shlex
 import sys
@@ -12,6 +13,8 @@ from typing import Annotated, Any
 import typer
 
 from .._data.tables import choices_of
+from .._estimators.families import Family, Variant, named_variants
+from ..compare.auto import AUTOMATIC
 from . import options as o
 from .data import InputError
 
@@ -23,36 +26,20 @@ Examples:
   msmtfl fit scores.csv -y score -t school --model auto --out model.msmtfl   # the family that suits the data
   msmtfl fit visits.csv -y relapse -t hospital --model classifier --out model.msmtfl
   msmtfl fit visits.csv -y relapse -t hospital --model auto-classifier --out model.msmtfl"""
-MODELS = {  # as `msmtfl compare` calls them, and two more
-    "bi-level": "sparse rows and entries, the paper's model among them",
-    "msmtfl": "the paper's: rows alone",
-    "lasso": "one per task",
-    "l12": "",
-    "dirty": "",
-    "shared": "",
-    "ridge per task": "",
-    "pooled lasso": "",
-    "pooled ridge": "",
-    "classifier": "for classes",
-    "auto": "the one that suits the data",
-    "auto-classifier": "for classes",
-}
-CLASSIFIERS = ("classifier", "auto-classifier")
-BASELINES = ("ridge per task", "pooled lasso", "pooled ridge")
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Model file to write (.msmtfl, or .json).")]
 Report = Annotated[Path | None, typer.Option("--report", help="HTML report to write.")]
+
+
+def _models_in_help() -> str:
+    variants = [variant for _, variant in named_variants(AUTOMATIC).values()]
+    return ", ".join(f"{one.name} ({one.note})" if one.note else one.name for one in variants) + "."
 
 
 def fit(
     data: o.Data,
     target: o.Target,
     task: o.Task,
-    model: Annotated[
-        str,
-        typer.Option(
-            "--model", "-m", help=", ".join(f"{name} ({note})" if note else name for name, note in MODELS.items()) + "."
-        ),
-    ] = "bi-level",
+    model: Annotated[str, typer.Option("--model", "-m", help=_models_in_help())] = "bi-level",
     lam: Annotated[
         float | None,
         typer.Option("--lam", help="Strength of the penalty. If no parameter is given: all by cross-validation."),
@@ -128,7 +115,8 @@ def fit(
         given = {"lam": lam, "theta": theta, "lam_s": lam_s, "lam_b": lam_b}
         given |= {"lam_common": lam_common, "lam_deviation": lam_deviation}
         given |= {"lam_entry": lam_entry, "theta_entry": theta_entry}
-        selection = selection or ("1se" if model.startswith("auto") else "min")
+        family, variant = _family(model)
+        selection = selection or _usual_selection(family)
         common = {
             "task_column": task,
             "standardize": standardize,
@@ -139,15 +127,17 @@ def fit(
         folds, deals = 5 if cv is None else cv, 0 if seed is None else seed
         search = {"cv": folds, "selection": selection, "random_state": deals, "verbose": o.talks(quiet, as_json)}
         extra = {"loss": loss, "class_weight": "balanced" if balanced else None, "penalty": penalty}
-        estimator = _estimator(model, given, common, search, {k: v for k, v in extra.items() if v is not None})
-        searches = type(estimator).__name__.endswith("CV") or model.startswith("auto")
+        estimator = _estimator(
+            family, variant, given, common, search, {k: v for k, v in extra.items() if v is not None}
+        )
+        searches = family.is_search(estimator)
         folded = {"group": group, "group_identical": group_identical, "cv": cv, "seed": seed}
         if not searches:
             _refuse("with given parameters", selection=selection != "min", **folded)
         elif selection not in ("min", "1se"):
             _refuse(f"with --selection {selection}", **folded)
         o.check_outputs((out, report), data)
-        if report is not None and model in BASELINES:
+        if report is not None and not family.staged:
             raise InputError(f"--report: there is no report of {model}; `msmtfl inspect` says what a model file holds.")
         if report is not None:
             from ..report import write_report  # now: what it needs may be absent
@@ -168,9 +158,9 @@ def fit(
             encoding=encoding,
             decimal=decimal,
             quiet=quiet,
-            classes=model in CLASSIFIERS,
+            classes=family.classifies,
         )
-        if model not in CLASSIFIERS and loss != "poisson":
+        if not family.classifies and loss != "poisson":
             warn_of_classes(training.y, target)
         began = time.perf_counter()
         estimator.fit(training.X, training.y, **training.fit_arguments(searches))
@@ -198,64 +188,46 @@ def _refuse(why: str, **given: Any) -> None:
             raise InputError(f"--{name.replace('_', '-')} is about cross-validation: {why} there is none.")
 
 
+def _family(name: str) -> tuple[Family, Variant]:
+    known = named_variants(AUTOMATIC)
+    if name not in known:
+        raise InputError(f"--model: no model {name!r}. Known: {choices_of(name, known)}.")
+    return known[name]
+
+
+def _usual_selection(family: Family) -> str:
+    """How a search chooses unless it is told."""
+    known = inspect.signature(family.search).parameters
+    return str(known["selection"].default) if "selection" in known else "min"
+
+
 def _estimator(
-    name: str, given: dict[str, Any], common: dict[str, Any], search: dict[str, Any], extra: dict[str, Any]
+    family: Family,
+    variant: Variant,
+    given: dict[str, Any],
+    common: dict[str, Any],
+    search: dict[str, Any],
+    extra: dict[str, Any],
 ) -> Any:
     """The estimator asked for: with the parameters given, or one that searches for them."""
-    from .. import (
-        L12MTL,
-        L12MTLCV,
-        MSMTFL,
-        MSMTFLCV,
-        DirtyMTL,
-        DirtyMTLCV,
-        LassoMTL,
-        LassoMTLCV,
-        MSMTFLClassifier,
-        MSMTFLClassifierCV,
-        MultiTaskAuto,
-        MultiTaskAutoClassifier,
-        SharedMTL,
-        SharedMTLCV,
-    )
-    from .._estimators.baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
-
-    kinds: dict[str, tuple[Any, Any, tuple[str, ...]]] = {
-        "bi-level": (MSMTFL, MSMTFLCV, ("lam", "theta", "lam_entry", "theta_entry")),
-        "msmtfl": (MSMTFL, MSMTFLCV, ("lam", "theta")),
-        "lasso": (LassoMTL, LassoMTLCV, ("lam",)),
-        "l12": (L12MTL, L12MTLCV, ("lam", "theta")),
-        "dirty": (DirtyMTL, DirtyMTLCV, ("lam_s", "lam_b")),
-        "shared": (SharedMTL, SharedMTLCV, ("lam_common", "lam_deviation", "theta")),
-        "ridge per task": (None, RidgePerTaskCV, ()),
-        "pooled lasso": (None, PooledLassoCV, ()),
-        "pooled ridge": (None, PooledRidgeCV, ()),
-        "classifier": (MSMTFLClassifier, MSMTFLClassifierCV, ("lam", "theta", "lam_entry", "theta_entry")),
-        "auto": (None, MultiTaskAuto, ()),
-        "auto-classifier": (None, MultiTaskAutoClassifier, ()),
-    }
-    if name not in kinds:
-        raise InputError(f"--model: no model {name!r}. Known: {choices_of(name, kinds)}.")
-    plain, searching, names = kinds[name]
+    name, names = variant.name, family.takes(variant)
     values = {key: value for key, value in given.items() if value is not None}
     foreign = [f"--{key.replace('_', '-')}" for key in values if key not in names]
     if foreign:
         raise InputError(f"{', '.join(foreign)}: not a parameter of {name}, which has {', '.join(names) or 'none'}.")
-    unknown = [key for key in extra if key not in (plain if values else searching)._get_param_names()]
+    kind: Any = family.fit if values else family.search
+    unknown = [key for key in extra if key not in kind._get_param_names()]
     if unknown:
         option = {"loss": "--loss", "class_weight": "--balanced", "penalty": "--penalty"}[unknown[0]]
         raise InputError(f"{option}: not for {name}.")
     if not values:
-        if name.startswith("auto"):
-            search = search | {"inner_cv": search["cv"]}
-        if name == "msmtfl":
-            search = search | {"entry_shares": 0}
-        return _of_options(name, searching, common | search | extra)
+        both = {"inner_cv": search["cv"]} if "inner_cv" in kind._get_param_names() else {}
+        return _of_options(name, kind, common | search | both | dict(variant.options) | extra)
     if "theta_entry" in values and "lam_entry" not in values:
         raise InputError("--theta-entry caps the penalty of --lam-entry: give that too.")
     if "theta" in values:
         values["theta"] = _theta(values["theta"])  # the model says where a word will not do
-    return plain(**values, **common, **extra)
+    return kind(**values, **common, **extra)
 
 
 def _of_options(name: str, model: Any, options: dict[str, Any]) -> Any:

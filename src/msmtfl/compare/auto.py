@@ -19,6 +19,7 @@ from .._data.copies import RepeatedSamplesWarning
 from .._data.tables import check_form, names_of
 from .._estimators.base import MultiTaskLinear, MultiTaskModel, check_use
 from .._estimators.classifier import MultiTaskClassifier
+from .._estimators.families import Family, Variant, family_of
 from .comparison import Comparison
 from .evidence import decimals
 from .run import compare_models, default_models, read_models
@@ -383,6 +384,21 @@ class MultiTaskAutoClassifier(_Auto, MultiTaskClassifier):
             The probabilities, in the order of `classes_`.
         """
         return self._asked("predict_proba", X, task)
+
+
+AUTOMATIC = tuple(  # not among the families: once fitted, such a model is of the family that it chose
+    Family(
+        title="the family that suits the data",
+        fit=None,
+        search=kind,
+        variants=(Variant(name, note),),
+        formula=lambda model: family_of(model).formula(model.best_estimator_),
+    )
+    for kind, name, note in (
+        (MultiTaskAuto, "auto", "the one that suits the data"),
+        (MultiTaskAutoClassifier, "auto-classifier", "for classes"),
+    )
+)
 
 
 def _able(models: dict[str, Any], X: Any) -> dict[str, Any]:

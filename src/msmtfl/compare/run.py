@@ -18,11 +18,8 @@ from .._data.copies import RepeatedSamplesWarning, groups_of
 from .._data.tables import check_finite, choices_of, names_of, warn_user
 from .._data.tasks import TaskData, read_training
 from .._estimators.base import NewTaskWarning
-from .._estimators.baselines import LogisticPerTaskCV, PooledLassoCV, PooledLogisticCV, PooledRidgeCV, RidgePerTaskCV
-from .._estimators.classifier import MSMTFLClassifierCV, class_folds, read_classes
-from .._estimators.coupled import L12MTLCV, DirtyMTLCV
-from .._estimators.search import MSMTFLCV, LassoMTLCV
-from .._estimators.shared import SharedMTLCV
+from .._estimators.classifier import class_folds, read_classes
+from .._estimators.families import compared_variants
 from .._paths.choice import TooGoodWarning
 from .._paths.cross_validation import Split, read_splits
 from .._runtime.checks import check_count, check_flag, check_n_jobs, check_verbose
@@ -40,28 +37,9 @@ def default_models(
 ) -> dict[str, Any]:
     """The paper's four models, the one with common values, and what an analyst would try first; all choose their parameters
     by cross-validation. Of classifiers those that there are, with the logistic loss."""
-    common = {"standardize": standardize, "unknown_task": "mean"}
-    folds = {"cv": cv, "random_state": random_state}
-    if classify:
-        return {
-            "lasso": MSMTFLClassifierCV(thetas=[np.inf], entry_shares=0, **common, **folds),
-            "msmtfl": MSMTFLClassifierCV(entry_shares=0, **common, **folds),
-            "bi-level": MSMTFLClassifierCV(**common, **folds),
-            "ridge per task": LogisticPerTaskCV(**common, **folds),
-            "pooled lasso": PooledLogisticCV("l1", **common, **folds),
-            "pooled ridge": PooledLogisticCV("l2", **common, **folds),
-        }
-    return {
-        "lasso": LassoMTLCV(**common, **folds),
-        "l12": L12MTLCV(**common, **folds),
-        "dirty": DirtyMTLCV(**common, **folds),
-        "msmtfl": MSMTFLCV(entry_shares=0, **common, **folds),
-        "bi-level": MSMTFLCV(**common, **folds),
-        "shared": SharedMTLCV(**common, **folds),
-        "ridge per task": RidgePerTaskCV(**common, **folds),
-        "pooled lasso": PooledLassoCV(**common, **folds),
-        "pooled ridge": PooledRidgeCV(**common, **folds),
-    }
+    common = {"standardize": standardize, "unknown_task": "mean", "cv": cv, "random_state": random_state}
+    found = compared_variants(classify)
+    return {name: family.search(**variant.options, **common) for name, (family, variant) in found.items()}
 
 
 def compare_models(

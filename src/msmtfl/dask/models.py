@@ -407,11 +407,11 @@ class DaskMSMTFL(_OnCluster):
         with connection(client):
             data, layout, crew = self._data(client, parts)
             if crew is None:
-                model = as_kind(self.model, MSMTFL).fit(data, None)
+                model = as_kind(self.model, self.kind).fit(data, None)
             else:
                 remote = as_kind(self.model, RemoteMSMTFL)
                 remote._remote = crew
-                model = as_kind(remote.fit(None, None), MSMTFL)
+                model = as_kind(remote.fit(None, None), self.kind)
         self._note(model, layout, crew)
         return self
 
@@ -487,11 +487,8 @@ class DaskMSMTFL(_OnCluster):
 
         with connection(client):
             data, _, crew = self._data(client, parts)
-            problem = (
-                as_kind(model, MSMTFL)._make_problem(data, None, None, None)
-                if crew is None
-                else crew.make_problem(model)
-            )
+            local = as_kind(model, self.kind)
+            problem = local._make_problem(data, None, None, None) if crew is None else crew.make_problem(model)
             grid = grid_of(problem)
             with one_blas_thread(), Progress(grid.steps, "lams", verbose) as progress:
                 if crew is None:
@@ -634,7 +631,7 @@ class DaskMSMTFLCV(_OnCluster):
                 remote = as_kind(self.model, FoldsElsewhere)
                 remote._remote = (client, moments, future)
                 remote.fit(moment_data(moments.result(), remote.task_column, layout), None)
-        self._note(as_kind(remote, MSMTFLCV), layout, crew)
+        self._note(as_kind(remote, self.kind), layout, crew)
         return self
 
     def _cv(self) -> TaskKFold | None:

@@ -14,11 +14,8 @@ from sklearn.base import clone
 from .._data.designs import Floats, Ints
 from .._data.tables import names_of
 from .._estimators.base import model_chosen
-from .._estimators.coupled import L12MTL, L12MTLCV
-from .._objective.penalties import ConcaveGroups, ConcaveRows
+from .._estimators.families import grid_words, surface_words
 from .._paths.choice import cross_fits, points_without
-from .._paths.common_path import SharedSurface
-from .._paths.coupled_path import RowSurface
 from .._paths.cross_validation import CRITERIA
 from .._paths.surface import Solutions, Surface
 from .._solvers.stages import Stage
@@ -26,7 +23,6 @@ from ..compare.evidence import Evidence, clear_from
 from ..compare.scoring import LOG_LOSS, NMSE, Measure
 from ..sharing import coef_by_class
 
-SYMBOLS = {"lam": "λ", "lam_b": r"$\lambda_b$"}
 MEASURES = {"neg_nmse": "nMSE", "neg_amse": "aMSE", "neg_mse": "MSE"}
 
 
@@ -53,9 +49,8 @@ def stage_norms(
     stages = stages_of(model)
     factors = _factors(model, X, y, task, sample_weight)
     if factors is not None:
-        kind = ConcaveGroups if isinstance(model, (L12MTL, L12MTLCV)) else ConcaveRows
-        penalty = kind(1.0, np.inf, factors)
-        return {stage.stage: penalty.row_norms(stage.coef.T) for stage in (stages[0], stages[-1])}
+        words = grid_words(model)
+        return {stage.stage: words.row_norms(stage.coef.T, factors) for stage in (stages[0], stages[-1])}
     if model.relax:
         raise ValueError(
             "the row norms of a fit with standardize=True and relax=True are not kept: pass the data that it was fitted on, "
@@ -110,8 +105,8 @@ def search_grid(model: Any) -> SearchGrid:
     """The grid of a fitted CV model."""
     model = model_chosen(model)
     results = search_results(model)
-    L = _columns(model)
-    grid = {name: column.reshape(-1, L) for name, column in results.items() if column.dtype != object}
+    words = grid_words(model)
+    grid = {name: column.reshape(-1, words.width(model)) for name, column in results.items() if column.dtype != object}
     criterion = next((name for name in CRITERIA if name in grid), None)
     se = within = None
     if criterion is not None:
@@ -123,11 +118,10 @@ def search_grid(model: Any) -> SearchGrid:
         name, greater = _measure(model.scoring)
         measure = f"held-out {name}"
         values = scores if greater else -scores
-    name = "lam_b" if "lam_b" in grid else "lam"
-    strength = grid[name] + grid.get("lam_entry", 0.0)
-    levels, level_name = _levels(grid)
+    strength = grid[words.strength] + grid.get("lam_entry", 0.0)
+    levels, level_name = words.levels(grid)
     point = model.best_point_
-    return SearchGrid(strength, values, se, within, point, levels, level_name, SYMBOLS[name], measure, greater)
+    return SearchGrid(strength, values, se, within, point, levels, level_name, words.symbol, measure, greater)
 
 
 def search_results(model: Any) -> dict[str, np.ndarray]:
@@ -136,51 +130,6 @@ def search_results(model: Any) -> dict[str, np.ndarray]:
     if not hasattr(model, "cv_results_"):
         raise TypeError(f"{type(model).__name__} searches no grid. Take MSMTFLCV, LassoMTLCV, L12MTLCV or DirtyMTLCV.")
     return dict(model.cv_results_)
-
-
-def _columns(model: Any) -> int:
-    """L of the grid K x L; that of Dirty repeats its ratios."""
-    results = model.cv_results_
-    if "lam_s" in results:
-        ratio = results["lam_s"] / results["lam_b"]
-        again = np.flatnonzero(np.isclose(ratio[1:], ratio[0], rtol=1e-9))
-        return int(again[0]) + 1 if again.size else len(ratio)
-    return int(model.thetas_.shape[1]) if hasattr(model, "thetas_") else 1
-
-
-def _levels(grid: dict[str, np.ndarray]) -> tuple[tuple[str, ...], str]:
-    """What the columns of a grid are called, each and together."""
-    if "ratio" in grid:
-        pairs = zip(grid["ratio"][0], grid["theta_ratio"][0], strict=True)
-        return tuple(
-            f"{_number(ratio)}, {_number(cap)}" for ratio, cap in pairs
-        ), r"$\lambda_c / (\sqrt{m} \lambda_d)$, θ ratio"
-    if "lam_s" in grid:
-        return tuple(_number(value) for value in (grid["lam_s"] / grid["lam_b"])[0]), r"$\lambda_s / \lambda_b$"
-    for name, text in (("theta_ratio", "θ / (m λ / ρ̄)"), ("theta", "θ")):
-        values = grid.get(name)
-        if values is not None and np.isclose(values, values[0]).all():
-            if "lam_entry" in grid:
-                return _bilevel(grid, name), f"{text}: rows + entries"
-            return tuple("∞ (lasso)" if np.isinf(value) else _number(value) for value in values[0]), text
-    return tuple(str(l) for l in range(next(iter(grid.values())).shape[1])), "column of thetas"
-
-
-def _bilevel(grid: dict[str, np.ndarray], name: str) -> tuple[str, ...]:
-    """What the columns of a grid with a penalty on entries are called."""
-    out = []
-    for l in range(grid["lam"].shape[1]):
-        rows, entries = grid["lam"][0, l] > 0, grid["lam_entry"][0, l] > 0
-        theta, theta_entry = grid[name][0, l], grid[name.replace("theta", "theta_entry")][0, l]
-        if rows and not entries:
-            out.append("∞ (lasso)" if np.isinf(theta) else _number(theta))
-        else:
-            out.append(f"{_number(theta)} + {_number(theta_entry)}" if rows else f"only {_number(theta_entry)}")
-    return tuple(out)
-
-
-def _number(value: float) -> str:
-    return f"{value:.4g}" if value >= 1000 else f"{value:.3g}"
 
 
 def _measure(scoring: Any) -> tuple[str, bool]:
@@ -300,18 +249,7 @@ def held_out(model: Any, points: Ints) -> tuple[Floats, Floats]:
 
 def lasso_points(model: Any) -> Ints:
     """The points of a CV model's grid at which it is separate lassos; there may be none."""
-    results, m = model.cv_results_, len(model.tasks_)
-    if "lam_s" in results:
-        return np.flatnonzero(m * results["lam_s"] <= (1 + 1e-9) * results["lam_b"])
-    if "theta" not in results:  # L1,2
-        return np.empty(0, dtype=np.intp)
-    never = np.isinf(results["theta"])
-    if "lam_common" in results:
-        return np.flatnonzero(never & (results["lam_common"] >= m * results["lam_deviation"]))
-    if "lam_entry" in results:
-        of_entries = (results["lam_entry"] == 0) | np.isinf(results["theta_entry"])
-        never = (never | (results["lam"] == 0)) & of_entries
-    return np.flatnonzero(never)
+    return np.flatnonzero(grid_words(model).lassos(model.cv_results_, len(model.tasks_)))
 
 
 def held_out_errors(model: Any, points: Ints) -> tuple[Floats, float]:
@@ -394,8 +332,8 @@ def lam_path(surface: Any, l: int, task: Any = None, chosen: int | None = None) 
     coefficients in the data's units."""
     if not isinstance(surface, Solutions):
         raise TypeError(f"give what regularization_surface returns, not {type(surface).__name__}.")
-    name, strengths = next(iter(surface.parameters.items()))
-    strengths = strengths + surface.parameters.get("lam_entry", 0.0)
+    words = surface_words(surface)
+    strengths = surface.parameters[words.strength] + surface.parameters.get("lam_entry", 0.0)
     K, L = strengths.shape
     if not -L <= l < L:
         raise ValueError(f"column={l} is out of range: the surface has {L} columns.")
@@ -408,7 +346,7 @@ def lam_path(surface: Any, l: int, task: Any = None, chosen: int | None = None) 
     coefs = [surface.coef(k, l) for k in range(K)]
     if task is None:
         factors = np.ones((len(surface.features), len(surface.tasks))) if problem is None else problem.factors
-        values = np.array([_row_norms(surface, k, l, W, factors) for k, W in enumerate(coefs)])
+        values = np.array([words.row_norms(W.T, factors) for W in coefs])
         measure = "row norm" if problem is not None else "row norm, in the data's units"
         if freed is not None and problem is not None:
             theta = surface.thetas[:, l]
@@ -423,18 +361,10 @@ def lam_path(surface: Any, l: int, task: Any = None, chosen: int | None = None) 
         None if freed is None else freed[order],
         None if theta is None else theta[order],
         None if chosen is None else float(lams[chosen]),
-        _column_text(surface, l),
-        SYMBOLS[name],
+        words.column(surface, l),
+        words.symbol,
         measure,
     )
-
-
-def _row_norms(surface: Any, k: int, l: int, W: Floats, factors: Floats) -> Floats:
-    if isinstance(surface, RowSurface):
-        return surface.grid.penalty(k, l, factors).row_norms(W.T)
-    if isinstance(surface, SharedSurface):
-        return ConcaveRows(1.0, np.inf, factors).row_norms(W.T)
-    return surface.penalty(k, l, factors).row_norms(W.T)
 
 
 def _place(labels: np.ndarray, label: Any) -> int:
@@ -442,24 +372,3 @@ def _place(labels: np.ndarray, label: Any) -> int:
     if not found:
         raise ValueError(f"no task {label!r}: {names_of(labels)}.")
     return found[0]
-
-
-def _column_text(surface: Any, l: int) -> str:
-    if isinstance(surface, RowSurface):
-        lams = surface.parameters
-        if "lam_s" not in lams:
-            return "L1,2"
-        return rf"$\lambda_s$ = {_number(lams['lam_s'][0, l] / lams['lam_b'][0, l])} $\lambda_b$"
-    if isinstance(surface, SharedSurface):
-        ratio, cap = map(_number, surface.grid.columns[l])
-        return rf"$\lambda_c$ = {ratio} $\sqrt{{m}} \lambda_d$, θ ratio {cap}"
-    theta, lams = surface.thetas[:, l], surface.lams
-    if share := surface.shares[l]:
-        of_rows = f", θ = {_number(theta[0] / lams[0])} λ" if share < 1 else ""
-        return f"{100 * share:.0f} % of λ on entries, θₑ = {_number(surface.theta_entries[0, l] / lams[0])} λ{of_rows}"
-    if np.isinf(theta).all():
-        return "θ = ∞: the lasso"
-    if np.isclose(theta, theta[0]).all():
-        return f"θ = {_number(theta[0])}"
-    proportional = np.isclose(theta / lams, theta[0] / lams[0]).all()
-    return f"θ = {_number(theta[0] / lams[0])} λ" if proportional else f"column {l} of thetas"

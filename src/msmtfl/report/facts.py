@@ -11,11 +11,7 @@ import numpy as np
 from .._data.designs import Floats, Ints
 from .._data.tables import names_of
 from .._estimators.base import loss_of, separate
-from .._estimators.classifier import MSMTFLClassifier, MSMTFLClassifierCV
-from .._estimators.coupled import L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV
-from .._estimators.msmtfl import MSMTFL, LassoMTL
-from .._estimators.search import MSMTFLCV, LassoMTLCV
-from .._estimators.shared import SharedMTL, SharedMTLCV
+from .._estimators.families import family_of, has_family, known_families
 from .._paths.choice import points_without
 from ..compare.evidence import Evidence
 from ..compare.scoring import Measure
@@ -31,24 +27,6 @@ from ..plots.views import (
 )
 from ..sharing import SharingMap, coef_by_class, sharing_map, split_classes
 
-SINGLE = {
-    MSMTFLCV: MSMTFL,
-    LassoMTLCV: LassoMTL,
-    L12MTLCV: L12MTL,
-    DirtyMTLCV: DirtyMTL,
-    SharedMTLCV: SharedMTL,
-    MSMTFLClassifierCV: MSMTFLClassifier,
-}
-STRENGTHS = {
-    "lam": "λ",
-    "lam_common": "λ_c",
-    "lam_deviation": "λ_d",
-    "theta": "θ",
-    "lam_entry": "λₑ",
-    "theta_entry": "θₑ",
-    "lam_s": "λ_s",
-    "lam_b": "λ_b",
-}
 FIT = {
     "single": "fit(X, y)",
     "long": "fit(X, y, task=labels)  # one label per row",
@@ -85,7 +63,7 @@ class ModelFacts:
 
     sharing : who uses which feature
     m, d, coef : tasks, features, (m, K, d) coefficients; K = 1 but for more than two classes
-    kind : name of the model, whether it searched or not
+    family : what is known of its family
     stages : its stages
     searched : whether it chose its parameters on a grid
     measure : what its errors are
@@ -97,15 +75,13 @@ class ModelFacts:
         self.sharing: SharingMap = sharing_map(model)
         self.coef = coef_by_class(model)
         self.m, _, self.d = self.coef.shape
-        kinds = [single.__name__ for search, single in SINGLE.items() if isinstance(model, (search, single))]
-        if not kinds:
-            raise TypeError(
-                f"a report is of {names_of(cls.__name__ for cls in SINGLE)} (or without CV), not {model!r}."
-            )
-        self.kind = kinds[0]
+        if not (has_family(model) and family_of(model).staged):
+            known = names_of(family.search.__name__ for family in known_families() if family.staged)
+            raise TypeError(f"a report is of {known} (or without CV), not {model!r}.")
+        self.family = family_of(model)
         self.stages: list[Any] = list(model.stages_)
         self.searched = hasattr(model, "cv_results_")
-        self.shares = self.m > 1 and self.kind != "LassoMTL"
+        self.shares = self.m > 1 and self.family.shares
         self.measure: Measure = measure_of(model)
 
     # ------------------------------------------------------------------ features
@@ -213,9 +189,7 @@ class ModelFacts:
     @property
     def strengths(self) -> dict[str, float]:
         """The strengths of the penalty that were used, by the names of the parameters."""
-        known = {key: getattr(self.model, f"{key}_", None) for key in STRENGTHS}
-        without = ("lam_entry", "theta_entry") if not known["lam_entry"] else ("theta",) if not known["lam"] else ()
-        return {key: float(value) for key, value in known.items() if value is not None and key not in without}
+        return {strength.name: value for strength, value in self.family.values_in_use(self.model).items()}
 
     @property
     def bilevel(self) -> bool:
@@ -227,8 +201,8 @@ class ModelFacts:
         model = self.model
         call = FIT[model._form] if model.task_column is None else "fit(table, y)  # features and the task column"
         lines = [f"from msmtfl import {type(model).__name__}", "", f"model = {model!r}", f"model.{call}"]
-        cls: Any = SINGLE.get(type(model))
-        if cls is not None:
+        cls = self.family.fit
+        if cls is not None and type(model) is self.family.search:
             known = cls().get_params()
             values = {
                 key: value for key, value in (model.get_params(deep=False) | self.strengths).items() if key in known

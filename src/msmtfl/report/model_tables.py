@@ -22,12 +22,6 @@ MOST_ROWS = 1000
 MOST_COLUMNS = 12  # tasks up to which the table of features has a column for each
 MOST_ROWS_SHOWN = "those with the most rows are shown"
 VALUES = {
-    "lam_": "λ used",
-    "theta_": "θ used",
-    "lam_common_": "λ_c used",
-    "lam_deviation_": "λ_d used",
-    "lam_s_": "λ_s used",
-    "lam_b_": "λ_b used",
     "lam_max_": "λ from which on all is 0",
     "objective_": "objective",
     "dual_gap_": "relative duality gap",
@@ -108,13 +102,10 @@ def features_table(facts: ModelFacts) -> Table:
     if found.freed is not None:
         freed = ["freed" if free else "no" for free in found.freed[place]]
         columns.append(texts("Freed", freed, "the cap freed it from the penalty of rows"))
-    if hasattr(model, "coef_common_"):
-        columns.append(figures("Common value", model.coef_common_[place], "what tasks that do not deviate have"))
-    parts = {"coef_shared_": "Shared part", "coef_specific_": "Specific part", "coef_deviation_": "Largest deviation"}
-    for key, head in parts.items():
-        if hasattr(model, key):
-            part = np.abs(np.atleast_2d(getattr(model, key))[:, place]).max(axis=0)
-            columns.append(figures(head, part, "the largest over tasks, in size"))
+    for part in facts.family.parts:
+        values = getattr(model, part.attribute)
+        shown = values if part.common else np.abs(np.atleast_2d(values)).max(axis=0)
+        columns.append(figures(part.title, shown[place], part.note))
     columns += _coefficients(facts, place)
     return Table("features", "The features", columns, facts.d, "the strongest are shown", kinds)
 
@@ -199,7 +190,9 @@ def _short(value: Any, longest: int = 80) -> str:
 
 
 def values_table(facts: ModelFacts) -> Table:
-    found = {text: float(getattr(facts.model, key)) for key, text in VALUES.items() if hasattr(facts.model, key)}
+    used = facts.family.values_in_use(facts.model)
+    found = {f"{strength.symbol} used": value for strength, value in used.items()}
+    found |= {text: float(getattr(facts.model, key)) for key, text in VALUES.items() if hasattr(facts.model, key)}
     cells = [Cell(f"{value:.6g}".replace("-", "−", int(value < 0)), value) for value in found.values()]
     return Table("values", "What came out", [texts("Quantity", found), Column("Value", cells, True)], len(found))
 

@@ -110,7 +110,7 @@ def _of_model(facts: ModelFacts) -> dict[str, Any]:
     """What the template says of a model."""
     return {
         "model_name": type(facts.model).__name__,
-        "known_as": sentences.KNOWN_AS[facts.kind],
+        "known_as": facts.family.title,
         "formula": formula(facts.model),
         "choice": sentences.choice(facts),
         "strengths": sentences.strengths(facts),

@@ -10,17 +10,9 @@ from .._estimators.base import BETWEEN_TASKS
 from .._objective.certificates import CRITICAL, Certificate
 from .._paths.choice import PERFECT, too_good
 from .._paths.cross_validation import CRITERIA
-from .facts import STRENGTHS, ModelFacts
+from .facts import ModelFacts
 from .words import counted, every, listed, number, percent, short, task
 
-KNOWN_AS = {
-    "MSMTFL": "multi-stage multi-task feature learning",
-    "LassoMTL": "independent lassos, one per task",
-    "L12MTL": "L1,2: the group lasso over tasks",
-    "DirtyMTL": "the dirty model: shared plus task-specific coefficients",
-    "SharedMTL": "values common to all tasks, and sparse deviations from them",
-    "MSMTFLClassifier": "multi-stage multi-task feature learning for classes",
-}
 FAIR = "Each fold is predicted with the parameters that the other folds choose"
 
 
@@ -29,9 +21,7 @@ def choice(facts: ModelFacts) -> str:
     if not facts.searched:
         return "The parameters were given, or are the defaults for these data"
     model, points = facts.model, len(next(iter(facts.model.cv_results_.values())))
-    both = dict.fromkeys(("MSMTFL", "MSMTFLClassifier"), "λ and θ")
-    what = {**both, "DirtyMTL": "λ_s and λ_b", "SharedMTL": "λ_c, λ_d and θ"}.get(facts.kind, "λ")
-    what = "λ and θ of rows and entries" if facts.bilevel else what
+    what = "λ and θ of rows and entries" if facts.bilevel else facts.family.chosen
     if model.selection in CRITERIA:
         valued = int(np.isfinite(model.cv_results_[model.selection]).sum())
         some = "" if valued == points else f"{valued:,} of {points:,} candidates, those with a convex penalty"
@@ -41,7 +31,8 @@ def choice(facts: ModelFacts) -> str:
 
 
 def strengths(facts: ModelFacts) -> list[str]:
-    return [f"{STRENGTHS[key]} = {number(value, 4)}" for key, value in facts.strengths.items()]
+    found = facts.family.values_in_use(facts.model)
+    return [f"{strength.symbol} = {number(value, 4)}" for strength, value in found.items()]
 
 
 def shares(facts: ModelFacts) -> tuple[str, str, str]:
@@ -90,9 +81,9 @@ def prediction(facts: ModelFacts) -> str:
             "new data will be predicted less well."
         )
     if errors is None:
-        way = "selection='min' with several folds measures it" if facts.searched else f"{facts.kind}CV measures it"
+        way = "selection='min' with several folds" if facts.searched else facts.family.search.__name__
         none = "no rows out that had no part in the choice" if getattr(facts.model, "n_splits_", 0) else "no rows out"
-        return f"This fit held {none}, so how well it predicts is not known: {way}, and so does compare_models."
+        return f"This fit held {none}, so how well it predicts is not known: {way} measures it, and so does compare_models."
     of_task = errors.relative
     if not np.isfinite(of_task).any():
         return "The targets of all tasks are constant."

@@ -1,0 +1,114 @@
+"""What families minimise, in words: a loss, a penalty at the strengths of a fitted model, and what the letters are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._objective.shapes import MCP, SCAD, SHAPES, Capped, LogSum, Power
+from .base import loss_of
+
+Penalty = tuple[str, list[str]]  # its text, and notes on the letters
+Formula = tuple[str, str, list[str]]  # loss, penalty, notes
+
+LOGISTIC = "Σᵣ [log(1 + exp fᵣ) − yᵣ fᵣ]"
+LOSSES = {  # of a task i with nᵢ rows r; f is the linear predictor, intercept included
+    "squared": ("1/({m} nᵢ) ‖fᵢ − yᵢ‖²", ""),
+    "logistic": ("2/({m} nᵢ) " + LOGISTIC, ""),
+    "poisson": ("2/({m} nᵢ) Σᵣ [exp fᵣ − yᵣ fᵣ + yᵣ log yᵣ − yᵣ]", "the prediction is exp f"),
+    "huber": (
+        "1/({m} nᵢ) Σᵣ h(fᵣ − yᵣ)",
+        "h(t) = t² up to |t| = eᵢ, 2 eᵢ |t| − eᵢ² beyond, eᵢ = {epsilon:g} × scale of task i's residuals",
+    ),
+}
+PREDICTOR = "fᵢ = Xᵢ wᵢ"
+
+
+def penalised(penalty: Callable[[Any], Penalty]) -> Callable[[Any], Formula]:
+    """The formula of a family with a loss per task and this penalty."""
+
+    def formula(model: Any) -> Formula:
+        K = len(getattr(model, "classes_", ()))
+        loss, note = LOSSES["logistic" if K else loss_of(model)]
+        loss = ("Σᵢₖ " if K > 2 else "Σᵢ ") + loss.format(m="m K" if K > 2 else "m")
+        text, notes = penalty(model)
+        notes = [*([note.format(epsilon=getattr(model, "epsilon", 0.0))] if note else []), *notes, *_of_classes(model)]
+        if getattr(model, "penalty_factors", None) is not None:
+            notes.append("with penalty_factors f: f w in the place of w in the penalty")
+        return loss, text, notes
+
+    return formula
+
+
+def fixed(loss: str, penalty: str, note: str) -> Callable[[Any], Formula]:
+    """The formula of a baseline, which says the same of every fit."""
+    return lambda model: (loss, penalty, [note, *_of_classes(model)])
+
+
+def of_pooled_logistic(model: Any) -> Formula:
+    """One logistic regression for all tasks, with the penalty that it was given."""
+    l1 = model.penalty == "l1"
+    loss = f"2/N Σᵢ {LOGISTIC}" if l1 else f"Σᵢ {LOGISTIC}"
+    one = "wᵢ = w: one for all tasks" + ", N rows in all" * l1
+    return loss, "λ ‖w‖₁" if l1 else "α/2 ‖w‖²", [one, *_of_classes(model)]
+
+
+def _of_classes(model: Any) -> list[str]:
+    several = len(getattr(model, "classes_", ())) > 2
+    return ["y = 1 in one class, 0 in the others"] if several else []
+
+
+# ------------------------------------------------------------------ penalties
+
+
+def of_rows(norm: str) -> Callable[[Any], Penalty]:
+    """A penalty of row norms, and one of entries beside it where the model has that."""
+
+    def penalty(model: Any) -> Penalty:
+        given, theta = getattr(model, "penalty", "capped"), getattr(model, "theta_", np.inf)
+        shape = SHAPES[given] if isinstance(given, str) else given
+        parts: list[str] = []
+        notes: list[str] = []
+        if model.lam_:
+            text, note = _bent(shape, norm, "θ", theta)
+            parts, notes = [f"λ Σⱼ {text}"], note
+        if getattr(model, "lam_entry_", 0.0):
+            text, note = _bent(shape, "|wⱼᵢ|", "θₑ", model.theta_entry_)
+            parts.append(f"λₑ Σ {text}")
+            notes = notes or note
+        return "  +  ".join(parts), notes
+
+    return penalty
+
+
+def of_dirty(model: Any) -> Penalty:
+    return "λ_s Σ |sⱼᵢ|  +  λ_b Σⱼ maxᵢ |bⱼᵢ|", ["w = s + b"]
+
+
+def of_shared(model: Any) -> Penalty:
+    if np.isinf(model.lam_deviation_):
+        return "λ_c Σⱼ |bⱼ|", ["wᵢ = b: one for all tasks"]
+    deviations = f"λ_d Σⱼ {_bent(Capped(), '‖vʲ‖₁', 'θ', model.theta_)[0]}"
+    if np.isinf(model.lam_common_):
+        return deviations, ["wᵢ = vᵢ: nothing in common"]
+    return f"λ_c Σⱼ |bⱼ|  +  {deviations}", ["wᵢ = b + vᵢ"]
+
+
+BENT: dict[type, Callable[[Any], str]] = {
+    MCP: lambda shape: "t − t²/(2θ) up to t = θ, θ/2 beyond",
+    SCAD: lambda shape: f"t up to θ/{shape.a:g}, then its slope falls to 0 at θ",
+    LogSum: lambda shape: "θ log(1 + t/θ)",
+    Power: lambda shape: f"θ/{shape.q:g} [(1 + t/θ)^{shape.q:g} − 1]",
+}
+
+
+def _bent(shape: Any, norm: str, name: str, theta: float) -> Penalty:
+    """What a norm costs per unit of lam, and what that means if it is no cap."""
+    if np.isinf(theta):
+        return norm, []
+    if isinstance(shape, Capped):
+        return f"min({norm}, {name})", []
+    said = BENT.get(type(shape), lambda one: f"value of {one!r}")(shape)
+    return f"φ({norm}; {name})", [f"φ(t; θ) = {said}"]
