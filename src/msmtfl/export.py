@@ -13,7 +13,7 @@ from ._data.designs import Floats
 from ._data.tables import names_of
 from ._estimators.base import MultiTaskLinear, loss_of, model_chosen
 from ._estimators.classifier import MultiTaskClassifier
-from ._objective.losses import RESPONSES
+from ._objective.losses import loss_named
 
 TERMS = 16  # of a sum without parentheses
 QUOTES = {'"': '"', "`": "`", "[": "]"}  # that begin and end a name
@@ -38,7 +38,7 @@ def _linear(model: Any) -> Any:
     if not isinstance(model, MultiTaskLinear):
         raise TypeError(f"only models of this package can be exported, got {type(model).__name__}.")
     check_is_fitted(model, "coef_")
-    if loss_of(model) in RESPONSES:
+    if not loss_named(loss_of(model)).linear:
         raise ValueError(f"loss={model.loss!r}: only linear predictions can be exported.")
     return model
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,6 +110,38 @@ class Design(Protocol):
     def intercepts(self, W: Any) -> Floats:
         """The intercepts (count,) that belong to the rows of W (count, d), dense or sparse, in the data's own units; 0
         for data that are not centred."""
+
+
+@runtime_checkable
+class Data(Protocol):
+    """The data of all tasks, in whatever form: what a `Problem` asks of them. Of d features and m tasks `labels` (m,) and
+    `features` (d,) are the names, `form` is "long", "wide" or "single", `task_position` is the place of the task column in
+    a table, `named` says whether features have names of their own; `targets` tell of every task's y. Data without rows at
+    hand also have `splits()`: the folds that were made with them."""
+
+    labels: np.ndarray
+    features: np.ndarray
+    form: str
+    task_position: int | None
+    named: bool
+    m: int
+    d: int
+
+    @property
+    def targets(self) -> Sequence[Any]:
+        """Of every task: rows, mean, variance and mean square of its target."""
+
+    def designs(self, centre: bool, n_jobs: int | None = None) -> Sequence[Design]:
+        """One per task, less the means if `centre`."""
+
+    def training(self, designs: Any, keep: Any) -> Sequence[Design]:
+        """The designs of the training part `keep` of a split."""
+
+    def gather(self, designs: Any, keeps: Any, n_jobs: int | None = None) -> None:
+        """Prepare for `training` with each of `keeps`."""
+
+    def release(self, designs: Any) -> None:
+        """Forget what can be formed again."""
 
 
 def support(values: Floats) -> Ints:

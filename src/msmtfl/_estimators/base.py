@@ -12,12 +12,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._data.designs import Floats
-from .._data.moment_data import MomentData
+from .._data.designs import Data, Floats
 from .._data.tables import check_finite, check_form, match_labels, names_of, read_features, warn_user
 from .._data.tasks import TaskData, check_weights, grouped, read_target, read_training, refuse_infinity
 from .._objective.certificates import Certificate, explain
-from .._objective.losses import RESPONSES
+from .._objective.losses import LOSSES, loss_named
 from .._objective.penalties import Penalty
 from .._objective.problem import Problem
 from .._runtime.checks import check_count, check_flag, check_n_jobs, check_positive
@@ -50,7 +49,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
     # ------------------------------------------------------------------ reading
 
     def _read(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Any:
-        if isinstance(X, MomentData):
+        if isinstance(X, Data):  # any form, read before
             self._note_features(X)
             return X
         check_form(X)
@@ -266,7 +265,8 @@ class MultiTaskLinear(RegressorMixin, MultiTaskModel):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = loss_of(self) == "poisson"
+        name = loss_of(self)
+        tags.target_tags.positive_only = name in LOSSES and loss_named(name).least >= 0.0
         return tags
 
     def score(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> float:
@@ -375,7 +375,7 @@ def separate(model: Any) -> bool:
 
 def respond(model: Any, f: Floats) -> Floats:
     """What a regression predicts, from its linear predictor."""
-    return RESPONSES[loss_of(model)](f) if loss_of(model) in RESPONSES else f
+    return loss_named(loss_of(model)).response(f)
 
 
 def loss_of(model: Any) -> str:

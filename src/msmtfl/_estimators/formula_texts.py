@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._objective.losses import loss_named
 from .._objective.shapes import MCP, SCAD, SHAPES, Capped, LogSum, Power
 from .base import loss_of
 
@@ -14,15 +15,6 @@ Penalty = tuple[str, list[str]]  # its text, and notes on the letters
 Formula = tuple[str, str, list[str]]  # loss, penalty, notes
 
 LOGISTIC = "Σᵣ [log(1 + exp fᵣ) − yᵣ fᵣ]"
-LOSSES = {  # of a task i with nᵢ rows r; f is the linear predictor, intercept included
-    "squared": ("1/({m} nᵢ) ‖fᵢ − yᵢ‖²", ""),
-    "logistic": ("2/({m} nᵢ) " + LOGISTIC, ""),
-    "poisson": ("2/({m} nᵢ) Σᵣ [exp fᵣ − yᵣ fᵣ + yᵣ log yᵣ − yᵣ]", "the prediction is exp f"),
-    "huber": (
-        "1/({m} nᵢ) Σᵣ h(fᵣ − yᵣ)",
-        "h(t) = t² up to |t| = eᵢ, 2 eᵢ |t| − eᵢ² beyond, eᵢ = {epsilon:g} × scale of task i's residuals",
-    ),
-}
 PREDICTOR = "fᵢ = Xᵢ wᵢ"
 
 
@@ -31,10 +23,11 @@ def penalised(penalty: Callable[[Any], Penalty]) -> Callable[[Any], Formula]:
 
     def formula(model: Any) -> Formula:
         K = len(getattr(model, "classes_", ()))
-        loss, note = LOSSES["logistic" if K else loss_of(model)]
-        loss = ("Σᵢₖ " if K > 2 else "Σᵢ ") + loss.format(m="m K" if K > 2 else "m")
+        kind = loss_named("logistic" if K else loss_of(model))
+        loss = ("Σᵢₖ " if K > 2 else "Σᵢ ") + kind.text.format(m="m K" if K > 2 else "m")
         text, notes = penalty(model)
-        notes = [*([note.format(epsilon=getattr(model, "epsilon", 0.0))] if note else []), *notes, *_of_classes(model)]
+        note = kind.note.format(epsilon=getattr(model, "epsilon", 0.0))
+        notes = [*([note] if note else []), *notes, *_of_classes(model)]
         if getattr(model, "penalty_factors", None) is not None:
             notes.append("with penalty_factors f: f w in the place of w in the penalty")
         return loss, text, notes

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._data.designs import Floats
-from .._data.moment_data import MomentData
+from .._data.designs import Data, Floats
 from .._data.tasks import TaskData
 from .._objective.penalties import ConcaveRows, Penalty
 from .._objective.problem import Problem
@@ -120,7 +119,7 @@ class GridSearch(Growing):
         """What scores predictions of rows held out; None if their errors do."""
         if isinstance(self.scoring, str) and self.scoring in ERRORS:
             return None
-        if isinstance(X, MomentData):
+        if isinstance(X, Data):
             raise ValueError(f"from statistics scoring must be one of {', '.join(ERRORS)}; got {self.scoring!r}.")
         return Scorer(self.scoring, X, y, sample_weight)
 

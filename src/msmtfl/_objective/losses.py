@@ -6,6 +6,9 @@ So a task's loss is  2/(m n_i) sum_r v_r h(y_r, f_r)  with sample weights v, and
     logistic  2 h = 2 log(1 + e^f) - 2 y f,  y 0 or 1      lam = 2 / (m n_i C)   in scikit-learn's LogisticRegression(C)
     poisson   2 h = 2 (e^f - y f + y log y - y),  y >= 0   lam = 2 alpha / m     in glum and other generalised linear models
     huber     2 h = r^2 up to |r| = e, beyond 2 e |r| - e^2,  r = y - f;  e = inf is squared loss
+
+A new loss is a class here and a line in `LOSSES`: every model that takes `loss`, the command, paths, cross-validation,
+certificates and model files know it then.
 """
 
 from __future__ import annotations
@@ -19,7 +22,6 @@ from scipy.special import expit, xlogy
 
 from .._data.designs import Floats, Ints
 
-LOSSES = ("squared", "poisson", "huber")
 STEPS = 200  # of the search for an intercept; it takes less than ten
 MAD_TO_SD = 1.4826  # of a normal distribution: standard deviation over median absolute deviation
 
@@ -27,9 +29,11 @@ MAD_TO_SD = 1.4826  # of a normal distribution: standard deviation over median a
 class Loss(Protocol):
     """Half a unit deviance, convex in f; y and f are arrays of the same shape."""
 
-    squared: ClassVar[
-        bool
-    ]  # whether it is the squared error: then sums of squares and products say all about the samples
+    squared: ClassVar[bool]  # whether it is the squared error: sums of squares and products then say all there is
+    linear: ClassVar[bool]  # whether the linear predictor itself is what is predicted
+    least: ClassVar[float]  # the smallest target that it takes
+    text: ClassVar[str]  # a task's loss in formulas: {m} is the number of tasks, f the linear predictor of samples r
+    note: ClassVar[str]  # what the letters of `text` are; {epsilon} is the model's
 
     def value(self, y: Floats, f: Floats) -> Floats:
         """h"""
@@ -61,6 +65,10 @@ class Squared:
     """Half the squared error."""
 
     squared: ClassVar[bool] = True
+    linear: ClassVar[bool] = True
+    least: ClassVar[float] = -np.inf
+    text: ClassVar[str] = "1/({m} nᵢ) ‖fᵢ − yᵢ‖²"
+    note: ClassVar[str] = ""
 
     def value(self, y: Floats, f: Floats) -> Floats:
         return np.asarray(0.5 * (y - f) ** 2)
@@ -92,6 +100,10 @@ class Logistic:
     """y is 0 or 1."""
 
     squared: ClassVar[bool] = False
+    linear: ClassVar[bool] = False
+    least: ClassVar[float] = 0.0
+    text: ClassVar[str] = "2/({m} nᵢ) Σᵣ [log(1 + exp fᵣ) − yᵣ fᵣ]"
+    note: ClassVar[str] = ""
 
     def value(self, y: Floats, f: Floats) -> Floats:
         return np.asarray(np.logaddexp(0.0, np.where(y > 0.5, -f, f)))
@@ -128,6 +140,10 @@ class Poisson:
     """Counts, or other y >= 0, with mean e^f."""
 
     squared: ClassVar[bool] = False
+    linear: ClassVar[bool] = False
+    least: ClassVar[float] = 0.0
+    text: ClassVar[str] = "2/({m} nᵢ) Σᵣ [exp fᵣ − yᵣ fᵣ + yᵣ log yᵣ − yᵣ]"
+    note: ClassVar[str] = "the prediction is exp f"
 
     def value(self, y: Floats, f: Floats) -> Floats:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -165,6 +181,12 @@ class Huber:
     """Squared up to `epsilon`, in the units of y, linear beyond; `scale` is that of the residuals it was chosen for."""
 
     squared: ClassVar[bool] = False
+    linear: ClassVar[bool] = True
+    least: ClassVar[float] = -np.inf
+    text: ClassVar[str] = "1/({m} nᵢ) Σᵣ h(fᵣ − yᵣ)"
+    note: ClassVar[str] = (
+        "h(t) = t² up to |t| = eᵢ, 2 eᵢ |t| − eᵢ² beyond, eᵢ = {epsilon:g} × scale of task i's residuals"
+    )
 
     epsilon: float
     scale: float = 1.0
@@ -210,7 +232,23 @@ def _divergence(q: Floats, p: Floats, log_p: Floats) -> Floats:
     return np.maximum(np.where(np.abs(t) < 0.5, close, apart), 0.0)
 
 
-RESPONSES = {"poisson": Poisson().response}  # what is predicted, where it is not the linear predictor itself
+LOGISTIC = "logistic"  # of classifiers, whose targets are classes
+LOSSES: dict[str, Callable[[float], Loss]] = {  # by name, from the parameter epsilon
+    "squared": lambda epsilon: Squared(),
+    "poisson": lambda epsilon: Poisson(),
+    "huber": lambda epsilon: Huber(epsilon),
+    LOGISTIC: lambda epsilon: Logistic(),
+}
+
+
+def loss_named(name: str, epsilon: float = 1.35) -> Loss:
+    """The loss with a name."""
+    return LOSSES[name](epsilon)
+
+
+def of_regressions() -> list[str]:
+    """The names of the losses that regressions take."""
+    return [name for name in LOSSES if name != LOGISTIC]
 
 
 def robust_scale(y: Floats, weight: Floats | None, about: float | None = None) -> float:

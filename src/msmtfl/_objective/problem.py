@@ -24,7 +24,7 @@ class Problem:
     stays as it is, and coefficients are always in its units. `make_problem` in `_solvers` makes one of what a user gives,
     `solver_for` there makes what solves it."""
 
-    data: Any
+    data: Any  # `Data`, and what its form has besides
     designs: list[Any]
     given_factors: Floats  # (d, m), as given
     standardize: bool

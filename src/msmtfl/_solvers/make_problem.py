@@ -10,7 +10,7 @@ import numpy as np
 
 from .._data.designs import Floats, stage_scale
 from .._data.tasks import TaskData
-from .._objective.losses import LOSSES, Huber, Logistic, Loss, LossTask, Poisson, Squared
+from .._objective.losses import Huber, Loss, LossTask, Poisson, loss_named, of_regressions
 from .._objective.problem import Problem
 from .._runtime.checks import check_positive
 from .residual_scale import with_scales
@@ -35,8 +35,7 @@ def make_problem(
 ) -> Problem:
     """The problem with a loss by name: "squared", "logistic" (targets 0 and 1), "poisson", or "huber" with epsilon in units
     of the scale of every task's residuals."""
-    losses: dict[str, Loss] = {"logistic": Logistic(), "poisson": Poisson(), "huber": Huber(epsilon)}
-    kind = losses.get(loss, Squared())
+    kind = loss_named(loss, epsilon)
     if not kind.squared and not isinstance(data, TaskData):
         raise ValueError(f"loss={loss!r} needs rows: statistics in their place serve squared loss only.")
     factors = read_factors(penalty_factors, data)
@@ -149,8 +148,8 @@ def read_factors(factors: Any, data: TaskData) -> Floats:
 
 
 def check_loss(loss: Any, epsilon: Any) -> None:
-    if loss not in LOSSES:
-        raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got {loss!r}.")
+    if loss not in of_regressions():
+        raise ValueError(f"loss must be one of {', '.join(map(repr, of_regressions()))}, got {loss!r}.")
     check_positive("epsilon", epsilon)
 
 
@@ -158,11 +157,11 @@ def check_targets(data: TaskData, loss: Loss, centre: bool) -> None:
     """An error where the targets do not suit the loss, or no intercept does: it names all such tasks."""
     lonely = []
     for task in data.tasks:
-        negative = np.flatnonzero(isinstance(loss, Poisson) & (task.y < 0))
-        if negative.size:
+        low = np.flatnonzero(task.y < loss.least)
+        if low.size:
             raise ValueError(
-                f"loss='poisson' needs targets >= 0; task {task.label!r} holds {task.y[negative[0]]:g} in row "
-                f"{task.rows[negative[0]]}."
+                f"loss={type(loss).__name__.lower()!r} needs targets >= {loss.least:g}; task {task.label!r} holds "
+                f"{task.y[low[0]]:g} in row {task.rows[low[0]]}."
             )
         away = loss.escapes(task.y)
         if centre and away[0] != 0.0 and (away == away[0]).all():

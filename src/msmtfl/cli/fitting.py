@@ -14,6 +14,7 @@ import typer
 
 from .._data.tables import choices_of
 from .._estimators.families import Family, Variant, named_variants
+from .._objective.losses import loss_named
 from ..compare.auto import AUTOMATIC
 from . import options as o
 from .data import InputError
@@ -160,7 +161,7 @@ def fit(
             quiet=quiet,
             classes=family.classifies,
         )
-        if not family.classifies and loss != "poisson":
+        if not family.classifies and (loss is None or loss_named(loss).least < 0.0):
             warn_of_classes(training.y, target)
         began = time.perf_counter()
         estimator.fit(training.X, training.y, **training.fit_arguments(searches))
