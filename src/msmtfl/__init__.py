@@ -7,7 +7,8 @@ from ._data.folds import TaskKFold
 from ._data.moments import Moments
 from ._data.tasks import stack_tasks
 from ._estimators.classifier import MSMTFLClassifier, MSMTFLClassifierCV
-from ._estimators.coupled import L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV
+from ._estimators.dirty import DirtyMTL, DirtyMTLCV
+from ._estimators.l12 import L12MTL, L12MTLCV
 from ._estimators.msmtfl import MSMTFL, LassoMTL
 from ._estimators.search import MSMTFLCV, LassoMTLCV
 from ._estimators.shared import SharedMTL, SharedMTLCV

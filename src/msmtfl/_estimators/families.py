@@ -20,9 +20,11 @@ from .._paths.solve import solve_surface
 from .base import model_chosen
 from .baselines import LogisticPerTaskCV, PooledLassoCV, PooledLogisticCV, PooledRidgeCV, RidgePerTaskCV
 from .classifier import MSMTFLClassifier, MSMTFLClassifierCV
-from .coupled import L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV, coupled_coef
+from .coupled import coupled_coef
+from .dirty import DirtyMTL, DirtyMTLCV
 from .formula_texts import LOGISTIC, Formula, fixed, of_dirty, of_pooled_logistic, of_rows, of_shared, penalised
 from .grid_words import COMMON, LAMS, RATIOS, THETAS, GridWords
+from .l12 import L12MTL, L12MTLCV
 from .msmtfl import MSMTFL, LassoMTL
 from .search import MSMTFLCV, LassoMTLCV
 from .shared import SharedMTL, SharedMTLCV, shared_coef

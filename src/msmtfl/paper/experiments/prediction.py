@@ -22,7 +22,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..._data.designs import Floats
-from ..._estimators.coupled import L12MTLCV, DirtyMTLCV
+from ..._estimators.dirty import DirtyMTLCV
+from ..._estimators.l12 import L12MTLCV
 from ..._estimators.search import MSMTFLCV, LassoMTLCV
 from ..._runtime.drawing import DARK, new_figure
 from ...datasets import Dataset, fetch_isolet, load_adni, make_mri_standin, split_tasks

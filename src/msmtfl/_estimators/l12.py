@@ -1,0 +1,472 @@
+"""L1,2-regularised models: a feature is used by all tasks or by none; with and without search."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._objective.penalties import ConcaveGroups
+from .._objective.problem import Problem
+from .._objective.shapes import read_shape
+from .._paths.coupled_path import (
+    GroupGrid,
+    group_grid,
+    group_lam_max,
+)
+from .._runtime.checks import check_count, check_positive
+from .._runtime.progress import with_callbacks
+from .._solvers.make_problem import default_lam
+from .coupled import Coupled, CoupledSearch
+
+
+class L12MTL(Coupled):
+    r"""L1,2-regularised multi-task learning (the group lasso over tasks): a feature is used by all tasks or by none.
+
+    .. math::
+        \min_W \sum_{i=1}^m \frac{1}{m n_i} \|X_i w_i - y_i\|^2 + \lambda \sum_{j=1}^d \min(\|w^j\|_2, \theta)
+
+    With theta = inf, the default, this is the convex L1,2 model. A finite theta makes it multi-stage, as
+    MSMTFL is, with the Euclidean norm of a feature's coefficients in place of their sum of sizes. Every
+    task may have its own X. With one X for all tasks the model is scikit-learn's ``MultiTaskLasso(alpha)``
+    at alpha = m lam / 2.
+
+    Parameters
+    ----------
+    lam : float, optional
+        Strength of the penalty. The default, 0.1 times `lam_max_`, is a value to start from, not a choice,
+        and keeps most of pure noise; :class:`L12MTLCV` chooses lam by cross-validation.
+    theta : float, default=inf
+        Norm from which a feature is free.
+    penalty : {"capped", "mcp", "scad", "log", "lq"} or a shape, default="capped"
+        The concave function that stands in place of min(t, theta); see
+        :mod:`msmtfl._objective.shapes`.
+    task_column : str or int, optional
+        The column of X that identifies the task. Without it the tasks are given to `fit` as
+        `task`, or as columns of y.
+    max_stages : int, default=10
+        The largest number of stages; with 1 the model is the lasso.
+    fit_intercept : bool, default=True
+        Whether every task has an intercept, which is not penalised.
+    standardize : bool, default=False
+        Whether every task's columns are penalised as if they were scaled to unit standard
+        deviation. Coefficients stay in the data's units.
+    penalty_factors : array-like of shape (d,) or (d, m), optional
+        Factors f of the penalty: a feature's norm is the root of the sum over tasks of
+        (f_ji w_ji)^2. 0: the coefficient is never penalised; inf: the feature is excluded.
+    relax : bool, default=False
+        Whether to refit by least squares on the support that was found, so that no
+        coefficient is shrunk. `stages_` and the certificate stay those of the penalised
+        solution, whose coefficients are ``stages_[-1].coef``.
+    tol : float, default=1e-8
+        The relative duality gap that every stage must reach. Solves are exact: 1e-10 and
+        less is usual.
+    max_iter : int, optional
+        Limit on how often a stage's solver goes over the features; by default the solver's
+        own.
+    warm_start : bool, default=False
+        Whether to start from the coefficients of the last fit, if its tasks and features
+        are the same: the fit goes on with its stages.
+    unknown_task : {"error", "mean"}, default="error"
+        What `predict` does with a label that was not in the training data: raise an error,
+        or predict with the mean coefficients of the known tasks, and warn.
+    n_jobs : int, optional
+        Number of threads, which work on tasks side by side. The result is the same to the
+        bit.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (m, d)
+        Coefficients of every task in the data's units; (d,) if the model was fitted without
+        tasks.
+    intercept_ : ndarray of shape (m,)
+        Intercepts of the tasks; a float if the model was fitted without tasks.
+    tasks_ : ndarray of shape (m,)
+        Labels of the tasks, in the order of the first axis of `coef_`.
+    features_ : ndarray of shape (d,)
+        Names of the features, in the order of the last axis of `coef_`.
+    n_features_in_ : int
+        Number of columns of X in `fit`, the column that identifies the task included.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns of X in `fit`. There is no such attribute if X had no names
+        that are text.
+    n_samples_ : ndarray of shape (m,)
+        Number of training samples of every task.
+    n_fitted_tasks_ : int
+        Number of tasks of the fit, those that were added later not counted.
+    target_mean_ : ndarray of shape (m,)
+        Mean of the training targets of every task.
+    target_sd_ : ndarray of shape (m,)
+        Standard deviation of the training targets of every task.
+    lam_ : float
+        The strength of the penalty that was used.
+    theta_ : float
+        The norm from which a feature is free that was used.
+    lam_max_ : float
+        The smallest lam at which all coefficients are 0.
+    stages_ : list of Stage
+        The stages, each with stage (its number), coef, objective, free_rows (the features
+        that it left un-penalised), dual_gap, kkt, unique, n_iter and seconds.
+    n_stages_ : int
+        Number of stages.
+    n_iter_ : int
+        Number of rounds of the solver, over all stages.
+    certificate_ : Certificate
+        What is proven about the fit; print it for the answer in words.
+    converged_ : bool
+        Whether the fit is certified to have come to its end.
+    stopping_reason_ : str
+        Why the stages ended, in words.
+    objective_ : float
+        The value of what is minimised, loss plus penalty.
+    dual_gap_ : float
+        Relative duality gap of the last stage: an upper bound on how far its solution is
+        from optimal.
+    row_norms_ : ndarray of shape (d,)
+        For every feature the Euclidean norm of its coefficients over all tasks, each times
+        its penalty factor.
+    row_slopes_ : ndarray of shape (d,)
+        What the last stage left of the penalty on a feature: 0 where the feature is free, 1
+        where it is penalised in full.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        The norms of the features in the order of the columns of X; a column that identifies
+        the task gets the largest.
+    learnable_ : ndarray of bool of shape (m, d)
+        Where a feature varies within a task; elsewhere its effect cannot be told from the
+        intercept.
+    task_level_features_ : ndarray
+        Names of the features that are constant within every task and differ only between
+        tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
+    moments_ : Moments
+        After `partial_fit` only: the statistics of all samples seen so far.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import MultiTaskLasso
+    >>> from msmtfl import L12MTL
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 8))
+    >>> Y = X[:, :2] @ rng.standard_normal((2, 3)) + 0.1 * rng.standard_normal((50, 3))
+    >>> model = L12MTL(lam=0.1).fit(X, Y)
+    >>> same = MultiTaskLasso(alpha=3 * 0.1 / 2, tol=1e-12, max_iter=10_000).fit(X, Y)
+    >>> np.allclose(model.coef_, same.coef_)
+    True
+    """
+
+    def __init__(
+        self,
+        lam=None,
+        theta=np.inf,
+        *,
+        penalty="capped",
+        task_column=None,
+        max_stages=10,
+        fit_intercept=True,
+        standardize=False,
+        penalty_factors=None,
+        relax=False,
+        tol=1e-8,
+        max_iter=None,
+        warm_start=False,
+        unknown_task="error",
+        n_jobs=None,
+    ):
+        self.lam = lam
+        self.theta = theta
+        self.penalty = penalty
+        self.task_column = task_column
+        self.max_stages = max_stages
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.penalty_factors = penalty_factors
+        self.relax = relax
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.unknown_task = unknown_task
+        self.n_jobs = n_jobs
+
+    def _most(self) -> int:
+        return 1 if np.isinf(self.theta) else self.max_stages
+
+    def _penalty(self, problem: Problem) -> tuple[ConcaveGroups, float]:
+        lam_max = group_lam_max(problem)
+        lam = default_lam(self.lam, lam_max)
+        return ConcaveGroups(lam, float(self.theta), problem.factors, read_shape(self.penalty)), lam_max
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> L12MTL:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray or sparse matrix of shape (N, d)
+            Samples of all tasks. A table or an array may have a column that identifies the task
+            (see `task_column`).
+        y : array-like of shape (N,) or (N, m)
+            Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
+            means not measured.
+        task : array-like of shape (N,), optional
+            The label of the task of every sample, if the tasks are not a column of X.
+        sample_weight : array-like of shape (N,) or (N, m), optional
+            Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+
+        Returns
+        -------
+        L12MTL
+            The fitted model itself.
+        """
+        self._check_common()
+        if self.lam is not None:
+            check_positive("lam", self.lam)
+        check_positive("theta", self.theta, allow_inf=True)
+        read_shape(self.penalty)
+        check_count("max_stages", self.max_stages)
+        solution, problem, penalty = self._fit(X, y, task, sample_weight)
+        self.lam_, self.theta_ = penalty.lam, penalty.theta
+        self._warn(solution, problem)
+        return self
+
+
+class L12MTLCV(CoupledSearch):
+    """L1,2-regularised multi-task learning (the group lasso over tasks) with lam chosen by cross-validation.
+
+    All folds use the same values of lam, taken from all data. The model is then fitted to all data at the
+    value that was chosen. With `relax` every point is refitted on every fold, and scored so; an
+    information criterion judges the models as penalised.
+
+    Parameters
+    ----------
+    lams : int or array-like of shape (K,), default=30
+        How many values of lam the grid has, geometrically spaced from `lam_max_` down to
+        `lam_min_ratio` times that; or the values themselves, in any order.
+    lam_min_ratio : float, optional
+        The smallest value of the grid over the largest. By default 1e-2, or 1e-3 if every
+        task has more samples than features.
+    cv : int, splitter or iterable of (train, test), default=5
+        The folds. A number means that many folds stratified by task (:class:`TaskKFold`);
+        with a 2-D y a sample is held out in all tasks at once. Every training fold needs
+        samples of every task.
+    scoring : {"neg_nmse", "neg_amse", "neg_mse", "neg_deviance"}, scorer name or callable, default="neg_nmse"
+        What is compared; greater is better. "neg_nmse", "neg_amse" and "neg_mse" are minus
+        a task's held-out squared error over the variance of its targets, over their mean
+        square, and as it is, averaged over tasks with the weights of the samples held out.
+        "neg_deviance" is minus the loss itself; with loss="huber" it keeps outliers that
+        are held out from deciding. Anything else is a scorer of scikit-learn.
+    selection : {"min", "1se", "aic", "bic", "ebic"}, default="min"
+        How the point of the grid is chosen. "min": the best mean score. "1se": the simplest
+        model within one standard error of it (the fewest features, then the fewest
+        coefficients, then the largest lam). The others are information criteria, which need
+        no folds. "aic" and "bic" charge for degrees of freedom, which are known where the
+        penalty is convex: so they compare the points without a cap, and are NaN at the
+        others. "ebic" charges for the search as well, and compares all points.
+    task_column : str or int, optional
+        The column of X that identifies the task. Without it the tasks are given to `fit` as
+        `task`, or as columns of y.
+    fit_intercept : bool, default=True
+        Whether every task has an intercept, which is not penalised.
+    standardize : bool, default=False
+        Whether every task's columns are penalised as if they were scaled to unit standard
+        deviation. Coefficients stay in the data's units.
+    penalty_factors : array-like of shape (d,) or (d, m), optional
+        Factors f of the penalty: a feature's norm is the root of the sum over tasks of
+        (f_ji w_ji)^2. 0: the coefficient is never penalised; inf: the feature is excluded.
+    relax : bool, default=False
+        Whether to refit by least squares on the support that was found, so that no
+        coefficient is shrunk. `stages_` and the certificate stay those of the penalised
+        solution, whose coefficients are ``stages_[-1].coef``.
+    tol : float, default=1e-8
+        The relative duality gap that every stage must reach. Solves are exact: 1e-10 and
+        less is usual.
+    max_iter : int, optional
+        Limit on how often a stage's solver goes over the features; by default the solver's
+        own.
+    unknown_task : {"error", "mean"}, default="error"
+        What `predict` does with a label that was not in the training data: raise an error,
+        or predict with the mean coefficients of the known tasks, and warn.
+    random_state : int, RandomState instance or None, default=0
+        The source of randomness that deals out the samples when `cv` is a number.
+    n_jobs : int, optional
+        Number of threads, which work on folds side by side. The result is the same to
+        rounding.
+    memory_budget : float, optional
+        Bytes that Gram matrices may take; by default 1 GiB.
+    verbose : bool, default=False
+        Whether to show a progress bar.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (m, d)
+        Coefficients of every task in the data's units; (d,) if the model was fitted without
+        tasks.
+    intercept_ : ndarray of shape (m,)
+        Intercepts of the tasks; a float if the model was fitted without tasks.
+    tasks_ : ndarray of shape (m,)
+        Labels of the tasks, in the order of the first axis of `coef_`.
+    features_ : ndarray of shape (d,)
+        Names of the features, in the order of the last axis of `coef_`.
+    n_features_in_ : int
+        Number of columns of X in `fit`, the column that identifies the task included.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns of X in `fit`. There is no such attribute if X had no names
+        that are text.
+    n_samples_ : ndarray of shape (m,)
+        Number of training samples of every task.
+    n_fitted_tasks_ : int
+        Number of tasks of the fit, those that were added later not counted.
+    target_mean_ : ndarray of shape (m,)
+        Mean of the training targets of every task.
+    target_sd_ : ndarray of shape (m,)
+        Standard deviation of the training targets of every task.
+    lam_ : float
+        The strength of the penalty that was used.
+    lam_max_ : float
+        The smallest strength of the penalty at which all coefficients are 0.
+    lams_ : ndarray of shape (K,)
+        The values of lam of the grid.
+    best_point_ : tuple of int
+        The place (k, l) of the choice in the grid.
+    best_index_ : int
+        The place of the choice in `cv_results_`.
+    best_score_ : float
+        The mean score of the choice (with an information criterion minus its value). It is
+        the best of many on the same folds, so it is no estimate of the score on new data.
+    cross_fitted_score_ : float
+        An estimate of the score on new data: the mean score of the folds, each at the point
+        that the other folds choose.
+    n_splits_ : int
+        Number of folds; 0 with an information criterion.
+    cv_results_ : dict of arrays
+        One entry per point of the grid, lam outermost, ready for a table: the parameters,
+        n_rows (features used in any task), n_entries (coefficients that are not 0),
+        finished, eligible, mean_test_score, std_test_score, se_test_score, rank_test_score,
+        split0_test_score, ...; test_mse and test_weight hold an array (folds, m) per point.
+        Without folds the criterion stands in place of scores. `finished` says whether the
+        point was solved to the end on all data. A point is `eligible`, and has scores,
+        where that is so on every fold, too; others have NaN and are not chosen. Where the
+        errors of a fold have long been rising its points are gone over only a few times;
+        whatever comes near the best is solved to the end.
+    surface_ : surface
+        The solutions at all points of the grid, on all data; ``surface_.coef(k, l)`` has
+        the coefficients of one.
+    stages_ : list of Stage
+        The stages, each with stage (its number), coef, objective, free_rows (the features
+        that it left un-penalised), dual_gap, kkt, unique, n_iter and seconds.
+    n_stages_ : int
+        Number of stages.
+    n_iter_ : int
+        Number of rounds of the solver, over all stages.
+    certificate_ : Certificate
+        What is proven about the fit; print it for the answer in words.
+    converged_ : bool
+        Whether the fit is certified to have come to its end.
+    stopping_reason_ : str
+        Why the stages ended, in words.
+    objective_ : float
+        The value of what is minimised, loss plus penalty.
+    dual_gap_ : float
+        Relative duality gap of the last stage: an upper bound on how far its solution is
+        from optimal.
+    row_norms_ : ndarray of shape (d,)
+        For every feature the Euclidean norm of its coefficients over all tasks, each times
+        its penalty factor.
+    row_slopes_ : ndarray of shape (d,)
+        What the last stage left of the penalty on a feature: 0 where the feature is free, 1
+        where it is penalised in full.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        The norms of the features in the order of the columns of X; a column that identifies
+        the task gets the largest.
+    learnable_ : ndarray of bool of shape (m, d)
+        Where a feature varies within a task; elsewhere its effect cannot be told from the
+        intercept.
+    task_level_features_ : ndarray
+        Names of the features that are constant within every task and differ only between
+        tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import L12MTLCV
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.standard_normal((90, 20)), np.repeat([0, 1, 2], 30)
+    >>> y = 2 * X[:, 0] - X[:, 3] + 0.1 * rng.standard_normal(90)
+    >>> model = L12MTLCV(selection="1se").fit(X, y, task=task)
+    >>> np.abs(model.coef_).max(axis=0).round(1)[:5]
+    array([2., 0., 0., 1., 0.])
+    """
+
+    def __init__(
+        self,
+        lams=30,
+        *,
+        lam_min_ratio=None,
+        cv=5,
+        scoring="neg_nmse",
+        selection="min",
+        task_column=None,
+        fit_intercept=True,
+        standardize=False,
+        penalty_factors=None,
+        relax=False,
+        tol=1e-8,
+        max_iter=None,
+        unknown_task="error",
+        random_state=0,
+        n_jobs=None,
+        memory_budget=None,
+        verbose=False,
+    ):
+        self.lams = lams
+        self.lam_min_ratio = lam_min_ratio
+        self.cv = cv
+        self.scoring = scoring
+        self.selection = selection
+        self.task_column = task_column
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.penalty_factors = penalty_factors
+        self.relax = relax
+        self.tol = tol
+        self.max_iter = max_iter
+        self.unknown_task = unknown_task
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.memory_budget = memory_budget
+        self.verbose = verbose
+
+    def _grid(self, problem: Problem) -> GroupGrid:
+        return group_grid(problem, self.lams, self.lam_min_ratio)
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None) -> L12MTLCV:
+        """Choose lam, and fit the model to all samples with it.
+
+        Held-out errors use the weights of the samples, too.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray or sparse matrix of shape (N, d)
+            Samples of all tasks. A table or an array may have a column that identifies the task
+            (see `task_column`).
+        y : array-like of shape (N,) or (N, m)
+            Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
+            means not measured.
+        task : array-like of shape (N,), optional
+            The label of the task of every sample, if the tasks are not a column of X.
+        sample_weight : array-like of shape (N,) or (N, m), optional
+            Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+        groups : array-like of shape (N,) or "identical", optional
+            Labels of groups: samples of one group (a patient, a speaker) stay in one fold.
+            "identical": samples with the same features are a group.
+
+        Returns
+        -------
+        L12MTLCV
+            The fitted model itself.
+        """
+        solution, problem = self._fit(X, y, task, sample_weight, groups)
+        self.lams_ = self.surface_.grid.lam[:, 0]
+        self.lam_, self.lam_max_ = float(self.lams_[self.best_point_[0]]), group_lam_max(problem)
+        self._warn(solution, problem)
+        return self
