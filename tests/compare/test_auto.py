@@ -429,6 +429,7 @@ def test_models_drop_out_fold_by_fold_as_soon_as_it_is_clear(n_jobs):
     assert result.dropped["worse"] == pytest.approx(error, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_too_few_groups_held_out_drop_no_model():
     """The spread of one group is unknown: nothing is clear after a fold that holds out one."""
     for seed in (13, 2):

@@ -193,6 +193,7 @@ def test_isolet_from_the_text_files_of_uci(tmp_path, no_data):
     assert data.dropped == {}
 
 
+@pytest.mark.slow
 def test_rows_of_isolet_in_another_order_are_refused(tmp_path):
     write_constant_texts(tmp_path, np.sort(letters_in_order()))
     with pytest.raises(ValueError, match="Isolet1 should have 1560 rows, 60 of them the letter A; found 1560 and 300"):

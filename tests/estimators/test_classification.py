@@ -315,6 +315,7 @@ def run(*arguments):
     return testing.CliRunner().invoke(app, [str(one) for one in arguments])
 
 
+@pytest.mark.slow
 def test_commands_fit_and_predict_classes_with_probabilities(tmp_path):
     table, y = make_table()
     data, file, out = tmp_path / "data.csv", tmp_path / "model.msmtfl", tmp_path / "predictions.csv"

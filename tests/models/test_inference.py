@@ -159,6 +159,7 @@ def test_the_bound_counts_the_cells_subject_to_selection():
     assert stability.error_bound(of="features") == pytest.approx(bound)
 
 
+@pytest.mark.slow
 def test_on_pure_noise_the_bound_holds():
     selected, bounds = [], []
     for seed in range(12):
@@ -289,6 +290,7 @@ def test_estimate_and_intervals_are_those_of_least_squares(options, weight):
     assert np.array_equal(intervals.n_used, [50, 50, 50])
 
 
+@pytest.mark.slow
 def test_intervals_cover_where_the_support_is_known():
     rng = np.random.default_rng(0)
     m, n, truth = 120, 60, np.array([1.0, -2.0, 0.0, 0.5])

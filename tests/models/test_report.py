@@ -501,6 +501,7 @@ def test_comparison_alone_and_beside_a_model(simple, comparison):
 # ------------------------------------------------------------------ what it is made of
 
 
+@pytest.mark.slow
 def test_names_with_markup_are_text(page):
     model = fitted(MSMTFLCV(lams=8, cv=3, entry_shares=0), names=EVIL, tasks=EVIL_TASKS)
     evil = Page(report_html(model, title="<i>T</i>", command="<x>"))

@@ -288,6 +288,7 @@ def test_rows_have_the_point_the_error_certificates_and_versions(finished):
 # ------------------------------------------------------------------ runs that stop and go on
 
 
+@pytest.mark.slow
 def test_a_finished_run_computes_nothing_again_and_gives_the_same_files(copy, capsys):
     before, contents = parts_of(copy), {name: (copy / name).read_bytes() for name in FILES}
     run(FIGURE1, copy.parent, progress=True)
@@ -763,6 +764,7 @@ def figure2(tmp_path_factory):
     return out / "figure2", run(FIGURE2, out)
 
 
+@pytest.mark.slow
 def test_figure_2_leaves_all_files_with_certificates(figure2):
     folder, claims = figure2
     assert {path.name for path in folder.iterdir()} == {*FILES, "parts"}
@@ -1476,6 +1478,7 @@ def guarantees(tmp_path_factory):
     return out / "theory", run(GUARANTEES, out)
 
 
+@pytest.mark.slow
 def test_the_corrected_bound_holds_and_the_printed_one_does_not(guarantees):
     folder, claims = guarantees
     assert {path.name for path in folder.iterdir()} == {*FILES, "parts"}

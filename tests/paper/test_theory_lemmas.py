@@ -320,6 +320,7 @@ def test_no_t_exceeds_the_bound_with_the_parameter_found():
         assert max(tight) > 0.99 * found.sigma**2
 
 
+@pytest.mark.slow
 def test_a_parameter_is_contradicted_when_it_is_too_small_and_hardly_ever_when_it_is_right():
     right = wrong = 0
     for seed in range(60):

@@ -98,6 +98,7 @@ def test_the_choice_is_that_of_full_effort(monkeypatch, search, data):
     np.testing.assert_allclose(scores[near], exact[near], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_without_folds_and_with_a_scorer_every_point_is_solved():
     X, y, task = noisy()
     assert L12MTLCV(15, selection="bic").fit(X, y, task=task).surface_.finished.all()

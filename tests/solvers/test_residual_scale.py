@@ -215,6 +215,7 @@ def test_a_model_file_keeps_the_scales(tmp_path):
         np.testing.assert_array_equal(load_model(tmp_path / "robust.msmtfl").scale_, model.scale_)
 
 
+@pytest.mark.slow
 def test_a_fold_whose_scale_is_large_does_not_decide_for_the_others():
     rng = np.random.default_rng(12)
     X, task = rng.standard_normal((90, 5)), np.repeat(range(3), 30)
