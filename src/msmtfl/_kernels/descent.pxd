@@ -1,5 +1,4 @@
 # C declarations for descent.py; the algorithm itself is plain Python there and also runs uncompiled.
-cimport cython
 from libc.math cimport fabs
 from msmtfl._kernels.support cimport Support
 from msmtfl._kernels.vectors cimport any_beyond, dot, entry_sign, excess, is_free, subtract_rows
@@ -13,38 +12,20 @@ cdef class Descent(Support):
     cdef bint restart
     cdef bint some_free  # some weights are 0
 
-    # final: what is in the same file calls them directly
-    @cython.final
     cdef void _adopt(self) noexcept nogil
-    @cython.final
     cdef Py_ssize_t _minimise(self) noexcept nogil
-    @cython.final
     cdef void _block_step(self) noexcept nogil
-    @cython.final
     cdef void _line_step(self) noexcept nogil
-    @cython.final
     cdef void _gradient(self) noexcept nogil
-    @cython.final
     cdef void _refine(self) noexcept nogil
-    @cython.final
     cdef Py_ssize_t _violators(self) noexcept nogil
-    @cython.final
     cdef Py_ssize_t _pick(self, Py_ssize_t n) noexcept nogil
-    @cython.final
     cdef bint _enter(self, Py_ssize_t n, bint single) noexcept nogil
-    @cython.final
     cdef void _set_aside(self) noexcept nogil
-    @cython.final
     cdef void _recall(self) noexcept nogil
-    @cython.final
     cdef bint _exchange(self, Py_ssize_t j) noexcept nogil
-    @cython.final
     cdef bint _settle(self, bint single) noexcept nogil
-    @cython.final
     cdef bint _signs_broken(self) noexcept nogil
-    @cython.final
     cdef bint _descend(self, bint careful) noexcept nogil
-    @cython.final
     cdef int _verdict(self) noexcept nogil
-    @cython.final
     cdef int _solve(self) noexcept nogil
