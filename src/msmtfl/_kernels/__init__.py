@@ -1,1 +1,1 @@
-"""Compiled loops: products of data, the active set of weighted lassos, sweeps over coupled rows, stages of capped penalties."""
+"""Compiled loops: products with data, active sets of weighted lassos, sweeps over coupled rows, stages of capped penalties."""
