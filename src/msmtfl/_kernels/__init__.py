@@ -1,1 +1,1 @@
-"""Compiled loops: products with data, active sets of weighted lassos, sweeps over coupled rows, stages of capped penalties."""
+"""Compiled loops: products of X, active sets of weighted lassos, sweeps over coupled rows, stages of capped penalties."""
