@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 if (
@@ -29,21 +30,28 @@ def pytest_configure(config: pytest.Config) -> None:
         _load_uncompiled_kernel()
 
 
+class _KernelSources:
+    """Finds the sources of kernels, wherever they are imported from; their compiled modules are never loaded."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        package, _, module = name.rpartition(".")
+        source = self.folder / f"{module}.py"
+        if package != "msmtfl._kernels" or not source.exists():
+            return None
+        return importlib.util.spec_from_file_location(name, source)
+
+
 def _load_uncompiled_kernel() -> None:
-    """Put the kernels' sources where imports look first; the compiled modules are never loaded."""
+    """Have imports look for the kernels' sources first."""
     if "msmtfl" in sys.modules:
         raise pytest.UsageError("--uncompiled: msmtfl is already imported")
     package = importlib.util.find_spec("msmtfl")
     if package is None or package.origin is None:
         raise pytest.UsageError("--uncompiled: msmtfl is not installed")
-    for name in ("active_set", "row_sweep", "stage_loop"):
-        source = Path(package.origin).parent / "_kernels" / f"{name}.py"
-        spec = importlib.util.spec_from_file_location(f"msmtfl._kernels.{name}", source)
-        assert spec is not None
-        assert spec.loader is not None
-        kernel = importlib.util.module_from_spec(spec)
-        sys.modules[f"msmtfl._kernels.{name}"] = kernel
-        spec.loader.exec_module(kernel)
+    sys.meta_path.insert(0, _KernelSources(Path(package.origin).parent / "_kernels"))
 
 
 def _folder(variable: str) -> Path | None:

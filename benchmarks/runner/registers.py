@@ -16,7 +16,8 @@ import numpy as np
 from problems import PROBLEMS
 
 from msmtfl import regularization_surface
-from msmtfl._kernels import active_set as _kernel
+from msmtfl._kernels import products
+from msmtfl._kernels.active_set import use_registers
 
 WIDTHS = {8: "AVX-512", 4: "AVX2", 2: "SSE2, NEON"}  # numbers in a register
 
@@ -29,9 +30,9 @@ def works() -> dict[str, Callable[[], object]]:
     stacked, lams = np.asfortranarray(np.concatenate(isolet.Xs)), isolet.lams
     task, target = np.repeat(np.arange(len(isolet.ys)), [len(y) for y in isolet.ys]), np.concatenate(isolet.ys)
     return {
-        "X'y of one task of wide": lambda: _kernel.column_moments(X, u, y, *moments),
-        "its 8 Gram rows": lambda: _kernel.few_products(V[:8], X, out[:8], 16),
-        "its 16 Gram rows": lambda: _kernel.few_products(V, X, out, 16),
+        "X'y of one task of wide": lambda: products.column_moments(X, u, y, *moments),
+        "its 8 Gram rows": lambda: products.few_products(V[:8], X, out[:8], 16),
+        "its 16 Gram rows": lambda: products.few_products(V, X, out, 16),
         "surface of Isolet 3e-2": lambda: regularization_surface(
             stacked, target, task=task, lams=lams, theta_ratios=[50.0, 10.0, 4.0, 2.0], fit_intercept=False
         ),
@@ -47,11 +48,11 @@ def main() -> None:
         best = dict.fromkeys(WIDTHS, float("inf"))
         for _ in range(repeats):
             for width in WIDTHS:
-                before = _kernel.use_registers(width)
+                before = use_registers(width)
                 began = time.perf_counter()
                 work()
                 best[width] = min(best[width], time.perf_counter() - began)
-                _kernel.use_registers(before)
+                use_registers(before)
         print(f"| {name} | " + " | ".join(f"{1e3 * best[width]:.1f}" for width in WIDTHS) + " |", flush=True)
 
 

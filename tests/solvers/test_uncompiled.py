@@ -11,7 +11,7 @@ HERE = Path(__file__).parent
 
 PARTS = {
     "lassos": (
-        "equals_fista or nnls or one_by_one or copies or block_descent",
+        "asked_for or equals_fista or nnls or one_by_one or copies or block_descent",
         ["test_weighted_lasso.py", "test_stages.py"],
     ),
     "surfaces": ("plain_walk and positive", ["../paths/test_stage_loop.py"]),

@@ -1,6 +1,8 @@
 """The weighted lassos of one stage: against oracles, by every route, unique or not."""
 
+import importlib
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import oracles
@@ -11,9 +13,11 @@ from scipy.optimize import nnls
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso
 
+import msmtfl
 from msmtfl import LassoMTL
 from msmtfl._data.designs import DenseRows, RowTask
 from msmtfl._kernels import active_set as _kernel
+from msmtfl._kernels import products, support
 from msmtfl._objective.certificates import certify
 from msmtfl._runtime.progress import Listener
 from msmtfl._solvers import weighted_lasso as lasso
@@ -46,8 +50,13 @@ def random_weights(X, y, rng, free=0.1, excluded=0.1):
     return a
 
 
-def test_the_kernel_is_the_one_asked_for(request):
-    assert _kernel.__file__.endswith(".py") == request.config.getoption("--uncompiled")
+def test_the_kernels_are_those_asked_for(request):
+    folder = Path(msmtfl.__file__).parent / "_kernels"
+    names = [file.stem for file in folder.glob("*.py") if "import cython\n" in file.read_text(encoding="utf-8")]
+    assert {"active_set", "products", "row_sweep", "stage_loop"} < set(names)
+    for name in names:
+        kernel = importlib.import_module(f"msmtfl._kernels.{name}")
+        assert kernel.__file__.endswith(".py") == request.config.getoption("--uncompiled"), name
 
 
 # ------------------------------------------------------------------ against oracles
@@ -171,14 +180,14 @@ def test_sums_over_rows_in_any_memory_order(order, n, d):
     X = whole[2 : 2 + n, ::2] if order == "neither" else whole[2 : 2 + n, :d]
     X = X.copy(order) if order != "neither" and n > 7 else X  # memory of its own, or part of a larger array
     u, y, moments, G = rng.random(n), rng.standard_normal(n), np.empty((3, d)), np.empty((d, d))
-    _kernel.column_moments(X, u, y, *moments)
+    products.column_moments(X, u, y, *moments)
     np.testing.assert_allclose(moments, [X.T @ u, X.T @ y, (X**2).sum(axis=0)], rtol=1e-12, atol=1e-12)
-    _kernel.gram(X, G)
+    products.gram(X, G)
     np.testing.assert_allclose(G, X.T @ X, rtol=1e-12, atol=1e-12)
     np.testing.assert_array_equal(G, G.T)
     for count in (1, 3, 8, 9):
         V, out = rng.standard_normal((count, n)), np.full((count, d + 4), np.nan)
-        _kernel.few_products(V, X, out[:, 1 : d + 1], 8)
+        products.few_products(V, X, out[:, 1 : d + 1], 8)
         np.testing.assert_allclose(out[:, 1 : d + 1], V @ X, rtol=1e-12, atol=1e-12)
         assert np.isnan(out[:, [0, d + 1, d + 2, d + 3]]).all()
 
@@ -189,7 +198,7 @@ def test_a_gram_matrix_in_parts(order, ends):
     whole = np.array(np.random.default_rng(0).standard_normal((40, 36)), order="F" if order == "F" else "C")
     X, G = whole[:, ::2] if order == "neither" else whole[:, :18], np.full((18, 18), np.nan)
     for low, high in pairwise(ends):
-        _kernel.gram(X, G, low, high)
+        products.gram(X, G, low, high)
         assert np.isnan(G[high:]).all()
     np.testing.assert_allclose(G, X.T @ X, rtol=1e-12, atol=1e-12)
     np.testing.assert_array_equal(G, G.T)
@@ -199,7 +208,7 @@ def test_a_gram_matrix_in_parts(order, ends):
 def test_parts_that_a_gram_matrix_does_not_have_are_refused(low, high):
     """The compiled code does not look at bounds."""
     with pytest.raises(ValueError, match="no part of a Gram matrix of order 4"):
-        _kernel.gram(np.ones((3, 4)), np.empty((4, 4)), low, high)
+        products.gram(np.ones((3, 4)), np.empty((4, 4)), low, high)
 
 
 @pytest.fixture(params=[8, 4, 2])
@@ -208,6 +217,12 @@ def width(request):
     before = _kernel.use_registers(request.param)
     yield request.param
     _kernel.use_registers(before)
+
+
+@pytest.mark.parametrize("kernel", [products, support], ids=["products", "support"])
+def test_every_kernel_with_registers_uses_the_width(width, kernel, request):
+    allowed = kernel.use_registers(width)
+    assert allowed == (8 if request.config.getoption("--uncompiled") else width)
 
 
 def test_the_same_bits_from_registers_of_any_width(width):
@@ -231,11 +246,11 @@ def test_sums_over_rows_with_registers_of_any_width(width, n):
     u, y, V = rng.random(n), rng.standard_normal(n), rng.standard_normal((13, n))
     for X in (whole[3:], whole[3:].copy("F")):
         moments = np.empty((3, 23))
-        _kernel.column_moments(X, u, y, *moments)
+        products.column_moments(X, u, y, *moments)
         np.testing.assert_allclose(moments, [X.T @ u, X.T @ y, (X**2).sum(axis=0)], rtol=1e-12, atol=1e-12)
         for count in range(1, 14):
             out = np.empty((count, 23))
-            _kernel.few_products(V[:count], X, out, 16)
+            products.few_products(V[:count], X, out, 16)
             np.testing.assert_allclose(out, V[:count] @ X, rtol=1e-12, atol=1e-12)
 
 

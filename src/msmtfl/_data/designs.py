@@ -20,7 +20,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from .._kernels.active_set import column_moments, few_products, gram
+from .._kernels.products import column_moments, few_products, gram
 from .._runtime.threads import count, each, shares
 
 UNIT = 2.0**-53  # the unit roundoff

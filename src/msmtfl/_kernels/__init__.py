@@ -1,1 +1,1 @@
-"""Compiled loops: the active set of weighted lassos, sweeps over coupled rows, the stages of capped penalties."""
+"""Compiled loops: products of X, active sets of weighted lassos, sweeps over coupled rows, stages of capped penalties."""

@@ -1,18 +1,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from .descent import Descent
+
 BITS: dict[str, int]
 
-class ActiveSet:
-    def __init__(
-        self,
-        Q: NDArray[np.float64],
-        c: NDArray[np.float64],
-        root: NDArray[np.float64],
-        size: int,
-        order: int,
-        positive: bool,
-    ) -> None: ...
+class ActiveSet(Descent):
     def attach(
         self,
         rows: NDArray[np.float64],
@@ -59,14 +52,4 @@ def solve_path(
     status: NDArray[np.intc],
     max_rounds: int = 0,
 ) -> int: ...
-def column_moments(
-    X: NDArray[np.float64],
-    u: NDArray[np.float64],
-    y: NDArray[np.float64],
-    sums: NDArray[np.float64],
-    c: NDArray[np.float64],
-    squares: NDArray[np.float64],
-) -> None: ...
 def use_registers(width: int) -> int: ...
-def gram(X: NDArray[np.float64], out: NDArray[np.float64], low: int = 0, high: int = -1) -> None: ...
-def few_products(V: NDArray[np.float64], X: NDArray[np.float64], out: NDArray[np.float64], most: int) -> None: ...

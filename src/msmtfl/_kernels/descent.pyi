@@ -1,0 +1,3 @@
+from .support import Support
+
+class Descent(Support): ...

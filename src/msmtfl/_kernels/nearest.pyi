@@ -1,0 +1,1 @@
+# Python calls nothing in this kernel: active_set.py does.
