@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from msmtfl import MSMTFLCV, DirtyMTLCV, LassoMTLCV, Moments, MSMTFLClassifierCV
-from msmtfl._paths.choice import TooGoodWarning, cross_fitted_score, points_without
+from msmtfl import MSMTFLCV, DirtyMTLCV, L12MTLCV, LassoMTLCV, Moments, MSMTFLClassifierCV, SharedMTLCV
+from msmtfl._paths.choice import TooGoodWarning, cross_fitted_score, points_without, strengths_in
 from msmtfl.model_files import load_model, save_model
 from msmtfl.plots.views import evidence_over_lasso, gain_over_lasso
 
@@ -47,6 +47,42 @@ def test_ties_and_one_standard_error_go_as_in_the_search():
             fewest = model.cv_results_["n_rows"][eligible].min()
             assert point in eligible
             assert model.cv_results_["n_rows"][point] == fewest
+
+
+def test_ties_are_broken_by_strengths_of_any_name():
+    """Scores and sizes are equal: the strongest penalty is taken, whatever it is called."""
+    results = scored(np.ones((3, 4))).cv_results_
+    folds = {name: values for name, values in results.items() if name.startswith("split")}
+    sizes = {"n_rows": np.ones(4), "n_entries": np.ones(4)}
+    mine = {
+        "lam_mine": np.array([1.0, 3.0, 2.0, 3.0]),
+        "ratio": np.arange(4.0),
+        "lam_other": np.array([0.0, 1.0, 9.0, 2.0]),
+    }
+    model = SimpleNamespace(cv_results_=mine | sizes | folds, n_splits_=3, selection="min")
+    assert points_without(model).tolist() == [3, 3, 3]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MSMTFLCV(4, cv=3),
+        MSMTFLCV(4, cv=3, entry_shares=[0, 1]),
+        LassoMTLCV(4, cv=3),
+        L12MTLCV(4, cv=3),
+        DirtyMTLCV(4, cv=3),
+        SharedMTLCV(4, cv=3),
+    ],
+)
+def test_the_columns_of_results_name_the_parameters_of_the_surface(model, tmp_path):
+    X, y, task = make_data()
+    model.fit(X, y, task=task)
+    save_model(model, tmp_path / "m.msmtfl")
+    for results in (model.cv_results_, load_model(tmp_path / "m.msmtfl").cv_results_):
+        found = strengths_in(results)
+        assert list(found) == list(model.surface_.parameters)
+        for name, values in model.surface_.parameters.items():
+            np.testing.assert_array_equal(found[name], values.ravel())
 
 
 def test_the_best_of_many_is_too_good_and_the_choice_of_others_is_not():

@@ -7,6 +7,7 @@ search. (What it leaves in: the models that the other folds score were trained o
 
 from __future__ import annotations
 
+from itertools import takewhile
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,13 +22,19 @@ from .cross_validation import HeldOut, choose
 # Error relative to knowing nothing below which a task is not predicted but known: measurements have noise.
 PERFECT = 1e-6
 VALUES = 10  # different targets of a task without which an exact prediction is no wonder
-STRENGTHS = ("lam_b", "lam_s", "lam", "lam_common", "lam_deviation", "theta", "lam_entry", "theta_entry")
 
 
 def fold_scores_of(model: Any) -> Floats:
     """(folds, P): scores of the points of a fitted CV model's grid, greater is better."""
     columns = (f"split{f}_test_score" for f in range(model.n_splits_))
     return np.array([model.cv_results_[name] for name in columns])
+
+
+def strengths_in(results: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The columns of `cv_results_` that are the `parameters` of a surface, in their order: those before the sizes of the
+    models, but for ratios, which only say the same in other units."""
+    names = takewhile(lambda name: name != "n_rows", results)
+    return {name: results[name] for name in names if not name.endswith("ratio")}
 
 
 def cross_fits(model: Any) -> bool:
@@ -44,7 +51,7 @@ def points_without(model: Any, among: Ints | None = None) -> Ints:
         outside[among] = False
         scores[:, outside] = np.nan
     grid: Any = SimpleNamespace(
-        parameters={name: results[name][None] for name in STRENGTHS if name in results},
+        parameters={name: values[None] for name, values in strengths_in(results).items()},
         n_rows=results["n_rows"][None],
         n_entries=results["n_entries"][None],
     )

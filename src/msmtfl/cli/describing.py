@@ -55,14 +55,13 @@ def describe(model: Any) -> str:
 
     choice, model = choice_of(model).get("choice"), model_chosen(model)
     used = family_of(model).values_in_use(model)
-    strengths = ", ".join(f"{strength.name} = {value:.4g}" for strength, value in used.items())
+    settings = [f"{strength.name} = {value:.4g}" for strength, value in used.items()]
     if getattr(model, "penalty", "capped") != "capped":
-        strengths += f", penalty = {model.penalty}"
+        settings.append(f"penalty = {model.penalty}")
     rows = f", {model.n_samples_.sum()} rows" if hasattr(model, "n_samples_") else ""
     tasks = f"{len(model.tasks_)} task{'s' * (len(model.tasks_) > 1)}"
-    lines = [
-        f"{type(model).__name__}: {tasks}{rows}, {len(model.features_)} features" + "; " * bool(strengths) + strengths
-    ]
+    what = f"{type(model).__name__}: {tasks}{rows}, {len(model.features_)} features"
+    lines = ["; ".join([what, ", ".join(settings)] if settings else [what])]
     if hasattr(model, "best_score_") and getattr(model, "n_splits_", None):
         lines.append(_score(model))
     why = [f"chosen automatically: {choice['reason']}", ""] if choice else []
