@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from msmtfl import MSMTFLCV, DirtyMTLCV, L12MTLCV, LassoMTLCV, Moments, MSMTFLClassifierCV, SharedMTLCV
+from msmtfl import L12MTLCV, MSMTFLCV, DirtyMTLCV, LassoMTLCV, Moments, MSMTFLClassifierCV, SharedMTLCV
 from msmtfl._paths.choice import TooGoodWarning, cross_fitted_score, points_without, strengths_in
 from msmtfl.model_files import load_model, save_model
 from msmtfl.plots.views import evidence_over_lasso, gain_over_lasso

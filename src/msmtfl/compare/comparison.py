@@ -14,7 +14,7 @@ from .._data.tables import choices_of, names_of
 from .._paths.choice import PERFECT, too_good
 from .._runtime.drawing import BLUE, DARK, GREY, ORANGE, pyplot, quiet, shown
 from .evidence import CLEAR, LEVEL, Evidence, clear_from, decimals
-from .scoring import NMSE, Measure, steady_variances
+from .scoring import EPS, NMSE, Measure, steady_variances
 
 __all__ = ["CLEAR", "LEVEL", "REFERENCE", "SEPARATE", "Comparison", "Dropped"]
 
@@ -62,6 +62,9 @@ class Comparison:
     gains, loses : (models, m) bool: tasks whose difference is clearly below (above) 0: a 95 % interval excludes 0. Of tasks
         with no real difference some 2.5 % each are expected here by chance
     best : the model with the smallest error
+    means : (cells,) losses of predicting what the training rows of the task are like, their mean or class shares, which
+        `over_means` compares models with
+    rounding : (m,) differences that rounding can explain; smaller ones count as 0
     perfect : (m,) bool: tasks that some model predicts to a relative error below 1e-6, which no measurement allows: their
         target is computed from a feature, or rows are there twice
     screened : {name: Dropped} of models that were screened out: their error and that of the best model on the same rows;
@@ -101,6 +104,8 @@ class Comparison:
     measure: Measure = NMSE
     auc_by_task: Floats | None = None
     screened: dict[str, Dropped] = field(default_factory=dict)
+    rounding: Floats | None = None  # (m,) differences of errors that rounding can explain
+    means: Floats | None = None  # (cells,) losses of predicting the task's mean, or its class shares, of training rows
 
     # ------------------------------------------------------------------ numbers
 
@@ -166,7 +171,8 @@ class Comparison:
 
     @cached_property
     def difference_by_task(self) -> Floats:
-        return self._mean_by_task(self._differences)
+        found = self._mean_by_task(self._differences)
+        return np.where(np.abs(found) <= (EPS if self.rounding is None else self.rounding), 0.0, found)
 
     @cached_property
     def difference(self) -> Floats:
@@ -261,6 +267,15 @@ class Comparison:
             tasks=self.tasks,
         )
 
+    def over_means(self, model: str | None = None) -> Evidence | None:
+        """What can be concluded about a model (by default the best), compared with predicting every task's mean (of
+        classes: their shares) of the rows to train on; None if that is not known."""
+        if self.means is None:
+            return None
+        k = self.models.index(self.best if model is None else model)
+        names, errors = ["model", "means"], np.stack([self.errors[k], self.means])
+        return replace(self, models=names, reference="means", errors=errors).evidence("model")
+
     @property
     def perfect(self) -> np.ndarray:
         with np.errstate(invalid="ignore"):
@@ -335,7 +350,8 @@ class Comparison:
 
     def verdict(self) -> str:
         """Whether sharing helped, in words."""
-        return " ".join(filter(None, [self._verdict(), self.perfect_in_words(), self.dropped_in_words()]))
+        said = (self._verdict(), self.means_in_words(), self.perfect_in_words(), self.dropped_in_words())
+        return " ".join(filter(None, said))
 
     def _verdict(self) -> str:
         b, base = int(np.argmin(self.error)), self.models.index(self.reference)
@@ -385,6 +401,19 @@ class Comparison:
         """A sentence about a model that fits every task by itself."""
         name = self.models[k]
         return f" {name!r} shares nothing between tasks." if name in SEPARATE else ""
+
+    def means_in_words(self) -> str:
+        """That no model is known to predict better than one that knows nothing but the task; empty if one is."""
+        every = [found for name in self.models if (found := self.over_means(name)) is not None]
+        if not every or any(found.beyond and found.difference < 0 for found in every):
+            return ""
+        found = every[int(np.argmin(self.error))]
+        digits, error = decimals(found.se), found.base + found.difference
+        return (
+            f"No model predicts clearly better than {self.measure.nothing}: their {self.measure.name} is "
+            f"{found.base:.{digits}f}, that of {self.best!r} {error:.{digits}f} ({found.difference:+.{digits}f}, s.e. "
+            f"{found.se:.{digits}f})."
+        )
 
     def perfect_in_words(self) -> str:
         """Which tasks are predicted better than measurements allow; empty if none is."""
