@@ -2,6 +2,6 @@
 
 from ._data.copies import RepeatedSamplesWarning
 from ._estimators.base import NewTaskWarning, TaskLevelWarning
-from ._paths.choice import TooGoodWarning
+from ._paths.choice import GridEndWarning, TooGoodWarning
 
-__all__ = ["NewTaskWarning", "RepeatedSamplesWarning", "TaskLevelWarning", "TooGoodWarning"]
+__all__ = ["GridEndWarning", "NewTaskWarning", "RepeatedSamplesWarning", "TaskLevelWarning", "TooGoodWarning"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from msmtfl import L12MTLCV, MSMTFLCV, DirtyMTLCV, LassoMTLCV, Moments, MSMTFLClassifierCV, SharedMTLCV
-from msmtfl._paths.choice import TooGoodWarning, cross_fitted_score, points_without, strengths_in
+from msmtfl._paths.choice import GridEndWarning, TooGoodWarning, cross_fitted_score, points_without, strengths_in
 from msmtfl.model_files import load_model, save_model
 from msmtfl.plots.views import evidence_over_lasso, gain_over_lasso
 
@@ -144,3 +144,32 @@ def test_a_target_of_few_values_may_well_be_told_exactly():
     X[:, 2] = np.tile([0.0, 1.0, 2.0], 24)
     y[task == "t1"] = X[task == "t1", 2]
     LassoMTLCV(cv=3, lams=[1e-5, 1e-6]).fit(X, y, task=task)
+
+
+# ------------------------------------------------------------------ grids that end too early
+
+
+def far_from_zero(mean=100.0):
+    """Targets with a large mean, which a constant column has to learn, as there is no intercept."""
+    X, y, task = make_data(1, n=20, d=25)
+    return np.column_stack([X, np.ones(len(y))]), y + mean, task
+
+
+@pytest.mark.parametrize("kind", [L12MTLCV, DirtyMTLCV])
+def test_a_grid_that_ends_where_errors_fall_says_so(kind):
+    X, y, task = far_from_zero()
+    options = {"fit_intercept": False, "cv": 4, "lams": 15}
+    said = r"smallest lam(_b)? of the grid, .* still falling .* lam_min_ratio=1e-04 \(the grid ends at 1e-02"
+    with pytest.warns(GridEndWarning, match=said):
+        early = kind(**options).fit(X, y, task=task)
+    further = kind(**options, lam_min_ratio=1e-4).fit(X, y, task=task)  # a warning would be an error
+    assert further.best_score_ > early.best_score_ + 0.05
+    kind(**options | {"lams": [2.0, 1.0]}).fit(X, y, task=task)  # who gives lams knows where they end
+
+
+@pytest.mark.parametrize("kind", [MSMTFLCV, LassoMTLCV, L12MTLCV, DirtyMTLCV, SharedMTLCV])
+@pytest.mark.parametrize("noise", [1.0, 0.02])
+def test_ordinary_grids_do_not_end_too_early(kind, noise):
+    for seed in range(3):
+        X, y, task = make_data(seed, d=10, noise=noise)
+        kind(lams=15, cv=4).fit(X, y + 100.0, task=task)  # a warning would be an error

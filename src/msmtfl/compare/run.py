@@ -20,7 +20,7 @@ from .._data.tasks import TaskData, read_training
 from .._estimators.base import MultiTaskModel, NewTaskWarning, TaskLevelWarning, warn_of_task_level
 from .._estimators.classifier import class_folds, read_classes
 from .._estimators.families import compared_variants
-from .._paths.choice import TooGoodWarning
+from .._paths.choice import GridEndWarning, TooGoodWarning
 from .._paths.cross_validation import Split, read_splits
 from .._runtime.checks import check_count, check_flag, check_n_jobs, check_verbose
 from .._runtime.progress import Progress, one_blas_thread
@@ -30,6 +30,9 @@ from .comparison import REFERENCE, Comparison, Dropped
 from .scoring import Cells, Classes, Numbers
 
 HOPELESS, MARGIN = 2.5, 0.05  # standard errors, and share of the error, by which a model that is screened out loses
+SAID_ELSEWHERE = (  # of all rows, here or by the result; or of a search inside, which shows in the error
+    *(RepeatedSamplesWarning, TaskLevelWarning, TooGoodWarning, NewTaskWarning, GridEndWarning),
+)
 FEWEST = 5  # rows (groups) held out so far without which standard errors mean little
 
 
@@ -202,12 +205,7 @@ def compare_models(
         warnings.simplefilter("ignore", ConvergenceWarning)  # of inner models; a model that fails shows in its error
         warnings.filterwarnings("ignore", "the targets of task")  # said once, below
         warnings.filterwarnings("ignore", "task.* have fewer rows of a class")  # as outside
-        for said in (
-            RepeatedSamplesWarning,
-            TaskLevelWarning,
-            TooGoodWarning,
-            NewTaskWarning,
-        ):  # of all folds, above and in the result
+        for said in SAID_ELSEWHERE:
             warnings.simplefilter("ignore", said)
 
         def fitted(work: Callable[[Any, Any], Any], model: Any, what: Any) -> Any:
