@@ -164,6 +164,7 @@ def test_a_grid_that_ends_where_errors_fall_says_so(kind):
         early = kind(**options).fit(X, y, task=task)
     further = kind(**options, lam_min_ratio=1e-4).fit(X, y, task=task)  # a warning would be an error
     assert further.best_score_ > early.best_score_ + 0.05
+    kind(**options | {"lams": 3}).fit(X, y, task=task)  # of so coarse a grid the end tells nothing
     kind(**options | {"lams": [2.0, 1.0]}).fit(X, y, task=task)  # who gives lams knows where they end
 
 

@@ -22,7 +22,7 @@ from .cross_validation import HeldOut, choose
 # Error relative to knowing nothing below which a task is not predicted but known: measurements have noise.
 PERFECT = 1e-6
 FLAT = 0.01  # share of the error by which it must still fall at the end of a grid
-TWICE = 1.9  # times the smallest lam: where the grid is looked at for comparison
+TWICE, FAR = 1.9, 4.0  # times the smallest lam: where the grid is looked at for comparison; a coarser one cannot tell
 CLEARLY = 2.0  # standard errors over folds
 NOTHING_TO_GAIN = 0.01  # of the variance of targets: errors below it need no smaller lam
 VALUES = 10  # different targets of a task without which an exact prediction is no wonder
@@ -102,7 +102,8 @@ def warn_if_at_the_end(held_out: HeldOut, problem: Problem, scores: Floats, para
         return
     k, l = divmod(int(np.nanargmax(mean)), mean.shape[1])
     error, weight = _nmse(held_out, problem, k, l)
-    before = np.flatnonzero(np.isfinite(mean[:k, l]) & (lams[:k, l] >= TWICE * lams[k, l]))
+    times = lams[:k, l] / lams[k, l]
+    before = np.flatnonzero(np.isfinite(mean[:k, l]) & (times >= TWICE) & (times <= FAR))
     if k < len(lams) - 1 or not before.size or np.average(error, weights=weight) < NOTHING_TO_GAIN:
         return
     gain = scores[:, k, l] - scores[:, before[-1], l]
@@ -111,7 +112,7 @@ def warn_if_at_the_end(held_out: HeldOut, problem: Problem, scores: Floats, para
         share = lams[k, l] / lams[0, l]
         warn_user(
             f"the best point has the smallest {name} of the grid, {main[k, l]:.3g}, and errors are still falling there: the "
-            f"mean score is {mean[k, l]:.4g}, and {mean[before[-1], l]:.4g} at {lams[before[-1], l] / lams[k, l]:.2g} times "
+            f"mean score is {mean[k, l]:.4g}, and {mean[before[-1], l]:.4g} at {times[before[-1]]:.2g} times "
             f"that {name}. A smaller one may predict better: search further with lam_min_ratio={share / 100:.0e} (the grid "
             f"ends at {share:.0e} of its largest). Without intercepts, centre the targets of every task, or fit some.",
             GridEndWarning,
