@@ -1,7 +1,7 @@
 """Warnings of the package, to be filtered by their class."""
 
 from ._data.copies import RepeatedSamplesWarning
-from ._estimators.base import NewTaskWarning
-from ._paths.choice import TooGoodWarning
+from ._estimators.base import NewTaskWarning, TaskLevelWarning
+from ._paths.choice import GridEndWarning, TooGoodWarning
 
-__all__ = ["NewTaskWarning", "RepeatedSamplesWarning", "TooGoodWarning"]
+__all__ = ["GridEndWarning", "NewTaskWarning", "RepeatedSamplesWarning", "TaskLevelWarning", "TooGoodWarning"]

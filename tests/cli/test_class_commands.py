@@ -18,13 +18,14 @@ from msmtfl import (
     compare_models,
     stability_selection,
 )
-from msmtfl._estimators.baselines import PooledRidgeCV, RidgePerTaskCV
+from msmtfl._estimators.baselines import PooledLogisticCV, PooledRidgeCV, RidgePerTaskCV
 from msmtfl.export import to_onnx, to_sql
 from msmtfl.model_files import load_model, save_model
 from msmtfl.sharing import sharing_map
 
 testing = pytest.importorskip("typer.testing")
 app = pytest.importorskip("msmtfl.cli").app
+describe, facts = (getattr(pytest.importorskip("msmtfl.cli.describing"), name) for name in ("describe", "facts"))
 pytest.importorskip("bokeh")
 plots = pytest.importorskip("msmtfl.plots")
 report_html = pytest.importorskip("msmtfl.report").report_html
@@ -81,6 +82,39 @@ def text_of(page):
 
 
 # ------------------------------------------------------------------ the command
+
+
+def test_a_model_without_strengths_is_described_without_gaps():
+    fitted = PooledLogisticCV(cv=2, penalty="l1").fit(X, TABLE["relapse"], task=TASK)
+    assert describe(fitted).splitlines()[0] == "PooledLogisticCV: 3 tasks, 4 features; penalty = l1"
+    dense = PooledRidgeCV(cv=2).fit(X, TABLE["score"], task=TASK)
+    assert describe(dense).splitlines()[0] == "PooledRidgeCV: 3 tasks, 4 features"
+
+
+def test_scores_for_programs_say_what_they_are(data):
+    told = json.loads(done("compare", data, *ROLES, *FEW, "--classify", "--json"))
+    assert (told["measure"], told["reference"]) == ("relative_log_loss", "ridge per task")
+    assert all("relative_log_loss" in row for row in told["models"])
+    assert told["means"]["predicts"] == "the tasks' class frequencies"
+    assert told["means"]["a_model_is_clearly_better"] is True
+    best = min(row["relative_log_loss"] for row in told["models"])
+    np.testing.assert_allclose(told["means"]["relative_log_loss"] + told["means"]["difference"], best)
+    options = {"lams": 4, "cv": 2, "entry_shares": 0}
+    fitted = MSMTFLClassifierCV(**options).fit(X, TABLE["relapse"], task=TASK)
+    assert (facts(fitted)["scoring"], facts(fitted)["measure"]) == ("neg_log_loss", "relative_log_loss")
+    fitted = MSMTFLClassifierCV(**options, scoring="roc_auc").fit(X, TABLE["relapse"], task=TASK)
+    assert (facts(fitted)["scoring"], facts(fitted)["best_score"] > 0.5) == ("roc_auc", True)
+    fitted = MSMTFLCV(4, selection="ebic").fit(X, TABLE["score"], task=TASK)
+    assert facts(fitted)["scoring"] == "neg_ebic"
+    assert "measure" not in facts(fitted)
+
+
+def test_classes_that_no_feature_tells_apart_are_called_so(tmp_path):
+    noise = TABLE.drop(columns="score").assign(relapse=np.random.default_rng(4).permutation(TABLE["relapse"]))
+    noise.to_csv(tmp_path / "noise.csv", index=False)
+    assert "No model predicts clearly better than the tasks' class frequencies: their relative log-loss is 1.0" in done(
+        "compare", tmp_path / "noise.csv", *ROLES, *FEW, "--classify"
+    )
 
 
 @pytest.mark.slow

@@ -463,3 +463,16 @@ def test_the_model_chosen_has_five_folds_if_rows_allow():
     assert MultiTaskAuto(own, cv=2).fit(X, y, task=task).best_estimator_.cv == 3
     grouped = MultiTaskAuto(names, cv=2, inner_cv=2).fit(X, y, task=task, groups=np.tile(np.arange(10), 12))
     assert grouped.best_estimator_.cv == 2
+
+
+# ------------------------------------------------------------------ nothing to be known
+
+
+def test_a_choice_among_models_that_know_nothing_says_so():
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((120, 5)), np.repeat(["a", "b", "c"], 40)
+    noise, names = rng.standard_normal(120), ["ridge per task", "pooled lasso"]
+    told = " No model predicts clearly better than the tasks' means: "
+    for selection in ("1se", "min"):
+        assert told in MultiTaskAuto(names, cv=3, selection=selection).fit(X, noise, task=task).reason_
+    assert told not in MultiTaskAuto(names, cv=3).fit(X, X[:, 0] + noise, task=task).reason_

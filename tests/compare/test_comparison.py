@@ -1,6 +1,8 @@
 """compare_models and the baselines: the same held-out rows, honest errors, paired uncertainty."""
 
 import pickle
+import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,11 +13,12 @@ from sklearn.model_selection import RepeatedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from msmtfl import LassoMTL, LassoMTLCV, TaskKFold, compare_models
+from msmtfl import LassoMTL, LassoMTLCV, MultiTaskAuto, TaskKFold, compare_models
 from msmtfl._estimators.base import NewTaskWarning
 from msmtfl._estimators.baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
 from msmtfl.compare.run import default_models
 from msmtfl.metrics import nmse
+from msmtfl.warnings import TaskLevelWarning
 
 TASKS = np.array(["east", "north", "south"])
 FAST = {"separate": LassoMTL(0.05), "strong": LassoMTL(0.5), "pooled": PooledRidgeCV(cv=3)}
@@ -130,6 +133,67 @@ def test_new_tasks_are_predicted_by_the_mean_of_the_others():
     np.testing.assert_allclose(result.new_task_nmse[0, 2], np.mean(rest**2) / y[rows].var())
     np.testing.assert_allclose(result.new_task_nmse_centred[0, 2], rest.var() / y[rows].var())
     assert result.summary()["new_task_nmse"].notna().all()
+
+
+# ------------------------------------------------------------------ against knowing nothing
+
+
+def test_means_of_training_rows_are_what_models_are_compared_with():
+    X, y, task = make_data(2)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
+    splits = list(TaskKFold(4, task=task, random_state=3).split(X))
+    result = compare_models(X, y, task=task, models=FAST, cv=splits, sample_weight=weight)
+    expected = np.full(len(y), np.nan)
+    for train, test in splits:
+        for label in TASKS:
+            here = train[task[train] == label]
+            expected[test[task[test] == label]] = np.average(y[here], weights=weight[here])
+    for i, label in enumerate(TASKS):
+        np.testing.assert_allclose(result.means[result.cell_task == i], (y - expected)[task == label] ** 2)
+    found = result.over_means()
+    np.testing.assert_allclose(found.base, nmse(y, expected, task=task, sample_weight=weight))
+    np.testing.assert_allclose(found.difference, result.error.min() - found.base)
+
+
+def test_noise_is_called_what_it_is_and_signal_is_not():
+    X, y, task = make_data(0, n=40)
+    told = "No model predicts clearly better than the tasks' means: their nMSE is "
+    assert told not in str(compare_models(X, y, task=task, models=FAST, cv=4))
+    noise = np.random.default_rng(1).standard_normal(len(y)) + 5.0 * (task == "north")
+    result = compare_models(X, noise, task=task, models=FAST, cv=4)
+    assert told in str(result)
+    assert not result.over_means().better
+    assert replace(result, means=None).means_in_words() == ""
+
+
+def test_copies_of_a_feature_are_told_apart_by_no_model():
+    """Errors of 1e-30 and of 1e-28 are both rounding."""
+    X, _, task = make_data(3)
+    models = {"lasso": LassoMTL(1e-16), "strong": LassoMTL(3e-15), "stronger": LassoMTL(1e-13)}
+    result = compare_models(X, 3.0 * X[:, 2] + 1e3, task=task, models=models, cv=4)
+    assert (result.error < 1e-20).all()
+    assert [result.evidence(name).standing for name in models] == ["not clear"] * 3
+    assert not (result.gains | result.loses).any()
+    assert "No model predicts clearly better" not in result.verdict()
+
+
+def test_columns_that_differ_between_tasks_only_are_named_once():
+    X, y, task = make_data(1)
+    X[:, 1] = (task == "north") + 2.0 * (task == "south")
+    for run in (
+        lambda: compare_models(X, y, task=task, models=FAST, cv=3),
+        lambda: MultiTaskAuto(FAST, cv=3).fit(X, y, task=task),
+    ):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            run()
+        assert [str(one.message).split(" are ")[0] for one in said if one.category is TaskLevelWarning] == [
+            "feature(s) 'x1'"
+        ]
+    free = {"a": LassoMTL(0.1, fit_intercept=False), "b": LassoMTL(0.2, fit_intercept=False)}
+    compare_models(
+        X, y, task=task, models=free, cv=3
+    )  # without intercepts they are learned; a warning would be an error
 
 
 # ------------------------------------------------------------------ what it finds

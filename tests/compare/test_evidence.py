@@ -70,6 +70,35 @@ def test_tasks_without_an_error_and_single_tasks():
     assert np.isnan(evidence([-0.1], base=[0.0]).change)
 
 
+def test_what_rounding_explains_is_no_difference():
+    """Targets that are copies of a feature: errors of 1e-28 and 1e-30, the same in every task."""
+    rng = np.random.default_rng(0)
+    m, n = 4, 30
+    cell_task = np.repeat(np.arange(m), n)
+    errors = np.stack([1e-28 * rng.uniform(0.5, 1.5, m * n), 1e-30 * rng.uniform(0.5, 1.5, m * n)])
+    errors = np.vstack([errors, 1e-9 * rng.uniform(0.5, 1.5, m * n)])
+    given = {"cell_weight": np.ones(m * n), "cell_cluster": np.arange(m * n), "unit": np.ones(m), "n_splits": 5}
+    labels = np.array([f"t{i}" for i in range(m)])
+    result = Comparison(
+        ["lasso", "msmtfl", "ridge"],
+        "lasso",
+        labels,
+        errors,
+        cell_task,
+        **given,
+        n_features=np.ones(3),
+        seconds=np.ones(3),
+    )
+    assert result.evidence("msmtfl").standing == "not clear"
+    assert (result.evidence("msmtfl").n_better, result.evidence("msmtfl").n_worse) == (0, 0)
+    assert not result.gains.any()
+    assert "not clearly less than 'lasso'" in result.verdict()
+    assert result.evidence("ridge").standing == "worse"  # 1e-9 is beyond what rounding does
+    assert result.loses[2].all()
+    far = replace(result, rounding=np.full(m, 1e-8))  # of targets whose mean takes most of their digits
+    assert far.evidence("ridge").standing == "not clear"
+
+
 def test_few_samples_need_more_standard_errors():
     np.testing.assert_allclose(clear_from([2, 6, 1000]), [12.706, 2.571, 2.0], atol=1e-3)
     assert clear_from(1) == np.inf

@@ -142,6 +142,13 @@ def test_what_cannot_be_classified_is_refused_by_name():
     X, y, task = make_data()
     with pytest.raises(ValueError, match="task 'west' has no row of class 1"):
         MSMTFLClassifier().fit(X, np.where(task == "west", 0, y), task=task)
+    for model, why in (
+        (MSMTFLClassifier(), "with an intercept no finite model fits"),
+        (MSMTFLClassifier(fit_intercept=False), "such a task cannot teach what tells that class from the others"),
+        (MSMTFLClassifierCV(fit_intercept=False), "such a task cannot teach what tells that class from the others"),
+    ):
+        with pytest.raises(ValueError, match=rf"task 'west' has no row of class 1: {why}.* Leave it out until"):
+            model.fit(X, np.where(task == "west", 0, y), task=task)
     with pytest.raises(ValueError, match="one class only"):
         MSMTFLClassifier().fit(X, np.zeros(len(y)), task=task)
     with pytest.raises(ValueError, match="row 3 is the first of 1 such"):

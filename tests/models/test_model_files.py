@@ -186,7 +186,7 @@ def with_coefficients(*coefs):
 @pytest.mark.parametrize("name", ["a.json", "a.msmtfl"])
 def test_coefficients_keep_every_bit(share, name, tmp_path):
     rng = np.random.default_rng(0)
-    special = [-0.0, 5e-324, -1.7976931348623157e308, 1 / 3, 2.2250738585072014e-308, 0.1 + 0.2]
+    special = [-0.0, 5e-324, -9.999999999999999e149, 1 / 3, 2.2250738585072014e-308, 0.1 + 0.2]
     coef = np.where(rng.random((3, 50)) < share, rng.choice(special, (3, 50)), 0.0)
     model = with_coefficients(coef / 3, coef)
     assert_same(round_trip(model, tmp_path, name), model)
@@ -528,7 +528,10 @@ def test_only_fitted_models_of_this_package_are_saved(tmp_path):
             save_model(other, tmp_path / "a.msmtfl")
     broken = copy.copy(fitted(LassoMTL))
     broken.intercept_ = np.array([0.0, np.nan, 0.0])
-    with pytest.raises(ValueError, match="intercept_ is not finite"):
+    with pytest.raises(ValueError, match="intercept_ is not finite: task 1 has nan"):
+        save_model(broken, tmp_path / "a.msmtfl")
+    broken.intercept_ = np.array([0.0, 0.0, 1e200])  # what load_model refuses is not written
+    with pytest.raises(ValueError, match=r"intercept_ is beyond 1e\+150: task 2 has 1e\+200 .* in other units"):
         save_model(broken, tmp_path / "a.msmtfl")
 
 
@@ -644,6 +647,18 @@ BAD_ARCHIVES = {
         r"coef_ has shape \[6, 3\], but \[3, 6\] is expected",
     ),
     "coef not finite": (lambda: changed({"fitted/coef_": array_node([["nan"] * 6] * 3)}), "coef_ is not finite"),
+    "coef not finite in a task": (
+        lambda: changed({"fitted/coef_": array_node(np.array([[0.0] * 6, [0.0] * 6, ["inf"] * 6], dtype=object))}),
+        r"coef_ is not finite: task 2 has inf there",
+    ),
+    "coef beyond range": (
+        lambda: changed({"fitted/coef_": array_node([[0.0] * 6, [0.0] * 5 + [-1e308], [1.0] * 6])}),
+        r"coef_ is beyond 1e\+150: task 1 has -1e\+308 there, from which nothing can be predicted",
+    ),
+    "intercept beyond range": (
+        lambda: changed({"fitted/intercept_": array_node([1e151, 0.0, 0.0])}),
+        r"intercept_ is beyond 1e\+150: task 0 has 1e\+151 there",
+    ),
     "coef of text": (lambda: changed({"fitted/coef_": array_node([["1"] * 6] * 3)}), "coef_: a text is no number"),
     "coef of integers": (
         lambda: changed({"fitted/coef_": array_node(np.ones((3, 6), int), "int64")}),

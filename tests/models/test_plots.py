@@ -590,10 +590,22 @@ def test_dense_and_pooled_baselines_have_a_coefficient_map_but_no_stages(sample)
         display = CoefficientMapDisplay.from_estimator(fitted)
         assert np.nanmax(np.abs(cells(display))) == np.abs(fitted.coef_).max()
         for other in (StageHistoryDisplay, RowNormDisplay):
-            with pytest.raises(TypeError, match="not fitted in stages"):
+            with pytest.raises(
+                TypeError, match=r"not fitted in stages\. Take MSMTFL, .*, SharedMTL or MSMTFLClassifier\."
+            ):
                 other.from_estimator(fitted)
-        with pytest.raises(TypeError, match="searches no grid"):
+        with pytest.raises(
+            TypeError, match=r"searches no grid\. Take MSMTFLCV, .*, SharedMTLCV or MSMTFLClassifierCV\."
+        ):
             SurfaceDisplay.from_estimator(fitted)
+
+
+def test_a_grid_without_thetas_does_not_speak_of_them(sample):
+    X, y, task = sample
+    fitted = L12MTLCV(lams=4, cv=3).fit(X, y, task=task)
+    assert (search_grid(fitted).levels, search_grid(fitted).level_name) == (("L1,2",), "penalty")
+    ax = SurfaceDisplay.from_estimator(fitted).ax_
+    assert "theta" not in ax.get_title() + ax.get_ylabel() + ax.get_xlabel()
 
 
 # ------------------------------------------------------------------ matplotlib, and the helpers

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from msmtfl import MSMTFLCV, DirtyMTLCV, LassoMTLCV, Moments, MSMTFLClassifierCV
-from msmtfl._paths.choice import TooGoodWarning, cross_fitted_score, points_without
+from msmtfl import L12MTLCV, MSMTFLCV, DirtyMTLCV, LassoMTLCV, Moments, MSMTFLClassifierCV, SharedMTLCV
+from msmtfl._paths.choice import GridEndWarning, TooGoodWarning, cross_fitted_score, points_without, strengths_in
 from msmtfl.model_files import load_model, save_model
 from msmtfl.plots.views import evidence_over_lasso, gain_over_lasso
 
@@ -47,6 +47,42 @@ def test_ties_and_one_standard_error_go_as_in_the_search():
             fewest = model.cv_results_["n_rows"][eligible].min()
             assert point in eligible
             assert model.cv_results_["n_rows"][point] == fewest
+
+
+def test_ties_are_broken_by_strengths_of_any_name():
+    """Scores and sizes are equal: the strongest penalty is taken, whatever it is called."""
+    results = scored(np.ones((3, 4))).cv_results_
+    folds = {name: values for name, values in results.items() if name.startswith("split")}
+    sizes = {"n_rows": np.ones(4), "n_entries": np.ones(4)}
+    mine = {
+        "lam_mine": np.array([1.0, 3.0, 2.0, 3.0]),
+        "ratio": np.arange(4.0),
+        "lam_other": np.array([0.0, 1.0, 9.0, 2.0]),
+    }
+    model = SimpleNamespace(cv_results_=mine | sizes | folds, n_splits_=3, selection="min")
+    assert points_without(model).tolist() == [3, 3, 3]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MSMTFLCV(4, cv=3),
+        MSMTFLCV(4, cv=3, entry_shares=[0, 1]),
+        LassoMTLCV(4, cv=3),
+        L12MTLCV(4, cv=3),
+        DirtyMTLCV(4, cv=3),
+        SharedMTLCV(4, cv=3),
+    ],
+)
+def test_the_columns_of_results_name_the_parameters_of_the_surface(model, tmp_path):
+    X, y, task = make_data()
+    model.fit(X, y, task=task)
+    save_model(model, tmp_path / "m.msmtfl")
+    for results in (model.cv_results_, load_model(tmp_path / "m.msmtfl").cv_results_):
+        found = strengths_in(results)
+        assert list(found) == list(model.surface_.parameters)
+        for name, values in model.surface_.parameters.items():
+            np.testing.assert_array_equal(found[name], values.ravel())
 
 
 def test_the_best_of_many_is_too_good_and_the_choice_of_others_is_not():
@@ -108,3 +144,33 @@ def test_a_target_of_few_values_may_well_be_told_exactly():
     X[:, 2] = np.tile([0.0, 1.0, 2.0], 24)
     y[task == "t1"] = X[task == "t1", 2]
     LassoMTLCV(cv=3, lams=[1e-5, 1e-6]).fit(X, y, task=task)
+
+
+# ------------------------------------------------------------------ grids that end too early
+
+
+def far_from_zero(mean=100.0):
+    """Targets with a large mean, which a constant column has to learn, as there is no intercept."""
+    X, y, task = make_data(1, n=20, d=25)
+    return np.column_stack([X, np.ones(len(y))]), y + mean, task
+
+
+@pytest.mark.parametrize("kind", [L12MTLCV, DirtyMTLCV])
+def test_a_grid_that_ends_where_errors_fall_says_so(kind):
+    X, y, task = far_from_zero()
+    options = {"fit_intercept": False, "cv": 4, "lams": 15}
+    said = r"smallest lam(_b)? of the grid, .* still falling .* lam_min_ratio=1e-04 \(the grid ends at 1e-02"
+    with pytest.warns(GridEndWarning, match=said):
+        early = kind(**options).fit(X, y, task=task)
+    further = kind(**options, lam_min_ratio=1e-4).fit(X, y, task=task)  # a warning would be an error
+    assert further.best_score_ > early.best_score_ + 0.05
+    kind(**options | {"lams": 3}).fit(X, y, task=task)  # of so coarse a grid the end tells nothing
+    kind(**options | {"lams": [2.0, 1.0]}).fit(X, y, task=task)  # who gives lams knows where they end
+
+
+@pytest.mark.parametrize("kind", [MSMTFLCV, LassoMTLCV, L12MTLCV, DirtyMTLCV, SharedMTLCV])
+@pytest.mark.parametrize("noise", [1.0, 0.02])
+def test_ordinary_grids_do_not_end_too_early(kind, noise):
+    for seed in range(3):
+        X, y, task = make_data(seed, d=10, noise=noise)
+        kind(lams=15, cv=4).fit(X, y + 100.0, task=task)  # a warning would be an error

@@ -39,6 +39,10 @@ class NewTaskWarning(UserWarning):
     """Predictions are for tasks that were not in the training data."""
 
 
+class TaskLevelWarning(UserWarning):
+    """Features differ between tasks only, so that their coefficients cannot be learned."""
+
+
 class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
     """What all multi-task models share: reading data, storing a solution, the linear predictor."""
 
@@ -162,7 +166,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
     _of_several = "the solution nearest the previous stage is returned"  # where coefficients are not unique
 
     def _warn(self, solution: Solution, problem: Problem) -> None:
-        warn_of_task_level(self)
+        warn_of_task_level(self.task_level_features_)
         if not solution.converged and solution.reason not in (ONE_STAGE, ASKED):
             warn_user(self.stopping_reason_ + ".", ConvergenceWarning)
         self._warn_of_crowds(solution.free, problem)
@@ -358,13 +362,14 @@ def model_chosen(model: Any) -> Any:
     return getattr(model, "best_estimator_", model)
 
 
-def warn_of_task_level(model: Any) -> None:
-    """Coefficients of 0 that a reader would take for "no effect"."""
-    if len(model.task_level_features_):
+def warn_of_task_level(features: Any) -> None:
+    """Coefficients of 0 that a reader would take for "no effect", of these features."""
+    if len(features):
         warn_user(
-            f"feature(s) {names_of(model.task_level_features_)} are constant within every task and differ only between "
+            f"feature(s) {names_of(features)} are constant within every task and differ only between "
             "tasks: beside an intercept per task they cannot be learned. Their coefficients are 0, which says nothing about "
-            f"their effect. {BETWEEN_TASKS} Leave them out here."
+            f"their effect. {BETWEEN_TASKS} Leave them out here.",
+            TaskLevelWarning,
         )
 
 

@@ -84,7 +84,7 @@ class _Baseline:
         self._form, self._task_position = data.form, data.task_position
         self.tasks_, self.features_ = data.labels, data.features
         self.learnable_, self.task_level_features_ = problem.learnable, data.features[problem.of_task_level]
-        warn_of_task_level(self)
+        warn_of_task_level(self.task_level_features_)
         single = data.form == "single"
         self.coef_ = W[0] if single else W
         self.intercept_ = (float(b[0]) if b.ndim == 1 else b[0]) if single else b

@@ -193,14 +193,20 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
     def _read(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Any:
         """The data of the tasks with codes of `classes_` as targets."""
         given = {"task": task, "sample_weight": sample_weight}
-        self.classes_, codes, _ = read_classes(X, y, task_column=self.task_column, **given)
+        intercept = getattr(self, "fit_intercept", True)
+        self.classes_, codes, _ = read_classes(X, y, task_column=self.task_column, fit_intercept=intercept, **given)
         return super()._read(X, as_given(y, codes), **given)
 
     def _read_classes(self, X: Any, y: Any, task: Any, sample_weight: Any) -> tuple[Floats, Floats | None]:
         """y as codes of `classes_` (NaN = not measured) and weights with those of the classes in them; the data of the tasks
         stay in `_data` for a while."""
         self.classes_, codes, self._data = read_classes(
-            X, y, task=task, task_column=self.task_column, sample_weight=sample_weight
+            X,
+            y,
+            task=task,
+            task_column=self.task_column,
+            sample_weight=sample_weight,
+            fit_intercept=self.fit_intercept,
         )
         weight = check_weights(sample_weight, codes.shape)
         return codes, class_weights(self.class_weight, self._data, self.classes_, codes.shape, weight)
@@ -348,7 +354,7 @@ def _label(task: Any, one: Any) -> str:
 
 
 def read_classes(
-    X: Any, y: Any, *, task: Any, task_column: str | int | None, sample_weight: Any
+    X: Any, y: Any, *, task: Any, task_column: str | int | None, sample_weight: Any, fit_intercept: bool = True
 ) -> tuple[np.ndarray, Floats, TaskData]:
     """The classes (K,), y as codes of them (NaN = not measured), and the data of the tasks, with codes as targets."""
     values = read_labels(y)
@@ -368,7 +374,7 @@ def read_classes(
     codes = np.full(values.shape, np.nan)
     codes[seen] = found.ravel()
     data = read_training(X, as_given(y, codes), task=task, task_column=task_column, sample_weight=sample_weight)
-    refuse_lonely(data, classes)
+    refuse_lonely(data, classes, fit_intercept)
     return classes, codes, data
 
 
@@ -420,7 +426,7 @@ class _Columns:
         return self.values
 
 
-def refuse_lonely(data: TaskData, classes: np.ndarray) -> None:
+def refuse_lonely(data: TaskData, classes: np.ndarray, fit_intercept: bool = True) -> None:
     """Every task needs rows of every class; the error names all that lack some."""
     lonely: dict[str, list[Any]] = {}
     for task in data.tasks:
@@ -431,9 +437,10 @@ def refuse_lonely(data: TaskData, classes: np.ndarray) -> None:
         return
     said = [f"{all_of(labels)} no row of class {absent}" for absent, labels in lonely.items()]
     where = "; ".join(said) if data.form != "single" else f"y (rows of positive weight) has no row of class {absent}"
-    raise ValueError(
-        f"{where}: with an intercept no finite model fits such a task. Leave it out until it has rows of every class."
-    )
+    why = "with an intercept no finite model fits such a task"
+    if not fit_intercept:  # a penalty on every feature makes it finite, but it is drawn to the class that there is
+        why = "such a task cannot teach what tells that class from the others"
+    raise ValueError(f"{where}: {why}. Leave it out until it has rows of every class.")
 
 
 def class_weights(

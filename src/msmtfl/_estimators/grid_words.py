@@ -61,7 +61,8 @@ def _columns_of_thetas(model: Any) -> int:
 
 
 def _by_place(grid: Results) -> Levels:
-    return tuple(str(l) for l in range(next(iter(grid.values())).shape[1])), "column of thetas"
+    """Of thetas that are neither the same at every lam nor in proportion to it."""
+    return tuple(str(l) for l in range(grid["theta"].shape[1])), "column of thetas"
 
 
 # ------------------------------------------------------------------ lam and theta
@@ -131,7 +132,7 @@ LAMS = GridWords(
     symbol="λ",
     norm=ConcaveGroups,
     width=lambda model: 1,
-    levels=_by_place,
+    levels=lambda grid: (("L1,2",), "penalty"),
     lassos=lambda results, m: np.zeros(len(results["lam"]), dtype=bool),
     column=lambda surface, l: "L1,2",
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from .._data.tasks import TaskData
 from .._objective.penalties import ConcaveRows, Penalty
 from .._objective.problem import Problem
 from .._objective.theta import unit
-from .._paths.choice import cross_fitted_score, warn_if_too_good
+from .._paths.choice import cross_fitted_score, warn_if_at_the_end, warn_if_too_good
 from .._paths.cross_validation import (
     CRITERIA,
     ERRORS,
@@ -39,6 +41,7 @@ from .._solvers.stages import REPEATS, Solution, StageSolver, run_stages
 from .._solvers.weighted_lasso import least_squares_on
 from .streaming import Growing, Welcoming
 
+FOLD = re.compile(r"split\d+_test_score")
 Choice = tuple[dict[str, np.ndarray], tuple[int, int], float]  # cv_results_, the point, its score
 
 
@@ -106,6 +109,8 @@ class GridSearch(Growing):
                 if held_out is not None:
                     results, (k, l), score = self._choose(surface, held_out, problem)
                     warn_if_too_good(held_out, problem, k, l)
+                    if isinstance(self.lams, Integral):  # of lams that were given one knows where they end
+                        warn_if_at_the_end(held_out, problem, _folds(results, grid.shape), surface.parameters)
                 else:
                     results, (k, l), score = self._choose_without_folds(surface, problem)
             solution, penalty = self._refit(problem, surface, k, l, grams)
@@ -199,6 +204,11 @@ class GridSearch(Growing):
         columns[self.selection] = values
         k, l = choose(-values[None], surface, "min")
         return {name: column.reshape(-1) for name, column in columns.items()}, (k, l), float(-values[k, l])
+
+
+def _folds(results: dict[str, np.ndarray], shape: tuple[int, int]) -> Floats:
+    """(folds, K, L): scores, from the columns of `cv_results_`."""
+    return np.array([values.reshape(shape) for name, values in results.items() if FOLD.fullmatch(name)])
 
 
 class StageSearch(GridSearch, Welcoming):

@@ -123,8 +123,11 @@ def compare(
         if as_json:
             rows = plain_rows(result.summary())
             said = {
+                "measure": result.measure.column,
+                "reference": result.reference,
                 "models": rows,
                 "best": result.best,
+                "means": _over_means(result),
                 "verdict": result.verdict(),
                 "se": OF_NEW_DATA,
                 "too_good": [str(label) for label in result.tasks[result.perfect].tolist()],
@@ -133,6 +136,13 @@ def compare(
             o.emit(json.dumps(said, indent=1) + "\n")
         elif not quiet:
             o.emit(f"{result}\n")
+
+
+def _over_means(result: Any) -> dict[str, Any]:
+    """The best model compared with predicting the tasks' means, or class frequencies."""
+    found = result.over_means()
+    figures = {result.measure.column: found.base, "difference": found.difference, "se": found.se}
+    return {"predicts": result.measure.nothing, **figures, "a_model_is_clearly_better": not result.means_in_words()}
 
 
 def surface(

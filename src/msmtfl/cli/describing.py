@@ -25,6 +25,7 @@ def facts(model: Any) -> dict[str, Any]:
         out["penalty"] = str(model.penalty)
     if hasattr(model, "best_score_"):
         out["best_score"] = _plain(model.best_score_)
+        out["scoring"] = _scoring(model)
     out |= _measured(model)
     out |= {"tasks": len(model.tasks_), "features": len(model.features_)}
     if hasattr(model, "n_samples_"):
@@ -55,14 +56,13 @@ def describe(model: Any) -> str:
 
     choice, model = choice_of(model).get("choice"), model_chosen(model)
     used = family_of(model).values_in_use(model)
-    strengths = ", ".join(f"{strength.name} = {value:.4g}" for strength, value in used.items())
+    settings = [f"{strength.name} = {value:.4g}" for strength, value in used.items()]
     if getattr(model, "penalty", "capped") != "capped":
-        strengths += f", penalty = {model.penalty}"
+        settings.append(f"penalty = {model.penalty}")
     rows = f", {model.n_samples_.sum()} rows" if hasattr(model, "n_samples_") else ""
     tasks = f"{len(model.tasks_)} task{'s' * (len(model.tasks_) > 1)}"
-    lines = [
-        f"{type(model).__name__}: {tasks}{rows}, {len(model.features_)} features" + "; " * bool(strengths) + strengths
-    ]
+    what = f"{type(model).__name__}: {tasks}{rows}, {len(model.features_)} features"
+    lines = ["; ".join([what, ", ".join(settings)] if settings else [what])]
     if hasattr(model, "best_score_") and getattr(model, "n_splits_", None):
         lines.append(_score(model))
     why = [f"chosen automatically: {choice['reason']}", ""] if choice else []
@@ -101,7 +101,7 @@ def _score(model: Any) -> str:
 def _measured(model: Any) -> dict[str, Any]:
     """Errors of rows that had no part in the choice of the parameters; empty if the fit has none."""
     from .._paths.choice import PERFECT, points_without
-    from ..plots.views import evidence_over_lasso, held_out_errors, is_lasso, measures
+    from ..plots.views import evidence_over_lasso, held_out_errors, is_lasso, measure_of, measures
 
     if not measures(model):
         return {}
@@ -109,6 +109,7 @@ def _measured(model: Any) -> dict[str, Any]:
     known = of_task < PERFECT
     labels = [str(label) for label in model.tasks_[known].tolist()]
     out: dict[str, Any] = {
+        "measure": measure_of(model).column,
         "held_out_error": error,
         "too_good": dict(zip(labels, of_task[known].tolist(), strict=True)),
     }
@@ -127,6 +128,13 @@ def _measured(model: Any) -> dict[str, Any]:
         "median_change": found.median_change,
         "standing": found.standing,
     }
+
+
+def _scoring(model: Any) -> str:
+    """What the score of a search is, greater being better."""
+    if not getattr(model, "n_splits_", 0):
+        return f"neg_{model.selection}"
+    return model.scoring if isinstance(model.scoring, str) else "score of the user's own"
 
 
 def _plain(value: Any) -> float | str:

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._data.copies import RepeatedSamplesWarning
 from .._data.tables import check_form, names_of
-from .._estimators.base import MultiTaskLinear, MultiTaskModel, check_use
+from .._estimators.base import MultiTaskLinear, MultiTaskModel, TaskLevelWarning, check_use
 from .._estimators.classifier import MultiTaskClassifier
 from .._estimators.families import Family, Variant, family_of
 from .comparison import Comparison
@@ -122,7 +122,8 @@ class _Auto(MultiTaskModel):
         if "groups" in inspect.signature(best.fit).parameters:
             options["groups"] = groups
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RepeatedSamplesWarning)  # said by the comparison
+            for said in (RepeatedSamplesWarning, TaskLevelWarning):  # by the comparison
+                warnings.simplefilter("ignore", said)
             given = {name: value for name, value in options.items() if value is not None}
             self.best_estimator_ = best.fit(X, y, **given)
         for name in self.__dict__.pop("_of_model", ()):  # those of a family chosen before
@@ -431,8 +432,10 @@ class _Choice:
         self.chosen = comparison.models[int(np.lexsort((size, comparison.error, ~simple))[0])]
 
     @property
-    def dropped(self) -> str:
-        return f" {self.comparison.dropped_in_words()}" if self.comparison.dropped else ""
+    def beside(self) -> str:
+        """What else should be known."""
+        said = [self.comparison.means_in_words(), self.comparison.dropped_in_words()]
+        return "".join(f" {one}" for one in said if one)
 
     def reason(self, what: str) -> str:
         """Figures that are compared are of the same rows: of all folds, or of those until a model was screened out."""
@@ -450,7 +453,7 @@ class _Choice:
         if chosen == best:
             second = names[int(np.argsort(np.where(np.array(names) == best, np.inf, comparison.error))[0])]
             word = "clearly worse" if self.paired.evidence(second).worse else "not clearly worse"
-            return f"{smallest}. The next, {second!r} with {error[second]} ({more[second]}), is {word}.{self.dropped}"
+            return f"{smallest}. The next, {second!r} with {error[second]} ({more[second]}), is {word}.{self.beside}"
         few, many = (comparison.n_features[names.index(name)] for name in (chosen, best))
         digits = int(few.round() == many.round())
         uses = f"uses {few:.{digits}f} features" + (f" where that uses {many:.{digits}f}" if np.isfinite(many) else "")
@@ -458,7 +461,7 @@ class _Choice:
         also = f" ({names_of(rest)} would have done too.)" if rest else ""
         return (
             f"{smallest}. {chosen!r} with {error[chosen]} ({more[chosen]}) is within one standard error of it and {uses}."
-            f"{also}{self.dropped}"
+            f"{also}{self.beside}"
         )
 
 

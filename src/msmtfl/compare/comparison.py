@@ -94,6 +94,11 @@ class Comparison:
         Tasks whose difference is clearly above 0, in the same sense.
     best : str
         The model with the smallest error.
+    means : ndarray of shape (scores,) or None
+        Losses of predicting what the training samples of a task are like, their mean or class shares;
+        `over_means` compares models with it.
+    rounding : ndarray of shape (m,) or None
+        Differences of errors that rounding can explain: smaller ones count as 0.
     perfect : ndarray of bool of shape (m,)
         Tasks that some model predicts to a relative error below 1e-6, which no measurement allows: their
         target is computed from a feature, or samples are there twice.
@@ -162,6 +167,8 @@ class Comparison:
     measure: Measure = NMSE
     auc_by_task: Floats | None = None
     screened: dict[str, Dropped] = field(default_factory=dict)
+    rounding: Floats | None = None  # (m,) differences of errors that rounding can explain
+    means: Floats | None = None  # (cells,) losses of predicting the task's mean, or its class shares, of training rows
 
     # ------------------------------------------------------------------ numbers
 
@@ -352,6 +359,15 @@ class Comparison:
             tasks=self.tasks,
         )
 
+    def over_means(self, model: str | None = None) -> Evidence | None:
+        """What can be concluded about a model (by default the best), compared with predicting every task's mean (of
+        classes: their shares) of the rows to train on; None if that is not known."""
+        if self.means is None:
+            return None
+        k = self.models.index(self.best if model is None else model)
+        names, errors = ["model", "means"], np.stack([self.errors[k], self.means])
+        return replace(self, models=names, reference="means", errors=errors).evidence("model")
+
     @property
     def perfect(self) -> np.ndarray:
         """Tasks that some model predicts better than any measurement allows, (m,) bool."""
@@ -500,6 +516,19 @@ class Comparison:
         """A sentence about a model that fits every task by itself."""
         name = self.models[k]
         return f" {name!r} shares nothing between tasks." if name in SEPARATE else ""
+
+    def means_in_words(self) -> str:
+        """That no model is known to predict better than one that knows nothing but the task; empty if one is."""
+        every = [found for name in self.models if (found := self.over_means(name)) is not None]
+        if not every or any(found.beyond and found.difference < 0 for found in every):
+            return ""
+        found = every[int(np.argmin(self.error))]
+        digits, error = decimals(found.se), found.base + found.difference
+        return (
+            f"No model predicts clearly better than {self.measure.nothing}: their {self.measure.name} is "
+            f"{found.base:.{digits}f}, that of {self.best!r} {error:.{digits}f} ({found.difference:+.{digits}f}, s.e. "
+            f"{found.se:.{digits}f})."
+        )
 
     def perfect_in_words(self) -> str:
         """Say which tasks are predicted better than measurements allow.

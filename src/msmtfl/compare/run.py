@@ -17,18 +17,22 @@ from sklearn.exceptions import ConvergenceWarning
 from .._data.copies import RepeatedSamplesWarning, groups_of
 from .._data.tables import check_finite, choices_of, names_of, warn_user
 from .._data.tasks import TaskData, read_training
-from .._estimators.base import NewTaskWarning
+from .._estimators.base import MultiTaskModel, NewTaskWarning, TaskLevelWarning, warn_of_task_level
 from .._estimators.classifier import class_folds, read_classes
 from .._estimators.families import compared_variants
-from .._paths.choice import TooGoodWarning
+from .._paths.choice import GridEndWarning, TooGoodWarning
 from .._paths.cross_validation import Split, read_splits
 from .._runtime.checks import check_count, check_flag, check_n_jobs, check_verbose
 from .._runtime.progress import Progress, one_blas_thread
 from .._runtime.threads import each
+from .._solvers.make_problem import make_problem
 from .comparison import REFERENCE, Comparison, Dropped
 from .scoring import Cells, Classes, Numbers
 
 HOPELESS, MARGIN = 2.5, 0.05  # standard errors, and share of the error, by which a model that is screened out loses
+SAID_ELSEWHERE = (  # of all rows, here or by the result; or of a search inside, which shows in the error
+    *(RepeatedSamplesWarning, TaskLevelWarning, TooGoodWarning, NewTaskWarning, GridEndWarning),
+)
 FEWEST = 5  # rows (groups) held out so far without which standard errors mean little
 
 
@@ -201,6 +205,8 @@ def compare_models(
             cell_weight=rows.cell_weight[seen],
             cell_cluster=rows.cell_cluster[seen],
             unit=rows.unit,
+            rounding=rows.rounding,
+            means=rows.of_means(tried)[seen],
             n_features=found.n_features,
             seconds=found.seconds,
             n_splits=len(splits),
@@ -217,7 +223,7 @@ def compare_models(
         warnings.simplefilter("ignore", ConvergenceWarning)  # of inner models; a model that fails shows in its error
         warnings.filterwarnings("ignore", "the targets of task")  # said once, below
         warnings.filterwarnings("ignore", "task.* have fewer rows of a class")  # as outside
-        for said in (RepeatedSamplesWarning, TooGoodWarning, NewTaskWarning):  # of all folds, above and in the result
+        for said in SAID_ELSEWHERE:
             warnings.simplefilter("ignore", said)
 
         def fitted(work: Callable[[Any, Any], Any], model: Any, what: Any) -> Any:
@@ -241,6 +247,9 @@ def compare_models(
             progress.step((steps // len(chosen) - len(folds)) * len(lost))
         folds += all_models(rows.held_out, splits[len(folds) :])
         new = all_models(rows.new_task, new_tasks)
+    if any(isinstance(model, MultiTaskModel) and getattr(model, "fit_intercept", True) for model in chosen.values()):
+        whole = make_problem(data, fit_intercept=True, standardize=False, positive=False)
+        warn_of_task_level(data.features[whole.of_task_level])
     if (rows.unit == 0).any():
         flat = data.labels[rows.unit == 0].tolist()
         warn_user(f"the targets of task(s) {names_of(flat)} are constant: they are left out of the comparison.")

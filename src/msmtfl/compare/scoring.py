@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 import time
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +26,9 @@ from .._data.tasks import Task, TaskData, check_weights
 from .._estimators.classifier import normalised
 from .._paths.cross_validation import Split
 
-LEAST = np.finfo(np.float64).eps  # a probability below counts as this: no loss is infinite
+EPS = np.finfo(np.float64).eps
+LEAST = EPS  # a probability below counts as this: no loss is infinite
+DIGITS = 64 * EPS  # what a sum of products may lose, relative to targets
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class Measure:
     short: str
     column: str
     about: str
+    nothing: str = "the tasks' means"  # what is predicted by who knows nothing but the task
 
     @property
     def heading(self) -> str:
@@ -43,7 +47,13 @@ class Measure:
 
 
 NMSE = Measure("nMSE", "nMSE", "nmse", "squared error over the target's variance")
-LOG_LOSS = Measure("relative log-loss", "loss", "relative_log_loss", "log-loss over that of the task's class shares")
+LOG_LOSS = Measure(
+    "relative log-loss",
+    "loss",
+    "relative_log_loss",
+    "log-loss over that of the task's class shares",
+    "the tasks' class frequencies",
+)
 
 
 class Numbers:
@@ -58,6 +68,15 @@ class Numbers:
 
     def unit(self, task: Task) -> float:
         return _variance(task.y, task.weight)
+
+    def rounding(self, task: Task, unit: float) -> float:
+        """Losses over the unit that rounding can explain: of predictions that keep half of their digits, and of targets
+        whose digits are mostly those of their mean."""
+        return max(EPS, float(DIGITS * np.abs(task.y).max()) ** 2 / unit) if unit > 0 else EPS
+
+    def of_means(self, y: Floats, task: Ints, weight: Floats, m: int) -> Floats:
+        """(m,): the mean of each task."""
+        return _ratio(np.bincount(task, weight * y, m), np.bincount(task, weight, m))
 
     def predict(self, model: Any, X: Any, **options: Any) -> Floats:
         return np.asarray(model.predict(X, **options))
@@ -85,6 +104,14 @@ class Classes:
         total = np.bincount(task.y.astype(np.intp), task.weight)
         share = total / total.sum()
         return float(-xlogy(share, share).sum())
+
+    def rounding(self, task: Task, unit: float) -> float:
+        return EPS
+
+    def of_means(self, y: Floats, task: Ints, weight: Floats, m: int) -> Floats:
+        """(m, K): the shares of the classes in each task."""
+        counts = np.stack([np.bincount(task, weight * (y == k), m) for k in range(len(self.classes))], axis=1)
+        return _ratio(counts, counts.sum(axis=1, keepdims=True))
 
     def predict(self, model: Any, X: Any, **options: Any) -> Floats:
         if not np.array_equal(model.classes_, self.classes):
@@ -134,6 +161,7 @@ class Cells:
         clusters = np.arange(N) if groups is None else groups
         self.cell_cluster = np.unique(clusters[self.cell_row], return_inverse=True)[1].ravel()
         self.unit = np.array([kind.unit(task) for task in data.tasks])
+        self.rounding = np.array([kind.rounding(*pair) for pair in zip(data.tasks, self.unit, strict=True)])
         if not (self.unit > 0).any():
             raise ValueError("the targets of all tasks are constant: there is nothing to compare.")
 
@@ -172,12 +200,28 @@ class Cells:
         used = np.nan if coef is None else float(np.reshape(coef, (-1, np.shape(coef)[-1])).any(axis=0).sum())
         return test, self.kind.predict(fitted, self.data.X[test], **options), used, seconds
 
+    @property
+    def _targets(self) -> Floats:
+        return self.y[self.cell_row, self.cell_task] if self.wide else self.y[self.cell_row]
+
+    def of_means(self, splits: Sequence[Split]) -> Floats:
+        """(cells,): losses of predicting the mean of the task's training rows (of classes their shares), averaged where a
+        row was held out more than once; NaN where it never was."""
+        total, times = np.zeros(len(self.cell_row)), np.zeros(len(self.cell_row))
+        for split in splits:
+            train, test = split.train[self.cell_row], split.test[self.cell_row]
+            weight = np.where(train, self.cell_weight, 0.0)
+            known = self.kind.of_means(self._targets, self.cell_task, weight, self.data.m)
+            total[test] += self.kind.losses(self._targets[test], known[self.cell_task[test]])
+            times += test
+        return _ratio(total, times, np.nan)
+
     def gather(self, folds: list[list[tuple[Any, ...]]], names: list[str]) -> Gathered:
         """What all folds together say of the models."""
         count = len(folds[0])
         total, times = np.zeros((count, len(self.cell_row))), np.zeros(len(self.cell_row))
         pairs = np.zeros((2, count, self.data.m))  # of rows of different classes: in the right order, and all
-        target = self.y[self.cell_row, self.cell_task] if self.wide else self.y[self.cell_row]
+        target = self._targets
         for f, fold in enumerate(folds):
             held = np.zeros(self.data.X.shape[0], dtype=bool)
             held[fold[0][0]] = True
@@ -232,6 +276,10 @@ class Cells:
         return float(np.average(rest**2, weights=task.weight) / self.unit[i]), float(
             _variance(rest, task.weight) / self.unit[i]
         )
+
+
+def _ratio(values: np.ndarray, weight: np.ndarray, otherwise: float = 0.0) -> Floats:
+    return np.divide(values, weight, out=np.full(np.shape(values), otherwise), where=weight > 0)
 
 
 def _variance(y: Floats, weight: Floats | None) -> float:

@@ -7,6 +7,8 @@ import re
 from dataclasses import fields
 from typing import Any
 
+import numpy as np
+
 from .._estimators.base import MultiTaskModel
 from .._estimators.families import Family, known_families, known_strengths
 
@@ -26,7 +28,8 @@ ENTRIES: dict[str, set[type]] = {  # what stands in JSON for the entries of an a
     **{f"float{8 * size}": {float, int, str} for size in (2, 4, 8)},
 }
 
-LINEAR = ("tasks_", "features_", "n_features_in_", "coef_", "intercept_")
+PREDICTING = ("coef_", "intercept_")
+LINEAR = ("tasks_", "features_", "n_features_in_", *PREDICTING)
 FITTING = ("lam_max_", "objective_", "dual_gap_", "n_stages_", "n_iter_", "converged_", "stopping_reason_")
 TARGETS = ("n_samples_", "target_mean_", "target_sd_", "n_fitted_tasks_")
 STAGED = (*LINEAR, *TARGETS, "row_norms_", "row_slopes_", "feature_importances_", *FITTING)
@@ -34,6 +37,7 @@ SEARCH = (*STAGED, "cv_results_", "best_point_", "best_index_", "best_score_", "
 PLACES = "constant_at_"  # of the cells that are False in learnable_
 APART = ("stages_", "certificate_", "provenance_", "moments_")  # attributes that have keys of their own, or stay behind
 LAM_MAX = "lam_max_"
+LARGEST = 1e150  # of coefficients: products with features beyond it leave the range of floats
 TYPES: dict[str, type] = {
     **dict.fromkeys((LAM_MAX, "objective_", "dual_gap_", "best_score_"), float),
     **dict.fromkeys(("n_features_in_", "n_fitted_tasks_", "n_stages_", "n_iter_", "n_splits_", "best_index_"), int),
@@ -65,6 +69,18 @@ def types_of_attributes() -> dict[str, type]:
 def finite_attributes() -> set[str]:
     """Numbers that cannot be inf."""
     return {"intercept_", LAM_MAX, *(one.attribute for one in known_strengths() if not one.may_be_inf)}
+
+
+def beyond_range(key: str, values: Any, tasks: Any) -> str:
+    """Of coefficients or intercepts, those of a task after the other, what keeps them from predicting numbers; empty if
+    nothing does."""
+    by_task = np.reshape(values, (len(tasks), -1))
+    bad = np.argwhere(~(np.abs(by_task) <= LARGEST))
+    if not bad.size:
+        return ""
+    i, value = tasks.tolist()[bad[0, 0]], by_task[tuple(bad[0])]
+    what = f"beyond {LARGEST:.0e}" if np.isfinite(value) else "not finite"
+    return f"{key} is {what}: task {i!r} has {value:.3g} there, from which nothing can be predicted"
 
 
 def scalar_fields(cls: Any) -> dict[str, type]:

@@ -19,9 +19,11 @@ from .layout import (
     ATTRIBUTE,
     FORMAT,
     PLACES,
+    PREDICTING,
     VERSION,
     Node,
     Shape,
+    beyond_range,
     finite_attributes,
     is_shaped,
     scalar_fields,
@@ -116,17 +118,19 @@ def _read_fitted(read: Reader, cls: type, nodes: dict[str, Node], single: bool) 
         if key in out:
             continue
         if key == "intercept_" and (of_task or of_class):
-            out[key] = read.floats(node, (*of_task, *of_class), key)
+            out[key] = read.floats(node, (*of_task, *of_class), key, finite=False)
         elif key in ("target_mean_", "target_sd_"):
             out[key] = read.floats(node, (m, *of_class), key)
         elif is_shaped(key):
-            out[key] = read.floats(node, shapes.get(key, (*of_task, *of_class, d)), key)
+            out[key] = read.floats(node, shapes.get(key, (*of_task, *of_class, d)), key, finite=key != "coef_")
         else:
             out[key] = read.value(node, key)
         if key in types:
             out[key] = typed(out[key], types[key], key)
     if single and not of_class:
         typed(out["intercept_"], float, "intercept_")
+    for key in PREDICTING:
+        need(not (fault := beyond_range(key, out[key], tasks)), fault)
     for key in finite_attributes() & out.keys():
         need(bool(np.isfinite(out[key]).all()), f"{key} is not finite")
     if PLACES in out:

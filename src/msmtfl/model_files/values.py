@@ -99,8 +99,8 @@ class Reader:
         entries = zip(kinds.items(), parts_of(node, list(kinds), where), strict=True)
         return {key: typed(self.value(one, where), kind, f"{key} of {where}") for (key, kind), one in entries}
 
-    def floats(self, node: Node, shape: Shape, where: str) -> Floats:
-        """A float64 array of known shape, finite; it may be sparse."""
+    def floats(self, node: Node, shape: Shape, where: str, *, finite: bool = True) -> Floats:
+        """A float64 array of known shape, finite unless who asks will look; it may be sparse."""
         expected = f"but {list(shape)} is expected"
         if isinstance(node, dict) and list(node) == ["sparse"]:
             given, at, entries = parts_of(node["sparse"], ("shape", "at", "values"), where)
@@ -109,14 +109,14 @@ class Reader:
             need(is_list(at, "iu") and is_list(entries, "f"), f"{where}: a sparse array is two lists of numbers")
             inside = not len(at) or bool(at[0] >= 0 and at[-1] < math.prod(shape) and (at[1:] > at[:-1]).all())
             need(inside and len(at) == len(entries), f"{where}: the places of a sparse array do not fit")
-            need(bool(np.isfinite(entries).all()), f"{where} is not finite")
+            need(not finite or bool(np.isfinite(entries).all()), f"{where} is not finite")
             out = np.zeros(math.prod(shape))
             out[at] = entries
             return out.reshape(shape)
         values = self.value(node, where)
         need(isinstance(values, np.ndarray) and values.dtype == np.float64, f"{where} is not a float64 array")
         need(values.shape == shape, f"{where} has shape {list(values.shape)}, {expected}")
-        need(bool(np.isfinite(values).all()), f"{where} is not finite")
+        need(not finite or bool(np.isfinite(values).all()), f"{where} is not finite")
         return values
 
     def _array(self, node: Node, where: str) -> np.ndarray:

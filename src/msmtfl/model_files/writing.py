@@ -30,8 +30,10 @@ from .layout import (
     INLINE,
     KEY,
     PLACES,
+    PREDICTING,
     VERSION,
     Node,
+    beyond_range,
     is_shaped,
     scalar_fields,
     stored_models,
@@ -48,9 +50,9 @@ def document_of(model: Any, write: Writer, provenance: dict[str, Any] | None) ->
             "of it with skops."
         )
     check_is_fitted(model, "coef_")
-    for key in ("coef_", "intercept_"):
-        if not np.isfinite(getattr(model, key)).all():
-            raise ValueError(f"{key} is not finite: this fit predicts nothing.")
+    for key in PREDICTING:
+        if fault := beyond_range(key, getattr(model, key), model.tasks_):
+            raise ValueError(f"{fault}. Give features and targets in other units.")
     parameters, no_parameters = storable(write, model.get_params(deep=False), "parameters")
     for needed in {"task_column", "unknown_task"} & set(no_parameters):
         raise TypeError(

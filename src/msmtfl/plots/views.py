@@ -14,7 +14,7 @@ from sklearn.base import clone
 from .._data.designs import Floats, Ints
 from .._data.tables import names_of
 from .._estimators.base import model_chosen
-from .._estimators.families import grid_words, surface_words
+from .._estimators.families import grid_words, known_families, surface_words
 from .._paths.choice import cross_fits, points_without
 from .._paths.cross_validation import CRITERIA
 from .._paths.surface import Solutions, Surface
@@ -34,10 +34,13 @@ def stages_of(model: Any) -> list[Stage]:
     model = model_chosen(model)
     coef_by_class(model)
     if not hasattr(model, "stages_"):
-        raise TypeError(
-            f"{type(model).__name__} is not fitted in stages. Take MSMTFL, LassoMTL, L12MTL, DirtyMTL or SharedMTL."
-        )
+        staged = [family.name for family in known_families() if family.staged]
+        raise TypeError(f"{type(model).__name__} is not fitted in stages. Take {_one_of(staged)}.")
     return list(model.stages_)
+
+
+def _one_of(names: list[str]) -> str:
+    return f"{', '.join(names[:-1])} or {names[-1]}"
 
 
 def stage_norms(
@@ -128,7 +131,8 @@ def search_results(model: Any) -> dict[str, np.ndarray]:
     """cv_results_ of a fitted CV model."""
     coef_by_class(model)
     if not hasattr(model, "cv_results_"):
-        raise TypeError(f"{type(model).__name__} searches no grid. Take MSMTFLCV, LassoMTLCV, L12MTLCV or DirtyMTLCV.")
+        with_grid = [family.search.__name__ for family in known_families() if family.grid is not None]
+        raise TypeError(f"{type(model).__name__} searches no grid. Take {_one_of(with_grid)}.")
     return dict(model.cv_results_)
 
 
