@@ -14,8 +14,6 @@ ALLOWED = {
     "model_files/writing.py": "a file holds all attributes of a fitted model",
     "model_files/reading.py": "and gives them back",
     "_estimators/classifier.py": "",
-    "compare/auto.py": "",
-    "dask/models.py": "",
     "dask/remote.py": "",
 }
 STATE = ("__getstate__", "__setstate__")  # what pickle asks for are the attributes

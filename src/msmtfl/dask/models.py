@@ -15,7 +15,7 @@ from .._data.designs import Floats
 from .._data.folds import TaskKFold
 from .._data.tables import factorise
 from .._data.tasks import NO_WEIGHT
-from .._estimators.base import loss_of
+from .._estimators.base import forget, loss_of
 from .._estimators.msmtfl import MSMTFL
 from .._estimators.search import MSMTFLCV
 from .._objective.problem import Problem
@@ -89,7 +89,7 @@ class _OnCluster:
         return f"{type(self).__name__}({inside}{', ' if inside else ''}mode={self.mode!r})"
 
     def __getattr__(self, name: str) -> Any:
-        if name.endswith("_") and not name.startswith("_") and "model" in self.__dict__:
+        if name.endswith("_") and not name.startswith("_"):
             return getattr(self.model, name)
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
 
@@ -243,7 +243,7 @@ class _OnCluster:
 
     def _note(self, model: Any, layout: Layout, crew: Crew | None) -> None:
         """Keep a fitted model, and say how it came about."""
-        model.__dict__.pop("feature_names_in_", None)
+        forget(model, "feature_names_in_")
         if layout.columns is not None and all(isinstance(name, str) for name in layout.columns):
             model.feature_names_in_ = np.array(layout.columns, dtype=object)  # in the order of a table to predict
         self.model = model
@@ -251,7 +251,7 @@ class _OnCluster:
 
     def _note_messages(self, crew: Crew | None) -> None:
         self.mode_ = "moments" if crew is None else "data"
-        self.__dict__.pop("messages_", None)
+        forget(self, "messages_")
         if crew is not None:
             self.messages_ = crew.messages
 
