@@ -32,7 +32,7 @@ from .._solvers.make_problem import default_lam
 from .._solvers.solvers import ROWS, rows_for, solver_for
 from .._solvers.stages import Solution, algorithm_1, run, run_stages, same
 from .search import GridSearch
-from .streaming import Batchwise
+from .streaming import Batchwise, Growing
 
 SEARCH_SETTLED = 1e-12  # the accuracy of a grid's points, as of a fit: held-out errors are those of fits
 
@@ -310,7 +310,7 @@ def _keep_parts(model: Any, penalty: Dirty, solution: Solution) -> None:
 # ------------------------------------------------------------------ with search
 
 
-class _CoupledSearch(GridSearch):
+class _CoupledSearch(GridSearch, Growing):
     """Grids of a row-coupled model."""
 
     _step = "points"

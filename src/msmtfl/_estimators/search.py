@@ -38,12 +38,13 @@ from .._solvers.make_problem import gather, largest_lam, release
 from .._solvers.solvers import LASSOS, caches_for, lassos_for, solver_for
 from .._solvers.stages import REPEATS, Solution, StageSolver, run_stages
 from .._solvers.weighted_lasso import least_squares_on
-from .streaming import Growing, Welcoming
+from .base import MultiTaskModel
+from .streaming import Welcoming
 
 Choice = tuple[dict[str, np.ndarray], tuple[int, int], float]  # cv_results_, the point, its score
 
 
-class GridSearch(Growing):
+class GridSearch(MultiTaskModel):
     """What models that search a grid share. A model says which grid (`_grid`), how to solve it (`_solve`), and how to solve
     one of its points with certificates (`_refit`)."""
 
@@ -83,14 +84,23 @@ class GridSearch(Growing):
         self._check_params()
         with one_blas_thread():
             problem = self._make_problem(X, y, task, sample_weight)
-            data, grid = problem.data, self._grid(problem)
-            by_folds = self.selection not in CRITERIA
-            splits = read_splits(self.cv, X, y, groups, data, self.random_state) if by_folds else []
-            scorer = self._scorer(X, y, sample_weight) if by_folds else None
+            grid = self._grid(problem)
+            splits = read_splits(self.cv, X, y, groups, problem.data, self.random_state) if self._by_folds else []
+            scorer = self._scorer(X, y, sample_weight) if self._by_folds else None
+        return self._fit_grid(problem, grid, splits, scorer)
+
+    @property
+    def _by_folds(self) -> bool:
+        """Whether folds decide, and not an information criterion."""
+        return self.selection not in CRITERIA
+
+    def _fit_grid(self, problem: Problem, grid: Any, splits: list[Any], scorer: Any) -> tuple[Solution, Problem]:
+        """Solve the grid on all data and on the folds, choose a point, and set the attributes of a fit there."""
+        with one_blas_thread():
             side_by_side = min(count(self.n_jobs), max(len(splits), 1))
             budget = (self.memory_budget or BUDGET) / (1 + side_by_side)
             with Progress(grid.steps * (len(splits) + 1), self._step, self.verbose, self) as progress:
-                whole = by_folds and self._wants_whole(problem)
+                whole = self._by_folds and self._wants_whole(problem)
                 if whole and may_form(problem.designs, budget / (1 + len(splits))):
                     gather(problem, [split.train for split in splits], self.n_jobs)
                 grams = self._caches(problem, reuse=whole, budget=budget, n_jobs=self.n_jobs)
@@ -200,7 +210,7 @@ class GridSearch(Growing):
         return {name: column.reshape(-1) for name, column in columns.items()}, (k, l), float(-values[k, l])
 
 
-class StageSearch(GridSearch, Welcoming):
+class StageSearch(GridSearch):
     """Grids of (lam, theta) for Algorithm 1; a model says how many stages (`_stages`)."""
 
     def _wants_whole(self, problem: Problem) -> bool:
@@ -258,7 +268,38 @@ def _cells(values: Floats) -> np.ndarray:
     return out
 
 
-class MSMTFLCV(StageSearch):
+class ThetaSearch(StageSearch):
+    """Grids of lam, theta and the penalty on entries, as the parameters say."""
+
+    def _grid(self, problem: Problem) -> Grid:
+        shares = self.entry_shares
+        if shares is None:
+            if self.theta_ratios is None and self.thetas is None and self.entry_ratios is None:
+                return default_grid(problem, self.lams, self.lam_min_ratio, self.penalty)
+            shares = (0.0,) if self.entry_ratios is None else (0.0, MIXTURE, 1.0)
+        return read_grid(
+            problem,
+            self.lams,
+            self.theta_ratios,
+            self.thetas,
+            self.lam_min_ratio,
+            shares,
+            self.entry_ratios,
+            self.penalty,
+        )
+
+    def _stages(self) -> int:
+        stages: int = self.max_stages
+        return stages
+
+    def _note_choice(self) -> None:
+        """What was chosen beside lam."""
+        at = {name: float(values[self.best_point_]) for name, values in self.surface_.parameters.items()}
+        self.theta_ = at["theta"]
+        self.lam_entry_, self.theta_entry_ = at.get("lam_entry", 0.0), at.get("theta_entry", np.inf)
+
+
+class MSMTFLCV(ThetaSearch, Welcoming):
     r"""MSMTFL with lam and theta chosen by cross-validation: give it data, it does the rest.
 
     The whole (lam, theta) surface is solved on every training fold, for about the price of one lasso path each; see
@@ -399,26 +440,6 @@ class MSMTFLCV(StageSearch):
         self.memory_budget = memory_budget
         self.verbose = verbose
 
-    def _grid(self, problem: Problem) -> Grid:
-        shares = self.entry_shares
-        if shares is None:
-            if self.theta_ratios is None and self.thetas is None and self.entry_ratios is None:
-                return default_grid(problem, self.lams, self.lam_min_ratio, self.penalty)
-            shares = (0.0,) if self.entry_ratios is None else (0.0, MIXTURE, 1.0)
-        return read_grid(
-            problem,
-            self.lams,
-            self.theta_ratios,
-            self.thetas,
-            self.lam_min_ratio,
-            shares,
-            self.entry_ratios,
-            self.penalty,
-        )
-
-    def _stages(self) -> int:
-        return self.max_stages
-
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None) -> MSMTFLCV:
         """Fit.
@@ -434,17 +455,12 @@ class MSMTFLCV(StageSearch):
         self
         """
         fitted = self._fit(X, y, task, sample_weight, groups)
-        at = {name: float(values[self.best_point_]) for name, values in self.surface_.parameters.items()}
-        self.theta_, self.lam_entry_, self.theta_entry_ = (
-            at["theta"],
-            at.get("lam_entry", 0.0),
-            at.get("theta_entry", np.inf),
-        )
+        self._note_choice()
         self._warn(*fitted)
         return self
 
 
-class LassoMTLCV(StageSearch):
+class LassoMTLCV(StageSearch, Welcoming):
     """Independent lassos, one per task, with one lam for all chosen by cross-validation: the baseline of MSMTFLCV.
 
     Parameters and attributes are those of :class:`MSMTFLCV` but for theta and max_stages.

@@ -29,7 +29,7 @@ from .._solvers.solvers import COMMON, common_for, solver_for
 from .._solvers.stages import Solution, run_stages
 from .base import MultiTaskLinear
 from .search import GridSearch
-from .streaming import Batchwise
+from .streaming import Batchwise, Growing
 
 
 class _Sharing(MultiTaskLinear):
@@ -214,7 +214,7 @@ class SharedMTL(_Sharing, Batchwise):
         return self
 
 
-class SharedMTLCV(_Sharing, GridSearch):
+class SharedMTLCV(_Sharing, GridSearch, Growing):
     """SharedMTL with its strengths and theta chosen by cross-validation.
 
     The grid has lams x ratios x thetas; pooled and separate models are among them. All folds use the same parameters, taken

@@ -22,7 +22,7 @@ from sklearn.metrics import roc_auc_score
 
 from .._data.designs import Floats, Ints
 from .._data.tasks import Task, TaskData, check_weights
-from .._estimators.classifier import normalised
+from .._estimators.class_scores import normalised
 from .._paths.cross_validation import Split
 
 LEAST = np.finfo(np.float64).eps  # a probability below counts as this: no loss is infinite
