@@ -13,7 +13,6 @@ ALLOWED = {
     "_runtime/whole.py": "gives an object whose method fails the attributes that it had before",
     "model_files/writing.py": "a file holds all attributes of a fitted model",
     "model_files/reading.py": "and gives them back",
-    "dask/remote.py": "",
 }
 STATE = ("__getstate__", "__setstate__")  # what pickle asks for are the attributes
 

@@ -378,9 +378,7 @@ class MSMTFLClassifierCV(MultiTaskClassifier, ThetaSearch):
                 codes = as_given(y, read.codes)
                 splits = read_splits(self._folds(read, groups), X, codes, groups, problem.data, self.random_state)
                 scorer = self._class_scorer(X, read)
-        fitted = self._fit_grid(problem, grid, splits, scorer)
-        self._note_choice()
-        self._warn(*fitted)
+        self._fit_point(problem, grid, splits, scorer)
         self._note_classes(read)
         return self
 

@@ -343,13 +343,13 @@ class _CoupledSearch(GridSearch, Growing):
                 fold.begin(partial(held_out_error, problem, split, part, self.scoring))
             return solve(part, split, effort=fold)
 
-        held_out = self._validate(problem, grid, splits, on_fold, scorer, progress)
+        held_out = self._validate(problem, splits, on_fold, scorer, progress)
         while True:
             near = near_best(-fold_scores(held_out, problem.data, self.scoring))
             again = [f for f, fold in enumerate(folds) if fold.demand(near & ~held_out.complete[f])]
             if not again:
                 break
-            held_out.take(again, self._validate(problem, grid, [splits[f] for f in again], on_fold, scorer, progress))
+            held_out.take(again, self._validate(problem, [splits[f] for f in again], on_fold, scorer, progress))
         effort = SearchEffort(most, shape, [fold for fold in folds if isinstance(fold, FoldEffort)])
         effort.due |= near
         return self._solve(problem, grid, grams, self.n_jobs, progress, effort), held_out

@@ -26,13 +26,15 @@ from .streaming import Batchwise, Welcoming
 class StagedFit(MultiTaskModel):
     """A fit at one lam and one theta, by Algorithm 1, to a problem with any loss."""
 
-    def _fit_stages(self, problem: Problem, previous: Floats | None) -> None:
-        """Solve, and set the attributes of the fit; `previous` (m, d) are the coefficients of a fit to go on from."""
+    def _fit_stages(self, problem: Problem, previous: Floats | None, solver: Any = None) -> None:
+        """Solve, and set the attributes of the fit; `previous` (m, d) are the coefficients of a fit to go on from. `solver`
+        solves the stages, if it is to be another than that for data at hand."""
         with one_blas_thread():
             start = self._start(problem.data, previous)
             lam_max = largest_lam(problem)
             lam = default_lam(self.lam, lam_max)
-            solver = self._solver(problem)
+            if solver is None:
+                solver = solver_for(problem, ConcaveRows(1.0, np.inf, problem.factors), n_jobs=self.n_jobs)
             options = {"tol": self.tol, "max_iter": self.max_iter or 0}
             theta, lam_entry, theta_entry = self.theta, float(self.lam_entry), self.theta_entry
             if theta is None or isinstance(theta, str):
@@ -60,10 +62,6 @@ class StagedFit(MultiTaskModel):
         self.lam_, self.theta_, self.lam_max_ = penalty.lam, penalty.theta, lam_max
         self.lam_entry_, self.theta_entry_ = penalty.lam_entry, penalty.theta_entry
         self._warn(solution, problem)
-
-    def _solver(self, problem: Problem) -> Any:
-        """What solves the stages."""
-        return solver_for(problem, ConcaveRows(1.0, np.inf, problem.factors), n_jobs=self.n_jobs)
 
     def _check_params(self) -> None:
         self._check_common()

@@ -81,21 +81,31 @@ class GridSearch(MultiTaskModel):
             )
 
     def _fit(self, X: Any, y: Any, task: Any, sample_weight: Any, groups: Any) -> tuple[Solution, Problem]:
+        return self._fit_grid(*self._search_problem(X, y, task, sample_weight, groups))
+
+    def _search_problem(
+        self, X: Any, y: Any, task: Any, sample_weight: Any, groups: Any
+    ) -> tuple[Problem, Any, list[Any], Any]:
+        """The problem, the grid, the folds, and what scores predictions for these."""
         self._check_params()
         with one_blas_thread():
             problem = self._make_problem(X, y, task, sample_weight)
             grid = self._grid(problem)
             splits = read_splits(self.cv, X, y, groups, problem.data, self.random_state) if self._by_folds else []
             scorer = self._scorer(X, y, sample_weight) if self._by_folds else None
-        return self._fit_grid(problem, grid, splits, scorer)
+        return problem, grid, splits, scorer
 
     @property
     def _by_folds(self) -> bool:
         """Whether folds decide, and not an information criterion."""
         return self.selection not in CRITERIA
 
-    def _fit_grid(self, problem: Problem, grid: Any, splits: list[Any], scorer: Any) -> tuple[Solution, Problem]:
-        """Solve the grid on all data and on the folds, choose a point, and set the attributes of a fit there."""
+    def _fit_grid(
+        self, problem: Problem, grid: Any, splits: list[Any], scorer: Any, work: Any = None
+    ) -> tuple[Solution, Problem]:
+        """Solve the grid on all data and on the folds, choose a point, and set the attributes of a fit there. `work` has
+        `_caches`, `_search` and `_refit`, if others than the model's own are to do it."""
+        work = self if work is None else work
         with one_blas_thread():
             side_by_side = min(count(self.n_jobs), max(len(splits), 1))
             budget = (self.memory_budget or BUDGET) / (1 + side_by_side)
@@ -103,7 +113,7 @@ class GridSearch(MultiTaskModel):
                 whole = self._by_folds and self._wants_whole(problem)
                 if whole and may_form(problem.designs, budget / (1 + len(splits))):
                     gather(problem, [split.train for split in splits], self.n_jobs)
-                grams = self._caches(problem, reuse=whole, budget=budget, n_jobs=self.n_jobs)
+                grams = work._caches(problem, reuse=whole, budget=budget, n_jobs=self.n_jobs)
 
                 def solve(part: Problem, split: Split, **options: Any) -> Solutions:
                     at_once = whole or any(getattr(gram, "whole", None) is not None for gram in grams)
@@ -113,13 +123,13 @@ class GridSearch(MultiTaskModel):
                     solutions = self._solve(part, grid, of_part, None, progress, **options)
                     return self._refitted(part, solutions, of_part) if self.relax else solutions
 
-                surface, held_out = self._search(problem, grid, grams, splits, solve, scorer, progress)
+                surface, held_out = work._search(problem, grid, grams, splits, solve, scorer, progress)
                 if held_out is not None:
                     results, (k, l), score = self._choose(surface, held_out, problem)
                     warn_if_too_good(held_out, problem, k, l)
                 else:
                     results, (k, l), score = self._choose_without_folds(surface, problem)
-            solution, penalty = self._refit(problem, surface, k, l, grams)
+            solution, penalty = work._refit(problem, surface, k, l, grams)
         self.surface_, self.cv_results_, self.best_score_ = surface, results, score
         self.best_point_, self.best_index_, self.n_splits_ = (k, l), k * grid.shape[1] + l, len(splits)
         self._store(problem, solution, penalty, grams)
@@ -147,10 +157,10 @@ class GridSearch(MultiTaskModel):
         """The solutions on all data, and the errors on the folds if there are any: in this order, so that these can begin
         with the Gram rows that all data have come to need."""
         surface = self._solve(problem, grid, grams, self.n_jobs, progress)
-        return surface, self._validate(problem, grid, splits, solve, scorer, progress) if splits else None
+        return surface, self._validate(problem, splits, solve, scorer, progress) if splits else None
 
     def _validate(
-        self, problem: Problem, grid: Any, splits: list[Any], solve: Any, scorer: Scorer | None, progress: Progress
+        self, problem: Problem, splits: list[Any], solve: Any, scorer: Scorer | None, progress: Progress
     ) -> HeldOut:
         """Errors on the folds."""
         return cross_validate(problem, splits, solve, scorer=scorer, n_jobs=self.n_jobs, stop=progress.stop)
@@ -245,15 +255,12 @@ class StageSearch(GridSearch):
         first = {name: parameters[name] for name in ("lam", "theta")} | {"theta_ratio": ratios["theta_ratio"]}
         return first | ratios | super()._columns(surface, problem) | {"n_stages": surface.n_stages}
 
-    def _solver(self, problem: Problem, penalty: Penalty, near: Floats, grams: list[Gram]) -> Any:
-        """What solves the stages of a point; its solution is about `near` (m, d)."""
-        return solver_for(problem, penalty, grams=grams, n_jobs=self.n_jobs, near=near)
-
     def _refit(
-        self, problem: Problem, surface: Surface, k: int, l: int, grams: list[Gram]
+        self, problem: Problem, surface: Surface, k: int, l: int, grams: list[Gram], solver: Any = None
     ) -> tuple[Solution, ConcaveRows]:
         penalty = surface.penalty(k, l, problem.factors)
-        solver = self._solver(problem, penalty, surface.coef(k, l), grams)
+        if solver is None:
+            solver = solver_for(problem, penalty, grams=grams, n_jobs=self.n_jobs, near=surface.coef(k, l))
         solution = self._stages_again(surface, k, l, penalty, solver, self._stages())
         self.lams_, self.thetas_ = surface.lams, surface.thetas
         self.lam_, self.lam_max_ = penalty.lam, largest_lam(problem)
@@ -292,11 +299,13 @@ class ThetaSearch(StageSearch):
         stages: int = self.max_stages
         return stages
 
-    def _note_choice(self) -> None:
-        """What was chosen beside lam."""
+    def _fit_point(self, problem: Problem, grid: Grid, splits: list[Any], scorer: Any, work: Any = None) -> None:
+        """See `_fit_grid`; with what was chosen beside lam, and with warnings."""
+        fitted = self._fit_grid(problem, grid, splits, scorer, work)
         at = {name: float(values[self.best_point_]) for name, values in self.surface_.parameters.items()}
         self.theta_ = at["theta"]
         self.lam_entry_, self.theta_entry_ = at.get("lam_entry", 0.0), at.get("theta_entry", np.inf)
+        self._warn(*fitted)
 
 
 class MSMTFLCV(ThetaSearch, Welcoming):
@@ -454,9 +463,7 @@ class MSMTFLCV(ThetaSearch, Welcoming):
         -------
         self
         """
-        fitted = self._fit(X, y, task, sample_weight, groups)
-        self._note_choice()
-        self._warn(*fitted)
+        self._fit_point(*self._search_problem(X, y, task, sample_weight, groups))
         return self
 
 

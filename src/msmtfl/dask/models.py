@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -29,7 +30,7 @@ from .._solvers.gram import BUDGET, WHOLE_AT_MOST
 from . import reading
 from .cluster import Part, connection, is_frame, loaded, modules, partitions, smallest_memory
 from .reading import Layout
-from .remote import NOTHING, Crew, FoldsElsewhere, RemoteMSMTFL, RemoteMSMTFLCV, RemoteSurface, as_kind, moment_data
+from .remote import NOTHING, Crew, FoldsElsewhere, RemoteSurface, SearchOnWorkers, fit_on_workers, moment_data
 from .staying import Rules, TaskOnWorker
 
 MODES = ("auto", "moments", "data")
@@ -350,12 +351,11 @@ class DaskMSMTFL(_OnCluster):
         parts = partitions(X, y, task, sample_weight)
         with connection(client):
             data, layout, crew = self._data(client, parts)
+            model: Any = copy(self.model)  # which stays as it is until all has gone well
             if crew is None:
-                model = as_kind(self.model, self.kind).fit(data, None)
+                model.fit(data, None)
             else:
-                remote = as_kind(self.model, RemoteMSMTFL)
-                remote._remote = crew
-                model = as_kind(remote.fit(None, None), self.kind)
+                fit_on_workers(model, crew)
         self._note(model, layout, crew)
         return self
 
@@ -392,8 +392,7 @@ class DaskMSMTFL(_OnCluster):
 
         with connection(client):
             data, _, crew = self._data(client, parts)
-            local = as_kind(model, self.kind)
-            problem = local._make_problem(data, None, None, None) if crew is None else crew.make_problem(model)
+            problem = copy(model)._make_problem(data, None, None, None) if crew is None else crew.make_problem(model)
             grid = grid_of(problem)
             with one_blas_thread(), Progress(grid.steps, "lams", verbose) as progress:
                 if crew is None:
@@ -462,19 +461,16 @@ class DaskMSMTFLCV(_OnCluster):
             future, layout = self._layout(client, parts)
             census = self._census(client, parts, future, layout, folds)
             fold = None if census is None or cv is None else census.dealt(cv)
-            crew = None
+            crew, model = None, copy(self.model)  # which stays as it is until all has gone well
             if census is not None and self._stay(client, census, layout, folds):
-                remote = as_kind(self.model, RemoteMSMTFLCV)
                 crew = self._crew(client, parts, future, layout, census, fold, self.model.memory_budget)
-                remote._remote = crew
-                remote.fit(None, None)
+                SearchOnWorkers(model, crew).fit()
             else:
                 dealers = self._dealers(len(parts), census, fold, cv)
                 moments = self._moments(client, parts, future, layout.d, dealers)
-                remote = as_kind(self.model, FoldsElsewhere)
-                remote._remote = (client, moments, future)
-                remote.fit(moment_data(moments.result(), remote.task_column, layout), None)
-        self._note(as_kind(remote, self.kind), layout, crew)
+                data = moment_data(moments.result(), model.task_column, layout)
+                FoldsElsewhere(model, client, moments, future).fit(data)
+        self._note(model, layout, crew)
         return self
 
     def _cv(self) -> TaskKFold | None:
