@@ -674,15 +674,15 @@ def test_a_worker_killed_while_statistics_are_added_up_changes_nothing(client, t
 
 
 def test_a_worker_killed_while_folds_are_solved_changes_nothing(client, table, monkeypatch, places):
-    original = remote.FoldsElsewhere._grid
+    original = remote.FoldsElsewhere.begin
     frame = dd.from_pandas(table.drop(columns="weight"), npartitions=3)
 
-    def then_kill(self, problem):
-        out = original(self, problem)
+    def then_kill(self, grid, count):
+        out = original(self, grid, count)
         kill(client, busy_worker(client))
         return out
 
-    monkeypatch.setattr(remote.FoldsElsewhere, "_grid", then_kill)
+    monkeypatch.setattr(remote.FoldsElsewhere, "begin", then_kill)
     model = DaskMSMTFLCV(client=client, lams=40, cv=3, task_column="school").fit(frame, "score")
     assert_same_search(model, local_search(table, lams=40, cv=3))
     client.wait_for_workers(2, timeout=60)

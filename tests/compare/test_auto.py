@@ -1,5 +1,7 @@
 """The family that suits the data."""
 
+import pickle
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.validation import check_is_fitted
 
 from msmtfl import MSMTFL, LassoMTL, LassoMTLCV, MultiTaskAuto, SharedMTL, compare_models
 from msmtfl._estimators.base import NewTaskWarning
@@ -144,6 +147,29 @@ def test_groups_reach_only_models_that_take_them_and_a_refit_forgets_the_last_fa
     assert hasattr(model, "coef_common_")
     model.set_params(models={"m": MSMTFL(0.05, 1.0), "l": LassoMTL(50.0)}).fit(X, y, task=task)
     assert not hasattr(model, "coef_common_")
+
+
+def test_what_was_found_is_kept_once_and_asked_of_the_model_chosen():
+    X, y, task = data(False)
+    model = MultiTaskAuto(SMALL, cv=3, inner_cv=2)
+    assert not hasattr(model, "coef_")
+    assert not hasattr(copy(model), "_form")
+    with pytest.raises(AttributeError, match="'MultiTaskAuto' object has no attribute 'coef_'"):
+        _ = model.coef_
+    model.fit(X, y, task=task)
+    check_is_fitted(model)
+    check_is_fitted(model, "coef_")
+    for one in (model, copy(model), pickle.loads(pickle.dumps(model))):
+        assert one.coef_ is one.best_estimator_.coef_
+        assert "coef_" not in vars(one)
+        assert {"coef_", "cross_fitted_score_", "chosen_", "predict"} <= set(dir(one))
+        assert one.cross_fitted_score_ == model.best_estimator_.cross_fitted_score_
+        assert (one._form, one._task_position) == ("long", None)
+        assert not hasattr(one, "coef_common_")
+    assert not hasattr(clone(model), "coef_")
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(np.full_like(X, np.nan), y, task=task)
+    assert model.coef_.shape == (4, 12)  # as before
 
 
 # ------------------------------------------------------------------ variances of small tasks

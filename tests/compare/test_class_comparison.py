@@ -10,7 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from msmtfl import LassoMTL, MSMTFLClassifier, MultiTaskAuto, MultiTaskAutoClassifier, compare_models
 from msmtfl._estimators.baselines import LOGISTIC_ALPHAS, LogisticPerTaskCV, PooledLogisticCV, _logistic_path
-from msmtfl._estimators.classifier import class_folds, read_classes
+from msmtfl._estimators.classes import class_folds, read_classes
 from msmtfl.compare.run import default_models
 from msmtfl.model_files import load_model, save_model
 

@@ -6,8 +6,10 @@ import hashlib
 import importlib
 import json
 import os
+import pickle
 import pkgutil
 import urllib.error
+from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 
 import numpy as np
@@ -127,6 +129,21 @@ def test_a_dataset_unpacks_and_knows_its_sizes():
     assert task is data.task
     assert data.sizes == {"b": 2, "a": 1}
     assert repr(data) == "Dataset(Toy: 2 tasks of 1 to 2 rows, 3 in all, 2 features)"
+
+
+def test_a_dataset_has_floats_in_one_layout_and_is_frozen():
+    X = np.asfortranarray(np.arange(6).reshape(3, 2))
+    data = make_dataset(X=X, y=[1, 2, 3])
+    for one in (data, replace(data, note="changed"), pickle.loads(pickle.dumps(data))):
+        assert one.X.dtype == one.y.dtype == np.float64
+        assert one.X.flags["C_CONTIGUOUS"]
+        assert (one.X == X).all()
+        assert one.dropped == {}
+        with pytest.raises(FrozenInstanceError):
+            one.X = X
+        with pytest.raises(FrozenInstanceError):
+            one.other = X
+    assert make_dataset().dropped is not data.dropped
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,8 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_pre
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from msmtfl import MSMTFL, MSMTFLClassifier, MSMTFLClassifierCV, TaskKFold
+from msmtfl._data import tasks
+from msmtfl._data.tables import read_features
 from msmtfl.model_files import load_model, save_model
 from msmtfl.sharing import map_of
 
@@ -221,6 +223,27 @@ def test_a_warm_start_goes_on_from_the_last_fit():
         np.testing.assert_allclose(model.coef_, coef, atol=1e-9)
 
 
+def test_a_warm_start_needs_the_same_classes_and_tasks():
+    X, y, task = make_data(classes=3)
+    others = np.where(task == "west", "south", task)
+    for labels, sites in ((y + 1, task), (y, others), (y, None)):
+        model = MSMTFLClassifier(0.02, 1.0, warm_start=True).fit(X, y, task=task).fit(X, labels, task=sites)
+        cold = MSMTFLClassifier(0.02, 1.0).fit(X, labels, task=sites)
+        np.testing.assert_array_equal(model.coef_, cold.coef_)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_the_data_are_read_once(monkeypatch, class_weight, classes):
+    X, y, task = make_data(classes=classes)
+    calls = []
+    monkeypatch.setattr(tasks, "read_features", lambda *given: calls.append(0) or read_features(*given))
+    MSMTFLClassifier(class_weight=class_weight).fit(X, y, task=task)
+    assert len(calls) == 1
+    MSMTFLClassifierCV(2, theta_ratios=[np.inf], cv=2, class_weight=class_weight).fit(X, y, task=task)
+    assert len(calls) == 2
+
+
 # ------------------------------------------------------------------ cross-validation
 
 
@@ -247,6 +270,20 @@ def test_scores_are_those_of_models_fitted_to_the_folds(scoring, classes):
     assert len(search.cv_results_["mean_test_score"]) == 8
     best = MSMTFLClassifier(search.lam_, search.theta_).fit(X, y, task=task)
     np.testing.assert_allclose(search.coef_, best.coef_, atol=1e-8)
+
+
+def test_log_losses_of_several_classes_leave_out_what_was_not_measured():
+    X, y, _ = make_data(m=1, n=200, classes=3)
+    Y = np.column_stack([y, np.digitize(X[:, 1] + np.random.default_rng(1).logistic(size=200), [0, 2])]).astype(float)
+    Y[np.random.default_rng(2).random(Y.shape) < 0.1] = np.nan
+    folds = [(np.arange(0, 200, 2), np.arange(1, 200, 2)), (np.arange(1, 200, 2), np.arange(0, 200, 2))]
+    search = MSMTFLClassifierCV(4, theta_ratios=[np.inf], cv=folds).fit(X, Y)
+    scores = []
+    for train, test in folds:
+        p = MSMTFLClassifier(search.lam_, np.inf).fit(X[train], Y[train]).predict_proba(X[test])
+        row, column = np.nonzero(np.isfinite(Y[test]))
+        scores.append(np.log(p[row, column, Y[test][row, column].astype(int)]).mean())
+    assert search.best_score_ == pytest.approx(np.mean(scores), rel=1e-6)
 
 
 def test_folds_are_stratified_by_task_and_class():

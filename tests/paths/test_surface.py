@@ -339,6 +339,20 @@ def test_pickling_keeps_everything_but_the_data(surface):
             np.testing.assert_array_equal(getattr(again, name)(k, l), getattr(surface, name)(k, l))
 
 
+def test_what_is_known_already_goes_into_a_copy(surface):
+    losses, gaps = np.full((len(surface.solved), len(surface.tasks)), 7.0), np.full(len(surface.solved), 0.5)
+    before, objective = surface.dual_gap, surface.objective
+    told = surface.proven(losses, gaps, np.zeros(len(gaps), dtype=bool))
+    assert told is not surface
+    assert (told.dual_gap == 0.5).all()
+    assert not told.unique.any()
+    assert not told.converged.any()
+    assert told.losses is losses
+    assert (told.objective != objective).all()
+    np.testing.assert_array_equal(surface.dual_gap, before)
+    assert pickle.loads(pickle.dumps(told)).dual_gap.min() == 0.5
+
+
 def test_it_is_frozen():
     X, y, task = make_tasks()
     lams, thetas = np.array([0.3, 0.1]), np.array([[1.0], [2.0]])

@@ -161,6 +161,15 @@ class TaskData:
 
         return replace(self, tasks=tuple(part(i, task) for i, task in enumerate(self.tasks)))
 
+    def weighted(self, weights: Floats) -> TaskData:
+        """The same with other weights, (N,) or (N, m); samples of weight 0 are left out."""
+
+        def part(i: int, task: Task) -> Task:
+            mine = (weights if weights.ndim == 1 else weights[:, i])[task.rows]
+            return _make_task(task.label, task.X, task.y, mine, task.rows)
+
+        return replace(self, tasks=tuple(part(i, task) for i, task in enumerate(self.tasks)))
+
     def gather(self, designs: Sequence[RowTask], keeps: Sequence[np.ndarray], n_jobs: int | None = None) -> None:
         """Prepare for `training` with each of `keeps`: where the rows left out are a partition of all, the whole Gram
         matrices of dense rows are formed from theirs, which are kept."""

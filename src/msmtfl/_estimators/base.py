@@ -71,8 +71,8 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         self.n_features_in_ = len(names)
         if data.named and all(isinstance(name, str) for name in names):
             self.feature_names_in_ = np.array(names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        else:
+            forget(self, "feature_names_in_")
 
     def _make_problem(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Problem:
         return make_problem(
@@ -110,10 +110,21 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
 
     # ------------------------------------------------------------------ storing
 
-    def _store(self, problem: Problem, solution: Solution, penalty: Penalty, grams: list[Gram] | None = None) -> None:
+    def _store(
+        self,
+        problem: Problem,
+        solution: Solution,
+        penalty: Penalty,
+        grams: list[Gram] | None = None,
+        coef: Floats | None = None,
+    ) -> None:
+        """Set the attributes of a fit. `coef` (m, d) are the coefficients to predict with: by default those of the last
+        stage or, with `relax`, the least squares on their support."""
         data, last = problem.data, solution.stages[-1]
-        self.__dict__.pop("moments_", None)  # `partial_fit` starts anew
-        W = self._relaxed(problem, last.coef, grams) if self.relax else last.coef
+        forget(self, "moments_", "scale_")  # `partial_fit` starts anew; a scale is of some losses only
+        W = last.coef if coef is None else coef
+        if coef is None and self.relax:
+            W = least_squares_on(lassos_for(problem, grams), W)
         self._form, self._task_position = data.form, data.task_position
         self.tasks_, self.n_fitted_tasks_ = data.labels, len(data.labels)
         self.features_ = data.features
@@ -127,7 +138,6 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         single = data.form == "single"
         self.coef_ = W[0] if single else W
         self.intercept_ = float(intercept[0]) if single else intercept
-        self.__dict__.pop("scale_", None)
         if problem.scales is not None:
             self.scale_ = float(problem.scales[0]) if single else problem.scales
         self.row_norms_ = penalty.row_norms(W.T)
@@ -158,10 +168,6 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
             convex=solution.convex,
             doubt=doubt,
         )
-
-    def _relaxed(self, problem: Problem, W: Floats, grams: Any) -> Floats:
-        """Least squares (m, d) on the support of W."""
-        return least_squares_on(lassos_for(problem, grams), W)
 
     _of_several = "the solution nearest the previous stage is returned"  # where coefficients are not unique
 
@@ -347,6 +353,13 @@ def warn_of_new_tasks(model: Any, labels: list[Any], rows: int, spread: float) -
         f"the {len(model.tasks_)} known task(s).{apart} The error of such predictions is not known.{way}",
         NewTaskWarning,
     )
+
+
+def forget(model: Any, *names: str) -> None:
+    """Delete those of a model's attributes, from a fit before, that it has and that the fit at hand may not set."""
+    for name in names:
+        if hasattr(model, name):
+            delattr(model, name)
 
 
 def check_use(model: Any) -> None:

@@ -22,7 +22,8 @@ from .._runtime.checks import check_count, check_flag
 from .._runtime.progress import one_blas_thread
 from .._solvers.make_problem import make_problem
 from .base import MultiTaskLinear, warn_of_task_level
-from .classifier import MSMTFLClassifierCV, MultiTaskClassifier, class_folds
+from .classes import class_folds
+from .classifier import MSMTFLClassifierCV, MultiTaskClassifier
 
 ALPHAS = np.geomspace(1e-4, 1e4, 33)  # of ridge, times the mean square of the columns
 LOGISTIC_ALPHAS = ALPHAS[::3]  # a step is a fit

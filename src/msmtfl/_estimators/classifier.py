@@ -1,7 +1,7 @@
 """Classifiers: the logistic loss in the place of the squared one, two classes or one against the rest.
 
-A classifier reads labels as classes and leaves the work to a regression with the logistic loss on 0 and 1. With K > 2
-classes there is one such problem per task and class; all of them share rows.
+A classifier reads labels as classes and fits the problem with the logistic loss on 0 and 1 as the regressions fit theirs.
+With K > 2 classes there is one such problem per task and class; all of them share rows.
 """
 
 from __future__ import annotations
@@ -10,209 +10,66 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, logit
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import accuracy_score, get_scorer, get_scorer_names
-from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
+from scipy.special import expit
+from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
-from .._data.copies import groups_of
 from .._data.designs import Floats
-from .._data.folds import TaskKFold
-from .._data.tables import as_values, missing_values, names_of, refuse_twice, warn_user
-from .._data.tasks import Task, TaskData, check_weights, read_training
+from .._data.tables import missing_values
+from .._data.tasks import TaskData, check_weights
 from .._objective.problem import Problem
-from .._paths.choice import cross_fitted_score
-from .._paths.cross_validation import REDRAWS, Scorer
-from .._solvers.make_problem import all_of, make_problem
+from .._paths.cross_validation import read_splits
+from .._runtime.progress import one_blas_thread, with_callbacks
+from .._solvers.make_problem import make_problem
 from .base import MultiTaskModel
-from .msmtfl import MSMTFL
-from .search import MSMTFLCV
-
-LOG_LOSS = "neg_log_loss"
-EXACT = 2**53  # whole numbers below this are different floats
-SHARED = (
-    *("penalty", "task_column", "max_stages", "fit_intercept", "standardize", "positive", "penalty_factors"),
-    *("relax", "tol", "max_iter", "unknown_task", "n_jobs"),
-)
-
-
-# ------------------------------------------------------------------ the regressions that do the work
-
-
-class _Binary:
-    """Logistic loss on targets that are codes of classes: 0 and 1, or, with more than two classes, one against the rest."""
-
-    classes: Any = (0, 1)
-
-    def _read(self, X: Any, y: Any, task: Any, sample_weight: Any) -> TaskData:
-        return one_against_rest(super()._read(X, y, task, sample_weight), self.classes)  # type: ignore[misc]
-
-    def _make_problem(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Problem:
-        me: Any = self
-        return make_problem(
-            self._read(X, y, task, sample_weight),
-            loss="logistic",
-            fit_intercept=me.fit_intercept,
-            standardize=me.standardize,
-            positive=me.positive,
-            penalty_factors=me.penalty_factors,
-            error="log_loss",
-            n_jobs=me.n_jobs,
-        )
-
-
-class _Regression(_Binary, MSMTFL):
-    pass
-
-
-class _Search(_Binary, MSMTFLCV):
-    judged: Any = None
-    weigh: Any = None  # `Problem.weigh`: weights of classes are those of the training rows, as in a fit of these
-
-    def _make_problem(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Problem:
-        return replace(super()._make_problem(X, y, task, sample_weight), weigh=self.weigh)
-
-    def _scorer(self, X: Any, y: Any, sample_weight: Any) -> Any:
-        return self.judged
-
-
-def one_against_rest(data: TaskData, classes: Any) -> TaskData:
-    """A task per task and class, where there are more than two of these; targets are places in `classes`."""
-    if len(classes) == 2:
-        return data
-    tasks = [
-        Task(_label(task.label, one), task.X, (task.y == k).astype(np.float64), task.weight, task.rows)
-        for task in data.tasks
-        for k, one in enumerate(classes)
-    ]
-    labels = np.array([task.label for task in tasks], dtype=object)
-    form = "long" if data.form == "single" else data.form
-    return replace(data, tasks=tuple(tasks), labels=labels, form=form, classes=len(classes))
-
-
-class ClassScorer(Scorer):
-    """A scikit-learn scorer of classifiers on probabilities that have been computed already."""
-
-    def __init__(self, scoring: Any, X: Any, y: np.ndarray, weight: Floats | None, classes: np.ndarray):
-        known = isinstance(scoring, str) and scoring in get_scorer_names()
-        self.score = get_scorer(scoring) if known else scoring
-        if not callable(self.score):
-            raise ValueError(
-                f"scoring must be {LOG_LOSS!r}, the name of a scikit-learn scorer (such as 'roc_auc' or 'accuracy') or a "
-                f"callable; got {scoring!r}."
-            )
-        self.X, self.y, self.weight, self.classes = X, y, weight, classes
-        self.weighted = weight is not None
-
-    def _predicted(self, values: Floats) -> Any:
-        return _Predicted(values, self.classes)
-
-
-class LogLoss:
-    """Minus the mean log-loss of probabilities of K > 2 classes, each against the rest; codes are (N,) or (N, m)."""
-
-    def __init__(self, codes: Floats, weight: Floats | None, n_classes: int):
-        self.codes, self.n_classes = codes.reshape(len(codes), -1), n_classes
-        shape = self.codes.shape[::-1]
-        self.weight = np.ones(shape).T if weight is None else np.broadcast_to(weight.T, shape).T
-
-    def __call__(self, predictions: Floats, test: np.ndarray) -> float:
-        p = normalised(predictions.reshape(*self.codes.shape, self.n_classes))
-        row, column = np.nonzero(np.isfinite(p).all(axis=2) & test[:, None] & (self.weight > 0))
-        chosen = p[row, column, self.codes[row, column].astype(np.intp)]
-        losses = -np.log(np.maximum(chosen, np.finfo(float).tiny))
-        return -float(np.average(losses, weights=self.weight[row, column]))
-
-
-class _Predicted(ClassifierMixin, BaseEstimator):
-    """A classifier that has predicted already; values are probabilities (n,), or (n, K) one against the rest."""
-
-    def __init__(self, values: Any = None, classes: Any = None):
-        self.values, self.classes = values, classes
-        self.classes_ = classes
-
-    def fit(self, X: Any, y: Any) -> _Predicted:
-        return self
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-    def decision_function(self, X: Any) -> Floats:
-        with np.errstate(divide="ignore"):
-            return np.clip(logit(self.values), -1e3, 1e3)
-
-    def predict_proba(self, X: Any) -> Floats:
-        return normalised(self.values if self.values.ndim == 2 else self.values[:, None])
-
-    def predict(self, X: Any) -> np.ndarray:
-        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
-
-
-def normalised(p: Floats) -> Floats:
-    """(..., K) probabilities of classes from (..., 1) of the second, or (..., K) of each against the rest."""
-    if p.shape[-1] == 1:
-        return np.concatenate([1.0 - p, p], axis=-1)
-    total = p.sum(axis=-1, keepdims=True)
-    return np.where(total > 0, p / np.where(total > 0, total, 1.0), 1.0 / p.shape[-1])
-
-
-def probabilities(f: Floats) -> Floats:
-    """(..., K) from linear predictors: (..., 1) of the second class, or (..., K)."""
-    return normalised(expit(f))
-
-
-# ------------------------------------------------------------------ what both classifiers share
+from .class_scores import LOG_LOSS, ClassScorer, LogLoss, probabilities
+from .classes import ClassData, as_given, class_folds, encode, read_labels, refuse_lonely
+from .msmtfl import StagedFit
+from .search import ThetaSearch
 
 
 class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
     """What all multi-task classifiers share: reading classes, predicting them and their probabilities."""
 
-    def _learn(self, inner: Any, X: Any, y: Any, task: Any, sample_weight: Any, **options: Any) -> None:
-        """Fit the regression and take over what it found."""
-        if hasattr(self, "_skl_callbacks"):
-            inner.set_callbacks(*self._skl_callbacks)
-        inner.fit(X, y, task=task, sample_weight=sample_weight, **options)
-        K, data = len(inner.classes), self._data
-        del self._data
-        for name, value in vars(inner).items():
-            if name.endswith("_") or name == "_task_position":
-                setattr(self, name, value)
-        self._form = data.form
-        if K > 2:
-            single = data.form == "single"
-            m, d = data.m, data.d
-            coef, level = inner.coef_.reshape(m, K, d), inner.intercept_.reshape(m, K)
-            self.coef_, self.intercept_ = (coef[0], level[0]) if single else (coef, level)
-            self.tasks_, self.n_samples_ = data.labels, inner.n_samples_[::K]
-            self.learnable_ = inner.learnable_[::K]
-            self.n_fitted_tasks_ = m
-            self.target_mean_, self.target_sd_ = inner.target_mean_.reshape(m, K), inner.target_sd_.reshape(m, K)
-
-    def _read(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Any:
+    def _read(self, X: Any, y: Any, task: Any, sample_weight: Any) -> TaskData:
         """The data of the tasks with codes of `classes_` as targets."""
-        given = {"task": task, "sample_weight": sample_weight}
-        intercept = getattr(self, "fit_intercept", True)
-        self.classes_, codes, _ = read_classes(X, y, task_column=self.task_column, fit_intercept=intercept, **given)
-        return super()._read(X, as_given(y, codes), **given)
+        read = self._read_classes(X, y, task, sample_weight)
+        self.classes_ = read.classes
+        return read.tasks
 
-    def _read_classes(self, X: Any, y: Any, task: Any, sample_weight: Any) -> tuple[Floats, Floats | None]:
-        """y as codes of `classes_` (NaN = not measured) and weights with those of the classes in them; the data of the tasks
-        stay in `_data` for a while."""
-        self.classes_, codes, self._data = read_classes(
-            X,
-            y,
-            task=task,
-            task_column=self.task_column,
-            sample_weight=sample_weight,
+    def _read_classes(self, X: Any, y: Any, task: Any, sample_weight: Any) -> ClassData:
+        classes, codes = encode(y)
+        data = super()._read(X, as_given(y, codes), task, sample_weight)
+        refuse_lonely(data, classes, getattr(self, "fit_intercept", True))
+        return ClassData(classes, codes, data, check_weights(sample_weight, codes.shape))
+
+    def _logistic_problem(self, read: ClassData) -> Problem:
+        """One problem per task; with K > 2 classes one per task and class."""
+        return make_problem(
+            read.binary(self.class_weight),
+            loss="logistic",
             fit_intercept=self.fit_intercept,
+            standardize=self.standardize,
+            positive=self.positive,
+            penalty_factors=self.penalty_factors,
+            error="log_loss",
+            n_jobs=self.n_jobs,
         )
-        weight = check_weights(sample_weight, codes.shape)
-        return codes, class_weights(self.class_weight, self._data, self.classes_, codes.shape, weight)
 
-    def _shared(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in SHARED}
+    def _note_classes(self, read: ClassData) -> None:
+        """Arrange what a fit of the problems has stored by tasks and classes."""
+        self.classes_, data, K = read.classes, read.tasks, len(read.classes)
+        self._form = data.form
+        if K == 2:
+            return
+        m, d = data.m, data.d
+        coef, level = self.coef_.reshape(m, K, d), np.reshape(self.intercept_, (m, K))
+        self.coef_, self.intercept_ = (coef[0], level[0]) if data.form == "single" else (coef, level)
+        self.tasks_, self.n_samples_ = data.labels, self.n_samples_[::K]
+        self.learnable_ = self.learnable_[::K]
+        self.n_fitted_tasks_ = m
+        self.target_mean_, self.target_sd_ = self.target_mean_.reshape(m, K), self.target_sd_.reshape(m, K)
 
     # ------------------------------------------------------------------ using
 
@@ -343,136 +200,10 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
         return float(np.average(found[seen] == truth[seen], weights=full))
 
 
-def labels_of(model: Any) -> list[Any]:
-    """Of the problems that a fitted model's stages are about: its tasks; with K > 2 classes K for each."""
-    tasks, classes = model.tasks_.tolist(), getattr(model, "classes_", ())
-    return tasks if len(classes) <= 2 else [_label(task, one) for task in tasks for one in classes]
-
-
-def _label(task: Any, one: Any) -> str:
-    return f"{task}: {one}"
-
-
-def read_classes(
-    X: Any, y: Any, *, task: Any, task_column: str | int | None, sample_weight: Any, fit_intercept: bool = True
-) -> tuple[np.ndarray, Floats, TaskData]:
-    """The classes (K,), y as codes of them (NaN = not measured), and the data of the tasks, with codes as targets."""
-    values = read_labels(y)
-    seen = ~missing_values(values.ravel()).reshape(values.shape)
-    if values.ndim == 1 and not seen.all():
-        raise ValueError(
-            f"Input y contains NaN: row {int(np.argmin(seen))} is the first of {int((~seen).sum())} such value(s). Drop "
-            "these rows, or pass a 2-D y in which NaN means not measured."
-        )
-    of_seen = _plain_numbers(values[seen])
-    check_classification_targets(of_seen)
-    classes, found = np.unique(of_seen, return_inverse=True)
-    if values.ndim == 2 and classes.dtype.kind == "f" and (classes == classes.round()).all():
-        classes = classes.astype(np.int64)  # floats because of NaN
-    if len(classes) < 2:
-        raise ValueError(f"y holds one class only ({names_of(classes)}): a classifier needs at least two classes.")
-    codes = np.full(values.shape, np.nan)
-    codes[seen] = found.ravel()
-    data = read_training(X, as_given(y, codes), task=task, task_column=task_column, sample_weight=sample_weight)
-    refuse_lonely(data, classes, fit_intercept)
-    return classes, codes, data
-
-
-def _plain_numbers(values: np.ndarray) -> np.ndarray:
-    """Python's numbers as an array of numpy's; as whole numbers where floats would take two for one."""
-    kinds = (int, float, np.integer, np.floating)
-    if values.dtype != object or not all(isinstance(one, kinds) for one in values.tolist()):
-        return values
-    numbers = values.tolist()
-    large = [one for one in numbers if isinstance(one, (int, np.integer)) and abs(int(one)) >= EXACT]
-    if not large or not all(np.isfinite(one) and one == int(one) for one in numbers if isinstance(one, float)):
-        return values.astype(float)
-    whole = [int(one) for one in numbers]
-    low, high = min(whole), max(whole)
-    if low < -(2**63) or high >= (2**63 if low < 0 else 2**64):
-        raise ValueError(
-            f"y holds classes of more than 64 bits, such as {low if low < -(2**63) else high}. Pass classes as text: "
-            "[str(one) for one in y]."
-        )
-    return np.array(whole, dtype=np.int64 if high < 2**63 else np.uint64)
-
-
-def read_labels(y: Any) -> np.ndarray:
-    if y is None:
-        raise ValueError(
-            "This estimator requires y to be passed, but the target y is None: pass the target as the second argument."
-        )
-    if hasattr(y, "columns"):
-        refuse_twice(list(y.columns), "y")
-    values = as_values(y, "y")
-    if values.dtype.kind == "f" and isinstance(y, (list, tuple)) and (np.abs(values) >= EXACT).any():
-        values = np.array(y, dtype=object)  # numpy makes floats of whole numbers that have no type in common
-    if values.dtype.kind == "c":
-        raise ValueError("Complex data not supported: y has complex values.")
-    if values.dtype.kind == "f" and np.isinf(values).any():
-        raise ValueError("Input y contains infinity: classes must be finite, or text.")
-    if values.ndim not in (1, 2):
-        raise ValueError(f"y must be 1-D, or 2-D with one column per task; it has shape {values.shape}.")
-    return values
-
-
-class _Columns:
-    """A 2-D array with names of columns: what `read_training` looks for in a table."""
-
-    def __init__(self, values: Floats, columns: list[Any]):
-        self.values, self.columns, self.shape = values, columns, values.shape
-
-    def to_numpy(self) -> Floats:
-        return self.values
-
-
-def refuse_lonely(data: TaskData, classes: np.ndarray, fit_intercept: bool = True) -> None:
-    """Every task needs rows of every class; the error names all that lack some."""
-    lonely: dict[str, list[Any]] = {}
-    for task in data.tasks:
-        absent = np.setdiff1d(np.arange(len(classes)), task.y)
-        if absent.size:
-            lonely.setdefault(names_of(classes[absent]), []).append(task.label)
-    if not lonely:
-        return
-    said = [f"{all_of(labels)} no row of class {absent}" for absent, labels in lonely.items()]
-    where = "; ".join(said) if data.form != "single" else f"y (rows of positive weight) has no row of class {absent}"
-    why = "with an intercept no finite model fits such a task"
-    if not fit_intercept:  # a penalty on every feature makes it finite, but it is drawn to the class that there is
-        why = "such a task cannot teach what tells that class from the others"
-    raise ValueError(f"{where}: {why}. Leave it out until it has rows of every class.")
-
-
-def class_weights(
-    given: Any, data: TaskData, classes: np.ndarray, shape: tuple[int, ...], weight: Floats | None
-) -> Floats | None:
-    """Sample weights times those of the classes; "balanced": every class of a task weighs the same, all together n_i."""
-    if given is None:
-        return weight
-    out = np.ones(shape) if weight is None else np.broadcast_to(weight.T, shape[::-1]).T.copy()
-    if isinstance(given, dict):
-        known = classes.tolist()
-        foreign = [key for key in given if key not in known]
-        if foreign:
-            raise ValueError(f"class_weight names {names_of(foreign)}, but the classes are {names_of(known)}.")
-        factors = np.array([float(given.get(one, 1.0)) for one in known])
-        if not (np.isfinite(factors) & (factors >= 0)).all():
-            raise ValueError(f"class_weight must be finite and >= 0; got {given!r}.")
-    elif given != "balanced":
-        raise ValueError(f"class_weight must be None, 'balanced' or a dict {{class: weight}}, got {given!r}.")
-    for i, task in enumerate(data.tasks):
-        code = task.y.astype(np.intp)
-        if not isinstance(given, dict):
-            v = np.ones(len(code)) if task.weight is None else task.weight
-            factors = v.sum() / (len(classes) * np.bincount(code, v, len(classes)))
-        out[(task.rows, i) if data.form == "wide" else task.rows] *= factors[code]
-    return out
-
-
 # ------------------------------------------------------------------ the estimators
 
 
-class MSMTFLClassifier(MultiTaskClassifier):
+class MSMTFLClassifier(MultiTaskClassifier, StagedFit):
     r"""Multi-stage multi-task feature learning for classes: sparse logistic regressions of related tasks.
 
     .. math::
@@ -688,6 +419,7 @@ class MSMTFLClassifier(MultiTaskClassifier):
         self.unknown_task = unknown_task
         self.n_jobs = n_jobs
 
+    @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> MSMTFLClassifier:
         """Fit the model.
 
@@ -709,27 +441,24 @@ class MSMTFLClassifier(MultiTaskClassifier):
         MSMTFLClassifier
             The fitted model itself.
         """
-        names = ("lam", "theta", "lam_entry", "theta_entry", "warm_start", "coef_init")
-        inner = _Regression(**{name: getattr(self, name) for name in names}, **self._shared())
-        inner._check_params()
-        before = vars(self).copy() if self.warm_start and hasattr(self, "coef_") else {}
-        codes, weight = self._read_classes(X, y, task, sample_weight)
-        inner.classes = self.classes_
-        if before and np.array_equal(before["classes_"], self.classes_):
-            inner.coef_, inner.features_ = (
-                np.reshape(before["coef_"], (-1, len(before["features_"]))),
-                before["features_"],
-            )
-            inner.tasks_ = before["tasks_"] if self._width == 1 else one_against_rest(self._data, self.classes_).labels
-        self._learn(inner, X, as_given(y, codes), task, weight)
+        self._check_params()
+        with one_blas_thread():
+            read = self._read_classes(X, y, task, sample_weight)
+            problem = self._logistic_problem(read)
+        self._fit_stages(problem, self._last_coefs(read))
+        self._note_classes(read)
         return self
 
+    def _last_coefs(self, read: ClassData) -> Floats | None:
+        """The last fit's coefficients (m, d), or (m K, d), if warm_start asks for them and classes, tasks and features are
+        the same."""
+        if not (self.warm_start and hasattr(self, "coef_") and np.array_equal(self.classes_, read.classes)):
+            return None
+        previous = self._previous(read.tasks)
+        return None if previous is None else previous.reshape(-1, read.tasks.d)
 
-def as_given(y: Any, codes: Floats) -> Any:
-    return _Columns(codes, list(y.columns)) if hasattr(y, "columns") else codes
 
-
-class MSMTFLClassifierCV(MultiTaskClassifier):
+class MSMTFLClassifierCV(MultiTaskClassifier, ThetaSearch):
     """MSMTFLClassifier with lam and theta chosen by cross-validation.
 
     The whole grid of lam and theta is solved on every training fold. All folds use the same values, taken
@@ -992,6 +721,7 @@ class MSMTFLClassifierCV(MultiTaskClassifier):
         self.memory_budget = memory_budget
         self.verbose = verbose
 
+    @with_callbacks
     def fit(
         self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None
     ) -> MSMTFLClassifierCV:
@@ -1020,79 +750,33 @@ class MSMTFLClassifierCV(MultiTaskClassifier):
         MSMTFLClassifierCV
             The fitted model itself.
         """
-        grid = ("lams", "theta_ratios", "thetas", "lam_min_ratio", "entry_shares", "entry_ratios")
-        others = ("cv", "scoring", "selection", "random_state", "memory_budget", "verbose")
-        inner = _Search(**{name: getattr(self, name) for name in (*grid, *others)}, **self._shared())
-        inner._check_params()
-        codes, weight = self._read_classes(X, y, task, sample_weight)
-        inner.classes = self.classes_
-        if isinstance(self.cv, (int, np.integer)) and not isinstance(self.cv, bool) and self.cv >= 2:
-            inner.cv = class_folds(self._data, self.classes_, int(self.cv), self.random_state, groups)
-        inner.judged = self._judged(X, y, codes, weight)
-        if self.class_weight is not None and not isinstance(self.class_weight, dict):
-            base, data, classes = check_weights(sample_weight, codes.shape), self._data, self.classes_
-            inner.weigh = lambda keep: class_weights(self.class_weight, data.kept(keep), classes, codes.shape, base)
-        self._learn(inner, X, as_given(y, codes), task, weight, groups=groups)
+        self._check_params()
+        with one_blas_thread():
+            read = self._read_classes(X, y, task, sample_weight)
+            problem = self._logistic_problem(read)
+            if self.class_weight is not None and not isinstance(self.class_weight, dict):
+                # weights of classes are those of the training rows, as in a fit of these
+                problem = replace(problem, weigh=lambda keep: read.weights(self.class_weight, keep))
+            grid, splits, scorer = self._grid(problem), [], None
+            if self._by_folds:
+                codes = as_given(y, read.codes)
+                splits = read_splits(self._folds(read, groups), X, codes, groups, problem.data, self.random_state)
+                scorer = self._class_scorer(X, read)
+        self._fit_point(problem, grid, splits, scorer)
+        self._note_classes(read)
         return self
 
-    @property
-    def cross_fitted_score_(self) -> float:
-        """An estimate of the score on new data: the mean score of the folds, each at the point that the others choose.
+    def _folds(self, read: ClassData, groups: Any) -> Any:
+        """`cv`, a number being folds stratified by task and class."""
+        if not isinstance(self.cv, (int, np.integer)) or isinstance(self.cv, bool) or self.cv < 2:
+            return self.cv
+        return class_folds(read.tasks, read.classes, int(self.cv), self.random_state, groups)
 
-        `best_score_` is no such estimate: it is the best of many on the same folds.
-        """
-        return cross_fitted_score(self)
-
-    def _judged(self, X: Any, y: Any, codes: Floats, weight: Floats | None) -> Any:
+    def _class_scorer(self, X: Any, read: ClassData) -> Any:
         """What scores the rows held out; None if their errors, the log-losses, do."""
-        if self.scoring == LOG_LOSS:
-            return LogLoss(codes, weight, len(self.classes_)) if self._width > 1 else None
+        classes, codes, weight = read.classes, read.codes, read.weights(self.class_weight)
+        if isinstance(self.scoring, str) and self.scoring == LOG_LOSS:
+            return LogLoss(codes, weight, len(classes)) if len(classes) > 2 else None
         if codes.ndim == 2:
             raise ValueError(f"with a 2-D y scoring must be {LOG_LOSS!r}; got {self.scoring!r}.")
-        return ClassScorer(self.scoring, X, self.classes_[codes.astype(np.intp)], weight, self.classes_)
-
-
-def class_folds(
-    data: TaskData, classes: np.ndarray, n_splits: int, random_state: Any, groups: Any
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Folds stratified by task and class; an error if a training fold would lack a class of a task."""
-    few = []
-    for task in data.tasks:
-        counts = np.bincount(task.y.astype(np.intp), minlength=len(classes))
-        rare = int(np.argmin(counts))
-        if counts[rare] < 2:
-            named = names_of([classes[rare]])
-            raise ValueError(
-                f"task {task.label!r} has {counts[rare]} row of class {named}: held out, none is left to train. Leave the "
-                "task out, or give pairs of (training, test) rows as cv that keep it in all training rows."
-            )
-        if counts[rare] < n_splits:
-            few.append(task.label)
-    if few:
-        warn_user(
-            f"task(s) {names_of(few)} have fewer rows of a class than cv={n_splits} folds: some hold out none of them. "
-            "Use fewer folds."
-        )
-    pattern = np.full((data.X.shape[0], data.m), -1)
-    for i, task in enumerate(data.tasks):
-        pattern[task.rows, i] = task.y
-    used = np.flatnonzero((pattern >= 0).any(axis=1))
-    strata = np.unique(pattern[used], axis=0, return_inverse=True)[1].ravel()
-    of_rows = None if groups is None else groups_of(groups, data.X)[used]
-    dealer = TaskKFold(n_splits, random_state=check_random_state(random_state))
-    for _ in range(REDRAWS):
-        fold = list(dealer.deal_evenly(strata, of_rows))
-        lost = [
-            task.label
-            for i, task in enumerate(data.tasks)
-            if any(
-                len(np.unique(pattern[used[train], i][pattern[used[train], i] >= 0])) < len(classes)
-                for train, _ in fold
-            )
-        ]
-        if not lost:
-            return [(used[train], used[test]) for train, test in fold]
-    raise ValueError(
-        f"some folds leave task(s) {names_of(lost)} without training rows of every class. Use fewer folds, or leave these "
-        "tasks out."
-    )
+        return ClassScorer(self.scoring, X, classes[codes.astype(np.intp)], weight, classes)

@@ -24,7 +24,7 @@ from .._solvers.gram import Gram
 from .._solvers.solvers import ROWS, rows_for, solver_for
 from .._solvers.stages import Solution, algorithm_1, run, run_stages, same
 from .search import GridSearch
-from .streaming import Batchwise
+from .streaming import Batchwise, Growing
 
 SEARCH_SETTLED = 1e-12  # the accuracy of a grid's points, as of a fit: held-out errors are those of fits
 
@@ -87,7 +87,7 @@ def coupled_coef(model: Any, part: Problem) -> Floats:
     return found[-1]
 
 
-class CoupledSearch(GridSearch):
+class CoupledSearch(GridSearch, Growing):
     """Grids of a row-coupled model."""
 
     _step = "points"
@@ -120,13 +120,13 @@ class CoupledSearch(GridSearch):
                 fold.begin(partial(held_out_error, problem, split, part, self.scoring))
             return solve(part, split, effort=fold)
 
-        held_out = self._validate(problem, grid, splits, on_fold, scorer, progress)
+        held_out = self._validate(problem, splits, on_fold, scorer, progress)
         while True:
             near = near_best(-fold_scores(held_out, problem.data, self.scoring))
             again = [f for f, fold in enumerate(folds) if fold.demand(near & ~held_out.complete[f])]
             if not again:
                 break
-            held_out.take(again, self._validate(problem, grid, [splits[f] for f in again], on_fold, scorer, progress))
+            held_out.take(again, self._validate(problem, [splits[f] for f in again], on_fold, scorer, progress))
         effort = SearchEffort(most, shape, [fold for fold in folds if isinstance(fold, FoldEffort)])
         effort.due |= near
         return self._solve(problem, grid, grams, self.n_jobs, progress, effort), held_out

@@ -19,10 +19,78 @@ from .._runtime.progress import Monitor, one_blas_thread, with_callbacks
 from .._solvers.make_problem import default_lam, largest_lam
 from .._solvers.solvers import solver_for
 from .._solvers.stages import run_stages
+from .base import MultiTaskModel
 from .streaming import Batchwise, Welcoming
 
 
-class MSMTFL(Batchwise, Welcoming):
+class StagedFit(MultiTaskModel):
+    """A fit at one lam and one theta, by Algorithm 1, to a problem with any loss."""
+
+    def _fit_stages(self, problem: Problem, previous: Floats | None, solver: Any = None) -> None:
+        """Solve, and set the attributes of the fit; `previous` (m, d) are the coefficients of a fit to go on from. `solver`
+        solves the stages, if it is to be another than that for data at hand."""
+        with one_blas_thread():
+            start = self._start(problem.data, previous)
+            lam_max = largest_lam(problem)
+            lam = default_lam(self.lam, lam_max)
+            if solver is None:
+                solver = solver_for(problem, ConcaveRows(1.0, np.inf, problem.factors), n_jobs=self.n_jobs)
+            options = {"tol": self.tol, "max_iter": self.max_iter or 0}
+            theta, lam_entry, theta_entry = self.theta, float(self.lam_entry), self.theta_entry
+            if theta is None or isinstance(theta, str):
+                lasso = ConcaveRows(lam + lam_entry, np.inf, problem.factors)
+                first = run_stages(lasso, solver, max_stages=1, **options).stages[0]
+                norms = lasso.row_norms(first.coef.T)
+                if theta is None:
+                    theta = thresholds.default_theta(lam + lam_entry, problem.m, problem.rho_bar, norms)
+                else:
+                    theta = thresholds.adaptive_theta(norms)
+            if theta_entry is None:
+                theta_entry = thresholds.default_theta_entry(lam + lam_entry, problem.m, problem.rho_bar)
+            penalty = ConcaveRows(
+                lam, float(theta), problem.factors, read_shape(self.penalty), lam_entry, float(theta_entry)
+            )
+            solution = run_stages(
+                penalty,
+                solver,
+                max_stages=self.max_stages,
+                start=start,
+                listener=Monitor(self, self.max_stages, problem.m),
+                **options,
+            )
+        self._store(problem, solution, penalty, solver.grams)
+        self.lam_, self.theta_, self.lam_max_ = penalty.lam, penalty.theta, lam_max
+        self.lam_entry_, self.theta_entry_ = penalty.lam_entry, penalty.theta_entry
+        self._warn(solution, problem)
+
+    def _check_params(self) -> None:
+        self._check_common()
+        check_positive("lam_entry", self.lam_entry, allow_zero=True)
+        if self.lam is not None:
+            check_positive("lam", self.lam, allow_zero=self.lam_entry > 0)
+        if self.theta_entry is not None:
+            check_positive("theta_entry", self.theta_entry, allow_inf=True)
+        read_shape(self.penalty)
+        if isinstance(self.theta, str):
+            if self.theta != "adaptive":
+                raise ValueError(f"theta must be a number, 'adaptive' or None, got {self.theta!r}.")
+        elif self.theta is not None:
+            check_positive("theta", self.theta, allow_inf=True)
+        check_count("max_stages", self.max_stages)
+
+    def _start(self, data: TaskData, previous: Floats | None) -> Floats | None:
+        """Where Algorithm 1 starts: coef_init, the last fit's coefficients, or (None) at 0."""
+        if self.coef_init is None:
+            return previous
+        start = np.atleast_2d(np.asarray(self.coef_init, dtype=np.float64))
+        if start.shape != (data.m, data.d):
+            raise ValueError(f"coef_init has shape {np.shape(self.coef_init)}; expected ({data.m}, {data.d}).")
+        if not np.isfinite(start).all():
+            raise ValueError("coef_init must be finite.")
+        return start
+
+
+class MSMTFL(StagedFit, Batchwise, Welcoming):
     r"""Multi-stage multi-task feature learning (Gong, Ye and Zhang): sparse linear models for related tasks.
 
     .. math::
@@ -280,37 +348,7 @@ class MSMTFL(Batchwise, Welcoming):
         self._check_params()
         with one_blas_thread():
             problem = self._make_problem(X, y, task, sample_weight)
-            start = self._start(problem.data)
-            lam_max = largest_lam(problem)
-            lam = default_lam(self.lam, lam_max)
-            solver = self._solver(problem)
-            options = {"tol": self.tol, "max_iter": self.max_iter or 0}
-            theta, lam_entry, theta_entry = self.theta, float(self.lam_entry), self.theta_entry
-            if theta is None or isinstance(theta, str):
-                lasso = ConcaveRows(lam + lam_entry, np.inf, problem.factors)
-                first = run_stages(lasso, solver, max_stages=1, **options).stages[0]
-                norms = lasso.row_norms(first.coef.T)
-                if theta is None:
-                    theta = thresholds.default_theta(lam + lam_entry, problem.m, problem.rho_bar, norms)
-                else:
-                    theta = thresholds.adaptive_theta(norms)
-            if theta_entry is None:
-                theta_entry = thresholds.default_theta_entry(lam + lam_entry, problem.m, problem.rho_bar)
-            penalty = ConcaveRows(
-                lam, float(theta), problem.factors, read_shape(self.penalty), lam_entry, float(theta_entry)
-            )
-            solution = run_stages(
-                penalty,
-                solver,
-                max_stages=self.max_stages,
-                start=start,
-                listener=Monitor(self, self.max_stages, problem.m),
-                **options,
-            )
-        self._store(problem, solution, penalty, solver.grams)
-        self.lam_, self.theta_, self.lam_max_ = penalty.lam, penalty.theta, lam_max
-        self.lam_entry_, self.theta_entry_ = penalty.lam_entry, penalty.theta_entry
-        self._warn(solution, problem)
+        self._fit_stages(problem, self._previous(problem.data))
         return self
 
     def surface(
@@ -395,36 +433,6 @@ class MSMTFL(Batchwise, Welcoming):
             n_jobs=self.n_jobs,
             verbose=verbose,
         )
-
-    def _solver(self, problem: Problem) -> Any:
-        """What solves the stages."""
-        return solver_for(problem, ConcaveRows(1.0, np.inf, problem.factors), n_jobs=self.n_jobs)
-
-    def _check_params(self) -> None:
-        self._check_common()
-        check_positive("lam_entry", self.lam_entry, allow_zero=True)
-        if self.lam is not None:
-            check_positive("lam", self.lam, allow_zero=self.lam_entry > 0)
-        if self.theta_entry is not None:
-            check_positive("theta_entry", self.theta_entry, allow_inf=True)
-        read_shape(self.penalty)
-        if isinstance(self.theta, str):
-            if self.theta != "adaptive":
-                raise ValueError(f"theta must be a number, 'adaptive' or None, got {self.theta!r}.")
-        elif self.theta is not None:
-            check_positive("theta", self.theta, allow_inf=True)
-        check_count("max_stages", self.max_stages)
-
-    def _start(self, data: TaskData) -> Floats | None:
-        """Where Algorithm 1 starts: coef_init, the last fit's coefficients, or (None) at 0."""
-        if self.coef_init is None:
-            return self._previous(data)
-        start = np.atleast_2d(np.asarray(self.coef_init, dtype=np.float64))
-        if start.shape != (data.m, data.d):
-            raise ValueError(f"coef_init has shape {np.shape(self.coef_init)}; expected ({data.m}, {data.d}).")
-        if not np.isfinite(start).all():
-            raise ValueError("coef_init must be finite.")
-        return start
 
 
 class LassoMTL(Batchwise, Welcoming):

@@ -39,13 +39,14 @@ from .._solvers.make_problem import gather, largest_lam, release
 from .._solvers.solvers import LASSOS, caches_for, lassos_for, solver_for
 from .._solvers.stages import REPEATS, Solution, StageSolver, run_stages
 from .._solvers.weighted_lasso import least_squares_on
-from .streaming import Growing, Welcoming
+from .base import MultiTaskModel
+from .streaming import Welcoming
 
 FOLD = re.compile(r"split\d+_test_score")
 Choice = tuple[dict[str, np.ndarray], tuple[int, int], float]  # cv_results_, the point, its score
 
 
-class GridSearch(Growing):
+class GridSearch(MultiTaskModel):
     """What models that search a grid share. A model says which grid (`_grid`), how to solve it (`_solve`), and how to solve
     one of its points with certificates (`_refit`)."""
 
@@ -82,20 +83,39 @@ class GridSearch(Growing):
             )
 
     def _fit(self, X: Any, y: Any, task: Any, sample_weight: Any, groups: Any) -> tuple[Solution, Problem]:
+        return self._fit_grid(*self._search_problem(X, y, task, sample_weight, groups))
+
+    def _search_problem(
+        self, X: Any, y: Any, task: Any, sample_weight: Any, groups: Any
+    ) -> tuple[Problem, Any, list[Any], Any]:
+        """The problem, the grid, the folds, and what scores predictions for these."""
         self._check_params()
         with one_blas_thread():
             problem = self._make_problem(X, y, task, sample_weight)
-            data, grid = problem.data, self._grid(problem)
-            by_folds = self.selection not in CRITERIA
-            splits = read_splits(self.cv, X, y, groups, data, self.random_state) if by_folds else []
-            scorer = self._scorer(X, y, sample_weight) if by_folds else None
+            grid = self._grid(problem)
+            splits = read_splits(self.cv, X, y, groups, problem.data, self.random_state) if self._by_folds else []
+            scorer = self._scorer(X, y, sample_weight) if self._by_folds else None
+        return problem, grid, splits, scorer
+
+    @property
+    def _by_folds(self) -> bool:
+        """Whether folds decide, and not an information criterion."""
+        return self.selection not in CRITERIA
+
+    def _fit_grid(
+        self, problem: Problem, grid: Any, splits: list[Any], scorer: Any, work: Any = None
+    ) -> tuple[Solution, Problem]:
+        """Solve the grid on all data and on the folds, choose a point, and set the attributes of a fit there. `work` has
+        `_caches`, `_search` and `_refit`, if others than the model's own are to do it."""
+        work = self if work is None else work
+        with one_blas_thread():
             side_by_side = min(count(self.n_jobs), max(len(splits), 1))
             budget = (self.memory_budget or BUDGET) / (1 + side_by_side)
             with Progress(grid.steps * (len(splits) + 1), self._step, self.verbose, self) as progress:
-                whole = by_folds and self._wants_whole(problem)
+                whole = self._by_folds and self._wants_whole(problem)
                 if whole and may_form(problem.designs, budget / (1 + len(splits))):
                     gather(problem, [split.train for split in splits], self.n_jobs)
-                grams = self._caches(problem, reuse=whole, budget=budget, n_jobs=self.n_jobs)
+                grams = work._caches(problem, reuse=whole, budget=budget, n_jobs=self.n_jobs)
 
                 def solve(part: Problem, split: Split, **options: Any) -> Solutions:
                     at_once = whole or any(getattr(gram, "whole", None) is not None for gram in grams)
@@ -105,7 +125,7 @@ class GridSearch(Growing):
                     solutions = self._solve(part, grid, of_part, None, progress, **options)
                     return self._refitted(part, solutions, of_part) if self.relax else solutions
 
-                surface, held_out = self._search(problem, grid, grams, splits, solve, scorer, progress)
+                surface, held_out = work._search(problem, grid, grams, splits, solve, scorer, progress)
                 if held_out is not None:
                     results, (k, l), score = self._choose(surface, held_out, problem)
                     warn_if_too_good(held_out, problem, k, l)
@@ -113,7 +133,7 @@ class GridSearch(Growing):
                         warn_if_at_the_end(held_out, problem, _folds(results, grid.shape), surface.parameters)
                 else:
                     results, (k, l), score = self._choose_without_folds(surface, problem)
-            solution, penalty = self._refit(problem, surface, k, l, grams)
+            solution, penalty = work._refit(problem, surface, k, l, grams)
         self.surface_, self.cv_results_, self.best_score_ = surface, results, score
         self.best_point_, self.best_index_, self.n_splits_ = (k, l), k * grid.shape[1] + l, len(splits)
         self._store(problem, solution, penalty, grams)
@@ -141,10 +161,10 @@ class GridSearch(Growing):
         """The solutions on all data, and the errors on the folds if there are any: in this order, so that these can begin
         with the Gram rows that all data have come to need."""
         surface = self._solve(problem, grid, grams, self.n_jobs, progress)
-        return surface, self._validate(problem, grid, splits, solve, scorer, progress) if splits else None
+        return surface, self._validate(problem, splits, solve, scorer, progress) if splits else None
 
     def _validate(
-        self, problem: Problem, grid: Any, splits: list[Any], solve: Any, scorer: Scorer | None, progress: Progress
+        self, problem: Problem, splits: list[Any], solve: Any, scorer: Scorer | None, progress: Progress
     ) -> HeldOut:
         """Errors on the folds."""
         return cross_validate(problem, splits, solve, scorer=scorer, n_jobs=self.n_jobs, stop=progress.stop)
@@ -211,7 +231,7 @@ def _folds(results: dict[str, np.ndarray], shape: tuple[int, int]) -> Floats:
     return np.array([values.reshape(shape) for name, values in results.items() if FOLD.fullmatch(name)])
 
 
-class StageSearch(GridSearch, Welcoming):
+class StageSearch(GridSearch):
     """Grids of (lam, theta) for Algorithm 1; a model says how many stages (`_stages`)."""
 
     def _wants_whole(self, problem: Problem) -> bool:
@@ -246,15 +266,12 @@ class StageSearch(GridSearch, Welcoming):
         first = {name: parameters[name] for name in ("lam", "theta")} | {"theta_ratio": ratios["theta_ratio"]}
         return first | ratios | super()._columns(surface, problem) | {"n_stages": surface.n_stages}
 
-    def _solver(self, problem: Problem, penalty: Penalty, near: Floats, grams: list[Gram]) -> Any:
-        """What solves the stages of a point; its solution is about `near` (m, d)."""
-        return solver_for(problem, penalty, grams=grams, n_jobs=self.n_jobs, near=near)
-
     def _refit(
-        self, problem: Problem, surface: Surface, k: int, l: int, grams: list[Gram]
+        self, problem: Problem, surface: Surface, k: int, l: int, grams: list[Gram], solver: Any = None
     ) -> tuple[Solution, ConcaveRows]:
         penalty = surface.penalty(k, l, problem.factors)
-        solver = self._solver(problem, penalty, surface.coef(k, l), grams)
+        if solver is None:
+            solver = solver_for(problem, penalty, grams=grams, n_jobs=self.n_jobs, near=surface.coef(k, l))
         solution = self._stages_again(surface, k, l, penalty, solver, self._stages())
         self.lams_, self.thetas_ = surface.lams, surface.thetas
         self.lam_, self.lam_max_ = penalty.lam, largest_lam(problem)
@@ -269,7 +286,40 @@ def _cells(values: Floats) -> np.ndarray:
     return out
 
 
-class MSMTFLCV(StageSearch):
+class ThetaSearch(StageSearch):
+    """Grids of lam, theta and the penalty on entries, as the parameters say."""
+
+    def _grid(self, problem: Problem) -> Grid:
+        shares = self.entry_shares
+        if shares is None:
+            if self.theta_ratios is None and self.thetas is None and self.entry_ratios is None:
+                return default_grid(problem, self.lams, self.lam_min_ratio, self.penalty)
+            shares = (0.0,) if self.entry_ratios is None else (0.0, MIXTURE, 1.0)
+        return read_grid(
+            problem,
+            self.lams,
+            self.theta_ratios,
+            self.thetas,
+            self.lam_min_ratio,
+            shares,
+            self.entry_ratios,
+            self.penalty,
+        )
+
+    def _stages(self) -> int:
+        stages: int = self.max_stages
+        return stages
+
+    def _fit_point(self, problem: Problem, grid: Grid, splits: list[Any], scorer: Any, work: Any = None) -> None:
+        """See `_fit_grid`; with what was chosen beside lam, and with warnings."""
+        fitted = self._fit_grid(problem, grid, splits, scorer, work)
+        at = {name: float(values[self.best_point_]) for name, values in self.surface_.parameters.items()}
+        self.theta_ = at["theta"]
+        self.lam_entry_, self.theta_entry_ = at.get("lam_entry", 0.0), at.get("theta_entry", np.inf)
+        self._warn(*fitted)
+
+
+class MSMTFLCV(ThetaSearch, Welcoming):
     """MSMTFL with lam and theta chosen by cross-validation: give it data, it does the rest.
 
     The whole grid of lam and theta is solved on every training fold, for about the price of one lasso path
@@ -547,26 +597,6 @@ class MSMTFLCV(StageSearch):
         self.memory_budget = memory_budget
         self.verbose = verbose
 
-    def _grid(self, problem: Problem) -> Grid:
-        shares = self.entry_shares
-        if shares is None:
-            if self.theta_ratios is None and self.thetas is None and self.entry_ratios is None:
-                return default_grid(problem, self.lams, self.lam_min_ratio, self.penalty)
-            shares = (0.0,) if self.entry_ratios is None else (0.0, MIXTURE, 1.0)
-        return read_grid(
-            problem,
-            self.lams,
-            self.theta_ratios,
-            self.thetas,
-            self.lam_min_ratio,
-            shares,
-            self.entry_ratios,
-            self.penalty,
-        )
-
-    def _stages(self) -> int:
-        return self.max_stages
-
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None) -> MSMTFLCV:
         """Choose lam and theta, and fit the model to all samples with them.
@@ -594,18 +624,11 @@ class MSMTFLCV(StageSearch):
         MSMTFLCV
             The fitted model itself.
         """
-        fitted = self._fit(X, y, task, sample_weight, groups)
-        at = {name: float(values[self.best_point_]) for name, values in self.surface_.parameters.items()}
-        self.theta_, self.lam_entry_, self.theta_entry_ = (
-            at["theta"],
-            at.get("lam_entry", 0.0),
-            at.get("theta_entry", np.inf),
-        )
-        self._warn(*fitted)
+        self._fit_point(*self._search_problem(X, y, task, sample_weight, groups))
         return self
 
 
-class LassoMTLCV(StageSearch):
+class LassoMTLCV(StageSearch, Welcoming):
     """Independent lassos, one per task, with one lam for all chosen by cross-validation: the baseline of MSMTFLCV.
 
     All folds use the same values of lam, taken from all data. The model is then fitted to all data at the

@@ -29,7 +29,7 @@ from .._solvers.solvers import COMMON, common_for, solver_for
 from .._solvers.stages import Solution, run_stages
 from .base import MultiTaskLinear
 from .search import GridSearch
-from .streaming import Batchwise
+from .streaming import Batchwise, Growing
 
 
 class _Sharing(MultiTaskLinear):
@@ -44,13 +44,17 @@ class _Sharing(MultiTaskLinear):
             )
         return super()._make_problem(X, y, task, sample_weight)
 
-    def _store(self, problem: Problem, solution: Solution, penalty: Any, grams: Any = None) -> None:
+    def _store(
+        self, problem: Problem, solution: Solution, penalty: Any, grams: Any = None, coef: Floats | None = None
+    ) -> None:
         sums, m = grams.stacked.sums, problem.m
         stages = tuple(replace(stage, coef=sums(stage.coef[0])) for stage in solution.stages)
-        self._point = solution.stages[-1].coef[0]
+        point = solution.stages[-1].coef[0]
+        if self.relax:
+            point = relaxed_point(problem, point, common_for(problem, grams))
         of_sums = ConcaveRows(penalty.lam_deviation, penalty.theta, problem.factors)
-        super()._store(problem, replace(solution, stages=stages), of_sums, grams)
-        b, *V = self.__dict__.pop("_point").reshape(m + 1, -1)
+        super()._store(problem, replace(solution, stages=stages), of_sums, grams, coef=np.asarray(sums(point)))
+        b, *V = point.reshape(m + 1, -1)
         self.coef_common_, self.coef_deviation_ = b.copy(), V[0].copy() if self._form == "single" else np.array(V)
         self.lam_common_, self.lam_deviation_, self.theta_ = penalty.lam_common, penalty.lam_deviation, penalty.theta
         ratio = penalty.lam_common / (np.sqrt(m) * penalty.lam_deviation)
@@ -60,10 +64,6 @@ class _Sharing(MultiTaskLinear):
     def _separates(self) -> bool:
         capless, m = np.isinf(self.theta_), len(self.tasks_)
         return bool(capless and self.lam_common_ >= m * self.lam_deviation_)
-
-    def _relaxed(self, problem: Problem, W: Floats, grams: Any) -> Floats:
-        self._point = relaxed_point(problem, self._point, common_for(problem, grams))
-        return np.asarray(grams.stacked.sums(self._point))
 
 
 def relaxed_point(problem: Problem, P: Floats, lassos: StackedLassos) -> Floats:
@@ -323,7 +323,7 @@ class SharedMTL(_Sharing, Batchwise):
         return self
 
 
-class SharedMTLCV(_Sharing, GridSearch):
+class SharedMTLCV(_Sharing, GridSearch, Growing):
     """SharedMTL with its strengths and theta chosen by cross-validation.
 
     The grid has all combinations of lam, ratio and theta; pooled and separate models are among them. All

@@ -33,7 +33,9 @@ class Problem:
         default_factory=Squared
     )  # of Huber's: epsilon in units of the residuals' scale, not of the targets
     error: str = "mse"  # of held-out samples: squares of the response's, the "deviance", or half of it, "log_loss"
-    weigh: Callable[[np.ndarray], Floats] | None = None  # (N,) bool -> weights (N,) or (N, m) of a fit of these rows
+    weigh: Callable[[np.ndarray], Floats | None] | None = (
+        None  # (N,) bool -> weights (N,) or (N, m) of a fit of these rows
+    )
     scored_by: tuple[Loss, ...] | None = None  # of a training fold: the tasks' losses in the problem of all rows
 
     @property

@@ -6,7 +6,7 @@ Objectives and certificates are computed on X, by code independent of the solver
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -433,6 +433,16 @@ class StagedSolutions(Solutions):
 
 
 @dataclass(frozen=True, eq=False)
+class Known:
+    """What whoever solved a surface knows of every solution already, so that it is not computed again from the data: losses
+    (solutions, m), relative gaps and uniqueness (solutions,)."""
+
+    losses: Floats
+    gaps: Floats
+    unique: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
 class Surface(StagedSolutions):
     """Solutions of MSMTFL on a grid of K values of lam and L columns of theta.
 
@@ -515,6 +525,7 @@ class Surface(StagedSolutions):
     shares: Floats
     theta_entries: Floats
     concave: Shape
+    known: Known | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         shape = f"{len(self.lams)} lams x {self.thetas.shape[1]} thetas"
@@ -636,6 +647,10 @@ class Surface(StagedSolutions):
         return self._apart([(solved.eased, solved.left) for solved in self.solved])
 
     @cached_property
+    def losses(self) -> Floats:
+        return super().losses if self.known is None else self.known.losses
+
+    @cached_property
     def objective(self) -> Floats:
         """The value of what is minimised, loss plus penalty, at every point (K, L)."""
         problem = self._data()
@@ -649,6 +664,8 @@ class Surface(StagedSolutions):
     @one_blas_thread()
     def _proofs(self) -> tuple[Floats, np.ndarray]:
         """Relative gap and uniqueness of every solution."""
+        if self.known is not None:
+            return self.known.gaps, self.known.unique
         problem = self._data()
         every = np.arange(len(self.solved))
 
@@ -678,8 +695,7 @@ class Surface(StagedSolutions):
         Surface
             The surface with these proofs.
         """
-        vars(self).update(losses=losses, _proofs=(gaps, unique))
-        return self
+        return replace(self, known=Known(losses, gaps, unique))
 
     def __getstate__(self) -> dict[str, Any]:
         if self.problem is not None:

@@ -315,7 +315,7 @@ def _origin(provenance: dict[str, Any]) -> str:
 
 def _coefficients(fitted: Any) -> Any:
     """The sharing map with one more column per task."""
-    from .._estimators.classifier import labels_of
+    from .._estimators.classes import labels_of
     from ..sharing import map_of
 
     frame = map_of(fitted).to_frame().reset_index(drop=True)

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._data.copies import RepeatedSamplesWarning
 from .._data.tables import check_form, names_of
-from .._estimators.base import MultiTaskLinear, MultiTaskModel, TaskLevelWarning, check_use
+from .._estimators.base import MultiTaskLinear, MultiTaskModel, TaskLevelWarning, check_use, forget
 from .._estimators.classifier import MultiTaskClassifier
 from .._estimators.families import Family, Variant, family_of
 from .comparison import Comparison
@@ -88,6 +88,7 @@ class _Auto(MultiTaskModel):
         if self.selection not in RULES:
             raise ValueError(f"selection must be '1se' or 'min', got {self.selection!r}.")
         check_use(self)
+        forget(self, "best_estimator_")  # what it has found is not asked for below
         data = self._read(X, y, task, sample_weight)  # its errors name this class
         known = default_models(
             cv=self.inner_cv,
@@ -126,11 +127,26 @@ class _Auto(MultiTaskModel):
                 warnings.simplefilter("ignore", said)
             given = {name: value for name, value in options.items() if value is not None}
             self.best_estimator_ = best.fit(X, y, **given)
-        for name in self.__dict__.pop("_of_model", ()):  # those of a family chosen before
-            self.__dict__.pop(name, None)
-        found = {name: value for name, value in vars(best).items() if name not in best.get_params(deep=False)}
-        self.__dict__.update(found, _of_model=tuple(found))
         return self
+
+    def __getattr__(self, name: str) -> Any:
+        """What the model chosen has found, `coef_` and all else that ends in an underscore, is to be had here as well."""
+        if _is_found(name) and name != "best_estimator_" and hasattr(self, "best_estimator_"):
+            return getattr(self.best_estimator_, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __dir__(self) -> list[str]:
+        chosen = dir(self.best_estimator_) if hasattr(self, "best_estimator_") else []
+        return sorted({*super().__dir__(), *filter(_is_found, chosen)})
+
+    @property
+    def _form(self) -> str:
+        return str(self.best_estimator_._form)
+
+    @property
+    def _task_position(self) -> int | None:
+        position: int | None = self.best_estimator_._task_position
+        return position
 
     def _asked(self, method: str, X: Any, task: Any) -> Any:
         """What a method of the model chosen says."""
@@ -385,6 +401,11 @@ class MultiTaskAutoClassifier(_Auto, MultiTaskClassifier):
             The probabilities, in the order of `classes_`.
         """
         return self._asked("predict_proba", X, task)
+
+
+def _is_found(name: str) -> bool:
+    """Whether an attribute of this name is public, and set by a fit."""
+    return name.endswith("_") and not name.startswith("_")
 
 
 AUTOMATIC = tuple(  # not among the families: once fitted, such a model is of the family that it chose

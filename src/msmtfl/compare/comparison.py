@@ -14,7 +14,7 @@ from .._data.tables import choices_of, names_of
 from .._paths.choice import PERFECT, too_good
 from .._runtime.drawing import BLUE, DARK, GREY, ORANGE, pyplot, quiet, shown
 from .evidence import CLEAR, LEVEL, Evidence, clear_from, decimals
-from .scoring import NMSE, Measure, steady_variances
+from .scoring import EPS, NMSE, Measure, steady_variances
 
 __all__ = ["CLEAR", "LEVEL", "REFERENCE", "SEPARATE", "Comparison", "Dropped"]
 
@@ -240,7 +240,8 @@ class Comparison:
     @cached_property
     def difference_by_task(self) -> Floats:
         """Error less that of the reference, by task, (models, m)."""
-        return self._mean_by_task(self._differences)
+        found = self._mean_by_task(self._differences)
+        return np.where(np.abs(found) <= (EPS if self.rounding is None else self.rounding), 0.0, found)
 
     @cached_property
     def difference(self) -> Floats:
@@ -466,7 +467,8 @@ class Comparison:
         str
             A few sentences.
         """
-        return " ".join(filter(None, [self._verdict(), self.perfect_in_words(), self.dropped_in_words()]))
+        said = (self._verdict(), self.means_in_words(), self.perfect_in_words(), self.dropped_in_words())
+        return " ".join(filter(None, said))
 
     def _verdict(self) -> str:
         b, base = int(np.argmin(self.error)), self.models.index(self.reference)

@@ -18,7 +18,7 @@ from .._data.copies import RepeatedSamplesWarning, groups_of
 from .._data.tables import check_finite, choices_of, names_of, warn_user
 from .._data.tasks import TaskData, read_training
 from .._estimators.base import MultiTaskModel, NewTaskWarning, TaskLevelWarning, warn_of_task_level
-from .._estimators.classifier import class_folds, read_classes
+from .._estimators.classes import class_folds, read_classes
 from .._estimators.families import compared_variants
 from .._paths.choice import GridEndWarning, TooGoodWarning
 from .._paths.cross_validation import Split, read_splits

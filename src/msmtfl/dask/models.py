@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -15,7 +16,7 @@ from .._data.designs import Floats
 from .._data.folds import TaskKFold
 from .._data.tables import factorise
 from .._data.tasks import NO_WEIGHT
-from .._estimators.base import loss_of
+from .._estimators.base import forget, loss_of
 from .._estimators.msmtfl import MSMTFL
 from .._estimators.search import MSMTFLCV
 from .._objective.problem import Problem
@@ -29,7 +30,7 @@ from .._solvers.gram import BUDGET, WHOLE_AT_MOST
 from . import reading
 from .cluster import Part, connection, is_frame, loaded, modules, partitions, smallest_memory
 from .reading import Layout
-from .remote import NOTHING, Crew, FoldsElsewhere, RemoteMSMTFL, RemoteMSMTFLCV, RemoteSurface, as_kind, moment_data
+from .remote import NOTHING, Crew, FoldsElsewhere, RemoteSurface, SearchOnWorkers, fit_on_workers, moment_data
 from .staying import Rules, TaskOnWorker
 
 MODES = ("auto", "moments", "data")
@@ -101,7 +102,7 @@ class _OnCluster:
         return f"{type(self).__name__}({inside}{', ' if inside else ''}mode={self.mode!r})"
 
     def __getattr__(self, name: str) -> Any:
-        if name.endswith("_") and not name.startswith("_") and "model" in self.__dict__:
+        if name.endswith("_") and not name.startswith("_"):
             return getattr(self.model, name)
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
 
@@ -271,7 +272,7 @@ class _OnCluster:
 
     def _note(self, model: Any, layout: Layout, crew: Crew | None) -> None:
         """Keep a fitted model, and say how it came about."""
-        model.__dict__.pop("feature_names_in_", None)
+        forget(model, "feature_names_in_")
         if layout.columns is not None and all(isinstance(name, str) for name in layout.columns):
             model.feature_names_in_ = np.array(layout.columns, dtype=object)  # in the order of a table to predict
         self.model = model
@@ -279,7 +280,7 @@ class _OnCluster:
 
     def _note_messages(self, crew: Crew | None) -> None:
         self.mode_ = "moments" if crew is None else "data"
-        self.__dict__.pop("messages_", None)
+        forget(self, "messages_")
         if crew is not None:
             self.messages_ = crew.messages
 
@@ -406,12 +407,11 @@ class DaskMSMTFL(_OnCluster):
         parts = partitions(X, y, task, sample_weight)
         with connection(client):
             data, layout, crew = self._data(client, parts)
+            model: Any = copy(self.model)  # which stays as it is until all has gone well
             if crew is None:
-                model = as_kind(self.model, self.kind).fit(data, None)
+                model.fit(data, None)
             else:
-                remote = as_kind(self.model, RemoteMSMTFL)
-                remote._remote = crew
-                model = as_kind(remote.fit(None, None), self.kind)
+                fit_on_workers(model, crew)
         self._note(model, layout, crew)
         return self
 
@@ -487,8 +487,7 @@ class DaskMSMTFL(_OnCluster):
 
         with connection(client):
             data, _, crew = self._data(client, parts)
-            local = as_kind(model, self.kind)
-            problem = local._make_problem(data, None, None, None) if crew is None else crew.make_problem(model)
+            problem = copy(model)._make_problem(data, None, None, None) if crew is None else crew.make_problem(model)
             grid = grid_of(problem)
             with one_blas_thread(), Progress(grid.steps, "lams", verbose) as progress:
                 if crew is None:
@@ -619,19 +618,16 @@ class DaskMSMTFLCV(_OnCluster):
             future, layout = self._layout(client, parts)
             census = self._census(client, parts, future, layout, folds)
             fold = None if census is None or cv is None else census.dealt(cv)
-            crew = None
+            crew, model = None, copy(self.model)  # which stays as it is until all has gone well
             if census is not None and self._stay(client, census, layout, folds):
-                remote = as_kind(self.model, RemoteMSMTFLCV)
                 crew = self._crew(client, parts, future, layout, census, fold, self.model.memory_budget)
-                remote._remote = crew
-                remote.fit(None, None)
+                SearchOnWorkers(model, crew).fit()
             else:
                 dealers = self._dealers(len(parts), census, fold, cv)
                 moments = self._moments(client, parts, future, layout.d, dealers)
-                remote = as_kind(self.model, FoldsElsewhere)
-                remote._remote = (client, moments, future)
-                remote.fit(moment_data(moments.result(), remote.task_column, layout), None)
-        self._note(as_kind(remote, self.kind), layout, crew)
+                data = moment_data(moments.result(), model.task_column, layout)
+                FoldsElsewhere(model, client, moments, future).fit(data)
+        self._note(model, layout, crew)
         return self
 
     def _cv(self) -> TaskKFold | None:

@@ -18,13 +18,13 @@ from .._objective.certificates import main_doubt, relative_gap
 from .._objective.dual_points import over_unit
 from .._objective.penalties import Penalty
 from .._objective.problem import Problem
-from .._paths.cross_validation import CRITERIA, HeldOut
+from .._paths.cross_validation import HeldOut
 from .._paths.grids import Grid
 from .._paths.solve import Walk, Wanted, gathered
 from .._paths.surface import Surface
 from .._runtime.progress import Listener, Progress, one_blas_thread
 from .._solvers.make_problem import read_factors, training
-from .._solvers.stages import Outcome
+from .._solvers.stages import Outcome, Solution
 from .reading import Layout
 from .staying import NONE, Asked, Found, Told, Weights, describe, solve_stage, solve_stages, violation
 
@@ -298,67 +298,75 @@ class RemoteSurface:
 # ------------------------------------------------------------------ models
 
 
-class RemoteMSMTFL(MSMTFL):
-    """MSMTFL whose stages are solved elsewhere, by `_remote`, a crew."""
-
-    _remote: Crew
-
-    def _make_problem(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Problem:
-        self._note_features(self._remote.data)
-        return self._remote.make_problem(self)
-
-    def _solver(self, problem: Problem) -> RemoteStages:
-        return RemoteStages(problem, self._remote)
+def fit_on_workers(model: MSMTFL, crew: Crew) -> None:
+    """Fit a model whose stages are solved by a crew."""
+    model._note_features(crew.data)
+    with one_blas_thread():
+        problem = crew.make_problem(model)
+    model._fit_stages(problem, model._previous(problem.data), RemoteStages(problem, crew))
 
 
-class RemoteMSMTFLCV(MSMTFLCV):
-    """MSMTFLCV whose stages are solved elsewhere, by `_remote`, a crew."""
+class SearchOnWorkers:
+    """The work of an MSMTFLCV, done by a crew that has the rows."""
 
-    _remote: Crew
+    def __init__(self, model: MSMTFLCV, crew: Crew):
+        self.model, self.crew = model, crew
 
-    def _make_problem(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Problem:
-        self._note_features(self._remote.data)
-        return self._remote.make_problem(self)
+    def fit(self) -> None:
+        model, data = self.model, self.crew.data
+        model._note_features(data)
+        with one_blas_thread():
+            problem = self.crew.make_problem(model)
+            grid = model._grid(problem)
+        model._fit_point(problem, grid, data.splits() if model._by_folds else [], None, self)
 
     def _caches(self, problem: Problem, **options: Any) -> list[Any]:
         return []
 
-    def _solve(self, problem: Problem, grid: Grid, grams: Any, n_jobs: int | None, progress: Progress) -> Surface:
-        """With those of the folds."""
-        folds = problem.data.folds
-        self._walks = RemoteSurface(problem, grid, self._remote, self._stages(), self.max_iter or 0, folds)
-        self._walks.run(progress)
-        return self._walks.surface(self.tol)
+    def _search(
+        self, problem: Problem, grid: Grid, grams: Any, splits: list[Any], solve: Any, scorer: Any, progress: Progress
+    ) -> tuple[Surface, HeldOut | None]:
+        """All data and the folds go along the grid together."""
+        model, folds = self.model, self.crew.data.folds
+        walks = RemoteSurface(problem, grid, self.crew, model._stages(), model.max_iter or 0, folds)
+        walks.run(progress)
+        return walks.surface(model.tol), walks.held_out() if splits else None
 
-    def _validate(self, *arguments: Any) -> HeldOut:
-        return self._walks.held_out()
-
-    def _solver(self, problem: Problem, penalty: Penalty, near: Floats, grams: Any) -> RemoteStages:
-        return RemoteStages(problem, self._remote)
+    def _refit(self, problem: Problem, surface: Surface, k: int, l: int, grams: Any) -> tuple[Solution, Penalty]:
+        return self.model._refit(problem, surface, k, l, grams, RemoteStages(problem, self.crew))
 
 
-class FoldsElsewhere(MSMTFLCV):
-    """MSMTFLCV whose folds are solved elsewhere: `_remote` holds a client, futures of the folds' statistics and of the
-    layout."""
+class FoldsElsewhere:
+    """The work of an MSMTFLCV whose folds are solved on workers, from futures of the folds' statistics and of the layout;
+    the surface of all data is solved here meanwhile."""
 
-    _remote: Any
+    def __init__(self, model: MSMTFLCV, client: Any, folds: Any, layout: Any):
+        self.model, self.client, self.futures = model, client, {"folds": folds, "layout": layout}
 
-    def _grid(self, problem: Problem) -> Any:
-        """The folds are begun as soon as the grid is known; the surface of all data is solved here meanwhile."""
-        grid = super()._grid(problem)
-        client, folds, layout = self._remote
-        data: Any = problem.data
-        count = 0 if self.selection in CRITERIA else len(data.folds)
-        same = {"parameters": self.get_params(), "folds": folds, "layout": layout, "grid": grid}
-        self._held_out = client.map(fold_errors, range(count), **same, pure=False) if count else []
-        return grid
+    def fit(self, data: MomentData) -> None:
+        self.model._fit_point(*self.model._search_problem(data, None, None, None, None), self)
 
-    def _validate(
-        self, problem: Problem, grid: Any, splits: list[Any], solve: Any, scorer: Any, progress: Any
-    ) -> HeldOut:
-        parts = self._remote[0].gather(self._held_out)
+    def begin(self, grid: Grid, count: int) -> list[Any]:
+        """Futures of the folds' errors."""
+        same = {"parameters": self.model.get_params(), **self.futures, "grid": grid}
+        return list(self.client.map(fold_errors, range(count), **same, pure=False)) if count else []
+
+    def _caches(self, problem: Problem, **options: Any) -> Any:
+        return self.model._caches(problem, **options)
+
+    def _search(
+        self, problem: Problem, grid: Grid, grams: Any, splits: list[Any], solve: Any, scorer: Any, progress: Progress
+    ) -> tuple[Surface, HeldOut | None]:
+        begun = self.begin(grid, len(splits))
+        surface = self.model._solve(problem, grid, grams, self.model.n_jobs, progress)
+        if not splits:
+            return surface, None
+        held_out = HeldOut.of(self.client.gather(begun))
         progress.step(grid.steps * len(splits))
-        return HeldOut.of(parts)
+        return surface, held_out
+
+    def _refit(self, problem: Problem, surface: Surface, k: int, l: int, grams: Any) -> tuple[Solution, Penalty]:
+        return self.model._refit(problem, surface, k, l, grams)
 
 
 def fold_errors(f: int, parameters: dict[str, Any], folds: list[Moments], layout: Layout, grid: Any) -> Any:
@@ -383,11 +391,3 @@ def moment_data(folds: list[Moments], task_column: Any, layout: Layout) -> Momen
     data = MomentData(folds, task_column)
     data.task_position = layout.position
     return data
-
-
-def as_kind(model: Any, kind: Any) -> Any:
-    """The same model, fitted or not, as another class: what belongs to the cluster stays behind."""
-    out = kind(**model.get_params())
-    away = ("_remote", "_walks", "_held_out")
-    out.__dict__ |= {name: value for name, value in vars(model).items() if name not in away}
-    return out

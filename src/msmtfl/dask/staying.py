@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -194,6 +194,11 @@ def violation(task: TaskOnWorker, weights: Weights, answer: Answer) -> float:
 # ------------------------------------------------------------------ many stages of a surface
 
 
+def _bytes_in(message: Any) -> int:
+    """Bytes of the arrays that a message, a dataclass of them, is made of."""
+    return sum(getattr(message, part.name).nbytes for part in fields(message))
+
+
 @dataclass(frozen=True)
 class Asked:
     """Stages of one task to be solved: of every one the portion of the rows, lam, and the place of the stage before it among
@@ -216,7 +221,7 @@ class Asked:
 
     @property
     def nbytes(self) -> int:
-        return sum(part.nbytes for part in vars(self).values())
+        return _bytes_in(self)
 
 
 @dataclass(frozen=True)
@@ -241,7 +246,7 @@ class Found:
 
     @property
     def nbytes(self) -> int:
-        return sum(part.nbytes for part in vars(self).values())
+        return _bytes_in(self)
 
 
 def solve_stages(task: TaskOnWorker, asked: Asked, earlier: list[Found], max_iter: int) -> Found:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,7 +23,23 @@ def check_shapes(source: str, X: np.ndarray, y: np.ndarray, task: np.ndarray, na
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Dataset:
+class _Parts:
+    """The fields of a :class:`Dataset`."""
+
+    name: str
+    X: Floats
+    y: Floats
+    task: np.ndarray
+    feature_names: np.ndarray
+    description: str
+    source: str
+    group: np.ndarray | None
+    dropped: Mapping[str, Mapping[str, int]]
+    note: str
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Dataset(_Parts):
     """Multi-task data. It unpacks to X, y, task.
 
     Attributes
@@ -59,20 +75,23 @@ class Dataset:
     ('SIMULATED stand-in for MRI data, not ADNI', True)
     """
 
-    name: str
-    X: Floats
-    y: Floats
-    task: np.ndarray
-    feature_names: np.ndarray
-    description: str
-    source: str
-    group: np.ndarray | None = None
-    dropped: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    note: str = ""
-
-    def __post_init__(self) -> None:
-        for name in ("X", "y"):  # the same layout from every source: fits are then the same to the last bit
-            object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), dtype=np.float64))
+    def __init__(
+        self,
+        name: str,
+        X: Floats,
+        y: Floats,
+        task: np.ndarray,
+        feature_names: np.ndarray,
+        description: str,
+        source: str,
+        group: np.ndarray | None = None,
+        dropped: Mapping[str, Mapping[str, int]] | None = None,
+        note: str = "",
+    ) -> None:
+        # the same layout from every source: fits are then the same to the last bit
+        X, y = (np.ascontiguousarray(values, dtype=np.float64) for values in (X, y))
+        out = {} if dropped is None else dropped
+        super().__init__(name, X, y, task, feature_names, description, source, group, out, note)
         check_shapes(self.source, self.X, self.y, self.task, self.feature_names)
         check_finite(self.X, self.feature_names.astype(object), f"X of {self.source}")
         check_finite(self.y, None, f"y of {self.source}", "Drop these rows.")

@@ -11,7 +11,7 @@ import scipy
 import sklearn
 
 from .._data.designs import Floats, Ints
-from .._estimators.classifier import labels_of
+from .._estimators.classes import labels_of
 from ..plots.displays import OVER_CLASSES
 from ..sharing import size_over_classes
 from .facts import ModelFacts, largest

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from math import ceil, log, sqrt
 from typing import Any
 
@@ -128,7 +128,7 @@ class TheoryCheck:
                 f"\nlater stages are the same, so that the sharpened bound of the last is {self.bound.limit:.4g}"
             )
         if self.lemmas:
-            rows = [[*vars(one).values(), one.holds] for one in self.lemmas]
+            rows = [[*astuple(one), one.holds] for one in self.lemmas]
             parts.append(as_table(("statement", "stage", "left", "right", "premises", "left <= right"), rows))
             parts.append(
                 "\n".join(f"{name}: {words}" for name, words in {x.lemma: x.words for x in self.lemmas}.items())
@@ -174,7 +174,7 @@ class TheoryCheck:
         if table == "stages":
             return pd.DataFrame(self._stages())
         if table == "lemmas":
-            return pd.DataFrame([vars(one) | {"holds": one.holds, "words": one.words} for one in self.lemmas])
+            return pd.DataFrame([asdict(one) | {"holds": one.holds, "words": one.words} for one in self.lemmas])
         if table != "conditions":
             raise ValueError(f"table must be 'conditions', 'stages' or 'lemmas', got {table!r}.")
         forms = (("corrected", self.conditions), ("literal", self.literal_conditions))
