@@ -495,6 +495,8 @@ class Surface(StagedSolutions):
         The concave function of the penalty.
     solved : tuple of Solved
         The stages that were solved, those of several points once.
+    known : Known or None
+        What is known of every solution without the data.
     chains : ndarray of shape (K, L)
         For every point the places of its stages in `solved`.
     last : ndarray of shape (K, L)
@@ -648,6 +650,7 @@ class Surface(StagedSolutions):
 
     @cached_property
     def losses(self) -> Floats:
+        """The sum of squared residuals, or twice the loss, of every task in every stage (solutions, m)."""
         return super().losses if self.known is None else self.known.losses
 
     @cached_property

@@ -361,8 +361,18 @@ class Comparison:
         )
 
     def over_means(self, model: str | None = None) -> Evidence | None:
-        """What can be concluded about a model (by default the best), compared with predicting every task's mean (of
-        classes: their shares) of the rows to train on; None if that is not known."""
+        """Compare a model with predicting every task's mean, or its class shares.
+
+        Parameters
+        ----------
+        model : str, optional
+            The name of a model, by default that of the best.
+
+        Returns
+        -------
+        Evidence or None
+            What can be concluded; None if the losses of means are not known.
+        """
         if self.means is None:
             return None
         k = self.models.index(self.best if model is None else model)
@@ -520,7 +530,13 @@ class Comparison:
         return f" {name!r} shares nothing between tasks." if name in SEPARATE else ""
 
     def means_in_words(self) -> str:
-        """That no model is known to predict better than one that knows nothing but the task; empty if one is."""
+        """Say that no model is known to predict better than one that knows nothing but the task.
+
+        Returns
+        -------
+        str
+            A sentence; empty if a model is known to predict better.
+        """
         every = [found for name in self.models if (found := self.over_means(name)) is not None]
         if not every or any(found.beyond and found.difference < 0 for found in every):
             return ""
