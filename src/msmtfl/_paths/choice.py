@@ -7,12 +7,13 @@ search. (What it leaves in: the models that the other folds score were trained o
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from .._data.designs import Floats, Ints
+from .._data.designs import AnyData, Floats, Ints
 from .._data.tables import names_of, warn_user
 from .._data.tasks import TaskData
 from .._objective.problem import Problem
@@ -24,18 +25,26 @@ VALUES = 10  # different targets of a task without which an exact prediction is 
 STRENGTHS = ("lam_b", "lam_s", "lam", "lam_common", "lam_deviation", "theta", "lam_entry", "theta_entry")
 
 
-def fold_scores_of(model: Any) -> Floats:
+class Searched(Protocol):
+    """A fitted model that has searched a grid by cross-validation."""
+
+    n_splits_: int
+    cv_results_: Mapping[str, np.ndarray]
+    selection: str
+
+
+def fold_scores_of(model: Searched) -> Floats:
     """(folds, P): scores of the points of a fitted CV model's grid, greater is better."""
     columns = (f"split{f}_test_score" for f in range(model.n_splits_))
     return np.array([model.cv_results_[name] for name in columns])
 
 
-def cross_fits(model: Any) -> bool:
+def cross_fits(model: object) -> bool:
     """Whether a model has folds of which each can be scored at a point that others chose."""
     return getattr(model, "n_splits_", 0) > 1 and "split0_test_score" in getattr(model, "cv_results_", {})
 
 
-def points_without(model: Any, among: Ints | None = None) -> Ints:
+def points_without(model: Searched, among: Ints | None = None) -> Ints:
     """(folds,): for each fold the place in `cv_results_` of the point that the other folds choose, by the model's own rule;
     `among` some of the points, or all."""
     results, scores = model.cv_results_, fold_scores_of(model)
@@ -52,7 +61,7 @@ def points_without(model: Any, among: Ints | None = None) -> Ints:
     return np.array([choose(part, grid, model.selection)[1] for part in rest])
 
 
-def cross_fitted_score(model: Any) -> float:
+def cross_fitted_score(model: Searched) -> float:
     """The mean score of the folds, each at the point that the others choose."""
     if not cross_fits(model):
         raise AttributeError(
@@ -66,7 +75,7 @@ class TooGoodWarning(UserWarning):
     """Held-out targets of a task are predicted better than measurements allow."""
 
 
-def too_good(tasks: Any, errors: Floats, measure: str) -> str:
+def too_good(tasks: np.ndarray | Sequence[Hashable], errors: Floats, measure: str) -> str:
     """What to say of tasks whose held-out errors no measurement allows; empty if there is none."""
     if len(tasks) == 0:
         return ""
@@ -92,6 +101,6 @@ def warn_if_too_good(held_out: HeldOut, problem: Problem, k: int, l: int) -> Non
         warn_user(too_good(problem.data.labels[perfect], error[perfect], "nMSE"), TooGoodWarning)
 
 
-def _values(data: Any, i: int) -> int:
+def _values(data: AnyData, i: int) -> int:
     """How many different targets a task has; where rows are not at hand, how many rows."""
     return len(np.unique(data.tasks[i].y)) if isinstance(data, TaskData) else int(data.targets[i].rows)
