@@ -104,9 +104,8 @@ class Dealer:
         if folds < 2:
             raise ValueError(f"folds must be at least 2: one is held out at a time; got {folds}.")
         self.folds, self.seed = folds, int(check_random_state(random_state).randint(2**31 - 1))
-        self.hands: dict[
-            Hashable, tuple[np.random.Generator, np.ndarray]
-        ] = {}  # of every task: what is left of a round
+        # of every task: what is left of a round
+        self.hands: dict[Hashable, tuple[np.random.Generator, np.ndarray]] = {}
 
     def deal(self, label: Hashable, count: int) -> np.ndarray:
         """The folds of the next `count` rows of a task."""

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -23,6 +23,16 @@ READ_AT_ONCE = 2**16  # bytes of a column
 
 ParquetPath: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Item = TypeVar("Item")
+
+
+class RecordBatch(Protocol):
+    """A batch of pyarrow's."""
+
+    @property
+    def num_rows(self) -> int: ...
+
+    def column(self, name: str, /) -> Any:
+        """A pyarrow array."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +109,7 @@ class ParquetRows:
             except ValueError as error:
                 raise ValueError(f"{file}: {error}") from error
 
-    def _batches(self) -> Iterator[tuple[Path, Any]]:
+    def _batches(self) -> Iterator[tuple[Path, RecordBatch]]:
         columns = [*self.features, *dict.fromkeys(self.roles)]
         for file in self.files:
             try:
@@ -110,7 +120,7 @@ class ParquetRows:
             except (OSError, ValueError) as error:
                 raise ValueError(f"{file}: {error}") from error
 
-    def _rows(self, batch: Any) -> tuple[list[Rows], list[Hashable]]:
+    def _rows(self, batch: RecordBatch) -> tuple[list[Rows], list[Hashable]]:
         """The rows of a batch, by task and fold, and the labels of its tasks.
 
         Columns are brought into that order one by one, while they are small enough for the cache, and stay float32 if
@@ -139,7 +149,7 @@ class ParquetRows:
             out.append(Rows(labels[at // folds], at % folds, X[low:end], y[low:end], w))
         return out, labels
 
-    def _places(self, batch: Any, codes: np.ndarray, labels: list[Hashable], used: Ints) -> np.ndarray:
+    def _places(self, batch: RecordBatch, codes: np.ndarray, labels: list[Hashable], used: Ints) -> np.ndarray:
         """For every row that counts: its task's place times the number of folds, plus its fold."""
         codes = codes[used]
         if self.dealer is None or len(codes) == 0:
@@ -154,7 +164,7 @@ class ParquetRows:
         out: np.ndarray = codes * self.dealer.folds + fold
         return out
 
-    def _weights(self, batch: Any) -> Floats | None:
+    def _weights(self, batch: RecordBatch) -> Floats | None:
         if self.weight is None:
             return None
         weight = self._numbers(batch, self.weight).astype(np.float64)
@@ -162,7 +172,7 @@ class ParquetRows:
             raise ValueError(f"column {self.weight!r} holds weights that are negative or not finite.")
         return weight
 
-    def _numbers(self, batch: Any, name: str) -> np.ndarray:
+    def _numbers(self, batch: RecordBatch, name: str) -> np.ndarray:
         import pyarrow as pa
 
         column = batch.column(name)
@@ -173,7 +183,7 @@ class ParquetRows:
             raise ValueError(f"column {name!r} has {column.null_count} missing value(s). Drop or fill them first.")
         return np.asarray(column.to_numpy(zero_copy_only=False))
 
-    def _codes(self, batch: Any, name: str) -> tuple[np.ndarray, list[Hashable]]:
+    def _codes(self, batch: RecordBatch, name: str) -> tuple[np.ndarray, list[Hashable]]:
         """Every row's place among the labels that a column holds in this batch, and these."""
         import pyarrow as pa
 
