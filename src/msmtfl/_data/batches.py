@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from .designs import Floats
 from .parquet import Rows
-from .tables import warn_user
+from .tables import Labels, RandomState, Targets, warn_user
 from .tasks import Task, check_weights, read_target, read_training
 
 
@@ -22,12 +22,12 @@ class Batch:
     features, whether they are a table's, the number of rows, and the categories of the labels, if they have an order."""
 
     tasks: list[Task]
-    labels: list[Any]
+    labels: list[Hashable]
     form: str
     names: np.ndarray
     named: bool
     rows: int
-    categories: list[Any] | None
+    categories: list[Hashable] | None
 
     def by_fold(self, dealer: Dealer | None) -> Iterable[Rows]:
         """Task by task, and fold by fold if rows are dealt out."""
@@ -35,7 +35,9 @@ class Batch:
         return (one for task in self.tasks for one in _by_fold(task, fold))
 
 
-def batch_tasks(X: Any, y: Any, task: Any, sample_weight: Any) -> tuple[list[Task], list[Any], str]:
+def batch_tasks(
+    X: Floats, y: Targets, task: Labels | None, sample_weight: ArrayLike | None
+) -> tuple[list[Task], list[Hashable], str]:
     """(tasks with rows that count, labels of all, form): in a batch a task may have none, even if it has a column of y."""
     target, names = read_target(y, X.shape[0])
     weight = check_weights(sample_weight, target.shape)
@@ -55,7 +57,7 @@ def batch_tasks(X: Any, y: Any, task: Any, sample_weight: Any) -> tuple[list[Tas
     return [one for one in found if one is not None], labels, "wide"
 
 
-def _counting(task: Task, label: Any, weight: Floats | None) -> Task | None:
+def _counting(task: Task, label: Hashable, weight: Floats | None) -> Task | None:
     """The rows of a task that have a weight; None if there are none."""
     if weight is None:
         return replace(task, label=label)
@@ -98,13 +100,14 @@ class Dealer:
     """Deals the rows of a stream out to folds: of every `folds` rows of a task that follow each other each goes to another
     fold, in random order, whatever the batches they come in; or all rows of a group go to the fold that its name says."""
 
-    def __init__(self, folds: int, random_state: Any):
+    def __init__(self, folds: int, random_state: RandomState):
         if folds < 2:
             raise ValueError(f"folds must be at least 2: one is held out at a time; got {folds}.")
         self.folds, self.seed = folds, int(check_random_state(random_state).randint(2**31 - 1))
-        self.hands: dict[Any, tuple[np.random.Generator, np.ndarray]] = {}  # of every task: what is left of a round
+        # of every task: what is left of a round
+        self.hands: dict[Hashable, tuple[np.random.Generator, np.ndarray]] = {}
 
-    def deal(self, label: Any, count: int) -> np.ndarray:
+    def deal(self, label: Hashable, count: int) -> np.ndarray:
         """The folds of the next `count` rows of a task."""
         if label not in self.hands:
             random = np.random.default_rng([self.seed, zlib.crc32(str(label).encode())])
@@ -115,5 +118,5 @@ class Dealer:
         self.hands[label] = random, cards[count:]
         return cards[:count]
 
-    def of_groups(self, groups: Iterable[Any]) -> np.ndarray:
+    def of_groups(self, groups: Iterable[object]) -> np.ndarray:
         return np.array([zlib.crc32(str(group).encode()) % self.folds for group in groups], dtype=np.intp)

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.sparse import issparse
 
 from .designs import Floats, Ints
-from .tables import read_features, read_groups, warn_user
+from .tables import Labels, Matrix, Table, read_features, read_groups, warn_user
 from .tasks import TaskData
 
 IDENTICAL = "identical"  # groups= that are to be made of samples with the same features
@@ -26,7 +26,7 @@ UNSEEN = 3.0  # pairs that may be expected where none was seen: the 95 % limit o
 AT_ONCE = 2**20  # entries of X that are hashed together
 
 
-def groups_of(groups: Any, X: Any) -> np.ndarray:
+def groups_of(groups: Labels, X: Matrix) -> np.ndarray:
     """One group per row of X, the features of all samples; of "identical" those with the same features are one."""
     if not isinstance(groups, str):
         return read_groups(groups, X.shape[0])
@@ -44,7 +44,7 @@ class RepeatedSamplesWarning(UserWarning):
 # ------------------------------------------------------------------ which samples are the same
 
 
-def identical_samples(X: Any, *, task_column: str | int | None = None) -> Ints:
+def identical_samples(X: Table, *, task_column: str | int | None = None) -> Ints:
     """Number the samples so that those with the same features have the same number.
 
     Use the numbers as `groups=` of a splitter; estimators and :func:`compare_models` make them themselves
@@ -72,12 +72,11 @@ def identical_samples(X: Any, *, task_column: str | int | None = None) -> Ints:
     return same_rows(read_features(X, None, task_column)[0])
 
 
-def same_rows(X: Any) -> Ints:
+def same_rows(X: Matrix) -> Ints:
     """(N,): numbers of distinct rows of an array, dense or sparse by rows, in the order of appearance."""
     first, codes = _grouped(_hashes(X))
     if not _agree(X, first[codes]):  # two rows with one hash
-        thin = issparse(X)
-        dense = X.toarray() if thin else X
+        dense = X.toarray() if issparse(X) else X
         first, codes = _grouped(np.unique(dense + 0.0, axis=0, return_inverse=True)[1].ravel())
     return codes
 
@@ -91,11 +90,11 @@ def _grouped(keys: np.ndarray) -> tuple[Ints, Ints]:
     return first[order], rank[codes.ravel()]
 
 
-def _hashes(X: Any) -> np.ndarray:
+def _hashes(X: Matrix) -> np.ndarray:
     """(N,) 64-bit sums, over the entries of a row that are not 0, of their bits times a random odd number of the column."""
-    odd = np.random.default_rng(0).integers(0, 2**63, X.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-    thin = issparse(X)
-    if thin:
+    random = np.random.default_rng(0)
+    odd = np.asarray(random.integers(0, 2**63, X.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1))
+    if issparse(X):
         parts = _mixed(X.data) * odd[X.indices]
         ends = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(parts, dtype=np.uint64)])
         return np.asarray(ends[X.indptr[1:]] - ends[X.indptr[:-1]])
@@ -115,19 +114,31 @@ def _mixed(values: np.ndarray) -> np.ndarray:
     return np.asarray(bits ^ (bits >> np.uint64(29)))
 
 
-def _agree(X: Any, first: Ints) -> bool:
+def _agree(X: Matrix, first: Ints) -> bool:
     """Whether every row is the same as the one it was taken for."""
     again = np.flatnonzero(first != np.arange(len(first)))
     height, thin = max(1, AT_ONCE // max(X.shape[1], 1)), issparse(X)
     for low in range(0, len(again), height):
         some = again[low : low + height]
-        differ = X[some] != X[first[some]]
+        differ: Any = X[some] != X[first[some]]
         if differ.nnz if thin else differ.any():
             return False
     return True
 
 
 # ------------------------------------------------------------------ what is said of them
+
+
+class Parted(Protocol):
+    """A split: rows to train on and rows held out, both (N,) bool."""
+
+    @property
+    def train(self) -> np.ndarray:
+        """Those to train on."""
+
+    @property
+    def test(self) -> np.ndarray:
+        """Those held out."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +150,7 @@ class Repeats:
     within: float
 
 
-def repeats(data: TaskData, splits: Sequence[Any]) -> Repeats:
+def repeats(data: TaskData, splits: Sequence[Parted]) -> Repeats:
     """`splits` have `train` and `test`, (N,) bool each."""
     tasks = data.tasks[:: data.classes]  # one of those that stand for the classes of a task
     task = np.repeat(np.arange(len(tasks)), [len(one.rows) for one in tasks])
@@ -165,7 +176,7 @@ def _numbered(values: np.ndarray) -> Ints:
     return np.unique(values, return_inverse=True)[1].ravel()
 
 
-def _parted(code: Ints, splits: Sequence[Any]) -> np.ndarray:
+def _parted(code: Ints, splits: Sequence[Parted]) -> np.ndarray:
     """(codes,) bool: some split has such rows both to train on and to predict."""
     out = np.zeros(code.max() + 1, dtype=bool)
     for split in splits:
@@ -203,7 +214,7 @@ def _more_copies(of_task: np.ndarray, alike: np.ndarray, task: np.ndarray, targe
     return _pairs(alike) > BEYOND_CHANCE * (expected + 1.0)
 
 
-def remark_on_repeats(data: TaskData, splits: Sequence[Any]) -> None:
+def remark_on_repeats(data: TaskData, splits: Sequence[Parted]) -> None:
     """A warning if folds part samples that may well be the same units."""
     found = repeats(data, splits)
     said = []

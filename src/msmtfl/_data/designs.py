@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from threading import Lock
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,17 +52,72 @@ def _ones(rows: int) -> Floats:
     return np.ones(rows)
 
 
-class Design(Protocol):
-    """One task's data as seen by a solver: d features, a target, and sums over rows."""
+class StoredCoefs(Protocol):
+    """One task's coefficients in many solutions, (count, d), of which the values that are not 0 are stored."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """count and d"""
+
+    def __matmul__(self, v: Floats, /) -> Floats:
+        """(count,): products with a vector (d,)"""
+
+    def dense(self, places: Ints, features: Ints | None = None) -> Floats:
+        """Some of the rows, and of the columns, the rest of which must be 0."""
+
+
+Coefs: TypeAlias = Floats | StoredCoefs
+
+
+class FeatureRows(Protocol):
+    """The feature side of a task whose rows are at hand: X, less the means `mean` (d,) if `centre`, times the roots `u`
+    (rows,) of the sample weights. `DenseRows` is one, and what stands for it where X is sparse or float32."""
+
+    d: int
+    n: float
+    order: int
+    centre: bool
+    u: Floats
+    mean: Floats
+    squares: Floats
+    whole: Floats | None  # the Gram matrix, where it has been formed
+
+    def columns(self, features: Ints) -> Floats:
+        """X restricted to some columns, shape (rows, len(features))"""
+
+    def apply(self, w: Floats) -> Floats:
+        """Xw for a sparse w"""
+
+    def apply_all(self, W: Floats) -> Floats:
+        """The same for the rows of W, one row each"""
+
+    def correlate(self, v: Floats) -> Floats:
+        """X'v for vectors v over rows, (rows,) or (rows, count)"""
+
+    def gram(self, room: Floats | None = None, n_jobs: int | None = None) -> Floats:
+        """X'X, shape (d, d); see `Design`."""
+
+    def gram_rows(self, features: Ints, out: Floats | None = None, n_jobs: int | None = None) -> Floats:
+        """Rows of X'X, shape (len(features), d), written to `out` if given."""
+
+    def gram_block(self, some: Ints, others: Ints) -> Floats:
+        """X'X between some features and others, shape (len(some), len(others))."""
+
+
+class Weighed(Protocol):
+    """What has a sum of sample weights."""
+
+    n: float
+
+
+class Smooth(Protocol):
+    """One task's loss as a function of its coefficients, whatever loss it is. Where it is not squared, y stands for minus
+    the slopes at w = 0 in `yy` and `c`, and |y - Xw|^2 for twice the loss; see `LossTask`."""
 
     d: int
     n: float  # sum of the sample weights (the number of rows without weights)
     order: int  # no more than this many columns can be linearly independent
     curvature: float  # the mean one of the loss, where coefficients are 0: 1 if it is squared
-
-    @property
-    def same_x(self) -> object:
-        """One and the same object for designs that have the same X: what is known of their Gram matrix serves all."""
 
     @property
     def yy(self) -> float:
@@ -76,6 +131,28 @@ class Design(Protocol):
     def squares(self) -> Floats:
         """The diagonal of X'X, shape (d,); exactly 0 for a constant column."""
 
+    def loss(self, w: Floats) -> float:
+        """|y - Xw|^2"""
+
+    def gradient(self, w: Floats) -> Floats:
+        """X'(y - Xw), shape (d,)"""
+
+    @property
+    def target(self) -> Floats | None:
+        """y, shape (rows,); None if only statistics are at hand, or the loss is not squared."""
+
+    def intercepts(self, W: Coefs) -> Floats:
+        """The intercepts (count,) that belong to the rows of W (count, d), dense or sparse, in the data's own units; 0
+        for data that are not centred."""
+
+
+class Design(Smooth, Protocol):
+    """One task's data as seen by a solver: d features, a target, and sums over rows."""
+
+    @property
+    def same_x(self) -> object:
+        """One and the same object for designs that have the same X: what is known of their Gram matrix serves all."""
+
     def gram(self, room: Floats | None = None, n_jobs: int | None = None) -> Floats:
         """X'X, shape (d, d), C-ordered; if it has to be formed, in `room` if given, by threads if that is possible."""
 
@@ -84,12 +161,6 @@ class Design(Protocol):
 
     def gram_block(self, some: Ints, others: Ints) -> Floats:
         """X'X between some features and others, shape (len(some), len(others))."""
-
-    def loss(self, w: Floats) -> float:
-        """|y - Xw|^2"""
-
-    def gradient(self, w: Floats) -> Floats:
-        """X'(y - Xw), shape (d,)"""
 
     def residual(self, w: Floats) -> Floats | None:
         """y - Xw, shape (rows,); None if only statistics are at hand."""
@@ -103,39 +174,51 @@ class Design(Protocol):
     def columns(self, features: Ints) -> Floats | None:
         """X restricted to some columns, shape (rows, len(features)); None if only statistics are at hand."""
 
-    @property
-    def target(self) -> Floats | None:
-        """y, shape (rows,); None if only statistics are at hand."""
 
-    def intercepts(self, W: Any) -> Floats:
-        """The intercepts (count,) that belong to the rows of W (count, d), dense or sparse, in the data's own units; 0
-        for data that are not centred."""
-
-
-@runtime_checkable
-class Data(Protocol):
-    """The data of all tasks, in whatever form: what a `Problem` asks of them. Of d features and m tasks `labels` (m,) and
-    `features` (d,) are the names, `form` is "long", "wide" or "single", `task_position` is the place of the task column in
-    a table, `named` says whether features have names of their own; `targets` tell of every task's y. Data without rows at
-    hand also have `splits()`: the folds that were made with them."""
-
-    labels: np.ndarray
-    features: np.ndarray
-    form: str
-    task_position: int | None
-    named: bool
-    m: int
-    d: int
+class TargetSums(Protocol):
+    """What a task's y is like: rows, and the weighted mean, variance and mean square (0 variance: it is constant)."""
 
     @property
-    def targets(self) -> Sequence[Any]:
+    def rows(self) -> int: ...
+
+    @property
+    def mean(self) -> float: ...
+
+    @property
+    def variance(self) -> float: ...
+
+    @property
+    def square(self) -> float: ...
+
+
+class AnyData(Protocol):
+    """The data of all tasks, in whatever form and wherever they are: what a `Problem` asks of them. Of d features and m
+    tasks `labels` (m,) and `features` (d,) are the names, `form` is "long", "wide" or "single", `task_position` is the
+    place of the task column in a table; `targets` tell of every task's y."""
+
+    @property
+    def labels(self) -> np.ndarray: ...
+
+    @property
+    def features(self) -> np.ndarray: ...
+
+    @property
+    def form(self) -> str: ...
+
+    @property
+    def task_position(self) -> int | None: ...
+
+    @property
+    def m(self) -> int: ...
+
+    @property
+    def d(self) -> int: ...
+
+    @property
+    def targets(self) -> Sequence[TargetSums]:
         """Of every task: rows, mean, variance and mean square of its target."""
 
-    def designs(self, centre: bool, n_jobs: int | None = None) -> Sequence[Design]:
-        """One per task, less the means if `centre`."""
-
-    def training(self, designs: Any, keep: Any) -> Sequence[Design]:
-        """The designs of the training part `keep` of a split."""
+    # The designs are those that this form of data makes, and no other; `keep` is the `train` of one of its splits.
 
     def gather(self, designs: Any, keeps: Any, n_jobs: int | None = None) -> None:
         """Prepare for `training` with each of `keeps`."""
@@ -144,17 +227,41 @@ class Data(Protocol):
         """Forget what can be formed again."""
 
 
+@runtime_checkable
+class Data(AnyData, Protocol):
+    """Data that were read before, with designs of their tasks; `named` says whether features have names of their own. Data
+    without rows at hand are `Folded`, too."""
+
+    @property
+    def named(self) -> bool: ...
+
+    def designs(self, centre: bool, n_jobs: int | None = None) -> Sequence[Design]:
+        """One per task, less the means if `centre`."""
+
+    def training(self, designs: Any, keep: Any) -> Sequence[Design]:
+        """The designs of the training part `keep` of a split."""
+
+
+@runtime_checkable
+class Folded(Protocol):
+    """Data without rows at hand: folds were made with them."""
+
+    def splits(self) -> list[Any]:
+        """The folds, each with what it trains on, `train`, and a way to `measure` solutions."""
+
+
 def support(values: Floats) -> Ints:
     """The flat positions of what is not 0. (Of booleans numpy finds them ten times faster than of numbers.)"""
-    return (values.ravel() != 0.0).nonzero()[0]
+    out: Ints = (values.ravel() != 0.0).nonzero()[0]
+    return out
 
 
-def stage_scale(designs: Sequence[Design]) -> Floats:
+def stage_scale(designs: Sequence[Smooth]) -> Floats:
     """(m, 1): m n_i / 2, from weights on the scale of (1) to a task's own sums. Of all tasks, not of some of them."""
     return 0.5 * len(designs) * np.array([[design.n] for design in designs])
 
 
-def centred(rows: Any, y: Floats) -> tuple[float, Floats]:
+def centred(rows: FeatureRows, y: Floats) -> tuple[float, Floats]:
     """The weighted mean of y, and u (y - mean), exactly 0 if y is constant; y is not centred if the rows are not."""
     if not rows.centre:
         return 0.0, rows.u * y
@@ -174,6 +281,7 @@ class DenseRows:
     y : (rows,) the target of a task on these rows, whose X'y then comes from the same pass over X
     """
 
+    squares: Floats
     first: tuple[Floats, float, Floats, Floats] | None = None  # that y, its mean, what is left of it, X'y
     parts: dict[bytes, Floats] = {}  # noqa: RUF012 - Gram matrices of some of the rows, by their indices; replaced as a whole
 
@@ -421,7 +529,7 @@ class TrainingRows(DenseRows):
         return G
 
 
-def with_rows(design: Any) -> Any:
+def with_rows(design: Design) -> Design:
     """The same task with rows, if there are any or some can be made of its statistics; else as it is."""
     make = getattr(design, "as_rows", None) if design.target is None else None
     return design if make is None else make()
@@ -437,7 +545,7 @@ class RowTask:
     spread: tuple[Floats, float, Floats] | None = None
     curvature = 1.0
 
-    def __init__(self, rows: Any, y: Floats):
+    def __init__(self, rows: FeatureRows, y: Floats):
         self.rows = rows
         self.d, self.n, self.order = rows.d, rows.n, rows.order
         first = getattr(rows, "first", None)
@@ -493,11 +601,12 @@ class RowTask:
     def gradient(self, w: Floats) -> Floats:
         return self.correlate(self.residual(w))
 
-    def intercepts(self, W: Any) -> Floats:
-        return self.y_mean - W @ self.rows.mean
+    def intercepts(self, W: Coefs) -> Floats:
+        out: Floats = self.y_mean - W @ self.rows.mean
+        return out
 
 
-def rounding(design: Any) -> float:
+def rounding(design: Weighed) -> float:
     """What a product of two vectors may lose by rounding, per product of their lengths. (Errors of partial sums do not all
     add up.)"""
     return UNIT * (4.0 + 0.25 * float(np.sqrt(max(design.n, 1.0))))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from threading import Lock
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .designs import CONSTANT_SHARE, Floats, Ints
 
@@ -24,7 +24,7 @@ class NarrowRows:
     centre : whether to subtract the (weighted) column means
     """
 
-    def __init__(self, X: Any, weight: Floats | None, centre: bool):
+    def __init__(self, X: NDArray[np.float32], weight: Floats | None, centre: bool):
         rows, self.d = X.shape
         self.X, self.centre = X, centre
         self.n = float(rows) if weight is None else float(weight.sum())

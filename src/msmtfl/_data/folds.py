@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from sklearn.model_selection import BaseCrossValidator, StratifiedGroupKFold
 from sklearn.utils import check_random_state
 
-from .tables import column_position, factorise, names_of, read_groups, split_off
+from .tables import Labels, RandomState, Table, column_position, factorise, names_of, read_groups, split_off
 
 
 class TaskKFold(BaseCrossValidator):
@@ -56,9 +55,9 @@ class TaskKFold(BaseCrossValidator):
         n_splits: int = 5,
         *,
         task_column: str | int | None = None,
-        task: Any = None,
+        task: Labels | None = None,
         shuffle: bool = True,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ):
         if not isinstance(n_splits, (int, np.integer)) or n_splits < 2:
             raise ValueError(f"n_splits must be an integer of at least 2, got {n_splits!r}.")
@@ -71,7 +70,7 @@ class TaskKFold(BaseCrossValidator):
     def __repr__(self) -> str:
         return f"TaskKFold(n_splits={self.n_splits}, shuffle={self.shuffle}, random_state={self.random_state})"
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+    def get_n_splits(self, X: object = None, y: object = None, groups: object = None) -> int:
         """Return the number of folds.
 
         Parameters
@@ -90,7 +89,7 @@ class TaskKFold(BaseCrossValidator):
         """
         return self.n_splits
 
-    def _codes(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _codes(self, X: Table) -> tuple[np.ndarray, np.ndarray]:
         rows = X.shape[0] if hasattr(X, "shape") else len(X)
         if self.task_column is not None:
             return factorise(split_off(X, column_position(X, self.task_column))[1], rows)
@@ -98,7 +97,9 @@ class TaskKFold(BaseCrossValidator):
             return factorise(self.task, rows)
         return np.zeros(1, dtype=int), np.zeros(rows, dtype=np.intp)
 
-    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def split(
+        self, X: Table, y: object = None, groups: Labels | None = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield the training and the test samples of every fold.
 
         Parameters

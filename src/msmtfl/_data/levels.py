@@ -4,9 +4,9 @@ sums give away of rare values can be said when the rows are gone."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from .designs import Floats, Ints
 
@@ -25,7 +25,7 @@ class Levels:
     counts: np.ndarray
 
     @staticmethod
-    def of(X: Any, y: Floats) -> Levels:
+    def of(X: np.ndarray | csr_array, y: Floats) -> Levels:
         """Of rows at hand, dense or sparse."""
         d = X.shape[1]
         if isinstance(X, np.ndarray) and d < AT_ONCE:
@@ -54,13 +54,14 @@ class Levels:
     def rare(self) -> Ints:
         """Columns in which all but a few rows have one value."""
         others = self.counts.sum(axis=1) - self.counts.max(axis=1, initial=0)
-        return self.columns[(others > 0) & (others <= FEW)]
+        out: Ints = self.columns[(others > 0) & (others <= FEW)]
+        return out
 
 
 NONE = Levels(np.empty(0, dtype=np.intp), np.empty((0, MOST)), np.empty((0, MOST), dtype=np.int32))
 
 
-def _dense(part: Any) -> np.ndarray:
+def _dense(part: np.ndarray | csr_array) -> np.ndarray:
     return part if isinstance(part, np.ndarray) else np.asarray(part.toarray())
 
 
@@ -107,7 +108,8 @@ def _firsts(ordered: np.ndarray) -> Floats:
 
 def _different(ordered: np.ndarray) -> np.ndarray:
     """Whether each entry of sorted columns differs from the one before."""
-    return ordered[1:] != ordered[:-1]
+    out: np.ndarray = ordered[1:] != ordered[:-1]
+    return out
 
 
 def _gathered(columns: Ints, values: Floats, counts: np.ndarray) -> Levels:

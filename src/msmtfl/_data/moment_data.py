@@ -5,15 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
-from .designs import CONSTANT_SHARE, Floats
+from .designs import CONSTANT_SHARE, Floats, Ints, Smooth, StoredCoefs
 from .moments import Moments
 from .tables import names_of, warn_user
 from .task_moments import MomentTask, TaskMoments
 from .tasks import Target, warn_of_single_rows
+
+
+class _OfDesigns(Protocol):
+    @property
+    def designs(self) -> Sequence[Smooth]: ...
+
+
+class Solved(Protocol):
+    """Solutions at the points of a grid: `last` (K, L) are their places among those `of_task`."""
+
+    @property
+    def last(self) -> Ints: ...
+
+    @property
+    def problem(self) -> _OfDesigns | None: ...
+
+    def of_task(self, i: int, /) -> StoredCoefs: ...
 
 
 @dataclass(frozen=True)
@@ -22,10 +39,12 @@ class MomentSplit:
 
     train: int
 
-    def measure(self, data: Any, surface: Any, scorer: Any) -> tuple[Floats, Floats, None]:
+    def measure(self, data: MomentData, surface: Solved, scorer: object) -> tuple[Floats, Floats, None]:
+        """Mean squared errors (m, K, L) on the fold, and its weights (m,); without rows a scorer is of no use."""
         places, back = np.unique(surface.last, return_inverse=True)
         back = back.reshape(surface.last.shape)
         mse, weight = np.full((data.m, len(places)), np.nan), np.zeros(data.m)
+        assert surface.problem is not None
         for i, (label, design) in enumerate(zip(data.labels.tolist(), surface.problem.designs, strict=True)):
             if label in data.folds[self.train]:
                 held = data.folds[self.train][label]
@@ -40,7 +59,7 @@ class MomentData:
 
     task_position: int | None = None
 
-    def __init__(self, folds: Sequence[Moments], task_column: Any):
+    def __init__(self, folds: Sequence[Moments], task_column: str | int | None):
         if not folds:
             raise ValueError("no Moments were given.")
         strange = [type(fold).__name__ for fold in folds if not isinstance(fold, Moments)]
@@ -110,10 +129,10 @@ class MomentData:
         rest = self.without(keep)
         return [MomentTask(rest[label], designs[0].centre) for label in self.labels.tolist()]
 
-    def gather(self, designs: Any, keeps: Any, n_jobs: int | None = None) -> None:
+    def gather(self, designs: object, keeps: object, n_jobs: int | None = None) -> None:
         """Nothing to prepare: the Gram matrices are here."""
 
-    def release(self, designs: Any) -> None:
+    def release(self, designs: object) -> None:
         """Nothing to forget."""
 
 

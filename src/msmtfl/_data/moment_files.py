@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ def shapes(m: int, d: int) -> dict[str, tuple[int, ...]]:
     return out | {"xx": (m, d, d), "xy": (m, d), "yy": (m,)}
 
 
-def to_bytes(head: Mapping[str, Any], features: np.ndarray, tasks: Mapping[Any, TaskMoments]) -> bytes:
+def to_bytes(head: Mapping[str, Any], features: np.ndarray, tasks: Mapping[Hashable, TaskMoments]) -> bytes:
     """A file."""
     head = {"format": FORMAT, "version": VERSION, "tasks": [plain(label) for label in tasks], **head}
     arrays = {"features": features.astype(str), "head": np.array(json.dumps(head))}
@@ -38,14 +38,14 @@ def to_bytes(head: Mapping[str, Any], features: np.ndarray, tasks: Mapping[Any, 
     return pack({f"{name}.npy": array_bytes(values) for name, values in arrays.items()})
 
 
-def plain(label: Any) -> Any:
+def plain(label: object) -> str | int | float | bool:
     value = label.item() if isinstance(label, np.generic) else label
     if not isinstance(value, str | int | float | bool):
         raise TypeError(f"task label {label!r} cannot be stored: use text or numbers.")
     return value
 
 
-def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], np.ndarray, dict[Any, TaskMoments]]:
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], np.ndarray, dict[Hashable, TaskMoments]]:
     """Head, names of features, and tasks of a file, checked. Whatever is wrong with it is a ValueError that says what."""
     try:
         with open_file(path) as file:
@@ -58,7 +58,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], np.ndarray, dict
         raise ValueError(f"{os.fspath(path)} is not a file of Moments, or is damaged: {reason}.") from error
 
 
-def _checked(members: dict[str, bytes]) -> tuple[dict[str, Any], np.ndarray, dict[Any, TaskMoments]]:
+def _checked(members: dict[str, bytes]) -> tuple[dict[str, Any], np.ndarray, dict[Hashable, TaskMoments]]:
     head = _head(members)
     features = _array(members, "features", "U")
     _need(features.ndim == 1 and len(features) > 0, "it has no features")
@@ -101,7 +101,7 @@ def _head(members: dict[str, bytes]) -> dict[str, Any]:
     text = _array(members, "head", "U")
     _need(text.ndim == 0, "the head is no text")
     try:
-        head = json.loads(str(text))
+        head: dict[str, Any] = json.loads(str(text))
     except ValueError as error:
         raise ValueError(f"the head is no JSON ({error}).") from error
     _need(isinstance(head, dict) and "format" in head, "the head does not say what this is")
@@ -119,7 +119,7 @@ def _head(members: dict[str, bytes]) -> dict[str, Any]:
     return head
 
 
-def _are_labels(values: Any) -> bool:
+def _are_labels(values: object) -> bool:
     """Whether this is a list of labels, each once."""
     if not isinstance(values, list) or not all(isinstance(value, str | int | float | bool) for value in values):
         return False

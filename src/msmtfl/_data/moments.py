@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._runtime.checks import check_count, check_verbose
 from .._runtime.files import write_whole
@@ -20,8 +22,12 @@ from . import moment_files
 from .batches import Batch, Dealer, batch_tasks
 from .designs import Floats
 from .disclosure import of_difference, of_task
-from .parquet import ParquetRows, Rows
+from .parquet import ParquetPath, ParquetRows, Rows
 from .tables import (
+    Labels,
+    RandomState,
+    Table,
+    Targets,
     categories_of,
     check_finite,
     check_form,
@@ -31,6 +37,7 @@ from .tables import (
     names_of,
     order_of_labels,
     read_features,
+    shape_of,
     warn_user,
 )
 from .task_moments import ROUNDING, Sums, TaskMoments, impossible
@@ -80,11 +87,11 @@ class Moments:
     def __init__(self) -> None:
         self.features: np.ndarray | None = None
         self.named = False
-        self._tasks: dict[Any, TaskMoments] = {}
+        self._tasks: dict[Hashable, TaskMoments] = {}
         self.task_place: int | None = None  # of the task column in the first table
-        self.seen: dict[Any, None] = {}  # all labels, also those that had no row that counts
+        self.seen: dict[Hashable, None] = {}  # all labels, also those that had no row that counts
         self.form = ""
-        self.categories: list[Any] | None = None  # of the task labels, if these came with an order
+        self.categories: list[Hashable] | None = None  # of the task labels, if these came with an order
 
     # ---------------------------------------------------------------- what is there
 
@@ -109,10 +116,10 @@ class Moments:
         """Number of every task's samples."""
         return np.array([self._tasks[label].rows for label in self.tasks.tolist()], dtype=int)
 
-    def __getitem__(self, label: Any) -> TaskMoments:
+    def __getitem__(self, label: Hashable) -> TaskMoments:
         return self._tasks[label]
 
-    def __contains__(self, label: Any) -> bool:
+    def __contains__(self, label: Hashable) -> bool:
         return label in self._tasks
 
     def __len__(self) -> int:
@@ -139,7 +146,13 @@ class Moments:
 
     @whole_or_untouched
     def update(
-        self, X: Any, y: Any, *, task: Any = None, task_column: str | int | None = None, sample_weight: Any = None
+        self,
+        X: Table,
+        y: Targets,
+        *,
+        task: Labels | None = None,
+        task_column: str | int | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Moments:
         """Add a batch of samples: all of it or, if something is wrong, nothing.
 
@@ -168,7 +181,15 @@ class Moments:
         add_batch([self], X, y, task=task, task_column=task_column, sample_weight=sample_weight)
         return self
 
-    def read(self, X: Any, y: Any, *, task: Any = None, task_column: Any = None, sample_weight: Any = None) -> Batch:
+    def read(
+        self,
+        X: Table,
+        y: Targets,
+        *,
+        task: Labels | None = None,
+        task_column: str | int | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Batch:
         """Read a batch of samples as it would be added.
 
         The batch is checked, and its columns are in the order of the batches before.
@@ -226,7 +247,7 @@ class Moments:
             kinds = {"single": "no task labels", "long": "task labels", "wide": "one column of y per task"}
             raise ValueError(f"{what} has {kinds[form]}, the batches before had {kinds[self.form]}.")
 
-    def _merge(self, found: Mapping[Any, TaskMoments]) -> None:
+    def _merge(self, found: Mapping[Hashable, TaskMoments]) -> None:
         new = dict(self._tasks)
         for label, part in found.items():
             new[label] = new[label].merged(part) if label in new else part
@@ -248,7 +269,8 @@ class Moments:
             labels = np.unique(self.tasks)
         except TypeError:
             labels = self.tasks
-        return labels[order_of_labels(labels, self.categories)]
+        out: np.ndarray = labels[order_of_labels(labels, self.categories)]
+        return out
 
     def __add__(self, other: Moments) -> Moments:
         out = self.copy()
@@ -283,7 +305,7 @@ class Moments:
                 out._tasks[label] = rest
         return out
 
-    def _less(self, label: Any, whole: TaskMoments, part: TaskMoments) -> TaskMoments | None:
+    def _less(self, label: Hashable, whole: TaskMoments, part: TaskMoments) -> TaskMoments | None:
         """A task without some of its rows; None if these are all."""
         before = Sums(whole)
         if part.rows == whole.rows:
@@ -358,7 +380,7 @@ class Moments:
         *,
         task_column: str | int | None = None,
         folds: int | None = None,
-        random_state: Any = 0,
+        random_state: RandomState = 0,
     ) -> Any:
         """Compute the statistics of batches of samples, one batch in memory at a time.
 
@@ -393,7 +415,7 @@ class Moments:
         return parts[0] if folds is None else parts
 
     @classmethod
-    def _parts(cls, folds: int | None, random_state: Any) -> tuple[list[Moments], Dealer | None]:
+    def _parts(cls, folds: int | None, random_state: RandomState) -> tuple[list[Moments], Dealer | None]:
         if folds is None:
             return [cls()], None
         check_count("folds", folds)
@@ -402,7 +424,7 @@ class Moments:
     @classmethod
     def from_parquet(
         cls,
-        path: Any,
+        path: ParquetPath,
         target: str,
         task: str | None = None,
         *,
@@ -410,7 +432,7 @@ class Moments:
         weight: str | None = None,
         group: str | None = None,
         folds: int | None = None,
-        random_state: Any = 0,
+        random_state: RandomState = 0,
         batch_rows: int = 2**15,
         verbose: bool = False,
     ) -> Any:
@@ -502,7 +524,7 @@ class Moments:
 
     # ---------------------------------------------------------------- files
 
-    def save(self, path: Any, *, before: Moments | Sequence[Moments] = ()) -> None:
+    def save(self, path: str | os.PathLike[str], *, before: Moments | Sequence[Moments] = ()) -> None:
         """Write the statistics to a file of plain arrays that :meth:`load` reads, whole or not at all.
 
         It warns of what the file gives away, also to those who have the file that is replaced.
@@ -523,7 +545,7 @@ class Moments:
             head["categories"] = [moment_files.plain(label) for label in self.categories]
         write_whole(path, moment_files.to_bytes(head, self.features, self._tasks))
 
-    def _replaced(self, path: Any) -> list[Moments]:
+    def _replaced(self, path: str | os.PathLike[str]) -> list[Moments]:
         """The statistics in a file that is there already, if they are of the same features."""
         with suppress(ValueError, OSError):
             other = Moments.load(path)
@@ -532,7 +554,7 @@ class Moments:
         return []
 
     @classmethod
-    def load(cls, path: Any) -> Moments:
+    def load(cls, path: str | os.PathLike[str]) -> Moments:
         """Read the statistics in a file of :meth:`save`. No code is run.
 
         Parameters
@@ -564,16 +586,16 @@ class Moments:
 
 def add_batch(
     parts: Sequence[Moments],
-    X: Any,
-    y: Any,
+    X: Table,
+    y: Targets,
     *,
-    task: Any = None,
+    task: Labels | None = None,
     task_column: str | int | None = None,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
     dealer: Dealer | None = None,
 ) -> None:
     """Add a batch to one Moments, or its rows to several, as the dealer says: all of it, or nothing."""
-    if len(np.shape(X)) == 2 and np.shape(X)[0] == 0:
+    if len(shape_of(X)) == 2 and shape_of(X)[0] == 0:
         return
     batch = parts[0].read(X, y, task=task, task_column=task_column, sample_weight=sample_weight)
     add_rows(parts, batch.by_fold(dealer), batch.names, batch.labels, named=batch.named, form=batch.form)
@@ -588,13 +610,13 @@ def add_rows(
     parts: Sequence[Moments],
     rows: Iterable[Rows],
     features: np.ndarray,
-    labels: Iterable[Any],
+    labels: Iterable[Hashable],
     *,
     named: bool,
     form: str,
 ) -> None:
     """Add checked rows, every one to the part of its fold: all of them, or nothing."""
-    found: list[dict[Any, TaskMoments]] = [{} for _ in parts]
+    found: list[dict[Hashable, TaskMoments]] = [{} for _ in parts]
     for one in rows:
         found[one.fold][one.label] = TaskMoments.of(one.X, one.y, one.weight)
         _check_finite(found[one.fold][one.label], one, features)

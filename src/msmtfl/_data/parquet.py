@@ -3,27 +3,45 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from .designs import Floats
+from .designs import Floats, Ints
 from .tables import missing_values, names_of, refuse_twice
 
+if TYPE_CHECKING:
+    from .batches import Dealer
+
 READ_AT_ONCE = 2**16  # bytes of a column
+
+ParquetPath: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+Item = TypeVar("Item")
+
+
+class RecordBatch(Protocol):
+    """A batch of pyarrow's."""
+
+    @property
+    def num_rows(self) -> int: ...
+
+    def column(self, name: str, /) -> Any:
+        """A pyarrow array."""
 
 
 @dataclass(frozen=True)
 class Rows:
     """Rows of one task that go to one fold; X is float64 or float32."""
 
-    label: Any
+    label: Hashable
     fold: int
-    X: Any
+    X: np.ndarray | csr_array
     y: Floats
     weight: Floats | None
 
@@ -37,14 +55,14 @@ class ParquetRows:
 
     def __init__(
         self,
-        path: Any,
+        path: ParquetPath,
         target: str,
         task: str | None,
         features: Sequence[str] | None,
         weight: str | None,
         group: str | None,
         batch_rows: int,
-        dealer: Any = None,
+        dealer: Dealer | None = None,
     ):
         try:
             import pyarrow.parquet
@@ -83,7 +101,7 @@ class ParquetRows:
         with found:
             return list(found.schema_arrow.names), found.metadata.num_rows
 
-    def __iter__(self) -> Iterator[tuple[list[Rows], list[Any], int]]:
+    def __iter__(self) -> Iterator[tuple[list[Rows], list[Hashable], int]]:
         for file, batch in ahead(self._batches()):
             self.file = file
             try:
@@ -91,7 +109,7 @@ class ParquetRows:
             except ValueError as error:
                 raise ValueError(f"{file}: {error}") from error
 
-    def _batches(self) -> Iterator[tuple[Path, Any]]:
+    def _batches(self) -> Iterator[tuple[Path, RecordBatch]]:
         columns = [*self.features, *dict.fromkeys(self.roles)]
         for file in self.files:
             try:
@@ -102,7 +120,7 @@ class ParquetRows:
             except (OSError, ValueError) as error:
                 raise ValueError(f"{file}: {error}") from error
 
-    def _rows(self, batch: Any) -> tuple[list[Rows], list[Any]]:
+    def _rows(self, batch: RecordBatch) -> tuple[list[Rows], list[Hashable]]:
         """The rows of a batch, by task and fold, and the labels of its tasks.
 
         Columns are brought into that order one by one, while they are small enough for the cache, and stay float32 if
@@ -110,7 +128,8 @@ class ParquetRows:
         """
         weight = self._weights(batch)
         used = np.arange(batch.num_rows) if weight is None else np.flatnonzero(weight)
-        codes, labels = np.zeros(batch.num_rows, dtype=np.intp), [0]
+        codes = np.zeros(batch.num_rows, dtype=np.intp)
+        labels: list[Hashable] = [0]
         if self.task is not None:
             codes, labels = self._codes(batch, self.task)
         place = self._places(batch, codes, labels, used)
@@ -130,7 +149,7 @@ class ParquetRows:
             out.append(Rows(labels[at // folds], at % folds, X[low:end], y[low:end], w))
         return out, labels
 
-    def _places(self, batch: Any, codes: np.ndarray, labels: list[Any], used: Any) -> np.ndarray:
+    def _places(self, batch: RecordBatch, codes: np.ndarray, labels: list[Hashable], used: Ints) -> np.ndarray:
         """For every row that counts: its task's place times the number of folds, plus its fold."""
         codes = codes[used]
         if self.dealer is None or len(codes) == 0:
@@ -142,9 +161,10 @@ class ParquetRows:
             fold, counts = np.empty(len(codes), dtype=np.intp), np.bincount(codes).tolist()
             dealt = [self.dealer.deal(labels[code], count) for code, count in enumerate(counts) if count]
             fold[sorted_places(codes, len(counts))] = np.concatenate(dealt)
-        return codes * self.dealer.folds + fold
+        out: np.ndarray = codes * self.dealer.folds + fold
+        return out
 
-    def _weights(self, batch: Any) -> Floats | None:
+    def _weights(self, batch: RecordBatch) -> Floats | None:
         if self.weight is None:
             return None
         weight = self._numbers(batch, self.weight).astype(np.float64)
@@ -152,7 +172,7 @@ class ParquetRows:
             raise ValueError(f"column {self.weight!r} holds weights that are negative or not finite.")
         return weight
 
-    def _numbers(self, batch: Any, name: str) -> np.ndarray:
+    def _numbers(self, batch: RecordBatch, name: str) -> np.ndarray:
         import pyarrow as pa
 
         column = batch.column(name)
@@ -163,7 +183,7 @@ class ParquetRows:
             raise ValueError(f"column {name!r} has {column.null_count} missing value(s). Drop or fill them first.")
         return np.asarray(column.to_numpy(zero_copy_only=False))
 
-    def _codes(self, batch: Any, name: str) -> tuple[np.ndarray, list[Any]]:
+    def _codes(self, batch: RecordBatch, name: str) -> tuple[np.ndarray, list[Hashable]]:
         """Every row's place among the labels that a column holds in this batch, and these."""
         import pyarrow as pa
 
@@ -177,7 +197,7 @@ class ParquetRows:
         encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
         indices = np.asarray(encoded.indices)
         used = np.flatnonzero(np.bincount(indices))  # a dictionary may hold more, or a label twice
-        labels: dict[Any, int] = {}
+        labels: dict[Hashable, int] = {}
         code = np.zeros(len(encoded.dictionary), dtype=np.intp)
         code[used] = [labels.setdefault(label, len(labels)) for label in encoded.dictionary.take(used).to_pylist()]
         if missing_values(np.array([*labels, None], dtype=object)[:-1]).any():
@@ -190,7 +210,7 @@ def sorted_places(codes: np.ndarray, most: int) -> np.ndarray:
     return np.argsort(codes.astype(np.int16) if most < 2**15 else codes, kind="stable")
 
 
-def ahead(items: Iterator[Any]) -> Iterator[Any]:
+def ahead(items: Iterator[Item]) -> Iterator[Item]:
     """The same, but the next one is fetched on another thread while this one is worked on."""
     with ThreadPoolExecutor(1) as thread:
         coming = thread.submit(next, items, None)
@@ -199,9 +219,9 @@ def ahead(items: Iterator[Any]) -> Iterator[Any]:
             yield item
 
 
-def _files(path: Any) -> list[Path]:
+def _files(path: ParquetPath) -> list[Path]:
     """The files that a path, a folder, a pattern or a list means, in order of their names."""
-    if isinstance(path, (list, tuple)):
+    if not isinstance(path, str | os.PathLike):
         found = [Path(one) for one in path]
     elif Path(path).is_dir():
         found = sorted(Path(path).rglob("*.parquet"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from threading import Lock
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -21,7 +20,7 @@ class SparseRows:
     centre : whether to subtract the (weighted) column means
     """
 
-    def __init__(self, X: Any, weight: Floats | None, centre: bool):
+    def __init__(self, X: sparse.csr_array, weight: Floats | None, centre: bool):
         rows, self.d = X.shape
         self.centre = centre
         self.n = float(rows) if weight is None else float(weight.sum())

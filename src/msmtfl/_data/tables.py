@@ -8,12 +8,13 @@ from __future__ import annotations
 import difflib
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from functools import lru_cache
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol, TypeAlias, TypeGuard, TypeVar, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
 from sklearn.utils.validation import check_array
 
@@ -24,14 +25,59 @@ MANY = 8  # how many names an error message lists before it stops
 CHOICES = 20  # and how many, where one of them is to be chosen
 
 
-def check_form(X: Any) -> None:
+class Frame(Protocol):
+    """A table: pandas' or polars' DataFrame, or what is like them."""
+
+    @property
+    def columns(self) -> Any:
+        """The names of the columns, in some sequence."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+
+    @property
+    def dtypes(self) -> Any:
+        """The types of the columns."""
+
+
+class Sparse(Protocol):
+    """A sparse array or matrix of scipy, in any format."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Numbers of rows and columns."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of its entries."""
+
+    @property
+    def format(self) -> str:
+        """How it is stored: "csr", "coo", ..."""
+
+    def toarray(self) -> np.ndarray:
+        """The same as a dense array."""
+
+
+# What users give. A pandas or polars Series is an ArrayLike.
+Table: TypeAlias = np.ndarray | Sequence[ArrayLike] | Sparse | Frame  # X
+Targets: TypeAlias = ArrayLike | Frame  # y, 1-D or 2-D
+Labels: TypeAlias = ArrayLike | Sequence[Hashable]  # one per row: task, groups
+RandomState: TypeAlias = int | np.random.RandomState | None
+# What they are read as: features of all rows, by rows if sparse
+Matrix: TypeAlias = np.ndarray | csr_array
+Given = TypeVar("Given")
+
+
+def check_form(X: Table) -> None:
     """Refuse what has no rows and columns, lists of arrays, and tables with a name twice."""
     if isinstance(X, (list, tuple)) and len(X) and all(len(getattr(part, "shape", ())) == 2 for part in X[:2]):
         raise TypeError(
             f"X is a list of {len(X)} arrays. Stack per-task arrays first: X, y, task = stack_tasks(Xs, ys), "
             "then fit(X, y, task=task)."
         )
-    dimensions = len(X.shape) if hasattr(X, "shape") else np.asarray(X).ndim
+    dimensions = len(shape_of(X))
     if dimensions != 2:
         raise ValueError(
             f"Expected 2D array, got {dimensions}D array instead: X needs rows (samples) and columns (features). "
@@ -41,7 +87,7 @@ def check_form(X: Any) -> None:
         refuse_twice(list(X.columns), "X")
 
 
-def refuse_twice(names: list[Any], what: str) -> None:
+def refuse_twice(names: Sequence[Hashable], what: str) -> None:
     """An error if a column name occurs twice."""
     if len(set(names)) < len(names):
         twice = next(name for k, name in enumerate(names) if name in names[:k])
@@ -57,16 +103,16 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
-def names_of(values: Iterable[Any], many: int = MANY) -> str:
+def names_of(values: Iterable[object], many: int = MANY) -> str:
     """A list of names for an error message, cut after a few."""
     values = list(values)
     shown = ", ".join(repr(v.item() if isinstance(v, np.generic) else v) for v in values[:many])
     return shown + (f", ... ({len(values)} in all)" if len(values) > many else "")
 
 
-def close_to(wanted: Any, known: Iterable[Any]) -> list[Any]:
+def close_to(wanted: object, known: Iterable[Hashable]) -> list[Hashable]:
     """The known names that are spelt most like the one wanted, the closest first, or that hold it; there may be none."""
-    by_text: dict[str, Any] = {}
+    by_text: dict[str, Hashable] = {}
     for name in known:
         by_text.setdefault(str(name).lower(), name)
     text = str(wanted).lower()
@@ -75,25 +121,34 @@ def close_to(wanted: Any, known: Iterable[Any]) -> list[Any]:
     return [by_text[found] for found in dict.fromkeys([*spelt, *holding[:3]])]
 
 
-def choices_of(wanted: Any, known: Iterable[Any]) -> str:
+def choices_of(wanted: object, known: Iterable[Hashable]) -> str:
     """What can be had in place of an unknown name, for an error message: close ones first, and all unless they are many."""
     known = list(known)
     first = close_to(wanted, known)
     return names_of([*first, *(name for name in known if name not in first)], CHOICES)
 
 
-def is_table(X: Any) -> bool:
+def is_table(X: object) -> TypeGuard[Frame]:
     return hasattr(X, "columns") and hasattr(X, "shape")
 
 
-def as_values(given: Any, what: str) -> np.ndarray:
+def is_sparse(X: object) -> TypeGuard[Sparse]:
+    return bool(issparse(X))
+
+
+def shape_of(X: Table) -> tuple[int, ...]:
+    """Numbers of rows and columns, of lists as of the array that they make."""
+    return tuple(X.shape) if hasattr(X, "shape") else np.asarray(X).shape
+
+
+def as_values(given: Table | Labels, what: str) -> np.ndarray:
     """A target, labels, weights or groups as an array; what is masked in a masked array is missing."""
     if issparse(given):
         raise TypeError(f"{what} is sparse. Pass an array: {what}.toarray(), and .ravel() if it is a single column.")
     return np.asarray(unmasked(given.to_numpy() if hasattr(given, "to_numpy") else given))
 
 
-def unmasked(values: Any) -> Any:
+def unmasked(values: Given) -> Given | np.ndarray:
     """A masked array as one in which the masked entries are missing: NaN among floats, else None; others as they are."""
     if not isinstance(values, np.ma.MaskedArray):
         return values
@@ -115,7 +170,7 @@ def refuse_dates(values: np.ndarray, what: str) -> None:
         )
 
 
-def _refuse_date_columns(X: Any, names: np.ndarray | None) -> None:
+def _refuse_date_columns(X: Table, names: np.ndarray | None) -> None:
     """The same for the columns of X."""
     if not is_table(X):
         refuse_dates(np.empty(0, dtype=getattr(X, "dtype", float)), "X")
@@ -128,10 +183,10 @@ def _refuse_date_columns(X: Any, names: np.ndarray | None) -> None:
             )
 
 
-def column_position(X: Any, task_column: str | int) -> int:
+def column_position(X: Table, task_column: str | int) -> int:
     """Where the task column stands."""
     if isinstance(task_column, (int, np.integer)) and not isinstance(task_column, bool):
-        width = X.shape[1] if hasattr(X, "shape") else np.asarray(X).shape[1]
+        width = shape_of(X)[1]
         if not -width <= task_column < width:
             raise ValueError(f"task_column={task_column} is out of range: X has {width} columns.")
         return int(task_column) % width
@@ -153,16 +208,17 @@ def column_position(X: Any, task_column: str | int) -> int:
     raise ValueError(f"task_column={task_column!r} is not a column of X. Columns: {known}. {hint}")
 
 
-def split_off(X: Any, position: int) -> tuple[Any, Any]:
+def split_off(X: Table, position: int) -> tuple[np.ndarray | Frame, Labels]:
     """(features, task labels) of a table or array with a task column."""
     if not is_table(X):
-        X = np.asarray(X)
-        return np.delete(X, position, axis=1), X[:, position]
-    others = [i for i in range(X.shape[1]) if i != position]
-    if hasattr(X, "iloc"):
-        return X.iloc[:, others], X.iloc[:, position]
-    columns = list(X.columns)
-    return X.select([columns[i] for i in others]), X[columns[position]]
+        values = np.asarray(X)
+        return np.delete(values, position, axis=1), values[:, position]
+    frame: Any = X  # pandas and polars have methods of their own
+    others = [i for i in range(frame.shape[1]) if i != position]
+    if hasattr(frame, "iloc"):
+        return frame.iloc[:, others], frame.iloc[:, position]
+    columns = list(frame.columns)
+    return frame.select([columns[i] for i in others]), frame[columns[position]]
 
 
 def place_name(j: int, position: int | None) -> str:
@@ -171,17 +227,19 @@ def place_name(j: int, position: int | None) -> str:
 
 
 def as_floats(
-    X: Any, names: np.ndarray | None = None, position: int | None = None, what: str = "X", narrow: bool = False
+    X: Table, names: np.ndarray | None = None, position: int | None = None, what: str = "X", narrow: bool = False
 ) -> Floats:
     """A 2-D float64 array, not yet checked for NaN; a value that is no number is named by its row and column. If `narrow`, a
     large float32 array stays one."""
-    if issparse(X):
-        return as_sparse(X, what)
+    if is_sparse(X):
+        return cast(Floats, as_sparse(X, what))  # who goes on with it takes either
     if is_table(X) and not hasattr(X, "iloc") and hasattr(X, "to_numpy"):
         X = X.to_numpy()  # polars
     try:
         with np.errstate(over="ignore"):  # a long double may become infinite, which is found later
-            out = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite=False, order=None, input_name=what)
+            out: np.ndarray = check_array(
+                X, dtype=[np.float64, np.float32], ensure_all_finite=False, order=None, input_name=what
+            )
     except (ValueError, TypeError, OverflowError) as error:
         place = _first_non_number(X)
         if place is None:
@@ -204,29 +262,33 @@ def as_floats(
     return out
 
 
-def as_sparse(X: Any, what: str) -> Any:
+def as_sparse(X: Sparse, what: str) -> csr_array:
     """A sparse array by rows, in its own precision."""
     if X.dtype.kind not in "biuf":
         kind = "Complex data not supported: " if X.dtype.kind == "c" else ""
         raise ValueError(f"{kind}{what} must hold numbers, but is of type {X.dtype}.")
     check_places(X, what)
     kept = X.dtype if X.dtype in (np.float32, np.float64) else np.float64
-    out = csr_array(X, dtype=kept)
+    given: Any = X
+    out: csr_array = csr_array(given, dtype=kept)
     if not out.has_canonical_format:
         out = out.copy()  # the arrays may be the caller's
         out.sum_duplicates()
     return out
 
 
-def check_places(X: Any, what: str) -> None:
+def check_places(X: Sparse, what: str) -> None:
     """An error if a sparse array's indices lead outside of it: compiled code would follow them."""
+    given: Any = X  # it depends on the format what attributes there are
     try:
         if X.format in ("csr", "csc", "bsr"):
-            alike = type(X)((X.data, X.indices, X.indptr), shape=X.shape)  # the check would trim the caller's
+            alike = type(given)(
+                (given.data, given.indices, given.indptr), shape=X.shape
+            )  # the check would trim the caller's
             alike.check_format(full_check=True)
-        elif X.format == "coo" and X.nnz:
-            for name, places, size in (("row", X.row, X.shape[0]), ("column", X.col, X.shape[1])):
-                if len(places) != len(X.data) or places.min() < 0 or places.max() >= size:
+        elif X.format == "coo" and given.nnz:
+            for name, places, size in (("row", given.row, X.shape[0]), ("column", given.col, X.shape[1])):
+                if len(places) != len(given.data) or places.min() < 0 or places.max() >= size:
                     raise ValueError(f"{name} indices must be from 0 to {size - 1}")
     except ValueError as error:
         raise ValueError(
@@ -235,7 +297,7 @@ def check_places(X: Any, what: str) -> None:
         ) from error
 
 
-def _first_non_number(X: Any) -> tuple[int, int, Any] | None:
+def _first_non_number(X: Table) -> tuple[int, int, object] | None:
     """(row, column, value) of the first entry that float() refuses."""
     values = np.asarray(X, dtype=object) if not hasattr(X, "to_numpy") else np.asarray(X.to_numpy(), dtype=object)
     if values.ndim != 2:
@@ -252,9 +314,9 @@ def _first_non_number(X: Any) -> tuple[int, int, Any] | None:
     return None
 
 
-def check_finite(X: Any, names: np.ndarray | None, what: str, hint: str = "") -> None:
+def check_finite(X: Matrix, names: np.ndarray | None, what: str, hint: str = "") -> None:
     """An error that says where X, dense or sparse, holds NaN or infinity."""
-    if hasattr(X, "tocoo"):
+    if issparse(X):
         _check_stored(X, names, what)
         return
     with np.errstate(over="ignore", invalid="ignore"):
@@ -274,7 +336,7 @@ def check_finite(X: Any, names: np.ndarray | None, what: str, hint: str = "") ->
     )
 
 
-def _check_stored(X: Any, names: np.ndarray | None, what: str) -> None:
+def _check_stored(X: csr_array, names: np.ndarray | None, what: str) -> None:
     bad = np.flatnonzero(~np.isfinite(X.data))
     if bad.size:
         place = X.tocoo()
@@ -289,7 +351,7 @@ def _check_stored(X: Any, names: np.ndarray | None, what: str) -> None:
 # ------------------------------------------------------------------ labels
 
 
-def read_groups(groups: Any, N: int) -> np.ndarray:
+def read_groups(groups: Labels, N: int) -> np.ndarray:
     """(N,) labels of groups of rows that stay together; numbers in place of labels that cannot be compared."""
     out = as_values(groups, "groups")
     if out.shape != (N,):
@@ -309,7 +371,7 @@ def read_groups(groups: Any, N: int) -> np.ndarray:
     return out
 
 
-def factorise(task: Any, rows: int) -> tuple[np.ndarray, np.ndarray]:
+def factorise(task: Labels, rows: int) -> tuple[np.ndarray, np.ndarray]:
     """(labels, codes): the distinct task labels (categories in their order, others sorted) and each row's."""
     order = categories_of(task)
     values = as_values(task, "task")
@@ -328,7 +390,7 @@ def factorise(task: Any, rows: int) -> tuple[np.ndarray, np.ndarray]:
     try:
         labels, codes = np.unique(values, return_inverse=True)
     except TypeError:  # labels of mixed types: in order of appearance
-        seen: dict[Any, int] = {}
+        seen: dict[Hashable, int] = {}
         codes = np.array([seen.setdefault(v, len(seen)) for v in values])
         labels = np.empty(len(seen), dtype=object)
         labels[:] = list(seen)
@@ -340,7 +402,7 @@ def factorise(task: Any, rows: int) -> tuple[np.ndarray, np.ndarray]:
     return labels, codes
 
 
-def label_array(names: list[Any]) -> np.ndarray:
+def label_array(names: Sequence[Any]) -> np.ndarray:
     """Labels as an array that keeps them as they are: numpy would make 1 and "a" both text, a NaN among text "nan", whole
     numbers of more than 64 bits floats, and tuples rows."""
     out = np.empty(len(names), dtype=object)
@@ -361,13 +423,13 @@ def label_array(names: list[Any]) -> np.ndarray:
     return plain if same else out
 
 
-def categories_of(task: Any) -> list[Any] | None:
+def categories_of(task: Labels | None) -> list[Hashable] | None:
     """The categories of task labels that have an order of their own (pandas)."""
     kind: Any = getattr(task, "dtype", None)
     return list(kind.categories) if hasattr(kind, "categories") and not hasattr(task, "to_physical") else None
 
 
-def order_of_labels(labels: np.ndarray, categories: list[Any] | None) -> np.ndarray:
+def order_of_labels(labels: np.ndarray, categories: list[Hashable] | None) -> np.ndarray:
     """Places of labels in the order of their categories; labels that are none come last, as they stand."""
     rank = {label: r for r, label in enumerate(categories or ())}
     return np.argsort([rank.get(label, len(rank)) for label in labels.tolist()], kind="stable")
@@ -376,13 +438,13 @@ def order_of_labels(labels: np.ndarray, categories: list[Any] | None) -> np.ndar
 def missing_values(values: np.ndarray) -> np.ndarray:
     """Which entries of a 1-D array are missing: NaN, NaT, None or pandas' NA."""
     if values.dtype.kind == "f":
-        return np.isnan(values)
+        return np.asarray(np.isnan(values))
     if values.dtype.kind in "mM":
-        return np.isnat(values)
+        return np.asarray(np.isnat(values))
     if values.dtype.kind != "O":
         return np.zeros(len(values), dtype=bool)
 
-    def absent(v: Any) -> bool:
+    def absent(v: object) -> bool:
         if isinstance(v, (float, np.floating, np.datetime64, np.timedelta64)):
             return bool(v != v)  # NaN, NaT
         return v is None or type(v).__name__ in ("NAType", "NaTType")
@@ -390,7 +452,7 @@ def missing_values(values: np.ndarray) -> np.ndarray:
     return np.fromiter((absent(v) for v in values), dtype=bool, count=len(values))
 
 
-def match_labels(known: np.ndarray, task: Any, rows: int, unknown: str) -> np.ndarray:
+def match_labels(known: np.ndarray, task: Labels, rows: int, unknown: str) -> np.ndarray:
     """Codes of the rows' tasks among the known ones; -1 for a new label if unknown == "mean"."""
     labels, codes = factorise(task, rows)
     place = {value: i for i, value in enumerate(known.tolist())}
@@ -403,7 +465,8 @@ def match_labels(known: np.ndarray, task: Any, rows: int, unknown: str) -> np.nd
             f"unknown task label(s) {names_of(new)}; known: {names_of(known)}{typed}. In cross-validation use "
             "TaskKFold, which keeps every task in every training fold, or set unknown_task='mean'."
         )
-    return to_known[codes]
+    out: np.ndarray = to_known[codes]
+    return out
 
 
 @lru_cache(maxsize=4)
@@ -412,7 +475,9 @@ def _place_names(d: int, position: int | None) -> np.ndarray:
     return np.array([place_name(j, position) for j in range(d)], dtype=object)
 
 
-def read_features(X: Any, task: Any, task_column: str | int | None) -> tuple[Floats, Any, np.ndarray]:
+def read_features(
+    X: Table, task: Labels | None, task_column: str | int | None
+) -> tuple[Floats, Labels | None, np.ndarray]:
     """(feature values, task labels or None, feature names) of any accepted X."""
     X = unmasked(X)
     if task_column is not None:

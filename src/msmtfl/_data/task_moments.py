@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 
-from .designs import CONSTANT_SHARE, DenseRows, Floats, Ints, RowTask, rounding
+from .designs import CONSTANT_SHARE, Coefs, DenseRows, Floats, Ints, RowTask, rounding
 from .levels import Levels
 from .sparse import SparseRows
 
@@ -46,7 +46,7 @@ class TaskMoments:
     levels: Levels | None = None  # None: not known, as of statistics from a file
 
     @staticmethod
-    def of(X: Any, y: Floats, weight: Floats | None) -> TaskMoments:
+    def of(X: np.ndarray | csr_array, y: Floats, weight: Floats | None) -> TaskMoments:
         """Of rows at hand: centred at about their means, and what these lack is taken away from the sums.
 
         X is sparse or dense, float64 or float32: that is good enough for a first mean, all else is in float64.
@@ -105,7 +105,8 @@ class TaskMoments:
         V = W[:, used]
         inner = np.einsum("sj,jk,sk->s", V, self.xx[np.ix_(used, used)], V, optimize=True)
         shift = self.y_mean - intercepts - V @ self.mean[used]
-        return np.maximum(self.yy - 2.0 * (V @ self.xy[used]) + inner, 0.0) + self.n * shift**2
+        out: Floats = np.maximum(self.yy - 2.0 * (V @ self.xy[used]) + inner, 0.0) + self.n * shift**2
+        return out
 
 
 def add_exactly(a: Floats, b: Floats) -> tuple[Floats, Floats]:
@@ -115,7 +116,7 @@ def add_exactly(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     return total, (a - (total - of_b)) + (b - of_b)
 
 
-def _of_sparse(X: Any, y: Floats, weight: Floats | None) -> TaskMoments:
+def _of_sparse(X: csr_array, y: Floats, weight: Floats | None) -> TaskMoments:
     rows = SparseRows(X, weight, True)
     task = RowTask(rows, y)
     low = np.append(rows.low, rows.u**2 @ (y - task.y_mean) / rows.n)
@@ -143,7 +144,8 @@ class Sums:
 
     def left(self, rest: TaskMoments) -> Floats:
         """What is left of them: correlations, but with the lengths that the columns had."""
-        return Sums(rest).matrix / np.outer(self.size, self.size)
+        out: Floats = Sums(rest).matrix / np.outer(self.size, self.size)
+        return out
 
 
 def impossible(left: Floats) -> int | None:
@@ -265,7 +267,7 @@ class MomentTask:
     def correlate(self, v: Floats) -> Floats:
         raise NotImplementedError("only statistics are at hand, no rows")
 
-    def intercepts(self, W: Any) -> Floats:
+    def intercepts(self, W: Coefs) -> Floats:
         if not self.centre:
             return np.zeros(W.shape[0])
         return np.asarray(self.moments.y_mean - W @ self.moments.mean)

@@ -13,23 +13,29 @@ float32 and integers are upcast (a float32 Gram could not carry a 1e-10 certific
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse, vstack
 
 from .._runtime.threads import each
-from .designs import WORTH_SHARING, DenseRows, Floats, Ints, RowTask, TrainingRows
+from .designs import WORTH_SHARING, DenseRows, FeatureRows, Floats, Ints, RowTask, TrainingRows
 from .float32 import NarrowRows
 from .sparse import SparseRows
 from .tables import (
+    Labels,
+    Matrix,
+    Table,
+    Targets,
     as_values,
     check_finite,
     check_places,
     column_position,
     factorise,
+    is_sparse,
     is_table,
     label_array,
     missing_values,
@@ -52,7 +58,7 @@ class Task:
     rows says where they stand in the data given: an array of indices.
     """
 
-    label: Any
+    label: Hashable
     X: Floats
     y: Floats
     weight: Floats | None
@@ -111,7 +117,7 @@ class TaskData:
     def targets(self) -> list[Target]:
         return [Target.of(task.y, task.weight) for task in self.tasks]
 
-    def rows(self, centre: bool, n_jobs: int | None = None) -> list[Any]:
+    def rows(self, centre: bool, n_jobs: int | None = None) -> list[FeatureRows]:
         """The feature side of every task; tasks on the same rows share theirs."""
         warn_of_single_rows(self.labels.tolist(), [len(task.y) for task in self.tasks])
         first = {(id(task.X), id(task.weight)): task for task in self.tasks}
@@ -173,9 +179,11 @@ class TaskData:
     def gather(self, designs: Sequence[RowTask], keeps: Sequence[np.ndarray], n_jobs: int | None = None) -> None:
         """Prepare for `training` with each of `keeps`: where the rows left out are a partition of all, the whole Gram
         matrices of dense rows are formed from theirs, which are kept."""
-        if not isinstance(designs[0].rows, DenseRows):
-            return
-        rows = {id(design.rows): (task, design.rows) for task, design in zip(self.tasks, designs, strict=True)}
+        rows = {
+            id(design.rows): (task, design.rows)
+            for task, design in zip(self.tasks, designs, strict=True)
+            if isinstance(design.rows, DenseRows)
+        }
 
         def form(one: tuple[Task, DenseRows]) -> None:
             task, total = one
@@ -199,7 +207,7 @@ class TaskData:
 
         By subtraction of the rows left out where these are fewer and it loses no digits, else from the rows kept.
         """
-        made: dict[int, tuple[Any, Ints | None]] = {}  # tasks on the same rows share them
+        made: dict[int, tuple[FeatureRows, Ints | None]] = {}  # tasks on the same rows share them
         out = []
         for task, design in zip(self.tasks, designs, strict=True):
             total = design.rows
@@ -230,13 +238,13 @@ class TaskData:
             )
 
 
-def _rows_of(X: Any, weight: Floats | None, centre: bool, y: Floats) -> DenseRows | SparseRows | NarrowRows:
+def _rows_of(X: Matrix, weight: Floats | None, centre: bool, y: Floats) -> FeatureRows:
     if issparse(X):
         return SparseRows(X, weight, centre)
     return NarrowRows(X, weight, centre) if X.dtype == np.float32 else DenseRows(X, weight, centre, y)
 
 
-def _without(task: Task, design: RowTask, stay: Ints, out: Ints) -> tuple[Any, Ints | None]:
+def _without(task: Task, design: RowTask, stay: Ints, out: Ints) -> tuple[FeatureRows, Ints | None]:
     """The rows of a task less some, and those of its targets that belong to them; None: all, rows left out having weight
     0."""
     total = design.rows
@@ -257,7 +265,7 @@ def _extreme(square: float) -> str:
 # ------------------------------------------------------------------ weights and targets
 
 
-def check_weights(sample_weight: Any, shape: tuple[int, ...]) -> Floats | None:
+def check_weights(sample_weight: ArrayLike | None, shape: tuple[int, ...]) -> Floats | None:
     if sample_weight is None:
         return None
     values = as_values(sample_weight, "sample_weight")
@@ -277,7 +285,7 @@ def check_weights(sample_weight: Any, shape: tuple[int, ...]) -> Floats | None:
     return weight
 
 
-def read_target(y: Any, rows: int) -> tuple[Floats, np.ndarray | None]:
+def read_target(y: Targets | None, rows: int) -> tuple[Floats, np.ndarray | None]:
     """(float64 target, column names of a 2-D one)."""
     if y is None:
         raise ValueError(
@@ -314,7 +322,12 @@ def read_target(y: Any, rows: int) -> tuple[Floats, np.ndarray | None]:
 
 
 def read_training(
-    X: Any, y: Any, *, task: Any = None, task_column: str | int | None = None, sample_weight: Any = None
+    X: Table,
+    y: Targets,
+    *,
+    task: Labels | None = None,
+    task_column: str | int | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> TaskData:
     """Any accepted form of training data as `TaskData`."""
     values, task, names = read_features(X, task, task_column)
@@ -354,7 +367,7 @@ def _long_tasks(X: Floats, y: Floats, weight: Floats | None, labels: np.ndarray,
     return tuple(tasks)
 
 
-def _make_task(label: Any, X: Floats, y: Floats, weight: Floats | None, rows: Ints) -> Task:
+def _make_task(label: Hashable, X: Floats, y: Floats, weight: Floats | None, rows: Ints) -> Task:
     if weight is None:
         return Task(label, X, y, None, rows)
     used = weight > 0
@@ -406,7 +419,7 @@ def refuse_infinity(Y: Floats, labels: np.ndarray) -> None:
         raise ValueError(f"Input y contains infinity: task {label!r}, row {row}. Use NaN for not measured.")
 
 
-def warn_of_single_rows(labels: Sequence[Any], rows: Sequence[int]) -> None:
+def warn_of_single_rows(labels: Sequence[Hashable], rows: Sequence[int]) -> None:
     single = [label for label, count in zip(labels, rows, strict=True) if count == 1]
     if single:
         warn_user(
@@ -416,41 +429,43 @@ def warn_of_single_rows(labels: Sequence[Any], rows: Sequence[int]) -> None:
 
 
 def stack_tasks(
-    Xs: Sequence[Any], ys: Sequence[Any], labels: Sequence[Any] | None = None
+    Xs: Sequence[Table], ys: Sequence[ArrayLike], labels: Sequence[Hashable] | None = None
 ) -> tuple[Any, Floats, np.ndarray]:
     """Stack arrays of the tasks into one X, y and a task label per sample.
 
-    Parameters
-    ----------
-    Xs : sequence of m arrays of shape (n_i, d)
-        The samples of each task: arrays, dense or sparse, or tables with the same columns.
-    ys : sequence of m arrays of shape (n_i,)
-        The targets of each task.
-    labels : sequence of m labels, optional
-        Distinct labels of the tasks; by default 0 .. m-1.
+        Parameters
+        ----------
+        Xs : sequence of m arrays of shape (n_i, d)
+            The samples of each task: arrays, dense or sparse, or tables with the same columns.
+        ys : sequence of m arrays of shape (n_i,)
+            The targets of each task.
+        labels : sequence of m labels, optional
+            Distinct labels of the tasks; by default 0 .. m-1.
 
-    Returns
-    -------
-    X : ndarray, csr_array or DataFrame of shape (N, d)
-        All samples, N the sum of the n_i; sparse if one of `Xs` is, a table if tables were given.
-    y : ndarray of shape (N,)
-        Their targets.
-    task : ndarray of shape (N,)
-        Their labels.
+        Returns
+        -------
+        X : ndarray, csr_array or DataFrame of shape (N, d)
+            All samples, N the sum of the n_i; sparse if one of `Xs` is, a table if tables were given.
+        y : ndarray of shape (N,)
+            Their targets.
+        task : ndarray of shape (N,)
+            Their labels.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from msmtfl import MSMTFL, stack_tasks
-    >>> rng = np.random.default_rng(0)
-    >>> Xs = [rng.standard_normal((20, 3)), rng.standard_normal((30, 3))]
-    >>> X, y, task = stack_tasks(Xs, [X_i[:, 0] for X_i in Xs])
-    >>> X.shape, np.bincount(task)
-    ((50, 3), array([20, 30]))
-    >>> MSMTFL().fit(X, y, task=task).coef_.shape
-    (2, 3)
+        Examples
+        --------
+        >>> import numpy as np
+    from numpy.typing import ArrayLike
+        >>> from msmtfl import MSMTFL, stack_tasks
+        >>> rng = np.random.default_rng(0)
+        >>> Xs = [rng.standard_normal((20, 3)), rng.standard_normal((30, 3))]
+        >>> X, y, task = stack_tasks(Xs, [X_i[:, 0] for X_i in Xs])
+        >>> X.shape, np.bincount(task)
+        ((50, 3), array([20, 30]))
+        >>> MSMTFL().fit(X, y, task=task).coef_.shape
+        (2, 3)
     """
-    Xs, ys = list(Xs), list(ys)
+    tables_or_arrays: list[Any] = list(Xs)
+    Xs, ys = tables_or_arrays, list(ys)
     if len(Xs) != len(ys) or not Xs:
         raise ValueError(f"stack_tasks needs as many targets as feature arrays, at least one: {len(Xs)} and {len(ys)}.")
     names = list(range(len(Xs))) if labels is None else list(labels)
@@ -462,7 +477,7 @@ def stack_tasks(
     tables = all(is_table(X) for X in Xs)
     thin = any(issparse(X) for X in Xs)
     for X in Xs:
-        if issparse(X):
+        if is_sparse(X):
             check_places(X, "X")
     parts: list[Any] = Xs if tables else [csr_array(X) if thin else np.asarray(unmasked(X)) for X in Xs]
     targets = [as_values(y, "y") for y in ys]

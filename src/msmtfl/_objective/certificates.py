@@ -18,7 +18,7 @@ objective over the loss at W = 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,9 +26,9 @@ import numpy as np
 from numpy.linalg import LinAlgError, cholesky
 from scipy.linalg import qr, solve_triangular
 
-from .._data.designs import NONE, Design, Floats, Ints, with_rows
+from .._data.designs import NONE, Design, Floats, Ints, Smooth, with_rows
 from .._runtime.printable import printable
-from .dual_points import Doubt, DualPoints, Residuals, dual_points, few_digits, look, over_unit, vacuous
+from .dual_points import Doubt, DualPoints, Memo, Residuals, dual_points, few_digits, look, over_unit, vacuous
 
 EQUICORRELATION = 1e-7  # |gradient| within this share of its bound counts as at the bound
 RANK = 1e-9  # unit-length columns with a pivot (QR) below this share of the largest count as dependent
@@ -70,7 +70,7 @@ def certify_all(
     W: Floats,
     A: Floats,
     positive: bool = False,
-    memo: dict[Any, Any] | None = None,
+    memo: Memo | None = None,
     reasons: bool = False,
 ) -> list[TaskCertificate]:
     """The same for several weights: rows of W and A (solutions, d). X is gone through once for all of them, and equal sets
@@ -103,7 +103,7 @@ def certify_all(
 # ------------------------------------------------------------------ duality gap
 
 
-def _others(design: Design) -> list[tuple[Callable[[], Any], float]]:
+def _others(design: Design) -> list[tuple[Callable[[], Design], float]]:
     """What else is tried where the first dual point proves too little: forms of the data, statistics being looked at as rows
     that have these sums; and how many times the rounding of a gradient leaves no room."""
     rows = getattr(design, "as_rows", None)
@@ -119,7 +119,7 @@ def _gaps_on(
     A: Floats,
     positive: bool,
     room: float,
-    memo: dict[Any, Any],
+    memo: Memo,
     reasons: bool,
 ) -> tuple[Floats, list[Doubt | None]]:
     """Gaps (solutions,), and why they are large, if that is asked for. Weights up to `room` times the rounding of a gradient
@@ -180,7 +180,7 @@ def _doubt(design: Design, gap: float, exact: float, away: float, held: Ints) ->
 # ------------------------------------------------------------------ optimality and uniqueness
 
 
-def violations(design: Design, W: Floats, A: Floats, gradients: Floats, positive: bool = False) -> Floats:
+def violations(design: Smooth, W: Floats, A: Floats, gradients: Floats, positive: bool = False) -> Floats:
     """Largest violation of the optimality conditions by each row of W, as a correlation between a column and y (0 to 1).
 
     g_j = a_j sign(w_j) where w_j != 0, |g_j| <= a_j elsewhere (g_j <= a_j if positive).
@@ -190,19 +190,21 @@ def violations(design: Design, W: Floats, A: Floats, gradients: Floats, positive
     bound = np.where(live, A, 0.0)
     outside = np.maximum((gradients if positive else np.abs(gradients)) - bound, 0.0)
     error = np.where(W != 0.0, np.abs(gradients - bound * np.sign(W)), outside)
-    return np.divide(error, length, out=np.zeros(error.shape), where=live).max(axis=1, initial=0.0)
+    out: Floats = np.divide(error, length, out=np.zeros(error.shape), where=live).max(axis=1, initial=0.0)
+    return out
 
 
-def at_bound(design: Design, W: Floats, A: Floats, gradients: Floats, positive: bool) -> np.ndarray:
+def at_bound(design: Smooth, W: Floats, A: Floats, gradients: Floats, positive: bool) -> np.ndarray:
     """(solutions, d) bool: features whose gradient is at its bound, within EQUICORRELATION (a share of the bound)."""
     length = np.sqrt(design.squares)
     slack = EQUICORRELATION * A + np.outer(gradient_noise(design, W), length)
     with np.errstate(invalid="ignore"):
         reached = (gradients if positive else np.abs(gradients)) >= A - slack
-    return ((reached & np.isfinite(A)) | (W != 0.0)) & (length > 0)
+    out: np.ndarray = ((reached & np.isfinite(A)) | (W != 0.0)) & (length > 0)
+    return out
 
 
-def gradient_noise(design: Design, W: Floats) -> Floats:
+def gradient_noise(design: Smooth, W: Floats) -> Floats:
     """(solutions,): what rounding leaves open of a gradient, per length of its column"""
     return np.asarray(1e-12 * np.sqrt(design.yy) + 1e-13 * (np.abs(W) @ np.sqrt(design.squares)))
 
@@ -245,19 +247,19 @@ def independence(design: Design, E: Ints) -> tuple[bool, Ints]:
 # ------------------------------------------------------------------ of a whole W
 
 
-def loss_of(designs: Sequence[Design], W: Floats) -> float:
+def loss_of(designs: Sequence[Smooth], W: Floats) -> float:
     """l(W) = sum_i 1/(m n_i) |X_i w_i - y_i|^2; W is (m, d)."""
     return sum(design.loss(w) / design.n for design, w in zip(designs, W, strict=True)) / len(designs)
 
 
-def relative_gap(designs: Sequence[Design], certificates: Sequence[TaskCertificate]) -> float:
+def relative_gap(designs: Sequence[Smooth], certificates: Sequence[TaskCertificate]) -> float:
     """(primal - dual) / (loss at W = 0), over all tasks."""
     gap = sum(c.gap / design.n for design, c in zip(designs, certificates, strict=True))
     unit = sum(c.unit / design.n for design, c in zip(designs, certificates, strict=True))
     return over_unit(gap, unit)
 
 
-def main_doubt(designs: Sequence[Design], certificates: Sequence[Any]) -> Doubt | None:
+def main_doubt(designs: Sequence[Smooth], certificates: Sequence[TaskCertificate]) -> Doubt | None:
     """Of the task with the largest gap, if its certificate says why that is large."""
     gaps = [c.gap / design.n for design, c in zip(designs, certificates, strict=True)]
     i = int(np.argmax(gaps))
@@ -274,7 +276,7 @@ def block_value(loss: float, row_norms: Floats, v: Floats, lam: float, theta: fl
     return loss + lam * (float(v @ row_norms) + capped)
 
 
-def largest_violation(designs: Sequence[Design], W: Floats, A: Floats, positive: bool = False) -> float:
+def largest_violation(designs: Sequence[Smooth], W: Floats, A: Floats, positive: bool = False) -> float:
     """Of the optimality conditions of all tasks' lassos with weights A (m, d), at W (m, d), as a correlation."""
     return max(
         float(violations(design, w[None], a[None], design.gradient(w)[None], positive)[0])
@@ -296,7 +298,7 @@ WAYS_OUT = {
 }
 
 
-def explain(doubt: Doubt | None, labels: Sequence[Any], names: Any) -> str:
+def explain(doubt: Doubt | None, labels: Sequence[Hashable], names: np.ndarray | Sequence[str]) -> str:
     """A doubt in words, with the way out, for tasks and features with these names."""
     if doubt is None:
         return ""

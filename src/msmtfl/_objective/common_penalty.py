@@ -52,7 +52,8 @@ class SharedNorm:
 
     def values(self, W: Floats) -> Floats:
         b = self.common(W)
-        return _times(self.c, b) + _times(self.deviation, W - b[:, None]).sum(axis=1)
+        out: Floats = _times(self.c, b) + _times(self.deviation, W - b[:, None]).sum(axis=1)
+        return out
 
     def value(self, W: Floats) -> float:
         return float(self.values(W).sum())
@@ -61,10 +62,12 @@ class SharedNorm:
         G = np.where(self.deviation > 0, G, 0.0)
         apart = np.divide(np.abs(G), self.deviation, out=np.zeros_like(G), where=self.deviation > 0)
         together = np.divide(np.abs(G.sum(axis=1)), self.c, out=np.zeros(len(G)), where=self.c > 0)
-        return np.maximum(apart.max(axis=1, initial=0.0), together)
+        out: Floats = np.maximum(apart.max(axis=1, initial=0.0), together)
+        return out
 
     def free(self) -> np.ndarray:
-        return ((self.a == 0.0)[:, None] | (self.factors == 0.0)) & np.isfinite(self.factors)
+        out: np.ndarray = ((self.a == 0.0)[:, None] | (self.factors == 0.0)) & np.isfinite(self.factors)
+        return out
 
     def of_rows(self, rows: Ints) -> SharedNorm:
         return SharedNorm(self.a[rows], self.c[rows], self.factors[rows])

@@ -8,18 +8,20 @@ gap. Nothing here is shared with the solvers.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.linalg import LinAlgError, cholesky
 from scipy.linalg import qr, solve_triangular
 from scipy.linalg.lapack import dpotrs, dtrtri
 
-from .._data.designs import UNIT, Design, Floats, Ints, rounding
+from .._data.designs import UNIT, Design, Floats, Ints, Smooth, rounding
 
 WELL = 1e-4  # unit-length columns with all pivots (Cholesky) above this are far from dependent
 MODERATE = 20.0  # times the target's length: terms of a fit up to which rounding hides nothing of it
 ENOUGH = 6  # digits of a fit from which rounding is not what spoils a gap
+
+Memo: TypeAlias = dict[tuple[str, bytes], Any]  # what is known of sets of columns: by what it is, and their places
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ def over_unit(gap: float, unit: float) -> float:
     return float(gap / unit)
 
 
-def vacuous(design: Any) -> bool:
+def vacuous(design: Smooth) -> bool:
     """Whether the squares of the targets underflow, so that there is no loss to speak of."""
     target = design.target
     return bool(design.yy == 0.0 and (design.c.any() or (target is not None and target.any())))
@@ -108,7 +110,7 @@ class DualPoints:
         return replace(self, away=np.where(np.isfinite(self.away), 0.0, self.away))
 
 
-def dual_points(design: Design, seen: Residuals, held: np.ndarray, memo: dict[Any, Any]) -> DualPoints:
+def dual_points(design: Design, seen: Residuals, held: np.ndarray, memo: Memo) -> DualPoints:
     """Residuals made orthogonal to the columns held, (solutions, d) bool; a `memo` keeps factors."""
     moved, away = np.zeros(len(held)), np.zeros(len(held))
     squares, gradients = seen.losses, seen.gradients
@@ -131,13 +133,14 @@ def dual_points(design: Design, seen: Residuals, held: np.ndarray, memo: dict[An
     return DualPoints(moved, squares, gradients, away)
 
 
-def _away_by_statistics(design: Any, w: Floats, columns: Ints, rank: int, inverse: float, moved: float) -> float:
+def _away_by_statistics(design: Design, w: Floats, columns: Ints, rank: int, inverse: float, moved: float) -> float:
     """How much farther a dual point may be from orthogonal where rows were made of statistics: these have the rounding of
     the step that was made along the columns held. What they cannot tell from dependent columns counts as such where products
     with the target say the same, and coefficients are not so large that rounding would hide it."""
-    if getattr(design, "spread", None) is None:
+    spread: tuple[Floats, float, Floats] | None = getattr(design, "spread", None)
+    if spread is None:
         return 0.0
-    length, of_target, unclear = design.spread
+    length, of_target, unclear = spread
     beyond = float(np.abs(w[columns]) @ length[columns]) > MODERATE * of_target
     if rank < columns.size and (beyond or (unclear[columns] > 0.0).any()):
         return float("inf")
@@ -150,9 +153,7 @@ def dependent_below(k: int) -> float:
     return UNIT * (8.0 + 4.0 * k)
 
 
-def _projected(
-    design: Design, r: Floats, columns: Ints, noise: Floats, memo: dict[Any, Any]
-) -> tuple[Floats, float, float, int]:
+def _projected(design: Design, r: Floats, columns: Ints, noise: Floats, memo: Memo) -> tuple[Floats, float, float, int]:
     """The residual made orthogonal to some columns; how far at most it is from a vector that is, given the noise (d,) of
     products; the size of the inverse of the columns' factor, and their rank.
 
@@ -183,7 +184,7 @@ def _projected(
     return r, float(np.linalg.norm(left) + np.linalg.norm(rest) * inverse), inverse, rank
 
 
-def _factor(G: Any) -> tuple[Floats, float] | None:
+def _factor(G: Floats) -> tuple[Floats, float] | None:
     """The Cholesky factor of a matrix of correlations and the size of its inverse; None where it is not to be trusted."""
     try:
         factor = np.asarray(cholesky(G), dtype=np.float64)
@@ -192,7 +193,7 @@ def _factor(G: Any) -> tuple[Floats, float] | None:
     return (factor, size_of_inverse(factor, lower=True)) if np.diag(factor).min() >= WELL else None
 
 
-def size_of_inverse(factor: Any, lower: bool) -> float:
+def size_of_inverse(factor: np.ndarray, lower: bool) -> float:
     return float(np.linalg.norm(dtrtri(factor, lower=int(lower))[0])) if len(factor) else 0.0
 
 

@@ -51,7 +51,6 @@ class LossCertificate(TaskCertificate):
 @np.errstate(over="ignore", invalid="ignore")  # what leaves the range of floats is not certified
 def certify_loss(design: LossTask, w: Floats, a: Floats, positive: bool = False) -> LossCertificate:
     """Gap, optimality and uniqueness of w for one task's weighted lasso under its loss."""
-    seen: Any = design  # a Design, as far as anyone looks here
     f = design.predictor(w)
     slope, bend = design.of_loss.slope(design.y, f), design.of_loss.curvature(design.y, f)
     if not (np.isfinite(f).all() and np.isfinite(slope).all()):  # beyond the range of floats
@@ -59,8 +58,8 @@ def certify_loss(design: LossTask, w: Floats, a: Floats, positive: bool = False)
     g = design.correlate(-slope)
     constant = design.base.centre and not w.any() and np.ptp(design.y) == 0.0  # the intercept fits all there is
     gap, doubt = (0.0, None) if constant else _least_gap(design, w, a, f, slope, bend, g, positive)
-    kkt = float(violations(seen, w[None], a[None], g[None], positive)[0])
-    E = np.flatnonzero(at_bound(seen, w[None], a[None], g[None], positive)[0])
+    kkt = float(violations(design, w[None], a[None], g[None], positive)[0])
+    E = np.flatnonzero(at_bound(design, w[None], a[None], g[None], positive)[0])
     unique, dependent = _only(design, E, bend)
     away = escaping(design, w, (a == 0.0) & (design.squares > 0) & ((w > 0) | (not positive)))
     if away.size:
@@ -213,4 +212,5 @@ def escaping(design: LossTask, w: Floats, free: np.ndarray) -> Ints:
     if not found.success or found.fun > -1e-6:
         return columns[:0]
     z = np.abs(found.x[: len(columns)])
-    return columns[z > 1e-9 * z.max(initial=1.0)]
+    out: Ints = columns[z > 1e-9 * z.max(initial=1.0)]
+    return out

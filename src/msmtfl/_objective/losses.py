@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from scipy.special import expit, xlogy
 
-from .._data.designs import Floats, Ints
+from .._data.designs import Coefs, FeatureRows, Floats, Ints
 
 STEPS = 200  # of the search for an intercept; it takes less than ten
 MAD_TO_SD = 1.4826  # of a normal distribution: standard deviation over median absolute deviation
@@ -288,7 +288,7 @@ class LossTask:
 
     target = None
 
-    def __init__(self, rows: Any, y: Floats, loss: Loss, curvature: float | None = None):
+    def __init__(self, rows: FeatureRows, y: Floats, loss: Loss, curvature: float | None = None):
         self.base = self.same_x = rows
         self.d, self.n, self.order, self.squares = rows.d, rows.n, rows.order, rows.squares
         self.y, self.of_loss, self.v, self.columns = y, loss, rows.u**2, rows.columns
@@ -336,11 +336,12 @@ class LossTask:
         self._last = last
         return np.asarray(last[what])
 
-    def intercepts(self, W: Any) -> Floats:
-        dense = W.dense(np.arange(W.shape[0])) if hasattr(W, "dense") else W
+    def intercepts(self, W: Coefs) -> Floats:
+        dense = W if isinstance(W, np.ndarray) else W.dense(np.arange(W.shape[0]))
         if not self.base.centre:
             return np.zeros(len(dense))
-        return np.array([self.level(w) for w in dense]) - dense @ self.base.mean
+        out: Floats = np.array([self.level(w) for w in dense]) - dense @ self.base.mean
+        return out
 
     # ------------------------------------------------------------------ the design
 

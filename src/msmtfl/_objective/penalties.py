@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class Penalty(Protocol):
     def pattern(self, W: Floats) -> np.ndarray:
         """What the next stage depends on."""
 
-    def weights(self, pattern: np.ndarray) -> Any:
+    def weights(self, pattern: np.ndarray) -> Floats | RowNorm:
         """The convex penalty that majorises this one wherever it has this pattern, in the form that the stage's solver
         takes: weights (d, m) of a lasso, or a `RowNorm`."""
 
@@ -291,7 +291,8 @@ class GroupNorm:
         return np.divide(sizes, self.a, out=np.zeros_like(sizes), where=self.a > 0)
 
     def free(self) -> np.ndarray:
-        return ((self.a == 0.0)[:, None] | (self.factors == 0.0)) & np.isfinite(self.factors)
+        out: np.ndarray = ((self.a == 0.0)[:, None] | (self.factors == 0.0)) & np.isfinite(self.factors)
+        return out
 
     def of_rows(self, rows: Ints) -> GroupNorm:
         return GroupNorm(self.a[rows], self.factors[rows])
@@ -319,15 +320,18 @@ class DirtyNorm:
 
     def dual(self, G: Floats) -> Floats:
         sizes = np.abs(_over(G, self.factors))
-        return np.maximum(sizes.sum(axis=1) / self.lam_b, sizes.max(axis=1, initial=0.0) / self.lam_s)
+        out: Floats = np.maximum(sizes.sum(axis=1) / self.lam_b, sizes.max(axis=1, initial=0.0) / self.lam_s)
+        return out
 
     def free(self) -> np.ndarray:
-        return self.factors == 0.0
+        out: np.ndarray = self.factors == 0.0
+        return out
 
     @property
     def separates(self) -> bool:
         """Whether it is the lasso's, lam_s sum_i f_i |w_i|."""
-        return self.factors.shape[1] * self.lam_s <= self.lam_b * (1.0 + WHOLE)
+        out: bool = self.factors.shape[1] * self.lam_s <= self.lam_b * (1.0 + WHOLE)
+        return out
 
     def split(self, W: Floats) -> tuple[Floats, Floats]:
         """S and B (d, m) of smallest norm with S + B = W: B is W clipped at the (q + 1)-th largest entry of its row, q

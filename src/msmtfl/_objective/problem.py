@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from .._data.designs import Floats, stage_scale
-from .certificates import certify_all
+from .certificates import TaskCertificate, certify_all
+from .dual_points import Memo
 from .loss_certificates import certify_loss, escaping
 from .losses import Huber, Loss, Squared
 from .theta import mean_square
@@ -24,8 +25,8 @@ class Problem:
     stays as it is, and coefficients are always in its units. `make_problem` in `_solvers` makes one of what a user gives,
     `solver_for` there makes what solves it."""
 
-    data: Any  # `Data`, and what its form has besides
-    designs: list[Any]
+    data: Any  # `AnyData`, and what its form has besides: who asks for that knows which it is
+    designs: list[Any]  # a `Design` per task if the loss is squared, else a `LossTask`
     given_factors: Floats  # (d, m), as given
     standardize: bool
     positive: bool
@@ -44,7 +45,8 @@ class Problem:
 
     @property
     def d(self) -> int:
-        return self.designs[0].d
+        out: int = self.designs[0].d
+        return out
 
     # ------------------------------------------------------------------ penalty factors
 
@@ -115,7 +117,7 @@ class Problem:
 
     # ------------------------------------------------------------------ how far a W is from a minimiser
 
-    def certify(self, i: int, W: Floats, A: Floats, memo: dict[Any, Any] | None = None) -> Sequence[Any]:
+    def certify(self, i: int, W: Floats, A: Floats, memo: Memo | None = None) -> Sequence[TaskCertificate]:
         """Certificates of task i's weighted lassos, for rows of W and of weights A (solutions, d)."""
         if self.loss.squared:
             return certify_all(self.designs[i], W, A, self.positive, memo)

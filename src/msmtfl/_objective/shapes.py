@@ -125,7 +125,7 @@ class Lost:
         return self.text
 
 
-def read_shape(penalty: Any) -> Shape:
+def read_shape(penalty: str | Shape) -> Shape:
     """The shape asked for: a name, or an object with `value` and `slope`, which is tried out."""
     if isinstance(penalty, str):
         if penalty not in SHAPES:

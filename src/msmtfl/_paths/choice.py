@@ -7,13 +7,14 @@ search. (What it leaves in: the models that the other folds score were trained o
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import takewhile
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from .._data.designs import Floats, Ints
+from .._data.designs import AnyData, Floats, Ints
 from .._data.tables import names_of, warn_user
 from .._data.tasks import TaskData
 from .._objective.problem import Problem
@@ -28,25 +29,33 @@ NOTHING_TO_GAIN = 0.01  # of the variance of targets: errors below it need no sm
 VALUES = 10  # different targets of a task without which an exact prediction is no wonder
 
 
-def fold_scores_of(model: Any) -> Floats:
+class Searched(Protocol):
+    """A fitted model that has searched a grid by cross-validation."""
+
+    n_splits_: int
+    cv_results_: Mapping[str, np.ndarray]
+    selection: str
+
+
+def fold_scores_of(model: Searched) -> Floats:
     """(folds, P): scores of the points of a fitted CV model's grid, greater is better."""
     columns = (f"split{f}_test_score" for f in range(model.n_splits_))
     return np.array([model.cv_results_[name] for name in columns])
 
 
-def strengths_in(results: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def strengths_in(results: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The columns of `cv_results_` that are the `parameters` of a surface, in their order: those before the sizes of the
     models, but for ratios, which only say the same in other units."""
     names = takewhile(lambda name: name != "n_rows", results)
     return {name: results[name] for name in names if not name.endswith("ratio")}
 
 
-def cross_fits(model: Any) -> bool:
+def cross_fits(model: object) -> bool:
     """Whether a model has folds of which each can be scored at a point that others chose."""
     return getattr(model, "n_splits_", 0) > 1 and "split0_test_score" in getattr(model, "cv_results_", {})
 
 
-def points_without(model: Any, among: Ints | None = None) -> Ints:
+def points_without(model: Searched, among: Ints | None = None) -> Ints:
     """(folds,): for each fold the place in `cv_results_` of the point that the other folds choose, by the model's own rule;
     `among` some of the points, or all."""
     results, scores = model.cv_results_, fold_scores_of(model)
@@ -63,7 +72,7 @@ def points_without(model: Any, among: Ints | None = None) -> Ints:
     return np.array([choose(part, grid, model.selection)[1] for part in rest])
 
 
-def cross_fitted_score(model: Any) -> float:
+def cross_fitted_score(model: Searched) -> float:
     """The mean score of the folds, each at the point that the others choose."""
     if not cross_fits(model):
         raise AttributeError(
@@ -77,7 +86,7 @@ class TooGoodWarning(UserWarning):
     """Held-out targets of a task are predicted better than measurements allow."""
 
 
-def too_good(tasks: Any, errors: Floats, measure: str) -> str:
+def too_good(tasks: np.ndarray | Sequence[Hashable], errors: Floats, measure: str) -> str:
     """What to say of tasks whose held-out errors no measurement allows; empty if there is none."""
     if len(tasks) == 0:
         return ""
@@ -141,6 +150,6 @@ def _nmse(held_out: HeldOut, problem: Problem, k: int, l: int) -> tuple[Floats, 
     return np.divide(mean, total * variance, out=np.ones(len(total)), where=known), total
 
 
-def _values(data: Any, i: int) -> int:
+def _values(data: AnyData, i: int) -> int:
     """How many different targets a task has; where rows are not at hand, how many rows."""
     return len(np.unique(data.tasks[i].y)) if isinstance(data, TaskData) else int(data.targets[i].rows)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._data.designs import Floats, Ints
 from .._objective.common_penalty import CappedDeviations, SharedNorm, common_weights
@@ -105,7 +105,11 @@ class SharedGrid:
 
 
 def shared_grid(
-    problem: Problem, lams: Any = 20, ratios: Any = None, theta_ratios: Any = None, lam_min_ratio: float | None = None
+    problem: Problem,
+    lams: ArrayLike = 20,
+    ratios: ArrayLike | None = None,
+    theta_ratios: ArrayLike | None = None,
+    lam_min_ratio: float | None = None,
 ) -> SharedGrid:
     """lams as an array, the same for all ratios, or that many for each from its own lam_max down. Of ratios that give the
     same models one is kept: from sqrt(m) on there is no common part; of one task all are the lasso."""

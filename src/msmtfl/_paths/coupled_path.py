@@ -9,6 +9,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._data.designs import Floats, Ints, support
 from .._objective.penalties import ConcaveGroups, Dirty, DirtyNorm, GroupNorm, RowNorm
@@ -100,12 +101,14 @@ class DirtyGrid(RowGrid):
         return Dirty(float(self.lam_s[k, l]), float(self.lam_b[k, l]), factors)
 
 
-def group_grid(problem: Problem, lams: Any = 30, lam_min_ratio: float | None = None) -> GroupGrid:
+def group_grid(problem: Problem, lams: ArrayLike = 30, lam_min_ratio: float | None = None) -> GroupGrid:
     """An array of lams as it is, or that many from L1,2's own lam_max down."""
     return GroupGrid(read_lams(problem, lams, lam_min_ratio, group_lam_max(problem), SHARES)[:, None])
 
 
-def dirty_grid(problem: Problem, lams: Any = 30, ratios: Any = None, lam_min_ratio: float | None = None) -> DirtyGrid:
+def dirty_grid(
+    problem: Problem, lams: ArrayLike = 30, ratios: ArrayLike | None = None, lam_min_ratio: float | None = None
+) -> DirtyGrid:
     """lam_b as an array, the same for all ratios, or that many for each ratio from its own lam_max down. Of ratios lam_s /
     lam_b that give the same models one is kept: those above 1 are l1,inf, as 1 is; on a grid of its own a ratio below 1/m is
     the lasso, as 1/m is."""

@@ -7,13 +7,14 @@ training fold are those of all rows less those held out (`training`); centring a
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
-from typing import Any
+from typing import Any, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from scipy.special import gammaln
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -22,10 +23,10 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 
 from .._data.copies import groups_of, remark_on_repeats
-from .._data.designs import Design, Floats, Ints
+from .._data.designs import AnyData, Design, Floats, Folded, Ints, TargetSums
 from .._data.folds import TaskKFold
-from .._data.tables import names_of, warn_user
-from .._data.tasks import Target, Task, TaskData, check_weights
+from .._data.tables import Labels, RandomState, Table, Targets, names_of, warn_user
+from .._data.tasks import Task, TaskData, check_weights
 from .._objective.problem import Problem
 from .._runtime.threads import each
 from .._solvers.make_problem import training
@@ -37,6 +38,18 @@ MOST = 0.3  # of the features in use: picking them takes longer than going over 
 AT_ONCE = 2**20  # held-out predictions made together
 CRITERIA = ("aic", "bic", "ebic")
 EQUAL = 1e-12  # relative difference of scores that is rounding
+
+
+class Splitter(Protocol):
+    """scikit-learn's splitters, and what is like them."""
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[Any]:
+        """Pairs of training and test rows."""
+
+
+Pairs: TypeAlias = Iterable[tuple[Sequence[int] | np.ndarray, Sequence[int] | np.ndarray]]  # training and test rows
+Folds: TypeAlias = int | Splitter | Pairs | None  # cv=
+Scoring: TypeAlias = str | Callable[..., float]
 
 
 @dataclass(frozen=True)
@@ -85,9 +98,12 @@ OfFold = tuple[Floats, Floats, Floats | None, np.ndarray]  # what `HeldOut` has,
 # ------------------------------------------------------------------ folds
 
 
-def read_splits(cv: Any, X: Any, y: Any, groups: Any, data: Any, random_state: Any) -> list[Any]:
+def read_splits(
+    cv: Folds, X: Table, y: Targets, groups: Labels | None, data: AnyData, random_state: RandomState
+) -> list[Any]:
     """The folds asked for: a number (stratified by task), a splitter, or pairs of row indices."""
     if not isinstance(data, TaskData):  # no rows at hand: folds were made before
+        assert isinstance(data, Folded)
         return data.splits()
     N = data.X.shape[0]
     if groups is not None:
@@ -119,7 +135,7 @@ def read_splits(cv: Any, X: Any, y: Any, groups: Any, data: Any, random_state: A
     return splits
 
 
-def read_cv(cv: Any, random_state: Any) -> Any:
+def read_cv(cv: Folds, random_state: RandomState) -> Folds:
     """A number of folds as TaskKFold; others as they are."""
     cv = 5 if cv is None else cv
     if not isinstance(cv, Integral) or isinstance(cv, bool):
@@ -129,12 +145,12 @@ def read_cv(cv: Any, random_state: Any) -> Any:
     return TaskKFold(int(cv), random_state=random_state)
 
 
-def by_task(cv: Any) -> bool:
+def by_task(cv: object) -> TypeGuard[TaskKFold]:
     """Whether folds are dealt out within the tasks of the data."""
     return isinstance(cv, TaskKFold) and cv.task is None and cv.task_column is None
 
 
-def _mask(rows: Any, N: int, f: int) -> np.ndarray:
+def _mask(rows: Sequence[int] | np.ndarray, N: int, f: int) -> np.ndarray:
     out, rows = np.zeros(N, dtype=bool), np.asarray(rows, dtype=np.intp if len(rows) == 0 else None)
     try:
         out[rows] = True
@@ -145,7 +161,7 @@ def _mask(rows: Any, N: int, f: int) -> np.ndarray:
     return out
 
 
-def _stratified(cv: TaskKFold, data: TaskData, groups: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+def _stratified(cv: TaskKFold, data: TaskData, groups: np.ndarray | None) -> list[tuple[np.ndarray, np.ndarray]]:
     """TaskKFold on the rows that count, stratified by the task (of a 2-D y: by the set of tasks) they belong to."""
     sets = data.membership
     used = np.flatnonzero(sets.any(axis=1))
@@ -182,7 +198,7 @@ def _deal_until_whole(
     return parts
 
 
-def _chosen(groups: Any, rows: np.ndarray) -> np.ndarray | None:
+def _chosen(groups: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
     return None if groups is None else np.asarray(groups)[rows]
 
 
@@ -264,14 +280,15 @@ def task_errors(
 class Scorer:
     """A scikit-learn scorer, or any callable (estimator, X, y), on predictions that have been made already."""
 
-    def __init__(self, scoring: Any, X: Any, y: Any, sample_weight: Any):
+    def __init__(self, scoring: Scoring, X: Table, y: Targets, sample_weight: ArrayLike | None):
         known = isinstance(scoring, str) and scoring in get_scorer_names()
-        self.score = get_scorer(scoring) if known else scoring
-        if not callable(self.score):
+        score: Any = get_scorer(scoring) if known else scoring
+        if not callable(score):
             raise ValueError(
                 f"scoring must be one of {', '.join(map(repr, ERRORS))}, the name of a scikit-learn scorer or a callable; "
                 f"got {scoring!r}."
             )
+        self.score: Callable[..., float] = score
         if known and "predict" not in np.atleast_1d(getattr(self.score, "_response_method", "predict")):
             raise ValueError(
                 f"scoring={scoring!r} is for classifiers: it asks for probabilities, and a regression has none. Use one of "
@@ -292,19 +309,20 @@ class Scorer:
 
     def _rows(self, rows: np.ndarray) -> Any:
         """Of X, for scorers that look at it."""
-        X = self.X.iloc if hasattr(self.X, "iloc") else self.X.tocsr() if hasattr(self.X, "tocsr") else self.X
-        return X[rows] if hasattr(self.X, "shape") else None
+        given: Any = self.X
+        X = given.iloc if hasattr(given, "iloc") else given.tocsr() if hasattr(given, "tocsr") else given
+        return X[rows] if hasattr(given, "shape") else None
 
     def __call__(self, predictions: Floats, test: np.ndarray) -> float:
         rows = np.flatnonzero(test & ~np.isnan(predictions.reshape(len(test), -1)).any(axis=1))
         options = {"sample_weight": self.weight[rows]} if self.weighted and self.weight is not None else {}
         return float(self.score(self._predicted(predictions[rows]), self._rows(rows), self.y[rows], **options))
 
-    def _predicted(self, values: Floats) -> Any:
+    def _predicted(self, values: Floats) -> object:
         return _Predicted(values)
 
 
-def _parameters(call: Any) -> Any:
+def _parameters(call: Callable[..., object]) -> Iterable[str]:
     try:
         return inspect.signature(call).parameters
     except (TypeError, ValueError):
@@ -314,26 +332,27 @@ def _parameters(call: Any) -> Any:
 class _Predicted(RegressorMixin, BaseEstimator):
     """An estimator that has predicted already."""
 
-    def __init__(self, values: Any = None):
+    def __init__(self, values: Floats | None = None):
         self.values = values
 
-    def fit(self, X: Any, y: Any) -> _Predicted:
+    def fit(self, X: object, y: object) -> _Predicted:
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: object) -> Floats | None:
         return self.values
 
 
 # ------------------------------------------------------------------ scores and choice
 
 
-def fold_scores(held_out: HeldOut, data: TaskData, scoring: Any) -> Floats:
+def fold_scores(held_out: HeldOut, data: AnyData, scoring: Scoring) -> Floats:
     """(folds, K, L), greater is better: a scorer's, or the error averaged over tasks with the weights held out."""
     if held_out.scores is not None:
         return held_out.scores  # where a solution is not complete, too: who chooses must look
+    assert isinstance(scoring, str)
     scale = np.array([_scale(target, scoring) for target in data.targets])
     if (scale == 0).any():
         flat = data.labels[scale == 0].tolist()
@@ -358,16 +377,17 @@ def mean_errors(mse: Floats, weight: Floats, scale: Floats) -> Floats:
     total = counts.sum(axis=-1)
     with np.errstate(over="ignore"):  # an error beyond the range of floats is infinite, and is not chosen
         error = np.nan_to_num(mse) / np.where(scale > 0, scale, 1.0)[:, None, None]
-    return np.einsum("...i,...ikl->...kl", counts, error) / np.where(total > 0, total, 1.0)[..., None, None]
+    out: Floats = np.einsum("...i,...ikl->...kl", counts, error) / np.where(total > 0, total, 1.0)[..., None, None]
+    return out
 
 
-def error_scales(data: TaskData, scoring: str) -> Floats:
+def error_scales(data: AnyData, scoring: str) -> Floats:
     """(m,): what the tasks' squared errors are divided by. 0 where that is undefined, unless it is so everywhere: then 1."""
     scale = np.array([_scale(target, scoring) for target in data.targets])
     return scale if scale.any() else np.ones_like(scale)
 
 
-def _scale(target: Target, scoring: str) -> float:
+def _scale(target: TargetSums, scoring: str) -> float:
     """Of one task: its variance or mean square over all rows."""
     return {"neg_nmse": target.variance, "neg_amse": target.square}.get(scoring, 1.0)
 
@@ -409,7 +429,7 @@ def _simplest(surface: Solutions, eligible: np.ndarray) -> tuple[int, int]:
     return int(at[order[0], 0]), int(at[order[0], 1])
 
 
-def information(surface: Solutions, data: TaskData, criterion: str) -> Floats:
+def information(surface: Solutions, data: AnyData, criterion: str) -> Floats:
     """(K, L), smaller is better: AIC, BIC or EBIC of every point, tasks having noise variances of their own.
 
         sum_i  n_i log(RSS_i / n_i) + charge_i,    N = sum_i n_i

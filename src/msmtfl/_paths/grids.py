@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._data.designs import Floats
 from .._objective import theta as thresholds
@@ -18,6 +19,12 @@ ENTRY_RATIOS = (0.5, 2.0)  # of theta_entry
 MIXTURE = 0.5  # the share of the entries in the default grid, besides 0
 N_RATIOS = 6  # of the default theta ratios, besides inf
 SMALL_SHARE, SMALLER_SHARE = 1e-3, 1e-4  # of lam_max where the lams end: n < d, n >= d in every task
+
+
+class OfSetting(Protocol):
+    """A fitted model with a lam; it may have a theta, and the same of entries."""
+
+    lam_: float
 
 
 @dataclass(frozen=True)
@@ -47,23 +54,25 @@ class Grid:
     def lasso(self) -> np.ndarray:
         """(K, L) bool: where nothing is ever eased, so that stage 1 is all there is."""
         of_rows = np.isinf(self.thetas) | (self.shares == 1.0)
-        return of_rows & (np.isinf(self.theta_entries) | (self.shares == 0.0))
+        out: np.ndarray = of_rows & (np.isinf(self.theta_entries) | (self.shares == 0.0))
+        return out
 
     def tours(self) -> list[list[int]]:
         """For every lam, the columns in an order in which neighbours are alike."""
         shares = np.broadcast_to(self.shares, self.shape)
-        return np.lexsort((-self.theta_entries, -self.thetas, shares), axis=-1).tolist()
+        out: list[list[int]] = np.lexsort((-self.theta_entries, -self.thetas, shares), axis=-1).tolist()
+        return out
 
 
 def read_grid(
     problem: Problem,
-    lams: Any = 50,
-    theta_ratios: Any = None,
-    thetas: Any = None,
+    lams: ArrayLike = 50,
+    theta_ratios: ArrayLike | None = None,
+    thetas: ArrayLike | None = None,
     lam_min_ratio: float | None = None,
-    entry_shares: Any = (0.0,),
-    entry_ratios: Any = None,
-    penalty: Any = "capped",
+    entry_shares: ArrayLike = (0.0,),
+    entry_ratios: ArrayLike | None = None,
+    penalty: str | Shape = "capped",
 ) -> Grid:
     """The grid asked for; see `read_lams` and `read_thetas`. Every share of the entries comes with every theta for rows (if
     it leaves them anything) and every ratio of theta_entry (if it is not 0)."""
@@ -85,7 +94,9 @@ def read_grid(
     return Grid(found, np.stack(rows, axis=1), np.array(of_columns), np.stack(entries, axis=1), read_shape(penalty))
 
 
-def default_grid(problem: Problem, lams: Any = 30, lam_min_ratio: float | None = None, penalty: Any = "capped") -> Grid:
+def default_grid(
+    problem: Problem, lams: ArrayLike = 30, lam_min_ratio: float | None = None, penalty: str | Shape = "capped"
+) -> Grid:
     """The grid of a search: the paper's model at every second of the default thetas; once, half of lam is on the entries.
 
     Few columns on purpose. On 160 data sets like those of benchmarks/studies/chosen_points.py, with other seeds, these five
@@ -107,7 +118,7 @@ def default_grid(problem: Problem, lams: Any = 30, lam_min_ratio: float | None =
     )
 
 
-def point_of(model: Any) -> Grid:
+def point_of(model: OfSetting) -> Grid:
     """The one point of a fitted model's setting."""
     lam, entry = float(model.lam_), float(getattr(model, "lam_entry_", 0.0))
     theta, theta_entry = (float(getattr(model, name, np.inf)) for name in ("theta_", "theta_entry_"))
@@ -115,7 +126,7 @@ def point_of(model: Any) -> Grid:
     return Grid(np.array([lam + entry]), np.array([[theta]]), share, np.array([[theta_entry]]), shape)
 
 
-def _shares(entry_shares: Any) -> list[float]:
+def _shares(entry_shares: ArrayLike) -> list[float]:
     """Shares of lam that go to the entries, each once."""
     values = np.atleast_1d(_numbers("entry_shares", entry_shares))
     if values.ndim != 1 or values.size == 0:
@@ -128,7 +139,7 @@ def _shares(entry_shares: Any) -> list[float]:
 
 def read_lams(
     problem: Problem,
-    lams: Any = 50,
+    lams: ArrayLike = 50,
     lam_min_ratio: float | None = None,
     lam_max: float | None = None,
     shares: tuple[float, float] = (SMALL_SHARE, SMALLER_SHARE),
@@ -159,7 +170,11 @@ def read_lams(
 
 
 def read_thetas(
-    problem: Problem, lams: Floats, theta_ratios: Any = None, thetas: Any = None, name: str = "theta_ratios"
+    problem: Problem,
+    lams: Floats,
+    theta_ratios: ArrayLike | None = None,
+    thetas: ArrayLike | None = None,
+    name: str = "theta_ratios",
 ) -> Floats:
     """(n_lams, k) thetas: as given, (k,) or (n_lams, k), or as ratios (k,) of m lam / rho_bar."""
     if thetas is not None:
@@ -179,7 +194,7 @@ def read_thetas(
     return np.asarray(np.outer(units, ratios))
 
 
-def read_theta_ratios(theta_ratios: Any, name: str = "theta_ratios") -> Floats:
+def read_theta_ratios(theta_ratios: ArrayLike, name: str = "theta_ratios") -> Floats:
     """(L,) values > 0, inf allowed"""
     out = _positive(name, theta_ratios)
     if out.ndim != 1:
@@ -187,7 +202,7 @@ def read_theta_ratios(theta_ratios: Any, name: str = "theta_ratios") -> Floats:
     return out
 
 
-def read_ratios(ratios: Any, name: str = "ratios", *, ends: bool = False) -> Floats:
+def read_ratios(ratios: ArrayLike, name: str = "ratios", *, ends: bool = False) -> Floats:
     """(L,) finite values > 0; with `ends` 0 and inf too"""
     if ends:
         out = np.atleast_1d(_numbers(name, ratios))
@@ -205,14 +220,14 @@ def default_ratios(m: int) -> Floats:
     return np.append(np.geomspace(1.0, max(50.0, 11.0 * m), N_RATIOS), np.inf)
 
 
-def _numbers(name: str, values: Any) -> Floats:
+def _numbers(name: str, values: ArrayLike) -> Floats:
     try:
         return np.array(values, dtype=np.float64)  # a copy: a grid does not change when the user's array does
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be numbers: {error}.") from error
 
 
-def _positive(name: str, values: Any, note: str = "inf allowed") -> Floats:
+def _positive(name: str, values: ArrayLike, note: str = "inf allowed") -> Floats:
     out = _numbers(name, values)
     if out.ndim == 0:
         out = out[None]

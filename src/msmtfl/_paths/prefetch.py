@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from .._objective.shapes import CAPPED
 from .._runtime.threads import each_or_together
 from .._solvers.gram import WHOLE_AT_MOST, Gram, at_hand
 from .._solvers.make_problem import first_gradient
-from .._solvers.task_solver import AT_LEAST_OF_MANY
+from .._solvers.task_solver import AT_LEAST_OF_MANY, Caches
 from .._solvers.weighted_lasso import Solve
 from .grids import Grid
 
@@ -28,7 +27,7 @@ LIKELY = AT_LEAST_OF_MANY  # features whose rows a task gets with the first that
 TOGETHER = 4  # rows are fetched in multiples of this, the height of the kernel's tiles: one takes as long as four
 
 
-def likely_shared(problem: Problem, grams: list[Any]) -> Ints | None:
+def likely_shared(problem: Problem, grams: Caches) -> Ints | None:
     """The features that all tasks together speak for most: they will be in use, or free, in most of them. None where rows
     are so short that an own fetch for them costs little, or all are at hand."""
     if problem.d <= WHOLE_AT_MOST or at_hand(grams):
@@ -39,7 +38,7 @@ def likely_shared(problem: Problem, grams: list[Any]) -> Ints | None:
 
 
 def foresee(
-    problem: Problem, grid: Grid, firsts: Mapping[int, Solve], grams: list[Any], roomy: int, n_jobs: int | None
+    problem: Problem, grid: Grid, firsts: Mapping[int, Solve], grams: Caches, roomy: int, n_jobs: int | None
 ) -> bool:
     """Fetch what second stages need, as far as the budget allows, given the first stages by lam; False where that does not
     help: other penalties, or caches that hold no rows. Stages that free more than `roomy` features are left out: they may be

@@ -18,8 +18,10 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._data.designs import Floats, Ints, support
+from .._data.tables import Labels, Table, Targets
 from .._data.tasks import read_training
 from .._kernels import active_set as _kernel
 from .._kernels import stage_loop as _trail
@@ -30,11 +32,13 @@ from .._objective.shapes import CAPPED, Shape
 from .._runtime.checks import check_count, check_flag, check_n_jobs, check_positive, check_verbose
 from .._runtime.progress import Progress, one_blas_thread
 from .._runtime.threads import count, each
-from .._solvers.gram import LackingError, at_hand, closed
+from .._solvers.gram import Gram, LackingError, at_hand, closed
 from .._solvers.make_problem import check_loss, make_problem, release
 from .._solvers.nonunique import DOUBT, suspicions
+from .._solvers.proximal_newton import LossLassos
 from .._solvers.solvers import LASSOS, caches_for, lassos_for
 from .._solvers.stages import CROWDED, CYCLES, REPEATS, UNFINISHED, algorithm_1, limit, same
+from .._solvers.task_solver import Caches
 from .._solvers.weighted_lasso import OVERRUN, SLID, WEAK, Lassos, Solve, go_on
 from .crowding import Crowding
 from .grids import Grid, read_grid
@@ -47,27 +51,27 @@ UNBENT, NO_KEY = np.empty((2, 0)), (b"", 0.0)  # the pattern of stage 1, and its
 
 
 def regularization_surface(
-    X: Any,
-    y: Any,
+    X: Table,
+    y: Targets,
     *,
-    task: Any = None,
+    task: Labels | None = None,
     task_column: str | int | None = None,
-    lams: Any = 50,
-    theta_ratios: Any = None,
-    thetas: Any = None,
+    lams: ArrayLike = 50,
+    theta_ratios: ArrayLike | None = None,
+    thetas: ArrayLike | None = None,
     loss: str = "squared",
     epsilon: float = 1.35,
     fit_intercept: bool = True,
     standardize: bool = False,
     positive: bool = False,
-    penalty_factors: Any = None,
-    sample_weight: Any = None,
+    penalty_factors: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     max_stages: int = 10,
     tol: float = 1e-8,
     lam_min_ratio: float | None = None,
-    entry_shares: Any = (0.0,),
-    entry_ratios: Any = None,
-    penalty: Any = "capped",
+    entry_shares: ArrayLike = (0.0,),
+    entry_ratios: ArrayLike | None = None,
+    penalty: str | Shape = "capped",
     n_jobs: int | None = None,
     memory_budget: float | None = None,
     verbose: bool = False,
@@ -215,7 +219,7 @@ def solve_surface(
     tol: float = 1e-8,
     max_iter: int = 0,
     n_jobs: int | None = None,
-    grams: list[Any] | None = None,
+    grams: Caches | None = None,
     budget: float | None = None,
     tick: Callable[[float], None] = lambda part: None,
     stop: Callable[[], None] | None = None,
@@ -249,7 +253,8 @@ def solve_surface(
         _LocalWalk(problem, grid, cells, firsts, make, max_stages, max_iter, careful, tick) for _ in range(walkers)
     ]
     lams = [[order[place] for place in turns(len(order), one, walkers)] for one in range(walkers)]
-    go_in_rounds(walks, lams, grams if walkers > 1 else [], n_jobs, stop)
+    shared = [gram for gram in grams if isinstance(gram, Gram)] if walkers > 1 else []
+    go_in_rounds(walks, lams, shared, n_jobs, stop)
     surface = gathered(problem, grid, walks, tol)
     if careful or not _doubtful(surface, problem):
         return surface
@@ -270,7 +275,7 @@ def solve_surface(
 def go_in_rounds(
     walks: list[_LocalWalk],
     lams: list[list[int]],
-    grams: list[Any],
+    grams: list[Gram],
     n_jobs: int | None,
     stop: Callable[[], None] | None,
 ) -> None:
@@ -512,7 +517,7 @@ class _LocalWalk(Walk):
         grid: Grid,
         cells: Cells,
         path: dict[int, Solve],
-        make: Callable[[], Lassos],
+        make: Callable[[], Lassos | LossLassos],
         max_stages: int,
         max_iter: int,
         careful: bool,
@@ -530,7 +535,7 @@ class _LocalWalk(Walk):
         self.back = False
 
     @cached_property
-    def lassos(self) -> Lassos:
+    def lassos(self) -> Lassos | LossLassos:
         """Of stages after the first, if there are any."""
         return self.make()
 
@@ -598,7 +603,7 @@ class _LocalWalk(Walk):
     def complete(self, n_jobs: int | None = None) -> None:
         """What the trail cannot do by itself of a stage."""
         arrays = self.weights, self.reference, self.found, self.status, self.rounds
-        if not self.states:
+        if not self.states or not isinstance(self.lassos, Lassos):
             self.states = self.lassos.states()
             self.lassos.solve_into(*arrays, self.max_iter)
         else:

@@ -14,7 +14,8 @@ import numpy as np
 from scipy import sparse
 
 from .._data.designs import Design, Floats, Ints
-from .._objective.certificates import AT_ONCE, relative_gap
+from .._objective.certificates import AT_ONCE, TaskCertificate, relative_gap
+from .._objective.dual_points import Memo
 from .._objective.penalties import ConcaveRows
 from .._objective.problem import Problem
 from .._objective.shapes import Shape
@@ -170,7 +171,8 @@ class Solutions:
         ndarray of shape (m, d)
             The coefficients.
         """
-        return self.coefs([self.last[k, l]])[0]
+        out: Floats = self.coefs([self.last[k, l]])[0]
+        return out
 
     def sparse_coef(self, k: int, l: int) -> sparse.csr_array:
         """Return the coefficients at a point of the grid as a sparse array.
@@ -222,7 +224,8 @@ class Solutions:
         ndarray of bool of shape (m, d)
             True where the coefficient is not 0.
         """
-        return self.coef(k, l) != 0.0
+        out: np.ndarray = self.coef(k, l) != 0.0
+        return out
 
     @cached_property
     def n_entries(self) -> Ints:
@@ -352,7 +355,8 @@ class StagedSolutions(Solutions):
     def converged(self) -> np.ndarray:
         """Whether the set of free features repeats and every stage's gap is at most `tol`, at every point (K, L)."""
         solved = _over(self.chains, lambda chain: bool((self._proofs[0][list(chain)] <= self.tol).all()), np.bool_)
-        return solved & (self.ended == REPEATS)
+        out: np.ndarray = solved & (self.ended == REPEATS)
+        return out
 
     @cached_property
     def stopping_reason(self) -> np.ndarray:
@@ -391,7 +395,8 @@ class StagedSolutions(Solutions):
         ndarray of int
             The places of the features.
         """
-        return self.solved[self.last[k, l]].free_rows(len(self.features))
+        out: Ints = self.solved[self.last[k, l]].free_rows(len(self.features))
+        return out
 
     @cached_property
     def dual_gap(self) -> Floats:
@@ -630,7 +635,8 @@ class Surface(StagedSolutions):
         happened to stop: that is no more complete than a stage that was not solved.
         """
         escapes = self._escapes
-        return super().complete & _over(self.chains, lambda chain: not escapes[list(chain)].any(), np.bool_)
+        out: np.ndarray = super().complete & _over(self.chains, lambda chain: not escapes[list(chain)].any(), np.bool_)
+        return out
 
     @property
     def _escapes(self) -> np.ndarray:
@@ -672,8 +678,8 @@ class Surface(StagedSolutions):
         problem = self._data()
         every = np.arange(len(self.solved))
 
-        def certify(i: int) -> list[Any]:
-            memo: dict[Any, Any] = {}
+        def certify(i: int) -> list[TaskCertificate]:
+            memo: Memo = {}
             parts = [problem.certify(i, W, A, memo) for W, A in self.lassos_of(i, every)]
             return [proof for part in parts for proof in part]
 
@@ -706,7 +712,7 @@ class Surface(StagedSolutions):
         return super().__getstate__()
 
 
-def _over(chains: np.ndarray, value: Callable[[tuple[int, ...]], Any], dtype: Any) -> np.ndarray:
+def _over(chains: np.ndarray, value: Callable[[tuple[int, ...]], object], dtype: type[np.generic]) -> np.ndarray:
     return np.array([value(chain) for chain in chains.ravel()], dtype=dtype).reshape(chains.shape)
 
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from .._data.designs import Design, Floats, Ints, with_rows
+from .._data.designs import Coefs, Design, Floats, Ints, with_rows
 from .._objective.common_penalty import SharedNorm
 from .gram import BUDGET, may_form
-from .task_solver import task_caches
+from .task_solver import Caches, task_caches
 from .weighted_lasso import OVERRUN, SLID, Lassos
 
 AT_BOUND = 1e-9  # |gradient| this close to its bound, relatively, counts as at the bound
@@ -60,7 +60,8 @@ class Stacked:
     def _rows_of(self, i: int, columns: Ints) -> Floats:
         """(len(columns), d): rows of s_i X_i'X_i"""
         part = self.parts[i]
-        return self.scale[i] * (part.gram()[columns] if self._whole else part.gram_rows(columns))
+        out: Floats = self.scale[i] * (part.gram()[columns] if self._whole else part.gram_rows(columns))
+        return out
 
     def _block(self, i: int) -> slice:
         """The places of v_i"""
@@ -145,7 +146,7 @@ class Stacked:
             blocks.append(np.sqrt(self.scale[i]) * X * ((owner == 0) | (owner == i + 1)))
         return np.concatenate(blocks)
 
-    def intercepts(self, W: Any) -> Floats:
+    def intercepts(self, W: Coefs) -> Floats:
         raise NotImplementedError("every task has an intercept of its own")
 
 
@@ -182,8 +183,9 @@ class Remainder:
     def residuals(self, W: Floats) -> Floats | None:
         return self.part.residuals(self.b + W)
 
-    def intercepts(self, W: Any) -> Floats:
-        return self.part.intercepts(self.b + W)
+    def intercepts(self, W: Coefs) -> Floats:
+        dense = W if isinstance(W, np.ndarray) else W.dense(np.arange(W.shape[0]))
+        return self.part.intercepts(self.b + dense)
 
 
 class StackedGrams:
@@ -202,11 +204,11 @@ class StackedGrams:
         self.stacked = Stacked(self.designs)
 
     @cached_property
-    def together(self) -> list[Any]:
+    def together(self) -> Caches:
         return task_caches([self.stacked], reuse=self.reuse, budget=self.budget, n_jobs=self.n_jobs)
 
     @cached_property
-    def apart(self) -> list[Any]:
+    def apart(self) -> Caches:
         return task_caches(self.designs, reuse=self.reuse, budget=self.budget, n_jobs=self.n_jobs)
 
     def fetched_at_once(self) -> bool:

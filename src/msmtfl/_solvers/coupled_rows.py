@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -139,9 +138,9 @@ class CoupledRows:
         """(m, n): kappa_i w_i'Q_i for W (k, m) and Q (groups, k, n)"""
         V = (W * self.kappa).T
         if len(Q) == 1:
-            return V @ Q[0]
+            return np.asarray(V @ Q[0])
         if len(Q) == self.m:
-            return np.matmul(V[:, None, :], Q)[:, 0]
+            return np.asarray(np.matmul(V[:, None, :], Q)[:, 0])
         return np.array([V[i] @ Q[g] for i, g in enumerate(self.which)])
 
     def gradient(self, W: Floats) -> Floats:
@@ -508,7 +507,7 @@ def _kept(W: Floats, work: _Working) -> Floats:
     return np.where(wrong, bound, W)
 
 
-def _inverses(A: Any, among: np.ndarray | None = None) -> Floats | None:
+def _inverses(A: Floats, among: np.ndarray | None = None) -> Floats | None:
     """A^-1 of positive definite matrices (count, k, k), or of their parts `among` (count, k) bool of the rows and columns,
     0 elsewhere; None if one of them is not definite. A is used up."""
     k = A.shape[1]
@@ -520,7 +519,8 @@ def _inverses(A: Any, among: np.ndarray | None = None) -> Floats | None:
             A = np.asarray(np.linalg.inv(A))
         except LinAlgError:
             return None
-        return A if among is None else A * (among[:, :, None] & among[:, None, :])
+        out: Floats | None = A if among is None else A * (among[:, :, None] & among[:, None, :])
+        return out
     every = np.arange(k)
     for i, one in enumerate(A):
         part = every if among is None else np.flatnonzero(among[i])

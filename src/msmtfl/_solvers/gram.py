@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
@@ -166,7 +166,14 @@ def closed(grams: Sequence[Gram]) -> Iterator[None]:
             gram.closed = False
 
 
-def at_hand(grams: Sequence[Any]) -> bool:
+class Known(Protocol):
+    """What is kept of a Gram matrix; `whole` is all of it, if that was formed."""
+
+    @property
+    def whole(self) -> Floats | None: ...
+
+
+def at_hand(grams: Sequence[Known]) -> bool:
     """Whether all Gram matrices are whole."""
     return all(gram.whole is not None for gram in grams)
 

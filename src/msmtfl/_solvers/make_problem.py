@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from .._data.designs import Floats, stage_scale
+from .._data.designs import AnyData, Data, Floats, stage_scale
 from .._data.tasks import TaskData
 from .._objective.losses import Huber, Loss, LossTask, Poisson, loss_named, of_regressions
 from .._objective.problem import Problem
@@ -22,14 +23,14 @@ ROUNDING = 1e-11  # of the largest that a gradient can be: what is less is left 
 
 
 def make_problem(
-    data: Any,
+    data: TaskData | Data,
     *,
     loss: str = "squared",
     epsilon: float = 1.35,
     fit_intercept: bool,
     standardize: bool,
     positive: bool,
-    penalty_factors: Any = None,
+    penalty_factors: ArrayLike | None = None,
     error: str = "mse",
     n_jobs: int | None = None,
 ) -> Problem:
@@ -43,18 +44,19 @@ def make_problem(
     return Problem(data, designs, factors, standardize, positive, kind, error)
 
 
-def training(problem: Problem, keep: Any) -> Problem:
+def training(problem: Problem, keep: np.ndarray | int) -> Problem:
     """The same problem on some of the rows, keep (N,) bool (of statistics: without one fold), with centring and scaling of
     its own."""
     if problem.loss.squared:
         return replace(problem, designs=problem.data.training(problem.designs, keep))
+    assert isinstance(keep, np.ndarray)  # data that have rows
     data = problem.data.kept(keep, None if problem.weigh is None else problem.weigh(keep))
     centre = problem.designs[0].base.centre
     designs = _designs(data, problem.loss, centre, problem.given_factors, problem.positive)
     return replace(problem, designs=designs, scored_by=tuple(design.of_loss for design in problem.designs))
 
 
-def gather(problem: Problem, keeps: Sequence[Any], n_jobs: int | None = None) -> None:
+def gather(problem: Problem, keeps: Sequence[np.ndarray | int], n_jobs: int | None = None) -> None:
     """Prepare for `training` with each of `keeps`."""
     if problem.loss.squared:
         problem.data.gather(problem.designs, keeps, n_jobs)
@@ -67,10 +69,11 @@ def release(problem: Problem) -> None:
 
 
 def _designs(
-    data: Any, loss: Loss, centre: bool, factors: Floats, positive: bool, n_jobs: int | None = None
+    data: TaskData | Data, loss: Loss, centre: bool, factors: Floats, positive: bool, n_jobs: int | None = None
 ) -> list[Any]:
     if loss.squared:
         return list(data.designs(centre, n_jobs))
+    assert isinstance(data, TaskData)
     check_targets(data, loss, centre)
     # of Huber's loss at first with all of y, so that what is too large for its squares is seen
     first = Huber(np.inf) if isinstance(loss, Huber) else loss
@@ -116,7 +119,7 @@ def default_lam(lam: float | None, lam_max: float) -> float:
 # ------------------------------------------------------------------ what a user gives
 
 
-def read_factors(factors: Any, data: TaskData) -> Floats:
+def read_factors(factors: ArrayLike | None, data: AnyData) -> Floats:
     """penalty_factors as (d, m): None, one per feature (d,), or one per feature and task (d, m)."""
     if factors is None:
         return np.ones((data.d, data.m))
@@ -147,7 +150,7 @@ def read_factors(factors: Any, data: TaskData) -> Floats:
     return out
 
 
-def check_loss(loss: Any, epsilon: Any) -> None:
+def check_loss(loss: object, epsilon: object) -> None:
     if loss not in of_regressions():
         raise ValueError(f"loss must be one of {', '.join(map(repr, of_regressions()))}, got {loss!r}.")
     check_positive("epsilon", epsilon)
@@ -174,7 +177,7 @@ def check_targets(data: TaskData, loss: Loss, centre: bool) -> None:
         )
 
 
-def all_of(labels: Sequence[Any]) -> str:
+def all_of(labels: Sequence[Hashable]) -> str:
     """All of some tasks, however many: who is to leave them out needs the whole list."""
     one = len(labels) == 1
     return f"task{'s' * (not one)} {', '.join(map(repr, labels))} {'has' if one else 'have'}"

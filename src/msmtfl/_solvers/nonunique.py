@@ -32,7 +32,8 @@ def suspicions(design: Design, W: Floats, A: Floats) -> Floats:
     G, used, length = design.correlate(R.T).T, W != 0.0, np.sqrt(design.squares * design.yy)
     error = np.abs(G - np.where(used, A, 0.0) * np.sign(W))
     beyond = np.where(used | (length == 0.0), 0.0, np.abs(G) - A) / np.where(length > 0.0, length, 1.0)
-    return np.einsum("sj,sj->s", np.abs(W), error) / design.yy + np.maximum(beyond.max(axis=1, initial=0.0), 0.0)
+    out: Floats = np.einsum("sj,sj->s", np.abs(W), error) / design.yy + np.maximum(beyond.max(axis=1, initial=0.0), 0.0)
+    return out
 
 
 # ------------------------------------------------------------------ minimisers that are not unique

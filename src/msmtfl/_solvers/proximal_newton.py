@@ -10,7 +10,6 @@ take part; the gradient of all others is looked at when the steps have settled.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -56,7 +55,7 @@ class LossLassos:
     def __init__(
         self, designs: Sequence[LossTask], *, positive: bool = False, units: Floats, n_jobs: int | None = None
     ):
-        self.designs: list[Any] = list(designs)
+        self.designs = list(designs)
         self.positive, self.units, self.n_jobs = positive, units, n_jobs
         self.m, self.d = len(self.designs), self.designs[0].d
         self.status = np.zeros(self.m, np.intc)
@@ -69,7 +68,7 @@ class LossLassos:
         W[:], rounds[:] = self.solve(A, aim, max_iter)
         status[:] = self.status
 
-    def states(self) -> list[Any]:
+    def states(self) -> list[_kernel.ActiveSet]:
         """Empty: the kernel cannot solve these by itself."""
         return []
 
@@ -168,7 +167,7 @@ class _Descent:
         size = g if self.positive else np.abs(g)
         bound = np.where(self.live, self.a, 0.0)
         over = size - bound
-        out = self.live & ~work & (size > 0) & (over > -TIE * bound)
+        out: np.ndarray = self.live & ~work & (size > 0) & (over > -TIE * bound)
         beyond = np.flatnonzero(out & (over > OVER * self.length)) if out.any() else ()
         count = max(AT_LEAST, int(work.sum()))
         if len(beyond) > count:

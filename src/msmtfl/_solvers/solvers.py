@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .._data.designs import Design, Floats, stage_scale
+from .._data.designs import AnyData, Design, Floats, stage_scale
 from .._data.tables import names_of, warn_user
 from .._objective.certificates import GAP, TaskCertificate, certify, largest_violation, main_doubt, relative_gap
 from .._objective.common_penalty import SharedNorm
@@ -25,10 +25,10 @@ from .._runtime.progress import Listener
 from .._runtime.threads import each
 from .common_part import StackedGrams, StackedLassos, settled
 from .coupled_rows import CoupledRows
-from .gram import gram_caches
+from .gram import Gram, gram_caches
 from .proximal_newton import LossLassos
 from .stages import Outcome
-from .task_solver import task_caches
+from .task_solver import Caches, task_caches
 from .weighted_lasso import OVERRUN, Lassos
 
 LASSOS, ROWS, COMMON = "lassos", "rows", "common"  # structures of stages
@@ -54,7 +54,7 @@ def solver_for(
         lassos = lassos_for(problem, grams, n_jobs)
         if near is not None:
             lassos.warm(near)
-        return LassoStages(lassos) if problem.loss.squared else LossStages(lassos, problem.data)
+        return LassoStages(lassos) if isinstance(lassos, Lassos) else LossStages(lassos, problem.data)
     if not problem.loss.squared:
         raise ValueError("models that couple the tasks are solved with squared loss only.")
     if penalty.structure == ROWS:
@@ -68,15 +68,18 @@ def solver_for(
     return CommonStages(common)
 
 
-def lassos_for(problem: Problem, grams: Any = None, n_jobs: int | None = None, careful: bool = False) -> Any:
+def lassos_for(
+    problem: Problem, grams: Caches | None = None, n_jobs: int | None = None, careful: bool = False
+) -> Lassos | LossLassos:
     """The weighted lassos of a problem's tasks."""
     if not problem.loss.squared:
         return LossLassos(problem.designs, positive=problem.positive, units=problem.units, n_jobs=n_jobs)
-    options: dict[str, Any] = {"grams": grams, "careful": careful, "n_jobs": n_jobs}
-    return Lassos(problem.designs, positive=problem.positive, units=problem.units, **options)
+    return Lassos(
+        problem.designs, positive=problem.positive, units=problem.units, grams=grams, careful=careful, n_jobs=n_jobs
+    )
 
 
-def rows_for(problem: Problem, grams: Any = None, n_jobs: int | None = None) -> CoupledRows:
+def rows_for(problem: Problem, grams: list[Gram] | None = None, n_jobs: int | None = None) -> CoupledRows:
     """A problem with a norm of every row."""
     return CoupledRows(problem.designs, problem.factors, units=problem.units, grams=grams, n_jobs=n_jobs)
 
@@ -87,7 +90,7 @@ def common_for(problem: Problem, grams: StackedGrams | None = None, n_jobs: int 
     return StackedLassos(grams, units=problem.units, n_jobs=n_jobs)
 
 
-def caches_for(problem: Problem, structure: str, **options: Any) -> Any:
+def caches_for(problem: Problem, structure: str, **options: float | None) -> Any:
     """What solvers of stages of a structure keep of Gram matrices; `options` are those of `gram_caches`."""
     if not problem.loss.squared:
         return []
@@ -165,8 +168,8 @@ def rather_zero(W: Floats, proof: Proof, certify: Callable[[Floats], Proof]) -> 
 class LossStages:
     """Stages that are weighted lassos under a loss: weights (d, m)."""
 
-    def __init__(self, lassos: LossLassos, data: Any):
-        self.designs: list[Any] = lassos.designs
+    def __init__(self, lassos: LossLassos, data: AnyData):
+        self.designs = lassos.designs
         self.lassos, self.grams = lassos, lassos.grams
         self.scale, self.data = stage_scale(self.designs), data
         self.said: set[int] = set()

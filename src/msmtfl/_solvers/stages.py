@@ -10,13 +10,13 @@ norm, so that tasks meet only in the weights. The loop knows neither which penal
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from .._data.designs import Design, Floats, Ints
+from .._data.designs import Floats, Ints, Smooth
 from .._objective.certificates import loss_of
 from .._objective.dual_points import Doubt
 from .._objective.penalties import Penalty
@@ -99,7 +99,8 @@ class Outcome:
 class StageSolver(Protocol):
     """Solves the convex problem of a stage; `weights` are what the penalty calls its weights."""
 
-    designs: list[Design]
+    @property
+    def designs(self) -> Sequence[Smooth]: ...
 
     def solve(self, weights: Any, last: Floats, max_iter: int, listener: Listener) -> Outcome:
         """The stage after the one that led to `last` (m, d), with certificates."""

@@ -4,7 +4,7 @@ features in work."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,7 @@ AT_LEAST_OF_MANY = 16  # the same where so many more do not make the whole matri
 SLIGHT = 1e-9  # violations less than this share of the largest can wait
 AHEAD = 16  # the same where they belong to free features: those of others that may be free next come with them
 
+Caches: TypeAlias = list[Gram] | list[WorkingSet]  # one per task
 
 ENTRY = np.dtype([("value", np.float64), ("feature", np.intc)])  # of a solution
 
@@ -152,6 +153,7 @@ class TaskState:
 
 
 def state_of(gram: Gram | WorkingSet, positive: bool) -> Any:
+    """The state of a task on what is kept of its Gram matrix: of the same class for all tasks of a problem."""
     return WorkingState(gram, positive) if isinstance(gram, WorkingSet) else TaskState(gram, positive)
 
 
@@ -160,11 +162,16 @@ def thin(design: Design) -> bool:
 
 
 def task_caches(
-    designs: Sequence[Design], *, budget: float | None = None, n_jobs: int | None = None, **options: Any
-) -> list[Any]:
-    """What is kept of the Gram matrices: all, rows as they are needed (options as of `gram_caches`), or no more than the
+    designs: Sequence[Design],
+    *,
+    reuse: bool = False,
+    budget: float | None = None,
+    n_jobs: int | None = None,
+    to_the_bit: bool = False,
+) -> Caches:
+    """What is kept of the Gram matrices: all, rows as they are needed (parameters as of `gram_caches`), or no more than the
     features in work: where the budget would not hold a few rows of every task, or a row takes more than the pass over a
     sparse X that it saves."""
     if few_rows(designs, budget) or (thin(designs[0]) and designs[0].d > WHOLE_AT_MOST):
         return each(WorkingSet, designs, n_jobs)
-    return gram_caches(designs, budget=budget, n_jobs=n_jobs, **options)
+    return gram_caches(designs, reuse=reuse, budget=budget, n_jobs=n_jobs, to_the_bit=to_the_bit)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from time import perf_counter
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from .._data.designs import Design, Floats, Ints, support, with_rows
 from .._kernels import active_set as _kernel
 from .._runtime.threads import each, each_or_together, shares
 from .nonunique import DOUBT, nearest, polish, suspicions
-from .task_solver import state_of, task_caches
+from .task_solver import Caches, state_of, task_caches
 from .working_set import WorkingState
 
 OVERRUN, SET_ASIDE, WEAK, MISSING, SLID = (
@@ -48,7 +48,47 @@ class Solve:
     status: np.ndarray
 
 
-def one_by_one(lassos: Any, lams: Floats, weights: Floats, max_iter: int, tick: Callable[[float], None]) -> list[Solve]:
+class LassoSolver(Protocol):
+    """The weighted lassos of all tasks, under squared loss (`Lassos`) or another (`LossLassos`)."""
+
+    m: int
+    d: int
+    units: Floats
+    positive: bool
+    n_jobs: int | None
+    status: np.ndarray
+
+    def warm(self, W: Floats) -> None:
+        """Start the next solve from W (m, d) instead of from the last solution."""
+
+    def solve(self, A: Floats, reference: Floats | None = None, max_iter: int = 0) -> tuple[Floats, np.ndarray]:
+        """W (m, d) for weights A (m, d), and rounds (m,). Where a task's minimiser is not unique, W is the one nearest
+        `reference` (m, d), by default nearest 0."""
+
+    def solve_into(
+        self, A: Floats, aim: Floats, W: Floats, status: np.ndarray, rounds: np.ndarray, max_iter: int = 0
+    ) -> None:
+        """The same, W, status and rounds (m,) being written to arrays at hand."""
+
+    def states(self) -> list[_kernel.ActiveSet]:
+        """The states of the tasks, for whoever calls the kernel itself; none if it cannot solve these by itself."""
+
+    def path(
+        self,
+        lams: Floats,
+        weights: Floats,
+        *,
+        max_iter: int = 0,
+        likely: Ints | None = None,
+        tick: Callable[[float], None] = lambda part: None,
+        stop: Callable[[], None] | None = None,
+    ) -> list[Solve]:
+        """Solve for lam times the weights (m, d), for one of lams (L,) after the other."""
+
+
+def one_by_one(
+    lassos: LassoSolver, lams: Floats, weights: Floats, max_iter: int, tick: Callable[[float], None]
+) -> list[Solve]:
     """A path, solve after solve."""
     out = []
     for lam in lams:
@@ -83,7 +123,7 @@ class Lassos:
         *,
         positive: bool = False,
         units: Floats | None = None,
-        grams: list[Any] | None = None,
+        grams: Caches | None = None,
         careful: bool = False,
         n_jobs: int | None = None,
     ):
@@ -293,7 +333,8 @@ class _Path:
 
     @property
     def ended(self) -> bool:
-        return self.place == self.end
+        out: bool = self.place == self.end
+        return out
 
     def go(self) -> None:
         """Go on to the end, or to where a task lacks Gram rows."""
@@ -360,7 +401,7 @@ class _Path:
         return number % L, number // L * self.lassos.d + np.concatenate(self.features), np.concatenate(self.values)
 
 
-def least_squares_on(lassos: Lassos, W: Floats) -> Floats:
+def least_squares_on(lassos: LassoSolver, W: Floats) -> Floats:
     """Least squares (m, d) on the support of W; of several solutions the one nearest to W."""
     out, _ = lassos.solve(np.where(W != 0.0, 0.0, np.inf), reference=W)
     return out

@@ -58,7 +58,8 @@ def read_table(table: Any) -> Any:
         import pandas as pd
     except ImportError as error:
         raise ImportError("reading tables needs pandas: pip install pandas.") from error
-    if is_table(table):
+    tabular = is_table(table)  # and of which library is asked next
+    if tabular:
         out = table if hasattr(table, "iloc") else pd.DataFrame(table.to_dict(as_series=False))
     else:
         path = existing_file(table)
