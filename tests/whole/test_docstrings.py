@@ -56,7 +56,7 @@ def fitted(name):
 def test_every_attribute_of_a_fitted_model_is_documented_and_there(name, check):
     found, elsewhere = set(), set()
     for model in fitted(name):
-        found |= {key for key in (*vars(model), *dir(type(model))) if key.endswith("_") and not key.startswith("_")}
+        found |= {key for key in dir(model) if key.endswith("_") and not key.startswith("_")}
         elsewhere |= set(
             getattr(getattr(model, "best_estimator_", None), "__dict__", ())
         )  # where those of the model chosen are described

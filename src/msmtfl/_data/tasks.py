@@ -433,36 +433,35 @@ def stack_tasks(
 ) -> tuple[Any, Floats, np.ndarray]:
     """Stack arrays of the tasks into one X, y and a task label per sample.
 
-        Parameters
-        ----------
-        Xs : sequence of m arrays of shape (n_i, d)
-            The samples of each task: arrays, dense or sparse, or tables with the same columns.
-        ys : sequence of m arrays of shape (n_i,)
-            The targets of each task.
-        labels : sequence of m labels, optional
-            Distinct labels of the tasks; by default 0 .. m-1.
+    Parameters
+    ----------
+    Xs : sequence of m arrays of shape (n_i, d)
+        The samples of each task: arrays, dense or sparse, or tables with the same columns.
+    ys : sequence of m arrays of shape (n_i,)
+        The targets of each task.
+    labels : sequence of m labels, optional
+        Distinct labels of the tasks; by default 0 .. m-1.
 
-        Returns
-        -------
-        X : ndarray, csr_array or DataFrame of shape (N, d)
-            All samples, N the sum of the n_i; sparse if one of `Xs` is, a table if tables were given.
-        y : ndarray of shape (N,)
-            Their targets.
-        task : ndarray of shape (N,)
-            Their labels.
+    Returns
+    -------
+    X : ndarray, csr_array or DataFrame of shape (N, d)
+        All samples, N the sum of the n_i; sparse if one of `Xs` is, a table if tables were given.
+    y : ndarray of shape (N,)
+        Their targets.
+    task : ndarray of shape (N,)
+        Their labels.
 
-        Examples
-        --------
-        >>> import numpy as np
-    from numpy.typing import ArrayLike
-        >>> from msmtfl import MSMTFL, stack_tasks
-        >>> rng = np.random.default_rng(0)
-        >>> Xs = [rng.standard_normal((20, 3)), rng.standard_normal((30, 3))]
-        >>> X, y, task = stack_tasks(Xs, [X_i[:, 0] for X_i in Xs])
-        >>> X.shape, np.bincount(task)
-        ((50, 3), array([20, 30]))
-        >>> MSMTFL().fit(X, y, task=task).coef_.shape
-        (2, 3)
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import MSMTFL, stack_tasks
+    >>> rng = np.random.default_rng(0)
+    >>> Xs = [rng.standard_normal((20, 3)), rng.standard_normal((30, 3))]
+    >>> X, y, task = stack_tasks(Xs, [X_i[:, 0] for X_i in Xs])
+    >>> X.shape, np.bincount(task)
+    ((50, 3), array([20, 30]))
+    >>> MSMTFL().fit(X, y, task=task).coef_.shape
+    (2, 3)
     """
     tables_or_arrays: list[Any] = list(Xs)
     Xs, ys = tables_or_arrays, list(ys)
