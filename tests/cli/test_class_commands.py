@@ -179,6 +179,7 @@ def test_text_as_a_target_is_refused_with_the_way_out(data):
 # ------------------------------------------------------------------ reports and pictures of classifiers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 3])
 def test_held_out_errors_of_a_report_are_relative_to_class_shares(classes):
     y = TABLE["relapse"].to_numpy() if classes == 2 else np.digitize(TABLE["score"], [-1, 1])

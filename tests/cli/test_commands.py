@@ -168,6 +168,7 @@ MODELS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_cross_validated_fit_predicts_as_the_api_does(name, data, new, tmp_path):
     out = tmp_path / "model.msmtfl"

@@ -25,6 +25,7 @@ SMALL = {
 }
 
 
+@pytest.mark.slow
 @parametrize_with_checks([MultiTaskAuto({"a": LassoMTL(), "b": MSMTFL()}, cv=2)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -44,6 +44,7 @@ def folds_of(X, y, task, n_splits):
 # ------------------------------------------------------------------ numbers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [(False, True), ("a", "b", "c")])
 def test_errors_are_log_losses_over_those_of_class_shares_by_hand(classes):
     X, y, task = make_data(classes=classes)

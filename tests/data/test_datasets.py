@@ -194,6 +194,7 @@ def write_archive(folder, **changes):
     np.savez(folder / "isolet.npz", **parts | changes)
 
 
+@pytest.mark.slow
 def test_isolet_from_the_text_files_of_uci(tmp_path, no_data):
     letters = letters_in_order()
     write_constant_texts(tmp_path, letters)

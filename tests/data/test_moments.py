@@ -118,6 +118,7 @@ def test_models_equal_those_fitted_to_rows(model, options, weighted):
     np.testing.assert_allclose(made.predict(X, task=TASK), rows.predict(X, task=TASK), rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [MSMTFLCV, LassoMTLCV, L12MTLCV, DirtyMTLCV])
 @pytest.mark.parametrize("criterion", ["aic", "bic", "ebic"])
 def test_information_criteria_need_no_folds(model, criterion):

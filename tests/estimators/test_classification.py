@@ -20,6 +20,7 @@ from msmtfl.model_files import load_model, save_model
 from msmtfl.sharing import map_of
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # small data that features separate
 @parametrize_with_checks(
     [MSMTFLClassifier(), MSMTFLClassifierCV(2, lam_min_ratio=0.3, theta_ratios=[4.0, np.inf], entry_shares=0, cv=2)]

@@ -18,6 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from msmtfl import L12MTL, L12MTLCV, DirtyMTL, DirtyMTLCV, LassoMTL, LassoMTLCV, TaskKFold, stack_tasks
 
 
+@pytest.mark.slow
 @parametrize_with_checks([L12MTL(), DirtyMTL(), L12MTLCV(lams=2, cv=2), DirtyMTLCV(lams=2, ratios=[0.5], cv=2)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

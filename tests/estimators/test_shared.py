@@ -20,6 +20,7 @@ from msmtfl._solvers.make_problem import make_problem
 from msmtfl.inference import draw_halves
 
 
+@pytest.mark.slow
 @parametrize_with_checks([SharedMTL(), SharedMTL(theta=0.1), SharedMTLCV(lams=2, ratios=[0.5], cv=2)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -358,6 +358,7 @@ def test_surface_draws_every_point_with_the_choice_and_its_region(searched):
     assert "held-out nMSE" in display.ax_.get_title(loc="left")
 
 
+@pytest.mark.slow
 def test_surfaces_of_models_from_files_are_the_same(sample, tmp_path):
     X, y, task = sample
     models = [MSMTFLCV(lams=4, cv=3), LassoMTLCV(lams=4, cv=3), L12MTLCV(lams=4, cv=3), DirtyMTLCV(lams=4, cv=3)]
@@ -562,6 +563,7 @@ def test_models_that_use_nothing_are_drawn_too(make, display):
     display.from_estimator(make().fit(X, np.full(30, 2.0), task=task))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("display", [*SINGLE, PathDisplay, SurfaceDisplay])
 @pytest.mark.filterwarnings("ignore:Too good to be true")
 def test_one_task_and_one_feature_are_drawn_too(display):

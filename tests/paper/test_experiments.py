@@ -780,6 +780,7 @@ def test_figure_2_leaves_all_files_with_certificates(figure2):
     assert all(f"| {SETTING} | {name}" in table for name in ("Lasso", "L1,2", "DirtyMTL", "MSMTFL, scale-aware theta"))
 
 
+@pytest.mark.slow
 def test_figure_2_rows_are_direct_fits(figure2):
     rows = [row for row in read_rows(figure2[0]) if row["run"] == "1"]
     X, y, task, true = make_multitask(3, 20, 20, sigma=0.01, random_state=FIGURE2.cells()[1].seed)
@@ -1011,6 +1012,7 @@ def altered(path, **changes):
     return Altered(table_path=str(path), shares=(0.4, 0.6), splits=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "protocol"), [*((name, "ours") for name in CV_MODELS), ("MSMTFL", "paper")])
 def test_prediction_rows_are_direct_fits(name, protocol, adni):
     spec = small_mri(adni)
@@ -1502,6 +1504,7 @@ def test_the_corrected_bound_holds_and_the_printed_one_does_not(guarantees):
     assert "n = 40 where 4 rbar = 100" in conditions.evidence
 
 
+@pytest.mark.slow
 def test_bounds_are_those_of_the_theory(guarantees):
     """On orthogonal columns rho- is 1, rho+ / n is 1 / n."""
     for row in read_rows(guarantees[0]):

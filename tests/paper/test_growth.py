@@ -52,6 +52,7 @@ def test_both_are_experiments_of_the_command():
     assert max(Growth().quick().dims) < 2000
 
 
+@pytest.mark.slow
 def test_it_leaves_all_files_and_says_what_was_found(finished):
     folder, claims = finished
     assert {path.name for path in folder.iterdir()} == {*FILES, "parts"}

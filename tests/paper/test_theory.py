@@ -89,6 +89,7 @@ def ugly_design(rng, kind):
     return X
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("center", [False, True])
 @pytest.mark.parametrize(
     "kind", ["plain", "duplicate", "opposite", "constant", "zero", "scales", "offset", "correlated"]
@@ -406,6 +407,7 @@ def assert_proven(result):
 SHAPES = [(1, 50, 20, 2), (2, 40, 40, 1), (5, 60, 20, 3), (10, 64, 30, 8), (30, 48, 12, 2)]  # m, n, d, rbar
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dense", [True, False])
 @pytest.mark.parametrize(("m", "n", "d", "r"), SHAPES)
 def test_the_bound_is_never_violated_on_orthogonal_designs(m, n, d, r, dense):
@@ -542,6 +544,7 @@ def test_both_events_of_lemma_13_are_as_probable_as_stated(noise, eta):
 # ------------------------------------------------------------------ the paper's own settings
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("m", "n", "d", "sigma"), [(15, 40, 250, 0.01), (20, 30, 200, 0.005), (10, 60, 300, 0.001)])
 def test_the_papers_settings_are_out_of_reach_of_its_theorem(m, n, d, sigma):
     X, y, task, W = make_multitask(m, n, d, sigma=sigma)

@@ -25,6 +25,7 @@ from msmtfl._paths.cross_validation import choose
 from msmtfl._solvers.gram import follow
 
 
+@pytest.mark.slow
 @parametrize_with_checks([MSMTFLCV(lams=3, cv=2), LassoMTLCV(lams=3, cv=2)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -168,6 +168,7 @@ def test_a_grid_that_ends_where_errors_fall_says_so(kind):
     kind(**options | {"lams": [2.0, 1.0]}).fit(X, y, task=task)  # who gives lams knows where they end
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [MSMTFLCV, LassoMTLCV, L12MTLCV, DirtyMTLCV, SharedMTLCV])
 @pytest.mark.parametrize("noise", [1.0, 0.02])
 def test_ordinary_grids_do_not_end_too_early(kind, noise):

@@ -243,6 +243,7 @@ def test_near_copies_of_columns_are_solved_as_well_as_by_a_cold_fit(distance):
         assert surface.objective[-1, 0] == pytest.approx(cold.objective_, rel=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signals to threads here")
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_ctrl_c_ends_it(monkeypatch, n_jobs):

@@ -96,6 +96,7 @@ def divergences(X, y, solve, **setting):
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_degrees_are_the_divergence_of_the_fit_in_every_task(family, setting):
@@ -144,6 +145,7 @@ def noise(m, n, d, seed):
     return rng.standard_normal((m * n, d)), rng.standard_normal(m * n), np.repeat(np.arange(m), n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("criterion", ["bic", "ebic"])
 @pytest.mark.parametrize("search", [MSMTFLCV, LassoMTLCV, L12MTLCV, DirtyMTLCV, SharedMTLCV])
 def test_noise_is_not_selected(search, criterion):

@@ -110,6 +110,7 @@ def test_it_is_hubers_estimate_at_epsilon_times_the_scale():
     )  # lam, theta, epsilon: no part in it
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("form", "scoring"), [("dense", "neg_nmse"), ("sparse", "neg_deviance")])
 def test_held_out_errors_are_those_of_refits(form, scoring):
     X, y, task, _ = make_data(5, n=30, d=8, signal=4.0, outliers=0.1, m=3)
