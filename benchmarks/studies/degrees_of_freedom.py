@@ -26,7 +26,7 @@ from msmtfl._paths.common_path import shared_grid, shared_lam_max, solve_shared
 from msmtfl._paths.coupled_path import DirtyGrid, GroupGrid, dirty_lam_max, group_lam_max, solve_rows
 from msmtfl._paths.grids import read_grid
 from msmtfl._paths.solve import solve_surface
-from msmtfl._solvers.make_problem import make_problem
+from msmtfl._solvers.make_problem import largest_lam, make_problem
 
 SIGMA = 1.0
 Solve = Callable[[Any], Any]  # a problem's solutions at the one point looked at
@@ -36,7 +36,7 @@ def families(first: Any, share: float) -> Iterator[tuple[str, bool, Solve]]:
     """Name, whether it is convex, and how it is solved, at a share of the lam_max of a first draw."""
 
     def rows(**options: Any) -> Solve:
-        lam = share * first.lam_max
+        lam = share * largest_lam(first)
         return lambda problem: solve_surface(problem, read_grid(problem, [lam], **options))
 
     def dirty(ratio: float) -> Solve:
