@@ -6,6 +6,7 @@ MSMTFL_REFERENCE, by default the folder `reference` beside it. Without them thes
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import sys
@@ -28,6 +29,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--uncompiled"):
         _load_uncompiled_kernel()
+    # With workers the first warning of the package's own would import it here, in a thread for each worker: at once they
+    # find it half imported.
+    importlib.import_module("msmtfl")
 
 
 class _KernelSources:
