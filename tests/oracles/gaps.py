@@ -148,17 +148,36 @@ def lasso_gap_of_task(task, w, a, positive=False):
             continue
         seen = held
         p = orthogonal(r, X[:, held], task.dependent) if held.any() else r
-        g = np.where(held, LD(0), X.T @ p)
-        size = g if positive else np.abs(g)
-        over = (size > 0) & np.isfinite(a)
-        most = np.min(a[over] / size[over], initial=INF)
-        pp = p @ p
-        t = min(max(y @ p, LD(0)) / pp, most) if pp > 0 else LD(0)
-        for scale in {t, min(LD(1), most)}:
-            u = r - scale * p
-            terms = np.where(w != 0, np.where(np.isfinite(a), a, 0) * np.abs(w) - scale * w * g, 0)
-            best = min(best, u @ u / 2 + terms.sum())
+        best = min(best, _gap_at(p, np.where(held, LD(0), X.T @ p), r, y, w, a, positive))
+    if best > PROVED * (y @ y) / 2 and np.any(w != 0) and (a > 0).all():
+        p = stationary(r, X, np.where(w != 0, a * np.sign(w), 0), w != 0)
+        best = min(best, _gap_at(p, X.T @ p, r, y, w, a, positive))
     return best
+
+
+def _gap_at(p, g, r, y, w, a, positive):
+    """The gap that a dual point p proves, X'p being g, once it is scaled to be feasible."""
+    size = g if positive else np.abs(g)
+    over = (size > 0) & np.isfinite(a)
+    most = np.min(a[over] / size[over], initial=INF)
+    pp, best = p @ p, INF
+    t = min(max(y @ p, LD(0)) / pp, most) if pp > 0 else LD(0)
+    for scale in {t, min(LD(1), most)}:
+        u = r - scale * p
+        terms = np.where(w != 0, np.where(np.isfinite(a), a, 0) * np.abs(w) - scale * w * g, 0)
+        best = min(best, u @ u / 2 + terms.sum())
+    return best
+
+
+def stationary(r, X, slopes, used):
+    """The point nearest to r at which the products with the columns in use are their slopes: the residual of the exact
+    minimiser, where large coefficients of nearly equal columns have cost r itself its digits."""
+    length = lengths(X)
+    at = np.flatnonzero(used & (length > 0))
+    Q, R, order = factorised(X[:, at] / length[at], LD(0))
+    for _ in range(2):
+        r = r - Q @ (Q.T @ r)
+    return r + Q @ solved(R, (slopes[at] / length[at])[order], transposed=True)
 
 
 def lasso_gap(tasks: Sequence[Task], W, A, positive=False):
