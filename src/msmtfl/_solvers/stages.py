@@ -41,7 +41,8 @@ INEXACT = (
 UNFINISHED = "stopped: the solver ran out of rounds"
 FULL = "stopped: stage 1 has more than one coefficient for every six rows; a search goes no further there"
 DENSE = "stopped: a larger lam has more than one coefficient for every three rows; a search ends there, with that one"
-SHORT = (CROWDED, UNFINISHED, FULL, DENSE)  # a search ended before the model's own algorithm would have
+LEFT_OUT = "not solved: errors on held-out samples had turned at larger values"
+SHORT = (CROWDED, UNFINISHED, FULL, DENSE, LEFT_OUT)  # a search ended before the model's own algorithm would have
 SAME = 1e-8  # slopes of a penalty this close count as the same; those of capped ones are 0 or 1
 UNSOLVED = "stopped, not certified: stage {} is not solved to tol (relative duality gap {:.1e} > {:.0e})"
 
