@@ -22,7 +22,7 @@ CONSTANT = LD(1e-13)  # spread over mean of a column, up to which it is constant
 DEPENDENT = LD(5e-14)  # what is left of a unit-length column, up to which it depends on others
 # Weights, as shares of |x_j| |r|, up to which dual points are made orthogonal to columns.
 PROVED = LD(1e-13)  # of the loss at 0: no better dual point is looked for
-HELD = (0.0, 1e-15, 1e-12, 1e-9, 1e-7, 1e-5)
+HELD = (0.0, 1e-15, 1e-12, 1e-9, 1e-7, 1e-5, 1e-4, 1e-3)
 # Shares of dual points that are tried, to be in the range of slopes.
 SHRINK = (1.0, 1.0 - 1e-12, 1.0 - 1e-9, 1.0 - 1e-6, 1.0 - 1e-3, 0.5)
 # Slopes of coefficients that may not be negative and are 0, up to which dual points are made orthogonal to their columns; of
@@ -294,8 +294,12 @@ def rows_gap(tasks: Sequence[Task], W, norm):
     live = np.array([lengths(task.X) > 0 for task in tasks]).T & np.isfinite(norm.f)
     free, cost = norm.free() & live, norm.values(W.T)
     best = sum(k * (one @ one) / 2 for k, one in zip(kappa, r, strict=True)) + cost.sum()
-    noise = np.array([k * lengths(task.X) * np.sqrt(one @ one) for k, task, one in zip(kappa, tasks, r, strict=True)]).T
+    # what rounding may leave of a gradient: the residual has that of the targets, however small it is itself
+    sizes = [np.sqrt(one @ one) + 1e-13 * np.sqrt(task.y @ task.y) for task, one in zip(tasks, r, strict=True)]
+    noise = np.array([k * lengths(task.X) * size for k, task, size in zip(kappa, tasks, sizes, strict=True)]).T
     for close in HELD:
+        if best <= PROVED * unit:
+            break
         tight = LD(close) * norm.duals(np.where(live & ~free, noise, 0)) >= 1
         held = (tight[:, None] & live) | free
         p = [
