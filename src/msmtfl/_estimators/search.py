@@ -9,6 +9,8 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from .._data.designs import Data, Floats
 from .._data.tasks import TaskData
@@ -165,11 +167,16 @@ class GridSearch(MultiTaskModel):
         walker = self._walker(problem, grid, grams, self.n_jobs, progress)
         if not folds:
             return self._search_without_folds(walker, problem, grid), None
-        # the simplest model within one standard error may lie anywhere, and of other scores little is known
-        early = self._ends_early and self.selection == "min" and folds[0].scorer is None
-        front = Front(grid.strength, grid.leader, grid.block, early)
-        held_out = search(front, walker, folds, problem, self.scoring, n_jobs=self.n_jobs, stop=progress.stop)
+        front, scoring = self._front(grid, folds), self.scoring
+        held_out = search(front, walker, folds, problem, scoring, n_jobs=self.n_jobs, stop=progress.stop)
         return walker.solutions(), held_out
+
+    def _front(self, grid: Any, folds: list[FoldRun]) -> Front:
+        """How far down the grid to go: not to its end where the smallest of our own errors decides. (The simplest model
+        within one standard error may lie anywhere, and of other scores one does not know how they go on.)"""
+        known = all(fold.scorer is None or getattr(fold.scorer, "is_log_loss", False) for fold in folds)
+        early = self._ends_early and self.selection == "min" and known
+        return Front(grid.strength, grid.leader, grid.block, early)
 
     def _search_without_folds(self, walker: Any, problem: Problem, grid: Any) -> Solutions:
         """All points, and those longer that would be chosen if they were finished."""
@@ -185,6 +192,46 @@ class GridSearch(MultiTaskModel):
         """What `relax` makes of solutions: it is this that is scored then, as it is this that is fitted in the end."""
         lassos = lassos_for(problem, grams)
         return Refitted.of(solutions, lambda place: least_squares_on(lassos, solutions.coefs([place])[0]))
+
+    def complete_surface(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> Any:
+        """Solve the points of the grid that the search has left out, so that `surface_` has all of them.
+
+        A search ends where held-out errors have turned, as most of its time would go into the points beyond.
+        They have no part in the choice, and none in `cv_results_`, but can be of interest, as for a plot of
+        the whole path.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray or sparse matrix of shape (N, d)
+            Samples of all tasks: those that the model was fitted to.
+        y : array-like of shape (N,) or (N, m)
+            Targets, as given to `fit`.
+        task : array-like of shape (N,), optional
+            The label of the task of every sample, as given to `fit`.
+        sample_weight : array-like of shape (N,) or (N, m), optional
+            Weights of the samples, as given to `fit`.
+
+        Returns
+        -------
+        estimator
+            The fitted model itself, `surface_` being complete.
+        """
+        check_is_fitted(self, "surface_")
+        other = clone(self)
+        with one_blas_thread():
+            problem = other._make_problem(X, y, task, sample_weight)
+            grid = other._grid(problem)
+            known = self.surface_.strength
+            if known.shape != grid.shape or not np.allclose(known, grid.strength, rtol=1e-9):
+                raise ValueError(
+                    "these are not the samples that the model was fitted to: they make another grid. Give X, y, task and "
+                    "sample_weight as they were given to `fit`."
+                )
+            grams = other._caches(problem, reuse=True, budget=self.memory_budget or BUDGET, n_jobs=self.n_jobs)
+            with Progress(grid.steps, self._step, self.verbose) as progress:
+                self.surface_ = other._solve(problem, grid, grams, self.n_jobs, progress)
+            release(problem)
+        return self
 
     @property
     def cross_fitted_score_(self) -> float:
@@ -213,8 +260,8 @@ class GridSearch(MultiTaskModel):
         scores = fold_scores(held_out, problem.data, self.scoring)
         scores = np.where(held_out.complete & surface.complete, scores, np.nan)
         mean = scores.mean(axis=0)
-        columns = self._columns(surface, problem) | {"eligible": np.isfinite(mean)}
-        columns["mean_test_score"] = mean
+        columns = self._columns(surface, problem)
+        columns |= {"solved": held_out.reached.all(axis=0), "eligible": np.isfinite(mean), "mean_test_score": mean}
         with np.errstate(
             over="ignore", invalid="ignore"
         ):  # scores of -inf: counts predicted beyond the range of floats

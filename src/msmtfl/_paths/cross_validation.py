@@ -81,6 +81,12 @@ class HeldOut:
     scores: Floats | None
     complete: np.ndarray
 
+    @property
+    def reached(self) -> np.ndarray:
+        """(folds, K, L) bool: where errors were measured at all."""
+        out: np.ndarray = np.isfinite(self.mse).any(axis=1)
+        return out
+
     @classmethod
     def of(cls, folds: Sequence[OfFold]) -> HeldOut:
         mse, weight, scores, complete = zip(*folds, strict=True)

@@ -10,6 +10,7 @@ search goes on there.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -90,9 +91,21 @@ class Front:
             if end == self.limit[l] or turned(mean[:end, l], self.lams[:end, l]):
                 self.open[l] = False
 
-    def go_on(self, k: int, l: int) -> bool:
-        """Open the columns that end where one of them has its best point (k, l) near that end; whether that is so."""
-        step, K = int(np.flatnonzero(self.order[:, l] == k)[0]), len(self.lams)
+    @property
+    def asked(self) -> np.ndarray:
+        """(K, L) bool: the points that have been asked for."""
+        out = np.zeros(self.lams.shape, dtype=bool)
+        np.put_along_axis(out, self.order, np.arange(len(out))[:, None] < self.ends, axis=0)
+        return out
+
+    def go_on(self, errors: Floats) -> bool:
+        """Open the columns that end where one of them has the smallest mean of all errors (folds, K, L) near that end;
+        whether that is so."""
+        mean, K = errors.mean(axis=0), len(self.lams)
+        if np.isnan(mean).all():
+            return False
+        k, l = divmod(int(np.nanargmin(mean)), mean.shape[1])
+        step = int(np.flatnonzero(self.order[:, l] == k)[0])
         if not self.early or self.ends[l] == K or step < self.ends[l] - GUARD:
             return False
         self.open = self.leader == self.leader[l]
@@ -168,29 +181,42 @@ def search(
 ) -> HeldOut:
     """Go down the grid until errors have turned, on all data and on the folds; the folds on threads."""
 
-    scale = error_scales(problem.data, scoring if isinstance(scoring, str) else "")
-
-    def errors() -> Floats:
-        """(folds, K, L), NaN where not solved"""
-        mse, weight = np.array([fold.mse for fold in folds]), np.array([fold.weight for fold in folds])
-        reached = np.isfinite(mse).any(axis=1)
-        return np.where(reached, mean_errors(mse, weight, scale), np.nan)
-
+    held_out = partial(_together, folds)
     while True:
         while front.ahead():
             ends = front.ends
             whole.advance(ends)  # first, so that folds can begin with the Gram rows that all data have come to need
             each(lambda fold: fold.advance(ends), folds, n_jobs, stop)
-            front.told(errors())
-        now = errors()
-        near = near_best(now)
+            front.told(held_out_errors(held_out(), problem, scoring))
+        errors = held_out_errors(held_out(), problem, scoring)
+        near = near_best(errors)
         if any(each(lambda fold: fold.finish(near), folds, n_jobs, stop)):
             continue
         whole.finish(near)
-        mean = now.mean(axis=0)
-        if np.isnan(mean).all() or not front.go_on(*divmod(int(np.nanargmin(mean)), mean.shape[1])):
-            break
+        if not front.go_on(errors):
+            return held_out()
+
+
+def _together(folds: Sequence[FoldRun]) -> HeldOut:
     return HeldOut.of([(fold.mse, fold.weight, fold.scores, fold.complete) for fold in folds])
+
+
+def held_out_errors(held_out: HeldOut, problem: Problem, scoring: Any) -> Floats:
+    """(folds, K, L): errors as the search scores them, NaN where not solved."""
+    if held_out.scores is not None:
+        return np.where(held_out.reached, -held_out.scores, np.nan)
+    scale = error_scales(problem.data, scoring if isinstance(scoring, str) else "")
+    return np.where(held_out.reached, mean_errors(held_out.mse, held_out.weight, scale), np.nan)
+
+
+def as_if_ended(held_out: HeldOut, front: Front, problem: Problem, scoring: Any) -> HeldOut:
+    """What a search that ends early would know, of one that had to solve all points in advance: so that both choose alike."""
+    errors = held_out_errors(held_out, problem, scoring)
+    while front.ahead() or front.go_on(np.where(front.asked, errors, np.nan)):
+        front.told(errors)
+    left_out = ~front.asked
+    mse = np.where(left_out, np.nan, held_out.mse)
+    return HeldOut(mse, held_out.weight, held_out.scores, held_out.complete & ~left_out)
 
 
 def near_best(errors: Floats) -> np.ndarray:

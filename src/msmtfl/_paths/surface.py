@@ -129,6 +129,11 @@ class Solutions:
         raise NotImplementedError
 
     @property
+    def strength(self) -> Floats:
+        """What falls along the columns of the grid, at every point (K, L)."""
+        return next(iter(self.parameters.values()))
+
+    @property
     def complete(self) -> np.ndarray:
         """(K, L) bool: where the solution is what the model itself gives at this point. Elsewhere a search has stopped
         short of it: such a solution must neither be scored nor chosen."""
@@ -602,6 +607,11 @@ class Surface(StagedSolutions):
         if self.shares.any():
             out |= {"lam_entry": np.outer(self.lams, self.shares), "theta_entry": self.theta_entries}
         return out
+
+    @property
+    def strength(self) -> Floats:
+        """The values of lam, of features and entries together, at every point (K, L)."""
+        return np.broadcast_to(self.lams[:, None], self.thetas.shape)
 
     @property
     def convex(self) -> np.ndarray:
