@@ -46,6 +46,8 @@ LAMS = 0.7 ** np.arange(12)  # three points are a factor of 2.9
         ([1.0, 0.8, 0.81, 0.82, 0.803, 0.81], False),  # and back
         ([1.0, 0.8, np.nan, np.nan, np.nan], True),
         ([np.nan, np.nan, np.nan, np.nan], False),  # nothing is known
+        ([1.0, 0.98, 1.03, 1.03, 1.03, 1.03], False),  # nothing has been found yet
+        ([1.0, 0.98, 1.2, 1.2, 1.2, 1.2, 1.2, 1.2, 1.2], True),
         ([0.0, 0.0, 0.0, 0.0, 0.0], False),
     ],
 )
@@ -73,7 +75,7 @@ def run(one, errors):
 
 def errors_with_best_at(*best, K=12):
     k = np.arange(K)[:, None]
-    return 1.0 + 0.1 * np.abs(k - np.array(best))
+    return 1.0 + 0.1 * np.abs(k - np.array(best)) + 0.3 * (k == 0)
 
 
 def test_every_column_ends_by_itself():

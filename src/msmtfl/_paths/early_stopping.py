@@ -22,9 +22,11 @@ from .cross_validation import HeldOut, Scorer, Split, error_scales, mean_errors,
 from .surface import Solutions
 
 # A column has turned when its errors exceed WORSE times its smallest one at IN_A_ROW points or more, over which lam has
-# fallen by at least SPAN; or sooner, when they have risen from point to point over IN_A_ROW of them to STEEP times that.
-# Set with benchmarks/studies/early_ends.py, which says how often another point would be chosen.
-WORSE, IN_A_ROW, SPAN, STEEP = 1.005, 3, 2.0, 1.02
+# fallen by at least SPAN; or sooner, when they have risen from point to point over IN_A_ROW of them to STEEP times that. As
+# long as nothing has been found, the smallest error being above FOUND times that at the largest lam, it takes more: what is
+# spread over many features comes late. benchmarks/studies/early_ends.py says how often another point would be chosen.
+IN_A_ROW, WORSE, SPAN, STEEP = 3, 1.005, 2.0, 1.02
+FOUND, FAR_WORSE, FAR = 0.95, 1.1, 10.0
 BEGIN = 0.25  # of the largest lam: no column ends before it, and so far all points are solved at once
 GUARD = 2  # points that the best one of a column must be away from its end
 NEAR = 1.05  # times the smallest error: points near the best are solved for as long as a fit by itself would be
@@ -117,12 +119,15 @@ class Front:
 def turned(errors: Floats, lams: Floats) -> bool:
     """Whether errors, at lams that fall, have been above their smallest for long enough."""
     known = np.where(np.isfinite(errors), errors, np.inf)
-    best, last = known.min(), int(np.flatnonzero(known <= WORSE * known.min())[-1])
-    past = len(known) - 1 - last
-    if past >= IN_A_ROW and lams[last] >= SPAN * lams[-1] * (1.0 - 1e-9):
+    best = known.min()
+    found = bool(best < FOUND * known[0])
+    worse, span = (WORSE, SPAN) if found else (FAR_WORSE, FAR)
+    last = int(np.flatnonzero(known <= worse * best)[-1])
+    if len(known) - 1 - last >= IN_A_ROW and lams[last] >= span * lams[-1] * (1.0 - 1e-9):
         return True
     recent = known[-IN_A_ROW - 1 :]
-    return len(recent) > IN_A_ROW and bool(recent[-1] > STEEP * best and (np.diff(recent) > 0.0).all())
+    rises = len(recent) > IN_A_ROW and bool((np.diff(recent) > 0.0).all())
+    return found and rises and bool(recent[-1] > STEEP * best)
 
 
 class FoldRun:

@@ -308,7 +308,9 @@ class StagePaths:
 
     def _solve(self, begins: Ints, ends: Ints) -> None:
         problem, grid = self.problem, self.grid
-        steps = [(k, np.flatnonzero((begins <= s) & (s < ends)).tolist()) for s, k in enumerate(self.order)]
+        spans = [(l, begin, end) for l, (begin, end) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True))]
+        levels = range(min((begin for _, begin, end in spans if begin < end), default=0), int(max(ends)))
+        steps = [(self.order[s], [l for l, begin, end in spans if begin <= s < end]) for s in levels]
         steps = [(k, columns) for k, columns in steps if columns]
         new = self.order[len(self.firsts) : int(max(ends))]
         if new:

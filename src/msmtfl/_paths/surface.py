@@ -685,6 +685,8 @@ class Surface(StagedSolutions):
         happened to stop: that is no more complete than a stage that was not solved.
         """
         escapes = self._escapes
+        if not escapes.any():
+            return super().complete
         out: np.ndarray = super().complete & _over(self.chains, lambda chain: not escapes[list(chain)].any(), np.bool_)
         return out
 
@@ -692,10 +694,12 @@ class Surface(StagedSolutions):
     def _escapes(self) -> np.ndarray:
         """(solutions,) bool: whether some task has no minimiser."""
         problem, out = self._data(), np.zeros(len(self.solved), dtype=bool)
+        if not problem.may_escape:
+            return out
         always = bool((problem.factors == 0.0).any())  # features that are never penalised
         free = [s for s, one in enumerate(self.solved) if always or (one.left == 0.0).any()]
         places = np.array(free, dtype=np.intp)
-        for i in range(problem.m if problem.may_escape and places.size else 0):
+        for i in range(problem.m if places.size else 0):
             parts = [problem.escapes(i, W, A) for W, A in self.lassos_of(i, places)]
             out[places] |= np.concatenate(parts)
         return out
@@ -765,8 +769,7 @@ class Surface(StagedSolutions):
 def no_points(shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
     """The chains and reasons of a grid of which nothing is solved yet."""
     chains, reasons = np.empty(shape, dtype=object), np.full(shape, LEFT_OUT, dtype=object)
-    for point in np.ndindex(shape):
-        chains[point] = ()
+    chains.fill(())
     return chains, reasons
 
 
