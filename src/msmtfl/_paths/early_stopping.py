@@ -126,7 +126,7 @@ def turned(errors: Floats, lams: Floats) -> bool:
     if len(known) - 1 - last >= IN_A_ROW and lams[last] >= span * lams[-1] * (1.0 - 1e-9):
         return True
     recent = known[-IN_A_ROW - 1 :]
-    rises = len(recent) > IN_A_ROW and bool((np.diff(recent) > 0.0).all())
+    rises = len(recent) > IN_A_ROW and bool((recent[1:] > recent[:-1]).all())
     return found and rises and bool(recent[-1] > STEEP * best)
 
 
