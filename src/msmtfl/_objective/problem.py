@@ -150,4 +150,8 @@ class Problem:
             known[found].append(free)
             return found
 
-        return np.array([one(w, free) for w, free in zip(W, frees, strict=True)], dtype=bool)
+        sets, first, back = np.unique(frees, axis=0, return_index=True, return_inverse=True)
+        out = np.zeros(len(sets), dtype=bool)
+        for s in np.argsort(-sets.sum(axis=1), kind="stable").tolist():  # what the largest do not separate, none does
+            out[s] = one(W[first[s]], sets[s])
+        return out[back.ravel()]
