@@ -353,7 +353,7 @@ class Newton:
             return False
         share = self._changed()
         left: cython.double = off
-        for turn in range(1 + min(3, self.k // 16)):
+        for turn in range(1 + min(7, self.k // 16)):
             left *= share
             if left <= 0.5 * GOAL:
                 return True

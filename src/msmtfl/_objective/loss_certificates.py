@@ -35,6 +35,7 @@ from .certificates import AT_ZERO, GAP, ROOMS, TaskCertificate, at_bound, indepe
 from .dual_points import Doubt, dependent_below, few_digits, over_unit, size_of_inverse, sound_factor, vacuous
 from .losses import LossTask
 
+AT_ONCE = 2**22  # numbers of X looked at together
 STEEP = 1e-6  # curvature, as a share of the largest, below which a row has all but escaped
 # Dual points that are tried: how many times the rounding of a gradient leaves no room (a scale near 1 costs much where h' is
 # near an end of its range), and slopes, as shares of the largest, up to which a row has escaped and counts as 0.
@@ -239,3 +240,23 @@ def _held_back(C: Floats, away: Floats, u: Floats, bend: Floats) -> bool:
     spread = np.linalg.norm(solve_triangular(factor, C[rows].T, lower=True), axis=0)
     moved = (np.abs(C[rows] @ z) + noise * spread) * bend[rows] / np.abs(u[rows])
     return bool(moved.max(initial=0.0) < 0.5)
+
+
+def escaping_alone(design: LossTask) -> np.ndarray:
+    """(d,) bool: features that need no other to leave no minimiser where they are free: those that differ from their least (or
+    their largest) value only in rows that can escape, all in the same direction. Without an intercept that value is 0."""
+    away, out = design.of_loss.escapes(design.y), np.zeros(design.d, dtype=bool)
+    if not away.any():
+        return out
+    width = max(1, AT_ONCE // len(away))
+    for low in range(0, design.d, width):
+        some = np.arange(low, min(low + width, design.d))
+        C = design.block(some)
+        slack = 1e-9 * np.abs(C).max(axis=0, initial=0.0)
+        ends = (C.min(axis=0), C.max(axis=0)) if design.base.centre else (np.zeros(len(some)),)
+        for end in ends:
+            T = C - end
+            apart = np.abs(T) > slack
+            fits = [(~apart | (sign * away[:, None] * T > 0.0)).all(axis=0) for sign in (1.0, -1.0)]
+            out[some] |= apart.any(axis=0) & (fits[0] | fits[1])
+    return out & (design.squares > 0.0)

@@ -35,9 +35,9 @@ from .._runtime.threads import count, each
 from .._solvers.gram import Gram, LackingError, at_hand, closed
 from .._solvers.make_problem import check_loss, make_problem, release
 from .._solvers.nonunique import DOUBT, suspicions
-from .._solvers.proximal_newton import LossLassos
+from .._solvers.proximal_newton import ESCAPES, LossLassos
 from .._solvers.solvers import LASSOS, caches_for, lassos_for
-from .._solvers.stages import CROWDED, CYCLES, REPEATS, UNFINISHED, algorithm_1, limit, same
+from .._solvers.stages import CROWDED, CYCLES, REPEATS, SEPARATED, UNFINISHED, algorithm_1, limit, same
 from .._solvers.task_solver import Caches
 from .._solvers.weighted_lasso import OVERRUN, SLID, WEAK, Lassos, Solve, go_on
 from .crowding import Crowding
@@ -248,7 +248,7 @@ def solve_surface(
     cells = Cells(problem)
     by_lam = at_hand(grams) or (max_stages > 1 and foresee(problem, grid, firsts, grams, cells.crowding.roomy, n_jobs))
     walkers = min(count(n_jobs), len(order)) if by_lam else 1
-    make = partial(lassos_for, problem, grams, n_jobs if walkers == 1 else None, careful)
+    make = partial(lassos_for, problem, grams, n_jobs if walkers == 1 else None, careful, search=True)
     walks = [
         _LocalWalk(problem, grid, cells, firsts, make, max_stages, max_iter, careful, tick) for _ in range(walkers)
     ]
@@ -430,6 +430,7 @@ class Walk:
         self.thetas, self.theta_entries = grid.thetas.tolist(), grid.theta_entries.tolist()
         self.solved: list[Solved] = []
         self.points: dict[tuple[int, int], Chain] = {}  # by (k, l)
+        self.without: set[Place] = set()  # stages that have no minimiser
         self.firsts = [Wanted(self.cells, k, UNBENT, 0.0, NONE) for k in range(len(grid.lams))]
         self.known: dict[Any, Place] = {}  # by lam, what is eased, the stage before if it matters
         self._begin()
@@ -504,6 +505,8 @@ class Walk:
     def _note(self, k: int, at: Ints, values: Floats, status: np.ndarray, weights: tuple[Ints, Floats]) -> int:
         seen = int(np.bitwise_or.reduce(status))
         unclear = np.flatnonzero(status & (SLID | WEAK)) if seen else NOBODY
+        if seen & ESCAPES:
+            self.without.add(len(self.solved))
         self.solved.append(Solved(k, at, values, not seen & OVERRUN, unclear, *weights))
         return seen
 
@@ -644,6 +647,8 @@ def gathered(problem: Problem, grid: Grid, walks: Sequence[Walk], tol: float) ->
     solved: list[Solved] = []
     for walk in walks:
         for point, (chain, reason) in walk.points.items():
+            if chain[-1] in walk.without:  # not solved: the point keeps the stage before
+                chain, reason = chain[:-1], SEPARATED
             chains[point] = tuple(len(solved) + s for s in chain) if solved else chain
             reasons[point] = reason
         solved += walk.solved

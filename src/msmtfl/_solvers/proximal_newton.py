@@ -21,6 +21,7 @@ from .._data.designs import DenseRows, Floats, Ints, RowTask
 from .._kernels import active_set as _kernel
 from .._kernels import newton as _newton
 from .._objective.losses import LossTask
+from .._objective.problem import Problem
 from .._runtime.threads import each, shares
 from .weighted_lasso import OVERRUN, SLID, Lassos, Solve, one_by_one
 
@@ -28,6 +29,8 @@ GOAL = 1e-13  # violation of optimality, as a correlation, at which steps end
 OVER = 1e-11  # violation, as a correlation, from which a feature is taken into work
 TIE = 1e-9  # |gradient| this close to its bound, relatively, is taken into work: other minimisers may use it
 AT_LEAST = 16  # features taken into work together
+ESCAPES = 256  # a bit of a status, see `LossLassos`
+MANY = 12  # Newton steps of a solve from which it is asked whether there is a minimiser
 STEPS = 500  # Newton steps of a solve; it takes less than ten, or thirty where classes are separable
 FEW = 6  # steps after which longer ones are tried
 FAR = 64.0  # times the step: the longest
@@ -50,18 +53,27 @@ class LossLassos:
     positive : require w >= 0
     units : (m, d) scale in which the distance between solutions is measured
     n_jobs : threads over tasks
+    problem : knows which weights leave a task without a minimiser. If it is given these are not solved (the reference is
+        returned): otherwise the loss is brought close to its lowest value
 
     Attributes
     ----------
-    status : (m,) bits of the last solve: OVERRUN where it was not finished, SLID where the minimiser was not unique
+    status : (m,) bits of the last solve: OVERRUN where it was not finished, SLID where the minimiser was not unique, ESCAPES
+        (with OVERRUN) where there is none
     """
 
     grams = None
 
     def __init__(
-        self, designs: Sequence[LossTask], *, positive: bool = False, units: Floats, n_jobs: int | None = None
+        self,
+        designs: Sequence[LossTask],
+        *,
+        positive: bool = False,
+        units: Floats,
+        n_jobs: int | None = None,
+        problem: Problem | None = None,
     ):
-        self.designs = list(designs)
+        self.designs, self.problem = list(designs), problem
         self.positive, self.units, self.n_jobs = positive, units, n_jobs
         self.m, self.d = len(self.designs), self.designs[0].d
         self.status = np.zeros(self.m, np.intc)
@@ -98,9 +110,13 @@ class LossLassos:
     ) -> None:
         """The same, W, status and steps (m,) being written to arrays at hand."""
         left = np.arange(self.m)
+        if self._without_minimiser(A, aim, W, status, rounds):
+            return
         if max_iter == 0 and self.compiled:
             self._solve_compiled(A, aim, W, status, rounds)
             left = np.flatnonzero(status)
+            if self._found_without(A, W, status, rounds) and self._without_minimiser(A, aim, W, status, rounds):
+                return
 
         def one(i: int) -> None:
             task = _Descent(self.designs[i], A[i], aim[i], self.units[i], self.positive, max_iter)
@@ -111,6 +127,24 @@ class LossLassos:
         each(one, left.tolist(), self.n_jobs)
         self.status, self.last = np.array(status), np.array(W)
 
+    def _without_minimiser(
+        self, A: Floats, aim: Floats, W: Floats, status: np.ndarray, rounds: np.ndarray
+    ) -> bool:
+        """Whether some task is known to have no minimiser: W is then the aim."""
+        gone = np.zeros(self.m, dtype=bool) if self.problem is None else self.problem.without_minimiser(A)
+        if not gone.any():
+            return False
+        W[:], rounds[:], status[:] = aim, 1, np.where(gone, OVERRUN | ESCAPES, 0)
+        self.status = np.array(status)
+        return True
+
+    def _found_without(self, A: Floats, W: Floats, status: np.ndarray, rounds: np.ndarray) -> bool:
+        """Whether some task that took many steps, or was left, turns out to have no minimiser."""
+        if self.problem is None:
+            return False
+        hard = np.flatnonzero(((status != 0) | (rounds > MANY)) & (A == 0.0).any(axis=1))
+        return any(self.problem.escapes(i, W[[i]], A[[i]])[0] for i in hard.tolist())
+
     def _solve_compiled(self, A: Floats, aim: Floats, W: Floats, status: np.ndarray, rounds: np.ndarray) -> None:
         """All tasks; where one is left to `_Descent`, status is not 0."""
         levels = np.zeros(self.m)
@@ -120,7 +154,7 @@ class LossLassos:
             _newton.solve_all(self.compiled[tasks], *arrays)
 
         each(some, shares(self.m, self.n_jobs), self.n_jobs)
-        for i in np.flatnonzero((status == 0) & (rounds > 0)).tolist():
+        for i in np.flatnonzero(rounds > 0).tolist():
             self.designs[i].note(W[i], levels[i])
         np.maximum(rounds, 1, out=rounds)
 
