@@ -94,6 +94,77 @@ MSMTFL_CLONES static void vec_huber(ptrdiff_t n, double epsilon, double caution,
     }
 }
 
+/* z = b x */
+MSMTFL_CLONES static void vec_times(ptrdiff_t n, const double *restrict b, const double *restrict x, double *restrict z)
+{
+    for (ptrdiff_t i = 0; i < n; i++) z[i] = b[i] * x[i];
+}
+
+/* the sum of x, in 16 partial sums */
+MSMTFL_CLONES static double vec_sum(ptrdiff_t n, const double *restrict x)
+{
+    double part[16] = {0};
+    double total = 0.0;
+    ptrdiff_t i = 0;
+    for (; i + 16 <= n; i += 16)
+        for (int l = 0; l < 16; l++) part[l] += x[i + l];
+    for (; i < n; i++) total += x[i];
+    for (int l = 0; l < 16; l++) total += part[l];
+    return total;
+}
+
+/* the sum of (x - y)^2 / v */
+MSMTFL_CLONES static double vec_apart(ptrdiff_t n, const double *restrict x, const double *restrict y,
+                                      const double *restrict v)
+{
+    double part[16] = {0};
+    double total = 0.0;
+    ptrdiff_t i = 0;
+    for (; i + 16 <= n; i += 16)
+        for (int l = 0; l < 16; l++) part[l] += (x[i + l] - y[i + l]) * (x[i + l] - y[i + l]) / v[i + l];
+    for (; i < n; i++) total += (x[i] - y[i]) * (x[i] - y[i]) / v[i];
+    for (int l = 0; l < 16; l++) total += part[l];
+    return total;
+}
+
+/* the largest |x - y| / y, y > 0 */
+MSMTFL_CLONES static double vec_changed(ptrdiff_t n, const double *restrict x, const double *restrict y)
+{
+    double part[16] = {0};
+    double most = 0.0;
+    ptrdiff_t i = 0;
+    for (; i + 16 <= n; i += 16)
+        for (int l = 0; l < 16; l++) {
+            double share = (x[i + l] > y[i + l] ? x[i + l] - y[i + l] : y[i + l] - x[i + l]) / y[i + l];
+            part[l] = share > part[l] ? share : part[l];
+        }
+    for (; i < n; i++) {
+        double share = fabs(x[i] - y[i]) / y[i];
+        most = share > most ? share : most;
+    }
+    for (int l = 0; l < 16; l++) most = part[l] > most ? part[l] : most;
+    return most;
+}
+
+/* y = max(x, share v times the largest x / v), and its roots; returns the sum of y */
+MSMTFL_CLONES static double vec_lift(ptrdiff_t n, double share, const double *restrict x, const double *restrict v,
+                                     double *restrict y, double *restrict root)
+{
+    double part[16] = {0};
+    double most = 0.0;
+    ptrdiff_t i = 0;
+    for (; i + 16 <= n; i += 16)
+        for (int l = 0; l < 16; l++) part[l] = x[i + l] / v[i + l] > part[l] ? x[i + l] / v[i + l] : part[l];
+    for (; i < n; i++) most = x[i] / v[i] > most ? x[i] / v[i] : most;
+    for (int l = 0; l < 16; l++) most = part[l] > most ? part[l] : most;
+    most *= share;
+    for (i = 0; i < n; i++) {
+        y[i] = x[i] > most * v[i] ? x[i] : most * v[i];
+        root[i] = sqrt(y[i]);
+    }
+    return vec_sum(n, y);
+}
+
 static double loss_logistic(ptrdiff_t n, const double *y, const double *v, const double *f)
 {
     double total = 0.0;

@@ -12,6 +12,11 @@ cdef extern from "losses.h" nogil:
     void vec_poisson(Py_ssize_t n, const double *y, const double *v, const double *f, double *u, double *bend)
     void vec_huber(Py_ssize_t n, double epsilon, double caution, const double *y, const double *v, const double *f,
                    double *u, double *bend)
+    void vec_times(Py_ssize_t n, const double *b, const double *x, double *z)
+    double vec_sum(Py_ssize_t n, const double *x)
+    double vec_apart(Py_ssize_t n, const double *x, const double *y, const double *v)
+    double vec_changed(Py_ssize_t n, const double *x, const double *y)
+    double vec_lift(Py_ssize_t n, double share, const double *x, const double *v, double *y, double *root)
     double loss_logistic(Py_ssize_t n, const double *y, const double *v, const double *f)
     double loss_poisson(Py_ssize_t n, const double *y, const double *v, const double *f)
     double loss_huber(Py_ssize_t n, double epsilon, const double *y, const double *v, const double *f)
@@ -25,6 +30,31 @@ cdef inline void gram_of(int k, int n, double[::1] X, int ldx, double[::1] G, in
     for s in range(k):
         for t in range(s):
             G[s * ldg + t] = G[t * ldg + s]
+
+
+cdef inline void times(Py_ssize_t n, double[::1] b, double[::1] x, Py_ssize_t i, double[::1] z, Py_ssize_t j) noexcept nogil:
+    """z[j:j+n] = b x[i:i+n]"""
+    vec_times(n, &b[0], &x[i], &z[j])
+
+
+cdef inline double sum_of(Py_ssize_t n, double[::1] x) noexcept nogil:
+    return vec_sum(n, &x[0])
+
+
+cdef inline double apart(Py_ssize_t n, double[::1] x, double[::1] y, double[::1] v) noexcept nogil:
+    """The sum of (x - y)^2 / v"""
+    return vec_apart(n, &x[0], &y[0], &v[0])
+
+
+cdef inline double changed(Py_ssize_t n, double[::1] x, double[::1] y) noexcept nogil:
+    """The largest |x - y| / y, y > 0"""
+    return vec_changed(n, &x[0], &y[0])
+
+
+cdef inline double lift(Py_ssize_t n, double share, double[::1] x, double[::1] v, double[::1] y,
+                        double[::1] root) noexcept nogil:
+    """y = max(x, share v times the largest x / v), and its roots; returns the sum of y"""
+    return vec_lift(n, share, &x[0], &v[0], &y[0], &root[0])
 
 
 cdef inline void slopes(int kind, double epsilon, double caution, Py_ssize_t n, double[::1] y, double[::1] v, double[::1] f,
@@ -88,6 +118,7 @@ cdef class Newton:
     # the parabola: curvature, Gram matrix (centred) and its linear part, products of columns with the intercept's
     cdef bint gram_known
     cdef double[::1] of_gram
+    cdef double[::1] root_of  # square roots of that
     cdef double total
     cdef double[::1] G
     cdef double[::1] c
@@ -119,7 +150,6 @@ cdef class Newton:
     cdef bint _take(self, Py_ssize_t wanted) noexcept nogil
     cdef bint _enters(self, Py_ssize_t j, double least) noexcept nogil
     cdef bint _make_gram(self) noexcept nogil
-    cdef void _weigh(self, Py_ssize_t t, bint by_root) noexcept nogil
     cdef double _changed(self) noexcept nogil
     cdef bint _serves(self, double off) noexcept nogil
     cdef bint _aim(self, Py_ssize_t i, double[:, ::1] aim, double[:, ::1] unit, bint again) noexcept nogil

@@ -29,6 +29,27 @@ if not cython.compiled:
         rows = np.asarray(X[: k * ldx]).reshape(k, ldx)[:, :n]
         G[: k * ldg].reshape(k, ldg)[:, :k] = rows @ rows.T
 
+    def times(n, b, x, i, z, j):
+        """z[j:j+n] = b x[i:i+n]"""
+        z[j : j + n] = b * x[i : i + n]
+
+    def sum_of(n, x):
+        return float(x.sum())
+
+    def apart(n, x, y, v):
+        """The sum of (x - y)^2 / v"""
+        return float(((x - y) ** 2 / v).sum())
+
+    def changed(n, x, y):
+        """The largest |x - y| / y, y > 0"""
+        return float((np.abs(x - y) / y).max())
+
+    def lift(n, share, x, v, y, root):
+        """y = max(x, share v times the largest x / v), and its roots; returns the sum of y"""
+        y[:] = np.maximum(x, share * (x / v).max() * v)
+        root[:] = np.sqrt(y)
+        return float(y.sum())
+
     def slopes(kind, epsilon, caution, n, y, v, f, u, bend):
         """u = -v h'(y, f), bend = v h''(y, f); what bend is beside the curvature is said in the .pxd file"""
         with np.errstate(over="ignore", invalid="ignore"):
@@ -79,6 +100,7 @@ FEW = cython.declare(cython.Py_ssize_t, 6)  # steps after which longer ones are 
 FAR = cython.declare(cython.double, 64.0)  # times the step: the longest
 AT_LEAST = cython.declare(cython.Py_ssize_t, 16)  # features taken into work together
 SMALL = cython.declare(cython.Py_ssize_t, 12)  # features in work from which a library makes their Gram matrix
+SOON = cython.declare(cython.double, 1e-3)  # violation, as a correlation, from which the last Gram matrix may serve to the end
 HUGE = cython.declare(cython.double, constants.HUGE)
 BREATH = cython.declare(cython.Py_ssize_t, 10**7)  # products of numbers, some 2 ms, between two looks for Ctrl-C
 
@@ -105,7 +127,8 @@ class Newton:
         self.y, self.v, self.root = y, v, root
         self.kind, self.epsilon, self.centre, self.order, self.positive = kind, epsilon, centre, order, positive
         self.unit, self.of_level = unit, unit * sqrt(v.sum())
-        self.f, self.u, self.bend, self.old_f, self.old_u, self.seen_u, self.of_gram = np.zeros((7, n))
+        self.f, self.u, self.bend, self.old_f, self.old_u = np.zeros((5, n))
+        self.seen_u, self.of_gram, self.root_of = np.zeros((3, n))
         self.w, self.g, self.seen_g, self.old_w, self.to, self.a = np.zeros((6, d))
         self.stamp, self.place, self.work = np.zeros((3, d), dtype=np.intc)
         self.k = self.version = self.steps = 0
@@ -177,13 +200,8 @@ class Newton:
 
     def _look(self):
         """The gradient of all features that may be at their bound or beyond; of others one that is known to be near"""
-        moved: cython.double = 0.0
         asked: cython.Py_ssize_t = 0
-        if self.has_seen:
-            for r in range(self.n):
-                step = self.u[r] - self.seen_u[r]
-                moved += step * step / self.v[r]
-            moved = sqrt(moved)
+        moved: cython.double = sqrt(apart(self.n, self.u, self.seen_u, self.v)) if self.has_seen else 0.0
         for j in range(self.d):
             if not self._usable(j) or self.stamp[j] == self.version:
                 continue
@@ -218,8 +236,7 @@ class Newton:
             if error != error:
                 return HUGE
         if self.centre:
-            for r in range(self.n):
-                total += self.u[r]
+            total = sum_of(self.n, self.u)
             worst = max(worst, fabs(total) / self.of_level)
             if total != total:
                 return HUGE
@@ -291,19 +308,13 @@ class Newton:
     def _make_gram(self):
         """The Gram matrix of the features in work under the present curvature, centred; False if that loses too much"""
         k, n = self.k, self.n
-        top: cython.double = 0.0
-        total: cython.double = 0.0
-        for r in range(n):
-            top = max(top, self.bend[r] / self.v[r])
-        for r in range(n):
-            least = FLAT * top * self.v[r]
-            self.of_gram[r] = self.bend[r] if self.bend[r] > least else least
-            total += self.of_gram[r]
+        total: cython.double = lift(n, FLAT, self.bend, self.v, self.of_gram, self.root_of)
         if not (total > 0.0 and total < HUGE):
             return False
         self.total = total
         for t in range(k):
-            self._weigh(t, k >= SMALL)
+            self.cross[t] = dot(n, self.of_gram, 0, self.X, self.work[t] * n) if self.centre else 0.0
+            times(n, self.root_of if k >= SMALL else self.of_gram, self.X, self.work[t] * n, self.Z, t * n)
         if k >= SMALL:
             gram_of(k, n, self.Z, n, self.G, self.room)
         else:
@@ -322,34 +333,18 @@ class Newton:
         self.gram_known = True
         return True
 
-    def _weigh(self, t, by_root):
-        """Row t of Z: a column in work times the curvature, or its root; and the product of that with the intercept's"""
-        n = self.n
-        low = self.work[t] * n
-        total: cython.double = 0.0
-        for r in range(n):
-            x = self.of_gram[r] * self.X[low + r]
-            total += x
-            self.Z[t * n + r] = x
-        self.cross[t] = total
-        if by_root:
-            for r in range(n):
-                self.Z[t * n + r] = sqrt(self.of_gram[r]) * self.X[low + r]
-
     def _changed(self):
         """By which share the curvature is not what the Gram matrix was made with"""
-        worst: cython.double = 0.0
         total: cython.double = 0.0
+        if self.kind != HUBER:
+            return changed(self.n, self.bend, self.of_gram)
         for r in range(self.n):
-            if self.kind == HUBER:
-                total += fabs(self.bend[r] - self.of_gram[r])
-            else:
-                worst = max(worst, fabs(self.bend[r] - self.of_gram[r]) / self.of_gram[r])
-        return total / self.total if self.kind == HUBER else worst
+            total += fabs(self.bend[r] - self.of_gram[r])
+        return total / self.total
 
     def _serves(self, off):
         """Whether the last Gram matrix leads to the goal in few enough steps to be worth it"""
-        if not self.gram_known:
+        if not self.gram_known or off > SOON:
             return False
         share = self._changed()
         left: cython.double = off
@@ -362,10 +357,7 @@ class Newton:
     def _aim(self, i, aim, unit, again):
         """to, to_level <- the minimiser of the parabola; False if this is left to Python"""
         k = self.k
-        total: cython.double = 0.0
-        if self.centre:
-            for r in range(self.n):
-                total += self.u[r]
+        total: cython.double = sum_of(self.n, self.u) if self.centre else 0.0
         for j in range(self.d):
             self.to[j] = 0.0
         for t in range(k):
@@ -457,7 +449,7 @@ class Newton:
     def _step(self, off):
         """Go towards `to`, as far as optimality gets much closer or the objective falls enough, or beyond it; False if it
         does not fall"""
-        slope: cython.double = 0.0
+        slope: cython.double
         t: cython.double = 1.0
         self._save()
         self._move(1.0)
@@ -468,8 +460,7 @@ class Newton:
             return True
         before = self._objective(self.old_f, self.old_w)
         noise = 1e-15 * fabs(before)
-        for r in range(self.n):
-            slope += self.old_u[r] * (self.old_f[r] - self.f[r])
+        slope = dot(self.n, self.old_u, 0, self.old_f, 0) - dot(self.n, self.old_u, 0, self.f, 0)
         for j in range(self.d):
             slope += (self.a[j] if self._usable(j) else 0.0) * (fabs(self.w[j]) - fabs(self.old_w[j]))
         slope = min(slope, 0.0)
