@@ -35,9 +35,9 @@ from .._runtime.threads import count, each
 from .._solvers.gram import Gram, LackingError, at_hand, closed
 from .._solvers.make_problem import check_loss, make_problem, release
 from .._solvers.nonunique import DOUBT, suspicions
-from .._solvers.proximal_newton import LossLassos
+from .._solvers.proximal_newton import ESCAPES, LossLassos
 from .._solvers.solvers import LASSOS, caches_for, lassos_for
-from .._solvers.stages import CROWDED, CYCLES, REPEATS, UNFINISHED, algorithm_1, limit, same
+from .._solvers.stages import CROWDED, CYCLES, REPEATS, SEPARATED, UNFINISHED, algorithm_1, limit, same
 from .._solvers.task_solver import Caches
 from .._solvers.weighted_lasso import OVERRUN, SLID, WEAK, Lassos, Solve, go_on
 from .crowding import Crowding
@@ -248,6 +248,7 @@ class Walked(NamedTuple):
 
     points: dict[tuple[int, int], Chain]
     solved: list[Solved]
+    without: set[Place]  # solutions that stand for none, as there is no minimiser
 
 
 class StagePaths:
@@ -328,7 +329,9 @@ class StagePaths:
             self.max_stages > 1 and foresee(problem, grid, firsts, self.grams, roomy, self.n_jobs)
         )
         walkers = min(count(self.n_jobs), len(steps)) if by_lam else 1
-        make = partial(lassos_for, problem, self.grams, self.n_jobs if walkers == 1 else None, self.careful)
+        make = partial(
+            lassos_for, problem, self.grams, self.n_jobs if walkers == 1 else None, self.careful, search=True
+        )
         while len(self.walks) < walkers:
             self.walks.append(_LocalWalk(problem, grid, self.cells, make, self.max_stages, self.max_iter, self.careful))
         walks = self.walks[:walkers]
@@ -337,7 +340,7 @@ class StagePaths:
         shared = [gram for gram in self.grams if isinstance(gram, Gram)] if walkers > 1 else []
         dealt = [[steps[place] for place in turns(len(steps), one, walkers)] for one in range(walkers)]
         go_in_rounds(walks, dealt, shared, self.n_jobs, self.stop)
-        self.parts.append([Walked(walk.points, walk.solved) for walk in walks])
+        self.parts.append([Walked(walk.points, walk.solved, walk.without) for walk in walks])
 
     def latest(self) -> Surface:
         """What the last call has solved."""
@@ -509,6 +512,7 @@ class Walk:
         self.thetas, self.theta_entries = grid.thetas.tolist(), grid.theta_entries.tolist()
         self.solved: list[Solved] = []
         self.points: dict[tuple[int, int], Chain] = {}  # by (k, l)
+        self.without: set[Place] = set()  # stages that have no minimiser
         self.firsts = [Wanted(self.cells, k, UNBENT, 0.0, NONE) for k in range(len(grid.lams))]
         self.known: dict[Any, Place] = {}  # by lam, what is eased, the stage before if it matters
         self._begin()
@@ -583,6 +587,8 @@ class Walk:
     def _note(self, k: int, at: Ints, values: Floats, status: np.ndarray, weights: tuple[Ints, Floats]) -> int:
         seen = int(np.bitwise_or.reduce(status))
         unclear = np.flatnonzero(status & (SLID | WEAK)) if seen else NOBODY
+        if seen & ESCAPES:
+            self.without.add(len(self.solved))
         self.solved.append(Solved(k, at, values, not seen & OVERRUN, unclear, *weights))
         return seen
 
@@ -619,7 +625,7 @@ class _LocalWalk(Walk):
     def begin(self, path: dict[int, Solve], tick: Callable[[float], None]) -> None:
         """Forget what was solved, but not the states: some other points are next."""
         self.path, self.tick = path, tick
-        self.solved, self.points, self.known = [], {}, {}
+        self.solved, self.points, self.known, self.without = [], {}, {}, set()
         if self.states:
             self.states = self.lassos.states()  # which now have what was fetched meanwhile
 
@@ -729,6 +735,8 @@ def gathered(problem: Problem, grid: Grid, walks: Sequence[Walk | Walked], tol: 
     solved: list[Solved] = []
     for walk in walks:
         for point, (chain, reason) in walk.points.items():
+            if chain[-1] in walk.without:  # not solved: the point keeps the stage before
+                chain, reason = chain[:-1], SEPARATED
             chains[point] = tuple(len(solved) + s for s in chain) if solved else chain
             reasons[point] = reason
         solved += walk.solved
