@@ -14,6 +14,16 @@ def axpy(n: int, alpha: float, x: Floats, i: int, y: Floats, j: int) -> None:
     y[j : j + n] += alpha * x[i : i + n]
 
 
+def move(x: Floats, i: int, j: int, n: int) -> None:
+    """x[j:j+n] = x[i:i+n], overlapping allowed"""
+    x[j : j + n] = x[i : i + n].copy()
+
+
+def rotate(n: int, c: float, s: float, x: Floats, i: int, y: Floats, j: int) -> None:
+    """x[i:i+n], y[j:j+n] = c x + s y, c y - s x"""
+    x[i : i + n], y[j : j + n] = c * x[i : i + n] + s * y[j : j + n], c * y[j : j + n] - s * x[i : i + n]
+
+
 def dot(n: int, x: Floats, i: int, y: Floats, j: int) -> float:
     """x[i:i+n]' y[j:j+n]"""
     return float(np.dot(x[i : i + n], y[j : j + n]))

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from .._data.designs import Coefs, Design, Floats, Ints, with_rows
+from .._kernels.arrow import Arrow
 from .._objective.common_penalty import SharedNorm
-from .gram import BUDGET, may_form
+from .gram import BUDGET, at_hand, may_form, wants_whole
 from .task_solver import Caches, task_caches
 from .weighted_lasso import OVERRUN, SLID, Lassos
 
@@ -207,13 +208,35 @@ class StackedGrams:
     def together(self) -> Caches:
         return task_caches([self.stacked], reuse=self.reuse, budget=self.budget, n_jobs=self.n_jobs)
 
+    def for_one(self) -> Caches:
+        """Those of all put together, for one solver: its own, if it has to fetch rows while others do."""
+        if self.weighed is None or at_hand(self.together):
+            return self.together
+        return task_caches([self.stacked], budget=self.budget, n_jobs=self.n_jobs)
+
     @cached_property
     def apart(self) -> Caches:
         return task_caches(self.designs, reuse=self.reuse, budget=self.budget, n_jobs=self.n_jobs)
 
+    @cached_property
+    def weighed(self) -> tuple[Floats, Floats] | None:
+        """(m, d, d): every task's Gram matrix times its weight in the loss, and (d, d) their sum; None where it does not pay to
+        form them all."""
+        if not (may_form(self.designs, self.budget) and all(wants_whole(x, self.reuse) for x in self.designs)):
+            return None
+        Q = np.array([s * gram.whole for s, gram in zip(self.stacked.scale, self.apart, strict=True)])
+        return Q, Q.sum(axis=0)
+
+    def arrow(self) -> Arrow | None:
+        """A warm state of the lasso in b and V on the tasks' own Gram matrices."""
+        if self.weighed is None:
+            return None
+        orders = np.array([part.order for part in self.designs], dtype=np.intc)
+        return Arrow(*self.weighed, self.stacked.c, np.sqrt(self.stacked.squares), orders)
+
     def fetched_at_once(self) -> bool:
         """Whether several threads may use them."""
-        return all(gram.whole is not None for gram in (*self.together, *self.apart))
+        return self.weighed is not None or at_hand((*self.together, *self.apart))
 
 
 class _Together(Lassos):
@@ -245,6 +268,25 @@ class _Together(Lassos):
         return out
 
 
+class _ByArrow(_Together):
+    """The same on the tasks' own Gram matrices: no larger one is made."""
+
+    def __init__(self, state: Arrow, stacked: Stacked, units: Floats, n_jobs: int | None):
+        self.state, self.designs, self.units = state, [stacked], units
+        self.positive, self.careful, self.n_jobs = False, False, n_jobs
+        self.m, self.d = units.shape
+        self.status = np.zeros(1, np.intc)
+
+    def solve_into(
+        self, A: Floats, aim: Floats, W: Floats, status: np.ndarray, rounds: np.ndarray, max_iter: int = 0
+    ) -> None:
+        status[0], rounds[0] = self.state.solve(A[0], aim, self.units, W[0], max_iter)
+        self.complete(A, aim, W, status, rounds, max_iter)
+
+    def warm(self, W: Floats) -> None:
+        self.state.begin(self._checked(W)[0])
+
+
 class StackedLassos:
     """The lasso in (b, V), exact and warm; points P are (p,).
 
@@ -269,10 +311,22 @@ class StackedLassos:
         self.last, self.solver = P, None
 
     @cached_property
-    def _together(self) -> Lassos:
+    def _all_units(self) -> Floats:
+        """(1, p)"""
         common = np.sqrt((self.units**2).mean(axis=0))
-        units = np.concatenate([common, self.units.ravel()])[None]
-        return _Together([self.stacked], units=units, grams=self.grams.together, n_jobs=self.n_jobs)
+        return np.concatenate([common, self.units.ravel()])[None]
+
+    @cached_property
+    def _together(self) -> Lassos:
+        state = self.grams.arrow()
+        if state is None:
+            return self._by_rows
+        return _ByArrow(state, self.stacked, self._all_units, self.n_jobs)
+
+    @cached_property
+    def _by_rows(self) -> Lassos:
+        """On a Gram matrix of all, or rows of it."""
+        return _Together([self.stacked], units=self._all_units, grams=self.grams.for_one(), n_jobs=self.n_jobs)
 
     @cached_property
     def _apart(self) -> Lassos:
@@ -289,13 +343,20 @@ class StackedLassos:
             V, rounds = self._apart.solve(A / self.stacked.scale[:, None], self.stacked.sums(aim), max_iter)
             P = np.concatenate([np.zeros(d), V.ravel()])
         else:
-            self._take_up(self._together, self.last[None])
-            found, rounds = self._together.solve(a[None], aim[None], max_iter)
+            found, rounds = self._solved(self._together, self.last, a, aim, max_iter)
+            if self._together.status[0] & OVERRUN and not max_iter and self._together is not self._by_rows:
+                found, rounds = self._solved(self._by_rows, found[0], a, aim, max_iter)
             P = found[0]
         assert self.solver is not None
         self.last, status = P, self.solver.status
         self.finished, self.slid = not (status & OVERRUN).any(), bool((status & SLID).any())
         return P, int(rounds.max())
+
+    def _solved(
+        self, lassos: Lassos, start: Floats, a: Floats, aim: Floats, max_iter: int
+    ) -> tuple[Floats, np.ndarray]:
+        self._take_up(lassos, start[None])
+        return lassos.solve(a[None], aim[None], max_iter)
 
     def _take_up(self, solver: Lassos, start: Floats) -> None:
         if solver is not self.solver:
