@@ -132,6 +132,10 @@ class Arrow(Descent):
             if P[j] != 0.0 and self.root[j] > 0.0 and self._add(j, 1.0 if P[j] > 0.0 else -1.0):
                 self.w[self.k - 1] = P[j]
 
+    def gradient(self):
+        """(p,): c - Qw at the last solution, by slot"""
+        return np.array(self.g)
+
     def solve(
         self,
         a: cython.double[::1],

@@ -46,12 +46,8 @@ NONE = -1  # stands for the place of P = 0, where Algorithm 1 starts
 
 
 def scales(problem: Problem) -> Floats:
-    """(d,): penalty factors of b; if the problem is standardised with the root of the mean variance of a column."""
-    given = problem.given_factors[:, 0]
-    if not problem.standardize:
-        return given
-    square = np.mean([design.squares / design.n for design in problem.designs], axis=0)
-    return np.asarray(given * np.sqrt(np.where(square > 0, square, 1.0)))
+    """(d,): penalty factors of b."""
+    return problem.common_factors
 
 
 def strengths(ratio: float, m: int) -> tuple[float, float]:

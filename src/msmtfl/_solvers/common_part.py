@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .._data.designs import Coefs, Design, Floats, Ints, with_rows
+from .._kernels.active_set import ActiveSet, solve_all
 from .._kernels.arrow import Arrow
 from .._objective.common_penalty import SharedNorm
 from .gram import BUDGET, at_hand, may_form, wants_whole
@@ -189,6 +190,13 @@ class Remainder:
         return self.part.intercepts(self.b + dense)
 
 
+class Weighed:
+    """(m, d, d): every task's Gram matrix times its weight in the loss; (d, d): their sum."""
+
+    def __init__(self, each: Floats):
+        self.each, self.total = each, each.sum(axis=0)
+
+
 class StackedGrams:
     """What is known of the Gram matrices of all tasks: put together, and (if deviations are all there is) apart."""
 
@@ -219,20 +227,12 @@ class StackedGrams:
         return task_caches(self.designs, reuse=self.reuse, budget=self.budget, n_jobs=self.n_jobs)
 
     @cached_property
-    def weighed(self) -> tuple[Floats, Floats] | None:
-        """(m, d, d): every task's Gram matrix times its weight in the loss, and (d, d) their sum; None where it does not pay to
-        form them all."""
+    def weighed(self) -> Weighed | None:
+        """None where it does not pay to form them all."""
         if not (may_form(self.designs, self.budget) and all(wants_whole(x, self.reuse) for x in self.designs)):
             return None
-        Q = np.array([s * gram.whole for s, gram in zip(self.stacked.scale, self.apart, strict=True)])
-        return Q, Q.sum(axis=0)
-
-    def arrow(self) -> Arrow | None:
-        """A warm state of the lasso in b and V on the tasks' own Gram matrices."""
-        if self.weighed is None:
-            return None
-        orders = np.array([part.order for part in self.designs], dtype=np.intc)
-        return Arrow(*self.weighed, self.stacked.c, np.sqrt(self.stacked.squares), orders)
+        wholes: list[Any] = [gram.whole for gram in self.apart]
+        return Weighed(np.array([s * G for s, G in zip(self.stacked.scale, wholes, strict=True)]))
 
     def fetched_at_once(self) -> bool:
         """Whether several threads may use them."""
@@ -251,28 +251,41 @@ class _Together(Lassos):
     def _nearest(self, i: int, w: Floats, a: Floats, aim: Floats) -> Floats:
         """Deviations for which b + V is nearest to that of `aim`, b being what it is: every task on its own."""
         design: Any = self.designs[i]
-        d, m, n = design.width, design.m, 1.0 / design.scale
-        b, V = w[:d], w[d:].reshape(m, d)
-        A, units = a[d:].reshape(m, d), self.units[i, d:].reshape(m, d)
-        g, squares = design.gradient(w)[d:].reshape(m, d), design.squares[d:].reshape(m, d)
+        d, m = design.width, design.m
+        b, V, A = w[:d], w[d:].reshape(m, d), a[d:].reshape(m, d)
+        g, squares = self._gradient(w)[d:].reshape(m, d), design.squares[d:].reshape(m, d)
         finite = np.where(np.isfinite(A), A, 0.0)
         noise = np.sqrt(squares) * (1e-12 * np.sqrt(design.yy) + 1e-13 * float(np.sqrt(design.squares) @ np.abs(w)))
         reached = (np.abs(g) >= finite * (1.0 - AT_BOUND) - noise) & (squares > 0) & np.isfinite(A)
         tied = np.flatnonzero((reached & (V == 0.0)).any(axis=1) | ((finite == 0.0) & reached).any(axis=1))
         if tied.size == 0:
             return w
-        lassos = Lassos([Remainder(design.parts[k], b) for k in tied], units=units[tied], n_jobs=self.n_jobs)
-        lassos.warm(V[tied])
         out = w.copy()
-        out[d:].reshape(m, d)[tied], _ = lassos.solve(A[tied] * n[tied, None], reference=design.sums(aim)[tied] - b)
+        out[d:].reshape(m, d)[tied] = self._deviations(tied, b, V[tied], A[tied], design.sums(aim)[tied] - b)
         return out
+
+    def _gradient(self, w: Floats) -> Floats:
+        """(p,): minus that of the loss at w, which was just found."""
+        return self.designs[0].gradient(w)
+
+    def _deviations(self, tasks: Ints, b: Floats, V: Floats, A: Floats, aim: Floats) -> Floats:
+        """(len(tasks), d): those of some tasks nearest to `aim`, given b and others that are as good, V; A are their weights."""
+        design: Any = self.designs[0]
+        units = self.units[0, design.width :].reshape(design.m, design.width)[tasks]
+        lassos = Lassos([Remainder(design.parts[k], b) for k in tasks], units=units, n_jobs=self.n_jobs)
+        lassos.warm(V)
+        return lassos.solve(A / design.scale[tasks, None], reference=aim)[0]
 
 
 class _ByArrow(_Together):
     """The same on the tasks' own Gram matrices: no larger one is made."""
 
-    def __init__(self, state: Arrow, stacked: Stacked, units: Floats, n_jobs: int | None):
-        self.state, self.designs, self.units = state, [stacked], units
+    def __init__(self, grams: Weighed, stacked: Stacked, units: Floats, n_jobs: int | None):
+        self.grams_of_tasks, self.designs, self.units = grams, [stacked], units
+        self.root = np.sqrt(stacked.squares)
+        orders = np.array([part.order for part in stacked.parts], dtype=np.intc)
+        self.state = Arrow(grams.each, grams.total, stacked.c, self.root, orders)
+        self.found = np.zeros(0)
         self.positive, self.careful, self.n_jobs = False, False, n_jobs
         self.m, self.d = units.shape
         self.status = np.zeros(1, np.intc)
@@ -281,10 +294,37 @@ class _ByArrow(_Together):
         self, A: Floats, aim: Floats, W: Floats, status: np.ndarray, rounds: np.ndarray, max_iter: int = 0
     ) -> None:
         status[0], rounds[0] = self.state.solve(A[0], aim, self.units, W[0], max_iter)
+        self.found = W[0].copy()
         self.complete(A, aim, W, status, rounds, max_iter)
 
     def warm(self, W: Floats) -> None:
         self.state.begin(self._checked(W)[0])
+
+    def _gradient(self, w: Floats) -> Floats:
+        return self.state.gradient() if np.array_equal(w, self.found) else super()._gradient(w)
+
+    @cached_property
+    def _one(self) -> ActiveSet:
+        """A state that serves one task after the other."""
+        d = self.grams_of_tasks.total.shape[0]
+        return ActiveSet(self.grams_of_tasks.total, np.zeros(d), np.zeros(d), d, d, False)
+
+    def _deviations(self, tasks: Ints, b: Floats, V: Floats, A: Floats, aim: Floats) -> Floats:
+        """On Gram matrices, and on X where that is not enough."""
+        stacked: Any = self.designs[0]
+        m, d, Q = stacked.m, stacked.width, self.grams_of_tasks.each
+        c, root, units = (x[d:].reshape(m, d) for x in (stacked.c, self.root, self.units[0]))
+        largest = np.divide(np.abs(c), root, out=np.zeros_like(c), where=root > 0).max(axis=1)
+        out, status, rounds = np.zeros_like(V), np.zeros(len(tasks), np.intc), np.zeros(len(tasks), np.intc)
+        for t, k in enumerate(tasks.tolist()):
+            at, values = slice(t, t + 1), V[t][V[t] != 0.0]
+            self._one.turn_to(Q[k], c[k] - Q[k] @ b, root[k], largest[k])
+            self._one.begin(np.flatnonzero(V[t]).astype(np.intc), values)
+            solve_all([self._one], A[at], aim[at], units[k : k + 1], out[at], status[at], rounds[at])
+        left = np.flatnonzero(status & ~SLID)
+        if left.size:
+            out[left] = super()._deviations(tasks[left], b, V[left], A[left], aim[left])
+        return out
 
 
 class StackedLassos:
@@ -318,10 +358,9 @@ class StackedLassos:
 
     @cached_property
     def _together(self) -> Lassos:
-        state = self.grams.arrow()
-        if state is None:
+        if self.grams.weighed is None:
             return self._by_rows
-        return _ByArrow(state, self.stacked, self._all_units, self.n_jobs)
+        return _ByArrow(self.grams.weighed, self.stacked, self._all_units, self.n_jobs)
 
     @cached_property
     def _by_rows(self) -> Lassos:
@@ -371,11 +410,12 @@ class StackedLassos:
 def settled(norm: SharedNorm, P: Floats, m: int) -> Floats:
     """P (p,) with the same W, and of all b that are as good for it the smallest."""
     parts = P.reshape(m + 1, -1)
-    W = parts[0] + parts[1:]
-    b = norm.common(W.T)
-    moved = np.abs(b - parts[0]) > MOVED * np.abs(W).max(axis=0, initial=0.0)
+    rows = np.flatnonzero(parts[0])  # 0 cannot be made smaller
+    W = parts[0, rows] + parts[1:, rows]
+    b = norm.of_rows(rows).common(W.T)
+    moved = np.abs(b - parts[0, rows]) > MOVED * np.abs(W).max(axis=0, initial=0.0)
     if not moved.any():
         return P
     out = parts.copy()
-    out[0, moved], out[1:, moved] = b[moved], (W - b)[:, moved]
+    out[0, rows[moved]], out[1:, rows[moved]] = b[moved], (W - b)[:, moved]
     return out.ravel()
