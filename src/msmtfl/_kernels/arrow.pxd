@@ -4,7 +4,7 @@ from libc.math cimport fabs, sqrt
 from msmtfl._kernels.descent cimport Descent
 from msmtfl._kernels.nearest cimport nearest
 from msmtfl._kernels.support cimport vec_backward, vec_forward
-from msmtfl._kernels.vectors cimport SHORT, axpy, dot, largest_ratio, move, rotate, subtract_rows
+from msmtfl._kernels.vectors cimport SHORT, axpy, dot, largest_ratio, move, rotate, subtract_block, subtract_rows
 
 
 cdef class Arrow(Descent):
@@ -18,14 +18,13 @@ cdef class Arrow(Descent):
     cdef int[::1] columns
     cdef int[::1] place
     cdef double[::1] Y  # U^-T Q_AB of every task: rows by place, `width` apart
-    # the common part: how many columns, which, its Schur complement and the factor of that
+    # the common part: how many columns, which, the factor of its Schur complement C
     cdef Py_ssize_t common
     cdef int[::1] shared
-    cdef double[::1] C
     cdef double[::1] R
-    cdef bint stale  # R is not the factor of C
+    cdef bint stale  # R is not that factor any more
     cdef bint broken  # C has lost its digits
-    cdef Py_ssize_t worn  # changes of C since it was made
+    cdef double worn  # changes since R was made, those that cost digits counted more
     # room
     cdef double[::1] v
     cdef double[::1] u
@@ -57,6 +56,5 @@ cdef class Arrow(Descent):
                       Py_ssize_t below) noexcept nogil
     cdef void _raise(self) noexcept nogil
     cdef void _lower(self, double left) noexcept nogil
-    cdef void _anew(self) noexcept nogil
     cdef void _factor(self) noexcept nogil
     cdef int _run(self, double[:, ::1] aim, double[:, ::1] unit, Py_ssize_t max_rounds) noexcept nogil

@@ -27,16 +27,17 @@ if not cython.compiled:
 
     from .descent import Descent
     from .nearest import nearest
-    from .vectors import axpy, dot, largest_ratio, move, rotate, subtract_rows
+    from .vectors import axpy, dot, largest_ratio, move, rotate, subtract_block, subtract_rows
 
 TIED = cython.declare(cython.int, constants.BITS["TIED"])
 SLID = cython.declare(cython.int, constants.BITS["SLID"])
 OVERRUN = cython.declare(cython.int, constants.BITS["OVERRUN"])
 PIVOT = cython.declare(cython.double, constants.PIVOT)
-CLOSE = cython.declare(cython.double, 1e-6)  # less than this left of a column: rounding of C is looked at
+CLOSE = cython.declare(cython.double, 1e-6)  # less than this left of a column: the rounding of R is looked at
 NOISE = cython.declare(cython.double, 1e-14)  # of a column's square: what rounding may do to C
+DRIFT = cython.declare(cython.double, 1e-15)  # what a change of R may add to that; where it matters R is made anew
 LOSSY = cython.declare(cython.double, 1e-3)  # less than this left: R is made anew rather than changed
-WORN = cython.declare(cython.Py_ssize_t, 100)  # changes after which C is made anew, and one more for four entries
+WORN = cython.declare(cython.double, 500.0)  # changes after which R is made anew, and one more for every entry
 ROUNDS = cython.declare(cython.Py_ssize_t, 1000)  # far more than a solve takes
 
 
@@ -114,10 +115,10 @@ class Arrow(Descent):
         self.place, self.shared = np.zeros((m + 1) * d, dtype=np.intc), np.zeros(d, dtype=np.intc)
         self.rows = np.zeros(d, dtype=np.intc)
         self.U, self.Y = np.empty(m * room * room), np.empty(m * room * d)
-        self.C, self.R = np.empty(d * d), np.empty(d * d)
+        self.R = np.empty(d * d)
         self.v, self.u, self.y, self.q, self.h = (np.zeros(d) for _ in range(5))
         self.turn, self.back = np.zeros(d), np.zeros(d)
-        self.common = self.worn = 0
+        self.common, self.worn = 0, 0.0
         self.stale = self.broken = False
 
     # -------------------------------------------------------------- what Python calls
@@ -203,7 +204,7 @@ class Arrow(Descent):
             forward(self.sizes[i], self.U, low * self.room, self.room, self.v)
             for t in range(self.sizes[i]):
                 x[self.pos[slot + self.columns[low + t]]] = self.v[t]
-                axpy(n, -self.v[t], self.Y, (low + t) * self.width, self.q, 0)
+            subtract_block(n, self.sizes[i], self.v, self.Y, low * self.width, self.width, self.q, 0)
         forward(n, self.R, 0, self.width, self.q)
         for t in range(n):
             x[self.pos[self.shared[t]]] = self.q[t]
@@ -342,8 +343,7 @@ class Arrow(Descent):
             self._factor()
         for t in range(n):
             self.y[t] = self.Q[row + self.shared[t]]
-        for t in range(self.sizes[i]):
-            axpy(n, -self.v[t], self.Y, (i * self.room + t) * self.width, self.y, 0)
+        subtract_block(n, self.sizes[i], self.v, self.Y, i * self.room * self.width, self.width, self.y, 0)
         for t in range(n):
             self.q[t] = self.y[t]
         forward(n, self.R, 0, self.width, self.q)
@@ -365,16 +365,17 @@ class Arrow(Descent):
         if not rest > PIVOT * square:
             return False
         left = self._beyond_common(i, j, rest)
-        if not left > PIVOT * square:
-            return False
-        if left < CLOSE * rest:
+        if PIVOT * square < left < CLOSE * rest:
             for t in range(n):
                 self.h[t] = self.q[t]
             backward(n, self.R, 0, self.width, self.h)
             for t in range(n):
                 noise += (self.h[t] * self.root[self.shared[t]]) ** 2
-            if not left > NOISE * noise:
-                return False
+            if NOISE * noise < left < DRIFT * self.worn * noise:
+                self.stale = True
+                left = self._beyond_common(i, j, rest)
+        if not left > max(PIVOT * square, NOISE * noise):
+            return False
         u = sqrt(rest)
         for t in range(k):
             self.U[(low + t) * self.room + k] = self.v[t]
@@ -410,13 +411,12 @@ class Arrow(Descent):
             for t in range(self.sizes[i]):
                 self.v[t] = self.Q[row + self.columns[low + t]]
             forward(self.sizes[i], self.U, low * self.room, self.room, self.v)
+            subtract_block(n, self.sizes[i], self.v, self.Y, low * self.width, self.width, self.y, 0)
             for t in range(self.sizes[i]):
-                axpy(n, -self.v[t], self.Y, (low + t) * self.width, self.y, 0)
                 rest -= self.v[t] * self.v[t]
                 self.x[self.pos[(i + 1) * self.width + self.columns[low + t]]] = self.v[t]
                 if n < self.width:
                     self.Y[(low + t) * self.width + n] = self.v[t]
-        self.y[n if n < self.width else 0] = rest
         for t in range(n):
             self.q[t] = self.y[t]
         forward(n, self.R, 0, self.width, self.q)
@@ -428,13 +428,15 @@ class Arrow(Descent):
         """Column j of b"""
         t: cython.Py_ssize_t
         n: cython.Py_ssize_t = self.common
+        square: cython.double = self.total[j * self.width + j]
         rest: cython.double = self._common_column(j)
-        if not rest > PIVOT * self.total[j * self.width + j]:
+        if PIVOT * square < rest < DRIFT * self.worn * square:
+            self.stale = True
+            rest = self._common_column(j)
+        if not rest > PIVOT * square:
             return False
         for t in range(n):
-            self.C[t * self.width + n] = self.y[t]
             self.R[t * self.width + n] = self.q[t]
-        self.C[n * self.width + n] = self.y[n]
         self.R[n * self.width + n] = sqrt(rest)
         self.shared[n] = j
         self.place[j] = n
@@ -521,10 +523,6 @@ class Arrow(Descent):
         d: cython.Py_ssize_t = self.width
         if not self.stale:
             self._shrink(self.R, 0, d, n, p, -1)
-        for t in range(p):
-            move(self.C, t * d + p + 1, t * d + p, n - p - 1)
-        for t in range(p + 1, n):
-            move(self.C, t * d + t, (t - 1) * d + t - 1, n - t)
         for i in range(self.m):
             for t in range(self.sizes[i]):
                 move(self.Y, (i * self.room + t) * d + p + 1, (i * self.room + t) * d + p, n - p - 1)
@@ -533,18 +531,16 @@ class Arrow(Descent):
             self.shared[t] = self.shared[t + 1]
             self.place[self.shared[t]] = t
 
-    # -------------------------------------------------------------- the Schur complement and its factor
+    # -------------------------------------------------------------- the factor of the Schur complement
 
     def _raise(self):
-        """C += yy', and R with it"""
+        """C += yy'"""
         t: cython.Py_ssize_t
         n: cython.Py_ssize_t = self.common
         d: cython.Py_ssize_t = self.width
         top: cython.double
         length: cython.double
-        for t in range(n):
-            axpy(n - t, self.y[t], self.y, t, self.C, t * d + t)
-        self.worn += 1
+        self.worn += 1.0
         if self.stale:
             return
         for t in range(n):
@@ -555,60 +551,50 @@ class Arrow(Descent):
             rotate(n - t, top / length, self.y[t] / length, self.R, t * d + t, self.y, t)
 
     def _lower(self, left):
-        """C -= yy', and R with it, q being R^-T y and `left` 1 - |q|^2"""
+        """C -= yy', q being R^-T y and `left` 1 - |q|^2"""
         t: cython.Py_ssize_t
         n: cython.Py_ssize_t = self.common
         d: cython.Py_ssize_t = self.width
-        size: cython.double
+        size: cython.double = sqrt(left)
         length: cython.double
-        for t in range(n):
-            axpy(n - t, -self.y[t], self.y, t, self.C, t * d + t)
-            self.h[t] = 0.0
-        self.worn += 1
-        if left < LOSSY or self.worn > WORN + self.k // 4:
+        self.worn += 1.0 / left
+        if self.stale or left < LOSSY or self.worn > WORN + self.k:
             self.stale = True
             return
-        size = sqrt(left)
+        for t in range(n):
+            self.h[t] = 0.0
         for t in range(n - 1, -1, -1):
             length = sqrt(size * size + self.q[t] * self.q[t])
             rotate(n - t, size / length, -self.q[t] / length, self.R, t * d + t, self.h, t)
             size = length
 
-    def _anew(self):
-        """C from the tasks' factors"""
+    def _factor(self):
+        """R from the tasks' factors"""
         i: cython.Py_ssize_t
         s: cython.Py_ssize_t
         t: cython.Py_ssize_t
         u: cython.Py_ssize_t
-        row: cython.Py_ssize_t
-        n: cython.Py_ssize_t = self.common
-        d: cython.Py_ssize_t = self.width
-        for t in range(n):
-            for u in range(t, n):
-                self.C[t * d + u] = self.total[self.shared[t] * d + self.shared[u]]
-        for i in range(self.m):
-            for s in range(self.sizes[i]):
-                row = (i * self.room + s) * d
-                for t in range(n):
-                    if self.Y[row + t] != 0.0:
-                        axpy(n - t, -self.Y[row + t], self.Y, row + t, self.C, t * d + t)
-        self.worn = 0
-
-    def _factor(self):
-        """R from C, by rows"""
-        t: cython.Py_ssize_t
-        u: cython.Py_ssize_t
+        low: cython.Py_ssize_t
         n: cython.Py_ssize_t = self.common
         d: cython.Py_ssize_t = self.width
         least: cython.double
-        if self.worn > 0:
-            self._anew()
         self.stale = False
+        self.worn = 0.0
         for t in range(n):
             for u in range(t, n):
-                self.R[t * d + u] = self.C[t * d + u]
+                self.R[t * d + u] = self.total[self.shared[t] * d + self.shared[u]]
+        for i in range(self.m):
+            low = i * self.room * d
+            if self.sizes[i] == 0:
+                continue
+            for t in range(n):
+                for s in range(self.sizes[i]):
+                    self.u[s] = self.Y[low + s * d + t]
+                subtract_block(n - t, self.sizes[i], self.u, self.Y, low + t, d, self.R, t * d + t)
+        for t in range(n):
             for u in range(t):
-                axpy(n - t, -self.R[u * d + t], self.R, u * d + t, self.R, t * d + t)
+                self.u[u] = self.R[u * d + t]
+            subtract_block(n - t, t, self.u, self.R, t, d, self.R, t * d + t)
             least = NOISE * self.total[self.shared[t] * d + self.shared[t]]
             if not self.R[t * d + t] > least:
                 self.broken = True

@@ -58,6 +58,20 @@ cdef inline void subtract_rows(Py_ssize_t n, Py_ssize_t count, double[::1] weigh
         t += 1
 
 
+cdef inline void subtract_block(Py_ssize_t n, Py_ssize_t count, double[::1] weight, double[::1] Q, Py_ssize_t low,
+                                Py_ssize_t ld, double[::1] g, Py_ssize_t i) noexcept nogil:
+    cdef Py_ssize_t t = 0
+    if n <= 0:
+        return
+    while t + 4 <= count:
+        vec_axpy4(n, -weight[t], -weight[t + 1], -weight[t + 2], -weight[t + 3], &Q[low + t * ld], &Q[low + (t + 1) * ld],
+                  &Q[low + (t + 2) * ld], &Q[low + (t + 3) * ld], &g[i])
+        t += 4
+    while t < count:
+        axpy(n, -weight[t], Q, low + t * ld, g, i)
+        t += 1
+
+
 cdef inline bint any_beyond(Py_ssize_t n, double[::1] g, double share, double[::1] a, double level, double[::1] root,
                             int[::1] place) noexcept nogil:
     return n > 0 and vec_any_beyond(n, &g[0], share, &a[0], level, &root[0], &place[0])

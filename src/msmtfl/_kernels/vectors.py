@@ -35,6 +35,12 @@ def subtract_rows(n: int, count: int, weight: Floats, row: Ints, Q: Floats, widt
         axpy(n, -weight[t], Q, row[t] * width + low, g, low)
 
 
+def subtract_block(n: int, count: int, weight: Floats, Q: Floats, low: int, ld: int, g: Floats, i: int) -> None:
+    """g[i:i+n] -= sum_t weight[t] Q[low + t ld:][:n] over t < count"""
+    for t in range(count):
+        axpy(n, -weight[t], Q, low + t * ld, g, i)
+
+
 def any_beyond(n: int, g: Floats, share: float, a: Floats, level: float, root: Floats, place: Ints) -> bool:
     """Whether |g_j| > share a_j + level root_j for a j with place[j] < 0: mostly not, and found out in one sweep"""
     return bool(((np.abs(g[:n]) > share * a[:n] + level * root[:n]) & (place[:n] < 0)).any())
