@@ -11,8 +11,8 @@ meet in b only, so that every task has a factor U_i of Q_i[A_i, A_i] of its own,
 
 is all that ties them together. To add or drop an entry changes one task's factor, and C by a matrix of rank one.
 
-Slots: feature j of b is slot j, that of task i slot (i + 1) d + j. Positions are in the order in which entries came in, as in
-any support; a *place* is one in the factor of a task, or in R.
+Slots: feature j of b is slot j, that of task i slot (i + 1) d + j. Positions are in the order in which entries came in, as
+in any support; a *place* is one in the factor of a task, or in R.
 
 This file is plain Python: `cython` types make it C. Uncompiled it runs as it stands.
 """
@@ -145,8 +145,8 @@ class Arrow(Descent):
         P: cython.double[::1],
         max_rounds: cython.Py_ssize_t = 0,
     ):
-        """Solve for the weights a (p,), warm; the answer goes to P. Returns status bits and rounds. Of several minimisers it is
-        the one nearest to aim (1, p) in the norm |unit * (P - aim)|, if the bit TIED gives way to SLID."""
+        """Solve for the weights a (p,), warm; the answer goes to P. Returns status bits and rounds. Of several minimisers it
+        is the one nearest to aim (1, p) in the norm |unit * (P - aim)|, if the bit TIED gives way to SLID."""
         status: cython.int
         j: cython.Py_ssize_t
         p: cython.Py_ssize_t
@@ -334,8 +334,8 @@ class Arrow(Descent):
         return self.Q[row + j] - dot(k, self.v, 0, self.v, 0)
 
     def _beyond_common(self, i, j, rest):
-        """y <- what task i's support leaves of products of its column j and B, q <- R^-T y, given v and what it leaves of the
-        square; returns what the common part leaves of that"""
+        """y <- what task i's support leaves of products of its column j and B, q <- R^-T y, given v and what it leaves of
+        the square; returns what the common part leaves of that"""
         t: cython.Py_ssize_t
         n: cython.Py_ssize_t = self.common
         row: cython.Py_ssize_t = (i * self.width + j) * self.width
@@ -391,8 +391,8 @@ class Arrow(Descent):
         return True
 
     def _common_column(self, j):
-        """y <- what the tasks' supports leave of products of column j of b and B, q <- R^-T y; columns of the Y_i are put beside
-        those that are in use, and x is set by position. Returns what all leave of the square of column j"""
+        """y <- what the tasks' supports leave of products of column j of b and B, q <- R^-T y; columns of the Y_i are put
+        beside those that are in use, and x is set by position. Returns what all leave of the square of column j"""
         i: cython.Py_ssize_t
         t: cython.Py_ssize_t
         low: cython.Py_ssize_t
@@ -477,8 +477,8 @@ class Arrow(Descent):
         self.fresh -= older
 
     def _shrink(self, U, low, ld, k, p, below):
-        """Take place p out of a factor of order k that begins at `low`: its row is worked into those below. If the rows of a Y
-        (which begin at `below`, -1: none) go with it, y is what is left of that at p"""
+        """Take place p out of a factor of order k that begins at `low`: its row is worked into those below. If the rows of
+        a Y (which begin at `below`, -1: none) go with it, y is what is left of that at p"""
         t: cython.Py_ssize_t
         top: cython.double
         length: cython.double

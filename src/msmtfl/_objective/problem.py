@@ -63,8 +63,8 @@ class Problem:
 
     @cached_property
     def common_factors(self) -> Floats:
-        """(d,): those of a part that is common to all tasks; if the problem is standardised with the root of the mean variance
-        of a column."""
+        """(d,): those of a part that is common to all tasks; if the problem is standardised with the root of the mean
+        variance of a column."""
         given = self.given_factors[:, 0]
         if not self.standardize:
             return given

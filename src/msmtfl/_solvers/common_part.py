@@ -269,7 +269,7 @@ class _Together(Lassos):
         return self.designs[0].gradient(w)
 
     def _deviations(self, tasks: Ints, b: Floats, V: Floats, A: Floats, aim: Floats) -> Floats:
-        """(len(tasks), d): those of some tasks nearest to `aim`, given b and others that are as good, V; A are their weights."""
+        """(len(tasks), d): those of some tasks nearest to `aim`, given b, others as good, V, and their weights A."""
         design: Any = self.designs[0]
         units = self.units[0, design.width :].reshape(design.m, design.width)[tasks]
         lassos = Lassos([Remainder(design.parts[k], b) for k in tasks], units=units, n_jobs=self.n_jobs)
@@ -317,9 +317,9 @@ class _ByArrow(_Together):
         largest = np.divide(np.abs(c), root, out=np.zeros_like(c), where=root > 0).max(axis=1)
         out, status, rounds = np.zeros_like(V), np.zeros(len(tasks), np.intc), np.zeros(len(tasks), np.intc)
         for t, k in enumerate(tasks.tolist()):
-            at, values = slice(t, t + 1), V[t][V[t] != 0.0]
+            at, used = slice(t, t + 1), V[t].nonzero()[0]
             self._one.turn_to(Q[k], c[k] - Q[k] @ b, root[k], largest[k])
-            self._one.begin(np.flatnonzero(V[t]).astype(np.intc), values)
+            self._one.begin(used.astype(np.intc), V[t, used])
             solve_all([self._one], A[at], aim[at], units[k : k + 1], out[at], status[at], rounds[at])
         left = np.flatnonzero(status & ~SLID)
         if left.size:
