@@ -15,6 +15,7 @@ PARTS = {
         ["test_weighted_lasso.py", "test_stages.py"],
     ),
     "surfaces": ("plain_walk and positive", ["../paths/test_stage_loop.py"]),
+    "common": ("factor or nearest or not_end", ["test_arrow.py"]),
     "rows": ("minimised_exactly or closed_form or copies or lasso", ["test_coupled_rows.py"]),
 }
 

@@ -66,6 +66,17 @@ class ActiveSet(Descent):
             if self.root[slots[t]] > 0.0 and self._add(slots[t], 1.0 if values[t] > 0.0 else -1.0):
                 self.w[self.k - 1] = values[t]
 
+    def turn_to(self, Q, c, root, scale: cython.double):
+        """Solve another problem of the same size next, from zero; the largest correlation |c| / root may be given as that of
+        what c was made of: its rounding is meant"""
+        for t in range(self.k):
+            self.pos[self.act[t]] = -1
+        self.k = 0
+        self.Q = Q.reshape(-1)
+        self.c = c
+        self.root = root
+        self.scale = scale
+
     def attach(self, rows, slot, c, root, g):
         """Work with Gram rows on demand: arrays by feature, slot -1 where the row is not known"""
         self.lazy = True

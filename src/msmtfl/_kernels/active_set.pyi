@@ -6,6 +6,9 @@ from .descent import Descent
 BITS: dict[str, int]
 
 class ActiveSet(Descent):
+    def turn_to(
+        self, Q: NDArray[np.float64], c: NDArray[np.float64], root: NDArray[np.float64], scale: float
+    ) -> None: ...
     def attach(
         self,
         rows: NDArray[np.float64],

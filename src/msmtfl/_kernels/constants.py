@@ -2,6 +2,7 @@
 
 KKT = 1e-11  # relative excess over a_j that counts as a violation
 HUGE = 1e300  # a weight above this excludes the feature
+PIVOT = 1e-12  # a column with less of its square left is dependent
 LANES = 8  # columns that go through a factor together: as many as `lanes.h` keeps side by side
 
 # What a solve may report besides success (bits).

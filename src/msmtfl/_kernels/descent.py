@@ -93,15 +93,12 @@ class Descent(Support):
         or between two.
         """
         k = self.k
-        curvature = 0.0
         passed = 0.0
         step = 1.0
         leaves = -1
         for t in range(k):
             self.b[t] = self.z[t] - self.w[t]
-        for t in range(k):
-            row = dot(k - t, self.U, t * self.ld + t, self.b, t)
-            curvature += row * row
+        curvature = self._curvature(self.b)
         while True:
             best = -1
             here = 2.0
@@ -354,10 +351,8 @@ class Descent(Support):
                 status |= SET_ASIDE
             if over > -1e-10 * self.a[j] - 100.0 * self.atol * self.root[j]:
                 status |= TIED
-        for t in range(self.k):
-            j = self.act[t]
-            if self.U[t * self.ld + t] < 3e-5 * self.root[j]:
-                status |= WEAK
+        if self._weak(3e-5):
+            status |= WEAK
         return status
 
     def _solve(self):

@@ -60,9 +60,8 @@ def _ties(state: Support) -> cython.Py_ssize_t:
     q: cython.Py_ssize_t = 0
     independent: cython.bint = False
     width: cython.Py_ssize_t = state.ld + state.ties
-    for t in range(state.k):
-        if state.U[t * state.ld + t] < 1e-3 * state.root[state.act[t]]:
-            return -1
+    if state._weak(1e-3):
+        return -1
     for j in range(state.K):
         if state.pos[j] >= 0 or state.root[j] == 0.0 or state.a[j] > HUGE:
             continue

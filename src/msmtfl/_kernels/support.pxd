@@ -1,7 +1,6 @@
 # C declarations for support.py; the algorithm itself is plain Python there and also runs uncompiled.
 from libc.math cimport fabs, sqrt
-from libc.string cimport memmove
-from msmtfl._kernels.vectors cimport SHORT, axpy, dot, entry_sign, largest_ratio
+from msmtfl._kernels.vectors cimport SHORT, axpy, dot, entry_sign, largest_ratio, move
 
 cdef extern from "vector.h" nogil:
     int msmtfl_widest
@@ -68,5 +67,7 @@ cdef class Support:
     cdef void _drop_marked(self) noexcept nogil
     cdef Py_ssize_t _find_runs(self) noexcept nogil
     cdef void _absorb(self, Py_ssize_t low, Py_ssize_t n) noexcept nogil
+    cdef double _curvature(self, double[::1] x) noexcept nogil
+    cdef bint _weak(self, double level) noexcept nogil
     cdef void _save(self) noexcept nogil
     cdef bint _restore(self) noexcept nogil

@@ -23,10 +23,10 @@ from . import constants
 if not cython.compiled:
     from math import fabs, sqrt
 
-    from .vectors import axpy, dot, entry_sign, largest_ratio
+    from .vectors import axpy, dot, entry_sign, largest_ratio, move
 
 LANES = cython.declare(cython.Py_ssize_t, constants.LANES)
-PIVOT = cython.declare(cython.double, 1e-12)  # a column with less of its square left is dependent
+PIVOT = cython.declare(cython.double, constants.PIVOT)
 FULL = cython.declare(cython.Py_ssize_t, 3)  # as many take longer one by one
 TIES = cython.declare(cython.Py_ssize_t, 24)  # with more features at their bound the projection is left to Python
 
@@ -55,18 +55,6 @@ def _reflect(
         rows -= np.outer(u / (length + old[0]), old + y[i : i + n])
         for a in range(count):
             X[j + a * ld : j + a * ld + n] = rows[a]
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _move(x: cython.double[::1], i: cython.Py_ssize_t, j: cython.Py_ssize_t, n: cython.Py_ssize_t) -> cython.void:
-    """x[j:j+n] = x[i:i+n], overlapping allowed"""
-    if cython.compiled:
-        memmove(cython.address(x[j]), cython.address(x[i]), n * cython.sizeof(cython.double))
-    else:
-        x[j : j + n] = x[i : i + n].copy()
 
 
 class Support:
@@ -114,9 +102,14 @@ class Support:
             self.pos[j] = -1
 
     def _make_room(self, n: cython.Py_ssize_t):
-        """Arrays by position for supports up to n; the vectors have room for some features tied with them"""
-        self.ld = n
+        """A factor for supports up to n, and what goes with it"""
+        self._make_places(n)
         self.U = np.empty(n * n)
+        self.X, self.S = np.empty((n + self.ties) * LANES), np.empty(LANES * LANES)
+
+    def _make_places(self, n: cython.Py_ssize_t):
+        """Arrays by position for supports up to n, with room for some features tied with them"""
+        self.ld = n
         n += self.ties
         numbers: cython.double[::1] = np.zeros(6 * n + self.ties * n)
         marks: cython.int[::1] = np.zeros(6 * n, dtype=np.intc)
@@ -129,7 +122,6 @@ class Support:
             marks[2 * n : 3 * n],
             marks[3 * n :],
         )
-        self.X, self.S = np.empty(n * LANES), np.empty(LANES * LANES)
         self.batch = np.zeros(LANES, dtype=np.intc)
 
     # -------------------------------------------------------------- the Cholesky factor, Q_AA = U'U
@@ -281,7 +273,7 @@ class Support:
             for r in range(first, runs):
                 u = max(self.runs[3 * r], t)
                 if q != t or self.runs[3 * r + 2]:
-                    _move(self.U, t * ld + u, q * ld + u - self.runs[3 * r + 2], self.runs[3 * r + 1] - u)
+                    move(self.U, t * ld + u, q * ld + u - self.runs[3 * r + 2], self.runs[3 * r + 1] - u)
             self.act[q] = self.act[t]
             self.pos[self.act[q]] = q
             self.w[q] = self.w[t]
@@ -324,6 +316,21 @@ class Support:
                 left += fabs(self.X[a * ld + t])
             if left > 0.0:
                 _reflect(k - t, n, self.U, t * ld + t, self.X, t, ld)
+
+    def _curvature(self, x):
+        """x'Q_AA x"""
+        total: cython.double = 0.0
+        for t in range(self.k):
+            row = dot(self.k - t, self.U, t * self.ld + t, x, t)
+            total += row * row
+        return total
+
+    def _weak(self, level):
+        """Whether a feature in the support is so near to the others that less than this share of its length is left"""
+        for t in range(self.k):
+            if self.U[t * self.ld + t] < level * self.root[self.act[t]]:
+                return True
+        return False
 
     # -------------------------------------------------------------- points to go back to
 

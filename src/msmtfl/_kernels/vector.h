@@ -46,6 +46,16 @@ MSMTFL_CLONES static void vec_axpy4(ptrdiff_t n, double a0, double a1, double a2
     for (ptrdiff_t i = 0; i < n; i++) y[i] += (a0 * x0[i] + a1 * x1[i]) + (a2 * x2[i] + a3 * x3[i]);
 }
 
+/* turn the rows x and y into each other: x <- c x + s y, y <- c y - s x */
+MSMTFL_CLONES static void vec_rotate(ptrdiff_t n, double c, double s, double *restrict x, double *restrict y)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        double old = x[i];
+        x[i] = c * old + s * y[i];
+        y[i] = c * y[i] - s * old;
+    }
+}
+
 /* x'y, in 16 partial sums (the order of the additions does not depend on the instruction set) */
 MSMTFL_CLONES static double vec_dot(ptrdiff_t n, const double *restrict x, const double *restrict y)
 {

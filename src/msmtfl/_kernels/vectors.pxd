@@ -1,11 +1,13 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # Small operations on flat arrays, compiled into every kernel that uses them; vectors.py has them for uncompiled kernels.
 from libc.math cimport fabs
+from libc.string cimport memmove
 
 cdef extern from "vector.h" nogil:
     void vec_axpy(Py_ssize_t n, double a, const double *x, double *y)
     void vec_axpy4(Py_ssize_t n, double a0, double a1, double a2, double a3, const double *x0, const double *x1,
                    const double *x2, const double *x3, double *y)
+    void vec_rotate(Py_ssize_t n, double c, double s, double *x, double *y)
     double vec_dot(Py_ssize_t n, const double *x, const double *y)
     bint vec_any_beyond(Py_ssize_t n, const double *g, double share, const double *a, double level, const double *root,
                         const int *place)
@@ -21,6 +23,17 @@ cdef inline void axpy(Py_ssize_t n, double alpha, double[::1] x, Py_ssize_t i, d
             y[j + t] += alpha * x[i + t]
     else:
         vec_axpy(n, alpha, &x[i], &y[j])
+
+
+cdef inline void move(double[::1] x, Py_ssize_t i, Py_ssize_t j, Py_ssize_t n) noexcept nogil:
+    if n > 0:
+        memmove(&x[j], &x[i], n * sizeof(double))
+
+
+cdef inline void rotate(Py_ssize_t n, double c, double s, double[::1] x, Py_ssize_t i, double[::1] y,
+                        Py_ssize_t j) noexcept nogil:
+    if n > 0:
+        vec_rotate(n, c, s, &x[i], &y[j])
 
 
 cdef inline double dot(Py_ssize_t n, double[::1] x, Py_ssize_t i, double[::1] y, Py_ssize_t j) noexcept nogil:
@@ -42,6 +55,20 @@ cdef inline void subtract_rows(Py_ssize_t n, Py_ssize_t count, double[::1] weigh
         t += 4
     while t < count:
         axpy(n, -weight[t], Q, row[t] * width + low, g, low)
+        t += 1
+
+
+cdef inline void subtract_block(Py_ssize_t n, Py_ssize_t count, double[::1] weight, double[::1] Q, Py_ssize_t low,
+                                Py_ssize_t ld, double[::1] g, Py_ssize_t i) noexcept nogil:
+    cdef Py_ssize_t t = 0
+    if n <= 0:
+        return
+    while t + 4 <= count:
+        vec_axpy4(n, -weight[t], -weight[t + 1], -weight[t + 2], -weight[t + 3], &Q[low + t * ld], &Q[low + (t + 1) * ld],
+                  &Q[low + (t + 2) * ld], &Q[low + (t + 3) * ld], &g[i])
+        t += 4
+    while t < count:
+        axpy(n, -weight[t], Q, low + t * ld, g, i)
         t += 1
 
 

@@ -14,6 +14,16 @@ def axpy(n: int, alpha: float, x: Floats, i: int, y: Floats, j: int) -> None:
     y[j : j + n] += alpha * x[i : i + n]
 
 
+def move(x: Floats, i: int, j: int, n: int) -> None:
+    """x[j:j+n] = x[i:i+n], overlapping allowed"""
+    x[j : j + n] = x[i : i + n].copy()
+
+
+def rotate(n: int, c: float, s: float, x: Floats, i: int, y: Floats, j: int) -> None:
+    """x[i:i+n], y[j:j+n] = c x + s y, c y - s x"""
+    x[i : i + n], y[j : j + n] = c * x[i : i + n] + s * y[j : j + n], c * y[j : j + n] - s * x[i : i + n]
+
+
 def dot(n: int, x: Floats, i: int, y: Floats, j: int) -> float:
     """x[i:i+n]' y[j:j+n]"""
     return float(np.dot(x[i : i + n], y[j : j + n]))
@@ -23,6 +33,12 @@ def subtract_rows(n: int, count: int, weight: Floats, row: Ints, Q: Floats, widt
     """g[low:low+n] -= sum_t weight[t] Q[row[t], low:low+n] over t < count"""
     for t in range(count):
         axpy(n, -weight[t], Q, row[t] * width + low, g, low)
+
+
+def subtract_block(n: int, count: int, weight: Floats, Q: Floats, low: int, ld: int, g: Floats, i: int) -> None:
+    """g[i:i+n] -= sum_t weight[t] Q[low + t ld:][:n] over t < count"""
+    for t in range(count):
+        axpy(n, -weight[t], Q, low + t * ld, g, i)
 
 
 def any_beyond(n: int, g: Floats, share: float, a: Floats, level: float, root: Floats, place: Ints) -> bool:

@@ -62,6 +62,16 @@ class Problem:
         return np.asfortranarray(self.given_factors * self.units.T)
 
     @cached_property
+    def common_factors(self) -> Floats:
+        """(d,): those of a part that is common to all tasks; if the problem is standardised with the root of the mean
+        variance of a column."""
+        given = self.given_factors[:, 0]
+        if not self.standardize:
+            return given
+        square = np.mean([design.squares / design.n for design in self.designs], axis=0)
+        return np.asarray(given * np.sqrt(np.where(square > 0, square, 1.0)))
+
+    @cached_property
     def stage_weights(self) -> Floats:
         """(m, d): the weights of stage 1 at lam = 1, on the scale of each task's own sums."""
         return np.ascontiguousarray(stage_scale(self.designs) * self.factors.T)

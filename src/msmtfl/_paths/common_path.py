@@ -46,12 +46,8 @@ NONE = -1  # stands for the place of P = 0, where Algorithm 1 starts
 
 
 def scales(problem: Problem) -> Floats:
-    """(d,): penalty factors of b; if the problem is standardised with the root of the mean variance of a column."""
-    given = problem.given_factors[:, 0]
-    if not problem.standardize:
-        return given
-    square = np.mean([design.squares / design.n for design in problem.designs], axis=0)
-    return np.asarray(given * np.sqrt(np.where(square > 0, square, 1.0)))
+    """(d,): penalty factors of b."""
+    return problem.common_factors
 
 
 def strengths(ratio: float, m: int) -> tuple[float, float]:
@@ -118,12 +114,9 @@ class SharedGrid:
         common = self.lams * of_column[:, 0]
         return {"lam": self.lams, "lam_common": common, "lam_deviation": deviation, "theta": theta}
 
-    def penalty(self, k: int, l: int, problem: Problem, of_common: Floats | None = None) -> CappedDeviations:
-        """That of a point; `of_common` are the `scales` of the problem, if they are known."""
+    def penalty(self, k: int, l: int, problem: Problem) -> CappedDeviations:
         _, common, deviation, theta = (float(values[k, l]) for values in self.parameters.values())
-        return CappedDeviations(
-            common, deviation, theta, problem.factors, scales(problem) if of_common is None else of_common
-        )
+        return CappedDeviations(common, deviation, theta, problem.factors, scales(problem))
 
 
 def shared_grid(
@@ -384,7 +377,7 @@ class _Walk:
         self.problem, self.grid, self.columns = problem, grid, columns
         self.first, self.later = first, later
         self.max_stages, self.max_iter = max_stages, max_iter
-        self.crowding, self.scales = Crowding(problem), scales(problem)
+        self.crowding = Crowding(problem)
         factors = problem.factors.T
         self.penalised = self.crowding.usable & (factors > 0) & np.isfinite(factors)  # (m, d)
         self.most = max(SPARSE * sum(target.rows for target in problem.data.targets), FEW)
@@ -407,7 +400,7 @@ class _Walk:
             self.known[key, NONE], self.P[place] = place, self._stacked(place)
         thetas = self.grid.parameters["theta"][k]
         for l in sorted(columns, key=lambda l: thetas[l], reverse=not self.back):
-            self.points[k, l] = self._run(self.grid.penalty(k, l, self.problem, self.scales))
+            self.points[k, l] = self._run(self.grid.penalty(k, l, self.problem))
         self.back = not self.back
         if k not in self.firsts:
             place = self.points[k, columns[0]][0][0]

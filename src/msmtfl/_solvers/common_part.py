@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 
 from .._data.designs import Coefs, Design, Floats, Ints, with_rows
+from .._kernels.active_set import ActiveSet, solve_all
+from .._kernels.arrow import Arrow
 from .._objective.common_penalty import SharedNorm
-from .gram import BUDGET, may_form
+from .gram import BUDGET, at_hand, may_form, wants_whole
 from .task_solver import Caches, task_caches
 from .weighted_lasso import OVERRUN, SLID, Lassos
 
@@ -188,6 +190,13 @@ class Remainder:
         return self.part.intercepts(self.b + dense)
 
 
+class Weighed:
+    """(m, d, d): every task's Gram matrix times its weight in the loss; (d, d): their sum."""
+
+    def __init__(self, each: Floats):
+        self.each, self.total = each, each.sum(axis=0)
+
+
 class StackedGrams:
     """What is known of the Gram matrices of all tasks: put together, and (if deviations are all there is) apart."""
 
@@ -207,13 +216,27 @@ class StackedGrams:
     def together(self) -> Caches:
         return task_caches([self.stacked], reuse=self.reuse, budget=self.budget, n_jobs=self.n_jobs)
 
+    def for_one(self) -> Caches:
+        """Those of all put together, for one solver: its own, if it has to fetch rows while others do."""
+        if self.weighed is None or at_hand(self.together):
+            return self.together
+        return task_caches([self.stacked], budget=self.budget, n_jobs=self.n_jobs)
+
     @cached_property
     def apart(self) -> Caches:
         return task_caches(self.designs, reuse=self.reuse, budget=self.budget, n_jobs=self.n_jobs)
 
+    @cached_property
+    def weighed(self) -> Weighed | None:
+        """None where it does not pay to form them all."""
+        if not (may_form(self.designs, self.budget) and all(wants_whole(x, self.reuse) for x in self.designs)):
+            return None
+        wholes: list[Any] = [gram.whole for gram in self.apart]
+        return Weighed(np.array([s * G for s, G in zip(self.stacked.scale, wholes, strict=True)]))
+
     def fetched_at_once(self) -> bool:
         """Whether several threads may use them."""
-        return all(gram.whole is not None for gram in (*self.together, *self.apart))
+        return self.weighed is not None or at_hand((*self.together, *self.apart))
 
 
 class _Together(Lassos):
@@ -228,20 +251,79 @@ class _Together(Lassos):
     def _nearest(self, i: int, w: Floats, a: Floats, aim: Floats) -> Floats:
         """Deviations for which b + V is nearest to that of `aim`, b being what it is: every task on its own."""
         design: Any = self.designs[i]
-        d, m, n = design.width, design.m, 1.0 / design.scale
-        b, V = w[:d], w[d:].reshape(m, d)
-        A, units = a[d:].reshape(m, d), self.units[i, d:].reshape(m, d)
-        g, squares = design.gradient(w)[d:].reshape(m, d), design.squares[d:].reshape(m, d)
+        d, m = design.width, design.m
+        b, V, A = w[:d], w[d:].reshape(m, d), a[d:].reshape(m, d)
+        g, squares = self._gradient(w)[d:].reshape(m, d), design.squares[d:].reshape(m, d)
         finite = np.where(np.isfinite(A), A, 0.0)
         noise = np.sqrt(squares) * (1e-12 * np.sqrt(design.yy) + 1e-13 * float(np.sqrt(design.squares) @ np.abs(w)))
         reached = (np.abs(g) >= finite * (1.0 - AT_BOUND) - noise) & (squares > 0) & np.isfinite(A)
         tied = np.flatnonzero((reached & (V == 0.0)).any(axis=1) | ((finite == 0.0) & reached).any(axis=1))
         if tied.size == 0:
             return w
-        lassos = Lassos([Remainder(design.parts[k], b) for k in tied], units=units[tied], n_jobs=self.n_jobs)
-        lassos.warm(V[tied])
         out = w.copy()
-        out[d:].reshape(m, d)[tied], _ = lassos.solve(A[tied] * n[tied, None], reference=design.sums(aim)[tied] - b)
+        out[d:].reshape(m, d)[tied] = self._deviations(tied, b, V[tied], A[tied], design.sums(aim)[tied] - b)
+        return out
+
+    def _gradient(self, w: Floats) -> Floats:
+        """(p,): minus that of the loss at w, which was just found."""
+        return self.designs[0].gradient(w)
+
+    def _deviations(self, tasks: Ints, b: Floats, V: Floats, A: Floats, aim: Floats) -> Floats:
+        """(len(tasks), d): those of some tasks nearest to `aim`, given b, others as good, V, and their weights A."""
+        design: Any = self.designs[0]
+        units = self.units[0, design.width :].reshape(design.m, design.width)[tasks]
+        lassos = Lassos([Remainder(design.parts[k], b) for k in tasks], units=units, n_jobs=self.n_jobs)
+        lassos.warm(V)
+        return lassos.solve(A / design.scale[tasks, None], reference=aim)[0]
+
+
+class _ByArrow(_Together):
+    """The same on the tasks' own Gram matrices: no larger one is made."""
+
+    def __init__(self, grams: Weighed, stacked: Stacked, units: Floats, n_jobs: int | None):
+        self.grams_of_tasks, self.designs, self.units = grams, [stacked], units
+        self.root = np.sqrt(stacked.squares)
+        orders = np.array([part.order for part in stacked.parts], dtype=np.intc)
+        self.state = Arrow(grams.each, grams.total, stacked.c, self.root, orders)
+        self.found = np.zeros(0)
+        self.positive, self.careful, self.n_jobs = False, False, n_jobs
+        self.m, self.d = units.shape
+        self.status = np.zeros(1, np.intc)
+
+    def solve_into(
+        self, A: Floats, aim: Floats, W: Floats, status: np.ndarray, rounds: np.ndarray, max_iter: int = 0
+    ) -> None:
+        status[0], rounds[0] = self.state.solve(A[0], aim, self.units, W[0], max_iter)
+        self.found = W[0].copy()
+        self.complete(A, aim, W, status, rounds, max_iter)
+
+    def warm(self, W: Floats) -> None:
+        self.state.begin(self._checked(W)[0])
+
+    def _gradient(self, w: Floats) -> Floats:
+        return self.state.gradient() if np.array_equal(w, self.found) else super()._gradient(w)
+
+    @cached_property
+    def _one(self) -> ActiveSet:
+        """A state that serves one task after the other."""
+        d = self.grams_of_tasks.total.shape[0]
+        return ActiveSet(self.grams_of_tasks.total, np.zeros(d), np.zeros(d), d, d, False)
+
+    def _deviations(self, tasks: Ints, b: Floats, V: Floats, A: Floats, aim: Floats) -> Floats:
+        """On Gram matrices, and on X where that is not enough."""
+        stacked: Any = self.designs[0]
+        m, d, Q = stacked.m, stacked.width, self.grams_of_tasks.each
+        c, root, units = (x[d:].reshape(m, d) for x in (stacked.c, self.root, self.units[0]))
+        largest = np.divide(np.abs(c), root, out=np.zeros_like(c), where=root > 0).max(axis=1)
+        out, status, rounds = np.zeros_like(V), np.zeros(len(tasks), np.intc), np.zeros(len(tasks), np.intc)
+        for t, k in enumerate(tasks.tolist()):
+            at, used = slice(t, t + 1), V[t].nonzero()[0]
+            self._one.turn_to(Q[k], c[k] - Q[k] @ b, root[k], largest[k])
+            self._one.begin(used.astype(np.intc), V[t, used])
+            solve_all([self._one], A[at], aim[at], units[k : k + 1], out[at], status[at], rounds[at])
+        left = np.flatnonzero(status & ~SLID)
+        if left.size:
+            out[left] = super()._deviations(tasks[left], b, V[left], A[left], aim[left])
         return out
 
 
@@ -269,10 +351,21 @@ class StackedLassos:
         self.last, self.solver = P, None
 
     @cached_property
-    def _together(self) -> Lassos:
+    def _all_units(self) -> Floats:
+        """(1, p)"""
         common = np.sqrt((self.units**2).mean(axis=0))
-        units = np.concatenate([common, self.units.ravel()])[None]
-        return _Together([self.stacked], units=units, grams=self.grams.together, n_jobs=self.n_jobs)
+        return np.concatenate([common, self.units.ravel()])[None]
+
+    @cached_property
+    def _together(self) -> Lassos:
+        if self.grams.weighed is None:
+            return self._by_rows
+        return _ByArrow(self.grams.weighed, self.stacked, self._all_units, self.n_jobs)
+
+    @cached_property
+    def _by_rows(self) -> Lassos:
+        """On a Gram matrix of all, or rows of it."""
+        return _Together([self.stacked], units=self._all_units, grams=self.grams.for_one(), n_jobs=self.n_jobs)
 
     @cached_property
     def _apart(self) -> Lassos:
@@ -289,13 +382,20 @@ class StackedLassos:
             V, rounds = self._apart.solve(A / self.stacked.scale[:, None], self.stacked.sums(aim), max_iter)
             P = np.concatenate([np.zeros(d), V.ravel()])
         else:
-            self._take_up(self._together, self.last[None])
-            found, rounds = self._together.solve(a[None], aim[None], max_iter)
+            found, rounds = self._solved(self._together, self.last, a, aim, max_iter)
+            if self._together.status[0] & OVERRUN and not max_iter and self._together is not self._by_rows:
+                found, rounds = self._solved(self._by_rows, found[0], a, aim, max_iter)
             P = found[0]
         assert self.solver is not None
         self.last, status = P, self.solver.status
         self.finished, self.slid = not (status & OVERRUN).any(), bool((status & SLID).any())
         return P, int(rounds.max())
+
+    def _solved(
+        self, lassos: Lassos, start: Floats, a: Floats, aim: Floats, max_iter: int
+    ) -> tuple[Floats, np.ndarray]:
+        self._take_up(lassos, start[None])
+        return lassos.solve(a[None], aim[None], max_iter)
 
     def _take_up(self, solver: Lassos, start: Floats) -> None:
         if solver is not self.solver:
@@ -310,11 +410,12 @@ class StackedLassos:
 def settled(norm: SharedNorm, P: Floats, m: int) -> Floats:
     """P (p,) with the same W, and of all b that are as good for it the smallest."""
     parts = P.reshape(m + 1, -1)
-    W = parts[0] + parts[1:]
-    b = norm.common(W.T)
-    moved = np.abs(b - parts[0]) > MOVED * np.abs(W).max(axis=0, initial=0.0)
+    rows = np.flatnonzero(parts[0])  # 0 cannot be made smaller
+    W = parts[0, rows] + parts[1:, rows]
+    b = norm.of_rows(rows).common(W.T)
+    moved = np.abs(b - parts[0, rows]) > MOVED * np.abs(W).max(axis=0, initial=0.0)
     if not moved.any():
         return P
     out = parts.copy()
-    out[0, moved], out[1:, moved] = b[moved], (W - b)[:, moved]
+    out[0, rows[moved]], out[1:, rows[moved]] = b[moved], (W - b)[:, moved]
     return out.ravel()

@@ -1,0 +1,24 @@
+import numpy as np
+from numpy.typing import NDArray
+
+from .descent import Descent
+
+class Arrow(Descent):
+    def __init__(
+        self,
+        Q: NDArray[np.float64],
+        total: NDArray[np.float64],
+        c: NDArray[np.float64],
+        root: NDArray[np.float64],
+        orders: NDArray[np.intc],
+    ) -> None: ...
+    def gradient(self) -> NDArray[np.float64]: ...
+    def begin(self, P: NDArray[np.float64]) -> None: ...
+    def solve(
+        self,
+        a: NDArray[np.float64],
+        aim: NDArray[np.float64],
+        unit: NDArray[np.float64],
+        P: NDArray[np.float64],
+        max_rounds: int = 0,
+    ) -> tuple[int, int]: ...
