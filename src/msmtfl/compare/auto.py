@@ -6,26 +6,23 @@ import inspect
 import warnings
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._data.copies import RepeatedSamplesWarning
-from .._data.tables import check_form, names_of
+from .._data.tables import check_form, warn_user
 from .._estimators.base import MultiTaskLinear, MultiTaskModel, TaskLevelWarning, check_use, forget
 from .._estimators.classifier import MultiTaskClassifier
 from .._estimators.families import Family, Variant, family_of
-from .comparison import Comparison
-from .evidence import decimals
-from .run import compare_models, default_models, read_models
+from .choosing import RULES, choose_family
+from .run import contest, default_models, read_models
 
-RULES = ("1se", "min")
-ABOUT = 1.25  # times the fewest features count as as few: one of ten less is no reason to leave the best
+__all__ = ["AUTOMATIC", "MultiTaskAuto", "MultiTaskAutoClassifier", "choice_of", "choose_family"]
+
 REFIT_FOLDS = 5  # at least, if every task has as many rows: it is one fit only, and parameters decide much
 
 
@@ -48,6 +45,7 @@ class _Auto(MultiTaskModel):
         random_state=0,
         n_jobs=None,
         verbose=False,
+        nested=False,
     ):
         self.models = models
         self.task_column = task_column
@@ -60,6 +58,7 @@ class _Auto(MultiTaskModel):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.nested = nested
 
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None) -> Any:
         """Compare the families, and fit the one that is chosen to all samples.
@@ -97,7 +96,7 @@ class _Auto(MultiTaskModel):
             classify=self._classify,
         )
         models = read_models(self.models, _able(known, X))
-        self.comparison_ = compare_models(
+        found = contest(
             X,
             y,
             task=task,
@@ -112,19 +111,30 @@ class _Auto(MultiTaskModel):
             random_state=self.random_state,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
+            nested=self.nested,
         )
-        self.chosen_, self.reason_ = choose_family(self.comparison_, self.selection)
+        self.comparison_ = found.comparison
+        self.chosen_, reason = choose_family(self.comparison_, self.selection)
+        said = (reason, self.comparison_.corrected_in_words(self.selection), f"By {self.comparison_.way}.")
+        self.reason_ = " ".join(filter(None, said))
+        own = {name: getattr(self, name) for name in ("task_column", "unknown_task", "n_jobs")}
+        if self.chosen_ in found.fitted:
+            best = found.fitted[self.chosen_]
+            best.set_params(**{name: value for name, value in own.items() if name in best.get_params()})
+            for message, category in found.warned[self.chosen_]:
+                warn_user(message, category)
+            self.best_estimator_ = best
+            return self
         best = clone(models[self.chosen_])
         if not (isinstance(self.models, Mapping) or self._classify or groups is not None):
             best.set_params(cv=max(self.inner_cv, min(REFIT_FOLDS, *(len(part.rows) for part in data.tasks))))
-        own = {name: getattr(self, name) for name in ("task_column", "unknown_task", "n_jobs")}
         best.set_params(**{name: value for name, value in own.items() if name in best.get_params()})
         options = {"task": task, "sample_weight": sample_weight}
         if "groups" in inspect.signature(best.fit).parameters:
             options["groups"] = groups
         with warnings.catch_warnings():
-            for said in (RepeatedSamplesWarning, TaskLevelWarning):  # by the comparison
-                warnings.simplefilter("ignore", said)
+            for said_before in (RepeatedSamplesWarning, TaskLevelWarning):  # by the comparison
+                warnings.simplefilter("ignore", said_before)
             given = {name: value for name, value in options.items() if value is not None}
             self.best_estimator_ = best.fit(X, y, **given)
         return self
@@ -428,69 +438,11 @@ def _able(models: dict[str, Any], X: Any) -> dict[str, Any]:
     return {name: model for name, model in models.items() if not issparse(X) or get_tags(model).input_tags.sparse}
 
 
-def choose_family(comparison: Comparison, selection: str = "1se") -> tuple[str, str]:
-    """The model with the smallest held-out error, or ("1se") of those within one standard error of it the best one that uses
-    about the fewest features; and why. Errors of numbers are over variances that are steadied: a task of few rows whose
-    targets happen to be alike would else count for many."""
-    plain, steady = _Choice(comparison, selection), _Choice(comparison.steadied, selection)
-    if (steady.chosen, steady.best) == (plain.chosen, plain.best):
-        return plain.chosen, plain.reason(comparison.measure.name)
-    return steady.chosen, steady.reason("nMSE (with the variances of small tasks drawn towards the others')")
-
-
-class _Choice:
-    """The best model of a comparison, those as good as can be told, and the simplest of them."""
-
-    def __init__(self, comparison: Comparison, selection: str):
-        self.comparison, self.best = comparison, comparison.best
-        self.paired = replace(comparison, reference=self.best)
-        self.near = self.paired.difference <= self.paired.se
-        if selection == "min":
-            self.near[:] = False
-        self.near[comparison.models.index(self.best)] = True
-        size = np.where(self.near, np.nan_to_num(comparison.n_features, nan=np.inf), np.inf)
-        simple = self.near & (size <= ABOUT * size.min())
-        self.chosen = comparison.models[int(np.lexsort((size, comparison.error, ~simple))[0])]
-
-    @property
-    def beside(self) -> str:
-        """What else should be known."""
-        said = [self.comparison.means_in_words(), self.comparison.dropped_in_words()]
-        return "".join(f" {one}" for one in said if one)
-
-    def reason(self, what: str) -> str:
-        """Figures that are compared are of the same rows: of all folds, or of those until a model was screened out."""
-        comparison, best, chosen = self.comparison, self.best, self.chosen
-        names, digits = comparison.models, decimals(self.paired.se)
-        error = {name: f"{value:.{digits}f}" for name, value in zip(names, comparison.error.tolist(), strict=True)}
-        more = {
-            name: f"{difference:+.{digits}f}, s.e. {se:.{digits}f}"
-            for name, difference, se in zip(
-                names, self.paired.difference.tolist(), self.paired.se.tolist(), strict=True
-            )
-        }
-        every = f" tried on all folds, of {len(names) + len(comparison.dropped)}" if comparison.dropped else ""
-        smallest = f"{best!r} has the smallest held-out {what} of {len(names)} models{every}: {error[best]}"
-        if chosen == best:
-            second = names[int(np.argsort(np.where(np.array(names) == best, np.inf, comparison.error))[0])]
-            word = "clearly worse" if self.paired.evidence(second).worse else "not clearly worse"
-            return f"{smallest}. The next, {second!r} with {error[second]} ({more[second]}), is {word}.{self.beside}"
-        few, many = (comparison.n_features[names.index(name)] for name in (chosen, best))
-        digits = int(few.round() == many.round())
-        uses = f"uses {few:.{digits}f} features" + (f" where that uses {many:.{digits}f}" if np.isfinite(many) else "")
-        rest = [name for name, one in zip(names, self.near, strict=True) if one and name not in (best, chosen)]
-        also = f" ({names_of(rest)} would have done too.)" if rest else ""
-        return (
-            f"{smallest}. {chosen!r} with {error[chosen]} ({more[chosen]}) is within one standard error of it and {uses}."
-            f"{also}{self.beside}"
-        )
-
-
 def choice_of(model: Any) -> dict[str, dict[str, str]]:
     """Which family was chosen and why, as a note that goes with the model; empty if it was not chosen so."""
     if isinstance(model, _Auto):
         check_is_fitted(model, "best_estimator_")
-        return {"choice": {"chosen": model.chosen_, "reason": model.reason_}}
+        return {"choice": {"chosen": model.chosen_, "reason": model.reason_, "way": model.comparison_.way}}
     as_loaded = hasattr(model, "coef_") and getattr(model, "_from_file", None) is model.coef_
     noted = model.provenance_.get("choice") if as_loaded else None
     return {"choice": noted} if noted else {}
