@@ -66,7 +66,10 @@ class Split:
         self, data: TaskData, surface: Solutions, scorer: Scorer | None
     ) -> tuple[Floats, Floats, Floats | None]:
         """Mean squared errors (m, K, L) on the rows held out, their weights (m,), and a scorer's scores (K, L)."""
-        return _measure(data, self, surface, scorer)
+        mse, weight, scores = _measure(data, self, surface, scorer)
+        if self.record is not None:
+            self.record(self, data, surface, mse, weight)
+        return mse, weight, scores
 
 
 @dataclass(frozen=True)
@@ -223,10 +226,7 @@ def cross_validate(
 
     def fold(split: Split) -> OfFold:
         surface = solve(training(problem, split.train), split)
-        mse, weight, scores = split.measure(problem.data, surface, scorer)
-        if getattr(split, "record", None) is not None:
-            split.record(split, problem.data, surface, mse, weight)
-        return mse, weight, scores, surface.complete
+        return *split.measure(problem.data, surface, scorer), surface.complete
 
     return HeldOut.of(each(fold, splits, n_jobs, stop))
 

@@ -117,8 +117,8 @@ def each(
     stop: Callable[[], None] | None = None,
     share: bool = False,
 ) -> list[Any]:
-    """[call(item) for item in items], on threads if asked to; a call that calls `each` again gets no threads of its own. With
-    `share` it gets those that have nothing left to do, if it asks for threads.
+    """[call(item) for item in items], on threads if asked to; a call that calls `each` again gets no threads of its own.
+    With `share` it gets those that have nothing left to do, if it asks for threads.
 
     The first error is raised (before it Ctrl-C, and what else is no Exception) once the calls under way have ended; those
     not begun are dropped. `stop` is called at once to hurry them.

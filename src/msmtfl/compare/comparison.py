@@ -44,8 +44,10 @@ class Dropped:
 
 @dataclass(frozen=True, eq=False)
 class Corrected:
-    """Errors corrected for having chosen, by bootstrap bias-corrected cross-validation: of draws of the samples (groups) every
-    one repeats all choices, and measures what it has chosen on the samples that it did not draw.
+    """Errors corrected for having chosen, by bootstrap bias-corrected cross-validation.
+
+    Samples (groups) are drawn again, with replacement. Every draw repeats all choices, and measures what it
+    has chosen on the samples that it did not draw; the errors are means over draws.
 
     Attributes
     ----------

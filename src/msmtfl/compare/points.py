@@ -1,7 +1,7 @@
 """What a model chooses from: held-out losses of all points of its grid, sample by sample.
 
-A search that is fitted once to all data, on the folds of the comparison, has solved its grid on every training fold. Here its
-losses on the samples held out are kept: (points, samples) for every fold, as float32. They tell which point each fold's
+A search that is fitted once to all data, on the folds of the comparison, has solved its grid on every training fold. Here
+its losses on the samples held out are kept: (points, samples) for every fold, as float32. They tell which point each fold's
 samples would be given by the other folds, and what another draw of the samples would have chosen.
 """
 
@@ -38,29 +38,50 @@ def searches(model: Any) -> bool:
 
 
 class Record:
-    """The losses of one fold: told of the solutions on its training rows, it measures them row by row."""
+    """The losses of one fold: told of solutions on its training rows, it measures them row by row.
+
+    They may come a few points of the grid at a time, and a point may come again; its last solution counts. Of more solutions
+    than there is room for, those are kept that are best in this fold.
+    """
 
     def __init__(self, kind: Any, most: int):
-        self.kind, self.most = kind, most
+        self.kind, self.most, self.room = kind, most, FEWEST
+        self.shape: tuple[int, ...] = ()  # of the grid
+        self.row: Ints = np.empty(0, dtype=np.intp)  # of a point in `losses`; -1: not kept
+        self.losses, self.errors = np.empty((0, 0), dtype=np.float32), np.empty(0)
+        self.scales: dict[str, Floats] = {}
 
     def __call__(self, split: Split, data: TaskData, surface: Solutions, mse: Floats, weight: Floats) -> None:
-        """Of more solutions than there is room for, those are kept that are best in this fold."""
-        rows = sum(int(split.test[task.rows].sum()) for task in data.tasks)
-        places, back = np.unique(surface.last, return_inverse=True)
-        room = max(self.most // max(rows, 1), FEWEST)
-        if len(places) > room:
-            errors = np.full(len(places), np.inf)
-            np.minimum.at(errors, back.ravel(), np.nan_to_num(_mean(data, mse, weight).ravel(), nan=np.inf))
-            places = np.sort(places[np.argsort(errors, kind="stable")[:room]])
-        found = np.searchsorted(places, surface.last.ravel()).clip(max=len(places) - 1)
-        self.row = np.where(places[found] == surface.last.ravel(), found, -1)  # of a point; -1: not kept
-        self.losses = _losses(self.kind, split, data, surface, places)
+        if surface.last.shape != self.shape:
+            self._begin(split, data, surface.last.shape)
+        reached = np.asarray(getattr(surface, "reached", np.ones(self.shape, dtype=bool)))
+        places, back = np.unique(surface.last[reached], return_inverse=True)
+        errors = np.full(len(places), np.inf)
+        found = mean_errors(mse, weight, error_scales(data, "neg_nmse"))[reached]
+        np.minimum.at(errors, back.ravel(), np.nan_to_num(found, nan=np.inf))
+        self.row[reached.ravel()] = -1
+        old = np.unique(self.row[self.row >= 0])
+        every = np.concatenate([self.errors[old], errors])
+        best = np.sort(np.argsort(every, kind="stable")[: self.room])  # of those known, and of the new ones
+        kept, new = old[best[best < len(old)]], best[best >= len(old)] - len(old)
+        moved = np.full(len(self.errors) + 1, -1)  # the last for points that have none
+        moved[kept] = np.arange(len(kept))
+        self.row = moved[self.row]
+        of_new = np.full(len(places), -1)
+        of_new[new] = len(kept) + np.arange(len(new))
+        self.row[reached.ravel()] = of_new[back.ravel()]
+        losses = _losses(self.kind, split, data, surface, places[new])
+        self.losses = np.concatenate([self.losses[kept], losses]) if len(kept) else losses
+        self.errors = every[best]
+
+    def _begin(self, split: Split, data: TaskData, shape: tuple[int, ...]) -> None:
+        K = getattr(data, "classes", 1)
+        cells = sum(int(split.test[task.rows].sum()) for task in data.tasks[::K])
+        self.shape, self.room = shape, max(self.most // max(cells, 1), FEWEST)
+        self.row = np.full(int(np.prod(shape)), -1)
+        self.losses, self.errors = np.empty((0, cells), dtype=np.float32), np.empty(0)
         self.scales = {scoring: error_scales(data, scoring) for scoring in ERRORS[:3]}
-        self.scales[LOG_LOSS_SCORE] = np.ones(data.m // getattr(data, "classes", 1))
-
-
-def _mean(data: TaskData, mse: Floats, weight: Floats) -> Floats:
-    return mean_errors(mse, weight, error_scales(data, "neg_nmse"))
+        self.scales[LOG_LOSS_SCORE] = np.ones(data.m // K)
 
 
 def _losses(kind: Any, split: Split, data: TaskData, surface: Solutions, places: Ints) -> np.ndarray:

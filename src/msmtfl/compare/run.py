@@ -18,6 +18,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from .._data.copies import RepeatedSamplesWarning, groups_of
+from .._data.designs import Ints
 from .._data.tables import check_finite, choices_of, names_of, warn_user
 from .._data.tasks import read_training
 from .._estimators.base import MultiTaskModel, NewTaskWarning, TaskLevelWarning, warn_of_task_level
@@ -324,8 +325,8 @@ class _Run:
     # ------------------------------------------------------------------ fits
 
     def search(self, names: Sequence[str], fit: Callable[[Any], Any], params: dict[str, Any], screen: bool) -> None:
-        """Fit searches to all data, on the folds; the other models on every fold, unless these are screened. `params` are set
-        in what was fitted."""
+        """Fit searches to all data, on the folds; the other models on every fold, unless these are screened. `params` are
+        set in what was fitted."""
         others = [name for name in self.models if name not in names]
         self._all(
             [
@@ -393,7 +394,7 @@ class _Run:
         ever = used & np.any([split.test for split in tried], axis=0)
         trained = np.mean([(split.train & used).sum() for split in tried])
         found = rows.gather([[self.parts[name, f] for name in self.kept] for f in range(count)], tried, self.kept)
-        seen = np.isfinite(found.errors).all(axis=0)
+        seen: np.ndarray = np.asarray(np.isfinite(found.errors).all(axis=0))
         if not seen.any():
             raise ValueError("no row was held out by cv.")
         self.seen = seen
@@ -422,10 +423,8 @@ class _Run:
 
     def corrected(self, result: Comparison, seed: int) -> Any:
         """The errors of a comparison on all folds, corrected for having chosen."""
-        place, cells = (
-            np.cumsum(self.seen) - 1,
-            [np.flatnonzero(split.test[self.rows.cell_row]) for split in self.splits],
-        )
+        place: Ints = np.cumsum(self.seen) - 1
+        cells = [np.flatnonzero(split.test[self.rows.cell_row]) for split in self.splits]
         points = []
         for k, name in enumerate(self.kept):
             if name in self.points:

@@ -220,7 +220,7 @@ class Cells:
     def held_out(self, model: Any, split: Split) -> OfFold:
         """A model that is fitted on the training rows, on the rows held out."""
         began = time.perf_counter()
-        used = self.data.membership.any(axis=1)
+        used = np.asarray(self.data.membership.any(axis=1))
         fitted = self._fit(model, np.flatnonzero(split.train & used))
         seconds = time.perf_counter() - began
         test, here = np.flatnonzero(split.test & used), split.test[self.cell_row]
@@ -239,7 +239,9 @@ class Cells:
 
     def of_point(self, split: Split, losses: Floats, features: float, seconds: float) -> OfFold:
         """The same of losses that are known."""
-        second = self.kind.second(self._targets[split.test[self.cell_row]], losses) if self.kind.pairs else None
+        second = None
+        if isinstance(self.kind, Classes) and self.kind.pairs:
+            second = self.kind.second(self._targets[split.test[self.cell_row]], losses)
         return OfFold(np.asarray(losses, dtype=np.float64), second, not np.isnan(losses).any(), features, seconds)
 
     @property
