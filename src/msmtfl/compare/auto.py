@@ -223,14 +223,14 @@ class _Auto(MultiTaskModel):
 class MultiTaskAuto(_Auto, MultiTaskLinear):
     """Choose the family of models that suits the data, from sharing nothing to sharing everything.
 
-    Families that share nothing, a support, values or everything are tried on the same folds. Every family
-    is fitted on the training samples of each fold, where it chooses its own parameters by
-    cross-validation, and predicts the samples held out (:func:`compare_models`). Among those whose error
-    is within one standard error of the smallest, the best of those that use the fewest features (or at
-    most a quarter more) is refitted on all data. The standard error is that of the difference, for other
-    samples to train on as well as to predict (`se` of :class:`Comparison`). Variances that errors are
-    divided by are steadied first: those of tasks with few samples are drawn towards the others', so that a
-    task whose targets happen to be alike does not decide.
+    Families that share nothing, a support, values or everything search for their parameters on the same
+    folds, once; each fold is predicted with the parameters that the other folds choose
+    (:func:`compare_models`). Among those whose error is within one standard error of the smallest, the best
+    of those that use the fewest features (or at most a quarter more) is taken. The standard error is that
+    of the difference, for other samples to train on as well as to predict (`se` of :class:`Comparison`).
+    Variances that errors are divided by are steadied first: those of tasks with few samples are drawn
+    towards the others', so that a task whose targets happen to be alike does not decide. What error is to be
+    expected is corrected for all of these choices (``comparison_.corrected``).
 
     Parameters
     ----------
@@ -240,16 +240,18 @@ class MultiTaskAuto(_Auto, MultiTaskLinear):
         The column of X that identifies the task. Without it the tasks are given to `fit` as
         `task`, or as columns of y.
     cv : int, splitter or iterable of (train, test), default=5
-        The folds on which the families are compared. A number means that many folds stratified by task.
+        The folds on which the families choose their parameters and are compared. A number means that many
+        folds stratified by task.
     inner_cv : int, default=5
-        Number of folds by which each family chooses its parameters. The family that is chosen does so
-        again on all data, with five folds at least if there are samples enough (not with groups, nor if
-        `models` are estimators).
+        Number of folds by which a family chooses its parameters within the training samples of a fold: all
+        families with `nested`, otherwise those that cannot be given folds (ridge regressions, pooled
+        models). If such a family is chosen, it does so again on all data, with five folds at least if there
+        are samples enough (not with groups, nor if `models` are estimators).
     selection : {"1se", "min"}, default="1se"
         "1se": the simplest family (see above) within one standard error of the best. "min": the best.
     screen : bool, default=True
-        Whether families that are clearly worse on the first folds are left out on the others; see
-        :func:`compare_models`.
+        Whether families that are fitted fold by fold, and are clearly worse on the first folds, are left out
+        on the others; see :func:`compare_models`.
     standardize : bool, default=False
         Whether the families penalise every task's columns as if they were scaled to unit
         standard deviation. Coefficients stay in the data's units.
@@ -259,9 +261,12 @@ class MultiTaskAuto(_Auto, MultiTaskLinear):
     random_state : int, RandomState instance or None, default=0
         The source of randomness that deals out the samples to folds.
     n_jobs : int, optional
-        Number of threads, which work on folds side by side.
+        Number of threads, which work on families and their folds side by side.
     verbose : bool, default=False
         Whether to show a progress bar.
+    nested : bool, default=False
+        Whether every family chooses its parameters anew within the training samples of each fold
+        (`inner_cv`): about as many times slower as there are folds.
 
     Attributes
     ----------
@@ -272,8 +277,9 @@ class MultiTaskAuto(_Auto, MultiTaskLinear):
     best_estimator_ : estimator
         Its model, fitted on all data.
     comparison_ : Comparison
-        The comparison of the families. Its errors are those of samples held out, so they do not flatter;
-        its `dropped` names the families that were screened out.
+        The comparison of the families. Its errors are of samples that have no part in choosing the
+        parameters; its `corrected` has those that take the choice of the family into account as well, its
+        `dropped` names the families that were screened out.
     coef_ : ndarray of shape (m, d)
         Coefficients of `best_estimator_`. All other attributes of `best_estimator_` are to be had here, too.
     intercept_ : ndarray of shape (m,)
@@ -302,11 +308,11 @@ class MultiTaskAuto(_Auto, MultiTaskLinear):
 class MultiTaskAutoClassifier(_Auto, MultiTaskClassifier):
     """Choose the family of classifiers that suits the data, for two classes or more.
 
-    The families are those of ``compare_models(..., classify=True)``. Every family is fitted on the training
-    samples of each fold, where it chooses its own parameters by cross-validation, and predicts the samples
-    held out. They are compared by their held-out log-losses relative to predicting a task's class shares.
-    Among those within one standard error of the smallest, the best of those that use the fewest features
-    (or at most a quarter more) is refitted on all data.
+    The families are those of ``compare_models(..., classify=True)``, which search for their parameters on
+    the same folds, once; each fold is predicted with the parameters that the other folds choose. They are
+    compared by their held-out log-losses relative to predicting a task's class shares. Among those within
+    one standard error of the smallest, the best of those that use the fewest features (or at most a quarter
+    more) is taken.
 
     Parameters
     ----------
@@ -316,17 +322,18 @@ class MultiTaskAutoClassifier(_Auto, MultiTaskClassifier):
         The column of X that identifies the task. Without it the tasks are given to `fit` as
         `task`, or as columns of y.
     cv : int, splitter or iterable of (train, test), default=5
-        The folds on which the families are compared. A number means that many folds stratified by task and
-        class.
+        The folds on which the families choose their parameters and are compared. A number means that many
+        folds stratified by task and class.
     inner_cv : int, default=5
-        Number of folds by which each family chooses its parameters. The family that is chosen does so
-        again on all data, with five folds at least if there are samples enough (not with groups, nor if
-        `models` are estimators).
+        Number of folds by which a family chooses its parameters within the training samples of a fold: all
+        families with `nested`, otherwise those that cannot be given folds (ridge regressions, pooled
+        models). If such a family is chosen, it does so again on all data, with five folds at least if there
+        are samples enough (not with groups, nor if `models` are estimators).
     selection : {"1se", "min"}, default="1se"
         "1se": the simplest family (see above) within one standard error of the best. "min": the best.
     screen : bool, default=True
-        Whether families that are clearly worse on the first folds are left out on the others; see
-        :func:`compare_models`.
+        Whether families that are fitted fold by fold, and are clearly worse on the first folds, are left out
+        on the others; see :func:`compare_models`.
     standardize : bool, default=False
         Whether the families penalise every task's columns as if they were scaled to unit
         standard deviation. Coefficients stay in the data's units.
@@ -336,9 +343,12 @@ class MultiTaskAutoClassifier(_Auto, MultiTaskClassifier):
     random_state : int, RandomState instance or None, default=0
         The source of randomness that deals out the samples to folds.
     n_jobs : int, optional
-        Number of threads, which work on folds side by side.
+        Number of threads, which work on families and their folds side by side.
     verbose : bool, default=False
         Whether to show a progress bar.
+    nested : bool, default=False
+        Whether every family chooses its parameters anew within the training samples of each fold
+        (`inner_cv`): about as many times slower as there are folds.
 
     Attributes
     ----------
@@ -351,8 +361,9 @@ class MultiTaskAutoClassifier(_Auto, MultiTaskClassifier):
     best_estimator_ : estimator
         Its model, fitted on all data.
     comparison_ : Comparison
-        The comparison of the families. Its errors are those of samples held out, so they do not flatter;
-        its `dropped` names the families that were screened out.
+        The comparison of the families. Its errors are of samples that have no part in choosing the
+        parameters; its `corrected` has those that take the choice of the family into account as well, its
+        `dropped` names the families that were screened out.
     coef_ : ndarray of shape (m, d) or (m, K, d)
         Coefficients of `best_estimator_`. All other attributes of `best_estimator_` are to be had here, too.
     intercept_ : ndarray of shape (m,) or (m, K)

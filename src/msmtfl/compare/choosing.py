@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from .._data.designs import Floats
 from .._data.tables import names_of
 from .comparison import Comparison
 from .evidence import decimals
@@ -24,19 +25,30 @@ def choose_family(comparison: Comparison, selection: str = "1se") -> tuple[str, 
     return steady.chosen, steady.reason("nMSE (with the variances of small tasks drawn towards the others')")
 
 
+def near_best(error: Floats, difference: Floats, se: Floats, selection: str) -> np.ndarray:
+    """(models,) bool: those that may be chosen, given errors and their differences to the smallest."""
+    near = difference <= se if selection == "1se" else np.zeros(len(error), dtype=bool)
+    near[int(np.argmin(error))] = True
+    return near
+
+
+def pick(error: Floats, difference: Floats, se: Floats, n_features: Floats, selection: str) -> int:
+    """The place of the model to choose: of those near the best that use about the fewest features the best."""
+    near = near_best(error, difference, se, selection)
+    size = np.where(near, np.nan_to_num(n_features, nan=np.inf), np.inf)
+    simple = near & (size <= ABOUT * size.min())
+    return int(np.lexsort((size, error, ~simple))[0])
+
+
 class Choice:
     """The best model of a comparison, those as good as can be told, and the simplest of them."""
 
     def __init__(self, comparison: Comparison, selection: str):
         self.comparison, self.best = comparison, comparison.best
         self.paired = replace(comparison, reference=self.best)
-        self.near = self.paired.difference <= self.paired.se
-        if selection == "min":
-            self.near[:] = False
-        self.near[comparison.models.index(self.best)] = True
-        size = np.where(self.near, np.nan_to_num(comparison.n_features, nan=np.inf), np.inf)
-        simple = self.near & (size <= ABOUT * size.min())
-        self.chosen = comparison.models[int(np.lexsort((size, comparison.error, ~simple))[0])]
+        figures = comparison.error, self.paired.difference, self.paired.se
+        self.near = near_best(*figures, selection)
+        self.chosen = comparison.models[pick(*figures, comparison.n_features, selection)]
 
     @property
     def beside(self) -> str:

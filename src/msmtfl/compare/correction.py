@@ -9,114 +9,151 @@ Greasidou and Borboudakis, Machine Learning 107, 2018). It needs no further fit:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
 from .._data.designs import Floats, Ints
-from .choosing import RULES, Choice
+from .choosing import RULES, pick
 from .comparison import Comparison, Corrected
 from .points import Points
+from .scoring import EPS
 
 DRAWS, LEAST = 200, 20  # of the samples: as many, and at least
-WORK = 2**28  # losses that are compared in all draws together: of many samples there are fewer draws
+WORK = 2**24  # losses that are compared in all draws together: of many samples there are fewer draws
 AT_ONCE = 2**23  # numbers in a table of draws
-
-
-class Losses:
-    """The losses of all models at all points, as cells of a comparison; `folds` says which cells each fold holds out."""
-
-    def __init__(self, points: Sequence[Points], folds: Sequence[Ints], base: Comparison):
-        self.points, self.folds, self.base = points, folds, base
-        self.times = np.zeros(len(base.cell_task))
-        for cells in folds:
-            self.times[cells] += 1.0
-
-    def at(self, k: int, chosen: Sequence[int] | Ints) -> Floats:
-        """(cells,): losses of a model with each fold at a point of its own, averaged where a cell was held out more than
-        once."""
-        out = np.zeros(len(self.times))
-        for cells, p, losses in zip(self.folds, chosen, self.points[k].losses, strict=True):
-            out[cells] += losses[p]
-        return out / self.times
-
-    def in_bag(self, k: int, counts: np.ndarray) -> Floats:
-        """(folds, draws, P): a model's own scores of its points on samples that count so often, (cells, draws)."""
-        points, base, out = self.points[k], self.base, []
-        scale = points.scale[base.cell_task]
-        weight = np.where(scale > 0, base.cell_weight, 0.0)
-        for cells, losses in zip(self.folds, points.losses, strict=True):
-            of_draws = weight[cells, None] * counts[cells]
-            total = of_draws.sum(axis=0)
-            of_draws /= np.where(scale > 0, scale, 1.0)[cells, None]
-            with np.errstate(over="ignore", invalid="ignore"):
-                sums = of_draws.T.astype(losses.dtype) @ losses.T
-            out.append(-np.nan_to_num(sums, nan=np.inf) / np.where(total > 0, total, np.inf)[:, None])
-        return np.array(out, dtype=np.float64)
 
 
 def corrected(points: Sequence[Points], folds: Sequence[Ints], base: Comparison, seed: int) -> Corrected:
     """The errors of the models of a comparison, and of the choice among them, corrected for having chosen. `base` has the
-    cells that were held out; `folds` are places of these."""
-    losses, rng = Losses(points, folds, base), np.random.default_rng(seed)
-    models, cells = len(points), len(base.cell_task)
-    draws = int(np.clip(WORK // (models * cells), LEAST, DRAWS))
-    clusters, of_cell = np.unique(base.cell_cluster, return_inverse=True)
-    order = np.argsort(of_cell, kind="stable")
-    ends = np.searchsorted(of_cell[order], np.arange(len(clusters) + 1))
-    weight = base._weights / np.where(base.unit > 0, base.unit, 1.0)[base.cell_task]
-    every: dict[str, list[float]] = {name: [] for name in ("best", *RULES)}
-    of_models: list[Floats] = []
-    units = base.steadied.unit
-    at_once = max(1, AT_ONCE // cells)
-    for low in range(0, draws, at_once):
-        drawn = [rng.integers(len(clusters), size=len(clusters)) for _ in range(low, min(low + at_once, draws))]
-        counts = np.stack([np.bincount(one, minlength=len(clusters))[of_cell] for one in drawn], axis=1)
-        whole, crossed = _choices(losses, counts.astype(np.float64))
-        for b, one in enumerate(drawn):
-            left = counts[:, b] == 0
-            total = base._weights[left].sum()
-            if not total > 0:
-                continue  # everything that counts was drawn
-            outside = [losses.at(k, [whole[k][b]] * len(folds))[left] @ weight[left] / total for k in range(models)]
-            inside = _drawn(losses, base, [crossed[k][:, b] for k in range(models)], one, order, ends)
-            features = np.array([of.n_features[whole[k][b]] for k, of in enumerate(points)])
-            of_models.append(np.array(outside))
-            steady = replace(inside, n_features=features, unit=units)
-            for name, model in (("best", inside.best), ("min", steady.best), ("1se", Choice(steady, "1se").chosen)):
-                every[name].append(outside[base.models.index(model)])
-    if not of_models:
-        return Corrected(np.full(models, np.nan), np.nan, dict.fromkeys(RULES, np.nan), 0)
-    means = {name: float(np.mean(values)) for name, values in every.items()}
+    cells that were held out; `folds` are places of these, and say which of them the losses of the points are of."""
+    losses, rng = Bootstrap(points, folds, base), np.random.default_rng(seed)
+    draws = int(np.clip(WORK // (len(points) * len(losses.cell)), LEAST, DRAWS))
+    at_once = max(1, AT_ONCE // len(losses.cell))
+    found = [
+        one
+        for low in range(0, draws, at_once)
+        for one in losses.repeat(rng.integers(losses.n, size=(min(at_once, draws - low), losses.n)))
+    ]
+    if not found:
+        return Corrected(np.full(len(points), np.nan), np.nan, dict.fromkeys(RULES, np.nan), 0)
+    of_models = np.array([errors for errors, _ in found])
+    rules = ("best", *RULES)
+    means = {rule: float(np.mean([errors[chosen[rule]] for errors, chosen in found])) for rule in rules}
     best = means.pop("best")
-    return Corrected(np.mean(of_models, axis=0), best, means, len(of_models))
+    return Corrected(of_models.mean(axis=0), best, means, len(found))
 
 
-def _choices(losses: Losses, counts: Floats) -> tuple[list[Ints], list[Ints]]:
-    """Of every model the points that draws choose (draws,), and those of each fold by the others (folds, draws)."""
-    whole, crossed = [], []
-    for k, points in enumerate(losses.points):
-        scores = losses.in_bag(k, counts)
-        whole.append(points.choose(scores))
-        crossed.append(points.cross_fitted(scores))
-    return whole, crossed
+class Bootstrap:
+    """Draws of the samples (groups) of a comparison. Losses are by entries: pairs of a fold and a cell that it holds out,
+    fold by fold. A cell that is held out more than once shares its weight among its entries."""
 
+    def __init__(self, points: Sequence[Points], folds: Sequence[Ints], base: Comparison):
+        self.points, self.base = points, base
+        self.cell = np.concatenate(folds)
+        self.ends = np.concatenate([[0], np.cumsum([len(cells) for cells in folds])]).tolist()
+        self.task = base.cell_task[self.cell]
+        times = np.bincount(self.cell, minlength=len(base.cell_task))[self.cell]
+        self.of_score = base.cell_weight[self.cell]  # within a fold a cell counts as a whole
+        self.weight = base._weights[self.cell] / times
+        clusters, place = np.unique(base.cell_cluster, return_inverse=True)
+        self.n, self.cluster = len(clusters), place.ravel()[self.cell]
+        counted = np.unique(np.stack([self.task, self.cluster])[:, self.weight > 0], axis=1)
+        self.pair_task, self.pair_cluster = counted
+        self.by_task, self.tasks = self._sorted(self.task)
+        self.by_cluster, self.clusters = self._sorted(self.cluster)
+        self.units = {"plain": self._unit(base.unit), "steady": self._unit(base.steadied.unit)}
+        self.rounding = np.full(len(base.tasks), EPS) if base.rounding is None else base.rounding
 
-def _drawn(
-    losses: Losses, base: Comparison, chosen: Sequence[Ints], drawn: Ints, order: Ints, ends: Ints
-) -> Comparison:
-    """The comparison of a draw: a sample that was drawn twice is there as two."""
-    sizes = ends[drawn + 1] - ends[drawn]
-    start = np.repeat(ends[drawn] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
-    at = order[start + np.arange(int(sizes.sum()))]
-    errors = np.array([losses.at(k, of_folds)[at] for k, of_folds in enumerate(chosen)])
-    return replace(
-        base,
-        errors=errors,
-        cell_task=base.cell_task[at],
-        cell_weight=base.cell_weight[at],
-        cell_cluster=np.repeat(np.arange(len(drawn)), sizes),
-        means=None,
-        auc_by_task=None,
-        new_task=None,
-    )
+    def _sorted(self, labels: Ints) -> tuple[Ints, tuple[Ints, Ints]]:
+        """An order of the entries by labels; the labels that there are, and where each begins."""
+        order = np.argsort(labels, kind="stable")
+        known, starts = np.unique(labels[order], return_index=True)
+        return order, (known, starts)
+
+    def _unit(self, unit: Floats) -> Floats:
+        """(entries,): what losses are divided by."""
+        return np.where(unit > 0, unit, 1.0)[self.task]
+
+    # ------------------------------------------------------------------ one draw after the other
+
+    def repeat(self, drawn: Ints) -> list[tuple[Floats, dict[str, int]]]:
+        """Of draws (draws, n) of samples: the errors of all models on those not drawn, (models,), and the models that are
+        chosen on those drawn, by every rule. A draw that leaves nothing out is left out itself; so is, of a draw, a task
+        of which it leaves nothing out."""
+        times = np.stack([np.bincount(one, minlength=self.n) for one in drawn]).astype(np.float64)
+        counts = times[:, self.cluster]
+        whole, crossed = self._points(counts)
+        out = []
+        for b, count in enumerate(counts):
+            left = np.where(count == 0, self.weight, 0.0)
+            total = left.sum()
+            if not total > 0:
+                continue
+            over = left / self.units["plain"]
+            outside = np.array([one.losses[p[b]] @ over for one, p in zip(self.points, whole, strict=True)]) / total
+            inside = np.empty((len(self.points), len(self.cell)))
+            for k, (one, p) in enumerate(zip(self.points, crossed, strict=True)):
+                for f, (low, high) in enumerate(pairwise(self.ends)):
+                    inside[k, low:high] = one.losses[p[f, b], low:high]
+            features = np.array([one.n_features[p[b]] for one, p in zip(self.points, whole, strict=True)])
+            out.append((outside, self._chosen(inside, times[b], features)))
+        return out
+
+    def _points(self, counts: Floats) -> tuple[list[Ints], list[Ints]]:
+        """Of every model the points that draws choose (draws,), and those of each fold by the others (folds, draws)."""
+        scores = [self._scores(one, counts) for one in self.points]
+        return (
+            [one.choose(of_one) for one, of_one in zip(self.points, scores, strict=True)],
+            [one.cross_fitted(of_one) for one, of_one in zip(self.points, scores, strict=True)],
+        )
+
+    def _scores(self, points: Points, counts: Floats) -> Floats:
+        """(folds, draws, P): a model's own scores of its points, entries counting so often (draws, entries)."""
+        if points.losses.shape[0] == 1:
+            return np.zeros((len(self.ends) - 1, len(counts), 1))
+        scale, out = points.scale[self.task], []
+        weight = np.where(scale > 0, self.of_score, 0.0)
+        over = weight / np.where(scale > 0, scale, 1.0)
+        for low, high in pairwise(self.ends):
+            total = counts[:, low:high] @ weight[low:high]
+            with np.errstate(over="ignore", invalid="ignore"):
+                sums = (counts[:, low:high] * over[low:high]).astype(np.float32) @ points.losses[:, low:high].T
+            out.append(-np.nan_to_num(sums, nan=np.inf) / np.where(total > 0, total, np.inf)[:, None])
+        return np.array(out, dtype=np.float64)
+
+    def _chosen(self, losses: Floats, times: Floats, features: Floats) -> dict[str, int]:
+        """The places of the models that are chosen of losses (models, entries), samples counting so often (n,). It is as
+        `Comparison` and `Choice` would have it if a sample that was drawn twice were there as two."""
+        count = times[self.cluster] * self.weight
+        plain = losses @ (count / self.units["plain"])
+        scaled = losses / self.units["steady"]
+        total, of_task = count.sum(), self._sum(count[None], self.by_task, self.tasks, len(self.rounding))[0]
+        if not total > 0:
+            return dict.fromkeys(("best", *RULES), int(np.argmin(plain)))
+        errors = scaled @ count / total
+        best = int(np.argmin(errors))
+        scaled = scaled - scaled[best]
+        sums = self._sum(scaled * count, self.by_task, self.tasks, len(self.rounding))
+        mean = np.divide(sums, of_task, out=np.zeros_like(sums), where=of_task > 0)
+        mean[np.abs(mean) <= self.rounding] = 0.0
+        difference = mean @ of_task / total
+        n = np.bincount(self.pair_task, times[self.pair_cluster], len(self.rounding))
+        alone = n < 2
+        centre = np.where(alone, difference[:, None], mean)
+        wider = np.where(alone, 1.0, np.sqrt(np.maximum(n, 2) / (np.maximum(n, 2) - 1.0)))
+        influence = (scaled - centre[:, self.task]) * (self.weight * wider[self.task])
+        if self.n == len(self.cluster):  # every sample is an entry by itself
+            squares = influence**2 @ times[self.cluster]
+        else:
+            squares = self._sum(influence, self.by_cluster, self.clusters, self.n) ** 2 @ times
+        se = self.base._wider * np.sqrt(squares) / total
+        rules = {rule: pick(errors, difference, se, features, rule) for rule in RULES}
+        return rules | {"best": int(np.argmin(plain))}
+
+    @staticmethod
+    def _sum(values: Floats, order: Ints, labels: tuple[Ints, Ints], count: int) -> Floats:
+        """(rows, count): sums of the entries of each label."""
+        out = np.zeros((len(values), count))
+        out[:, labels[0]] = np.add.reduceat(values[:, order], labels[1], axis=1)
+        return out

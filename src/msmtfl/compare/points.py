@@ -22,7 +22,7 @@ from .._paths.cross_validation import ERRORS, Split, error_scales, mean_errors, 
 from .._paths.surface import Solutions
 
 BUDGET = 2**26  # losses that the folds of a search may keep while it runs: 256 MiB
-KEPT = 2**24  # losses that are kept of a model afterwards; of more points the best are
+KEPT = 2**23  # losses that are kept of a model afterwards; of more points the best are
 FEWEST = 30  # points that are kept in any case
 
 
@@ -47,9 +47,9 @@ class Record:
     def __init__(self, kind: Any, most: int):
         self.kind, self.most, self.room = kind, most, FEWEST
         self.shape: tuple[int, ...] = ()  # of the grid
+        self.data: Any = None
         self.row: Ints = np.empty(0, dtype=np.intp)  # of a point in `losses`; -1: not kept
         self.losses, self.errors = np.empty((0, 0), dtype=np.float32), np.empty(0)
-        self.scales: dict[str, Floats] = {}
 
     def __call__(self, split: Split, data: TaskData, surface: Solutions, mse: Floats, weight: Floats) -> None:
         if surface.last.shape != self.shape:
@@ -57,8 +57,9 @@ class Record:
         reached = np.asarray(getattr(surface, "reached", np.ones(self.shape, dtype=bool)))
         places, back = np.unique(surface.last[reached], return_inverse=True)
         errors = np.full(len(places), np.inf)
-        found = mean_errors(mse, weight, error_scales(data, "neg_nmse"))[reached]
-        np.minimum.at(errors, back.ravel(), np.nan_to_num(found, nan=np.inf))
+        if self.row.size > self.room:  # some may have to go
+            found = mean_errors(mse, weight, error_scales(data, "neg_nmse"))[reached]
+            np.minimum.at(errors, back.ravel(), np.nan_to_num(found, nan=np.inf))
         self.row[reached.ravel()] = -1
         old = np.unique(self.row[self.row >= 0])
         every = np.concatenate([self.errors[old], errors])
@@ -74,19 +75,27 @@ class Record:
         self.losses = np.concatenate([self.losses[kept], losses]) if len(kept) else losses
         self.errors = every[best]
 
+    def scale(self, scoring: str) -> Floats:
+        """(m,): what a search that has such scores divides the losses of a task by."""
+        classes = scoring == LOG_LOSS_SCORE
+        return np.ones(self.data.m // _classes(self.data)) if classes else error_scales(self.data, scoring)
+
     def _begin(self, split: Split, data: TaskData, shape: tuple[int, ...]) -> None:
-        K = getattr(data, "classes", 1)
-        cells = sum(int(split.test[task.rows].sum()) for task in data.tasks[::K])
+        cells = sum(int(split.test[task.rows].sum()) for task in data.tasks[:: _classes(data)])
         self.shape, self.room = shape, max(self.most // max(cells, 1), FEWEST)
         self.row = np.full(int(np.prod(shape)), -1)
         self.losses, self.errors = np.empty((0, cells), dtype=np.float32), np.empty(0)
-        self.scales = {scoring: error_scales(data, scoring) for scoring in ERRORS[:3]}
-        self.scales[LOG_LOSS_SCORE] = np.ones(data.m // K)
+        self.data = data
+
+
+def _classes(data: TaskData) -> int:
+    """How many problems of the data are one task: of more than two classes each has one."""
+    return int(getattr(data, "classes", 1))
 
 
 def _losses(kind: Any, split: Split, data: TaskData, surface: Solutions, places: Ints) -> np.ndarray:
     """(places, cells held out), in the order of the tasks; of K > 2 classes a task is K problems, one after the other."""
-    problem, K, out = surface.problem, getattr(data, "classes", 1), []
+    problem, K, out = surface.problem, _classes(data), []
     assert problem is not None
     for i in range(0, data.m, K):
         rows = np.flatnonzero(split.test[data.tasks[i].rows])
@@ -110,7 +119,7 @@ def _losses(kind: Any, split: Split, data: TaskData, surface: Solutions, places:
 class Points:
     """What a model chooses from: P points, the simplest first, and F folds.
 
-    losses : (P, cells held out) of every fold
+    losses : (P, entries), of the cells that folds hold out, one fold after the other
     scores : (F, P), greater is better, by which the model has chosen
     scale : (m,), what these divide the losses of a task by
     selection : "min" or "1se"
@@ -118,7 +127,7 @@ class Points:
     chosen : the place of its choice
     """
 
-    losses: list[np.ndarray]
+    losses: np.ndarray
     scores: Floats
     scale: Floats
     selection: str
@@ -134,9 +143,9 @@ class Points:
         if len(order) > room:
             order = order[np.sort(np.argsort(-scores[:, order].mean(axis=0), kind="stable")[:room])]
         return cls(
-            [record.losses[record.row[order]] for record in records],
+            np.concatenate([record.losses[record.row[order]] for record in records], axis=1),
             scores[:, order],
-            records[0].scales[model.scoring],
+            records[0].scale(model.scoring),
             model.selection,
             model.cv_results_["n_rows"][order].astype(np.float64),
             int(np.flatnonzero(order == model.best_index_)[0]) if model.best_index_ in order else 0,
@@ -145,8 +154,8 @@ class Points:
     @classmethod
     def of_fits(cls, losses: list[Floats], m: int, n_features: float) -> Points:
         """Of a model that was fitted on every training fold."""
-        alone = [part[None] for part in losses]
-        return cls(alone, np.zeros((len(losses), 1)), np.ones(m), "min", np.array([n_features]))
+        alone, scores = np.concatenate(losses)[None], np.zeros((len(losses), 1))
+        return cls(alone, scores, np.ones(m), "min", np.array([n_features]))
 
     def choose(self, scores: Floats) -> Ints:
         """The points that scores (folds, ..., P) choose."""

@@ -354,8 +354,10 @@ class _Run:
         if points.scores.size == 0:  # folds have no point in common that there was room for
             return
         of_folds, features = points.cross_fitted(points.scores), float(points.n_features[points.chosen])
+        ends = np.cumsum([record.losses.shape[1] for record in records])[:-1]
         for f, (split, p) in enumerate(zip(self.splits, of_folds.tolist(), strict=True)):
-            self.parts[name, f] = self.rows.of_point(split, points.losses[f][p], features, seconds)
+            losses = np.split(points.losses[p], ends)[f]
+            self.parts[name, f] = self.rows.of_point(split, losses, features, seconds)
         self.points[name] = points
 
     def _fit(self, name: str, f: int) -> None:
@@ -434,10 +436,7 @@ class _Run:
                 points.append(Points.of_fits(losses, len(result.tasks), float(result.n_features[k])))
         if not self.seen.all():
             known = [self.seen[of_fold] for of_fold in cells]
-            points = [
-                replace(one, losses=[part[:, here] for part, here in zip(one.losses, known, strict=True)])
-                for one in points
-            ]
+            points = [replace(one, losses=one.losses[:, np.concatenate(known)]) for one in points]
             cells = [of_fold[here] for of_fold, here in zip(cells, known, strict=True)]
         return corrected(points, [place[of_fold] for of_fold in cells], result, seed)
 
