@@ -141,7 +141,11 @@ class Points:
         order = order[np.all([record.row[order] >= 0 for record in records], axis=0)]
         room = max(KEPT // max(sum(record.losses.shape[1] for record in records), 1), FEWEST)
         if len(order) > room:
-            order = order[np.sort(np.argsort(-scores[:, order].mean(axis=0), kind="stable")[:room])]
+            rest = [np.delete(scores[:, order], f, axis=0) for f in range(len(scores))]
+            chosen = [(int(choose_simplest(part, model.selection)), int(part.mean(axis=0).argmax())) for part in rest]
+            best = np.argsort(-scores[:, order].mean(axis=0), kind="stable")[:room]
+            kept = np.union1d(best, chosen)  # what folds choose for each other stays, and what all of them choose
+            order = order[np.union1d(kept, np.flatnonzero(order == model.best_index_))]
         return cls(
             np.concatenate([record.losses[record.row[order]] for record in records], axis=1),
             scores[:, order],
