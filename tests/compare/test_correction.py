@@ -57,7 +57,10 @@ def test_every_fold_is_predicted_at_the_point_that_the_others_choose():
         fitted = MSMTFL(**at).fit(X[split.train], y[split.train], task=task[split.train])
         prediction[split.test] = fitted.predict(X[split.test], task=task[split.test])
     np.testing.assert_allclose(result.nmse_by_task[0], nmse(y, prediction, task=task, average=False), rtol=1e-5)
-    assert result.n_features[0] == np.count_nonzero(model.coef_.any(axis=0))
+    assert result.n_features[0] == model.cv_results_["n_rows"][points_without(model)].mean()
+    at = model.best_index_
+    scores = [model.cv_results_[f"split{f}_test_score"][at] for f in range(4)]
+    np.testing.assert_allclose(result.at_choice.error[0], -np.mean(scores), rtol=0.02)  # folds are not quite equal
     assert not result.nested
     assert "folds; held-out nMSE, every fold with the parameters that the other folds choose" in repr(result)
 
@@ -305,7 +308,7 @@ def test_where_folds_keep_no_point_in_common_a_model_is_fitted_on_each(monkeypat
 def test_a_draw_chooses_as_a_comparison_of_its_samples_would(form, monkeypatch):
     """A sample that is drawn twice is there as two."""
     args = {}
-    monkeypatch.setattr(run, "corrected", lambda *given: args.setdefault("given", given) and None)
+    monkeypatch.setattr(run, "corrected", lambda *given: args.update(given=given))
     X, y, task = make_data(sizes=(30, 55, 5))
     rng = np.random.default_rng(0)
     options = {"groups": rng.integers(0, 25, 90)} if form == "groups" else {}
@@ -331,10 +334,11 @@ def test_a_draw_chooses_as_a_comparison_of_its_samples_would(form, monkeypatch):
         inside = replace(
             base,
             errors=errors[:, at],
+            chosen_errors=alone[:, at],
             **{name: getattr(base, name)[at] for name in ("cell_task", "cell_weight")},
             cell_cluster=twice,
             means=None,
-            n_features=np.array([one.n_features[p[0]] for one, p in zip(of_models, whole, strict=True)]),
+            n_features=np.array([one.n_features[p[:, 0]].mean() for one, p in zip(of_models, crossed, strict=True)]),
         )
         names = inside.models
         steady = inside.steadied

@@ -17,8 +17,9 @@ ABOUT = 1.25  # times the fewest features count as as few: one of ten less is no
 
 def choose_family(comparison: Comparison, selection: str = "1se") -> tuple[str, str]:
     """The model with the smallest held-out error, or ("1se") of those within one standard error of it the best one that uses
-    about the fewest features; and why. Errors of numbers are over variances that are steadied: a task of few rows whose
-    targets happen to be alike would else count for many."""
+    about the fewest features; and why. Errors are those that searches have chosen by, where they are known: these vary less
+    than errors at the points that folds choose for each other. Those of numbers are over variances that are steadied: a task
+    of few rows whose targets happen to be alike would else count for many."""
     plain, steady = Choice(comparison, selection), Choice(comparison.steadied, selection)
     if (steady.chosen, steady.best) == (plain.chosen, plain.best):
         return plain.chosen, plain.reason(comparison.measure.name)
@@ -44,6 +45,7 @@ class Choice:
     """The best model of a comparison, those as good as can be told, and the simplest of them."""
 
     def __init__(self, comparison: Comparison, selection: str):
+        self.fair, comparison = comparison, comparison.at_choice
         self.comparison, self.best = comparison, comparison.best
         self.paired = replace(comparison, reference=self.best)
         figures = comparison.error, self.paired.difference, self.paired.se
@@ -53,7 +55,7 @@ class Choice:
     @property
     def beside(self) -> str:
         """What else should be known."""
-        said = [self.comparison.means_in_words(), self.comparison.dropped_in_words()]
+        said = [self.fair.means_in_words(), self.fair.dropped_in_words()]
         return "".join(f" {one}" for one in said if one)
 
     def reason(self, what: str) -> str:
@@ -68,10 +70,11 @@ class Choice:
             )
         }
         every = f" tried on all folds, of {len(names) + len(comparison.dropped)}" if comparison.dropped else ""
-        smallest = f"{best!r} has the smallest held-out {what} of {len(names)} models{every}: {error[best]}"
+        own = ", each with the parameters that suit it best" if self.fair is not comparison else ""
+        smallest = f"{best!r} has the smallest held-out {what} of {len(names)} models{every}{own}: {error[best]}"
         if chosen == best:
             second = names[int(np.argsort(np.where(np.array(names) == best, np.inf, comparison.error))[0])]
-            word = "clearly worse" if self.paired.evidence(second).worse else "not clearly worse"
+            word = "clearly worse" if self.fair.evidence(second, than=best).worse else "not clearly worse"
             return f"{smallest}. The next, {second!r} with {error[second]} ({more[second]}), is {word}.{self.beside}"
         few, many = (comparison.n_features[names.index(name)] for name in (chosen, best))
         digits = int(few.round() == many.round())

@@ -144,8 +144,8 @@ class Comparison:
         This comparison with the variances of small tasks drawn towards the others', so that a task whose
         few targets happen to be alike does not decide.
     n_features : ndarray of shape (models,)
-        Number of features used in any task: on all samples, or averaged over folds where a model was fitted
-        on each of them.
+        Number of features used in any task, averaged over folds: of a search on all samples, at the points
+        that folds choose for each other.
     seconds : ndarray of shape (models,)
         Time of a search on all samples, folds included; or of a fit, averaged over folds.
     n_splits : int
@@ -176,6 +176,11 @@ class Comparison:
         Whether every model has chosen its parameters anew within the training samples of each fold.
     corrected : Corrected or None
         Errors corrected for having chosen among all points of all models; None of a nested comparison.
+    chosen_errors : ndarray of shape (models, scores) or None
+        Losses of the samples held out at the parameters that all folds choose together, by which
+        :class:`MultiTaskAuto` chooses among models. They flatter: use `errors` to conclude anything.
+    at_choice : Comparison
+        This comparison with `chosen_errors` in place of `errors`, if there are any.
 
     Examples
     --------
@@ -210,6 +215,7 @@ class Comparison:
     means: Floats | None = None  # (cells,) losses of predicting the task's mean, or its class shares, of training rows
     nested: bool = False
     corrected: Corrected | None = None
+    chosen_errors: Floats | None = None  # (models, cells) losses at the parameters that all folds choose
 
     # ------------------------------------------------------------------ numbers
 
@@ -438,6 +444,13 @@ class Comparison:
             return self
         rows = np.bincount(self.cell_task, minlength=len(self.tasks)) if self.rows is None else self.rows
         return replace(self, unit=steady_variances(self.unit, rows))
+
+    @property
+    def at_choice(self) -> Comparison:
+        """This comparison at the parameters that all folds choose together."""
+        if self.chosen_errors is None:
+            return self
+        return replace(self, errors=self.chosen_errors, chosen_errors=None)
 
     @property
     def new_task_nmse(self) -> Floats | None:

@@ -44,6 +44,13 @@ def corrected(points: Sequence[Points], folds: Sequence[Ints], base: Comparison,
     return Corrected(of_models.mean(axis=0), best, means, len(found))
 
 
+def at_choice(points: Sequence[Points], folds: Sequence[Ints], base: Comparison) -> Floats:
+    """(models, cells): losses at the points that models have chosen, averaged where a cell was held out more than once."""
+    cells = np.concatenate(folds)
+    losses = [np.bincount(cells, one.losses[one.chosen], len(base.cell_task)) for one in points]
+    return np.array(losses) / np.bincount(cells, minlength=len(base.cell_task))
+
+
 class Bootstrap:
     """Draws of the samples (groups) of a comparison. Losses are by entries: pairs of a fold and a cell that it holds out,
     fold by fold. A cell that is held out more than once shares its weight among its entries."""
@@ -92,12 +99,10 @@ class Bootstrap:
                 continue
             over = left / self.units["plain"]
             outside = np.array([one.losses[p[b]] @ over for one, p in zip(self.points, whole, strict=True)]) / total
-            inside = np.empty((len(self.points), len(self.cell)))
-            for k, (one, p) in enumerate(zip(self.points, crossed, strict=True)):
-                for f, (low, high) in enumerate(pairwise(self.ends)):
-                    inside[k, low:high] = one.losses[p[f, b], low:high]
-            features = np.array([one.n_features[p[b]] for one, p in zip(self.points, whole, strict=True)])
-            out.append((outside, self._chosen(inside, times[b], features)))
+            inside = np.array([one.losses[p[b]] for one, p in zip(self.points, whole, strict=True)], dtype=np.float64)
+            features = np.array([one.n_features[p[:, b]].mean() for one, p in zip(self.points, crossed, strict=True)])
+            chosen = self._chosen(inside, times[b], features)
+            out.append((outside, chosen | {"best": self._best([p[:, b] for p in crossed], count)}))
         return out
 
     def _points(self, counts: Floats) -> tuple[list[Ints], list[Ints]]:
@@ -126,11 +131,10 @@ class Bootstrap:
         """The places of the models that are chosen of losses (models, entries), samples counting so often (n,). It is as
         `Comparison` and `Choice` would have it if a sample that was drawn twice were there as two."""
         count = times[self.cluster] * self.weight
-        plain = losses @ (count / self.units["plain"])
         scaled = losses / self.units["steady"]
         total, of_task = count.sum(), self._sum(count[None], self.by_task, self.tasks, len(self.rounding))[0]
         if not total > 0:
-            return dict.fromkeys(("best", *RULES), int(np.argmin(plain)))
+            return dict.fromkeys(RULES, 0)
         errors = scaled @ count / total
         best = int(np.argmin(errors))
         scaled = scaled - scaled[best]
@@ -148,8 +152,20 @@ class Bootstrap:
         else:
             squares = self._sum(influence, self.by_cluster, self.clusters, self.n) ** 2 @ times
         se = self.base._wider * np.sqrt(squares) / total
-        rules = {rule: pick(errors, difference, se, features, rule) for rule in RULES}
-        return rules | {"best": int(np.argmin(plain))}
+        return {rule: pick(errors, difference, se, features, rule) for rule in RULES}
+
+    def _best(self, crossed: Sequence[Ints], count: Floats) -> int:
+        """The place of the model with the smallest error on the entries, which count so often, each fold at the point that
+        the others choose."""
+        over = count * self.weight / self.units["plain"]
+        errors = [
+            sum(
+                float(one.losses[p, low:high] @ over[low:high])
+                for p, (low, high) in zip(of_folds, pairwise(self.ends), strict=True)
+            )
+            for one, of_folds in zip(self.points, crossed, strict=True)
+        ]
+        return int(np.argmin(errors))
 
     @staticmethod
     def _sum(values: Floats, order: Ints, labels: tuple[Ints, Ints], count: int) -> Floats:

@@ -30,7 +30,7 @@ from .._runtime.progress import Progress, one_blas_thread
 from .._runtime.threads import each
 from .._solvers.make_problem import make_problem
 from .comparison import REFERENCE, Comparison, Dropped
-from .correction import corrected
+from .correction import at_choice, corrected
 from .entrants import check_inner, check_signature, classifies, default_models, read_models
 from .points import Points, recording, searches
 from .scoring import Cells, Classes, Numbers, OfFold
@@ -274,7 +274,7 @@ def contest(
     result = run.compared(len(splits), new)
     if not nested:
         seed = int(random_state) if isinstance(random_state, (int, np.integer)) else 0
-        result = replace(result, corrected=run.corrected(result, seed))
+        result = run.corrected(result, seed)
     return Contest(result, run.fitted, run.warned)
 
 
@@ -353,7 +353,8 @@ class _Run:
         points = Points.of_search(model, records)
         if points.scores.size == 0:  # folds have no point in common that there was room for
             return
-        of_folds, features = points.cross_fitted(points.scores), float(points.n_features[points.chosen])
+        of_folds = points.cross_fitted(points.scores)
+        features = float(points.n_features[of_folds].mean())
         ends = np.cumsum([record.losses.shape[1] for record in records])[:-1]
         for f, (split, p) in enumerate(zip(self.splits, of_folds.tolist(), strict=True)):
             losses = np.split(points.losses[p], ends)[f]
@@ -423,8 +424,8 @@ class _Run:
             nested=self.nested,
         )
 
-    def corrected(self, result: Comparison, seed: int) -> Any:
-        """The errors of a comparison on all folds, corrected for having chosen."""
+    def corrected(self, result: Comparison, seed: int) -> Comparison:
+        """A comparison on all folds with errors corrected for having chosen, and those by which was chosen."""
         place: Ints = np.cumsum(self.seen) - 1
         cells = [np.flatnonzero(split.test[self.rows.cell_row]) for split in self.splits]
         points = []
@@ -438,7 +439,9 @@ class _Run:
             known = [self.seen[of_fold] for of_fold in cells]
             points = [replace(one, losses=one.losses[:, np.concatenate(known)]) for one in points]
             cells = [of_fold[here] for of_fold, here in zip(cells, known, strict=True)]
-        return corrected(points, [place[of_fold] for of_fold in cells], result, seed)
+        folds = [place[of_fold] for of_fold in cells]
+        result = replace(result, chosen_errors=at_choice(points, folds, result))
+        return replace(result, corrected=corrected(points, folds, result, seed))
 
 
 def _clearly_worse(so_far: Comparison, folds: int) -> dict[str, Dropped]:
