@@ -100,7 +100,7 @@ def test_nested_fits_are_the_models_own_and_everything_says_so(tmp_path):
     assert "(nested cross-validation)" in repr(result)
     assert "Corrected" not in repr(result)
     chosen = MultiTaskAuto(models, cv=4, nested=True).fit(X, y, task=task)
-    assert chosen.reason_.endswith(" By nested cross-validation.")
+    assert chosen.reason_.endswith(" Parameters were chosen by nested cross-validation.")
     save_model(chosen, tmp_path / "a.msmtfl")
     assert load_model(tmp_path / "a.msmtfl").provenance_["choice"]["way"] == "nested cross-validation"
     with pytest.raises(TypeError, match="nested must be True or False"):
