@@ -22,7 +22,7 @@ CONSTANT = LD(1e-13)  # spread over mean of a column, up to which it is constant
 DEPENDENT = LD(5e-14)  # what is left of a unit-length column, up to which it depends on others
 # Weights, as shares of |x_j| |r|, up to which dual points are made orthogonal to columns.
 PROVED = LD(1e-13)  # of the loss at 0: no better dual point is looked for
-HELD = (0.0, 1e-15, 1e-12, 1e-9, 1e-7, 1e-5)
+HELD = (0.0, 1e-15, 1e-12, 1e-9, 1e-7, 1e-5, 1e-4, 1e-3)
 # Shares of dual points that are tried, to be in the range of slopes.
 SHRINK = (1.0, 1.0 - 1e-12, 1.0 - 1e-9, 1.0 - 1e-6, 1.0 - 1e-3, 0.5)
 # Slopes of coefficients that may not be negative and are 0, up to which dual points are made orthogonal to their columns; of
@@ -148,17 +148,36 @@ def lasso_gap_of_task(task, w, a, positive=False):
             continue
         seen = held
         p = orthogonal(r, X[:, held], task.dependent) if held.any() else r
-        g = np.where(held, LD(0), X.T @ p)
-        size = g if positive else np.abs(g)
-        over = (size > 0) & np.isfinite(a)
-        most = np.min(a[over] / size[over], initial=INF)
-        pp = p @ p
-        t = min(max(y @ p, LD(0)) / pp, most) if pp > 0 else LD(0)
-        for scale in {t, min(LD(1), most)}:
-            u = r - scale * p
-            terms = np.where(w != 0, np.where(np.isfinite(a), a, 0) * np.abs(w) - scale * w * g, 0)
-            best = min(best, u @ u / 2 + terms.sum())
+        best = min(best, _gap_at(p, np.where(held, LD(0), X.T @ p), r, y, w, a, positive))
+    if best > PROVED * (y @ y) / 2 and np.any(w != 0) and (a > 0).all():
+        p = stationary(r, X, np.where(w != 0, a * np.sign(w), 0), w != 0)
+        best = min(best, _gap_at(p, X.T @ p, r, y, w, a, positive))
     return best
+
+
+def _gap_at(p, g, r, y, w, a, positive):
+    """The gap that a dual point p proves, X'p being g, once it is scaled to be feasible."""
+    size = g if positive else np.abs(g)
+    over = (size > 0) & np.isfinite(a)
+    most = np.min(a[over] / size[over], initial=INF)
+    pp, best = p @ p, INF
+    t = min(max(y @ p, LD(0)) / pp, most) if pp > 0 else LD(0)
+    for scale in {t, min(LD(1), most)}:
+        u = r - scale * p
+        terms = np.where(w != 0, np.where(np.isfinite(a), a, 0) * np.abs(w) - scale * w * g, 0)
+        best = min(best, u @ u / 2 + terms.sum())
+    return best
+
+
+def stationary(r, X, slopes, used):
+    """The point nearest to r at which the products with the columns in use are their slopes: the residual of the exact
+    minimiser, where large coefficients of nearly equal columns have cost r itself its digits."""
+    length = lengths(X)
+    at = np.flatnonzero(used & (length > 0))
+    Q, R, order = factorised(X[:, at] / length[at], LD(0))
+    for _ in range(2):
+        r = r - Q @ (Q.T @ r)
+    return r + Q @ solved(R, (slopes[at] / length[at])[order], transposed=True)
 
 
 def lasso_gap(tasks: Sequence[Task], W, A, positive=False):
@@ -275,8 +294,12 @@ def rows_gap(tasks: Sequence[Task], W, norm):
     live = np.array([lengths(task.X) > 0 for task in tasks]).T & np.isfinite(norm.f)
     free, cost = norm.free() & live, norm.values(W.T)
     best = sum(k * (one @ one) / 2 for k, one in zip(kappa, r, strict=True)) + cost.sum()
-    noise = np.array([k * lengths(task.X) * np.sqrt(one @ one) for k, task, one in zip(kappa, tasks, r, strict=True)]).T
+    # what rounding may leave of a gradient: the residual has that of the targets, however small it is itself
+    sizes = [np.sqrt(one @ one) + 1e-13 * np.sqrt(task.y @ task.y) for task, one in zip(tasks, r, strict=True)]
+    noise = np.array([k * lengths(task.X) * size for k, task, size in zip(kappa, tasks, sizes, strict=True)]).T
     for close in HELD:
+        if best <= PROVED * unit:
+            break
         tight = LD(close) * norm.duals(np.where(live & ~free, noise, 0)) >= 1
         held = (tight[:, None] & live) | free
         p = [

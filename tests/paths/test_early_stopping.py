@@ -1,145 +1,225 @@
-"""The work that points of a search get: little where the errors of all folds have long been rising, and no other choice."""
+"""Searches end where held-out errors have turned: the rule, what it leaves out, and that nothing else is chosen."""
+
+import pickle
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
-import msmtfl._paths.early_stopping
-from msmtfl import L12MTLCV, DirtyMTLCV
-from msmtfl._paths.early_stopping import IN_A_ROW, LITTLE, ROUNDS, Effort, FoldEffort, SearchEffort, near_best
+from msmtfl import L12MTLCV, MSMTFLCV, DirtyMTLCV, LassoMTLCV, MSMTFLClassifierCV, SharedMTLCV, regularization_surface
+from msmtfl._paths.coupled_path import RowPaths
+from msmtfl._paths.cross_validation import HeldOut
+from msmtfl._paths.early_stopping import GUARD, IN_A_ROW, Front, as_if_ended, near_best, turned
+from msmtfl._paths.surface import NotSolvedError
 
 
-def noisy(m=3, n=25, d=60):
+def noisy(m=3, n=25, d=60, seed=0):
     """Tasks with more, and correlated, features than rows, little to find and much noise: errors turn early."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     X, task = rng.standard_normal((m * n, d)) + 3 * rng.standard_normal((m * n, 1)), np.repeat(np.arange(m), n)
     return X, X[:, 0] - X[:, 1] + 2 * rng.standard_normal(m * n), task
 
 
-def fold_effort(rounds=300, K=9):
-    fold = FoldEffort(rounds, (K, 1))
-    fold.begin(lambda solved: 0.0)
-    return fold
+SEARCHES = [
+    LassoMTLCV(20, cv=3),
+    MSMTFLCV(20, cv=3),
+    MSMTFLCV(20, theta_ratios=[4.0], cv=3),
+    L12MTLCV(15, cv=3),
+    DirtyMTLCV(10, ratios=[0.5, 0.2], cv=3),
+    SharedMTLCV(12, ratios=[0.5, 1.0], cv=3),
+]
+NAMES = ["lasso", "msmtfl", "without a lasso", "l12", "dirty", "shared"]
 
 
-def told(fold, errors, rounds=LITTLE):
-    """Go down a column with these errors; which points got little effort."""
-    out = []
-    for k, error in enumerate(errors):
-        fold.error = lambda solved, error=error: error
-        out.append(fold.at(k, 0) == LITTLE)
-        fold.told(k, 0, rounds, None)
-    return out
+# ------------------------------------------------------------------ the rule
 
-
-def test_a_fold_gives_up_after_some_points_in_a_row_and_takes_heart_again():
-    fold = fold_effort()
-    assert told(fold, [3.0, 1.0, 1.1, 1.04, 1.1, 1.2, 1.3, 0.9, 1.0]) == [False] * 7 + [True, False]
-    assert fold.given_up[:, 0].tolist() == [False] * 7 + [True, False]
-
-
-def test_cheap_points_are_not_even_measured():
-    fold = fold_effort()
-    fold.begin(lambda solved: 1 / 0)
-    assert not any(fold.at(k, 0) == LITTLE or fold.told(k, 0, LITTLE - 1, None) for k in range(9))
-
-
-def test_all_data_get_little_effort_only_where_every_fold_does():
-    first, second = fold_effort(), fold_effort()
-    effort = SearchEffort(0, (9, 1), [first, second])
-    told(first, [1.0] + 8 * [2.0])
-    told(second, [1.0, 1.0, 1.0] + 6 * [2.0])
-    assert [effort.at(k, 0) for k in range(9)] == (3 + IN_A_ROW) * [ROUNDS] + (6 - IN_A_ROW) * [LITTLE]
-    effort.demand(np.arange(9)[:, None] == 8)
-    assert effort.at(8, 0) == 0  # no limit
-    assert fold_effort(rounds=5).little == 5
-    assert Effort(0, (1, 1)).at(0, 0) == ROUNDS
-
-
-def test_points_near_the_best_are_due_on_folds_that_gave_them_up():
-    first = fold_effort()
-    errors = np.array([[1.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0], [9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 4.0, 4.0]])
-    told(first, errors[0])
-    near = near_best(errors[:, :, None])
-    assert near[6]  # the best mean, where the first fold had given up
-    assert not near[0]
-    assert first.given_up[6]
-    assert first.demand(near)
-    assert first.step == 0.0
-    first.begin(None)
-    told(first, errors[0])
-    assert not first.given_up[first.due].any()
-    assert not first.demand(near)
+LAMS = 0.7 ** np.arange(12)  # three points are a factor of 2.9
 
 
 @pytest.mark.parametrize(
-    ("search", "data"),
+    ("errors", "expected"),
     [
-        (L12MTLCV(15, cv=2), noisy()),
-        pytest.param(L12MTLCV(15, cv=2, selection="1se"), noisy(), marks=pytest.mark.slow),
-        (DirtyMTLCV(12, ratios=[0.5], cv=2), noisy(n=20, d=40)),
+        ([1.0, 0.9, 0.8], False),  # they fall
+        ([1.0, 0.8, 0.81, 0.82], False),  # not for long enough
+        ([1.0, 0.8, 0.81, 0.81, 0.81], True),
+        ([1.0, 0.8, 0.803, 0.803, 0.803, 0.803], False),  # flat: within half a per cent
+        ([1.0, 0.8, 0.81, 0.82, 0.803, 0.81], False),  # and back
+        ([1.0, 0.8, np.nan, np.nan, np.nan], True),
+        ([np.nan, np.nan, np.nan, np.nan], False),  # nothing is known
+        ([1.0, 0.98, 1.03, 1.03, 1.03, 1.03], False),  # nothing has been found yet
+        ([1.0, 0.98, 1.2, 1.2, 1.2, 1.2, 1.2, 1.2, 1.2], True),
+        ([0.0, 0.0, 0.0, 0.0, 0.0], False),
     ],
-    ids=["L1,2", "L1,2 by one standard error", "Dirty"],
 )
-def test_the_choice_is_that_of_full_effort(monkeypatch, search, data):
-    X, y, task = data
-    little = clone(search).fit(X, y, task=task)
-    monkeypatch.setattr(msmtfl._paths.early_stopping, "IN_A_ROW", 10**9)
-    full = clone(search).fit(X, y, task=task)
-    assert little.surface_.finished.sum() < full.surface_.finished.sum()  # there was something to save
-    assert little.best_point_ == full.best_point_
-    np.testing.assert_allclose(little.coef_, full.coef_, atol=1e-9)
-    both = little.surface_.finished & full.surface_.finished
-    k, l = np.argwhere(both)[both.sum() // 2]
-    np.testing.assert_allclose(little.surface_.coef(k, l), full.surface_.coef(k, l), atol=1e-7)
-    assert little.dual_gap_ <= little.tol
-    scores, exact = little.cv_results_["mean_test_score"], full.cv_results_["mean_test_score"]
-    near = exact > 1.05 * np.nanmax(exact)
-    np.testing.assert_allclose(scores[near], exact[near], rtol=1e-6)
+def test_when_a_column_has_turned(errors, expected):
+    assert turned(np.array(errors), LAMS[: len(errors)]) is expected
 
 
-@pytest.mark.slow
-def test_without_folds_and_with_a_scorer_every_point_is_solved():
+def test_points_that_lie_close_together_do_not_end_a_column_unless_errors_rise_steeply():
+    errors, lams = np.array([1.0, 0.8, 0.81, 0.81, 0.812, 0.81]), 0.95 ** np.arange(6)
+    assert not turned(errors, lams)
+    assert turned(errors, lams**5)
+    assert turned(np.array([1.0, 0.8, 0.803, 0.81, 0.82]), lams[:5])  # from point to point, to more than two per cent
+
+
+def front(columns=3, leader=None, block=1, K=12, early=True):
+    return Front(np.repeat(LAMS[:K, None], columns, axis=1), np.arange(columns) if leader is None else leader, block, early)
+
+
+def run(one, errors):
+    """Go down a grid of errors (K, L); the ends of its columns."""
+    while one.ahead():
+        one.told(errors[None])
+    return one.ends.tolist()
+
+
+def errors_with_best_at(*best, K=12):
+    k = np.arange(K)[:, None]
+    return 1.0 + 0.1 * np.abs(k - np.array(best)) + 0.3 * (k == 0)
+
+
+def test_every_column_ends_by_itself():
+    assert run(front(), errors_with_best_at(4, 6, 11)) == [4 + IN_A_ROW + 1, 6 + IN_A_ROW + 1, 12]
+    assert run(front(early=False), errors_with_best_at(4, 6, 11)) == [12, 12, 12]
+
+
+def test_columns_go_no_further_than_those_that_lead_them():
+    leads = np.array([1, 1, 2])
+    assert run(front(leader=leads), errors_with_best_at(11, 5, 2)) == [9, 9, 6]
+    assert run(front(leader=leads), errors_with_best_at(4, 6, 2)) == [8, 10, 6]  # and may end before
+
+
+def test_a_best_point_near_the_end_opens_its_columns_again():
+    errors, one = errors_with_best_at(11, 5, K=12), front(2, np.array([1, 1]))
+    assert run(one, errors) == [9, 9]
+    errors[:, 1] += 1.0
+    seen = np.where(one.asked, errors, np.nan)[None]
+    assert one.go_on(seen)
+    assert run(one, errors) == [12, 10]  # the one that leads has turned, and ends at once
+    assert not front(early=False).go_on(errors_with_best_at(0, 0, 0)[None])
+
+
+def test_lams_in_any_order():
+    order = np.random.default_rng(0).permutation(12)
+    one = Front(LAMS[order, None], np.array([0]), 1)
+    errors = errors_with_best_at(3)[order]
+    assert run(one, errors) == [3 + IN_A_ROW + 1]
+    np.testing.assert_array_equal(np.sort(LAMS[order][one.asked[:, 0]])[::-1], LAMS[:7])
+
+
+def test_errors_known_in_advance_are_cut_as_a_search_would_have():
+    errors = np.stack([errors_with_best_at(4, 6, 11)] * 2)[:, None]  # (folds, m, K, L)
+    problem = type("P", (), {"data": type("D", (), {"targets": [type("T", (), {"variance": 1.0, "square": 1.0})]})})
+    held = as_if_ended(HeldOut(errors, np.ones((2, 1)), None, np.ones((2, 12, 3), bool)), front(), problem, "neg_mse")
+    np.testing.assert_array_equal(held.reached.sum(axis=1), [[8, 10, 12]] * 2)
+    assert not held.complete[~held.reached].any()
+
+
+def test_points_near_the_best():
+    errors = np.array([[1.0, 2.0, 1.04, np.nan], [1.0, 2.0, 1.04, np.nan]])[:, :, None]
+    assert near_best(errors)[:, 0].tolist() == [True, False, True, False]
+    assert not near_best(np.full((2, 3, 1), np.nan)).any()
+
+
+# ------------------------------------------------------------------ searches
+
+
+@pytest.mark.parametrize("search", SEARCHES, ids=NAMES)
+def test_the_choice_is_that_of_the_whole_grid(search):
     X, y, task = noisy()
-    assert L12MTLCV(15, selection="bic").fit(X, y, task=task).surface_.finished.all()
-    assert L12MTLCV(15, cv=2, scoring="r2").fit(X, y, task=task).surface_.finished.all()
+    early, whole = clone(search), clone(search)
+    whole._ends_early = False
+    early.fit(X, y, task=task)
+    whole.fit(X, y, task=task)
+    reached = early.surface_.reached
+    assert not reached.all()  # there was something to save
+    assert whole.surface_.reached.all()
+    assert early.best_point_ == whole.best_point_
+    np.testing.assert_allclose(early.coef_, whole.coef_, atol=1e-9)
+    assert early.best_score_ == pytest.approx(whole.best_score_, rel=1e-9)
+    results, of_all = early.cv_results_, whole.cv_results_
+    np.testing.assert_array_equal(results["solved"], reached.ravel())
+    assert of_all["solved"].all()
+    np.testing.assert_array_equal(np.isnan(results["mean_test_score"]) | of_all["eligible"], True)
+    both = results["eligible"] & of_all["eligible"]
+    np.testing.assert_allclose(results["mean_test_score"][both], of_all["mean_test_score"][both], rtol=1e-7)
+    k, l = np.argwhere(reached)[-1]
+    np.testing.assert_allclose(early.surface_.coef(k, l), whole.surface_.coef(k, l), atol=1e-7)
+    assert (results["n_rows"][~results["solved"]] == -1).all()
 
 
-@pytest.mark.parametrize("seed", [11, pytest.param(27, marks=pytest.mark.slow)])
-@pytest.mark.slow
-def test_early_solutions_near_the_best_do_not_decide(monkeypatch, seed):
-    """Few rows: the errors of folds turn at different places, and those of solutions on the way can be smaller."""
-    rng = np.random.default_rng(seed)
-    m, n, d = 3, 14, 50
-    X, task, W = rng.standard_normal((m * n, d)), np.repeat(np.arange(m), n), np.zeros((m, d))
-    W[:, :6] = 2 * rng.standard_normal((m, 6))
-    y = np.einsum("ij,ij->i", X, W[task]) + rng.standard_normal(m * n)
-    little = L12MTLCV(cv=5).fit(X, y, task=task)
-    monkeypatch.setattr(msmtfl._paths.early_stopping, "IN_A_ROW", 10**9)
-    full = L12MTLCV(cv=5).fit(X, y, task=task)
-    assert little.best_point_ == full.best_point_
-    assert little.best_score_ == pytest.approx(full.best_score_, rel=1e-8)
-    np.testing.assert_allclose(little.coef_, full.coef_, atol=1e-7)
-
-
-def test_the_error_on_the_way_is_the_score_of_the_search():
+@pytest.mark.parametrize("search", SEARCHES, ids=NAMES)
+def test_points_left_out_are_said_to_be_and_can_be_had(search):
     X, y, task = noisy()
-    seen = {}  # by fold, of the last time that it was solved
+    model = clone(search).fit(X, y, task=task)
+    k, l = np.argwhere(~model.surface_.reached)[0]
+    with pytest.raises(NotSolvedError, match=r"was not solved.*complete_surface\(X, y"):
+        model.surface_.coef(k, l)
+    with pytest.raises(NotSolvedError, match="was not solved"):
+        model.surface_.intercept(k, l)
+    table = model.surface_.to_dict()
+    left_out = ~model.surface_.reached.ravel()
+    assert np.isnan(table["dual_gap"][left_out]).all()
+    assert np.isnan(table["objective"][left_out]).all()
+    assert not table["unique"][left_out].any()
+    again = pickle.loads(pickle.dumps(model)).surface_
+    np.testing.assert_array_equal(again.reached, model.surface_.reached)
+    with pytest.raises(NotSolvedError):
+        again.coef(k, l)
+    with pytest.raises(ValueError, match="not the samples that the model was fitted to"):
+        model.complete_surface(X + 1.0 * X[::-1], y, task=task)
+    choice = model.best_point_
+    assert model.complete_surface(X, y, task=task) is model
+    assert model.surface_.reached.all()
+    assert model.best_point_ == choice
+    np.testing.assert_allclose(model.surface_.coef(*choice), np.atleast_2d(model.coef_), atol=1e-7)
 
-    class Watching(L12MTLCV):
-        def _search(self, problem, grid, grams, splits, solve, scorer, progress):
-            def watched(part, split, effort):
-                plain, errors = effort.error, seen.setdefault(id(split), [])
-                errors.clear()
-                effort.error = lambda solved: errors.append((plain(solved), solved.finished)) or errors[-1][0]
-                return solve(part, split, effort=effort)
 
-            return super()._search(problem, grid, grams, splits, watched, scorer, progress)
+def test_a_surface_of_the_user_has_all_points():
+    X, y, task = noisy()
+    assert regularization_surface(X, y, task=task, lams=8, theta_ratios=[4.0, np.inf]).reached.all()
 
-    model = Watching(15, cv=2).fit(X, y, task=task)
-    scores = np.concatenate([model.cv_results_[f"split{f}_test_score"] for f in range(2)])
-    assert len(seen) == 2
-    told = [one for errors in seen.values() for one in errors]
-    assert len({finished for _, finished in told}) == 2
-    for error, finished in told:
-        assert np.isclose(-error, scores, rtol=1e-9).any() == finished  # only what is finished has a score
+
+@pytest.mark.parametrize("options", [{"selection": "1se"}, {"selection": "ebic"}, {"scoring": "r2"}], ids=str)
+def test_where_all_points_count_all_are_solved(options):
+    X, y, task = noisy(d=30)
+    assert MSMTFLCV(8, cv=2, **options).fit(X, y, task=task).surface_.reached.all()
+    assert L12MTLCV(8, cv=2, **options).fit(X, y, task=task).surface_.reached.all()
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_classes_too(classes):
+    X, y, task = noisy(n=40, d=10)
+    y = np.searchsorted(np.quantile(y, np.arange(1, classes) / classes), y)
+    search = MSMTFLClassifierCV(8, theta_ratios=[8.0, np.inf], cv=2, lam_min_ratio=1e-3)
+    whole = clone(search)
+    whole._ends_early = False
+    search.fit(X, y, task=task)
+    whole.fit(X, y, task=task)
+    assert not search.surface_.reached.all()
+    assert search.best_point_ == whole.best_point_
+    assert search.complete_surface(X, y, task=task).surface_.reached.all()
+
+
+def test_threads_and_progress(capsys):
+    X, y, task = noisy()
+    one = MSMTFLCV(20, cv=3, verbose=True).fit(X, y, task=task)
+    assert "80/80 lams" in capsys.readouterr().err  # whatever was left out counts as done
+    two = MSMTFLCV(20, cv=3, n_jobs=2).fit(X, y, task=task)
+    assert one.best_point_ == two.best_point_
+    np.testing.assert_allclose(one.coef_, two.coef_, atol=1e-9)
+
+
+def test_points_that_run_out_of_rounds_are_gone_on_with_if_they_matter(monkeypatch):
+    """A point near the best is solved for as long as a fit by itself would be."""
+    X, y, task = noisy(n=20, d=40)
+    search = L12MTLCV(12, cv=2)
+    expected = clone(search).fit(X, y, task=task)
+    finished, finish = [], RowPaths.finish
+    monkeypatch.setattr("msmtfl._paths.coupled_path.ROUNDS", 3)
+    monkeypatch.setattr(RowPaths, "finish", lambda self, points: finished.append(finish(self, points)) or finished[-1])
+    model = clone(search).fit(X, y, task=task)
+    assert any(finished)
+    assert model.best_point_ == expected.best_point_
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-8)
+    assert model.cv_results_["finished"][model.best_index_]

@@ -22,10 +22,10 @@ class _OfDesigns(Protocol):
 
 
 class Solved(Protocol):
-    """Solutions at the points of a grid: `last` (K, L) are their places among those `of_task`."""
+    """Solutions at the points of a grid: `places_in_use` are the places among those `of_task` that points have, and each
+    point's (K, L) among these."""
 
-    @property
-    def last(self) -> Ints: ...
+    def places_in_use(self) -> tuple[Ints, Ints]: ...
 
     @property
     def problem(self) -> _OfDesigns | None: ...
@@ -41,16 +41,15 @@ class MomentSplit:
 
     def measure(self, data: MomentData, surface: Solved, scorer: object) -> tuple[Floats, Floats, None]:
         """Mean squared errors (m, K, L) on the fold, and its weights (m,); without rows a scorer is of no use."""
-        places, back = np.unique(surface.last, return_inverse=True)
-        back = back.reshape(surface.last.shape)
-        mse, weight = np.full((data.m, len(places)), np.nan), np.zeros(data.m)
+        places, back = surface.places_in_use()
+        mse, weight = np.full((data.m, len(places) + 1), np.nan), np.zeros(data.m)  # the last for points not solved
         assert surface.problem is not None
         for i, (label, design) in enumerate(zip(data.labels.tolist(), surface.problem.designs, strict=True)):
             if label in data.folds[self.train]:
                 held = data.folds[self.train][label]
                 W = surface.of_task(i)
                 error = held.squared_error(W.dense(places), design.intercepts(W)[places])
-                weight[i], mse[i] = held.n, error / held.n
+                weight[i], mse[i, :-1] = held.n, error / held.n
         return mse[:, back], weight, None
 
 

@@ -37,6 +37,8 @@ class LogLoss:
     """Minus the mean log-loss of probabilities of K > 2 classes, each against the rest; codes are (N,), or (N, m) with NaN
     where nothing was measured."""
 
+    is_log_loss = True  # so that it goes down a grid as the errors of two classes do
+
     def __init__(self, codes: Floats, weight: Floats | None, n_classes: int):
         self.codes, self.n_classes = codes.reshape(len(codes), -1), n_classes
         shape = self.codes.shape[::-1]

@@ -766,6 +766,9 @@ class MSMTFLClassifierCV(MultiTaskClassifier, ThetaSearch):
         self._note_classes(read)
         return self
 
+    def _make_problem(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Problem:
+        return self._logistic_problem(self._read_classes(X, y, task, sample_weight))
+
     def _folds(self, read: ClassData, groups: Any) -> Any:
         """`cv`, a number being folds stratified by task and class."""
         if not isinstance(self.cv, (int, np.integer)) or isinstance(self.cv, bool) or self.cv < 2:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,14 +10,7 @@ from .._data.designs import Floats
 from .._objective.penalties import ConcaveGroups, Dirty, DirtyNorm, Penalty
 from .._objective.problem import Problem
 from .._objective.shapes import read_shape
-from .._paths.coupled_path import (
-    RowGrid,
-    RowSurface,
-    solve_rows,
-)
-from .._paths.cross_validation import HeldOut, fold_scores, information
-from .._paths.early_stopping import Effort, FoldEffort, SearchEffort, held_out_error, near_best
-from .._paths.surface import Solutions
+from .._paths.coupled_path import RowGrid, RowPaths, RowSurface
 from .._runtime.progress import Monitor, Progress, one_blas_thread
 from .._solvers.gram import Gram
 from .._solvers.solvers import ROWS, rows_for, solver_for
@@ -97,65 +89,13 @@ class CoupledSearch(GridSearch, Growing):
     def _separates(self) -> bool:
         return separated(self)
 
-    def _search(
-        self,
-        problem: Problem,
-        grid: RowGrid,
-        grams: list[Gram],
-        splits: list[Any],
-        solve: Any,
-        scorer: Any,
-        progress: Progress,
-    ) -> tuple[RowSurface, HeldOut | None]:
-        """The folds first: they tell which points deserve work, on all data too. (So these cannot `follow` all data.)"""
-        most, shape = self.max_iter or 0, grid.shape
-        if not splits:
-            return self._search_without_folds(problem, grid, grams, progress), None
-        folds = [Effort(most, shape) if scorer is not None else FoldEffort(most, shape) for _ in splits]
-        of_split = {id(split): fold for split, fold in zip(splits, folds, strict=True)}
-
-        def on_fold(part: Problem, split: Any) -> Solutions:
-            fold = of_split[id(split)]
-            if isinstance(fold, FoldEffort):
-                fold.begin(partial(held_out_error, problem, split, part, self.scoring))
-            return solve(part, split, effort=fold)
-
-        held_out = self._validate(problem, splits, on_fold, scorer, progress)
-        while True:
-            near = near_best(-fold_scores(held_out, problem.data, self.scoring))
-            again = [f for f, fold in enumerate(folds) if fold.demand(near & ~held_out.complete[f])]
-            if not again:
-                break
-            held_out.take(again, self._validate(problem, [splits[f] for f in again], on_fold, scorer, progress))
-        effort = SearchEffort(most, shape, [fold for fold in folds if isinstance(fold, FoldEffort)])
-        effort.due |= near
-        return self._solve(problem, grid, grams, self.n_jobs, progress, effort), held_out
-
-    def _search_without_folds(
-        self, problem: Problem, grid: RowGrid, grams: list[Gram], progress: Progress
-    ) -> RowSurface:
-        """All points, and those longer that would be chosen if they were finished."""
-        effort = Effort(self.max_iter or 0, grid.shape)
-        while True:
-            surface = self._solve(problem, grid, grams, self.n_jobs, progress, effort)
-            values = information(surface, problem.data, self.selection)
-            best = values[surface.complete].min(initial=np.inf)
-            if not effort.demand(~surface.complete & (values < best)):
-                return surface
-
-    def _solve(
-        self,
-        problem: Problem,
-        grid: RowGrid,
-        grams: list[Gram],
-        n_jobs: int | None,
-        progress: Progress,
-        effort: Effort | None = None,
-    ) -> RowSurface:
-        return solve_rows(
+    def _walker(
+        self, problem: Problem, grid: RowGrid, grams: list[Gram], n_jobs: int | None, progress: Progress
+    ) -> RowPaths:
+        return RowPaths(
             problem,
             grid,
-            effort=effort,
+            max_iter=self.max_iter or 0,
             settled=SEARCH_SETTLED,
             n_jobs=n_jobs,
             grams=grams,

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 from numbers import Integral
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from .._data.designs import Data, Floats
 from .._data.tasks import TaskData
@@ -22,20 +25,19 @@ from .._paths.cross_validation import (
     Scorer,
     Split,
     choose,
-    cross_validate,
     fold_scores,
     information,
     read_splits,
     standard_errors,
 )
 from .._paths.grids import MIXTURE, Grid, default_grid, read_grid
-from .._paths.solve import solve_surface
+from .._paths.early_stopping import Front, FoldRun, search
+from .._paths.solve import StagePaths
 from .._paths.surface import Refitted, Solutions, StagedSolutions, Surface
 from .._runtime.checks import check_count, check_positive, check_verbose
 from .._runtime.progress import Progress, one_blas_thread, with_callbacks
-from .._runtime.threads import count
 from .._solvers.gram import BUDGET, Gram, follow, may_form, wants_whole
-from .._solvers.make_problem import gather, largest_lam, release
+from .._solvers.make_problem import gather, largest_lam, release, training
 from .._solvers.solvers import LASSOS, caches_for, lassos_for, solver_for
 from .._solvers.stages import REPEATS, Solution, StageSolver, run_stages
 from .._solvers.weighted_lasso import least_squares_on
@@ -47,15 +49,24 @@ Choice = tuple[dict[str, np.ndarray], tuple[int, int], float]  # cv_results_, th
 
 
 class GridSearch(MultiTaskModel):
-    """What models that search a grid share. A model says which grid (`_grid`), how to solve it (`_solve`), and how to solve
+    """What models that search a grid share. A model says which grid (`_grid`), what solves it (`_walker`), and how to solve
     one of its points with certificates (`_refit`)."""
+
+    _ends_early = True  # whether columns of the grid end where held-out errors have turned
 
     def _grid(self, problem: Problem) -> Any:
         raise NotImplementedError
 
-    def _solve(self, problem: Problem, grid: Any, grams: list[Gram], n_jobs: int | None, progress: Progress) -> Any:
-        """The solutions at all points."""
+    def _walker(self, problem: Problem, grid: Any, grams: Any, n_jobs: int | None, progress: Progress) -> Any:
+        """What solves the grid."""
         raise NotImplementedError
+
+    def _solve(self, problem: Problem, grid: Any, grams: Any, n_jobs: int | None, progress: Progress) -> Any:
+        """The solutions at all points."""
+        walker = self._walker(problem, grid, grams, n_jobs, progress)
+        walker.advance(np.full(grid.shape[1], grid.shape[0]))
+        walker.finish(np.zeros(grid.shape, dtype=bool))
+        return walker.solutions()
 
     def _refit(self, problem: Problem, surface: Any, k: int, l: int, grams: list[Gram]) -> tuple[Solution, Penalty]:
         """One of them once more."""
@@ -109,23 +120,24 @@ class GridSearch(MultiTaskModel):
         `_caches`, `_search` and `_refit`, if others than the model's own are to do it."""
         work = self if work is None else work
         with one_blas_thread():
-            side_by_side = min(count(self.n_jobs), max(len(splits), 1))
-            budget = (self.memory_budget or BUDGET) / (1 + side_by_side)
+            budget = (self.memory_budget or BUDGET) / (1 + len(splits))
             with Progress(grid.steps * (len(splits) + 1), self._step, self.verbose, self) as progress:
                 whole = self._by_folds and self._wants_whole(problem)
-                if whole and may_form(problem.designs, budget / (1 + len(splits))):
+                if whole and may_form(problem.designs, budget):
                     gather(problem, [split.train for split in splits], self.n_jobs)
                 grams = work._caches(problem, reuse=whole, budget=budget, n_jobs=self.n_jobs)
 
-                def solve(part: Problem, split: Split, **options: Any) -> Solutions:
+                def begin(split: Split) -> Any:
+                    part = training(problem, split.train)
                     at_once = whole or any(getattr(gram, "whole", None) is not None for gram in grams)
                     of_part = self._caches(part, reuse=at_once, budget=budget)
-                    if not at_once:
-                        follow(of_part, grams)
-                    solutions = self._solve(part, grid, of_part, None, progress, **options)
-                    return self._refitted(part, solutions, of_part) if self.relax else solutions
+                    walker = self._walker(part, grid, of_part, None, progress)
+                    scored = partial(self._refitted, part, grams=of_part) if self.relax else lambda found: found
+                    return walker, (lambda: None) if at_once else partial(follow, of_part, grams), scored
 
-                surface, held_out = work._search(problem, grid, grams, splits, solve, scorer, progress)
+                folds = [FoldRun(problem, split, begin, scorer, grid.shape) for split in splits]
+                surface, held_out = work._search(problem, grid, grams, folds, progress)
+                progress.finish()
                 if held_out is not None:
                     results, (k, l), score = self._choose(surface, held_out, problem)
                     warn_if_too_good(held_out, problem, k, l)
@@ -149,30 +161,77 @@ class GridSearch(MultiTaskModel):
         return Scorer(self.scoring, X, y, sample_weight)
 
     def _search(
-        self,
-        problem: Problem,
-        grid: Any,
-        grams: list[Gram],
-        splits: list[Any],
-        solve: Any,
-        scorer: Scorer | None,
-        progress: Progress,
+        self, problem: Problem, grid: Any, grams: Any, folds: list[FoldRun], progress: Progress
     ) -> tuple[Any, HeldOut | None]:
-        """The solutions on all data, and the errors on the folds if there are any: in this order, so that these can begin
-        with the Gram rows that all data have come to need."""
-        surface = self._solve(problem, grid, grams, self.n_jobs, progress)
-        return surface, self._validate(problem, splits, solve, scorer, progress) if splits else None
+        """The solutions on all data, and the errors on the folds if there are any."""
+        walker = self._walker(problem, grid, grams, self.n_jobs, progress)
+        if not folds:
+            return self._search_without_folds(walker, problem, grid), None
+        front, scoring = self._front(grid, folds), self.scoring
+        held_out = search(front, walker, folds, problem, scoring, n_jobs=self.n_jobs, stop=progress.stop)
+        return walker.solutions(), held_out
 
-    def _validate(
-        self, problem: Problem, splits: list[Any], solve: Any, scorer: Scorer | None, progress: Progress
-    ) -> HeldOut:
-        """Errors on the folds."""
-        return cross_validate(problem, splits, solve, scorer=scorer, n_jobs=self.n_jobs, stop=progress.stop)
+    def _front(self, grid: Any, folds: list[FoldRun]) -> Front:
+        """How far down the grid to go: not to its end where the smallest of our own errors decides. (The simplest model
+        within one standard error may lie anywhere, and of other scores one does not know how they go on.)"""
+        known = all(fold.scorer is None or getattr(fold.scorer, "is_log_loss", False) for fold in folds)
+        early = self._ends_early and self.selection == "min" and known
+        return Front(grid.strength, grid.leader, grid.block, early)
 
-    def _refitted(self, problem: Problem, solutions: Any, grams: list[Gram]) -> Solutions:
+    def _search_without_folds(self, walker: Any, problem: Problem, grid: Any) -> Solutions:
+        """All points, and those longer that would be chosen if they were finished."""
+        walker.advance(np.full(grid.shape[1], grid.shape[0]))
+        while True:
+            surface: Solutions = walker.solutions()
+            values = information(surface, problem.data, self.selection)
+            best = values[surface.complete].min(initial=np.inf)
+            if not walker.finish(~surface.complete & (values < best)):
+                return surface
+
+    def _refitted(self, problem: Problem, solutions: Any, grams: Any) -> Solutions:
         """What `relax` makes of solutions: it is this that is scored then, as it is this that is fitted in the end."""
         lassos = lassos_for(problem, grams)
         return Refitted.of(solutions, lambda place: least_squares_on(lassos, solutions.coefs([place])[0]))
+
+    def complete_surface(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> Any:
+        """Solve the points of the grid that the search has left out, so that `surface_` has all of them.
+
+        A search ends where held-out errors have turned, as most of its time would go into the points beyond.
+        They have no part in the choice, and none in `cv_results_`, but can be of interest, as for a plot of
+        the whole path.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray or sparse matrix of shape (N, d)
+            Samples of all tasks: those that the model was fitted to.
+        y : array-like of shape (N,) or (N, m)
+            Targets, as given to `fit`.
+        task : array-like of shape (N,), optional
+            The label of the task of every sample, as given to `fit`.
+        sample_weight : array-like of shape (N,) or (N, m), optional
+            Weights of the samples, as given to `fit`.
+
+        Returns
+        -------
+        estimator
+            The fitted model itself, `surface_` being complete.
+        """
+        check_is_fitted(self, "surface_")
+        other = clone(self)
+        with one_blas_thread():
+            problem = other._make_problem(X, y, task, sample_weight)
+            grid = other._grid(problem)
+            known = self.surface_.strength
+            if known.shape != grid.shape or not np.allclose(known, grid.strength, rtol=1e-9):
+                raise ValueError(
+                    "these are not the samples that the model was fitted to: they make another grid. Give X, y, task and "
+                    "sample_weight as they were given to `fit`."
+                )
+            grams = other._caches(problem, reuse=True, budget=self.memory_budget or BUDGET, n_jobs=self.n_jobs)
+            with Progress(grid.steps, self._step, self.verbose) as progress:
+                self.surface_ = other._solve(problem, grid, grams, self.n_jobs, progress)
+            release(problem)
+        return self
 
     @property
     def cross_fitted_score_(self) -> float:
@@ -201,8 +260,8 @@ class GridSearch(MultiTaskModel):
         scores = fold_scores(held_out, problem.data, self.scoring)
         scores = np.where(held_out.complete & surface.complete, scores, np.nan)
         mean = scores.mean(axis=0)
-        columns = self._columns(surface, problem) | {"eligible": np.isfinite(mean)}
-        columns["mean_test_score"] = mean
+        columns = self._columns(surface, problem)
+        columns |= {"solved": held_out.reached.all(axis=0), "eligible": np.isfinite(mean), "mean_test_score": mean}
         with np.errstate(
             over="ignore", invalid="ignore"
         ):  # scores of -inf: counts predicted beyond the range of floats
@@ -245,10 +304,10 @@ class StageSearch(GridSearch):
         super()._check_params()
         check_count("max_stages", self._stages())
 
-    def _solve(
-        self, problem: Problem, grid: Grid, grams: list[Gram], n_jobs: int | None, progress: Progress
-    ) -> Surface:
-        return solve_surface(
+    def _walker(
+        self, problem: Problem, grid: Grid, grams: Any, n_jobs: int | None, progress: Progress
+    ) -> StagePaths:
+        return StagePaths(
             problem,
             grid,
             max_stages=self._stages(),

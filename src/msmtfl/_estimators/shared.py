@@ -13,11 +13,11 @@ from .._objective.penalties import ConcaveRows
 from .._objective.problem import Problem
 from .._paths.common_path import (
     SharedGrid,
+    SharedPaths,
     SharedSurface,
     scales,
     shared_grid,
     shared_lam_max,
-    solve_shared,
     strengths,
 )
 from .._paths.surface import Refitted
@@ -568,10 +568,10 @@ class SharedMTLCV(_Sharing, GridSearch, Growing):
     def _grid(self, problem: Problem) -> SharedGrid:
         return shared_grid(problem, self.lams, self.ratios, self.theta_ratios, self.lam_min_ratio)
 
-    def _solve(
+    def _walker(
         self, problem: Problem, grid: SharedGrid, grams: Any, n_jobs: int | None, progress: Progress
-    ) -> SharedSurface:
-        return solve_shared(
+    ) -> SharedPaths:
+        return SharedPaths(
             problem,
             grid,
             max_stages=self.max_stages,

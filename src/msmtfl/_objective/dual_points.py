@@ -166,7 +166,7 @@ def _projected(design: Design, r: Floats, columns: Ints, noise: Floats, memo: Me
     X = X / length
     key = ("factor", columns.tobytes())
     if key not in memo:
-        memo[key] = _factor(X.T @ X) if columns.size <= design.order else None
+        memo[key] = sound_factor(X.T @ X) if columns.size <= design.order else None
     rest = noise[columns] / length
     if memo[key] is not None:
         factor, inverse = memo[key]
@@ -184,7 +184,7 @@ def _projected(design: Design, r: Floats, columns: Ints, noise: Floats, memo: Me
     return r, float(np.linalg.norm(left) + np.linalg.norm(rest) * inverse), inverse, rank
 
 
-def _factor(G: Floats) -> tuple[Floats, float] | None:
+def sound_factor(G: Floats) -> tuple[Floats, float] | None:
     """The Cholesky factor of a matrix of correlations and the size of its inverse; None where it is not to be trusted."""
     try:
         factor = np.asarray(cholesky(G), dtype=np.float64)
@@ -203,7 +203,7 @@ def _point_from_sums(design: Design, w: Floats, columns: Ints, noise: Floats) ->
     length = np.sqrt(design.squares[columns])
     gradient = design.gradient(w)
     G = design.gram_rows(columns)[:, columns] / np.outer(length, length)
-    found = _factor(G) if columns.size <= design.order else None
+    found = sound_factor(G) if columns.size <= design.order else None
     if found is None:
         return 0.0, design.loss(w), gradient, float("inf")
     factor, inverse = found

@@ -27,13 +27,15 @@ from typing import Any, cast
 
 import numpy as np
 from scipy.linalg import qr, solve_triangular
-from scipy.optimize import linprog
+from scipy.linalg.lapack import dpotrs
+from scipy.optimize import Bounds, LinearConstraint, milp
 
-from .._data.designs import DenseRows, Floats, Ints, RowTask, rounding
+from .._data.designs import UNIT, DenseRows, Floats, Ints, RowTask, rounding
 from .certificates import AT_ZERO, GAP, ROOMS, TaskCertificate, at_bound, independence, violations
-from .dual_points import Doubt, dependent_below, few_digits, over_unit, size_of_inverse, vacuous
+from .dual_points import Doubt, dependent_below, few_digits, over_unit, size_of_inverse, sound_factor, vacuous
 from .losses import LossTask
 
+AT_ONCE = 2**22  # numbers of X looked at together
 STEEP = 1e-6  # curvature, as a share of the largest, below which a row has all but escaped
 # Dual points that are tried: how many times the rounding of a gradient leaves no room (a scale near 1 costs much where h' is
 # near an end of its range), and slopes, as shares of the largest, up to which a row has escaped and counts as 0.
@@ -189,7 +191,8 @@ def _only(design: LossTask, E: Ints, bend: Floats) -> tuple[bool, Ints]:
 
 def escaping(design: LossTask, w: Floats, free: np.ndarray) -> Ints:
     """The un-penalised features of a direction in which the loss falls for ever, so that no minimiser exists: classes that
-    these features separate, counts that they hold at 0. Found by a linear program, if rows have all but escaped at w."""
+    these features separate, counts that they hold at 0. Found by a linear program, if rows have all but escaped at w and
+    w itself does not prove that there is none."""
     y, f = design.y, design.predictor(w)
     away = design.of_loss.escapes(y)
     columns = np.flatnonzero(free)
@@ -198,19 +201,62 @@ def escaping(design: LossTask, w: Floats, free: np.ndarray) -> Ints:
     if not columns.size or not suspect.any():
         return columns[:0]
     C = design.block(columns)
-    scale = np.abs(C).max(axis=0)
-    C = C / scale
+    C = C / np.abs(C).max(axis=0)
     if design.base.centre:
         C = np.column_stack([C, np.ones(len(y))])
+    if _held_back(C, away, -design.v * design.of_loss.slope(y, f), design.v * bend):
+        return columns[:0]
     # max sum |t_r| for t = C z, t_r between 0 and away_r
-    limits: list[Any] = [(min(float(one), 0.0), max(float(one), 0.0)) for one in away]
-    k, n = C.shape[1], len(y)
-    equations = np.hstack([C, -np.eye(n)])
-    found: Any = linprog(
-        np.concatenate([np.zeros(k), -away]), A_eq=equations, b_eq=np.zeros(n), bounds=[(None, None)] * k + limits
-    )
+    limits = LinearConstraint(C, np.minimum(away, 0.0), np.maximum(away, 0.0))
+    found: Any = milp(-(away @ C), constraints=limits, bounds=Bounds(-np.inf, np.inf))
     if not found.success or found.fun > -1e-6:
         return columns[:0]
     z = np.abs(found.x[: len(columns)])
     out: Ints = columns[z > 1e-9 * z.max(initial=1.0)]
     return out
+
+
+def _held_back(C: Floats, away: Floats, u: Floats, bend: Floats) -> bool:
+    """Whether it is certain that rows cannot escape along the columns C: no t = C z has away_r t_r >= 0 in all rows that can
+    escape and t_r = 0 in the others, but t = 0.
+
+    That is so if C'p = 0 for some p with away_r p_r > 0 in all rows that can escape. u = -v h' has these signs, and
+    what a Newton step z makes of it, p = u - v h'' C z, meets the equations; its signs are the same where |v h'' C z| < |u|:
+    in these losses h'' <= |h'| in rows that can escape, so that it is enough if the step moves their f by less than 1. (Where
+    rows escape every step moves them by about 1.) Only half of that is accepted, with what rounding may hide added."""
+    root = np.sqrt(bend)
+    B = root[:, None] * C
+    size = np.linalg.norm(B, axis=0)
+    rows = away != 0.0
+    if not (size > 0.0).all() or not (away * u)[rows].min(initial=np.inf) > 0.0:
+        return False
+    found = sound_factor(B.T @ B / np.outer(size, size))
+    if found is None:
+        return False
+    factor, inverse = found
+    C = C / size
+    z = dpotrs(factor, C.T @ u, lower=1)[0]
+    noise = float(np.linalg.norm(len(u) * UNIT * (np.abs(C).T @ np.abs(u)))) * inverse
+    spread = np.linalg.norm(solve_triangular(factor, C[rows].T, lower=True), axis=0)
+    moved = (np.abs(C[rows] @ z) + noise * spread) * bend[rows] / np.abs(u[rows])
+    return bool(moved.max(initial=0.0) < 0.5)
+
+
+def escaping_alone(design: LossTask) -> np.ndarray:
+    """(d,) bool: features that need no other to leave no minimiser where they are free: those that differ from their least (or
+    their largest) value only in rows that can escape, all in the same direction. Without an intercept that value is 0."""
+    away, out = design.of_loss.escapes(design.y), np.zeros(design.d, dtype=bool)
+    if not away.any():
+        return out
+    width = max(1, AT_ONCE // len(away))
+    for low in range(0, design.d, width):
+        some = np.arange(low, min(low + width, design.d))
+        C = design.block(some)
+        slack = 1e-9 * np.abs(C).max(axis=0, initial=0.0)
+        ends = (C.min(axis=0), C.max(axis=0)) if design.base.centre else (np.zeros(len(some)),)
+        for end in ends:
+            T = C - end
+            apart = np.abs(T) > slack
+            fits = [(~apart | (sign * away[:, None] * T > 0.0)).all(axis=0) for sign in (1.0, -1.0)]
+            out[some] |= apart.any(axis=0) & (fits[0] | fits[1])
+    return out & (design.squares > 0.0)

@@ -317,11 +317,12 @@ class LossTask:
             self._levels[key] = best_level(self.of_loss, self.y, self.fitted(w), self.v)
         return self._levels[key]
 
-    def note(self, w: Floats, level: float, predictor: Floats) -> None:
-        """A solver has found the intercept and the linear predictors of w."""
+    def note(self, w: Floats, level: float, predictor: Floats | None = None) -> None:
+        """A solver has found the intercept and, perhaps, the linear predictors of w."""
         key = _key(w)
         self._levels[key] = level
-        self._last = {"key": key, "predictor": predictor}
+        if predictor is not None:
+            self._last = {"key": key, "predictor": predictor}
 
     def predictor(self, w: Floats) -> Floats:
         """(rows,): x_r'w + b"""

@@ -12,7 +12,7 @@ import numpy as np
 from .._data.designs import Floats, stage_scale
 from .certificates import TaskCertificate, certify_all
 from .dual_points import Memo
-from .loss_certificates import certify_loss, escaping
+from .loss_certificates import certify_loss, escaping, escaping_alone
 from .losses import Huber, Loss, Squared
 from .theta import mean_square
 
@@ -133,6 +133,24 @@ class Problem:
         """Of each task: sets of free features that are known to leave no minimiser (True), or one (False)."""
         return [{True: [], False: []} for _ in self.designs]
 
+    @cached_property
+    def _lonely(self) -> np.ndarray:
+        """(m, d) bool: features that by themselves leave no minimiser where they are free."""
+        if not self.may_escape:
+            return np.zeros((self.m, self.d), dtype=bool)
+        return np.array([escaping_alone(design) for design in self.designs])
+
+    def without_minimiser(self, A: Floats) -> np.ndarray:
+        """(m,) bool: tasks of which it is known that weights A (m, d) leave no minimiser: what `escapes` has found out of
+        other weights says so, or a single feature."""
+        if self.positive or not self.may_escape or not (A == 0.0).any():
+            return np.zeros(self.m, dtype=bool)
+        free = (A == 0.0) & self.learnable
+        out = np.asarray((free & self._lonely).any(axis=1))
+        for i in np.flatnonzero(~out & free.any(axis=1)).tolist():
+            out[i] = any((free[i] >= less).all() for less in self._separating[i][True])
+        return out
+
     def escapes(self, i: int, W: Floats, A: Floats) -> np.ndarray:
         """(solutions,) bool: whether task i has no minimiser, for rows of W and A (solutions, d)."""
         if not self.may_escape:
@@ -142,12 +160,19 @@ class Problem:
 
         def one(w: Floats, free: np.ndarray) -> bool:
             """More free features separate what fewer do: so few sets need a linear program."""
-            if any((free >= less).all() for less in known[True]):
+            if (free & self._lonely[i]).any() or any((free >= less).all() for less in known[True]):
                 return True
             if any((free <= more).all() for more in known[False]):
                 return False
-            found = escaping(design, w, free).size > 0
-            known[found].append(free)
-            return found
+            found = escaping(design, w, free)
+            if found.size:
+                free = np.zeros_like(free)
+                free[found] = True
+            known[found.size > 0].append(free)
+            return found.size > 0
 
-        return np.array([one(w, free) for w, free in zip(W, frees, strict=True)], dtype=bool)
+        sets, first, back = np.unique(frees, axis=0, return_index=True, return_inverse=True)
+        out = np.zeros(len(sets), dtype=bool)
+        for s in np.argsort(-sets.sum(axis=1), kind="stable").tolist():  # what the largest do not separate, none does
+            out[s] = one(W[first[s]], sets[s])
+        return np.asarray(out[back.ravel()])

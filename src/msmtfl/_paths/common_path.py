@@ -29,7 +29,7 @@ from .._solvers.solvers import COMMON, caches_for, common_for
 from .._solvers.stages import CONVEX, DENSE, FULL, REPEATS, UNFINISHED, algorithm_1, run, same
 from .crowding import Crowding
 from .grids import read_lams, read_ratios, read_theta_ratios
-from .surface import Solved, StagedSolutions
+from .surface import Solved, StagedSolutions, no_points
 
 RATIOS = (0.0, 0.2, 0.5, 1.0, 2.0, np.inf)  # lam_common / lam_deviation, in units of sqrt(m)
 # Of lam_max, where the lams end: n < d, n >= d. It is lam_deviation that counts, so that smaller ratios than 1 go further
@@ -87,6 +87,25 @@ class SharedGrid:
         return [[l for l, ratio in enumerate(ratios) if ratio == one] for one in dict.fromkeys(ratios)]
 
     @property
+    def strength(self) -> Floats:
+        return self.lams
+
+    @property
+    def block(self) -> int:
+        """Points of a column that a search solves between two looks at held-out errors: each takes its time."""
+        return 2
+
+    @property
+    def leader(self) -> Ints:
+        """(L,): of a ratio the column without a cap, if it has one; otherwise each goes by its own errors (see
+        `early_stopping.Front`)."""
+        out = np.arange(len(self.columns))
+        for group in self.groups:
+            convex = [l for l in group if np.isinf(self.columns[l][1])]
+            out[group] = convex[0] if convex else group
+        return out
+
+    @property
     def steps(self) -> int:
         return len(self.lams) * len(self.groups)
 
@@ -99,9 +118,12 @@ class SharedGrid:
         common = self.lams * of_column[:, 0]
         return {"lam": self.lams, "lam_common": common, "lam_deviation": deviation, "theta": theta}
 
-    def penalty(self, k: int, l: int, problem: Problem) -> CappedDeviations:
+    def penalty(self, k: int, l: int, problem: Problem, of_common: Floats | None = None) -> CappedDeviations:
+        """That of a point; `of_common` are the `scales` of the problem, if they are known."""
         _, common, deviation, theta = (float(values[k, l]) for values in self.parameters.values())
-        return CappedDeviations(common, deviation, theta, problem.factors, scales(problem))
+        return CappedDeviations(
+            common, deviation, theta, problem.factors, scales(problem) if of_common is None else of_common
+        )
 
 
 def shared_grid(
@@ -174,7 +196,7 @@ class SharedSurface(StagedSolutions):
 
     def coef_common(self, k: int, l: int) -> Floats:
         """(d,): the common part b of `coef(k, l)`."""
-        return self._common(self.last[k, l])
+        return self._common(self._place(k, l))
 
     def _common(self, place: int) -> Floats:
         out = np.zeros(len(self.features))
@@ -184,7 +206,7 @@ class SharedSurface(StagedSolutions):
 
     def point(self, k: int, l: int) -> Floats:
         """(p,): b and V"""
-        return self.point_at(self.last[k, l])
+        return self.point_at(self._place(k, l))
 
     def point_at(self, place: int) -> Floats:
         """(p,): those of a place in `solved`."""
@@ -193,7 +215,7 @@ class SharedSurface(StagedSolutions):
 
     @cached_property
     def n_entries(self) -> Ints:
-        return np.array([one.n_entries for one in self.solved], dtype=np.intp)[self.last]
+        return self._at_points(np.array([one.n_entries for one in self.solved], dtype=np.intp), -1)
 
     @property
     def convex(self) -> np.ndarray:
@@ -213,8 +235,8 @@ class SharedSurface(StagedSolutions):
     def objective(self) -> Floats:
         problem = self._data()
         n = np.array([design.n for design in problem.designs])
-        out = (self.losses / (problem.m * n)).sum(axis=1)[self.last]
-        for k, l in np.ndindex(out.shape):
+        out = self._at_points((self.losses / (problem.m * n)).sum(axis=1), np.nan)
+        for k, l in np.argwhere(self.reached).tolist():
             out[k, l] += self.grid.penalty(k, l, problem).value(self.point(k, l)[:, None])
         return np.asarray(out)
 
@@ -245,36 +267,105 @@ def solve_shared(
     tick: Callable[[float], None] = lambda part: None,
     stop: Callable[[], None] | None = None,
 ) -> SharedSurface:
-    """Every ratio from its largest lam down. Ratios run on threads where whole Gram matrices are at hand; otherwise in turn,
-    so that they can fetch rows."""
-    grams = caches_for(problem, COMMON, reuse=True, n_jobs=n_jobs) if grams is None else grams
-    aside = grams.fetched_at_once()
-
-    def walk(columns: list[int]) -> _Walk:
-        lassos = [common_for(problem, grams, None if aside else n_jobs) for _ in range(2)]
-        walk = _Walk(problem, grid, columns, lassos[0], lassos[1], max_stages, max_iter)
-        for k in np.argsort(-grid.lams[:, columns[0]], kind="stable").tolist():
-            walk.at(k)
-            tick(1.0)
-        return walk
-
-    walks = each(walk, grid.groups, n_jobs if aside else None, stop)
-    chains, reasons = np.empty(grid.shape, dtype=object), np.empty(grid.shape, dtype=object)
-    solved: list[SharedSolved] = []
-    for one in walks:
-        for point, (chain, reason) in one.points.items():
-            chains[point], reasons[point] = tuple(len(solved) + place for place in chain), reason
-        solved += one.solved
-    return SharedSurface(
-        tasks=problem.data.labels,
-        features=problem.data.features,
-        solved=tuple(solved),
-        problem=problem,
+    """All points of a grid, see `SharedPaths`."""
+    paths = SharedPaths(
+        problem,
+        grid,
+        max_stages=max_stages,
         tol=tol,
-        ended=reasons,
-        chains=chains,
-        grid=grid,
+        max_iter=max_iter,
+        n_jobs=n_jobs,
+        grams=grams,
+        tick=tick,
+        stop=stop,
     )
+    paths.advance(np.full(grid.shape[1], grid.shape[0]))
+    return paths.solutions()
+
+
+class SharedPaths:
+    """Goes down the lams of every ratio, and at each over its thetas, as far as it is asked to. Ratios run on threads where
+    whole Gram matrices are at hand; otherwise in turn, so that they can fetch rows."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        grid: SharedGrid,
+        *,
+        max_stages: int = 10,
+        tol: float = 1e-8,
+        max_iter: int = 0,
+        n_jobs: int | None = None,
+        grams: StackedGrams | None = None,
+        tick: Callable[[float], None] = lambda part: None,
+        stop: Callable[[], None] | None = None,
+    ):
+        self.problem, self.grid, self.max_stages, self.tol, self.max_iter = problem, grid, max_stages, tol, max_iter
+        self.grams = caches_for(problem, COMMON, reuse=True, n_jobs=n_jobs) if grams is None else grams
+        self.n_jobs, self.tick, self.stop = n_jobs, tick, stop
+        self.aside = self.grams.fetched_at_once()
+        self.order = np.argsort(-grid.lams, axis=0, kind="stable")  # (K, L), the same within a ratio
+        self.done = np.zeros(grid.shape[1], dtype=np.intp)
+        self.walks: dict[int, _Walk] = {}  # by the first column of a ratio
+        self.new: set[tuple[int, int]] = set()
+
+    def advance(self, ends: Ints) -> None:
+        """Solve the first ends[l] points of every column l."""
+
+        def go(columns: list[int]) -> None:
+            walk = self._walk(columns)
+            for step in range(min(self.done[columns]), max(ends[columns])):
+                now = [l for l in columns if self.done[l] <= step < ends[l]]
+                if now:
+                    walk.at(int(self.order[step, columns[0]]), now)
+                    self.tick(len(now) / len(columns))
+
+        self.new = {
+            (int(k), l) for l in range(len(ends)) for k in self.order[self.done[l] : max(ends[l], self.done[l]), l]
+        }
+        behind = [columns for columns in self.grid.groups if (ends > self.done)[columns].any()]
+        each(go, behind, self.n_jobs if self.aside else None, self.stop)
+        self.done = np.maximum(self.done, ends)
+
+    def finish(self, points: np.ndarray) -> bool:
+        """No point is left before its end."""
+        return False
+
+    def _walk(self, columns: list[int]) -> _Walk:
+        if columns[0] not in self.walks:
+            n_jobs = None if self.aside else self.n_jobs
+            first, later = (common_for(self.problem, self.grams, n_jobs) for _ in range(2))
+            self.walks[columns[0]] = _Walk(
+                self.problem, self.grid, columns, first, later, self.max_stages, self.max_iter
+            )
+        return self.walks[columns[0]]
+
+    def latest(self) -> SharedSurface:
+        """What the last call has solved."""
+        return self._surface(self.new)
+
+    def solutions(self) -> SharedSurface:
+        """All that has been solved."""
+        return self._surface({point for walk in self.walks.values() for point in walk.points})
+
+    def _surface(self, points: set[tuple[int, int]]) -> SharedSurface:
+        chains, reasons = no_points(self.grid.shape)
+        solved: list[SharedSolved] = []
+        for one in self.walks.values():
+            for point in points & one.points.keys():
+                chain, reasons[point] = one.points[point]
+                chains[point] = tuple(len(solved) + place for place in chain)
+            solved += one.solved
+        return SharedSurface(
+            tasks=self.problem.data.labels,
+            features=self.problem.data.features,
+            solved=tuple(solved),
+            problem=self.problem,
+            tol=self.tol,
+            ended=reasons,
+            chains=chains,
+            grid=self.grid,
+        )
 
 
 class _Walk:
@@ -293,30 +384,45 @@ class _Walk:
         self.problem, self.grid, self.columns = problem, grid, columns
         self.first, self.later = first, later
         self.max_stages, self.max_iter = max_stages, max_iter
-        self.crowding = Crowding(problem)
+        self.crowding, self.scales = Crowding(problem), scales(problem)
         factors = problem.factors.T
         self.penalised = self.crowding.usable & (factors > 0) & np.isfinite(factors)  # (m, d)
         self.most = max(SPARSE * sum(target.rows for target in problem.data.targets), FEW)
         self.back = False
         self.dense: int | None = None  # where the path has ended
+        self.firsts: dict[int, tuple[bytes, int]] = {}  # by lam: the key and the place of stage 1
         self.solved: list[SharedSolved] = []
         self.points: dict[tuple[int, int], tuple[tuple[int, ...], str]] = {}
 
-    def at(self, k: int) -> None:
-        """All thetas, there and back: the next lam begins where this one ended."""
-        if self.dense is not None:
-            self.points |= {(k, l): (self.points[self.dense, l][0], DENSE) for l in self.columns}
+    def at(self, k: int, columns: list[int]) -> None:
+        """Some of the thetas, there and back: the next lam begins where this one ended."""
+        if self.dense is not None and k not in self.firsts:
+            self.points |= {(k, l): (self.points[self.dense, l][0], DENSE) for l in columns}
             return
         self.k = k
         self.P = {NONE: np.zeros((self.problem.m + 1) * self.problem.d)}
         self.known: dict[tuple[bytes, int], int] = {}
+        if k in self.firsts:
+            key, place = self.firsts[k]
+            self.known[key, NONE], self.P[place] = place, self._stacked(place)
         thetas = self.grid.parameters["theta"][k]
-        for l in sorted(self.columns, key=lambda l: thetas[l], reverse=not self.back):
-            self.points[k, l] = self._run(self.grid.penalty(k, l, self.problem))
-        first = self.solved[self.points[k, self.columns[0]][0][0]]
-        if first.common[0].size and first.n_entries > 2.0 * self.most:  # tasks that are solved apart cost little
-            self.dense = k
+        for l in sorted(columns, key=lambda l: thetas[l], reverse=not self.back):
+            self.points[k, l] = self._run(self.grid.penalty(k, l, self.problem, self.scales))
         self.back = not self.back
+        if k not in self.firsts:
+            place = self.points[k, columns[0]][0][0]
+            self.firsts[k] = next(key for (key, _), known in self.known.items() if known == place), place
+            first = self.solved[place]
+            if first.common[0].size and first.n_entries > 2.0 * self.most:  # tasks that are solved apart cost little
+                self.dense = k
+
+    def _stacked(self, place: int) -> Floats:
+        """b and V of a solution."""
+        one, b = self.solved[place], np.zeros(self.problem.d)
+        b[one.common[0]] = one.common[1]
+        W = np.zeros(self.problem.m * self.problem.d)
+        W[one.at] = one.values
+        return np.concatenate([b, (W.reshape(self.problem.m, -1) - b).ravel()])
 
     def _run(self, penalty: CappedDeviations) -> tuple[tuple[int, ...], str]:
         chain: list[int] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Integral
 from typing import Any
@@ -17,12 +17,11 @@ from .._objective.problem import Problem
 from .._objective.row_certificates import RowCertificate, certify_rows
 from .._runtime.progress import one_blas_thread
 from .._runtime.threads import each
-from .._solvers.coupled_rows import SETTLED
+from .._solvers.coupled_rows import SETTLED, CoupledRows
 from .._solvers.degrees import Form, group_form, level_form, traces
 from .._solvers.gram import Gram
 from .._solvers.make_problem import first_gradient
 from .._solvers.solvers import ROWS, caches_for, rows_for
-from .early_stopping import Effort
 from .grids import read_lams, read_ratios
 from .surface import Solutions, Solved
 
@@ -30,6 +29,7 @@ SHARES = (
     1e-2,
     1e-3,
 )  # of lam_max where the lams end: n < d, n >= d. Rows that couple tasks saturate sooner than the lasso
+ROUNDS = 2000  # goes over the rows that a point gets before it is known whether it matters
 DIRTY_RATIOS = (1.0, 0.5, 0.2, 0.1)  # lam_s / lam_b, those of the paper's figure; 1 / m, the lasso, comes with them
 
 
@@ -66,6 +66,16 @@ class RowGrid:
     @property
     def shape(self) -> tuple[int, int]:
         return self.strength.shape[0], self.strength.shape[1]
+
+    @property
+    def block(self) -> int:
+        """Points of a column that a search solves between two looks at held-out errors: each takes long."""
+        return 1
+
+    @property
+    def leader(self) -> Ints:
+        """(L,): every column goes by its own errors (see `early_stopping.Front`)."""
+        return np.arange(self.shape[1])
 
     @property
     def steps(self) -> int:
@@ -140,6 +150,7 @@ class RowSurface(Solutions):
     """
 
     grid: RowGrid
+    places: Ints = field(repr=False)  # (K, L)
 
     def __repr__(self) -> str:
         names = ", ".join(self.parameters)
@@ -150,20 +161,25 @@ class RowSurface(Solutions):
     def parameters(self) -> dict[str, Floats]:
         return self.grid.parameters
 
-    @cached_property
+    @property
     def last(self) -> Ints:
-        return np.arange(len(self.solved)).reshape(self.grid.shape)
+        return self.places
+
+    @cached_property
+    def _norms(self) -> list[RowNorm]:
+        """The penalty of every solution."""
+        points = sorted(np.argwhere(self.reached).tolist(), key=lambda point: self.places[tuple(point)])
+        return [self.grid.norm(k, l, self._data().factors) for k, l in points]
 
     def degrees(self, places: Ints) -> Floats:
         problem = self._data()
-        points = [divmod(s, self.grid.shape[1]) for s in places.tolist()]
-        norms = [self.grid.norm(k, l, problem.factors) for k, l in points]
+        norms = [self._norms[s] for s in places.tolist()]
         both = zip(self.coefs(places), norms, strict=True)
         return np.array([traces(problem.designs, _form(W.T, norm)) for W, norm in both]).reshape(-1, problem.m)
 
     @cached_property
     def finished(self) -> np.ndarray:
-        return np.array([solved.finished for solved in self.solved]).reshape(self.grid.shape)
+        return self._at_points(np.array([solved.finished for solved in self.solved], dtype=bool), False)
 
     @property
     def complete(self) -> np.ndarray:
@@ -172,24 +188,23 @@ class RowSurface(Solutions):
     @cached_property
     @one_blas_thread()
     def _proofs(self) -> list[RowCertificate]:
-        problem, places = self._data(), range(len(self.solved))
-        norms = [self.grid.norm(k, l, problem.factors) for k, l in np.ndindex(self.grid.shape)]
-        return [certify_rows(problem.designs, W, norm) for W, norm in zip(self.coefs(places), norms, strict=True)]
+        designs, coefs = self._data().designs, (self.coefs([place])[0] for place in range(len(self.solved)))
+        return [certify_rows(designs, W, norm) for W, norm in zip(coefs, self._norms, strict=True)]
 
     @cached_property
     def dual_gap(self) -> Floats:
-        return np.array([proof.gap for proof in self._proofs]).reshape(self.grid.shape)
+        return self._at_points(np.array([proof.gap for proof in self._proofs]), np.nan)
 
     @cached_property
     def unique(self) -> np.ndarray:
-        return np.array([proof.unique for proof in self._proofs]).reshape(self.grid.shape)
+        return self._at_points(np.array([proof.unique for proof in self._proofs], dtype=bool), False)
 
     @cached_property
     def objective(self) -> Floats:
         problem = self._data()
         n = np.array([design.n for design in problem.designs])
-        out = (self.losses / (problem.m * n)).sum(axis=1)[self.last]
-        for k, l in np.ndindex(out.shape):
+        out = self._at_points((self.losses / (problem.m * n)).sum(axis=1), np.nan)
+        for k, l in np.argwhere(self.reached).tolist():
             out[k, l] += self.grid.penalty(k, l, problem.factors).value(self.coef(k, l).T)
         return np.asarray(out)
 
@@ -212,43 +227,111 @@ def solve_rows(
     problem: Problem,
     grid: RowGrid,
     *,
-    effort: Effort | None = None,
+    max_iter: int = 0,
     settled: float = SETTLED,
     n_jobs: int | None = None,
     grams: list[Gram] | None = None,
     tick: Callable[[float], None] = lambda part: None,
     stop: Callable[[], None] | None = None,
 ) -> RowSurface:
-    """Every column of the grid from its largest parameter down, each solve from the one before. Columns run on threads where
-    whole Gram matrices are at hand; otherwise in turn, so that they can fetch rows."""
-    if grams is None:
-        grams = caches_for(problem, ROWS, reuse=grid.shape[1] > 1, n_jobs=n_jobs)
-    effort = effort or Effort(0, grid.shape)
-    whole = all(gram.whole is not None for gram in grams)
-    none = np.empty(0, dtype=np.intp)
-
-    def path(l: int) -> dict[int, Solved]:
-        rows = rows_for(problem, grams, None if whole else n_jobs)
-        out = {}
-        for k in np.argsort(-grid.strength[:, l], kind="stable").tolist():
-            norm, most = grid.norm(k, l, problem.factors), effort.at(k, l)
-            W, rounds = rows.solve(norm, most, settled)
-            if rows.finished and not rows.determined():  # of several minimisers the one that a fit by itself finds
-                rows.forget()
-                W, more = rows.solve(norm, most, settled)
-                rounds += more
-            at = support(W)
-            out[k] = Solved(k, at, W.ravel()[at], rows.finished, none)
-            effort.told(k, l, rounds, out[k])
-            tick(effort.step)
-        return out
-
-    K, L = grid.shape
-    columns = each(path, range(L), n_jobs if whole else None, stop)
-    return RowSurface(
-        tasks=problem.data.labels,
-        features=problem.data.features,
-        solved=tuple(columns[l][k] for k in range(K) for l in range(L)),
-        problem=problem,
-        grid=grid,
+    """All points of a grid, see `RowPaths`."""
+    paths = RowPaths(
+        problem, grid, max_iter=max_iter, settled=settled, n_jobs=n_jobs, grams=grams, tick=tick, stop=stop
     )
+    paths.advance(np.full(grid.shape[1], grid.shape[0]))
+    return paths.solutions()
+
+
+class RowPaths:
+    """Goes down every column of the grid from its largest parameter, each solve from the one before, as far as it is asked
+    to. Columns run on threads where whole Gram matrices are at hand; otherwise in turn, so that they can fetch rows.
+
+    A point may take `max_iter` goes over the rows; 0: as many as a fit may take, though not more than ROUNDS before it is
+    known whether it matters (`finish`).
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        grid: RowGrid,
+        *,
+        max_iter: int = 0,
+        settled: float = SETTLED,
+        n_jobs: int | None = None,
+        grams: list[Gram] | None = None,
+        tick: Callable[[float], None] = lambda part: None,
+        stop: Callable[[], None] | None = None,
+    ):
+        self.problem, self.grid, self.max_iter, self.settled = problem, grid, max_iter, settled
+        self.grams = caches_for(problem, ROWS, reuse=grid.shape[1] > 1, n_jobs=n_jobs) if grams is None else grams
+        self.n_jobs, self.tick, self.stop = n_jobs, tick, stop
+        self.whole = all(gram.whole is not None for gram in self.grams)
+        self.order = np.argsort(-grid.strength, axis=0, kind="stable")  # (K, L)
+        self.done = np.zeros(grid.shape[1], dtype=np.intp)
+        self.rows: dict[int, CoupledRows] = {}  # by column
+        self.solved: dict[tuple[int, int], Solved] = {}
+        self.new: list[tuple[int, int]] = []
+        self.tried: set[tuple[int, int]] = set()  # as long as a fit would
+
+    def advance(self, ends: Ints) -> None:
+        """Solve the first ends[l] points of every column l."""
+
+        def column(l: int) -> None:
+            for k in self.order[self.done[l] : ends[l], l].tolist():
+                self._solve(k, l, min(ROUNDS, self.max_iter or ROUNDS))
+                self.tick(1.0)
+
+        behind = np.flatnonzero(ends > self.done).tolist()
+        self.new = [(k, l) for l in behind for k in self.order[self.done[l] : ends[l], l].tolist()]
+        each(column, behind, self.n_jobs if self.whole else None, self.stop)
+        self.done = np.maximum(self.done, ends)
+
+    def finish(self, points: np.ndarray) -> bool:
+        """Go on with points (K, L) bool that have come to the end of their rounds, for as long as a fit by itself would;
+        whether there are any."""
+        again = {point for point, one in self.solved.items() if points[point] and not one.finished} - self.tried
+        self.new = [] if 0 < self.max_iter <= ROUNDS else sorted(again)
+        self.tried |= again
+        for k, l in self.new:
+            start = self.solved[k, l]
+            W = np.zeros(self.problem.m * self.problem.d)
+            W[start.at] = start.values
+            self._rows(l).warm(W.reshape(self.problem.m, -1))
+            self._solve(k, l, self.max_iter)
+            self.tick(0.0)
+        return bool(self.new)
+
+    def _rows(self, l: int) -> CoupledRows:
+        if l not in self.rows:
+            self.rows[l] = rows_for(self.problem, self.grams, None if self.whole else self.n_jobs)
+        return self.rows[l]
+
+    def _solve(self, k: int, l: int, most: int) -> None:
+        rows, norm = self._rows(l), self.grid.norm(k, l, self.problem.factors)
+        W, _ = rows.solve(norm, most, self.settled)
+        if rows.finished and not rows.determined():  # of several minimisers the one that a fit by itself finds
+            rows.forget()
+            W, _ = rows.solve(norm, most, self.settled)
+        at = support(W)
+        self.solved[k, l] = Solved(k, at, W.ravel()[at], rows.finished, np.empty(0, dtype=np.intp))
+
+    def latest(self) -> RowSurface:
+        """What the last call has solved."""
+        return self._surface(self.new)
+
+    def solutions(self) -> RowSurface:
+        """All that has been solved."""
+        return self._surface(sorted(self.solved))
+
+    def _surface(self, points: list[tuple[int, int]]) -> RowSurface:
+        places = np.full(self.grid.shape, -1, dtype=np.intp)
+        for place, point in enumerate(points):
+            places[point] = place
+        return RowSurface(
+            tasks=self.problem.data.labels,
+            features=self.problem.data.features,
+            solved=tuple(self.solved[point] for point in points),
+            problem=self.problem,
+            grid=self.grid,
+            places=places,
+        )

@@ -36,6 +36,7 @@ ERRORS = ("neg_nmse", "neg_amse", "neg_mse", "neg_deviance")
 REDRAWS = 200  # of folds for a 2-D y in which rare tasks have few rows
 MOST = 0.3  # of the features in use: picking them takes longer than going over all
 AT_ONCE = 2**20  # held-out predictions made together
+SMALL = 2**16  # samples x features x points of a task up to which tasks are measured together
 CRITERIA = ("aic", "bic", "ebic")
 EQUAL = 1e-12  # relative difference of scores that is rounding
 
@@ -86,16 +87,16 @@ class HeldOut:
     scores: Floats | None
     complete: np.ndarray
 
+    @property
+    def reached(self) -> np.ndarray:
+        """(folds, K, L) bool: where errors were measured at all."""
+        out: np.ndarray = np.isfinite(self.mse).any(axis=1)
+        return out
+
     @classmethod
     def of(cls, folds: Sequence[OfFold]) -> HeldOut:
         mse, weight, scores, complete = zip(*folds, strict=True)
         return cls(np.array(mse), np.array(weight), None if scores[0] is None else np.array(scores), np.array(complete))
-
-    def take(self, folds: Sequence[int], new: HeldOut) -> None:
-        """Replace what is known of some folds."""
-        for own, of_new in ((self.mse, new.mse), (self.complete, new.complete), (self.scores, new.scores)):
-            if own is not None:
-                own[folds] = of_new
 
 
 OfFold = tuple[Floats, Floats, Floats | None, np.ndarray]  # what `HeldOut` has, of one fold
@@ -213,33 +214,17 @@ def _chosen(groups: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
 # ------------------------------------------------------------------ held-out errors
 
 
-def cross_validate(
-    problem: Problem,
-    splits: Sequence[Split],
-    solve: Callable[[Problem, Split], Solutions],
-    *,
-    scorer: Scorer | None = None,
-    n_jobs: int | None = None,
-    stop: Callable[[], None] | None = None,
-) -> HeldOut:
-    """Solve the grid on every training fold and measure it on the rows held out; folds on threads."""
-
-    def fold(split: Split) -> OfFold:
-        surface = solve(training(problem, split.train), split)
-        return *split.measure(problem.data, surface, scorer), surface.complete
-
-    return HeldOut.of(each(fold, splits, n_jobs, stop))
-
-
 def _measure(
     data: TaskData, split: Split, surface: Solutions, scorer: Scorer | None
 ) -> tuple[Floats, Floats, Floats | None]:
-    places, back = np.unique(surface.last, return_inverse=True)
-    back = back.reshape(surface.last.shape)
-    mse, weight = np.full((data.m, len(places)), np.nan), np.zeros(data.m)
+    places, back = surface.places_in_use()
+    mse, weight = np.full((data.m, len(places) + 1), np.nan), np.zeros(data.m)  # the last for points not solved
     predictions = np.full((len(places), len(split.test), *data.width), np.nan) if scorer is not None else None
     problem = surface.problem
     assert problem is not None
+    if scorer is None and problem.loss.squared and _small_tasks(data, len(places)):
+        weight, mse[:, :-1] = _errors_together(data, split, problem, surface.coefs(places))
+        return mse[:, back], weight, None
     for i, (task, design) in enumerate(zip(data.tasks, problem.designs, strict=True)):
         rows = np.flatnonzero(split.test[task.rows])
         if rows.size == 0:
@@ -251,11 +236,42 @@ def _measure(
                 predictions[(slice(None), task.rows[some], *column)] = fitted.T
 
         measure = partial(problem.held_out, i)
-        weight[i], mse[i] = task_errors(task, design, rows, surface.of_task(i), places, measure, note)
+        weight[i], mse[i, :-1] = task_errors(task, design, rows, surface.of_task(i), places, measure, note)
     scores = None
     if scorer is not None and predictions is not None:
-        scores = np.array([scorer(values, split.test) for values in predictions])[back]
+        scores = np.array([*(scorer(values, split.test) for values in predictions), np.nan])[back]
     return mse[:, back], weight, scores
+
+
+def _small_tasks(data: TaskData, points: int) -> bool:
+    """Whether tasks are so small that it takes longer to go over them than to measure them."""
+    N = sum(len(task.rows) for task in data.tasks)
+    return not issparse(data.X) and N * data.d * points <= SMALL * data.m and data.d * data.m <= AT_ONCE
+
+
+def _errors_together(data: TaskData, split: Split, problem: Problem, coefs: Floats) -> tuple[Floats, Floats]:
+    """The weights (m,) of the rows held out, and the mean squared errors (m, points) there of coefs (points, m, d); NaN where
+    a task has no such rows."""
+    rows = [np.flatnonzero(split.test[task.rows]) for task in data.tasks]
+    some = [i for i, of_task in enumerate(rows) if of_task.size]
+    tasks = [data.tasks[i] for i in some]
+    held = [rows[i] for i in some]
+    sizes = np.array([len(of_task) for of_task in held])
+    intercepts = np.array([problem.designs[i].intercepts(coefs[:, i]) for i in some])  # (some, points)
+    X = np.concatenate([task.X[at] for task, at in zip(tasks, held, strict=True)])
+    y = np.concatenate([task.y[at] for task, at in zip(tasks, held, strict=True)])
+    counts = [np.ones(len(at)) if task.weight is None else task.weight[at] for task, at in zip(tasks, held, strict=True)]
+    weights, of_task = np.concatenate(counts), np.repeat(np.arange(len(some)), sizes)
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    weight, mse = np.zeros(data.m), np.full((data.m, len(coefs)), np.nan)
+    total = weight[some] = np.add.reduceat(weights, starts)
+    height = max(1, AT_ONCE // X.size)
+    for low in range(0, len(coefs), height):
+        part = coefs[low : low + height][:, some]
+        fitted = np.einsum("rj,srj->rs", X, part[:, of_task]) + intercepts[of_task, low : low + height]
+        errors = weights[:, None] * (y[:, None] - fitted) ** 2
+        mse[some, low : low + height] = np.add.reduceat(errors, starts, axis=0) / total[:, None]
+    return weight, mse
 
 
 def task_errors(

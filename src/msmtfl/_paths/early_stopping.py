@@ -1,101 +1,233 @@
-"""How much work the points of a search deserve: where a fold's errors have long been rising, little.
+"""Where a search ends: down a column of its grid the errors on held-out samples fall, and then rise.
 
-A path of L1,2 or Dirty takes most of its time where the model has more coefficients than samples, long after the errors on
-held-out rows have turned. Such points are gone over a few times only; their errors, of solutions on the way, tell whether
-they rise still, and should they fall, points are worked on again. A point is scored only where it has been solved to the
-end. So whatever comes near the best is: on every fold, and on all data, for as long as a fit by itself would go on.
+Most of a search's time would go into the points beyond, where models have more coefficients than samples. So all data and
+all folds go down the grid side by side, some points at a time; a column ends when its mean error over the folds has been
+above its smallest for a while. Convex columns go first: where the lasso's errors have turned, those of models that free
+features, and so shrink less at the same lam, have turned as well. Should the best point come near an end all the same, the
+search goes on there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 
 from .._data.designs import Floats, Ints
 from .._objective.problem import Problem
-from .cross_validation import Split, error_scales, mean_errors, standard_errors
-from .surface import Solutions, Solved
+from .._runtime.threads import each
+from .cross_validation import HeldOut, Scorer, Split, error_scales, mean_errors, standard_errors
+from .surface import Solutions
 
-WORSE = 1.05  # times the smallest error (so far): a path is past its best, a point is not near it
-IN_A_ROW = 3  # points like that, after which little effort is made
-LITTLE = 30  # goes over the rows
-ROUNDS = 2000  # goes over the rows that a point gets before it is known whether it matters
-
-
-class Effort:
-    """The goes over the rows that the points (k, l) of a grid may take: at most `most` (0: as many as a fit may take), and
-    before they are `due` (K, L) not more than ROUNDS."""
-
-    def __init__(self, most: int, shape: tuple[int, int]):
-        self.most = most
-        self.little, self.rounds = (min(limit, most or limit) for limit in (LITTLE, ROUNDS))
-        self.due = np.zeros(shape, dtype=bool)
-        self.step = 1.0  # what a point counts for progress
-
-    def at(self, k: int, l: int) -> int:
-        return self.most if self.due[k, l] else self.rounds
-
-    def told(self, k: int, l: int, rounds: int, solved: Solved) -> None:
-        """What became of a point."""
-
-    def demand(self, points: np.ndarray) -> bool:
-        """Make points (K, L) bool due, and those that are due already stay so; whether any is new."""
-        new = bool((points & ~self.due).any())
-        self.due |= points
-        self.step = 0.0  # counted already
-        return new
+# A column has turned when its errors exceed WORSE times its smallest one at IN_A_ROW points or more, over which lam has
+# fallen by at least SPAN; or sooner, when they have risen from point to point over IN_A_ROW of them to STEEP times that. As
+# long as nothing has been found, the smallest error being above FOUND times that at the largest lam, it takes more: what is
+# spread over many features comes late. benchmarks/studies/early_ends.py says how often another point would be chosen.
+IN_A_ROW, WORSE, SPAN, STEEP = 3, 1.005, 2.0, 1.02
+FOUND, FAR_WORSE, FAR = 0.95, 1.1, 10.0
+BEGIN = 0.25  # of the largest lam: no column ends before it, and so far all points are solved at once
+GUARD = 2  # points that the best one of a column must be away from its end
+NEAR = 1.05  # times the smallest error: points near the best are solved for as long as a fit by itself would be
 
 
-class FoldEffort(Effort):
-    """On a training fold, column by column as the errors on the rows held out go."""
+class Walker(Protocol):
+    """Solves the columns of a grid, each from its largest lam down, as far as it is asked to."""
 
-    def begin(self, error: Callable[[Solved], float]) -> None:
-        """Before the grid is solved, or solved again: how errors on the rows held out are measured."""
-        self.error, self.given_up = error, np.zeros_like(self.due)
-        self.best, self.worse = np.full(self.due.shape[1], np.inf), np.zeros(self.due.shape[1], dtype=int)
+    def advance(self, ends: Ints) -> None:
+        """Solve the first ends[l] points of every column l that are not solved yet."""
 
-    def at(self, k: int, l: int) -> int:
-        self.given_up[k, l] = self.worse[l] >= IN_A_ROW and not self.due[k, l]
-        return self.little if self.given_up[k, l] else super().at(k, l)
+    def finish(self, points: np.ndarray) -> bool:
+        """Check what has been solved, and go on with those of some points (K, L) bool that ran out of rounds; whether there
+        is anything that `latest` has now other solutions of."""
 
-    def told(self, k: int, l: int, rounds: int, solved: Solved) -> None:
-        if rounds < self.little:
-            return  # whatever its error, it was cheap
-        error = self.error(solved)
-        self.best[l] = min(self.best[l], error)
-        self.worse[l] = self.worse[l] + 1 if error > WORSE * self.best[l] else 0
+    def latest(self) -> Solutions:
+        """What the last call has solved."""
+
+    def solutions(self) -> Solutions:
+        """All that has been solved."""
 
 
-class SearchEffort(Effort):
-    """On all data: little where every fold has given up."""
+class Front:
+    """How far down the columns of a grid a search has come, and which of them go on.
 
-    def __init__(self, most: int, shape: tuple[int, int], folds: list[FoldEffort]):
-        super().__init__(most, shape)
-        self.folds = folds
+    Parameters
+    ----------
+    strength : (K, L), what falls along a column
+    leader : (L,), the column that says how far column l may go; a column that leads goes as far as its errors say
+    block : points of a column between two looks at the errors
+    early : whether columns end early at all
 
-    def at(self, k: int, l: int) -> int:
-        given_up = bool(self.folds) and all(fold.given_up[k, l] for fold in self.folds)
-        return self.little if given_up and not self.due[k, l] else super().at(k, l)
+    Attributes
+    ----------
+    ends : (L,), points of every column that are asked for so far
+    """
+
+    def __init__(self, strength: Floats, leader: Ints, block: int = 1, early: bool = True):
+        K, L = strength.shape
+        self.block = block
+        self.order = np.argsort(-strength, axis=0, kind="stable")  # (K, L): places of the points, by the step of a column
+        self.lams, self.leader, self.early = np.take_along_axis(strength, self.order, 0), leader, early
+        self.ends, self.limit = np.zeros(L, dtype=np.intp), np.full(L, K, dtype=np.intp)
+        self.open = (leader == np.arange(L)) | (not early)
+        self.led = ~self.open
+
+    def ahead(self) -> bool:
+        """Move on the ends of the columns that are open; False if there is none."""
+        if not self.open.any() and self.led.any():  # leaders have ended: now those that they lead
+            self.open, self.led = self.led, np.zeros_like(self.led)
+            self.limit = self.ends[self.leader]
+        first = (self.lams >= BEGIN * self.lams[0]).sum(axis=0)
+        step = np.where(self.ends == 0, np.maximum(first, self.block), self.ends + self.block) if self.early else self.limit
+        new = np.where(self.open, np.minimum(step, self.limit), self.ends)
+        moved = bool((new > self.ends).any())
+        self.ends = new
+        return moved
+
+    def told(self, errors: Floats) -> None:
+        """Close the columns whose errors (folds, K, L), NaN where there is none, have turned, and those at their limit."""
+        mean = np.take_along_axis(errors.mean(axis=0), self.order, 0)
+        for l in np.flatnonzero(self.open).tolist():
+            end = self.ends[l]
+            if end == self.limit[l] or turned(mean[:end, l], self.lams[:end, l]):
+                self.open[l] = False
+
+    @property
+    def asked(self) -> np.ndarray:
+        """(K, L) bool: the points that have been asked for."""
+        out = np.zeros(self.lams.shape, dtype=bool)
+        np.put_along_axis(out, self.order, np.arange(len(out))[:, None] < self.ends, axis=0)
+        return out
+
+    def go_on(self, errors: Floats) -> bool:
+        """Open the columns that end where one of them has the smallest mean of all errors (folds, K, L) near that end;
+        whether that is so."""
+        mean, K = errors.mean(axis=0), len(self.lams)
+        if np.isnan(mean).all():
+            return False
+        k, l = divmod(int(np.nanargmin(mean)), mean.shape[1])
+        step = int(np.flatnonzero(self.order[:, l] == k)[0])
+        if not self.early or self.ends[l] == K or step < self.ends[l] - GUARD:
+            return False
+        self.open = self.leader == self.leader[l]
+        self.limit = np.where(self.open, np.minimum(self.ends[l] + 2 * GUARD, K), self.limit)
+        self.open &= self.ends < self.limit
+        return True
+
+
+def turned(errors: Floats, lams: Floats) -> bool:
+    """Whether errors, at lams that fall, have been above their smallest for long enough."""
+    known = np.where(np.isfinite(errors), errors, np.inf)
+    best = known.min()
+    found = bool(best < FOUND * known[0])
+    worse, span = (WORSE, SPAN) if found else (FAR_WORSE, FAR)
+    last = int(np.flatnonzero(known <= worse * best)[-1])
+    if len(known) - 1 - last >= IN_A_ROW and lams[last] >= span * lams[-1] * (1.0 - 1e-9):
+        return True
+    recent = known[-IN_A_ROW - 1 :]
+    rises = len(recent) > IN_A_ROW and bool((recent[1:] > recent[:-1]).all())
+    return found and rises and bool(recent[-1] > STEEP * best)
+
+
+class FoldRun:
+    """A fold of a search: what solves its part of the problem, and the errors on the samples held out.
+
+    `begin` makes of the split the walker, what makes it take over from all data what it can (before every advance), and what
+    makes of solutions those to be scored.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        split: Split,
+        begin: Callable[[Split], tuple[Walker, Callable[[], None], Callable[[Solutions], Solutions]]],
+        scorer: Scorer | None,
+        shape: tuple[int, int],
+    ):
+        self.problem, self.split, self.begin, self.scorer = problem, split, begin, scorer
+        self.walker: Walker | None = None
+        self.mse, self.weight = np.full((problem.m, *shape), np.nan), np.zeros(problem.m)
+        self.scores = None if scorer is None else np.full(shape, np.nan)
+        self.complete = np.zeros(shape, dtype=bool)
+
+    def advance(self, ends: Ints) -> None:
+        if self.walker is None:
+            self.walker, self.follow, self.scored = self.begin(self.split)
+        self.follow()
+        self.walker.advance(ends)
+        self._measure(self.walker.latest())
+
+    def finish(self, points: np.ndarray) -> bool:
+        """Work longer on points (K, L) bool that are not complete; whether there were any such."""
+        found = self.walker is not None and self.walker.finish(points & ~self.complete)
+        if self.walker is not None and found:
+            self._measure(self.walker.latest())
+        return found
+
+    def _measure(self, solutions: Solutions) -> None:
+        solutions = self.scored(solutions)
+        new = solutions.reached
+        mse, self.weight, scores = self.split.measure(self.problem.data, solutions, self.scorer)
+        self.mse[:, new], self.complete[new] = mse[:, new], solutions.complete[new]
+        if self.scores is not None and scores is not None:
+            self.scores[new] = scores[new]
+
+
+def search(
+    front: Front,
+    whole: Walker,
+    folds: Sequence[FoldRun],
+    problem: Problem,
+    scoring: Any,
+    *,
+    n_jobs: int | None = None,
+    stop: Callable[[], None] | None = None,
+) -> HeldOut:
+    """Go down the grid until errors have turned, on all data and on the folds; the folds on threads."""
+
+    held_out = partial(_together, folds)
+    while True:
+        while front.ahead():
+            ends = front.ends
+            whole.advance(ends)  # first, so that folds can begin with the Gram rows that all data have come to need
+            each(lambda fold: fold.advance(ends), folds, n_jobs, stop)
+            front.told(held_out_errors(held_out(), problem, scoring))
+        errors = held_out_errors(held_out(), problem, scoring)
+        near = near_best(errors)
+        if any(each(lambda fold: fold.finish(near), folds, n_jobs, stop)):
+            continue
+        whole.finish(near)
+        if not front.go_on(errors):
+            return held_out()
+
+
+def _together(folds: Sequence[FoldRun]) -> HeldOut:
+    return HeldOut.of([(fold.mse, fold.weight, fold.scores, fold.complete) for fold in folds])
+
+
+def held_out_errors(held_out: HeldOut, problem: Problem, scoring: Any) -> Floats:
+    """(folds, K, L): errors as the search scores them, NaN where not solved."""
+    if held_out.scores is not None:
+        return np.where(held_out.reached, -held_out.scores, np.nan)
+    scale = error_scales(problem.data, scoring if isinstance(scoring, str) else "")
+    return np.where(held_out.reached, mean_errors(held_out.mse, held_out.weight, scale), np.nan)
+
+
+def as_if_ended(held_out: HeldOut, front: Front, problem: Problem, scoring: Any) -> HeldOut:
+    """What a search that ends early would know, of one that had to solve all points in advance: so that both choose alike."""
+    errors = held_out_errors(held_out, problem, scoring)
+    while front.ahead() or front.go_on(np.where(front.asked, errors, np.nan)):
+        front.told(errors)
+    left_out = ~front.asked
+    mse = np.where(left_out, np.nan, held_out.mse)
+    return HeldOut(mse, held_out.weight, held_out.scores, held_out.complete & ~left_out)
 
 
 def near_best(errors: Floats) -> np.ndarray:
     """(K, L) bool: the points whose mean error over folds (folds, K, L) is near the smallest."""
     mean, spread = errors.mean(axis=0), standard_errors(errors)
-    best = int(np.argmin(mean))
-    return np.asarray(mean <= mean.flat[best] + max((WORSE - 1.0) * abs(mean.flat[best]), spread.flat[best]))
-
-
-class _One(Solutions):
-    """A single solution."""
-
-    @property
-    def last(self) -> Ints:
-        return np.zeros((1, 1), dtype=np.intp)
-
-
-def held_out_error(problem: Problem, split: Split, part: Problem, scoring: str, solved: Solved) -> float:
-    """The error, as the search scores it, of a solution on the part of the problem that a split trains on."""
-    one = _One(problem.data.labels, problem.data.features, (solved,), part)
-    mse, weight, _ = split.measure(problem.data, one, None)
-    return float(mean_errors(mse, weight, error_scales(problem.data, scoring))[0, 0])
+    if np.isnan(mean).all():
+        return np.zeros(mean.shape, dtype=bool)
+    best = int(np.nanargmin(mean))
+    return np.asarray(mean <= mean.flat[best] + max((NEAR - 1.0) * abs(mean.flat[best]), spread.flat[best]))

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._data.designs import Floats
+from .._data.designs import Floats, Ints
 from .._objective import theta as thresholds
 from .._objective.problem import Problem
 from .._objective.shapes import CAPPED, Shape, read_shape
@@ -44,6 +44,23 @@ class Grid:
     @property
     def shape(self) -> tuple[int, int]:
         return self.thetas.shape[0], self.thetas.shape[1]
+
+    @property
+    def strength(self) -> Floats:
+        """(K, L): lam"""
+        return np.broadcast_to(self.lams[:, None], self.shape)
+
+    @property
+    def block(self) -> int:
+        """Points of a column that a search solves between two looks at held-out errors: they take little time."""
+        return 3
+
+    @property
+    def leader(self) -> Ints:
+        """(L,): the lasso, if it is among the columns; otherwise each goes by its own errors (see
+        `early_stopping.Front`)."""
+        lasso = np.flatnonzero(self.lasso.all(axis=0))
+        return np.full(self.shape[1], lasso[0]) if lasso.size else np.arange(self.shape[1])
 
     @property
     def steps(self) -> int:

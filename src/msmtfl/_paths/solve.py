@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,15 +35,15 @@ from .._runtime.threads import count, each
 from .._solvers.gram import Gram, LackingError, at_hand, closed
 from .._solvers.make_problem import check_loss, make_problem, release
 from .._solvers.nonunique import DOUBT, suspicions
-from .._solvers.proximal_newton import LossLassos
+from .._solvers.proximal_newton import ESCAPES, LossLassos
 from .._solvers.solvers import LASSOS, caches_for, lassos_for
-from .._solvers.stages import CROWDED, CYCLES, REPEATS, UNFINISHED, algorithm_1, limit, same
+from .._solvers.stages import CROWDED, CYCLES, REPEATS, SEPARATED, UNFINISHED, algorithm_1, limit, same
 from .._solvers.task_solver import Caches
 from .._solvers.weighted_lasso import OVERRUN, SLID, WEAK, Lassos, Solve, go_on
 from .crowding import Crowding
 from .grids import Grid, read_grid
 from .prefetch import foresee, likely_shared
-from .surface import Solved, Surface
+from .surface import Solved, Surface, no_points
 
 NONE = -1  # stands for the place of W = 0, where Algorithm 1 starts
 NOBODY, NOTHING = np.empty(0, dtype=np.intp), np.empty(0)
@@ -225,63 +225,145 @@ def solve_surface(
     stop: Callable[[], None] | None = None,
     careful: bool = False,
 ) -> Surface:
-    """The surface of a problem on a grid.
-
-    Threads share out the tasks of stage 1, then the lams. Where Gram rows are fetched on demand, those foreseen are there by
-    then; what is lacking still is fetched in rounds, when all threads have come as far as they can: so the rounding does not
-    depend on which one is faster. `tick` is called with the share of a lam that has been done, and may raise to stop; `stop`
-    is called when a thread has raised, so that `tick` can stop the others. Solutions that seem not to be unique in Gram form
-    are checked on X at the end; if one fails (nearly dependent columns can look dependent), all is solved again,
-    `careful`ly: checked one by one.
-    """
-    grams = caches_for(problem, LASSOS, budget=budget, n_jobs=n_jobs) if grams is None else grams
-    order = np.argsort(-grid.lams, kind="stable").tolist()
-    path = lassos_for(problem, grams, n_jobs, careful).path(
-        grid.lams[order],
-        problem.stage_weights,
-        max_iter=max_iter,
-        likely=likely_shared(problem, grams),
-        tick=lambda part: tick(0.5 * part),
-        stop=stop,
-    )
-    firsts = dict(zip(order, path, strict=True))
-    cells = Cells(problem)
-    by_lam = at_hand(grams) or (max_stages > 1 and foresee(problem, grid, firsts, grams, cells.crowding.roomy, n_jobs))
-    walkers = min(count(n_jobs), len(order)) if by_lam else 1
-    make = partial(lassos_for, problem, grams, n_jobs if walkers == 1 else None, careful)
-    walks = [
-        _LocalWalk(problem, grid, cells, firsts, make, max_stages, max_iter, careful, tick) for _ in range(walkers)
-    ]
-    lams = [[order[place] for place in turns(len(order), one, walkers)] for one in range(walkers)]
-    shared = [gram for gram in grams if isinstance(gram, Gram)] if walkers > 1 else []
-    go_in_rounds(walks, lams, shared, n_jobs, stop)
-    surface = gathered(problem, grid, walks, tol)
-    if careful or not _doubtful(surface, problem):
-        return surface
-    return solve_surface(
+    """The surface of a problem on a grid: all its points, see `StagePaths`."""
+    paths = StagePaths(
         problem,
         grid,
         max_stages=max_stages,
         tol=tol,
         max_iter=max_iter,
         n_jobs=n_jobs,
-        grams=grams,
-        tick=lambda part: tick(0.0),  # counted already; it may still stop the work
+        grams=caches_for(problem, LASSOS, budget=budget, n_jobs=n_jobs) if grams is None else grams,
+        tick=tick,
         stop=stop,
-        careful=True,
+        careful=careful,
     )
+    paths.advance(np.full(grid.shape[1], grid.shape[0]))
+    paths.finish(np.zeros(grid.shape, dtype=bool))
+    return paths.solutions()
+
+
+class Walked(NamedTuple):
+    """Points of a grid, and the solutions that they refer to."""
+
+    points: dict[tuple[int, int], Chain]
+    solved: list[Solved]
+    without: set[Place]  # solutions that stand for none, as there is no minimiser
+
+
+class StagePaths:
+    """Goes down the lams of a grid and at each over its columns, as far as it is asked to.
+
+    Threads share out the tasks of stage 1, then the lams. Where Gram rows are fetched on demand, those foreseen are there by
+    then; what is lacking still is fetched in rounds, when all threads have come as far as they can: so the rounding does not
+    depend on which one is faster. `tick` is called with the share of a lam that has been done, and may raise to stop; `stop`
+    is called when a thread has raised, so that `tick` can stop the others. Solutions that seem not to be unique in Gram form
+    are checked on X; if one fails (nearly dependent columns can look dependent), all is solved again, `careful`ly: checked
+    one by one.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        grid: Grid,
+        *,
+        max_stages: int,
+        tol: float,
+        max_iter: int,
+        n_jobs: int | None,
+        grams: Caches,
+        tick: Callable[[float], None],
+        stop: Callable[[], None] | None,
+        careful: bool = False,
+    ):
+        self.problem, self.grid, self.max_stages, self.tol, self.max_iter = problem, grid, max_stages, tol, max_iter
+        self.n_jobs, self.grams, self.tick, self.stop = n_jobs, grams, tick, stop
+        self.order = np.argsort(-grid.lams, kind="stable").tolist()
+        self.cells = Cells(problem)
+        self.done = np.zeros(grid.shape[1], dtype=np.intp)
+        self._begin(careful)
+
+    def _begin(self, careful: bool) -> None:
+        self.careful = careful
+        self.path = lassos_for(self.problem, self.grams, self.n_jobs, careful)
+        self.firsts: dict[int, Solve] = {}
+        self.walks: list[_LocalWalk] = []
+        self.parts: list[list[Walked]] = []  # what every call has solved
+        self.checked = 0  # how many of them have been checked
+
+    def advance(self, ends: Ints) -> None:
+        """Solve the first ends[l] points of every column l."""
+        self._solve(self.done, ends)
+        self.done = np.maximum(self.done, ends)
+
+    def finish(self, points: np.ndarray) -> bool:
+        """Check the solutions that seem not to be unique; whether all had to be solved again, carefully."""
+        if self.careful or not _doubtful(self._gathered(self.parts[self.checked :]), self.problem):
+            self.checked = len(self.parts)
+            return False
+        tick, self.tick = self.tick, lambda part: tick(0.0)  # counted already; it may still stop the work
+        self._begin(careful=True)
+        self._solve(np.zeros_like(self.done), self.done)
+        self.tick = tick
+        return True
+
+    def _solve(self, begins: Ints, ends: Ints) -> None:
+        problem, grid = self.problem, self.grid
+        spans = [(l, begin, end) for l, (begin, end) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True))]
+        levels = range(min((begin for _, begin, end in spans if begin < end), default=0), int(max(ends)))
+        steps = [(self.order[s], [l for l, begin, end in spans if begin <= s < end]) for s in levels]
+        steps = [(k, columns) for k, columns in steps if columns]
+        new = self.order[len(self.firsts) : int(max(ends))]
+        if new:
+            path = self.path.path(
+                grid.lams[new],
+                problem.stage_weights,
+                max_iter=self.max_iter,
+                likely=likely_shared(problem, self.grams) if not self.firsts else None,
+                tick=lambda part: self.tick(0.5 * part),
+                stop=self.stop,
+            )
+            self.firsts |= dict(zip(new, path, strict=True))
+        firsts, roomy = {k: self.firsts[k] for k, _ in steps}, self.cells.crowding.roomy
+        by_lam = at_hand(self.grams) or (
+            self.max_stages > 1 and foresee(problem, grid, firsts, self.grams, roomy, self.n_jobs)
+        )
+        walkers = min(count(self.n_jobs), len(steps)) if by_lam else 1
+        make = partial(
+            lassos_for, problem, self.grams, self.n_jobs if walkers == 1 else None, self.careful, search=True
+        )
+        while len(self.walks) < walkers:
+            self.walks.append(_LocalWalk(problem, grid, self.cells, make, self.max_stages, self.max_iter, self.careful))
+        walks = self.walks[:walkers]
+        for walk in walks:
+            walk.begin(self.firsts, self.tick)
+        shared = [gram for gram in self.grams if isinstance(gram, Gram)] if walkers > 1 else []
+        dealt = [[steps[place] for place in turns(len(steps), one, walkers)] for one in range(walkers)]
+        go_in_rounds(walks, dealt, shared, self.n_jobs, self.stop)
+        self.parts.append([Walked(walk.points, walk.solved, walk.without) for walk in walks])
+
+    def latest(self) -> Surface:
+        """What the last call has solved."""
+        return self._gathered(self.parts[-1:])
+
+    def solutions(self) -> Surface:
+        """All that has been solved."""
+        return self._gathered(self.parts)
+
+    def _gathered(self, parts: list[list[Walked]]) -> Surface:
+        return gathered(self.problem, self.grid, [walk for part in parts for walk in part], self.tol)
 
 
 def go_in_rounds(
     walks: list[_LocalWalk],
-    lams: list[list[int]],
+    steps: list[list[tuple[int, list[int]]]],
     grams: list[Gram],
     n_jobs: int | None,
     stop: Callable[[], None] | None,
 ) -> None:
     """Walks at the same time, each along its own lams: all as far as they can go with the rows that the Gram matrices they
     share have, then what they lack is fetched, and so on. (A walk alone shares none, and fetches what it needs.)"""
-    runs = [(walk, walk.run(some)) for walk, some in zip(walks, lams, strict=True)]
+    runs = [(walk, walk.run(some)) for walk, some in zip(walks, steps, strict=True)]
     while runs:
         with closed(grams):
             lacking = each(lambda run: next(run[1], False), runs, n_jobs, stop)
@@ -430,6 +512,7 @@ class Walk:
         self.thetas, self.theta_entries = grid.thetas.tolist(), grid.theta_entries.tolist()
         self.solved: list[Solved] = []
         self.points: dict[tuple[int, int], Chain] = {}  # by (k, l)
+        self.without: set[Place] = set()  # stages that have no minimiser
         self.firsts = [Wanted(self.cells, k, UNBENT, 0.0, NONE) for k in range(len(grid.lams))]
         self.known: dict[Any, Place] = {}  # by lam, what is eased, the stage before if it matters
         self._begin()
@@ -504,6 +587,8 @@ class Walk:
     def _note(self, k: int, at: Ints, values: Floats, status: np.ndarray, weights: tuple[Ints, Floats]) -> int:
         seen = int(np.bitwise_or.reduce(status))
         unclear = np.flatnonzero(status & (SLID | WEAK)) if seen else NOBODY
+        if seen & ESCAPES:
+            self.without.add(len(self.solved))
         self.solved.append(Solved(k, at, values, not seen & OVERRUN, unclear, *weights))
         return seen
 
@@ -516,15 +601,13 @@ class _LocalWalk(Walk):
         problem: Problem,
         grid: Grid,
         cells: Cells,
-        path: dict[int, Solve],
         make: Callable[[], Lassos | LossLassos],
         max_stages: int,
         max_iter: int,
         careful: bool,
-        tick: Callable[[float], None],
     ):
         super().__init__(problem, grid, max_stages, cells)
-        self.path, self.make, self.max_iter, self.tick = path, make, max_iter, tick
+        self.make, self.max_iter = make, max_iter
         self.tours, self.go_on = grid.tours(), go_on(careful)
         words = {"REPEATS": REPEATS, "CYCLES": CYCLES, "LIMIT": limit(max_stages)}
         words |= {"CROWDED": CROWDED, "UNFINISHED": UNFINISHED}
@@ -539,12 +622,19 @@ class _LocalWalk(Walk):
         """Of stages after the first, if there are any."""
         return self.make()
 
-    def run(self, lams: list[int]) -> Iterator[bool]:
-        """Go along some lams; stops (True) where Gram rows are lacking that must not be fetched now, and goes on once the
-        stage has been completed."""
-        for k in lams:
-            yield from self.at(k)
-            self.tick(0.5)
+    def begin(self, path: dict[int, Solve], tick: Callable[[float], None]) -> None:
+        """Forget what was solved, but not the states: some other points are next."""
+        self.path, self.tick = path, tick
+        self.solved, self.points, self.known, self.without = [], {}, {}, set()
+        if self.states:
+            self.states = self.lassos.states()  # which now have what was fetched meanwhile
+
+    def run(self, steps: list[tuple[int, list[int]]]) -> Iterator[bool]:
+        """Go along some lams, and at each over some columns; stops (True) where Gram rows are lacking that must not be
+        fetched now, and goes on once the stage has been completed."""
+        for k, columns in steps:
+            yield from self.at(k, columns)
+            self.tick(0.5 * len(columns) / self.grid.shape[1])
 
     @cached_property
     def trail(self) -> _trail.Trail:
@@ -565,9 +655,10 @@ class _LocalWalk(Walk):
             self.max_stages,
         )
 
-    def at(self, k: int) -> Iterator[bool]:
-        """All thetas at lams[k], there and back: the next lam begins where this one ended. Stops as `run` does."""
-        tour = self.tours[k][::-1] if self.back else self.tours[k]
+    def at(self, k: int, columns: list[int]) -> Iterator[bool]:
+        """Some columns at lams[k], there and back: the next lam begins where this one ended. Stops as `run` does."""
+        tour = [l for l in self.tours[k] if l in columns]
+        tour = tour[::-1] if self.back else tour
         self.back = not self.back
         np.multiply(float(self.grid.lams[k]), self.problem.stage_weights, out=self.weights)
         yield from self._follow(k, tour) if self.grid.concave is CAPPED else self._ask(k, tour)
@@ -639,11 +730,13 @@ class _LocalWalk(Walk):
         return W
 
 
-def gathered(problem: Problem, grid: Grid, walks: Sequence[Walk], tol: float) -> Surface:
-    chains, reasons = np.empty(grid.shape, dtype=object), np.empty(grid.shape, dtype=object)
+def gathered(problem: Problem, grid: Grid, walks: Sequence[Walk | Walked], tol: float) -> Surface:
+    chains, reasons = no_points(grid.shape)
     solved: list[Solved] = []
     for walk in walks:
         for point, (chain, reason) in walk.points.items():
+            if chain[-1] in walk.without:  # not solved: the point keeps the stage before
+                chain, reason = chain[:-1], SEPARATED
             chains[point] = tuple(len(solved) + s for s in chain) if solved else chain
             reasons[point] = reason
         solved += walk.solved

@@ -22,7 +22,7 @@ from .._objective.shapes import Shape
 from .._runtime.progress import one_blas_thread
 from .._solvers.degrees import rank_of
 from .._solvers.make_problem import largest_lam
-from .._solvers.stages import INEXACT, REPEATS, SHORT, in_words
+from .._solvers.stages import INEXACT, LEFT_OUT, REPEATS, SHORT, in_words
 
 NO_FACTORS = np.empty((0, 0))
 
@@ -42,6 +42,10 @@ class Solved:
     def free_rows(self, d: int) -> Ints:
         """Rows that are un-penalised in at least one task."""
         return np.unique(self.eased[self.left == 0.0] % d)
+
+
+class NotSolvedError(ValueError):
+    """A point of a grid was asked for that a search has left out."""
 
 
 @dataclass(frozen=True)
@@ -94,8 +98,30 @@ class Solutions:
 
     @property
     def last(self) -> Ints:
-        """(K, L): the place in `solved` of each point's solution."""
+        """(K, L): the place in `solved` of each point's solution; -1 where there is none (see `reached`)."""
         raise NotImplementedError
+
+    @property
+    def reached(self) -> np.ndarray:
+        """Whether the point was solved, at every point (K, L). A search leaves out those beyond where errors have turned."""
+        out: np.ndarray = self.last >= 0
+        return out
+
+    def _place(self, k: int, l: int) -> int:
+        """Where in `solved` the solution of a point is."""
+        place = int(self.last[k, l])
+        if place < 0:
+            raise NotSolvedError(
+                f"point ({k}, {l}) of the grid was not solved: errors on held-out samples had turned before it. "
+                "`complete_surface(X, y, task=...)` of the model solves all points; `reached` tells which were."
+            )
+        return place
+
+    def _at_points(self, values: np.ndarray, missing: float) -> np.ndarray:
+        """(K, L): what is known of every solution (solutions,), at the points; `missing` where there is none."""
+        out = np.full(self.last.shape, missing, dtype=values.dtype)
+        out[self.reached] = values[self.last[self.reached]]
+        return out
 
     @property
     def parameters(self) -> dict[str, Floats]:
@@ -103,10 +129,30 @@ class Solutions:
         raise NotImplementedError
 
     @property
+    def strength(self) -> Floats:
+        """What falls along the columns of the grid, at every point (K, L)."""
+        return next(iter(self.parameters.values()))
+
+    @property
     def complete(self) -> np.ndarray:
         """(K, L) bool: where the solution is what the model itself gives at this point. Elsewhere a search has stopped
         short of it: such a solution must neither be scored nor chosen."""
         raise NotImplementedError
+
+    def places_in_use(self) -> tuple[Ints, Ints]:
+        """Return the places in `solved` that points have, and each point's place among them.
+
+        Returns
+        -------
+        places : ndarray of int
+            Places in `solved`, rising.
+        of_point : ndarray of int of shape (K, L)
+            Places in `places`; -1 where a point was not solved.
+        """
+        places, back = np.unique(self.last[self.reached], return_inverse=True)
+        of_point = np.full(self.last.shape, -1, dtype=np.intp)
+        of_point[self.reached] = back.ravel()
+        return places, of_point
 
     def coefs(self, places: Sequence[int] | Ints) -> Floats:
         """Return the coefficients of some of the solutions.
@@ -171,7 +217,7 @@ class Solutions:
         ndarray of shape (m, d)
             The coefficients.
         """
-        out: Floats = self.coefs([self.last[k, l]])[0]
+        out: Floats = self.coefs([self._place(k, l)])[0]
         return out
 
     def sparse_coef(self, k: int, l: int) -> sparse.csr_array:
@@ -189,7 +235,7 @@ class Solutions:
         csr_array of shape (m, d)
             The coefficients in the data's units.
         """
-        solved, shape = self.solved[self.last[k, l]], (len(self.tasks), len(self.features))
+        solved, shape = self.solved[self._place(k, l)], (len(self.tasks), len(self.features))
         return sparse.csr_array((solved.values, np.unravel_index(solved.at, shape)), shape=shape)
 
     def intercept(self, k: int, l: int) -> Floats:
@@ -207,7 +253,7 @@ class Solutions:
         ndarray of shape (m,)
             The intercepts; zeros if the model has none.
         """
-        return np.asarray(self._intercepts[self.last[k, l]])
+        return np.asarray(self._intercepts[self._place(k, l)])
 
     def support(self, k: int, l: int) -> np.ndarray:
         """Tell where the coefficients at a point of the grid are not 0.
@@ -229,14 +275,14 @@ class Solutions:
 
     @cached_property
     def n_entries(self) -> Ints:
-        """Number of coefficients that are not 0, at every point (K, L)."""
-        return np.array([len(solved.at) for solved in self.solved], dtype=np.intp)[self.last]
+        """Number of coefficients that are not 0, at every point (K, L); -1 where it was not solved."""
+        return self._at_points(np.array([len(solved.at) for solved in self.solved], dtype=np.intp), -1)
 
     @cached_property
     def n_rows(self) -> Ints:
-        """Number of features used in any task, at every point (K, L)."""
+        """Number of features used in any task, at every point (K, L); -1 where it was not solved."""
         d = len(self.features)
-        return np.array([len(np.unique(solved.at % d)) for solved in self.solved], dtype=np.intp)[self.last]
+        return self._at_points(np.array([len(np.unique(solved.at % d)) for solved in self.solved], dtype=np.intp), -1)
 
     @property
     def convex(self) -> np.ndarray:
@@ -314,15 +360,14 @@ class Refitted(Solutions):
     def of(cls, solutions: Solutions, refit: Callable[[int], Floats]) -> Refitted:
         """`refit` makes coefficients (m, d) of a place in `solutions.solved`."""
         problem, solved, exists = solutions._data(), [], []
-        places, back = np.unique(solutions.last, return_inverse=True)
+        places, last = solutions.places_in_use()
         for place in places.tolist():
             W = refit(place)
             at, A = np.flatnonzero(W), np.where(W != 0.0, 0.0, np.inf)
             escapes = problem.may_escape and any(problem.escapes(i, W[[i]], A[[i]])[0] for i in range(problem.m))
             exists.append(not escapes)
             solved.append(Solved(solutions.solved[place].k, at, W.ravel()[at], True, np.empty(0, dtype=np.intp)))
-        last = back.reshape(solutions.last.shape)
-        complete = solutions.complete & np.array(exists)[last]
+        complete = solutions.complete & np.array([*exists, False])[last]
         return cls(solutions.tasks, solutions.features, tuple(solved), problem, last, complete)
 
     @property
@@ -377,8 +422,8 @@ class StagedSolutions(Solutions):
 
     @cached_property
     def last(self) -> Ints:
-        """The place in `solved` of the solution, at every point (K, L)."""
-        return _over(self.chains, lambda chain: chain[-1], np.intp)
+        """The place in `solved` of the solution, at every point (K, L); -1 where there is none."""
+        return _over(self.chains, lambda chain: chain[-1] if chain else -1, np.intp)
 
     def free_rows(self, k: int, l: int) -> Ints:
         """Return the features that the last stage of a point left un-penalised, in one task at least.
@@ -395,18 +440,18 @@ class StagedSolutions(Solutions):
         ndarray of int
             The places of the features.
         """
-        out: Ints = self.solved[self.last[k, l]].free_rows(len(self.features))
+        out: Ints = self.solved[self._place(k, l)].free_rows(len(self.features))
         return out
 
     @cached_property
     def dual_gap(self) -> Floats:
         """Relative duality gap of the last stage, at every point (K, L)."""
-        return np.asarray(self._proofs[0][self.last])
+        return self._at_points(self._proofs[0], np.nan)
 
     @cached_property
     def unique(self) -> np.ndarray:
         """Whether every stage's solution is certainly the only one, at every point (K, L)."""
-        return _over(self.chains, lambda chain: bool(self._proofs[1][list(chain)].all()), np.bool_)
+        return self.reached & _over(self.chains, lambda chain: bool(self._proofs[1][list(chain)].all()), np.bool_)
 
     @property
     def objective(self) -> Floats:
@@ -427,7 +472,7 @@ class StagedSolutions(Solutions):
         for name in ("objective", "dual_gap", "n_stages", "converged", "unique", "n_rows", "n_entries"):
             columns[name] = getattr(self, name)
         free = [len(solved.free_rows(len(self.features))) for solved in self.solved]
-        columns["n_free_rows"] = np.array(free, dtype=np.intp)[self.last]
+        columns["n_free_rows"] = self._at_points(np.array(free, dtype=np.intp), -1)
         columns["stopping_reason"] = self.stopping_reason
         return {name: np.asarray(values).reshape(-1) for name, values in columns.items()}
 
@@ -564,6 +609,11 @@ class Surface(StagedSolutions):
         return out
 
     @property
+    def strength(self) -> Floats:
+        """The values of lam, of features and entries together, at every point (K, L)."""
+        return np.broadcast_to(self.lams[:, None], self.thetas.shape)
+
+    @property
     def convex(self) -> np.ndarray:
         """Whether the penalty is convex, at every point (K, L)."""
         of_rows = np.isinf(self.thetas) | (self.shares == 1.0)
@@ -635,6 +685,8 @@ class Surface(StagedSolutions):
         happened to stop: that is no more complete than a stage that was not solved.
         """
         escapes = self._escapes
+        if not escapes.any():
+            return super().complete
         out: np.ndarray = super().complete & _over(self.chains, lambda chain: not escapes[list(chain)].any(), np.bool_)
         return out
 
@@ -642,10 +694,12 @@ class Surface(StagedSolutions):
     def _escapes(self) -> np.ndarray:
         """(solutions,) bool: whether some task has no minimiser."""
         problem, out = self._data(), np.zeros(len(self.solved), dtype=bool)
+        if not problem.may_escape:
+            return out
         always = bool((problem.factors == 0.0).any())  # features that are never penalised
         free = [s for s, one in enumerate(self.solved) if always or (one.left == 0.0).any()]
         places = np.array(free, dtype=np.intp)
-        for i in range(problem.m if problem.may_escape and places.size else 0):
+        for i in range(problem.m if places.size else 0):
             parts = [problem.escapes(i, W, A) for W, A in self.lassos_of(i, places)]
             out[places] |= np.concatenate(parts)
         return out
@@ -664,8 +718,8 @@ class Surface(StagedSolutions):
         """The value of what is minimised, loss plus penalty, at every point (K, L)."""
         problem = self._data()
         n = np.array([design.n for design in problem.designs])
-        out = (self.losses / (problem.m * n)).sum(axis=1)[self.last]
-        for k, l in np.ndindex(out.shape):
+        out = self._at_points((self.losses / (problem.m * n)).sum(axis=1), np.nan)
+        for k, l in np.argwhere(self.reached).tolist():
             out[k, l] += self.penalty(k, l, problem.factors).value(self.coef(k, l).T)
         return np.asarray(out)
 
@@ -710,6 +764,13 @@ class Surface(StagedSolutions):
         if self.problem is not None:
             _ = self.lam_max, self.complete
         return super().__getstate__()
+
+
+def no_points(shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+    """The chains and reasons of a grid of which nothing is solved yet."""
+    chains, reasons = np.empty(shape, dtype=object), np.full(shape, LEFT_OUT, dtype=object)
+    chains.fill(())
+    return chains, reasons
 
 
 def _over(chains: np.ndarray, value: Callable[[tuple[int, ...]], object], dtype: type[np.generic]) -> np.ndarray:

@@ -151,6 +151,10 @@ class Progress:
                 self.shown = now
                 self._show(now - self.began)
 
+    def finish(self) -> None:
+        """The steps that are left need not be made."""
+        self.step(max(self.total - self.done, 0.0))
+
     def _show(self, seconds: float) -> None:
         assert self.stream is not None
         done, part = int(self.done + 1e-9), min((self.done + 1e-9) / self.total, 1.0)

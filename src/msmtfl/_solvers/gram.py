@@ -183,9 +183,12 @@ def follow(grams: Sequence[Gram], others: Sequence[Gram]) -> None:
     for gram, other in zip(grams, others, strict=True):
         if not (isinstance(gram, Gram) and isinstance(other, Gram)):
             continue  # what holds features in work only
-        if gram.whole is None and other.whole is None and other.size and not gram.crowded(other.size):
-            features = other.features.astype(np.intp)
-            gram.fetch(features, features[:0], of_all=other.rows[: other.size])
+        if gram.whole is not None or other.whole is not None:
+            continue
+        new = np.flatnonzero(gram.slot[other.features] < 0)
+        if new.size and not gram.crowded(len(new)):
+            features = other.features[new].astype(np.intp)
+            gram.fetch(features, features[:0], of_all=other.rows[new])
 
 
 def few_rows(designs: Sequence[Design], budget: float | None) -> bool:

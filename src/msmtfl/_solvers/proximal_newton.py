@@ -5,30 +5,39 @@
 A step replaces h by its parabola at the present f, a weighted least squares lasso (with its intercept inside, by centring),
 which the kernel solves exactly; then a line search. Only the features in work (those in use, free, at their bound or beyond)
 take part; the gradient of all others is looked at when the steps have settled.
+
+Where the columns of all tasks fit into memory once more, the compiled `_kernels/newton.py` makes these steps, for all tasks in
+one call; what it leaves (minimisers that are not unique, nearly dependent columns) is done here, as is all of a larger X.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import numpy as np
 
 from .._data.designs import DenseRows, Floats, Ints, RowTask
 from .._kernels import active_set as _kernel
+from .._kernels import newton as _newton
 from .._objective.losses import LossTask
-from .._runtime.threads import each
+from .._objective.problem import Problem
+from .._runtime.threads import each, shares
 from .weighted_lasso import OVERRUN, SLID, Lassos, Solve, one_by_one
 
 GOAL = 1e-13  # violation of optimality, as a correlation, at which steps end
 OVER = 1e-11  # violation, as a correlation, from which a feature is taken into work
 TIE = 1e-9  # |gradient| this close to its bound, relatively, is taken into work: other minimisers may use it
 AT_LEAST = 16  # features taken into work together
+ESCAPES = 256  # a bit of a status, see `LossLassos`
+MANY = 12  # Newton steps of a solve from which it is asked whether there is a minimiser
 STEPS = 500  # Newton steps of a solve; it takes less than ten, or thirty where classes are separable
 FEW = 6  # steps after which longer ones are tried
 FAR = 64.0  # times the step: the longest
 ROUNDS = 10_000  # of taking features into work
 PATIENCE = 3  # steps without progress that are made before rounding is blamed
 FLAT = 1e-14  # curvature, as a share of the largest, below which it is not taken at its word
+COPIED = 2**28  # bytes that the columns of all tasks may take once more
 LOST = 1e-6  # share of a column's squares left by centring, below which the Gram form is not trusted
 
 
@@ -44,29 +53,110 @@ class LossLassos:
     positive : require w >= 0
     units : (m, d) scale in which the distance between solutions is measured
     n_jobs : threads over tasks
+    problem : knows which weights leave a task without a minimiser. If it is given these are not solved (the reference is
+        returned): otherwise the loss is brought close to its lowest value
 
     Attributes
     ----------
-    status : (m,) bits of the last solve: OVERRUN where it was not finished, SLID where the minimiser was not unique
+    status : (m,) bits of the last solve: OVERRUN where it was not finished, SLID where the minimiser was not unique, ESCAPES
+        (with OVERRUN) where there is none
     """
 
     grams = None
 
     def __init__(
-        self, designs: Sequence[LossTask], *, positive: bool = False, units: Floats, n_jobs: int | None = None
+        self,
+        designs: Sequence[LossTask],
+        *,
+        positive: bool = False,
+        units: Floats,
+        n_jobs: int | None = None,
+        problem: Problem | None = None,
     ):
-        self.designs = list(designs)
+        self.designs, self.problem = list(designs), problem
         self.positive, self.units, self.n_jobs = positive, units, n_jobs
         self.m, self.d = len(self.designs), self.designs[0].d
         self.status = np.zeros(self.m, np.intc)
         self.last = np.zeros((self.m, self.d))
 
+    @cached_property
+    def compiled(self) -> list[_newton.Newton]:
+        """The tasks' states in the kernel, none if their columns are too many."""
+        if 8 * self.d * sum(len(design.y) for design in self.designs) > COPIED:
+            return []
+        return each(self._state, range(self.m), self.n_jobs)
+
+    def _state(self, i: int) -> _newton.Newton:
+        design, nothing = self.designs[i], np.zeros(self.d)
+        out = _newton.Newton(
+            np.ascontiguousarray(design.block(np.arange(self.d)).T),
+            np.ascontiguousarray(design.y, dtype=np.float64),
+            np.ascontiguousarray(design.v),
+            np.sqrt(design.squares),
+            float(np.sqrt(design.yy)),
+            _newton.KINDS[type(design.of_loss).__name__],
+            getattr(design.of_loss, "epsilon", 0.0),
+            design.base.centre,
+            design.level(nothing),
+            min(len(design.y) - design.base.centre, self.d),
+            self.positive,
+        )
+        if self.last[i].any():
+            out.begin(self.last[i], design.level(self.last[i]))
+        return out
+
     def solve_into(
         self, A: Floats, aim: Floats, W: Floats, status: np.ndarray, rounds: np.ndarray, max_iter: int = 0
     ) -> None:
         """The same, W, status and steps (m,) being written to arrays at hand."""
-        W[:], rounds[:] = self.solve(A, aim, max_iter)
-        status[:] = self.status
+        left = np.arange(self.m)
+        if self._without_minimiser(A, aim, W, status, rounds):
+            return
+        if max_iter == 0 and self.compiled:
+            self._solve_compiled(A, aim, W, status, rounds)
+            left = np.flatnonzero(status)
+            if self._found_without(A, W, status, rounds) and self._without_minimiser(A, aim, W, status, rounds):
+                return
+
+        def one(i: int) -> None:
+            task = _Descent(self.designs[i], A[i], aim[i], self.units[i], self.positive, max_iter)
+            W[i], status[i], rounds[i] = task.run(self.last[i])
+            if self.compiled:
+                self.compiled[i].begin(W[i], self.designs[i].level(W[i]))
+
+        each(one, left.tolist(), self.n_jobs)
+        self.status, self.last = np.array(status), np.array(W)
+
+    def _without_minimiser(
+        self, A: Floats, aim: Floats, W: Floats, status: np.ndarray, rounds: np.ndarray
+    ) -> bool:
+        """Whether some task is known to have no minimiser: W is then the aim."""
+        gone = np.zeros(self.m, dtype=bool) if self.problem is None else self.problem.without_minimiser(A)
+        if not gone.any():
+            return False
+        W[:], rounds[:], status[:] = aim, 1, np.where(gone, OVERRUN | ESCAPES, 0)
+        self.status = np.array(status)
+        return True
+
+    def _found_without(self, A: Floats, W: Floats, status: np.ndarray, rounds: np.ndarray) -> bool:
+        """Whether some task that took many steps, or was left, turns out to have no minimiser."""
+        if self.problem is None:
+            return False
+        hard = np.flatnonzero(((status != 0) | (rounds > MANY)) & (A == 0.0).any(axis=1))
+        return any(self.problem.escapes(i, W[[i]], A[[i]])[0] for i in hard.tolist())
+
+    def _solve_compiled(self, A: Floats, aim: Floats, W: Floats, status: np.ndarray, rounds: np.ndarray) -> None:
+        """All tasks; where one is left to `_Descent`, status is not 0."""
+        levels = np.zeros(self.m)
+
+        def some(tasks: slice) -> None:
+            arrays = (array[tasks] for array in (A, aim, self.units, W, levels, status, rounds))
+            _newton.solve_all(self.compiled[tasks], *arrays)
+
+        each(some, shares(self.m, self.n_jobs), self.n_jobs)
+        for i in np.flatnonzero(rounds > 0).tolist():
+            self.designs[i].note(W[i], levels[i])
+        np.maximum(rounds, 1, out=rounds)
 
     def states(self) -> list[_kernel.ActiveSet]:
         """Empty: the kernel cannot solve these by itself."""
@@ -75,19 +165,15 @@ class LossLassos:
     def warm(self, W: Floats) -> None:
         """Start the next solve from W (m, d) instead of from the last solution."""
         self.last = np.array(W)
+        for state, design, w in zip(self.__dict__.get("compiled", []), self.designs, self.last, strict=False):
+            state.begin(w, design.level(w))
 
     def solve(self, A: Floats, reference: Floats | None = None, max_iter: int = 0) -> tuple[Floats, np.ndarray]:
         """W (m, d) for weights A (m, d), and Newton steps (m,). Where a task's minimiser is not unique, W is the one
         nearest `reference` (m, d), by default nearest 0."""
-        aim = np.zeros((self.m, self.d)) if reference is None else reference
-
-        def one(i: int) -> tuple[Floats, int, int]:
-            return _Descent(self.designs[i], A[i], aim[i], self.units[i], self.positive, max_iter).run(self.last[i])
-
-        parts = each(one, range(self.m), self.n_jobs)
-        W, status, steps = (np.array(part) for part in zip(*parts, strict=True))
-        self.status = status.astype(np.intc)
-        self.last = W.copy()
+        W, (status, steps) = np.zeros((self.m, self.d)), np.zeros((2, self.m), np.intc)
+        aim = np.zeros((self.m, self.d)) if reference is None else np.ascontiguousarray(reference, dtype=np.float64)
+        self.solve_into(np.ascontiguousarray(A, dtype=np.float64), aim, W, status, steps, max_iter)
         return W, steps
 
     def path(

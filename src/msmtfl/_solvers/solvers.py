@@ -69,11 +69,16 @@ def solver_for(
 
 
 def lassos_for(
-    problem: Problem, grams: Caches | None = None, n_jobs: int | None = None, careful: bool = False
+    problem: Problem,
+    grams: Caches | None = None,
+    n_jobs: int | None = None,
+    careful: bool = False,
+    search: bool = False,
 ) -> Lassos | LossLassos:
-    """The weighted lassos of a problem's tasks."""
+    """The weighted lassos of a problem's tasks. In a `search` those that have no minimiser are not solved."""
     if not problem.loss.squared:
-        return LossLassos(problem.designs, positive=problem.positive, units=problem.units, n_jobs=n_jobs)
+        options: dict[str, Any] = {"positive": problem.positive, "units": problem.units, "n_jobs": n_jobs}
+        return LossLassos(problem.designs, **options, problem=problem if search and problem.may_escape else None)
     return Lassos(
         problem.designs, positive=problem.positive, units=problem.units, grams=grams, careful=careful, n_jobs=n_jobs
     )

@@ -34,6 +34,10 @@ CROWDED = (
     "stopped: the next stage would leave more features un-penalised than there are independent samples in most tasks. "
     "Choose a larger theta or lam"
 )
+SEPARATED = (
+    "stopped: in some task the features that the next stage would leave un-penalised separate the classes (or hold counts at "
+    "0), so that no coefficients minimise its loss. Choose a larger theta or lam"
+)
 INEXACT = (
     "stopped, not certified: a stage is not solved to tol={:.0e}, or rounding leaves too few digits to prove it. A fit of "
     "this point alone says why"
@@ -41,7 +45,9 @@ INEXACT = (
 UNFINISHED = "stopped: the solver ran out of rounds"
 FULL = "stopped: stage 1 has more than one coefficient for every six rows; a search goes no further there"
 DENSE = "stopped: a larger lam has more than one coefficient for every three rows; a search ends there, with that one"
-SHORT = (CROWDED, UNFINISHED, FULL, DENSE)  # a search ended before the model's own algorithm would have
+LEFT_OUT = "not solved: errors on held-out samples had turned at larger values"
+# a search ended before the model's own algorithm would have
+SHORT = (CROWDED, SEPARATED, UNFINISHED, FULL, DENSE, LEFT_OUT)
 SAME = 1e-8  # slopes of a penalty this close count as the same; those of capped ones are 0 or 1
 UNSOLVED = "stopped, not certified: stage {} is not solved to tol (relative duality gap {:.1e} > {:.0e})"
 

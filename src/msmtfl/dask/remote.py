@@ -20,6 +20,7 @@ from .._objective.penalties import Penalty
 from .._objective.problem import Problem
 from .._paths.cross_validation import HeldOut
 from .._paths.grids import Grid
+from .._paths.early_stopping import as_if_ended
 from .._paths.solve import Walk, Wanted, gathered
 from .._paths.surface import Surface
 from .._runtime.progress import Listener, Progress, one_blas_thread
@@ -324,13 +325,14 @@ class SearchOnWorkers:
         return []
 
     def _search(
-        self, problem: Problem, grid: Grid, grams: Any, splits: list[Any], solve: Any, scorer: Any, progress: Progress
+        self, problem: Problem, grid: Grid, grams: Any, folds: list[Any], progress: Progress
     ) -> tuple[Surface, HeldOut | None]:
         """All data and the folds go along the grid together."""
-        model, folds = self.model, self.crew.data.folds
-        walks = RemoteSurface(problem, grid, self.crew, model._stages(), model.max_iter or 0, folds)
+        model = self.model
+        walks = RemoteSurface(problem, grid, self.crew, model._stages(), model.max_iter or 0, self.crew.data.folds)
         walks.run(progress)
-        return walks.surface(model.tol), walks.held_out() if splits else None
+        held_out = as_if_ended(walks.held_out(), model._front(grid, folds), problem, model.scoring) if folds else None
+        return walks.surface(model.tol), held_out
 
     def _refit(self, problem: Problem, surface: Surface, k: int, l: int, grams: Any) -> tuple[Solution, Penalty]:
         return self.model._refit(problem, surface, k, l, grams, RemoteStages(problem, self.crew))
@@ -355,15 +357,14 @@ class FoldsElsewhere:
         return self.model._caches(problem, **options)
 
     def _search(
-        self, problem: Problem, grid: Grid, grams: Any, splits: list[Any], solve: Any, scorer: Any, progress: Progress
+        self, problem: Problem, grid: Grid, grams: Any, folds: list[Any], progress: Progress
     ) -> tuple[Surface, HeldOut | None]:
-        begun = self.begin(grid, len(splits))
+        begun = self.begin(grid, len(folds))
         surface = self.model._solve(problem, grid, grams, self.model.n_jobs, progress)
-        if not splits:
+        if not folds:
             return surface, None
         held_out = HeldOut.of(self.client.gather(begun))
-        progress.step(grid.steps * len(splits))
-        return surface, held_out
+        return surface, as_if_ended(held_out, self.model._front(grid, folds), problem, self.model.scoring)
 
     def _refit(self, problem: Problem, surface: Surface, k: int, l: int, grams: Any) -> tuple[Solution, Penalty]:
         return self.model._refit(problem, surface, k, l, grams)

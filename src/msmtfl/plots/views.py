@@ -338,22 +338,23 @@ def lam_path(surface: Any, l: int, task: Any = None, chosen: int | None = None) 
         raise TypeError(f"give what regularization_surface returns, not {type(surface).__name__}.")
     words = surface_words(surface)
     strengths = surface.parameters[words.strength] + surface.parameters.get("lam_entry", 0.0)
-    K, L = strengths.shape
+    L = strengths.shape[1]
     if not -L <= l < L:
         raise ValueError(f"column={l} is out of range: the surface has {L} columns.")
-    problem, lams = surface.problem, strengths[:, l]
+    solved = np.flatnonzero(surface.reached[:, l]).tolist()  # a search may have ended before the column does
+    problem, lams = surface.problem, strengths[solved, l]
     theta = freed = None
-    if isinstance(surface, Surface) and np.isfinite(surface.thetas[:, l]).any():
-        freed = np.zeros((K, len(surface.features)), dtype=bool)
-        for k in range(K):
-            freed[k, surface.free_rows(k, l)] = True
-    coefs = [surface.coef(k, l) for k in range(K)]
+    if isinstance(surface, Surface) and np.isfinite(surface.thetas[solved, l]).any():
+        freed = np.zeros((len(solved), len(surface.features)), dtype=bool)
+        for place, k in enumerate(solved):
+            freed[place, surface.free_rows(k, l)] = True
+    coefs = [surface.coef(k, l) for k in solved]
     if task is None:
         factors = np.ones((len(surface.features), len(surface.tasks))) if problem is None else problem.factors
         values = np.array([words.row_norms(W.T, factors) for W in coefs])
         measure = "row norm" if problem is not None else "row norm, in the data's units"
         if freed is not None and problem is not None:
-            theta = surface.thetas[:, l]
+            theta = surface.thetas[solved, l]
     else:
         i = _place(surface.tasks, task)
         values, measure = np.array([W[i] for W in coefs]), "coefficient, in the data's units"
@@ -364,7 +365,7 @@ def lam_path(surface: Any, l: int, task: Any = None, chosen: int | None = None) 
         surface.features,
         None if freed is None else freed[order],
         None if theta is None else theta[order],
-        None if chosen is None else float(lams[chosen]),
+        None if chosen is None else float(strengths[chosen, l]),
         words.column(surface, l),
         words.symbol,
         measure,

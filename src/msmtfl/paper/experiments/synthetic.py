@@ -25,7 +25,6 @@ from ..._estimators.coupled import SEARCH_SETTLED
 from ..._estimators.msmtfl import MSMTFL
 from ..._objective.problem import Problem
 from ..._paths.coupled_path import DirtyGrid, GroupGrid, RowGrid, solve_rows
-from ..._paths.early_stopping import Effort
 from ..._runtime.drawing import DARK, YELLOW, new_figure, quiet
 from ..._solvers.make_problem import make_problem
 from ...datasets import Sample, make_multitask
@@ -497,7 +496,7 @@ def _msmtfl(sample: Sample, lams: Floats, thetas: Floats, stages: int) -> Iterat
 
 def _coupled(sample: Sample, problem: Problem, grid: RowGrid) -> Iterator[Row]:
     """Where tasks are interpolated Dirty has many minimisers and takes long: the rounds are limited, the gap is told."""
-    found = solve_rows(problem, grid, effort=Effort(ROUNDS, grid.shape), settled=SEARCH_SETTLED)
+    found = solve_rows(problem, grid, max_iter=ROUNDS, settled=SEARCH_SETTLED)
     for k in range(grid.shape[0]):
         yield {
             "error": parameter_error(sample.coef, found.coef(k, 0)),
