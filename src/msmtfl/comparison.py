@@ -1,5 +1,5 @@
 """What `compare_models` returns."""
 
-from .compare.comparison import Comparison
+from .compare.comparison import Comparison, Corrected
 
-__all__ = ["Comparison"]
+__all__ = ["Comparison", "Corrected"]

@@ -49,7 +49,8 @@ def test_it_pools_where_pooling_wins_and_only_there(shared):
     model = MultiTaskAuto(SMALL, cv=3, inner_cv=2).fit(X, y, task=task)
     assert model.chosen_ == ("pooled lasso" if shared else "lasso")
     assert "has the smallest held-out nMSE of 2 models" in model.reason_
-    alone = SMALL[model.chosen_].fit(X, y, task=task)
+    folds = {} if shared else {"cv": 3}  # a search has the folds of the comparison, which a baseline cannot be given
+    alone = clone(SMALL[model.chosen_]).set_params(**folds).fit(X, y, task=task)
     np.testing.assert_array_equal(model.coef_, alone.coef_)
     np.testing.assert_array_equal(model.predict(X, task=task), alone.predict(X, task=task))
     assert model.score(X, y, task=task) == alone.score(X, y, task=task)
@@ -60,6 +61,10 @@ def test_the_comparison_is_that_of_compare_models():
     model = MultiTaskAuto(SMALL, cv=3, inner_cv=2).fit(X, y, task=task)
     same = compare_models(X, y, task=task, models=SMALL, cv=3, inner_cv=2)
     np.testing.assert_array_equal(model.comparison_.errors, same.errors)
+    assert model.comparison_.corrected.chosen == same.corrected.chosen
+    assert (
+        f"the nMSE to expect on new data is {same.corrected.chosen['1se']:.3f}. Parameters were chosen by cross-validation." in model.reason_
+    )
 
 
 def test_within_one_standard_error_the_simpler_wins():
@@ -488,6 +493,9 @@ def test_the_model_chosen_has_five_folds_if_rows_allow():
     assert MultiTaskAuto(names, cv=2, inner_cv=2).fit(X[few], y[few], task=task[few]).best_estimator_.cv == 4
     own = {"a": LassoMTLCV(cv=3), "b": PooledLassoCV(cv=3)}
     assert MultiTaskAuto(own, cv=2).fit(X, y, task=task).best_estimator_.cv == 3
+    searches = MultiTaskAuto(["lasso", "l12"], cv=3, inner_cv=2).fit(X, y, task=task)
+    assert searches.best_estimator_.cv == 3  # the folds of the comparison are those of the search
+    assert MultiTaskAuto(["lasso", "l12"], cv=3, inner_cv=2, nested=True).fit(X, y, task=task).best_estimator_.cv == 5
     grouped = MultiTaskAuto(names, cv=2, inner_cv=2).fit(X, y, task=task, groups=np.tile(np.arange(10), 12))
     assert grouped.best_estimator_.cv == 2
 

@@ -227,7 +227,7 @@ def test_it_pools_classes_where_pooling_wins_and_only_there(same, tmp_path):
     assert model.score(X, y, task=task) == alone.score(X, y, task=task)
     save_model(model, tmp_path / "a.msmtfl")
     again = load_model(tmp_path / "a.msmtfl")
-    assert again.provenance_["choice"] == {"chosen": model.chosen_, "reason": model.reason_}
+    assert again.provenance_["choice"] == {"chosen": model.chosen_, "reason": model.reason_, "way": "cross-validation"}
     np.testing.assert_array_equal(again.predict_proba(X, task=task), model.predict_proba(X, task=task))
 
 

@@ -212,6 +212,12 @@ SMALLEST = [
     pytest.param("landmine.py", "--seeds 2 --tasks 2 --only sparse", "MSMTFLClassifierCV", "", marks=SLOW),
     pytest.param("null_lam.py", "--smallest", "| 3 x 100 x 40 |", ""),
     pytest.param("registers.py", "--repeats 1", "| surface of Isolet", "", marks=SLOW),
+    pytest.param(
+        "choosing_families.py",
+        "--data-sets 1 --families lasso msmtfl --lams 6 --cv 3 --out FOLDER/rows.jsonl",
+        "| null | 1 | nested |",
+        "",
+    ),
     pytest.param("same_answers.py", "FOLDER/answers.npz --quick", "10 answers written", ""),
     pytest.param("sharing.py", "--quick --only school", "seconds per fit:", "", marks=SLOW),
     pytest.param("small_tasks.py", "--rows 500 --tasks 1 3 --repeats 1", "    3            32768", "pyarrow"),

@@ -18,7 +18,7 @@ from .._data.designs import AnyData, Floats, Ints
 from .._data.tables import names_of, warn_user
 from .._data.tasks import TaskData
 from .._objective.problem import Problem
-from .cross_validation import HeldOut, choose
+from .cross_validation import EQUAL, HeldOut, choose, simplest_first, standard_errors
 
 # Error relative to knowing nothing below which a task is not predicted but known: measurements have noise.
 PERFECT = 1e-6
@@ -70,6 +70,23 @@ def points_without(model: Searched, among: Ints | None = None) -> Ints:
     )
     rest = (np.delete(scores, f, axis=0)[:, None] for f in range(len(scores)))
     return np.array([choose(part, grid, model.selection)[1] for part in rest])
+
+
+def in_order(model: Searched) -> Ints:
+    """The places in `cv_results_` of the points that have a score in every fold, the simplest first."""
+    results = model.cv_results_
+    known = np.flatnonzero(np.isfinite(fold_scores_of(model)).all(axis=0))
+    strengths = [values[known] for values in strengths_in(results).values()]
+    return known[simplest_first(results["n_rows"][known], results["n_entries"][known], strengths)]
+
+
+def choose_simplest(scores: Floats, selection: str) -> Ints:
+    """(...,): what `choose` would take for scores (folds, ..., P) of points that are in order, the simplest first."""
+    mean = scores.mean(axis=0)
+    best = np.argmax(mean, axis=-1)[..., None]
+    top = np.take_along_axis(mean, best, axis=-1)
+    slack = np.take_along_axis(standard_errors(scores), best, axis=-1) if selection == "1se" else EQUAL * np.abs(top)
+    return np.asarray(np.argmax(mean >= top - slack, axis=-1))
 
 
 def cross_fitted_score(model: Searched) -> float:

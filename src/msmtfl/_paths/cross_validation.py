@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral
 from typing import Any, Protocol, TypeAlias, TypeGuard
@@ -51,20 +51,26 @@ class Splitter(Protocol):
 Pairs: TypeAlias = Iterable[tuple[Sequence[int] | np.ndarray, Sequence[int] | np.ndarray]]  # training and test rows
 Folds: TypeAlias = int | Splitter | Pairs | None  # cv=
 Scoring: TypeAlias = str | Callable[..., float]
+Record: TypeAlias = Callable[["Split", TaskData, Solutions, Floats, Floats], None]  # mse and weight, as of `measure`
 
 
 @dataclass(frozen=True)
 class Split:
-    """Rows to train on and rows held out, both (N,) bool."""
+    """Rows to train on and rows held out, both (N,) bool; who asks for more than mean errors is told of the solutions on
+    the training rows (`record`), once they have been measured."""
 
     train: np.ndarray
     test: np.ndarray
+    record: Record | None = field(default=None, repr=False, compare=False)
 
     def measure(
         self, data: TaskData, surface: Solutions, scorer: Scorer | None
     ) -> tuple[Floats, Floats, Floats | None]:
         """Mean squared errors (m, K, L) on the rows held out, their weights (m,), and a scorer's scores (K, L)."""
-        return _measure(data, self, surface, scorer)
+        mse, weight, scores = _measure(data, self, surface, scorer)
+        if self.record is not None:
+            self.record(self, data, surface, mse, weight)
+        return mse, weight, scores
 
 
 @dataclass(frozen=True)
@@ -106,6 +112,8 @@ def read_splits(
     if not isinstance(data, TaskData):  # no rows at hand: folds were made before
         assert isinstance(data, Folded)
         return data.splits()
+    if isinstance(cv, list) and cv and all(isinstance(split, Split) for split in cv):
+        return cv  # read already
     N = data.X.shape[0]
     if groups is not None:
         groups = groups_of(groups, data.X)
@@ -440,9 +448,14 @@ def choose(scores: Floats, surface: Solutions, selection: str) -> tuple[int, int
 def _simplest(surface: Solutions, eligible: np.ndarray) -> tuple[int, int]:
     at = np.argwhere(eligible)
     k, l = at.T
-    strengths = [-values[k, l] for values in reversed(surface.parameters.values())]
-    order = np.lexsort((*strengths, surface.n_entries[k, l], surface.n_rows[k, l]))
+    strengths = [values[k, l] for values in surface.parameters.values()]
+    order = simplest_first(surface.n_rows[k, l], surface.n_entries[k, l], strengths)
     return int(at[order[0], 0]), int(at[order[0], 1])
+
+
+def simplest_first(n_rows: Ints, n_entries: Ints, strengths: Sequence[Floats]) -> Ints:
+    """The order of points, all given as (P,): fewest non-zero rows, then fewest entries, then the largest strengths."""
+    return np.lexsort((*(-values for values in reversed(strengths)), n_entries, n_rows))
 
 
 def information(surface: Solutions, data: AnyData, criterion: str) -> Floats:

@@ -6,11 +6,14 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from threading import Lock
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
+
+from .threads import interrupted
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -111,10 +114,12 @@ class Monitor(Listener):
 
 class Progress:
     """Long work in equal steps, for `with`: `step` (from any thread) moves on a bar on the standard error stream, if
-    `verbose`, and tells the callbacks of the estimator that does the work, if there is one."""
+    `verbose`, and tells the callbacks of the estimator that does the work, if there is one. Work within `part` of another
+    moves that on, too."""
 
     def __init__(self, total: int, what: str, verbose: bool, estimator: Any = None, width: int = 30):
         self.total, self.what, self.width, self.estimator = max(total, 1), what, width, estimator
+        self.around = _around.get()
         self.root = _root_context(estimator, total)
         self.stream = sys.stderr if verbose else None
         self.done, self.shown, self.stopped = 0.0, 0.0, False
@@ -130,8 +135,10 @@ class Progress:
 
     def step(self, part: float = 1.0) -> None:
         """One step, or a part of one, is done."""
-        if self.stopped:
+        if self.stopped or interrupted():
             raise RuntimeError("stopped: another thread has failed or was interrupted")
+        if self.around is not None:
+            self.around.step(part / self.total)
         with self.lock:
             before, self.done = int(self.done + 1e-9), self.done + part
             whole = int(self.done + 1e-9)
@@ -140,7 +147,7 @@ class Progress:
                 context.call_on_fit_task_begin(estimator=self.estimator)
                 context.call_on_fit_task_end(estimator=self.estimator)
             now = time.monotonic()
-            if self.stream is not None and whole and (now - self.shown > 0.1 or whole == self.total):
+            if self.stream is not None and self.done > 0 and (now - self.shown > 0.1 or whole == self.total):
                 self.shown = now
                 self._show(now - self.began)
 
@@ -150,12 +157,23 @@ class Progress:
 
     def _show(self, seconds: float) -> None:
         assert self.stream is not None
-        done = int(self.done + 1e-9)
-        full = self.width * done // self.total
-        left = seconds / done * (self.total - done)
+        done, part = int(self.done + 1e-9), min((self.done + 1e-9) / self.total, 1.0)
+        full = int(self.width * part)
+        left = seconds / part * (1.0 - part)
         line = f"{done}/{self.total} {self.what} [{'#' * full}{'.' * (self.width - full)}] {seconds:.1f} s"
         self.stream.write(f"\r{line}, {left:.1f} s to go  ")
         self.stream.flush()
+
+    @contextmanager
+    def part(self, size: float = 1.0) -> Iterator[None]:
+        """Work that is so many steps; what it says of its own progress counts already."""
+        of_this = _Part(self, size)
+        token = _around.set(of_this)
+        try:
+            yield
+        finally:
+            _around.reset(token)
+        of_this.step(1.0)
 
     def __exit__(self, *problem: Any) -> None:
         self.stopped = True
@@ -163,3 +181,20 @@ class Progress:
             self.root.call_on_fit_task_end(estimator=self.estimator)
         if self.stream is not None:
             self.stream.write("\n")
+
+
+class _Part:
+    """A part of long work: how much of it has been counted."""
+
+    def __init__(self, progress: Progress, size: float):
+        self.progress, self.size, self.done, self.lock = progress, size, 0.0, Lock()
+
+    def step(self, share: float) -> None:
+        with self.lock:
+            more = min(share, 1.0 - self.done)
+            self.done += more
+        if more > 0:
+            self.progress.step(self.size * more)
+
+
+_around: ContextVar[_Part | None] = ContextVar("around", default=None)

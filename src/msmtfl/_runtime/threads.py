@@ -57,7 +57,7 @@ _helpers = _Helpers()
 
 def _forked() -> None:
     _helpers.begin()  # a forked process has no threads
-    _here.working = False
+    _here.working, _here.crew = False, None
 
 
 if hasattr(os, "register_at_fork"):
@@ -77,23 +77,63 @@ def shares(n: int, n_jobs: int | None) -> list[slice]:
     return [slice(int(low), int(high)) for low, high in pairwise(ends)]
 
 
+class _Crew:
+    """The threads of one call of `each`, which help each other where asked to: who finds no item left does what calls of
+    `each` within the items of others have offered."""
+
+    def __init__(self, size: int, errors: deque[BaseException]):
+        self.size, self.errors = size, errors
+        self.offers: SimpleQueue[_Offer] = SimpleQueue()
+
+    def help_until(self, done: Callable[[], bool]) -> None:
+        while not (done() or self.errors):
+            with suppress(Empty):
+                self.offers.get(timeout=PATIENCE)()
+
+
+class _Offer:
+    """Work that others may take part in, until it is withdrawn."""
+
+    def __init__(self, job: Callable[[], None]):
+        self.job: Callable[[], None] | None = job
+
+    def __call__(self) -> None:
+        job = self.job
+        if job is not None:
+            job()
+
+
+def interrupted() -> bool:
+    """Whether the work that this thread does a part of has failed elsewhere, or was interrupted: what it makes is of no use
+    any more."""
+    crew = getattr(_here, "crew", None)
+    return crew is not None and bool(crew.errors)
+
+
 def each(
     call: Callable[[Item], Any],
     items: Sequence[Item],
     n_jobs: int | None = None,
     stop: Callable[[], None] | None = None,
+    share: bool = False,
 ) -> list[Any]:
     """[call(item) for item in items], on threads if asked to; a call that calls `each` again gets no threads of its own.
+    With `share` it gets those that have nothing left to do, if it asks for threads.
 
     The first error is raised (before it Ctrl-C, and what else is no Exception) once the calls under way have ended; those
     not begun are dropped. `stop` is called at once to hurry them.
     """
-    workers = min(count(n_jobs), len(items))
+    crew: _Crew | None = getattr(_here, "crew", None)
+    within = crew is not None and n_jobs is not None
+    workers = min(crew.size if within and crew is not None else count(n_jobs), len(items))
     if workers < 2:
         return [call(item) for item in items]
     out: list[Any] = [None] * len(items)
     places, errors = count_up(), deque[BaseException]()
     begun, ended, news = deque[None](), deque[None](), SimpleQueue[None]()
+    finished = deque[None]()
+    if not within:
+        crew = _Crew(workers, errors) if share else None
 
     def failed(error: BaseException) -> None:
         errors.append(error)
@@ -101,14 +141,18 @@ def each(
             stop()
 
     def work() -> None:
-        _here.working = True
+        before = getattr(_here, "working", False), getattr(_here, "crew", None)
+        _here.working, _here.crew = True, crew
         try:
             while not errors and (place := next(places)) < len(items):
                 out[place] = call(items[place])
+                finished.append(None)
+            if crew is not None and not within:
+                crew.help_until(lambda: len(finished) == len(items))
         except BaseException as error:
             failed(error)
         finally:
-            _here.working = False
+            _here.working, _here.crew = before
 
     def help_out() -> None:
         begun.append(None)
@@ -118,13 +162,20 @@ def each(
             ended.append(None)
             news.put(None)
 
+    offers = [_Offer(help_out) for _ in range(workers - 1)] if within else []
     try:
-        _helpers.ask(help_out, workers - 1)
+        if within and crew is not None:
+            for offer in offers:
+                crew.offers.put(offer)
+        else:
+            _helpers.ask(help_out, workers - 1)
         work()
     except BaseException as error:
         failed(error)
     while True:
         try:
+            for offer in offers:
+                offer.job = None
             while len(ended) < len(begun):  # who begins later finds no place left, or an error, and does nothing
                 with suppress(Empty):
                     news.get(timeout=PATIENCE)

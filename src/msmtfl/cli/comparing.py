@@ -53,6 +53,7 @@ def compare(
         bool, typer.Option("--screen", help="Drop models that are clearly worse on the first folds: faster.")
     ] = False,
     cv: o.Folds = 5,
+    nested: o.Nested = False,
     seed: o.Seed = 0,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="One row per model and task: CSV, Parquet or JSON.")
@@ -67,7 +68,7 @@ def compare(
     as_json: o.AsJson = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Did sharing help, and for whom? All models on the same held-out rows, each with parameters chosen inside."""
+    """Did sharing help, and for whom? All models on the same held-out rows, which have no part in choosing parameters."""
     with o.guard("compare", quiet):
         from ..compare.comparison import OF_NEW_DATA
         from ..compare.run import compare_models
@@ -111,6 +112,7 @@ def compare(
             random_state=seed,
             n_jobs=jobs,
             verbose=o.talks(quiet, as_json),
+            nested=nested,
             **training.fit_arguments(groups=True),
         )
         if out is not None:
@@ -127,6 +129,8 @@ def compare(
                 "reference": result.reference,
                 "models": rows,
                 "best": result.best,
+                "way": result.way,
+                "corrected": _corrected(result),
                 "means": _over_means(result),
                 "verdict": result.verdict(),
                 "se": OF_NEW_DATA,
@@ -136,6 +140,14 @@ def compare(
             o.emit(json.dumps(said, indent=1) + "\n")
         elif not quiet:
             o.emit(f"{result}\n")
+
+
+def _corrected(result: Any) -> dict[str, Any] | None:
+    """Errors corrected for having chosen: of the best model, and of each."""
+    if result.corrected is None:
+        return None
+    by_model = dict(zip(result.models, result.corrected.by_model.tolist(), strict=True))
+    return {"best": result.corrected.best, "by_model": by_model, "draws": result.corrected.draws}
 
 
 def _over_means(result: Any) -> dict[str, Any]:

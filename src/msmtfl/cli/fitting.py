@@ -94,6 +94,7 @@ def fit(
     standardize: o.Standardize = True,
     intercept: o.Intercept = True,
     cv: o.MaybeFolds = None,
+    nested: o.Nested = False,
     seed: o.MaybeSeed = None,
     out: Out = None,
     report: Report = None,
@@ -127,7 +128,8 @@ def fit(
         }
         folds, deals = 5 if cv is None else cv, 0 if seed is None else seed
         search = {"cv": folds, "selection": selection, "random_state": deals, "verbose": o.talks(quiet, as_json)}
-        extra = {"loss": loss, "class_weight": "balanced" if balanced else None, "penalty": penalty}
+        extra: dict[str, Any] = {"loss": loss, "class_weight": "balanced" if balanced else None, "penalty": penalty}
+        extra["nested"] = nested or None
         estimator = _estimator(
             family, variant, given, common, search, {k: v for k, v in extra.items() if v is not None}
         )
@@ -219,7 +221,9 @@ def _estimator(
     kind: Any = family.fit if values else family.search
     unknown = [key for key in extra if key not in kind._get_param_names()]
     if unknown:
-        option = {"loss": "--loss", "class_weight": "--balanced", "penalty": "--penalty"}[unknown[0]]
+        option = {"loss": "--loss", "class_weight": "--balanced", "penalty": "--penalty", "nested": "--nested"}[
+            unknown[0]
+        ]
         raise InputError(f"{option}: not for {name}.")
     if not values:
         both = {"inner_cv": search["cv"]} if "inner_cv" in kind._get_param_names() else {}

@@ -80,6 +80,13 @@ Folds = Annotated[int, typer.Option("--cv", min=2, help="Folds of cross-validati
 MaybeFolds = Annotated[
     int | None, typer.Option("--cv", min=2, help="Folds of cross-validation, stratified by task. Default: 5.")
 ]
+Nested = Annotated[
+    bool,
+    typer.Option(
+        "--nested",
+        help="Every model chooses its parameters anew within the training rows of each fold: slower by about as many times.",
+    ),
+]
 MaybeSeed = Annotated[int | None, typer.Option("--seed", help="Deals out the rows to folds. Default: 0.")]
 Seed = Annotated[int, typer.Option("--seed", help="Deals out the rows to folds.")]
 Jobs = Annotated[int | None, typer.Option("--jobs", help="Threads; -1: all cores.")]

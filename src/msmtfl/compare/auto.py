@@ -6,26 +6,23 @@ import inspect
 import warnings
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._data.copies import RepeatedSamplesWarning
-from .._data.tables import check_form, names_of
+from .._data.tables import check_form, warn_user
 from .._estimators.base import MultiTaskLinear, MultiTaskModel, TaskLevelWarning, check_use, forget
 from .._estimators.classifier import MultiTaskClassifier
 from .._estimators.families import Family, Variant, family_of
-from .comparison import Comparison
-from .evidence import decimals
-from .run import compare_models, default_models, read_models
+from .choosing import RULES, choose_family
+from .run import contest, default_models, read_models
 
-RULES = ("1se", "min")
-ABOUT = 1.25  # times the fewest features count as as few: one of ten less is no reason to leave the best
+__all__ = ["AUTOMATIC", "MultiTaskAuto", "MultiTaskAutoClassifier", "choice_of", "choose_family"]
+
 REFIT_FOLDS = 5  # at least, if every task has as many rows: it is one fit only, and parameters decide much
 
 
@@ -48,6 +45,7 @@ class _Auto(MultiTaskModel):
         random_state=0,
         n_jobs=None,
         verbose=False,
+        nested=False,
     ):
         self.models = models
         self.task_column = task_column
@@ -60,6 +58,7 @@ class _Auto(MultiTaskModel):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.nested = nested
 
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None) -> Any:
         """Compare the families, and fit the one that is chosen to all samples.
@@ -97,7 +96,7 @@ class _Auto(MultiTaskModel):
             classify=self._classify,
         )
         models = read_models(self.models, _able(known, X))
-        self.comparison_ = compare_models(
+        found = contest(
             X,
             y,
             task=task,
@@ -112,19 +111,30 @@ class _Auto(MultiTaskModel):
             random_state=self.random_state,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
+            nested=self.nested,
         )
-        self.chosen_, self.reason_ = choose_family(self.comparison_, self.selection)
+        self.comparison_ = found.comparison
+        self.chosen_, reason = choose_family(self.comparison_, self.selection)
+        said = (reason, self.comparison_.corrected_in_words(self.selection), f"Parameters were chosen by {self.comparison_.way}.")
+        self.reason_ = " ".join(filter(None, said))
+        own = {name: getattr(self, name) for name in ("task_column", "unknown_task", "n_jobs")}
+        if self.chosen_ in found.fitted:
+            best = found.fitted[self.chosen_]
+            best.set_params(**{name: value for name, value in own.items() if name in best.get_params()})
+            for message, category in found.warned[self.chosen_]:
+                warn_user(message, category)
+            self.best_estimator_ = best
+            return self
         best = clone(models[self.chosen_])
         if not (isinstance(self.models, Mapping) or self._classify or groups is not None):
             best.set_params(cv=max(self.inner_cv, min(REFIT_FOLDS, *(len(part.rows) for part in data.tasks))))
-        own = {name: getattr(self, name) for name in ("task_column", "unknown_task", "n_jobs")}
         best.set_params(**{name: value for name, value in own.items() if name in best.get_params()})
         options = {"task": task, "sample_weight": sample_weight}
         if "groups" in inspect.signature(best.fit).parameters:
             options["groups"] = groups
         with warnings.catch_warnings():
-            for said in (RepeatedSamplesWarning, TaskLevelWarning):  # by the comparison
-                warnings.simplefilter("ignore", said)
+            for said_before in (RepeatedSamplesWarning, TaskLevelWarning):  # by the comparison
+                warnings.simplefilter("ignore", said_before)
             given = {name: value for name, value in options.items() if value is not None}
             self.best_estimator_ = best.fit(X, y, **given)
         return self
@@ -213,14 +223,14 @@ class _Auto(MultiTaskModel):
 class MultiTaskAuto(_Auto, MultiTaskLinear):
     """Choose the family of models that suits the data, from sharing nothing to sharing everything.
 
-    Families that share nothing, a support, values or everything are tried on the same folds. Every family
-    is fitted on the training samples of each fold, where it chooses its own parameters by
-    cross-validation, and predicts the samples held out (:func:`compare_models`). Among those whose error
-    is within one standard error of the smallest, the best of those that use the fewest features (or at
-    most a quarter more) is refitted on all data. The standard error is that of the difference, for other
-    samples to train on as well as to predict (`se` of :class:`Comparison`). Variances that errors are
-    divided by are steadied first: those of tasks with few samples are drawn towards the others', so that a
-    task whose targets happen to be alike does not decide.
+    Families that share nothing, a support, values or everything search for their parameters on the same
+    folds, once; each fold is predicted with the parameters that the other folds choose
+    (:func:`compare_models`). Among those whose error is within one standard error of the smallest, the best
+    of those that use the fewest features (or at most a quarter more) is taken. The standard error is that
+    of the difference, for other samples to train on as well as to predict (`se` of :class:`Comparison`).
+    Variances that errors are divided by are steadied first: those of tasks with few samples are drawn
+    towards the others', so that a task whose targets happen to be alike does not decide. What error is to be
+    expected is corrected for all of these choices (``comparison_.corrected``).
 
     Parameters
     ----------
@@ -230,16 +240,18 @@ class MultiTaskAuto(_Auto, MultiTaskLinear):
         The column of X that identifies the task. Without it the tasks are given to `fit` as
         `task`, or as columns of y.
     cv : int, splitter or iterable of (train, test), default=5
-        The folds on which the families are compared. A number means that many folds stratified by task.
+        The folds on which the families choose their parameters and are compared. A number means that many
+        folds stratified by task.
     inner_cv : int, default=5
-        Number of folds by which each family chooses its parameters. The family that is chosen does so
-        again on all data, with five folds at least if there are samples enough (not with groups, nor if
-        `models` are estimators).
+        Number of folds by which a family chooses its parameters within the training samples of a fold: all
+        families with `nested`, otherwise those that cannot be given folds (ridge regressions, pooled
+        models). If such a family is chosen, it does so again on all data, with five folds at least if there
+        are samples enough (not with groups, nor if `models` are estimators).
     selection : {"1se", "min"}, default="1se"
         "1se": the simplest family (see above) within one standard error of the best. "min": the best.
     screen : bool, default=True
-        Whether families that are clearly worse on the first folds are left out on the others; see
-        :func:`compare_models`.
+        Whether families that are fitted fold by fold, and are clearly worse on the first folds, are left out
+        on the others; see :func:`compare_models`.
     standardize : bool, default=False
         Whether the families penalise every task's columns as if they were scaled to unit
         standard deviation. Coefficients stay in the data's units.
@@ -249,9 +261,12 @@ class MultiTaskAuto(_Auto, MultiTaskLinear):
     random_state : int, RandomState instance or None, default=0
         The source of randomness that deals out the samples to folds.
     n_jobs : int, optional
-        Number of threads, which work on folds side by side.
+        Number of threads, which work on families and their folds side by side.
     verbose : bool, default=False
         Whether to show a progress bar.
+    nested : bool, default=False
+        Whether every family chooses its parameters anew within the training samples of each fold
+        (`inner_cv`): about as many times slower as there are folds.
 
     Attributes
     ----------
@@ -262,8 +277,9 @@ class MultiTaskAuto(_Auto, MultiTaskLinear):
     best_estimator_ : estimator
         Its model, fitted on all data.
     comparison_ : Comparison
-        The comparison of the families. Its errors are those of samples held out, so they do not flatter;
-        its `dropped` names the families that were screened out.
+        The comparison of the families. Its errors are of samples that have no part in choosing the
+        parameters; its `corrected` has those that take the choice of the family into account as well, its
+        `dropped` names the families that were screened out.
     coef_ : ndarray of shape (m, d)
         Coefficients of `best_estimator_`. All other attributes of `best_estimator_` are to be had here, too.
     intercept_ : ndarray of shape (m,)
@@ -292,11 +308,11 @@ class MultiTaskAuto(_Auto, MultiTaskLinear):
 class MultiTaskAutoClassifier(_Auto, MultiTaskClassifier):
     """Choose the family of classifiers that suits the data, for two classes or more.
 
-    The families are those of ``compare_models(..., classify=True)``. Every family is fitted on the training
-    samples of each fold, where it chooses its own parameters by cross-validation, and predicts the samples
-    held out. They are compared by their held-out log-losses relative to predicting a task's class shares.
-    Among those within one standard error of the smallest, the best of those that use the fewest features
-    (or at most a quarter more) is refitted on all data.
+    The families are those of ``compare_models(..., classify=True)``, which search for their parameters on
+    the same folds, once; each fold is predicted with the parameters that the other folds choose. They are
+    compared by their held-out log-losses relative to predicting a task's class shares. Among those within
+    one standard error of the smallest, the best of those that use the fewest features (or at most a quarter
+    more) is taken.
 
     Parameters
     ----------
@@ -306,17 +322,18 @@ class MultiTaskAutoClassifier(_Auto, MultiTaskClassifier):
         The column of X that identifies the task. Without it the tasks are given to `fit` as
         `task`, or as columns of y.
     cv : int, splitter or iterable of (train, test), default=5
-        The folds on which the families are compared. A number means that many folds stratified by task and
-        class.
+        The folds on which the families choose their parameters and are compared. A number means that many
+        folds stratified by task and class.
     inner_cv : int, default=5
-        Number of folds by which each family chooses its parameters. The family that is chosen does so
-        again on all data, with five folds at least if there are samples enough (not with groups, nor if
-        `models` are estimators).
+        Number of folds by which a family chooses its parameters within the training samples of a fold: all
+        families with `nested`, otherwise those that cannot be given folds (ridge regressions, pooled
+        models). If such a family is chosen, it does so again on all data, with five folds at least if there
+        are samples enough (not with groups, nor if `models` are estimators).
     selection : {"1se", "min"}, default="1se"
         "1se": the simplest family (see above) within one standard error of the best. "min": the best.
     screen : bool, default=True
-        Whether families that are clearly worse on the first folds are left out on the others; see
-        :func:`compare_models`.
+        Whether families that are fitted fold by fold, and are clearly worse on the first folds, are left out
+        on the others; see :func:`compare_models`.
     standardize : bool, default=False
         Whether the families penalise every task's columns as if they were scaled to unit
         standard deviation. Coefficients stay in the data's units.
@@ -326,9 +343,12 @@ class MultiTaskAutoClassifier(_Auto, MultiTaskClassifier):
     random_state : int, RandomState instance or None, default=0
         The source of randomness that deals out the samples to folds.
     n_jobs : int, optional
-        Number of threads, which work on folds side by side.
+        Number of threads, which work on families and their folds side by side.
     verbose : bool, default=False
         Whether to show a progress bar.
+    nested : bool, default=False
+        Whether every family chooses its parameters anew within the training samples of each fold
+        (`inner_cv`): about as many times slower as there are folds.
 
     Attributes
     ----------
@@ -341,8 +361,9 @@ class MultiTaskAutoClassifier(_Auto, MultiTaskClassifier):
     best_estimator_ : estimator
         Its model, fitted on all data.
     comparison_ : Comparison
-        The comparison of the families. Its errors are those of samples held out, so they do not flatter;
-        its `dropped` names the families that were screened out.
+        The comparison of the families. Its errors are of samples that have no part in choosing the
+        parameters; its `corrected` has those that take the choice of the family into account as well, its
+        `dropped` names the families that were screened out.
     coef_ : ndarray of shape (m, d) or (m, K, d)
         Coefficients of `best_estimator_`. All other attributes of `best_estimator_` are to be had here, too.
     intercept_ : ndarray of shape (m,) or (m, K)
@@ -428,69 +449,11 @@ def _able(models: dict[str, Any], X: Any) -> dict[str, Any]:
     return {name: model for name, model in models.items() if not issparse(X) or get_tags(model).input_tags.sparse}
 
 
-def choose_family(comparison: Comparison, selection: str = "1se") -> tuple[str, str]:
-    """The model with the smallest held-out error, or ("1se") of those within one standard error of it the best one that uses
-    about the fewest features; and why. Errors of numbers are over variances that are steadied: a task of few rows whose
-    targets happen to be alike would else count for many."""
-    plain, steady = _Choice(comparison, selection), _Choice(comparison.steadied, selection)
-    if (steady.chosen, steady.best) == (plain.chosen, plain.best):
-        return plain.chosen, plain.reason(comparison.measure.name)
-    return steady.chosen, steady.reason("nMSE (with the variances of small tasks drawn towards the others')")
-
-
-class _Choice:
-    """The best model of a comparison, those as good as can be told, and the simplest of them."""
-
-    def __init__(self, comparison: Comparison, selection: str):
-        self.comparison, self.best = comparison, comparison.best
-        self.paired = replace(comparison, reference=self.best)
-        self.near = self.paired.difference <= self.paired.se
-        if selection == "min":
-            self.near[:] = False
-        self.near[comparison.models.index(self.best)] = True
-        size = np.where(self.near, np.nan_to_num(comparison.n_features, nan=np.inf), np.inf)
-        simple = self.near & (size <= ABOUT * size.min())
-        self.chosen = comparison.models[int(np.lexsort((size, comparison.error, ~simple))[0])]
-
-    @property
-    def beside(self) -> str:
-        """What else should be known."""
-        said = [self.comparison.means_in_words(), self.comparison.dropped_in_words()]
-        return "".join(f" {one}" for one in said if one)
-
-    def reason(self, what: str) -> str:
-        """Figures that are compared are of the same rows: of all folds, or of those until a model was screened out."""
-        comparison, best, chosen = self.comparison, self.best, self.chosen
-        names, digits = comparison.models, decimals(self.paired.se)
-        error = {name: f"{value:.{digits}f}" for name, value in zip(names, comparison.error.tolist(), strict=True)}
-        more = {
-            name: f"{difference:+.{digits}f}, s.e. {se:.{digits}f}"
-            for name, difference, se in zip(
-                names, self.paired.difference.tolist(), self.paired.se.tolist(), strict=True
-            )
-        }
-        every = f" tried on all folds, of {len(names) + len(comparison.dropped)}" if comparison.dropped else ""
-        smallest = f"{best!r} has the smallest held-out {what} of {len(names)} models{every}: {error[best]}"
-        if chosen == best:
-            second = names[int(np.argsort(np.where(np.array(names) == best, np.inf, comparison.error))[0])]
-            word = "clearly worse" if self.paired.evidence(second).worse else "not clearly worse"
-            return f"{smallest}. The next, {second!r} with {error[second]} ({more[second]}), is {word}.{self.beside}"
-        few, many = (comparison.n_features[names.index(name)] for name in (chosen, best))
-        digits = int(few.round() == many.round())
-        uses = f"uses {few:.{digits}f} features" + (f" where that uses {many:.{digits}f}" if np.isfinite(many) else "")
-        rest = [name for name, one in zip(names, self.near, strict=True) if one and name not in (best, chosen)]
-        also = f" ({names_of(rest)} would have done too.)" if rest else ""
-        return (
-            f"{smallest}. {chosen!r} with {error[chosen]} ({more[chosen]}) is within one standard error of it and {uses}."
-            f"{also}{self.beside}"
-        )
-
-
 def choice_of(model: Any) -> dict[str, dict[str, str]]:
     """Which family was chosen and why, as a note that goes with the model; empty if it was not chosen so."""
     if isinstance(model, _Auto):
         check_is_fitted(model, "best_estimator_")
-        return {"choice": {"chosen": model.chosen_, "reason": model.reason_}}
+        return {"choice": {"chosen": model.chosen_, "reason": model.reason_, "way": model.comparison_.way}}
     as_loaded = hasattr(model, "coef_") and getattr(model, "_from_file", None) is model.coef_
     noted = model.provenance_.get("choice") if as_loaded else None
     return {"choice": noted} if noted else {}

@@ -16,11 +16,16 @@ from .._runtime.drawing import BLUE, DARK, GREY, ORANGE, pyplot, quiet, shown
 from .evidence import CLEAR, LEVEL, Evidence, clear_from, decimals
 from .scoring import EPS, NMSE, Measure, steady_variances
 
-__all__ = ["CLEAR", "LEVEL", "REFERENCE", "SEPARATE", "Comparison", "Dropped"]
+__all__ = ["CLEAR", "LEVEL", "REFERENCE", "SEPARATE", "Comparison", "Corrected", "Dropped"]
 
 REFERENCE = "lasso"  # separate models: what sharing is measured against
 SEPARATE = (REFERENCE, "ridge per task")  # models by default that share nothing
 NAMED = 3  # how many of the tasks that gain or lose the verdict names
+NESTED, PLAIN = "nested cross-validation", "cross-validation"
+HOW = {  # parameters are chosen
+    NESTED: "parameters chosen anew within the training rows of every fold (nested cross-validation)",
+    PLAIN: "every fold with the parameters that the other folds choose",
+}
 OF_NEW_DATA = "s.e.: of the difference, had other rows been drawn to train on and to predict (Nadeau and Bengio 2003)"
 
 
@@ -37,6 +42,31 @@ class Dropped:
     folds: int
 
 
+@dataclass(frozen=True, eq=False)
+class Corrected:
+    """Errors corrected for having chosen, by bootstrap bias-corrected cross-validation.
+
+    Samples (groups) are drawn again, with replacement. Every draw repeats all choices, and measures what it
+    has chosen on the samples that it did not draw; the errors are means over draws.
+
+    Attributes
+    ----------
+    by_model : ndarray of shape (models,)
+        Of every model with the point of its grid that it chooses.
+    best : float
+        Of the model with the smallest error, whichever that is.
+    chosen : dict {"1se" : float, "min" : float}
+        Of the model that :class:`MultiTaskAuto` chooses with such a `selection`.
+    draws : int
+        Number of draws.
+    """
+
+    by_model: Floats
+    best: float
+    chosen: dict[str, float]
+    draws: int
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
     """Held-out errors of several models on the same samples. Print it for the answer in words.
@@ -45,6 +75,8 @@ class Comparison:
     averaged by size. Errors of classifiers are log-losses over that of predicting the task's class shares.
     Either way 1 is to know nothing. Differences are to the reference model, sample by sample. Their
     standard errors are for new data: other samples (groups) to predict and other samples to train on.
+    Parameters are never those that the samples held out have chosen: a fold's are chosen by the other folds,
+    or (`nested`) within its training samples.
     Whether a model is better is not decided by the total alone, which a single task may make: see
     `evidence`. Tasks with constant targets are left out; a task with a single sample (group) has no
     standard error.
@@ -59,6 +91,8 @@ class Comparison:
         Labels of the tasks.
     measure : Measure
         What the errors are: its `name` says it in words.
+    way : str
+        How parameters were chosen: "cross-validation" or "nested cross-validation".
     error : ndarray of shape (models,)
         Held-out error of every model.
     error_by_task : ndarray of shape (models, m)
@@ -110,9 +144,10 @@ class Comparison:
         This comparison with the variances of small tasks drawn towards the others', so that a task whose
         few targets happen to be alike does not decide.
     n_features : ndarray of shape (models,)
-        Number of features used in any task, averaged over folds.
+        Number of features used in any task, averaged over folds: of a search on all samples, at the points
+        that folds choose for each other.
     seconds : ndarray of shape (models,)
-        Time of a fit, averaged over folds.
+        Time of a search on all samples, folds included; or of a fit, averaged over folds.
     n_splits : int
         Number of folds.
     n_clusters : int
@@ -137,6 +172,15 @@ class Comparison:
         Number of samples of the tasks, which `unit` is taken from; by default as many as were held out.
     held_per_trained : float
         Samples held out in all, over those that a model is trained on.
+    nested : bool
+        Whether every model has chosen its parameters anew within the training samples of each fold.
+    corrected : Corrected or None
+        Errors corrected for having chosen among all points of all models; None of a nested comparison.
+    chosen_errors : ndarray of shape (models, scores) or None
+        Losses of the samples held out at the parameters that all folds choose together, by which
+        :class:`MultiTaskAuto` chooses among models. They flatter: use `errors` to conclude anything.
+    at_choice : Comparison
+        This comparison with `chosen_errors` in place of `errors`, if there are any.
 
     Examples
     --------
@@ -169,6 +213,9 @@ class Comparison:
     screened: dict[str, Dropped] = field(default_factory=dict)
     rounding: Floats | None = None  # (m,) differences of errors that rounding can explain
     means: Floats | None = None  # (cells,) losses of predicting the task's mean, or its class shares, of training rows
+    nested: bool = False
+    corrected: Corrected | None = None
+    chosen_errors: Floats | None = None  # (models, cells) losses at the parameters that all folds choose
 
     # ------------------------------------------------------------------ numbers
 
@@ -399,6 +446,13 @@ class Comparison:
         return replace(self, unit=steady_variances(self.unit, rows))
 
     @property
+    def at_choice(self) -> Comparison:
+        """This comparison at the parameters that all folds choose together."""
+        if self.chosen_errors is None:
+            return self
+        return replace(self, errors=self.chosen_errors, chosen_errors=None)
+
+    @property
     def new_task_nmse(self) -> Floats | None:
         """The nMSE of tasks left out as a whole, predicted with the others' mean intercept, or None."""
         return None if self.new_task is None else self.new_task[:, :, 0]
@@ -477,7 +531,10 @@ class Comparison:
         str
             A few sentences.
         """
-        said = (self._verdict(), self.means_in_words(), self.perfect_in_words(), self.dropped_in_words())
+        said = (
+            *(self._verdict(), self.corrected_in_words()),
+            *(self.means_in_words(), self.perfect_in_words(), self.dropped_in_words()),
+        )
         return " ".join(filter(None, said))
 
     def _verdict(self) -> str:
@@ -496,6 +553,34 @@ class Comparison:
             f"{smallest}: {word} than {self.reference!r}, {self._figures(found)}. {found.tasks_in_words(' by it')}; "
             f"{self._counted(self.gains[b], 'gain', change)} and {self._counted(self.loses[b], 'lose', -change)}."
             f"{self._beside(b)}{self._alone(b)}"
+        )
+
+    @property
+    def way(self) -> str:
+        """How parameters were chosen: by "cross-validation" or by "nested cross-validation"."""
+        return NESTED if self.nested else PLAIN
+
+    def corrected_in_words(self, selection: str | None = None) -> str:
+        """Say what error is to be expected of the model that was chosen.
+
+        Parameters
+        ----------
+        selection : {"1se", "min"}, optional
+            The rule of :class:`MultiTaskAuto` that has chosen it; by default it has the smallest error.
+
+        Returns
+        -------
+        str
+            A sentence; empty if the errors were not corrected.
+        """
+        if self.corrected is None:
+            return ""
+        value = self.corrected.best if selection is None else self.corrected.chosen[selection]
+        if not np.isfinite(value):
+            return ""
+        return (
+            f"Corrected for having chosen among all models and their parameters, the {self.measure.name} to expect on new "
+            f"data is {value:.{self._decimals}f}."
         )
 
     def _beside(self, b: int) -> str:
@@ -593,7 +678,7 @@ class Comparison:
         auc = None if self.auc is None else [f"  {area:.3f}" for area in self.auc]
         head += "" if auc is None else "    AUC"
         reference = self.models.index(self.reference)
-        lines = [f"{len(self.tasks)} tasks, {self.n_splits} folds; held-out {self.measure.name}", head]
+        lines = [f"{len(self.tasks)} tasks, {self.n_splits} folds; held-out {self.measure.name}, {HOW[self.way]}", head]
         for k in order:
             se = "" if k == reference else f"({self.se[k]:.{digits}f})"
             counts = [f"{few} ({clear})" for few, clear in ((found[k].n_better, gain[k]), (found[k].n_worse, lose[k]))]

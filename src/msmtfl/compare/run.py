@@ -1,25 +1,28 @@
-"""The contest of models: all are fitted on the same folds and predict the same rows; those that clearly lose may drop out.
+"""The contest of models: all are given the same folds and predict the same rows; those that clearly lose may drop out.
 
 What comes of it is a `Comparison`.
 """
 
 from __future__ import annotations
 
-import inspect
+import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from .._data.copies import RepeatedSamplesWarning, groups_of
+from .._data.designs import Ints
 from .._data.tables import check_finite, choices_of, names_of, warn_user
-from .._data.tasks import TaskData, read_training
+from .._data.tasks import read_training
 from .._estimators.base import MultiTaskModel, NewTaskWarning, TaskLevelWarning, warn_of_task_level
 from .._estimators.classes import class_folds, read_classes
-from .._estimators.families import compared_variants
 from .._paths.choice import GridEndWarning, TooGoodWarning
 from .._paths.cross_validation import Split, read_splits
 from .._runtime.checks import check_count, check_flag, check_n_jobs, check_verbose
@@ -27,23 +30,21 @@ from .._runtime.progress import Progress, one_blas_thread
 from .._runtime.threads import each
 from .._solvers.make_problem import make_problem
 from .comparison import REFERENCE, Comparison, Dropped
-from .scoring import Cells, Classes, Numbers
+from .correction import at_choice, corrected
+from .entrants import check_inner, check_signature, classifies, default_models, read_models
+from .points import Points, recording, searches
+from .scoring import Cells, Classes, Numbers, OfFold
+
+__all__ = ["compare_models", "contest", "default_models", "read_models"]
 
 HOPELESS, MARGIN = 2.5, 0.05  # standard errors, and share of the error, by which a model that is screened out loses
-SAID_ELSEWHERE = (  # of all rows, here or by the result; or of a search inside, which shows in the error
-    *(RepeatedSamplesWarning, TaskLevelWarning, TooGoodWarning, NewTaskWarning, GridEndWarning),
-)
+SAID_ELSEWHERE = (RepeatedSamplesWarning, TaskLevelWarning, NewTaskWarning)  # of all rows, here or by the result
+OF_A_FIT = (
+    ConvergenceWarning,
+    TooGoodWarning,
+    GridEndWarning,
+)  # for who uses the model; otherwise it shows in the error
 FEWEST = 5  # rows (groups) held out so far without which standard errors mean little
-
-
-def default_models(
-    *, cv: int = 5, standardize: bool = False, random_state: Any = 0, classify: bool = False
-) -> dict[str, Any]:
-    """The paper's four models, the one with common values, and what an analyst would try first; all choose their parameters
-    by cross-validation. Of classifiers those that there are, with the logistic loss."""
-    common = {"standardize": standardize, "unknown_task": "mean", "cv": cv, "random_state": random_state}
-    found = compared_variants(classify)
-    return {name: family.search(**variant.options, **common) for name, (family, variant) in found.items()}
 
 
 def compare_models(
@@ -65,11 +66,14 @@ def compare_models(
     random_state: Any = 0,
     n_jobs: int | None = None,
     verbose: bool = False,
+    nested: bool = False,
 ) -> Comparison:
     """Compare models that share and models that do not, on the same held-out samples.
 
-    Every model is fitted on the training samples of each outer fold, where it chooses its parameters by its
-    own inner cross-validation, and predicts the samples held out.
+    Every search is fitted once, on the same folds: each fold is predicted with the parameters that the other
+    folds choose, so that no sample has a part in choosing what predicts it. A model that cannot be given
+    folds is fitted on the training samples of each, and so is every model with `nested`. What error is to be
+    expected of the best model is corrected for having chosen it (`corrected` of the result).
 
     Parameters
     ----------
@@ -102,10 +106,12 @@ def compare_models(
         stratified by task and class; errors are log-losses relative to that of predicting a task's class
         shares (1 = knows nothing), and two classes have an AUC per task.
     cv : int, splitter or iterable of (train, test), default=5
-        The outer folds. A number means that many folds stratified by task (:class:`TaskKFold`); with a 2-D
-        y a sample is held out in all tasks at once. Repeated folds are welcome.
+        The folds, which take the place of the searches' own. A number means that many folds stratified by
+        task (:class:`TaskKFold`); with a 2-D y a sample is held out in all tasks at once. Repeated folds are
+        welcome. A single pair of training and test samples is compared as with `nested`.
     inner_cv : int, default=5
-        Number of inner folds, for the models given by name.
+        Number of folds within the training samples of a fold, by which models given by name choose their
+        parameters there: all of them with `nested`, otherwise the pooled ones and ridge regressions.
     standardize : bool, default=False
         Whether the models given by name penalise every task's columns as if they were scaled to unit
         standard deviation.
@@ -115,14 +121,17 @@ def compare_models(
     screen : bool, default=False
         Whether to drop after each fold the models that are clearly worse than the best on the folds so far
         (by more than two and a half standard errors, by more than 5 %, and in more tasks than not), but
-        for the reference: `dropped` of the result names them. This saves most of the time where slow
-        models lose.
+        for the reference: `dropped` of the result names them. Only models that are fitted fold by fold are
+        dropped. This saves most of the time of a `nested` comparison where slow models lose.
     random_state : int, RandomState instance or None, default=0
         The source of randomness that deals out the samples to folds.
     n_jobs : int, optional
-        Number of threads, which work on outer folds side by side; on models while they are screened.
+        Number of threads, which work on models and their folds side by side.
     verbose : bool, default=False
         Whether to show a progress bar.
+    nested : bool, default=False
+        Whether every model chooses its parameters anew within the training samples of each fold, by
+        cross-validation of its own (`inner_cv`): about as many times slower as there are folds.
 
     Returns
     -------
@@ -150,12 +159,66 @@ def compare_models(
     >>> result.best, result.auc_by_task.shape
     ('pooled lasso', (2, 3))
     """
-    for name, flag in {"leave_one_task_out": leave_one_task_out, "standardize": standardize, "screen": screen}.items():
+    return contest(
+        X,
+        y,
+        task=task,
+        task_column=task_column,
+        sample_weight=sample_weight,
+        groups=groups,
+        models=models,
+        reference=reference,
+        classify=classify,
+        cv=cv,
+        inner_cv=inner_cv,
+        standardize=standardize,
+        leave_one_task_out=leave_one_task_out,
+        screen=screen,
+        random_state=random_state,
+        n_jobs=n_jobs,
+        verbose=verbose,
+        nested=nested,
+    ).comparison
+
+
+@dataclass(frozen=True, eq=False)
+class Contest:
+    """A comparison, the searches that were fitted to all data for it, and what these have warned of."""
+
+    comparison: Comparison
+    fitted: dict[str, Any]
+    warned: dict[str, list[tuple[str, type[Warning]]]]
+
+
+def contest(
+    X: Any,
+    y: Any,
+    *,
+    task: Any,
+    task_column: str | int | None,
+    sample_weight: Any,
+    groups: Any,
+    models: Any,
+    classify: bool | None,
+    cv: Any,
+    inner_cv: int,
+    screen: bool,
+    random_state: Any,
+    n_jobs: int | None,
+    verbose: bool,
+    nested: bool,
+    reference: str | None = None,
+    standardize: bool = False,
+    leave_one_task_out: bool = False,
+) -> Contest:
+    """See `compare_models`."""
+    flags = {"leave_one_task_out": leave_one_task_out, "standardize": standardize, "screen": screen, "nested": nested}
+    for name, flag in flags.items():
         check_flag(name, flag)
     check_count("inner_cv", inner_cv)
     check_n_jobs(n_jobs)
     check_verbose(verbose)
-    classify = _classifies(models, classify)
+    classify = classifies(models, classify)
     options = {"cv": inner_cv, "standardize": standardize, "random_state": random_state}
     chosen = read_models(models, default_models(**options, classify=classify))
     names = list(chosen)
@@ -165,40 +228,182 @@ def compare_models(
         raise ValueError(f"reference={reference!r} is not among the models: {choices_of(reference, names)}.")
     given = {"task": task, "task_column": task_column, "sample_weight": sample_weight}
     kind: Numbers | Classes = Numbers()
+    folds = cv
     if classify:
         classes, _, data = read_classes(X, y, **given)
         kind = Classes(classes)
         if isinstance(cv, (int, np.integer)) and cv >= 2:
-            cv = class_folds(data, classes, int(cv), random_state, groups)
+            folds = class_folds(data, classes, int(cv), random_state, groups)
     else:
         data = read_training(X, y, **given)
     check_finite(data.X, data.features, "X")
-    splits = read_splits(cv, X, y, groups, data, random_state)
+    splits = read_splits(folds, X, y, groups, data, random_state)
     rows = Cells(data, kind, sample_weight, None if groups is None else groups_of(groups, data.X))
     if leave_one_task_out and classify:
         raise ValueError("leave_one_task_out is for numbers only: leave it out, or compare regressions of 0 and 1.")
     if leave_one_task_out and data.m < 2:
         raise ValueError("leave_one_task_out needs at least two tasks.")
     for name, model in chosen.items():
-        _check_signature(name, model, data.form == "long", sample_weight is not None)
-    if not isinstance(models, Mapping):
-        _check_inner(data, splits, rows.groups, inner_cv)
-    used = data.membership.any(axis=1)
-    kept = dict(chosen)
-    dropped: dict[str, Dropped] = {}
+        check_signature(name, model, data.form == "long", sample_weight is not None)
+    nested = nested or len(splits) < 2  # one fold has no others that could choose for it
+    at_once = [] if nested else [name for name, model in chosen.items() if searches(model)]
+    if not isinstance(models, Mapping) and len(at_once) < len(chosen):
+        check_inner(data, splits, rows.groups, inner_cv)
+    fit_options = {name: value for name, value in given.items() if name != "task_column" and value is not None}
+    run = _Run(rows, splits, chosen, reference, nested, n_jobs)
     new_tasks = range(data.m) if leave_one_task_out else range(0)
+    with one_blas_thread(), Progress(len(chosen), "models", verbose) as run.progress, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "the targets of task")  # said once, below
+        warnings.filterwarnings("ignore", "task.* have fewer rows of a class")  # as outside
+        for said in SAID_ELSEWHERE:
+            warnings.simplefilter("ignore", said)
+        run.listen()
+        run.unit = 1.0 / (len(splits) + len(new_tasks))
+        run.search(
+            at_once, lambda model: model.fit(X, y, **fit_options), {"cv": cv, "task_column": task_column}, screen
+        )
+        if screen:
+            run.fold_by_fold()
+        new = run.of_new_tasks(new_tasks)
+    if any(isinstance(model, MultiTaskModel) and getattr(model, "fit_intercept", True) for model in chosen.values()):
+        whole = make_problem(data, fit_intercept=True, standardize=False, positive=False)
+        warn_of_task_level(data.features[whole.of_task_level])
+    if (rows.unit == 0).any():
+        flat = data.labels[rows.unit == 0].tolist()
+        warn_user(f"the targets of task(s) {names_of(flat)} are constant: they are left out of the comparison.")
+    result = run.compared(len(splits), new)
+    if not nested:
+        seed = int(random_state) if isinstance(random_state, (int, np.integer)) else 0
+        result = run.corrected(result, seed)
+    return Contest(result, run.fitted, run.warned)
 
-    def compared(folds: list[list[Any]], new: list[list[Any]]) -> Comparison:
-        tried = splits[: len(folds)]
+
+_whose: ContextVar[str | None] = ContextVar("whose", default=None)  # search is under way
+
+
+class _Run:
+    """The work of a comparison, and what is known so far: `parts` has what each fold says of a model, `points` what searches
+    choose from; `kept` are the models that have not been screened out."""
+
+    progress: Progress
+    unit: float  # of a model's work, one fit
+
+    def __init__(
+        self,
+        rows: Cells,
+        splits: Sequence[Split],
+        models: Mapping[str, Any],
+        reference: str,
+        nested: bool,
+        n_jobs: int | None,
+    ):
+        self.rows, self.splits, self.models, self.n_jobs = rows, splits, models, n_jobs
+        self.reference, self.nested, self.kept = reference, nested, list(models)
+        self.parts: dict[tuple[str, int], OfFold] = {}
+        self.points: dict[str, Points] = {}
+        self.fitted: dict[str, Any] = {}
+        self.dropped: dict[str, Dropped] = {}
+        self.warned: dict[str, list[tuple[str, type[Warning]]]] = {name: [] for name in models}
+
+    def listen(self) -> None:
+        """Note what searches warn of."""
+        aloud = warnings.showwarning
+        for category in OF_A_FIT:
+            warnings.simplefilter("always", category)
+
+        def hear(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
+            if not issubclass(category, OF_A_FIT):
+                aloud(message, category, *where, **more)
+            elif (name := _whose.get()) is not None:
+                self.warned[name].append((str(message), category))
+
+        warnings.showwarning = hear  # until the filters are those of before
+
+    def _all(self, jobs: Sequence[Callable[[], None]]) -> None:
+        each(lambda job: job(), jobs, self.n_jobs, self.progress.stop, share=True)
+
+    # ------------------------------------------------------------------ fits
+
+    def search(self, names: Sequence[str], fit: Callable[[Any], Any], params: dict[str, Any], screen: bool) -> None:
+        """Fit searches to all data, on the folds; the other models on every fold, unless these are screened. `params` are
+        set in what was fitted."""
+        others = [name for name in self.models if name not in names]
+        self._all(
+            [
+                *(partial(self._search, name, fit, params) for name in names),
+                *(partial(self._fit, name, f) for f in range(0 if screen else len(self.splits)) for name in others),
+            ]
+        )
+        without = [name for name in names if name not in self.points]
+        self._all([partial(self._fit, name, f) for f in range(len(self.splits)) for name in without])
+
+    def _search(self, name: str, fit: Callable[[Any], Any], params: dict[str, Any]) -> None:
+        model = clone(self.models[name])
+        folds, records = recording(self.splits, self.rows.kind)
+        own = model.get_params(deep=False)["n_jobs"]
+        model.set_params(**params | {"cv": folds, "n_jobs": self.n_jobs})
+        token, began = _whose.set(name), time.perf_counter()
+        try:
+            with self.progress.part(len(self.splits) * self.unit):
+                fit(model)
+        finally:
+            _whose.reset(token)
+        seconds = time.perf_counter() - began
+        self.fitted[name] = model.set_params(cv=params["cv"], n_jobs=own)
+        points = Points.of_search(model, records)
+        if points.scores.size == 0:  # folds have no point in common that there was room for
+            return
+        of_folds = points.cross_fitted(points.scores)
+        features = float(points.n_features[of_folds].mean())
+        ends = np.cumsum([record.losses.shape[1] for record in records])[:-1]
+        for f, (split, p) in enumerate(zip(self.splits, of_folds.tolist(), strict=True)):
+            losses = np.split(points.losses[p], ends)[f]
+            self.parts[name, f] = self.rows.of_point(split, losses, features, seconds)
+        self.points[name] = points
+
+    def _fit(self, name: str, f: int) -> None:
+        with self.progress.part(self.unit):
+            self.parts[name, f] = self.rows.held_out(self.models[name], self.splits[f])
+
+    def fold_by_fold(self) -> None:
+        """Fit what is no search on one fold after the other, without what has clearly lost by then."""
+        for f in range(len(self.splits)):
+            left = [name for name in self.kept if name not in self.points]
+            if len(self.kept) <= 2 or f == len(self.splits) - 1:
+                self._all([partial(self._fit, name, g) for g in range(f, len(self.splits)) for name in left])
+                return
+            self._all([partial(self._fit, name, f) for name in left])
+            lost = {name: why for name, why in _clearly_worse(self.compared(f + 1), f + 1).items() if name in left}
+            self.kept = [name for name in self.kept if name not in lost]
+            self.dropped |= lost
+            self.progress.step((len(self.splits) - f - 1) * self.unit * len(lost))
+
+    def of_new_tasks(self, tasks: Sequence[int]) -> list[list[tuple[float, float]]]:
+        found: dict[tuple[int, str], tuple[float, float]] = {}
+
+        def fit(name: str, i: int) -> None:
+            with self.progress.part(self.unit):
+                found[i, name] = self.rows.new_task(self.models[name], i)
+
+        self._all([partial(fit, name, i) for i in tasks for name in self.kept])
+        return [[found[i, name] for name in self.kept] for i in tasks]
+
+    # ------------------------------------------------------------------ what they say
+
+    def compared(self, count: int, new: list[list[Any]] | None = None) -> Comparison:
+        """The comparison on the first folds."""
+        rows, data, tried = self.rows, self.rows.data, self.splits[:count]
+        used = data.membership.any(axis=1)
         ever = used & np.any([split.test for split in tried], axis=0)
         trained = np.mean([(split.train & used).sum() for split in tried])
-        found = rows.gather(folds, list(kept))
-        seen = np.isfinite(found.errors).all(axis=0)
+        found = rows.gather([[self.parts[name, f] for name in self.kept] for f in range(count)], tried, self.kept)
+        seen: np.ndarray = np.asarray(np.isfinite(found.errors).all(axis=0))
         if not seen.any():
             raise ValueError("no row was held out by cv.")
+        self.seen = seen
         return Comparison(
-            models=list(kept),
-            reference=reference,
+            models=list(self.kept),
+            reference=self.reference,
             tasks=data.labels,
             errors=found.errors[:, seen],
             cell_task=rows.cell_task[seen],
@@ -209,51 +414,34 @@ def compare_models(
             means=rows.of_means(tried)[seen],
             n_features=found.n_features,
             seconds=found.seconds,
-            n_splits=len(splits),
+            n_splits=len(self.splits),
             rows=np.array([len(task.rows) for task in data.tasks]),
             held_per_trained=float(ever.sum() / trained),
-            measure=kind.measure,
+            measure=rows.kind.measure,
             auc_by_task=found.auc,
             new_task=np.array(new).transpose(1, 0, 2) if new else None,
-            screened=dropped,
+            screened=self.dropped,
+            nested=self.nested,
         )
 
-    steps = (len(splits) + len(new_tasks)) * len(chosen)
-    with one_blas_thread(), Progress(steps, "fits", verbose) as progress, warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # of inner models; a model that fails shows in its error
-        warnings.filterwarnings("ignore", "the targets of task")  # said once, below
-        warnings.filterwarnings("ignore", "task.* have fewer rows of a class")  # as outside
-        for said in SAID_ELSEWHERE:
-            warnings.simplefilter("ignore", said)
-
-        def fitted(work: Callable[[Any, Any], Any], model: Any, what: Any) -> Any:
-            out = work(model, what)
-            progress.step()
-            return out
-
-        def all_models(work: Callable[[Any, Any], Any], whats: Sequence[Any]) -> list[list[Any]]:
-            return each(lambda what: [fitted(work, one, what) for one in kept.values()], whats, n_jobs, progress.stop)
-
-        def on_fold(split: Any) -> list[Any]:
-            return each(lambda one: fitted(rows.held_out, one, split), list(kept.values()), n_jobs, progress.stop)
-
-        folds: list[list[Any]] = []
-        while screen and len(folds) < len(splits) - 1 and len(kept) > 2:
-            folds.append(on_fold(splits[len(folds)]))
-            lost = _clearly_worse(compared(folds, []), len(folds))
-            folds = [[part for name, part in zip(kept, fold, strict=True) if name not in lost] for fold in folds]
-            kept = {name: model for name, model in kept.items() if name not in lost}
-            dropped |= lost
-            progress.step((steps // len(chosen) - len(folds)) * len(lost))
-        folds += all_models(rows.held_out, splits[len(folds) :])
-        new = all_models(rows.new_task, new_tasks)
-    if any(isinstance(model, MultiTaskModel) and getattr(model, "fit_intercept", True) for model in chosen.values()):
-        whole = make_problem(data, fit_intercept=True, standardize=False, positive=False)
-        warn_of_task_level(data.features[whole.of_task_level])
-    if (rows.unit == 0).any():
-        flat = data.labels[rows.unit == 0].tolist()
-        warn_user(f"the targets of task(s) {names_of(flat)} are constant: they are left out of the comparison.")
-    return compared(folds, new)
+    def corrected(self, result: Comparison, seed: int) -> Comparison:
+        """A comparison on all folds with errors corrected for having chosen, and those by which was chosen."""
+        place: Ints = np.cumsum(self.seen) - 1
+        cells = [np.flatnonzero(split.test[self.rows.cell_row]) for split in self.splits]
+        points = []
+        for k, name in enumerate(self.kept):
+            if name in self.points:
+                points.append(self.points[name])
+            else:
+                losses = [self.parts[name, f].losses for f in range(len(self.splits))]
+                points.append(Points.of_fits(losses, len(result.tasks), float(result.n_features[k])))
+        if not self.seen.all():
+            known = [self.seen[of_fold] for of_fold in cells]
+            points = [replace(one, losses=one.losses[:, np.concatenate(known)]) for one in points]
+            cells = [of_fold[here] for of_fold, here in zip(cells, known, strict=True)]
+        folds = [place[of_fold] for of_fold in cells]
+        result = replace(result, chosen_errors=at_choice(points, folds, result))
+        return replace(result, corrected=corrected(points, folds, result, seed))
 
 
 def _clearly_worse(so_far: Comparison, folds: int) -> dict[str, Dropped]:
@@ -281,78 +469,3 @@ def _clearly_worse(so_far: Comparison, folds: int) -> dict[str, Dropped]:
         for k, name in enumerate(names)
         if lost[k]
     }
-
-
-def _classifies(models: Any, asked: bool | None) -> bool:
-    """Whether classifiers are compared: as asked, or as the models given say."""
-    if asked is not None:
-        check_flag("classify", asked)
-    if not isinstance(models, Mapping):
-        return bool(asked)
-    able = [name for name, model in models.items() if hasattr(model, "predict_proba")]
-    unable = [name for name in models if name not in able]
-    if able and unable:
-        raise TypeError(
-            f"model(s) {names_of(able)} are classifiers, {names_of(unable)} are not (no predict_proba): compare one or the "
-            "other."
-        )
-    if asked is not None and asked != bool(able):
-        raise TypeError(f"classify={asked}, but the models are {'' if able else 'no '}classifiers.")
-    return bool(able)
-
-
-def read_models(models: Any, known: dict[str, Any]) -> dict[str, Any]:
-    if models is None:
-        return known
-    if isinstance(models, Mapping):
-        chosen = dict(models)
-        for name, model in chosen.items():
-            if not isinstance(name, str):
-                raise TypeError(f"the names of models must be text; got {name!r}.")
-            if isinstance(model, type) or not (hasattr(model, "fit") and hasattr(model, "predict")):
-                raise TypeError(f"model {name!r} must be an estimator with fit and predict; got {model!r}.")
-    else:
-        listed = [models] if isinstance(models, str) else list(models)
-        absent = [name for name in listed if name not in known]
-        if absent:
-            raise ValueError(f"unknown model(s) {names_of(absent)}. Known: {choices_of(absent[0], known)}.")
-        if len(set(listed)) < len(listed):
-            twice = next(name for k, name in enumerate(listed) if name in listed[:k])
-            raise ValueError(f"model {twice!r} is listed twice.")
-        chosen = {name: known[name] for name in listed}
-    if len(chosen) < 2:
-        raise ValueError("give at least two models to compare.")
-    return chosen
-
-
-def _check_signature(name: str, model: Any, labelled: bool, weighted: bool) -> None:
-    """Whether a model can be given task labels and weights."""
-    needed = [("fit", "task"), ("predict", "task")] if labelled else []
-    for method, option in [*needed, *([("fit", "sample_weight")] if weighted else [])]:
-        known = inspect.signature(getattr(model, method)).parameters
-        if option not in known and not (method == "fit" and any(p.kind == p.VAR_KEYWORD for p in known.values())):
-            raise TypeError(
-                f"model {name!r} ({type(model).__name__}) has no {method}(..., {option}=...). Models are given task labels "
-                "beside X, so a Pipeline or a plain scikit-learn model cannot take part: transform X beforehand."
-            )
-    if labelled and any(p.kind == p.VAR_KEYWORD for p in inspect.signature(model.fit).parameters.values()):
-        raise TypeError(f"model {name!r} ({type(model).__name__}) does not say that its fit takes task=...")
-
-
-def _check_inner(data: TaskData, splits: Sequence[Split], groups: np.ndarray | None, inner_cv: int) -> None:
-    """Whether every task has enough training rows for the folds inside."""
-    if inner_cv < 2:
-        raise ValueError(f"inner_cv must be at least 2, got {inner_cv}.")
-    for f, split in enumerate(splits):
-        if groups is not None:
-            left = len(np.unique(groups[split.train]))
-            if left < inner_cv:
-                raise ValueError(f"{left} group(s) to train on in fold {f}, fewer than inner_cv={inner_cv}: lower it.")
-            continue
-        for task in data.tasks:
-            left = int(split.train[task.rows].sum())
-            if left < inner_cv:
-                raise ValueError(
-                    f"task {task.label!r} has {left} row(s) to train on in fold {f}, fewer than inner_cv={inner_cv}. Use "
-                    "fewer inner folds, or leave that task out."
-                )

@@ -84,6 +84,11 @@ class Numbers:
     def losses(self, y: Floats, prediction: Floats) -> Floats:
         return (prediction - y) ** 2
 
+    def of_points(self, y: Floats, values: Floats) -> Floats:
+        """(rows, points): losses of predictions (1, rows, points)."""
+        with np.errstate(over="ignore"):
+            return np.asarray((values[0] - y[:, None]) ** 2)
+
 
 class Classes:
     """Targets that are codes of classes; predictions are their probabilities."""
@@ -126,6 +131,30 @@ class Classes:
     def losses(self, y: Floats, prediction: Floats) -> Floats:
         chosen = prediction[np.arange(len(y)), y.astype(np.intp)]
         return np.asarray(-np.log(np.maximum(chosen, LEAST)))
+
+    def of_points(self, y: Floats, values: Floats) -> Floats:
+        """(rows, points): losses of probabilities (1, rows, points) of the second class, or (K, rows, points) of each class
+        against the rest."""
+        p = normalised(np.moveaxis(values, 0, -1))
+        chosen = np.take_along_axis(p, y.astype(np.intp)[:, None, None], axis=2)[:, :, 0]
+        return np.asarray(-np.log(np.maximum(chosen, LEAST)))
+
+    def second(self, y: Floats, losses: Floats) -> Floats:
+        """Probabilities of the second of two classes that have such losses."""
+        chosen = np.exp(-np.asarray(losses, dtype=np.float64))
+        return np.where(y == 1, chosen, 1.0 - chosen)
+
+
+@dataclass(frozen=True, eq=False)
+class OfFold:
+    """What a model makes of the rows that a fold holds out: the losses of their cells, of two classes the probabilities of
+    the second, whether all predictions are finite; features used and seconds of its fit."""
+
+    losses: Floats
+    second: Floats | None
+    finite: bool
+    features: float
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -188,17 +217,32 @@ class Cells:
                 self.data.rows(centre=True)  # columns out of range are called by their names here, not by their places
             raise
 
-    def held_out(self, model: Any, split: Split) -> tuple[Any, ...]:
-        """Predictions of the rows held out, features used, seconds."""
+    def held_out(self, model: Any, split: Split) -> OfFold:
+        """A model that is fitted on the training rows, on the rows held out."""
         began = time.perf_counter()
-        rows = np.flatnonzero(split.train & self.data.membership.any(axis=1))
-        fitted = self._fit(model, rows)
+        used = np.asarray(self.data.membership.any(axis=1))
+        fitted = self._fit(model, np.flatnonzero(split.train & used))
         seconds = time.perf_counter() - began
-        test = np.flatnonzero(split.test & self.data.membership.any(axis=1))
+        test, here = np.flatnonzero(split.test & used), split.test[self.cell_row]
         options = {} if self.labels is None else {"task": self.labels[test]}
-        coef = getattr(fitted, "coef_", None)
-        used = np.nan if coef is None else float(np.reshape(coef, (-1, np.shape(coef)[-1])).any(axis=0).sum())
-        return test, self.kind.predict(fitted, self.data.X[test], **options), used, seconds
+        prediction = self.kind.predict(fitted, self.data.X[test], **options)
+        every = np.full((len(used), *prediction.shape[1:]), np.nan)
+        every[test] = prediction
+        value = (every[self.cell_row, self.cell_task] if self.wide else every[self.cell_row])[here]
+        return OfFold(
+            losses=self.kind.losses(self._targets[here], value),
+            second=value[:, 1] if self.kind.pairs else None,
+            finite=bool(np.isfinite(value).all()),
+            features=features_used(fitted),
+            seconds=seconds,
+        )
+
+    def of_point(self, split: Split, losses: Floats, features: float, seconds: float) -> OfFold:
+        """The same of losses that are known."""
+        second = None
+        if isinstance(self.kind, Classes) and self.kind.pairs:
+            second = self.kind.second(self._targets[split.test[self.cell_row]], losses)
+        return OfFold(np.asarray(losses, dtype=np.float64), second, not np.isnan(losses).any(), features, seconds)
 
     @property
     def _targets(self) -> Floats:
@@ -216,30 +260,27 @@ class Cells:
             times += test
         return _ratio(total, times, np.nan)
 
-    def gather(self, folds: list[list[tuple[Any, ...]]], names: list[str]) -> Gathered:
+    def gather(self, folds: list[list[OfFold]], splits: Sequence[Split], names: list[str]) -> Gathered:
         """What all folds together say of the models."""
         count = len(folds[0])
         total, times = np.zeros((count, len(self.cell_row))), np.zeros(len(self.cell_row))
         pairs = np.zeros((2, count, self.data.m))  # of rows of different classes: in the right order, and all
-        target = self._targets
-        for f, fold in enumerate(folds):
-            held = np.zeros(self.data.X.shape[0], dtype=bool)
-            held[fold[0][0]] = True
-            here = held[self.cell_row]
-            for k, (test, prediction, _, _) in enumerate(fold):
-                every = np.full((len(held), *prediction.shape[1:]), np.nan)
-                every[test] = prediction
-                value = (every[self.cell_row, self.cell_task] if self.wide else every[self.cell_row])[here]
-                if not np.isfinite(value).all():
+        for f, (split, fold) in enumerate(zip(splits, folds, strict=True)):
+            here = split.test[self.cell_row]
+            for k, part in enumerate(fold):
+                if not part.finite:
                     raise ValueError(f"model {names[k]!r} predicts NaN or infinity for a row held out by fold {f}.")
-                total[k, here] += self.kind.losses(target[here], value)
-                if self.kind.pairs:
-                    pairs[:, k] += self._pairs(here, target[here], value[:, 1])
+                total[k, here] += part.losses
+                if part.second is not None:
+                    pairs[:, k] += self._pairs(here, self._targets[here], part.second)
             times += here
         with np.errstate(invalid="ignore"):
             errors = np.where(times > 0, total / times, np.nan)
             auc = pairs[0] / pairs[1] if self.kind.pairs else None
-        features, seconds = (np.array([[part[p] for part in fold] for fold in folds]).mean(axis=0) for p in (2, 3))
+        features, seconds = (
+            np.mean([[getattr(part, name) for part in fold] for fold in folds], axis=0)
+            for name in ("features", "seconds")
+        )
         return Gathered(errors, features, seconds, auc)
 
     def _pairs(self, here: np.ndarray, target: Floats, p: Floats) -> Floats:
@@ -276,6 +317,12 @@ class Cells:
         return float(np.average(rest**2, weights=task.weight) / self.unit[i]), float(
             _variance(rest, task.weight) / self.unit[i]
         )
+
+
+def features_used(fitted: Any) -> float:
+    """How many features a fitted model uses in any task; NaN if it has no coefficients."""
+    coef = getattr(fitted, "coef_", None)
+    return np.nan if coef is None else float(np.reshape(coef, (-1, np.shape(coef)[-1])).any(axis=0).sum())
 
 
 def _ratio(values: np.ndarray, weight: np.ndarray, otherwise: float = 0.0) -> Floats:

@@ -45,9 +45,12 @@ def models_table(result: Comparison) -> Table:
         ),
         counts("Tasks that gain", result.gains[order].sum(axis=1), "95 % interval below 0"),
         counts("Tasks that lose", result.loses[order].sum(axis=1), "95 % interval above 0"),
-        figures("Features", result.n_features[order], "used in any task, mean over folds"),
-        figures("Seconds", result.seconds[order], "of a fit, mean over folds", 2),
+        figures("Features", result.n_features[order], "used in any task"),
+        figures("Seconds", result.seconds[order], "of a search, or of a fit that is made on every fold", 2),
     ]
+    if result.corrected is not None:
+        hint = "corrected for the choice of the model's parameters, by bootstrap"
+        columns.append(figures("Corrected", result.corrected.by_model[order], hint))
     if result.auc is not None:
         columns.append(figures("AUC", result.auc[order], "area under the curve of a task, mean over tasks by size"))
     if result.new_task is not None:

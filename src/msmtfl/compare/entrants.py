@@ -1,0 +1,100 @@
+"""Who takes part in a comparison: models by name or as given, and whether they can."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._data.tables import choices_of, names_of
+from .._data.tasks import TaskData
+from .._estimators.families import compared_variants
+from .._paths.cross_validation import Split
+from .._runtime.checks import check_flag
+
+
+def default_models(
+    *, cv: int = 5, standardize: bool = False, random_state: Any = 0, classify: bool = False
+) -> dict[str, Any]:
+    """The paper's four models, the one with common values, and what an analyst would try first; all choose their parameters
+    by cross-validation. Of classifiers those that there are, with the logistic loss."""
+    common = {"standardize": standardize, "unknown_task": "mean", "cv": cv, "random_state": random_state}
+    found = compared_variants(classify)
+    return {name: family.search(**variant.options, **common) for name, (family, variant) in found.items()}
+
+
+def classifies(models: Any, asked: bool | None) -> bool:
+    """Whether classifiers are compared: as asked, or as the models given say."""
+    if asked is not None:
+        check_flag("classify", asked)
+    if not isinstance(models, Mapping):
+        return bool(asked)
+    able = [name for name, model in models.items() if hasattr(model, "predict_proba")]
+    unable = [name for name in models if name not in able]
+    if able and unable:
+        raise TypeError(
+            f"model(s) {names_of(able)} are classifiers, {names_of(unable)} are not (no predict_proba): compare one or the "
+            "other."
+        )
+    if asked is not None and asked != bool(able):
+        raise TypeError(f"classify={asked}, but the models are {'' if able else 'no '}classifiers.")
+    return bool(able)
+
+
+def read_models(models: Any, known: dict[str, Any]) -> dict[str, Any]:
+    if models is None:
+        return known
+    if isinstance(models, Mapping):
+        chosen = dict(models)
+        for name, model in chosen.items():
+            if not isinstance(name, str):
+                raise TypeError(f"the names of models must be text; got {name!r}.")
+            if isinstance(model, type) or not (hasattr(model, "fit") and hasattr(model, "predict")):
+                raise TypeError(f"model {name!r} must be an estimator with fit and predict; got {model!r}.")
+    else:
+        listed = [models] if isinstance(models, str) else list(models)
+        absent = [name for name in listed if name not in known]
+        if absent:
+            raise ValueError(f"unknown model(s) {names_of(absent)}. Known: {choices_of(absent[0], known)}.")
+        if len(set(listed)) < len(listed):
+            twice = next(name for k, name in enumerate(listed) if name in listed[:k])
+            raise ValueError(f"model {twice!r} is listed twice.")
+        chosen = {name: known[name] for name in listed}
+    if len(chosen) < 2:
+        raise ValueError("give at least two models to compare.")
+    return chosen
+
+
+def check_signature(name: str, model: Any, labelled: bool, weighted: bool) -> None:
+    """Whether a model can be given task labels and weights."""
+    needed = [("fit", "task"), ("predict", "task")] if labelled else []
+    for method, option in [*needed, *([("fit", "sample_weight")] if weighted else [])]:
+        known = inspect.signature(getattr(model, method)).parameters
+        if option not in known and not (method == "fit" and any(p.kind == p.VAR_KEYWORD for p in known.values())):
+            raise TypeError(
+                f"model {name!r} ({type(model).__name__}) has no {method}(..., {option}=...). Models are given task labels "
+                "beside X, so a Pipeline or a plain scikit-learn model cannot take part: transform X beforehand."
+            )
+    if labelled and any(p.kind == p.VAR_KEYWORD for p in inspect.signature(model.fit).parameters.values()):
+        raise TypeError(f"model {name!r} ({type(model).__name__}) does not say that its fit takes task=...")
+
+
+def check_inner(data: TaskData, splits: Sequence[Split], groups: np.ndarray | None, inner_cv: int) -> None:
+    """Whether every task has enough training rows for the folds inside."""
+    if inner_cv < 2:
+        raise ValueError(f"inner_cv must be at least 2, got {inner_cv}.")
+    for f, split in enumerate(splits):
+        if groups is not None:
+            left = len(np.unique(groups[split.train]))
+            if left < inner_cv:
+                raise ValueError(f"{left} group(s) to train on in fold {f}, fewer than inner_cv={inner_cv}: lower it.")
+            continue
+        for task in data.tasks:
+            left = int(split.train[task.rows].sum())
+            if left < inner_cv:
+                raise ValueError(
+                    f"task {task.label!r} has {left} row(s) to train on in fold {f}, fewer than inner_cv={inner_cv}. Use "
+                    "fewer inner folds, or leave that task out."
+                )
