@@ -297,10 +297,11 @@ def rows_gap(tasks: Sequence[Task], W, norm):
     # what rounding may leave of a gradient: the residual has that of the targets, however small it is itself
     sizes = [np.sqrt(one @ one) + 1e-13 * np.sqrt(task.y @ task.y) for task, one in zip(tasks, r, strict=True)]
     noise = np.array([k * lengths(task.X) * size for k, task, size in zip(kappa, tasks, sizes, strict=True)]).T
-    for close in HELD:
+    for close in (*HELD, None):  # at last all columns: the bound of least squares, which is feasible in any case
         if best <= PROVED * unit:
             break
-        tight = LD(close) * norm.duals(np.where(live & ~free, noise, 0)) >= 1
+        every = np.ones(len(cost), dtype=bool)
+        tight = every if close is None else LD(close) * norm.duals(np.where(live & ~free, noise, 0)) >= 1
         held = (tight[:, None] & live) | free
         p = [
             orthogonal(one, task.X[:, h], task.dependent) if h.any() else one
