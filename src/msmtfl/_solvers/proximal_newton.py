@@ -6,8 +6,9 @@ A step replaces h by its parabola at the present f, a weighted least squares las
 which the kernel solves exactly; then a line search. Only the features in work (those in use, free, at their bound or beyond)
 take part; the gradient of all others is looked at when the steps have settled.
 
-Where the columns of all tasks fit into memory once more, the compiled `_kernels/newton.py` makes these steps, for all tasks in
-one call; what it leaves (minimisers that are not unique, nearly dependent columns) is done here, as is all of a larger X.
+Where the columns of all tasks fit into memory once more, the compiled `_kernels/newton.py` makes these steps, for all
+tasks in one call; what it leaves (minimisers that are not unique, nearly dependent columns) is done here, as
+is all of a larger X.
 """
 
 from __future__ import annotations
@@ -127,9 +128,7 @@ class LossLassos:
         each(one, left.tolist(), self.n_jobs)
         self.status, self.last = np.array(status), np.array(W)
 
-    def _without_minimiser(
-        self, A: Floats, aim: Floats, W: Floats, status: np.ndarray, rounds: np.ndarray
-    ) -> bool:
+    def _without_minimiser(self, A: Floats, aim: Floats, W: Floats, status: np.ndarray, rounds: np.ndarray) -> bool:
         """Whether some task is known to have no minimiser: W is then the aim."""
         gone = np.zeros(self.m, dtype=bool) if self.problem is None else self.problem.without_minimiser(A)
         if not gone.any():
@@ -150,8 +149,8 @@ class LossLassos:
         levels = np.zeros(self.m)
 
         def some(tasks: slice) -> None:
-            arrays = (array[tasks] for array in (A, aim, self.units, W, levels, status, rounds))
-            _newton.solve_all(self.compiled[tasks], *arrays)
+            weights, result = (A[tasks], aim[tasks], self.units[tasks]), (W[tasks], levels[tasks])
+            _newton.solve_all(self.compiled[tasks], *weights, *result, status[tasks], rounds[tasks])
 
         each(some, shares(self.m, self.n_jobs), self.n_jobs)
         for i in np.flatnonzero(rounds > 0).tolist():
