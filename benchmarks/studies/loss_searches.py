@@ -1,6 +1,6 @@
 """What cross-validation costs under each loss: CPU seconds, beside squared loss and scikit-learn's searches.
 
-Three tables: binary tasks like those of landmine detection (generated as in `landmine.py`: 9 features, some 6 % positives); drug
+Three tables: binary tasks like those of landmine detection (generated; 9 features, some 6 % positives); drug
 resistance of viruses (hiv_pi, above or below the median of each drug), if `MSMTFL_DATA` has it; counts. The same folds,
 features and number of lams for all; ours have five columns of theta for each lam, scikit-learn's LogisticRegressionCV none.
 
