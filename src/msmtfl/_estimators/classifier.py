@@ -613,9 +613,8 @@ class MSMTFLClassifierCV(MultiTaskClassifier, ThetaSearch):
         Without folds the criterion stands in place of scores, NaN where it is not known. A
         point is `eligible`, and has scores, where every fold and all data were solved just
         as :class:`MSMTFLClassifier` solves them. A search stops short of stages that would
-        leave more features un-penalised than most tasks have independent samples, or that
-        have no minimiser as free features separate the classes of a task: such points have
-        NaN and are not chosen.
+        leave more features un-penalised than most tasks have independent samples: such
+        points have NaN and are not chosen.
     surface_ : Surface
         The solutions at all points of the grid, on all data; ``surface_.coef(k, l)`` has
         the coefficients of one.

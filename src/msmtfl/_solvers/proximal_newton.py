@@ -14,7 +14,6 @@ is all of a larger X.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 
 import numpy as np
 
@@ -79,13 +78,15 @@ class LossLassos:
         self.m, self.d = len(self.designs), self.designs[0].d
         self.status = np.zeros(self.m, np.intc)
         self.last = np.zeros((self.m, self.d))
+        self.known: list[_newton.Newton] | None = None  # states in the kernel
 
-    @cached_property
+    @property
     def compiled(self) -> list[_newton.Newton]:
-        """The tasks' states in the kernel, none if their columns are too many."""
-        if 8 * self.d * sum(len(design.y) for design in self.designs) > COPIED:
-            return []
-        return each(self._state, range(self.m), self.n_jobs)
+        """The tasks' states in the kernel, made when they are first needed; none if their columns are too many."""
+        if self.known is None:
+            fits = 8 * self.d * sum(len(design.y) for design in self.designs) <= COPIED
+            self.known = each(self._state, range(self.m), self.n_jobs) if fits else []
+        return self.known
 
     def _state(self, i: int) -> _newton.Newton:
         design, nothing = self.designs[i], np.zeros(self.d)
@@ -164,8 +165,8 @@ class LossLassos:
     def warm(self, W: Floats) -> None:
         """Start the next solve from W (m, d) instead of from the last solution."""
         self.last = np.array(W)
-        for state, design, w in zip(self.__dict__.get("compiled", []), self.designs, self.last, strict=False):
-            state.begin(w, design.level(w))
+        for i, state in enumerate(self.known or []):
+            state.begin(self.last[i], self.designs[i].level(self.last[i]))
 
     def solve(self, A: Floats, reference: Floats | None = None, max_iter: int = 0) -> tuple[Floats, np.ndarray]:
         """W (m, d) for weights A (m, d), and Newton steps (m,). Where a task's minimiser is not unique, W is the one
