@@ -8,12 +8,17 @@ from sklearn.exceptions import ConvergenceWarning
 
 from msmtfl import MSMTFL, MSMTFLCV, Moments, TaskKFold, compare_models, regularization_surface
 from msmtfl._data.tasks import read_training
+from msmtfl._objective import loss_certificates
 from msmtfl._objective.loss_certificates import certify_loss
 from msmtfl._objective.losses import Huber, Logistic, Poisson, best_level, robust_scale
 from msmtfl._objective.penalties import ConcaveRows
+from msmtfl._paths.grids import read_grid
+from msmtfl._paths.solve import solve_surface
 from msmtfl._runtime.progress import Listener
 from msmtfl._solvers.make_problem import largest_lam, make_problem
 from msmtfl._solvers.solvers import lassos_for, solver_for
+from msmtfl._solvers.stages import SEPARATED
+from msmtfl._solvers.weighted_lasso import SLID
 from msmtfl.model_files import load_model, save_model
 
 LOSSES = {"logistic": Logistic(), "poisson": Poisson(), "huber": Huber(1.3)}
@@ -217,6 +222,40 @@ def test_several_minimisers_give_the_one_nearest_the_reference():
     assert {0, 8} <= set(proof.dependent.tolist())
 
 
+@pytest.mark.parametrize("how", ["plain", "weighted", "positive", "no intercept", "binary"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_steps_in_the_kernel_lead_where_those_in_python_do(loss, how):
+    X, y, task = make_data(loss, n=50, d=9)
+    X = (X.mean(axis=0) < X).astype(float) if how == "binary" else X
+    v = np.random.default_rng(1).integers(1, 4, len(y)).astype(float) if how == "weighted" else None
+    options = {"positive": how == "positive", "fit_intercept": how != "no intercept"}
+    problem = posed(loss, X, y, task, sample_weight=v, **options)
+    fast, slow = lassos_for(problem), lassos_for(problem)
+    slow.known = []  # no states in the kernel
+    rng, weights = np.random.default_rng(2), problem.stage_weights
+    for lam in largest_lam(problem) * np.array([1.0, 0.5, 0.2, 0.3, 0.05, 0.01]):
+        A = lam * weights * rng.choice([1.0, 1.0, 0.3, 0.0, np.inf], weights.shape, p=[0.5, 0.2, 0.15, 0.1, 0.05])
+        (W, steps), (V, _) = fast.solve(A), slow.solve(A)
+        assert np.abs(W - V).max() <= 1e-9 * max(1.0, np.abs(V).max())
+        assert steps.max() < 40
+        for design, w in zip(problem.designs, W, strict=True):  # the intercept that was noted is the best one
+            again = best_level(design.of_loss, design.y, design.fitted(w), design.v)
+            assert design.level(w) == pytest.approx(again if options["fit_intercept"] else 0.0, abs=1e-9)
+
+
+def test_what_the_kernel_cannot_settle_is_left_to_python():
+    """Copies of a column: the minimiser nearest to the reference, which only Python finds."""
+    X, y, task = make_data("logistic", d=4)
+    X = np.column_stack([X, X[:, 0]])
+    problem = posed("logistic", X, y, task)
+    lassos = lassos_for(problem)
+    aim = np.zeros((3, 5))
+    aim[:, 4] = 0.3
+    W, _ = lassos.solve(0.05 * largest_lam(problem) * problem.stage_weights, reference=aim)
+    assert (lassos.status & SLID).all()
+    assert (W[:, 4] - W[:, 0] == pytest.approx(0.3, abs=1e-6)) or (W[:, 0] * W[:, 4] == 0).all()
+
+
 # ------------------------------------------------------------------ certificates
 
 
@@ -298,6 +337,88 @@ def test_separated_classes_are_named_with_the_way_out():
 
 
 # ------------------------------------------------------------------ ugly data
+
+
+def nearly_separated(seed, n=80, gap=0.0, k=3):
+    """A task of two classes with heavy tails; with a gap > 0 the first feature tells them apart."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_t(2, (n, k))
+    f = 3.0 * X[:, 0] + (0.0 if gap else rng.logistic(size=n))
+    y = (f > np.median(f)).astype(float)
+    X[:, 0] += gap * (2.0 * y - 1.0)
+    return X, y
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("gap", [0.0, 0.05])
+def test_a_minimiser_that_exists_proves_itself(seed, gap, monkeypatch):
+    asked = []
+    program = loss_certificates.milp
+    monkeypatch.setattr(
+        loss_certificates, "milp", lambda *args, **options: asked.append(1) or program(*args, **options)
+    )
+    X, y = nearly_separated(seed, gap=gap)
+    problem = posed("logistic", X, y)
+    free = np.ones(3, dtype=bool)
+    W, _ = lassos_for(problem).solve(np.zeros((1, 3)))
+    found = loss_certificates.escaping(problem.designs[0], W[0], free)
+    assert found.size > 0 if gap else found.size == 0
+    assert bool(asked) == (gap > 0)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "poisson"])
+def test_features_that_leave_no_minimiser_alone_are_those_of_the_linear_program(loss, monkeypatch):
+    monkeypatch.setattr(loss_certificates, "_held_back", lambda *args: False)
+    monkeypatch.setattr(loss_certificates, "STEEP", np.inf)
+    rng = np.random.default_rng(0)
+    counts = {True: 0, False: 0}
+    for centre in (True, False):
+        for _ in range(15):
+            n = 12
+            y = rng.integers(0, 2, n).astype(float) * (1.0 if loss == "logistic" else rng.integers(1, 4, n))
+            y[:2] = 0.0, 1.0
+            X = np.where(rng.random((n, 8)) < 0.2, rng.choice([-1.0, 1.0], (n, 8)), 0.0)
+            design = posed(loss, X, y, fit_intercept=centre).designs[0]
+            alone = loss_certificates.escaping_alone(design)
+            w = 1e-3 * rng.standard_normal(8)  # rows on both sides: all are looked at
+            for j in np.flatnonzero(design.squares > 0):
+                expected = _escapes_along(design, j)
+                counts[expected] += 1
+                assert alone[j] == expected
+                if (design.of_loss.escapes(y) * design.predictor(w) > 0).any():
+                    assert (loss_certificates.escaping(design, w, np.arange(8) == j).size > 0) == expected
+    assert min(counts.values()) >= 20
+
+
+def _escapes_along(design, j):
+    """By trying every direction: one feature and the intercept leave few."""
+    x, away = design.block(np.array([j]))[:, 0], design.of_loss.escapes(design.y)
+    for sign in (1.0, -1.0):
+        for shift in np.unique(x) if design.base.centre else [0.0]:
+            t = sign * (x - shift)
+            t[np.abs(t) < 1e-12] = 0.0
+            if t.any() and (t[away == 0] == 0).all() and (away * t >= 0).all():
+                return True
+    return False
+
+
+def test_a_search_stops_short_of_stages_without_a_minimiser():
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((120, 5)), np.repeat([0, 1], 60)
+    y = (X[:, 0] + 0.7 * rng.logistic(size=120) > 0).astype(float)
+    X[:, 1] = 0.0
+    X[np.flatnonzero(y)[:12], 1] = 1.0  # a rare feature, seen in one class only
+    problem = posed("logistic", X, y, task)
+    grid = read_grid(problem, largest_lam(problem) * np.geomspace(0.5, 0.02, 6), [1.0, np.inf])
+    surface = solve_surface(problem, grid)
+    short = surface.ended == SEPARATED
+    assert short[:, 0].any()
+    assert not short[:, 1].any()
+    assert not surface.complete[short].any()
+    assert surface.dual_gap.max() <= 1e-8  # what a point keeps is a stage that was solved
+    for k, l in np.argwhere(short):
+        assert 1 not in surface.free_rows(k, l)
+        assert np.abs(surface.coef(k, l)).max() < 50
 
 
 @pytest.mark.parametrize("loss", LOSSES)

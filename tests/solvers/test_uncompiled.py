@@ -14,6 +14,7 @@ PARTS = {
         "asked_for or equals_fista or nnls or one_by_one or copies or block_descent",
         ["test_weighted_lasso.py", "test_stages.py"],
     ),
+    "losses": ("steps_in_the_kernel and not weighted", ["test_losses.py"]),
     "surfaces": ("plain_walk and positive", ["../paths/test_stage_loop.py"]),
     "common": ("factor or nearest or not_end", ["test_arrow.py"]),
     "rows": ("minimised_exactly or closed_form or copies or lasso", ["test_coupled_rows.py"]),

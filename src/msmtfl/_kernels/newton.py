@@ -92,17 +92,22 @@ GOAL = cython.declare(cython.double, 1e-13)  # violation of optimality, as a cor
 NEAR = cython.declare(cython.double, 1e-11)  # the same, at which they may, if rounding leaves no more to gain
 OVER = cython.declare(cython.double, 1e-11)  # violation, as a correlation, from which a feature is taken into work
 TIE = cython.declare(cython.double, 1e-9)  # |gradient| this close to its bound, relatively: other minimisers may use it
-FLAT = cython.declare(cython.double, 1e-14)  # curvature, as a share of the largest, below which it is not taken at its word
-LOST = cython.declare(cython.double, 1e-6)  # share of a column's squares left by centring, below which it is not trusted
+FLAT = cython.declare(
+    cython.double, 1e-14
+)  # curvature, as a share of the largest, below which it is not taken at its word
+LOST = cython.declare(
+    cython.double, 1e-6
+)  # share of a column's squares left by centring, below which it is not trusted
 IDLE = cython.declare(cython.Py_ssize_t, 20)  # steps without progress, after which Python has its turn
-STEPS = cython.declare(cython.Py_ssize_t, 120)  # of a solve; it takes less than ten, or thirty where classes are separable
+STEPS = cython.declare(
+    cython.Py_ssize_t, 120
+)  # of a solve; it takes less than ten, or thirty where classes are separable
 FEW = cython.declare(cython.Py_ssize_t, 6)  # steps after which longer ones are tried
 FAR = cython.declare(cython.double, 64.0)  # times the step: the longest
 AT_LEAST = cython.declare(cython.Py_ssize_t, 16)  # features taken into work together
 SMALL = cython.declare(cython.Py_ssize_t, 12)  # features in work from which a library makes their Gram matrix
-SOON = cython.declare(cython.double, 1e-3)  # violation, as a correlation, from which the last Gram matrix may serve to the end
+SOON = cython.declare(cython.double, 1e-3)  # violation, as a correlation, from which the last Gram matrix may serve
 HUGE = cython.declare(cython.double, constants.HUGE)
-BREATH = cython.declare(cython.Py_ssize_t, 10**7)  # products of numbers, some 2 ms, between two looks for Ctrl-C
 
 
 class Newton:
@@ -156,7 +161,11 @@ class Newton:
         self.Z = np.zeros(size * self.n)
         self.A, self.aim, self.units = np.ones((3, 1, size))
         self.quadratic = ActiveSet(
-            np.asarray(self.G).reshape(size, size), np.asarray(self.c), np.asarray(self.roots), 0, min(size, self.order),
+            np.asarray(self.G).reshape(size, size),
+            np.asarray(self.c),
+            np.asarray(self.roots),
+            0,
+            min(size, self.order),
             self.positive,
         )
         self.gram_known = False

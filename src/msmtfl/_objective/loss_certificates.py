@@ -36,6 +36,7 @@ from .dual_points import Doubt, dependent_below, few_digits, over_unit, size_of_
 from .losses import LossTask
 
 AT_ONCE = 2**22  # numbers of X looked at together
+SAME = 1e-12  # of the largest number of a column: what two may differ by and be the same
 STEEP = 1e-6  # curvature, as a share of the largest, below which a row has all but escaped
 # Dual points that are tried: how many times the rounding of a gradient leaves no room (a scale near 1 costs much where h' is
 # near an end of its range), and slopes, as shares of the largest, up to which a row has escaped and counts as 0.
@@ -222,8 +223,8 @@ def _held_back(C: Floats, away: Floats, u: Floats, bend: Floats) -> bool:
 
     That is so if C'p = 0 for some p with away_r p_r > 0 in all rows that can escape. u = -v h' has these signs, and
     what a Newton step z makes of it, p = u - v h'' C z, meets the equations; its signs are the same where |v h'' C z| < |u|:
-    in these losses h'' <= |h'| in rows that can escape, so that it is enough if the step moves their f by less than 1. (Where
-    rows escape every step moves them by about 1.) Only half of that is accepted, with what rounding may hide added."""
+    h'' <= |h'| in rows that can escape, so that it is enough if the step moves their f by less than 1. (Where rows do
+    escape, every step moves them by about 1.) Only half of that is accepted, with what rounding may hide added."""
     root = np.sqrt(bend)
     B = root[:, None] * C
     size = np.linalg.norm(B, axis=0)
@@ -243,20 +244,24 @@ def _held_back(C: Floats, away: Floats, u: Floats, bend: Floats) -> bool:
 
 
 def escaping_alone(design: LossTask) -> np.ndarray:
-    """(d,) bool: features that need no other to leave no minimiser where they are free: those that differ from their least (or
-    their largest) value only in rows that can escape, all in the same direction. Without an intercept that value is 0."""
+    """(d,) bool: features that need no other to leave no minimiser where they are free: for some c, which is 0 without an
+    intercept, their values are on one side of c in rows that escape upwards, on the other in those that escape
+    downwards, and c itself in all others."""
     away, out = design.of_loss.escapes(design.y), np.zeros(design.d, dtype=bool)
-    if not away.any():
+    groups = [away == sign for sign in (-1.0, 0.0, 1.0)]
+    if groups[1].all():
         return out
     width = max(1, AT_ONCE // len(away))
     for low in range(0, design.d, width):
         some = np.arange(low, min(low + width, design.d))
         C = design.block(some)
-        slack = 1e-9 * np.abs(C).max(axis=0, initial=0.0)
-        ends = (C.min(axis=0), C.max(axis=0)) if design.base.centre else (np.zeros(len(some)),)
-        for end in ends:
-            T = C - end
-            apart = np.abs(T) > slack
-            fits = [(~apart | (sign * away[:, None] * T > 0.0)).all(axis=0) for sign in (1.0, -1.0)]
-            out[some] |= apart.any(axis=0) & (fits[0] | fits[1])
+        slack = SAME * np.abs(C).max(axis=0)
+        least = [C[rows].min(axis=0, initial=np.inf) for rows in groups]
+        most = [C[rows].max(axis=0, initial=-np.inf) for rows in groups]
+        for below, above in ((0, 2), (2, 0)):
+            # c is at least the first of these, at most the second
+            lowest, highest = np.maximum(most[below], most[1]), np.minimum(least[above], least[1])
+            if not design.base.centre:
+                lowest, highest = np.maximum(lowest, 0.0), np.minimum(highest, 0.0)
+            out[some] |= lowest <= highest + slack
     return out & (design.squares > 0.0)

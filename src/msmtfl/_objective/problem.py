@@ -157,8 +157,8 @@ class Problem:
             return np.zeros(self.m, dtype=bool)
         free = (A == 0.0) & self.learnable
         out = np.asarray((free & self._lonely).any(axis=1))
-        for i in np.flatnonzero(~out & free.any(axis=1)).tolist():
-            out[i] = any((free[i] >= less).all() for less in self._separating[i][True])
+        for i, known in enumerate(self._separating):
+            out[i] = out[i] or any((free[i] >= less).all() for less in known[True])
         return out
 
     def escapes(self, i: int, W: Floats, A: Floats) -> np.ndarray:
@@ -181,8 +181,8 @@ class Problem:
             known[found.size > 0].append(free)
             return found.size > 0
 
-        sets, first, back = np.unique(frees, axis=0, return_index=True, return_inverse=True)
-        out = np.zeros(len(sets), dtype=bool)
-        for s in np.argsort(-sets.sum(axis=1), kind="stable").tolist():  # what the largest do not separate, none does
-            out[s] = one(W[first[s]], sets[s])
-        return np.asarray(out[back.ravel()])
+        keys = [free.tobytes() for free in frees]
+        first = {key: s for s, key in reversed(list(enumerate(keys)))}
+        sizes = frees.sum(axis=1)
+        out = {s: one(W[s], frees[s]) for s in sorted(first.values(), key=lambda s: -sizes[s])}  # smaller ones follow
+        return np.array([out[first[key]] for key in keys], dtype=bool)

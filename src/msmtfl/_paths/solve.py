@@ -79,8 +79,9 @@ def regularization_surface(
     """Fit MSMTFL on a whole grid of lam and theta, for little more than the price of one lasso path.
 
     Every point is what ``MSMTFL(lam, theta)`` gives on its own, but for one thing: where the next stage
-    would leave more features un-penalised than there are independent samples, in most tasks, the point
-    keeps the stage before it (see its `stopping_reason`; MSMTFL itself goes on, and warns).
+    would leave more features un-penalised than there are independent samples, in most tasks, or has no
+    minimiser (counts that free features hold at 0), the point keeps the stage before it (see its
+    `stopping_reason`; MSMTFL itself goes on, and warns).
 
     Parameters
     ----------

@@ -6,14 +6,14 @@ A step replaces h by its parabola at the present f, a weighted least squares las
 which the kernel solves exactly; then a line search. Only the features in work (those in use, free, at their bound or beyond)
 take part; the gradient of all others is looked at when the steps have settled.
 
-Where the columns of all tasks fit into memory once more, the compiled `_kernels/newton.py` makes these steps, for all tasks in
-one call; what it leaves (minimisers that are not unique, nearly dependent columns) is done here, as is all of a larger X.
+Where the columns of all tasks fit into memory once more, the compiled `_kernels/newton.py` makes these steps, for all
+tasks in one call; what it leaves (minimisers that are not unique, nearly dependent columns) is done here, as
+is all of a larger X.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 
 import numpy as np
 
@@ -78,13 +78,15 @@ class LossLassos:
         self.m, self.d = len(self.designs), self.designs[0].d
         self.status = np.zeros(self.m, np.intc)
         self.last = np.zeros((self.m, self.d))
+        self.known: list[_newton.Newton] | None = None  # states in the kernel
 
-    @cached_property
+    @property
     def compiled(self) -> list[_newton.Newton]:
-        """The tasks' states in the kernel, none if their columns are too many."""
-        if 8 * self.d * sum(len(design.y) for design in self.designs) > COPIED:
-            return []
-        return each(self._state, range(self.m), self.n_jobs)
+        """The tasks' states in the kernel, made when they are first needed; none if their columns are too many."""
+        if self.known is None:
+            fits = 8 * self.d * sum(len(design.y) for design in self.designs) <= COPIED
+            self.known = each(self._state, range(self.m), self.n_jobs) if fits else []
+        return self.known
 
     def _state(self, i: int) -> _newton.Newton:
         design, nothing = self.designs[i], np.zeros(self.d)
@@ -127,9 +129,7 @@ class LossLassos:
         each(one, left.tolist(), self.n_jobs)
         self.status, self.last = np.array(status), np.array(W)
 
-    def _without_minimiser(
-        self, A: Floats, aim: Floats, W: Floats, status: np.ndarray, rounds: np.ndarray
-    ) -> bool:
+    def _without_minimiser(self, A: Floats, aim: Floats, W: Floats, status: np.ndarray, rounds: np.ndarray) -> bool:
         """Whether some task is known to have no minimiser: W is then the aim."""
         gone = np.zeros(self.m, dtype=bool) if self.problem is None else self.problem.without_minimiser(A)
         if not gone.any():
@@ -150,8 +150,8 @@ class LossLassos:
         levels = np.zeros(self.m)
 
         def some(tasks: slice) -> None:
-            arrays = (array[tasks] for array in (A, aim, self.units, W, levels, status, rounds))
-            _newton.solve_all(self.compiled[tasks], *arrays)
+            weights, result = (A[tasks], aim[tasks], self.units[tasks]), (W[tasks], levels[tasks])
+            _newton.solve_all(self.compiled[tasks], *weights, *result, status[tasks], rounds[tasks])
 
         each(some, shares(self.m, self.n_jobs), self.n_jobs)
         for i in np.flatnonzero(rounds > 0).tolist():
@@ -165,8 +165,8 @@ class LossLassos:
     def warm(self, W: Floats) -> None:
         """Start the next solve from W (m, d) instead of from the last solution."""
         self.last = np.array(W)
-        for state, design, w in zip(self.__dict__.get("compiled", []), self.designs, self.last, strict=False):
-            state.begin(w, design.level(w))
+        for i, state in enumerate(self.known or []):
+            state.begin(self.last[i], self.designs[i].level(self.last[i]))
 
     def solve(self, A: Floats, reference: Floats | None = None, max_iter: int = 0) -> tuple[Floats, np.ndarray]:
         """W (m, d) for weights A (m, d), and Newton steps (m,). Where a task's minimiser is not unique, W is the one

@@ -35,8 +35,8 @@ CROWDED = (
     "Choose a larger theta or lam"
 )
 SEPARATED = (
-    "stopped: in some task the features that the next stage would leave un-penalised separate the classes (or hold counts at "
-    "0), so that no coefficients minimise its loss. Choose a larger theta or lam"
+    "stopped: in some task the features that the next stage would leave un-penalised separate the classes (or hold counts "
+    "at 0), so that no coefficients minimise its loss. Choose a larger theta or lam"
 )
 INEXACT = (
     "stopped, not certified: a stage is not solved to tol={:.0e}, or rounding leaves too few digits to prove it. A fit of "
