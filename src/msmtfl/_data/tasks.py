@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -113,7 +114,7 @@ class TaskData:
             return (self.m,)
         return (self.classes,) if self.classes > 1 else ()
 
-    @property
+    @cached_property
     def targets(self) -> list[Target]:
         return [Target.of(task.y, task.weight) for task in self.tasks]
 

@@ -50,6 +50,10 @@ class SharedNorm:
         up, down = (_lowest(side * W, self.deviation, self.c) for side in (1.0, -1.0))
         return up - down
 
+    def common_of_sign(self, W: Floats, sign: Floats) -> Floats:
+        """(d,): the same, of which the sign (d,) is known, unless it is 0."""
+        return sign * _lowest(sign[:, None] * W, self.deviation, self.c)
+
     def values(self, W: Floats) -> Floats:
         b = self.common(W)
         out: Floats = _times(self.c, b) + _times(self.deviation, W - b[:, None]).sum(axis=1)

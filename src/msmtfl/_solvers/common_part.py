@@ -411,8 +411,10 @@ def settled(norm: SharedNorm, P: Floats, m: int) -> Floats:
     """P (p,) with the same W, and of all b that are as good for it the smallest."""
     parts = P.reshape(m + 1, -1)
     rows = np.flatnonzero(parts[0])  # 0 cannot be made smaller
+    if rows.size == 0:
+        return P
     W = parts[0, rows] + parts[1:, rows]
-    b = norm.of_rows(rows).common(W.T)
+    b = norm.of_rows(rows).common_of_sign(W.T, np.sign(parts[0, rows]))
     moved = np.abs(b - parts[0, rows]) > MOVED * np.abs(W).max(axis=0, initial=0.0)
     if not moved.any():
         return P
