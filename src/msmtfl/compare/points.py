@@ -54,7 +54,7 @@ class Record:
     def __call__(self, split: Split, data: TaskData, surface: Solutions, mse: Floats, weight: Floats) -> None:
         if surface.last.shape != self.shape:
             self._begin(split, data, surface.last.shape)
-        reached = np.asarray(getattr(surface, "reached", np.ones(self.shape, dtype=bool)))
+        reached = surface.reached
         places, back = np.unique(surface.last[reached], return_inverse=True)
         errors = np.full(len(places), np.inf)
         if self.row.size > self.room:  # some may have to go
