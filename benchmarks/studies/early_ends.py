@@ -1,14 +1,14 @@
-"""What does it cost that searches end where held-out errors have turned? The same searches over the whole grid, on data sets of
-ten kinds: how often is another point chosen, what is its error on fresh samples, and how much time is saved.
+"""What does it cost that searches end where held-out errors have turned? The same searches over the whole grid, on data sets
+of ten kinds: how often is another point chosen, what is its error on fresh samples, and how much time is saved.
 
     python benchmarks/studies/early_ends.py             # 100 data sets, every search; rows go to a file
     python benchmarks/studies/early_ends.py --data-sets 20 --searches LassoMTLCV MSMTFLCV
     python benchmarks/studies/early_ends.py --table     # only the table, from the rows that there are
 
-`other point` counts the data sets on which the searches choose differently; `error` is that of the early search on fresh samples
-over that of the whole one, `score` the same of the held-out errors that they chose by; `time` is CPU time over that of the
-whole grid, `solved` the share of the points that were. The rule of `msmtfl._paths.early_stopping` was set on the real data of
-docs/benchmarks.md and nothing here.
+`other point` counts the data sets on which the searches choose differently; `error` is that of the early search on fresh
+samples over that of the whole one, `score` the same of the held-out errors that they chose by; `time` is CPU time over that of
+the whole grid, `solved` the share of the points that were solved. The rule is that of `msmtfl._paths.early_stopping`; the first
+20 data sets were looked at when its patience was set, the others were not.
 """
 
 from __future__ import annotations
@@ -128,7 +128,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-sets", type=int, default=100)
     parser.add_argument("--searches", nargs="+", default=[search.__name__ for search in SEARCHES])
-    parser.add_argument("--out", type=Path, default=ROWS, help="rows are added to it; data sets that it has are left out")
+    parser.add_argument(
+        "--out", type=Path, default=ROWS, help="rows are added to it; data sets that it has are left out"
+    )
     parser.add_argument("--table", action="store_true", help="no fits, only the table")
     args = parser.parse_args()
     rows = [json.loads(line) for line in args.out.read_text().splitlines()] if args.out.exists() else []

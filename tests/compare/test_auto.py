@@ -63,7 +63,8 @@ def test_the_comparison_is_that_of_compare_models():
     np.testing.assert_array_equal(model.comparison_.errors, same.errors)
     assert model.comparison_.corrected.chosen == same.corrected.chosen
     assert (
-        f"the nMSE to expect on new data is {same.corrected.chosen['1se']:.3f}. Parameters were chosen by cross-validation." in model.reason_
+        f"the nMSE to expect on new data is {same.corrected.chosen['1se']:.3f}. Parameters were chosen by cross-validation."
+        in model.reason_
     )
 
 

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from msmtfl import L12MTLCV, MSMTFLCV, DirtyMTLCV, LassoMTLCV, MSMTFLClassifierCV, SharedMTLCV, regularization_surface
 from msmtfl._paths.coupled_path import RowPaths
 from msmtfl._paths.cross_validation import HeldOut
-from msmtfl._paths.early_stopping import GUARD, IN_A_ROW, Front, as_if_ended, near_best, turned
+from msmtfl._paths.early_stopping import IN_A_ROW, Front, as_if_ended, near_best, turned
 from msmtfl._paths.surface import NotSolvedError
 
 
@@ -63,7 +63,9 @@ def test_points_that_lie_close_together_do_not_end_a_column_unless_errors_rise_s
 
 
 def front(columns=3, leader=None, block=1, K=12, early=True):
-    return Front(np.repeat(LAMS[:K, None], columns, axis=1), np.arange(columns) if leader is None else leader, block, early)
+    return Front(
+        np.repeat(LAMS[:K, None], columns, axis=1), np.arange(columns) if leader is None else leader, block, early
+    )
 
 
 def run(one, errors):

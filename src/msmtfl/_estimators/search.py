@@ -30,8 +30,8 @@ from .._paths.cross_validation import (
     read_splits,
     standard_errors,
 )
+from .._paths.early_stopping import FoldRun, Front, search
 from .._paths.grids import MIXTURE, Grid, default_grid, read_grid
-from .._paths.early_stopping import Front, FoldRun, search
 from .._paths.solve import StagePaths
 from .._paths.surface import Refitted, Solutions, StagedSolutions, Surface
 from .._runtime.checks import check_count, check_positive, check_verbose
@@ -261,7 +261,8 @@ class GridSearch(MultiTaskModel):
         scores = np.where(held_out.complete & surface.complete, scores, np.nan)
         mean = scores.mean(axis=0)
         columns = self._columns(surface, problem)
-        columns |= {"solved": held_out.reached.all(axis=0), "eligible": np.isfinite(mean), "mean_test_score": mean}
+        columns |= {"solved": np.asarray(held_out.reached.all(axis=0)), "eligible": np.isfinite(mean)}
+        columns["mean_test_score"] = mean
         with np.errstate(
             over="ignore", invalid="ignore"
         ):  # scores of -inf: counts predicted beyond the range of floats
@@ -304,9 +305,7 @@ class StageSearch(GridSearch):
         super()._check_params()
         check_count("max_stages", self._stages())
 
-    def _walker(
-        self, problem: Problem, grid: Grid, grams: Any, n_jobs: int | None, progress: Progress
-    ) -> StagePaths:
+    def _walker(self, problem: Problem, grid: Grid, grams: Any, n_jobs: int | None, progress: Progress) -> StagePaths:
         return StagePaths(
             problem,
             grid,

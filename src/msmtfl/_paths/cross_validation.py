@@ -28,8 +28,6 @@ from .._data.folds import TaskKFold
 from .._data.tables import Labels, RandomState, Table, Targets, names_of, warn_user
 from .._data.tasks import Task, TaskData, check_weights
 from .._objective.problem import Problem
-from .._runtime.threads import each
-from .._solvers.make_problem import training
 from .surface import Solutions, TaskCoefs
 
 ERRORS = ("neg_nmse", "neg_amse", "neg_mse", "neg_deviance")
@@ -90,8 +88,7 @@ class HeldOut:
     @property
     def reached(self) -> np.ndarray:
         """(folds, K, L) bool: where errors were measured at all."""
-        out: np.ndarray = np.isfinite(self.mse).any(axis=1)
-        return out
+        return np.asarray(np.isfinite(self.mse).any(axis=1))
 
     @classmethod
     def of(cls, folds: Sequence[OfFold]) -> HeldOut:
@@ -250,8 +247,8 @@ def _small_tasks(data: TaskData, points: int) -> bool:
 
 
 def _errors_together(data: TaskData, split: Split, problem: Problem, coefs: Floats) -> tuple[Floats, Floats]:
-    """The weights (m,) of the rows held out, and the mean squared errors (m, points) there of coefs (points, m, d); NaN where
-    a task has no such rows."""
+    """The weights (m,) of the rows held out, and the mean squared errors (m, points) there of coefs (points, m, d); NaN
+    where a task has no such rows."""
     rows = [np.flatnonzero(split.test[task.rows]) for task in data.tasks]
     some = [i for i, of_task in enumerate(rows) if of_task.size]
     tasks = [data.tasks[i] for i in some]
@@ -260,7 +257,9 @@ def _errors_together(data: TaskData, split: Split, problem: Problem, coefs: Floa
     intercepts = np.array([problem.designs[i].intercepts(coefs[:, i]) for i in some])  # (some, points)
     X = np.concatenate([task.X[at] for task, at in zip(tasks, held, strict=True)])
     y = np.concatenate([task.y[at] for task, at in zip(tasks, held, strict=True)])
-    counts = [np.ones(len(at)) if task.weight is None else task.weight[at] for task, at in zip(tasks, held, strict=True)]
+    counts = [
+        np.ones(len(at)) if task.weight is None else task.weight[at] for task, at in zip(tasks, held, strict=True)
+    ]
     weights, of_task = np.concatenate(counts), np.repeat(np.arange(len(some)), sizes)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     weight, mse = np.zeros(data.m), np.full((data.m, len(coefs)), np.nan)

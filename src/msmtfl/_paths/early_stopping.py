@@ -67,7 +67,9 @@ class Front:
     def __init__(self, strength: Floats, leader: Ints, block: int = 1, early: bool = True):
         K, L = strength.shape
         self.block = block
-        self.order = np.argsort(-strength, axis=0, kind="stable")  # (K, L): places of the points, by the step of a column
+        self.order = np.argsort(
+            -strength, axis=0, kind="stable"
+        )  # (K, L): places of the points, by the step of a column
         self.lams, self.leader, self.early = np.take_along_axis(strength, self.order, 0), leader, early
         self.ends, self.limit = np.zeros(L, dtype=np.intp), np.full(L, K, dtype=np.intp)
         self.open = (leader == np.arange(L)) | (not early)
@@ -79,7 +81,11 @@ class Front:
             self.open, self.led = self.led, np.zeros_like(self.led)
             self.limit = self.ends[self.leader]
         first = (self.lams >= BEGIN * self.lams[0]).sum(axis=0)
-        step = np.where(self.ends == 0, np.maximum(first, self.block), self.ends + self.block) if self.early else self.limit
+        step = (
+            np.where(self.ends == 0, np.maximum(first, self.block), self.ends + self.block)
+            if self.early
+            else self.limit
+        )
         new = np.where(self.open, np.minimum(step, self.limit), self.ends)
         moved = bool((new > self.ends).any())
         self.ends = new
@@ -191,11 +197,11 @@ def search(
         while front.ahead():
             ends = front.ends
             whole.advance(ends)  # first, so that folds can begin with the Gram rows that all data have come to need
-            each(lambda fold: fold.advance(ends), folds, n_jobs, stop)
+            each(partial(FoldRun.advance, ends=ends), folds, n_jobs, stop)
             front.told(held_out_errors(held_out(), problem, scoring))
         errors = held_out_errors(held_out(), problem, scoring)
         near = near_best(errors)
-        if any(each(lambda fold: fold.finish(near), folds, n_jobs, stop)):
+        if any(each(partial(FoldRun.finish, points=near), folds, n_jobs, stop)):
             continue
         whole.finish(near)
         if not front.go_on(errors):
@@ -215,7 +221,7 @@ def held_out_errors(held_out: HeldOut, problem: Problem, scoring: Any) -> Floats
 
 
 def as_if_ended(held_out: HeldOut, front: Front, problem: Problem, scoring: Any) -> HeldOut:
-    """What a search that ends early would know, of one that had to solve all points in advance: so that both choose alike."""
+    """What a search that ends early would know, of one that had to solve all points: so that both choose alike."""
     errors = held_out_errors(held_out, problem, scoring)
     while front.ahead() or front.go_on(np.where(front.asked, errors, np.nan)):
         front.told(errors)

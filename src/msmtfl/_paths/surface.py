@@ -451,7 +451,8 @@ class StagedSolutions(Solutions):
     @cached_property
     def unique(self) -> np.ndarray:
         """Whether every stage's solution is certainly the only one, at every point (K, L)."""
-        return self.reached & _over(self.chains, lambda chain: bool(self._proofs[1][list(chain)].all()), np.bool_)
+        out: np.ndarray = _over(self.chains, lambda chain: bool(self._proofs[1][list(chain)].all()), np.bool_)
+        return np.asarray(out & self.reached)
 
     @property
     def objective(self) -> Floats:
@@ -686,7 +687,7 @@ class Surface(StagedSolutions):
         """
         escapes = self._escapes
         if not escapes.any():
-            return super().complete
+            return np.asarray(super().complete)
         out: np.ndarray = super().complete & _over(self.chains, lambda chain: not escapes[list(chain)].any(), np.bool_)
         return out
 

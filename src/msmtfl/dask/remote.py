@@ -19,8 +19,8 @@ from .._objective.dual_points import over_unit
 from .._objective.penalties import Penalty
 from .._objective.problem import Problem
 from .._paths.cross_validation import HeldOut
-from .._paths.grids import Grid
 from .._paths.early_stopping import as_if_ended
+from .._paths.grids import Grid
 from .._paths.solve import Walk, Wanted, gathered
 from .._paths.surface import Surface
 from .._runtime.progress import Listener, Progress, one_blas_thread
