@@ -17,7 +17,7 @@ import msmtfl
 from msmtfl import LassoMTL
 from msmtfl._data.designs import DenseRows, RowTask
 from msmtfl._kernels import active_set as _kernel
-from msmtfl._kernels import products, support
+from msmtfl._kernels import arrow, products, support
 from msmtfl._objective.certificates import certify
 from msmtfl._runtime.progress import Listener
 from msmtfl._solvers import weighted_lasso as lasso
@@ -219,7 +219,7 @@ def width(request):
     _kernel.use_registers(before)
 
 
-@pytest.mark.parametrize("kernel", [products, support], ids=["products", "support"])
+@pytest.mark.parametrize("kernel", [arrow, products, support], ids=["arrow", "products", "support"])
 def test_every_kernel_with_registers_uses_the_width(width, kernel, request):
     allowed = kernel.use_registers(width)
     assert allowed == (8 if request.config.getoption("--uncompiled") else width)

@@ -3,7 +3,7 @@
 from libc.math cimport fabs, sqrt
 from msmtfl._kernels.descent cimport Descent
 from msmtfl._kernels.nearest cimport nearest
-from msmtfl._kernels.support cimport vec_backward, vec_forward
+from msmtfl._kernels.support cimport msmtfl_widest, vec_backward, vec_forward
 from msmtfl._kernels.vectors cimport SHORT, axpy, dot, largest_ratio, move, rotate, subtract_block, subtract_rows
 
 

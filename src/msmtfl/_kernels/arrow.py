@@ -641,3 +641,13 @@ class Arrow(Descent):
         for t in range(self.k):
             size += self.root[self.act[t]] * fabs(self.w[t])
         self.atol = max(1e-14 * self.scale, 4e-16 * size)
+
+
+def use_registers(width: cython.int) -> cython.int:
+    """The width of registers that the loops of this module may use; returns what was allowed before"""
+    before: cython.int = 8
+    if cython.compiled:
+        global msmtfl_widest
+        before = msmtfl_widest
+        msmtfl_widest = width
+    return before

@@ -2,8 +2,9 @@
 
     min_{b, V}  1/2 sum_i s_i |y_i - X_i (b + v_i)|^2 + sum_j a_j |b_j| + sum_ji a_ji |v_ji|,      s_i = 1 / n_i
 
-The rows of task i are those of X_i times s_i^1/2, under b and under v_i; 0 elsewhere. No such row is ever made: Gram
-matrices are put together from those of the tasks.
+The rows of task i are those of X_i times s_i^1/2, under b and under v_i; 0 elsewhere. No such row is ever made. It is
+solved on the tasks' own Gram matrices, whose deviations meet in b only (`_kernels/arrow.py`); where these are not formed, or
+a solve does not end, on a Gram matrix of all, or rows of it, put together from those of the tasks.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .._data.designs import Coefs, Design, Floats, Ints, with_rows
 from .._kernels.active_set import ActiveSet, solve_all
 from .._kernels.arrow import Arrow
 from .._objective.common_penalty import SharedNorm
-from .gram import BUDGET, at_hand, may_form, wants_whole
+from .gram import BUDGET, WHOLE_BELOW, at_hand, may_form
 from .task_solver import Caches, task_caches
 from .weighted_lasso import OVERRUN, SLID, Lassos
 
@@ -228,8 +229,9 @@ class StackedGrams:
 
     @cached_property
     def weighed(self) -> Weighed | None:
-        """None where it does not pay to form them all."""
-        if not (may_form(self.designs, self.budget) and all(wants_whole(x, self.reuse) for x in self.designs)):
+        """None where it does not pay to form them all: in a single fit with more features than samples it does not."""
+        pays = self.reuse or all(x.d <= WHOLE_BELOW or x.order >= x.d for x in self.designs)
+        if not (pays and may_form(self.designs, self.budget) and at_hand(self.apart)):
             return None
         wholes: list[Any] = [gram.whole for gram in self.apart]
         return Weighed(np.array([s * G for s, G in zip(self.stacked.scale, wholes, strict=True)]))
