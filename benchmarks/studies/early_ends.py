@@ -6,9 +6,9 @@ of ten kinds: how often is another point chosen, what is its error on fresh samp
     python benchmarks/studies/early_ends.py --table     # only the table, from the rows that there are
 
 `other point` counts the data sets on which the searches choose differently; `error` is that of the early search on fresh
-samples over that of the whole one, `score` the same of the held-out errors that they chose by; `time` is CPU time over that of
-the whole grid, `solved` the share of the points that were solved. The rule is that of `msmtfl._paths.early_stopping`; the first
-20 data sets were looked at when its patience was set, the others were not.
+samples over that of the whole one, `score` the same of the held-out errors that they chose by; `time` is CPU time over
+that of the whole grid, `solved` the share of the points that were solved. The rule is `msmtfl._paths.early_stopping`; the
+first 20 data sets were looked at when its patience was set, the others were not.
 """
 
 from __future__ import annotations

@@ -62,10 +62,8 @@ def test_the_comparison_is_that_of_compare_models():
     same = compare_models(X, y, task=task, models=SMALL, cv=3, inner_cv=2)
     np.testing.assert_array_equal(model.comparison_.errors, same.errors)
     assert model.comparison_.corrected.chosen == same.corrected.chosen
-    assert (
-        f"the nMSE to expect on new data is {same.corrected.chosen['1se']:.3f}. Parameters were chosen by cross-validation."
-        in model.reason_
-    )
+    value = same.corrected.chosen["1se"]
+    assert f"to expect on new data is {value:.3f}. Parameters were chosen by cross-validation." in model.reason_
 
 
 def test_within_one_standard_error_the_simpler_wins():

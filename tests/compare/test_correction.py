@@ -322,7 +322,8 @@ def test_a_draw_chooses_as_a_comparison_of_its_samples_would(form, monkeypatch):
     held = np.bincount(boot.cell, minlength=len(base.cell_task))
     place, seen = np.unique(base.cell_cluster, return_inverse=True)[1].ravel(), set()
     for drawn in rng.integers(boot.n, size=(30, boot.n)):
-        ((outside, chosen),) = boot.repeat(drawn[None])
+        (draw,) = boot.repeat(drawn[None])
+        outside, chosen = draw.outside, draw.chosen
         times = np.bincount(drawn, minlength=boot.n)
         whole, crossed = boot._points(times[None, boot.cluster].astype(float))
         errors, alone = np.zeros((2, len(of_models), len(base.cell_task)))
@@ -366,6 +367,7 @@ def of_chance(seed, models=3, P=40, n=60, folds=5):
         for one in errors
     ]
     best = [one.choose(one.scores) for one in made]
+    made = [replace(one, chosen=int(p)) for one, p in zip(made, best, strict=True)]
     base = Comparison(
         models=list("abc")[:models],
         reference="a",
@@ -390,6 +392,13 @@ def test_the_error_of_the_luckiest_of_many_is_that_of_new_data():
         values = [one.best if name == "best" else one.chosen[name] for _, one in found]
         assert np.mean(values) == pytest.approx(1.0, abs=0.06)
     np.testing.assert_allclose(np.mean([one.by_model for _, one in found], axis=0), 1.0, atol=0.06)
+
+
+def test_where_there_is_nothing_to_choose_nothing_is_corrected():
+    X, y, task = make_data()
+    result = compare_models(X, y, task=task, models={"a": LassoMTL(0.05), "b": LassoMTL(5.0)}, cv=3)
+    np.testing.assert_allclose(result.corrected.by_model, result.error)
+    assert result.corrected.best == pytest.approx(result.error.min())
 
 
 def test_many_samples_have_fewer_draws_and_the_seed_decides(monkeypatch):

@@ -45,7 +45,7 @@ def models_table(result: Comparison) -> Table:
         ),
         counts("Tasks that gain", result.gains[order].sum(axis=1), "95 % interval below 0"),
         counts("Tasks that lose", result.loses[order].sum(axis=1), "95 % interval above 0"),
-        figures("Features", result.n_features[order], "used in any task"),
+        figures("Features", result.n_features[order], "used in any task, mean over folds"),
         figures("Seconds", result.seconds[order], "of a search, or of a fit that is made on every fold", 2),
     ]
     if result.corrected is not None:
