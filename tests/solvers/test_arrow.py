@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
+from msmtfl import SharedMTL, SharedMTLCV
 from msmtfl._data.tasks import read_training
 from msmtfl._kernels import arrow as _kernel
 from msmtfl._objective.common_penalty import SharedNorm, common_weights
 from msmtfl._objective.row_certificates import certify_rows
-from msmtfl._solvers import common_part
+from msmtfl._solvers import common_part, gram
 from msmtfl._solvers.common_part import StackedGrams, StackedLassos
 from msmtfl._solvers.make_problem import make_problem
 from msmtfl._solvers.weighted_lasso import OVERRUN
@@ -156,3 +157,24 @@ def test_factor_of_an_arrow_is_that_of_the_whole_matrix(request):
         np.testing.assert_allclose(G @ solved, x, atol=1e-7)
         assert state._curvature(x) == pytest.approx(x @ G @ x, rel=1e-9)
     assert refused > 10
+
+
+def test_a_search_finds_what_single_fits_on_rows_do(monkeypatch):
+    """Copies in all tasks, fewer samples than features: single fits fetch Gram rows, a search forms Gram matrices."""
+    for module in (gram, common_part):
+        monkeypatch.setattr(module, "WHOLE_BELOW", 4)
+    monkeypatch.setattr(gram, "STRONG_SHARE", 2.0)
+    monkeypatch.setattr(gram, "SWITCH_SHARE", 2.0)
+    random = np.random.default_rng(0)
+    m, n, d = 3, 25, 30
+    X, task = random.standard_normal((m * n, d)), np.repeat(np.arange(m), n)
+    X[:, 15:] = X[:, :15]
+    y = X[:, 0] + X[:, 1] + np.where(task == 0, X[:, 2], 0.0) + 0.3 * random.standard_normal(m * n)
+    search = SharedMTLCV(lams=5, ratios=[0.5, 1.0], theta_ratios=[np.inf], cv=2).fit(X, y, task=task)
+    surface, compared = search.surface_, 0
+    for k, l in np.ndindex(surface.grid.shape):
+        at = [surface.parameters[name][k, l] for name in ("lam_common", "lam_deviation")]
+        alone = SharedMTL(*at).fit(X, y, task=task)
+        np.testing.assert_allclose(surface.coef(k, l), alone.coef_, atol=1e-9)
+        compared += not surface.unique[k, l]
+    assert compared >= 4

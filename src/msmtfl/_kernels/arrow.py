@@ -144,9 +144,11 @@ class Arrow(Descent):
         unit: cython.double[:, ::1],
         P: cython.double[::1],
         max_rounds: cython.Py_ssize_t = 0,
+        project: cython.bint = True,
     ):
         """Solve for the weights a (p,), warm; the answer goes to P. Returns status bits and rounds. Of several minimisers it
-        is the one nearest to aim (1, p) in the norm |unit * (P - aim)|, if the bit TIED gives way to SLID."""
+        is the one nearest to aim (1, p) in the norm |unit * (P - aim)|, if the bit TIED gives way to SLID; never, if that is
+        left to the caller."""
         status: cython.int
         j: cython.Py_ssize_t
         p: cython.Py_ssize_t
@@ -157,12 +159,12 @@ class Arrow(Descent):
                 P[j] = 0.0
                 if a[j] == 0.0:
                     self.some_free = True
-            status = self._run(aim, unit, max_rounds)
+            status = self._run(aim, unit, max_rounds, project)
             for p in range(self.entries):
                 P[self.act[p] if p < self.k else self.tie[p - self.k]] = self.z[p]
         return int(status), int(self.rounds)
 
-    def _run(self, aim, unit, max_rounds):
+    def _run(self, aim, unit, max_rounds, project):
         """Solve for the weights in a; the answer is in z, `entries` long, and the status returned"""
         t: cython.Py_ssize_t
         moved: cython.int
@@ -172,7 +174,7 @@ class Arrow(Descent):
         status = self._solve()
         if self.broken:
             status |= OVERRUN
-        if status == TIED:
+        if status == TIED and project:
             moved = nearest(self, aim, unit, 0)
             if moved >= 0:
                 return SLID if moved else 0

@@ -21,6 +21,7 @@ class Arrow(Descent):
         unit: NDArray[np.float64],
         P: NDArray[np.float64],
         max_rounds: int = 0,
+        project: bool = True,
     ) -> tuple[int, int]: ...
 
 def use_registers(width: int) -> int: ...

@@ -192,10 +192,10 @@ class Remainder:
 
 
 class Weighed:
-    """(m, d, d): every task's Gram matrix times its weight in the loss; (d, d): their sum."""
+    """(m, d, d): every task's Gram matrix times its weight in the loss; (d, d): their sum; whether single fits form them."""
 
-    def __init__(self, each: Floats):
-        self.each, self.total = each, each.sum(axis=0)
+    def __init__(self, each: Floats, always: bool):
+        self.each, self.total, self.always = each, each.sum(axis=0), always
 
 
 class StackedGrams:
@@ -229,12 +229,12 @@ class StackedGrams:
 
     @cached_property
     def weighed(self) -> Weighed | None:
-        """None where it does not pay to form them all: in a single fit with more features than samples it does not."""
-        pays = self.reuse or all(x.d <= WHOLE_BELOW or x.order >= x.d for x in self.designs)
-        if not (pays and may_form(self.designs, self.budget) and at_hand(self.apart)):
+        """None where it does not pay to form them all: in a single fit with many more features than samples it does not."""
+        few = all(x.d <= WHOLE_BELOW or x.order >= x.d for x in self.designs)
+        if not ((few or self.reuse) and may_form(self.designs, self.budget) and at_hand(self.apart)):
             return None
         wholes: list[Any] = [gram.whole for gram in self.apart]
-        return Weighed(np.array([s * G for s, G in zip(self.stacked.scale, wholes, strict=True)]))
+        return Weighed(np.array([s * G for s, G in zip(self.stacked.scale, wholes, strict=True)]), few)
 
     def fetched_at_once(self) -> bool:
         """Whether several threads may use them."""
@@ -295,7 +295,10 @@ class _ByArrow(_Together):
     def solve_into(
         self, A: Floats, aim: Floats, W: Floats, status: np.ndarray, rounds: np.ndarray, max_iter: int = 0
     ) -> None:
-        status[0], rounds[0] = self.state.solve(A[0], aim, self.units, W[0], max_iter)
+        # of several b the nearest, too, unless single fits work with rows, where b is what the solver finds first: a search
+        # must find what they do
+        project = self.grams_of_tasks.always
+        status[0], rounds[0] = self.state.solve(A[0], aim, self.units, W[0], max_iter, project)
         self.found = W[0].copy()
         self.complete(A, aim, W, status, rounds, max_iter)
 
