@@ -281,6 +281,17 @@ def test_a_comparison_as_json_says_what_is_clear_and_by_what(data):
     assert rows["lasso"]["standing"] == "reference"
     assert rows["pooled lasso"]["standing"] in ("better", "worse", "not clear")
     assert {"better", "worse", "median_change", "se"} <= set(rows["pooled lasso"])
+    assert told["way"] == "cross-validation"
+    assert set(told["corrected"]["by_model"]) == {"lasso", "pooled lasso"}
+    assert f"to expect on new data is {told['corrected']['best']:.3f}" in told["verdict"]
+
+
+def test_the_command_nests_if_asked_to_and_says_so(data):
+    given = (*GIVEN[:-2], "--models", "lasso,pooled lasso", "--cv", 2, "--nested")
+    told = json.loads(done("compare", data, *given, "--json"))
+    assert (told["way"], told["corrected"]) == ("nested cross-validation", None)
+    assert "(nested cross-validation)" in done("compare", data, *given)
+    refused("fit", data, *GIVEN[:-2], "--model", "lasso", "--nested", said=["--nested: not for lasso"])
 
 
 @pytest.mark.slow

@@ -71,7 +71,7 @@ def test_within_one_standard_error_the_simpler_wins():
     found = compare_models(X, y, task=task, models=SMALL, cv=3, inner_cv=2)
     noise = 0.1 * (-1.0) ** np.arange(found.errors.shape[1])  # as good as can be told
     errors = np.array([found.errors[0], found.errors[0] + noise + 1e-3])
-    near = replace(found, errors=errors, n_features=np.array([9.0, 4.0]))
+    near = replace(found, errors=errors, chosen_errors=None, n_features=np.array([9.0, 4.0]))
     assert choose_family(near, "min")[0] == "lasso"
     name, reason = choose_family(near)
     assert name == "pooled lasso"

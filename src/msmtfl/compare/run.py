@@ -440,7 +440,8 @@ class _Run:
             points = [replace(one, losses=one.losses[:, np.concatenate(known)]) for one in points]
             cells = [of_fold[here] for of_fold, here in zip(cells, known, strict=True)]
         folds = [place[of_fold] for of_fold in cells]
-        result = replace(result, chosen_errors=at_choice(points, folds, result))
+        if self.points:
+            result = replace(result, chosen_errors=at_choice(points, folds, result))
         return replace(result, corrected=corrected(points, folds, result, seed))
 
 
