@@ -207,6 +207,9 @@ SMALLEST = [
     pytest.param("chosen_points.py", "--data-sets 1 --searches LassoMTLCV --out FOLDER/rows", "| LassoMTLCV | 1 |", ""),
     pytest.param("cluster.py", "--features 60 --tasks 2", "scores differ by", "distributed", marks=SLOW),
     pytest.param("cv_defaults.py", "--splits 1 --only m=20", "| synthetic m=20", ""),
+    pytest.param(
+        "early_ends.py", "--data-sets 1 --searches LassoMTLCV --out FOLDER/rows", "| LassoMTLCV | 1 | 0 |", ""
+    ),
     pytest.param("families.py", "synthetic --seeds 1 --models lasso --out FOLDER", "| lasso | 3 |", ""),
     pytest.param("families.py", "real --splits 1 --only school --models lasso --out FOLDER", "| lasso | **", ""),
     pytest.param("landmine.py", "--seeds 2 --tasks 2 --only sparse", "MSMTFLClassifierCV", "", marks=SLOW),

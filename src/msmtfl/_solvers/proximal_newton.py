@@ -20,7 +20,7 @@ import numpy as np
 from .._data.designs import DenseRows, Floats, Ints, RowTask
 from .._kernels import active_set as _kernel
 from .._kernels import newton as _newton
-from .._objective.losses import LossTask
+from .._objective.losses import Logistic, LossTask, Poisson
 from .._objective.problem import Problem
 from .._runtime.threads import each, shares
 from .weighted_lasso import OVERRUN, SLID, Lassos, Solve, one_by_one
@@ -37,6 +37,7 @@ FAR = 64.0  # times the step: the longest
 ROUNDS = 10_000  # of taking features into work
 PATIENCE = 3  # steps without progress that are made before rounding is blamed
 FLAT = 1e-14  # curvature, as a share of the largest, below which it is not taken at its word
+COMPILED = (Logistic, Poisson)  # of Huber's the kernel leaves gaps of 1e-8 where lam is next to nothing
 COPIED = 2**28  # bytes that the columns of all tasks may take once more
 LOST = 1e-6  # share of a column's squares left by centring, below which the Gram form is not trusted
 
@@ -82,9 +83,11 @@ class LossLassos:
 
     @property
     def compiled(self) -> list[_newton.Newton]:
-        """The tasks' states in the kernel, made when they are first needed; none if their columns are too many."""
+        """The tasks' states in the kernel, made when they are first needed; none if their columns are too many, or the loss is
+        not one of those that it solves."""
         if self.known is None:
             fits = 8 * self.d * sum(len(design.y) for design in self.designs) <= COPIED
+            fits = fits and isinstance(self.designs[0].of_loss, COMPILED)
             self.known = each(self._state, range(self.m), self.n_jobs) if fits else []
         return self.known
 

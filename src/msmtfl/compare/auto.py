@@ -262,7 +262,7 @@ class MultiTaskAuto(_Auto, MultiTaskLinear):
     random_state : int, RandomState instance or None, default=0
         The source of randomness that deals out the samples to folds.
     n_jobs : int, optional
-        Number of threads, which work on folds side by side.
+        Number of threads, which work on families and their folds side by side.
     verbose : bool, default=False
         Whether to show a progress bar.
     nested : bool, default=False
@@ -345,7 +345,7 @@ class MultiTaskAutoClassifier(_Auto, MultiTaskClassifier):
     random_state : int, RandomState instance or None, default=0
         The source of randomness that deals out the samples to folds.
     n_jobs : int, optional
-        Number of threads, which work on folds side by side.
+        Number of threads, which work on families and their folds side by side.
     verbose : bool, default=False
         Whether to show a progress bar.
     nested : bool, default=False

@@ -59,6 +59,17 @@ class Corrected:
         Of the model that :class:`MultiTaskAuto` chooses with such a `selection`.
     draws : int
         Number of draws.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import compare_models
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.standard_normal((90, 5)), np.repeat([0, 1, 2], 30)
+    >>> y = 2 * X[:, 0] + rng.standard_normal(90)
+    >>> found = compare_models(X, y, task=task, models=["lasso", "pooled lasso"], cv=3)
+    >>> found.corrected.draws > 0
+    True
     """
 
     by_model: Floats
