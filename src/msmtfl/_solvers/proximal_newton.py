@@ -83,8 +83,8 @@ class LossLassos:
 
     @property
     def compiled(self) -> list[_newton.Newton]:
-        """The tasks' states in the kernel, made when they are first needed; none if their columns are too many, or the loss is
-        not one of those that it solves."""
+        """The tasks' states in the kernel, made when they are first needed; none if their columns are too many, or the loss
+        is not one of those that it solves."""
         if self.known is None:
             fits = 8 * self.d * sum(len(design.y) for design in self.designs) <= COPIED
             fits = fits and isinstance(self.designs[0].of_loss, COMPILED)
