@@ -20,7 +20,7 @@ test: $(VENV)/tested
 	$(BIN)/python -m pytest -n auto $(ARGS)
 
 test-slow: $(VENV)/tested
-	$(BIN)/python -m pytest -m slow $(ARGS)
+	$(BIN)/python -m pytest -m slow -n auto $(ARGS)
 
 lint: $(VENV)/linted
 	$(BIN)/ruff check .

@@ -68,7 +68,9 @@ def own_cross_validation(data, lams, **options):
     from msmtfl import MSMTFLCV
 
     X, y, task = data
-    return MSMTFLCV(lams, cv=3, fit_intercept=False, **options).fit(X, y, task=task)
+    search = MSMTFLCV(lams, cv=3, fit_intercept=False, **options)
+    search._ends_early = False  # all points, whose gaps are measured
+    return search.fit(X, y, task=task)
 
 
 def own_fit(data, lams):

@@ -261,7 +261,10 @@ class GridSearch(MultiTaskModel):
         scores = np.where(held_out.complete & surface.complete, scores, np.nan)
         mean = scores.mean(axis=0)
         columns = self._columns(surface, problem)
-        columns |= {"solved": np.asarray(held_out.reached.all(axis=0)), "eligible": np.isfinite(mean)}
+        solved = np.asarray(held_out.reached.all(axis=0))
+        for name in {"n_rows", "n_entries", "n_stages"} & columns.keys():
+            columns[name] = np.where(solved, columns[name], -1)
+        columns |= {"solved": solved, "eligible": np.isfinite(mean)}
         columns["mean_test_score"] = mean
         with np.errstate(
             over="ignore", invalid="ignore"
