@@ -72,7 +72,9 @@ TABLES = {"landmine": landmine, "hiv_pi": hiv_pi, "counts": counts}
 
 
 def ours(lams, **options):
-    return lambda X, y, task: MSMTFLCV(lams=lams, cv=FOLDS, standardize=True, **options).fit(X, y.astype(float), task=task)
+    return lambda X, y, task: MSMTFLCV(lams=lams, cv=FOLDS, standardize=True, **options).fit(
+        X, y.astype(float), task=task
+    )
 
 
 def classes(lams):
