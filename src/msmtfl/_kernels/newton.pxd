@@ -147,17 +147,23 @@ cdef class Newton:
     cdef void _look(self) noexcept nogil
     cdef double _violation(self) noexcept nogil
     cdef Py_ssize_t _wanted(self) noexcept nogil
-    cdef bint _take(self, Py_ssize_t wanted) noexcept nogil
+    cdef Py_ssize_t _take(self, Py_ssize_t wanted, bint anew) noexcept nogil
+    cdef void _clear(self) noexcept nogil
+    cdef double _least(self, Py_ssize_t wanted) noexcept nogil
     cdef bint _enters(self, Py_ssize_t j, double least) noexcept nogil
     cdef bint _make_gram(self) noexcept nogil
+    cdef bint _extend(self, Py_ssize_t first) noexcept nogil
+    cdef bint _centre(self, Py_ssize_t first) noexcept nogil
     cdef double _changed(self) noexcept nogil
-    cdef bint _serves(self, double off) noexcept nogil
+    cdef bint _serves(self, double off, double share) noexcept nogil
     cdef bint _aim(self, Py_ssize_t i, double[:, ::1] aim, double[:, ::1] unit, bint again) noexcept nogil
     cdef int _quadratic(self, bint again) noexcept nogil
     cdef void _save(self) noexcept nogil
     cdef void _move(self, double t) noexcept nogil
     cdef bint _inside(self, double t) noexcept nogil
     cdef bint _step(self, double off) noexcept nogil
+    cdef bint _begin(self, double[:, ::1] A, Py_ssize_t i) noexcept nogil
+    cdef int _prepare(self, Py_ssize_t wanted, double off) noexcept nogil
     cdef int _run(self, double[:, ::1] A, Py_ssize_t i, double[:, ::1] aim, double[:, ::1] unit) noexcept nogil
 
 

@@ -86,6 +86,7 @@ KINDS = {"Logistic": 0, "Poisson": 1, "Huber": 2}
 
 LEFT = cython.declare(cython.int, 64)
 ROOM = cython.declare(cython.int, 128)
+AGAIN = cython.declare(cython.int, 1)
 STATUS = {"LEFT": 64, "ROOM": 128}  # to be solved by Python; there are more features in work than there is room for
 
 GOAL = cython.declare(cython.double, 1e-13)  # violation of optimality, as a correlation, at which steps end
@@ -107,6 +108,9 @@ FAR = cython.declare(cython.double, 64.0)  # times the step: the longest
 AT_LEAST = cython.declare(cython.Py_ssize_t, 16)  # features taken into work together
 SMALL = cython.declare(cython.Py_ssize_t, 12)  # features in work from which a library makes their Gram matrix
 SOON = cython.declare(cython.double, 1e-3)  # violation, as a correlation, from which the last Gram matrix may serve
+STALE = cython.declare(
+    cython.double, 0.1
+)  # change of curvature up to which the last Gram matrix serves far from the goal
 HUGE = cython.declare(cython.double, constants.HUGE)
 
 
@@ -270,37 +274,51 @@ class Newton:
         self.top = top
         return 2 * beyond if beyond > 0 else tied
 
-    def _take(self, wanted):
-        """Have in work what is in use, free or wanted: of many that violate the worst. False if there is no room"""
-        least: cython.double = 0.0
+    def _take(self, wanted, anew):
+        """Have in work what is in use, free or wanted (of many that violate the worst), and, if not `anew`, what is in work
+        already; returns the place of the first that was not, or -1 if there is no room"""
+        least = self._least(wanted)
+        k: cython.Py_ssize_t
+        if anew:
+            self._clear()
+        k = self.k
+        for j in range(self.d):
+            if self.place[j] < 0 and self._usable(j):
+                if self.w[j] != 0.0 or self.a[j] == 0.0 or self._enters(j, least):
+                    if k == self.room:
+                        self._clear()
+                        return -1
+                    self.work[k] = j
+                    self.place[j] = k
+                    k += 1
+        first = self.k
+        self.k = k
+        return first
+
+    def _clear(self):
+        """Have nothing in work"""
+        for j in range(self.d):
+            self.place[j] = -1
+        self.k = 0
+        self.gram_known = False
+
+    def _least(self, wanted):
+        """The violation, over root, from which features are taken into work"""
         most = AT_LEAST
-        k: cython.Py_ssize_t = 0
+        least: cython.double = 0.5 * self.top
         for j in range(self.d):
             if self.w[j] != 0.0 or self.a[j] == 0.0:
                 most += 1
-        if wanted > 2 * most:
-            least = 0.5 * self.top
-            while True:
-                n = 0
-                for j in range(self.d):
-                    if self._enters(j, least):
-                        n += 1
-                if n >= most // 2:
-                    break
-                least *= 0.5
-        for j in range(self.d):
-            if self._usable(j) and (self.w[j] != 0.0 or self.a[j] == 0.0 or self._enters(j, least)):
-                if k == self.room:
-                    return False
-                self.work[k] = j
-                k += 1
-        for j in range(self.d):
-            self.place[j] = -1
-        for t in range(k):
-            self.place[self.work[t]] = t
-        self.k = k
-        self.gram_known = False
-        return True
+        if wanted <= 2 * most:
+            return 0.0
+        while True:
+            n = 0
+            for j in range(self.d):
+                if self._enters(j, least):
+                    n += 1
+            if n >= most // 2:
+                return least
+            least *= 0.5
 
     def _enters(self, j, least):
         """Whether a feature that is not in use violates, by so much at least, or is at its bound"""
@@ -317,28 +335,38 @@ class Newton:
     def _make_gram(self):
         """The Gram matrix of the features in work under the present curvature, centred; False if that loses too much"""
         k, n = self.k, self.n
-        total: cython.double = lift(n, FLAT, self.bend, self.v, self.of_gram, self.root_of)
-        if not (total > 0.0 and total < HUGE):
+        self.gram_known = False
+        self.total = lift(n, FLAT, self.bend, self.v, self.of_gram, self.root_of)
+        if not (self.total > 0.0 and self.total < HUGE):
             return False
-        self.total = total
+        if k < SMALL:
+            return self._extend(0)
         for t in range(k):
-            self.cross[t] = dot(n, self.of_gram, 0, self.X, self.work[t] * n) if self.centre else 0.0
-            times(n, self.root_of if k >= SMALL else self.of_gram, self.X, self.work[t] * n, self.Z, t * n)
-        if k >= SMALL:
-            gram_of(k, n, self.Z, n, self.G, self.room)
-        else:
-            for t in range(k):
-                for s in range(t + 1):
-                    self.G[t * self.room + s] = dot(n, self.Z, t * n, self.X, self.work[s] * n)
-                    self.G[s * self.room + t] = self.G[t * self.room + s]
-        for t in range(k):
+            times(n, self.root_of, self.X, self.work[t] * n, self.Z, t * n)
+        gram_of(k, n, self.Z, n, self.G, self.room)
+        return self._centre(0)
+
+    def _extend(self, first):
+        """The same for features in work from place `first` on, under the curvature that the others have been made with"""
+        n = self.n
+        for t in range(first, self.k):
+            times(n, self.of_gram, self.X, self.work[t] * n, self.Z, 0)
+            for s in range(t + 1):
+                self.G[t * self.room + s] = dot(n, self.Z, 0, self.X, self.work[s] * n)
+        return self._centre(first)
+
+    def _centre(self, first):
+        """Take the intercept out of rows of the Gram matrix from `first` on, up to their diagonal, and mirror them"""
+        self.gram_known = False
+        for t in range(first, self.k):
+            self.cross[t] = dot(self.n, self.of_gram, 0, self.X, self.work[t] * self.n) if self.centre else 0.0
             before = self.G[t * self.room + t]
-            if self.centre:
-                for s in range(k):
-                    self.G[t * self.room + s] -= self.cross[t] * self.cross[s] / total
+            axpy(t + 1, -self.cross[t] / self.total, self.cross, 0, self.G, t * self.room)
             if not self.G[t * self.room + t] > LOST * before:
                 return False
             self.roots[t] = sqrt(self.G[t * self.room + t])
+            for s in range(t):
+                self.G[s * self.room + t] = self.G[t * self.room + s]
         self.gram_known = True
         return True
 
@@ -351,12 +379,11 @@ class Newton:
             total += fabs(self.bend[r] - self.of_gram[r])
         return total / self.total
 
-    def _serves(self, off):
+    def _serves(self, off, share):
         """Whether the last Gram matrix leads to the goal in few enough steps to be worth it"""
-        if not self.gram_known or off > SOON:
-            return False
-        share = self._changed()
         left: cython.double = off
+        if off > SOON:
+            return False
         for turn in range(1 + min(7, self.k // 16)):
             left *= share
             if left <= 0.5 * GOAL:
@@ -397,16 +424,14 @@ class Newton:
         top: cython.double = 0.0
         for t in range(k):
             top = max(top, fabs(self.c[t]) / self.roots[t])
-        if again:  # the same matrix: its factor serves, too
-            self.quadratic.scale = top
-        else:
+        self.quadratic.K = k
+        self.quadratic.d = k
+        self.quadratic.order = min(k, self.order)
+        self.quadratic.scale = top
+        if not again:  # with the same matrix its factor serves, too
             for t in range(self.quadratic.k):
                 self.quadratic.pos[self.quadratic.act[t]] = -1
             self.quadratic.k = 0
-            self.quadratic.K = k
-            self.quadratic.d = k
-            self.quadratic.order = min(k, self.order)
-            self.quadratic.scale = top
             n = 0
             for t in range(k):  # in batches, as the factor likes it
                 if self.w[self.work[t]] != 0.0:
@@ -465,7 +490,7 @@ class Newton:
         if self.kind == HUBER:
             self.caution = max(0.1 * self.caution, 1e-12)
         self._slopes()
-        if self.steps < FEW and self._violation() <= 0.25 * off:
+        if self._violation() <= 0.25 * off:
             return True
         before = self._objective(self.old_f, self.old_w)
         noise = 1e-15 * fabs(before)
@@ -494,21 +519,44 @@ class Newton:
             self._move(t)
         return False
 
+    def _begin(self, A, i):
+        """Take the weights A[i]; False if the coefficients do not suit them"""
+        used: cython.Py_ssize_t = 0
+        for j in range(self.d):
+            self.a[j] = A[i, j]
+            if self.w[j] != 0.0 and (not self._usable(j) or (self.positive and self.w[j] < 0.0)):
+                return False
+            if self.w[j] != 0.0 or self.a[j] == 0.0:
+                used += 1
+        if self.k > 2 * used + AT_LEAST:  # most are of no use any more
+            self._clear()
+        return True
+
+    def _prepare(self, wanted, off):
+        """The features in work and their Gram matrix: made anew, extended, or the last one; returns AGAIN where the factor
+        that was made with it serves, 0 where it does not, else the status that the solve ends with"""
+        share: cython.double = self._changed() if self.gram_known else HUGE
+        if wanted == 0 and self.gram_known:
+            if self._serves(off, share) or (self.steps == 0 and share <= STALE):
+                return AGAIN
+            return 0 if self._make_gram() else LEFT
+        anew: cython.bint = share > STALE
+        first = self._take(wanted, anew)
+        if first < 0:
+            return ROOM
+        if anew:
+            return 0 if self._make_gram() else LEFT
+        return AGAIN if self._extend(first) else LEFT
+
     def _run(self, A, i, aim, unit):
         """Solve for the weights A[i]; the answer is in w and level, the status is returned"""
         idle = 0
         ties = 0
         best: cython.double = HUGE
         off: cython.double
-        again: cython.bint
         self.steps = 0
-        self.gram_known = False
-        for j in range(self.d):
-            self.a[j] = A[i, j]
-            if self.w[j] != 0.0 and (not self._usable(j) or (self.positive and self.w[j] < 0.0)):
-                return LEFT
-        for j in range(self.d):
-            self.place[j] = 0 if self._usable(j) and (self.a[j] == 0.0 or self.w[j] != 0.0) else -1
+        if not self._begin(A, i):
+            return LEFT
         while True:
             self._look()
             off = self._violation()
@@ -523,13 +571,13 @@ class Newton:
                 return LEFT
             if off <= GOAL and wanted == 1:
                 ties = 1
-            again = wanted == 0 and self._serves(off)
-            if self.steps == 0 or wanted > 0:
-                if not self._take(wanted):
-                    return ROOM
+            how = self._prepare(wanted, off)
+            if how != 0 and how != AGAIN:
+                return how
+            if wanted > 0:
                 off = self._violation()
                 best = HUGE
-            if not (again or self._make_gram()) or not self._aim(i, aim, unit, again):
+            if not self._aim(i, aim, unit, how == AGAIN):
                 return LEFT
             self.steps += 1
             if not self._step(off):
