@@ -111,7 +111,8 @@ def compare_models(
         welcome. A single pair of training and test samples is compared as with `nested`.
     inner_cv : int, default=5
         Number of folds within the training samples of a fold, by which models given by name choose their
-        parameters there: all of them with `nested`, otherwise the pooled ones and ridge regressions.
+        parameters there: all of them with `nested`, otherwise those that have a choice for every task (ridge
+        regressions) or class.
     standardize : bool, default=False
         Whether the models given by name penalise every task's columns as if they were scaled to unit
         standard deviation.
