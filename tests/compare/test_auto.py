@@ -49,8 +49,7 @@ def test_it_pools_where_pooling_wins_and_only_there(shared):
     model = MultiTaskAuto(SMALL, cv=3, inner_cv=2).fit(X, y, task=task)
     assert model.chosen_ == ("pooled lasso" if shared else "lasso")
     assert "has the smallest held-out nMSE of 2 models" in model.reason_
-    folds = {} if shared else {"cv": 3}  # a search has the folds of the comparison, which a baseline cannot be given
-    alone = clone(SMALL[model.chosen_]).set_params(**folds).fit(X, y, task=task)
+    alone = clone(SMALL[model.chosen_]).set_params(cv=3).fit(X, y, task=task)  # the folds of the comparison
     np.testing.assert_array_equal(model.coef_, alone.coef_)
     np.testing.assert_array_equal(model.predict(X, task=task), alone.predict(X, task=task))
     assert model.score(X, y, task=task) == alone.score(X, y, task=task)
@@ -482,21 +481,21 @@ def test_one_fold_is_not_screened_and_screen_is_a_flag():
 
 
 def test_the_model_chosen_has_five_folds_if_rows_allow():
+    """After a nested comparison; otherwise the folds of the comparison are those of the search."""
     X, y, task = data(True)
-    names = ["lasso", "pooled lasso"]
-    model = MultiTaskAuto(names, cv=2, inner_cv=2).fit(X, y, task=task)
+    names, nested = ["lasso", "pooled lasso"], {"cv": 2, "nested": True}
+    model = MultiTaskAuto(names, inner_cv=2, **nested).fit(X, y, task=task)
     assert model.best_estimator_.cv == 5
     np.testing.assert_array_equal(model.coef_, PooledLassoCV(cv=5, random_state=0).fit(X, y, task=task).coef_)
-    assert MultiTaskAuto(names, cv=2, inner_cv=6).fit(X, y, task=task).best_estimator_.cv == 6
+    assert MultiTaskAuto(names, inner_cv=6, **nested).fit(X, y, task=task).best_estimator_.cv == 6
     few = np.r_[0:4, 30:120]  # four rows of the first task
-    assert MultiTaskAuto(names, cv=2, inner_cv=2).fit(X[few], y[few], task=task[few]).best_estimator_.cv == 4
+    assert MultiTaskAuto(names, inner_cv=2, **nested).fit(X[few], y[few], task=task[few]).best_estimator_.cv == 4
     own = {"a": LassoMTLCV(cv=3), "b": PooledLassoCV(cv=3)}
-    assert MultiTaskAuto(own, cv=2).fit(X, y, task=task).best_estimator_.cv == 3
-    searches = MultiTaskAuto(["lasso", "l12"], cv=3, inner_cv=2).fit(X, y, task=task)
-    assert searches.best_estimator_.cv == 3  # the folds of the comparison are those of the search
-    assert MultiTaskAuto(["lasso", "l12"], cv=3, inner_cv=2, nested=True).fit(X, y, task=task).best_estimator_.cv == 5
-    grouped = MultiTaskAuto(names, cv=2, inner_cv=2).fit(X, y, task=task, groups=np.tile(np.arange(10), 12))
+    assert MultiTaskAuto(own, **nested).fit(X, y, task=task).best_estimator_.cv == 3
+    grouped = MultiTaskAuto(names, inner_cv=2, **nested).fit(X, y, task=task, groups=np.tile(np.arange(10), 12))
     assert grouped.best_estimator_.cv == 2
+    for some in (names, own):
+        assert MultiTaskAuto(some, cv=3, inner_cv=2).fit(X, y, task=task).best_estimator_.cv == 3
 
 
 # ------------------------------------------------------------------ nothing to be known

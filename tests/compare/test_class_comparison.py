@@ -49,7 +49,7 @@ def folds_of(X, y, task, n_splits):
 def test_errors_are_log_losses_over_those_of_class_shares_by_hand(classes):
     X, y, task = make_data(classes=classes)
     weight = np.random.default_rng(1).uniform(0.5, 2.0, len(y))
-    result = compare_models(X, y, task=task, models=FAST, cv=3, sample_weight=weight)
+    result = compare_models(X, y, task=task, models=FAST, cv=3, sample_weight=weight, nested=True)
     for k, model in enumerate(FAST.values()):
         p = np.empty((len(y), len(classes)))
         area = np.zeros((2, 3))
@@ -98,9 +98,10 @@ def test_a_column_of_y_per_task_is_the_same_as_a_label_per_row_of_its_own_task()
 def test_named_models_are_logistic_and_noise_has_an_error_of_one():
     X, y, task = make_data()
     names = ["lasso", "ridge per task", "pooled lasso", "pooled ridge"]
-    result = compare_models(X, y, task=task, models=names, classify=True, cv=2, inner_cv=2)
+    result = compare_models(X, y, task=task, models=names, classify=True, cv=2, inner_cv=2, nested=True)
     assert result.reference == "lasso"
     assert result.best in names
+    result = compare_models(X, y, task=task, models=names, classify=True, cv=2, inner_cv=2)
     assert (result.error < 0.9).all()
     assert (result.auc > 0.7).all()
     noise = np.random.default_rng(0).permutation(y)

@@ -47,7 +47,7 @@ def by_hand(model, X, y, task, splits):
 def test_errors_are_those_of_a_loop_by_hand():
     X, y, task = make_data()
     splits = list(TaskKFold(4, task=task, random_state=3).split(X))
-    result = compare_models(X, y, task=task, models=FAST, cv=splits)
+    result = compare_models(X, y, task=task, models=FAST, cv=splits, nested=True)
     assert result.models == list(FAST)
     assert result.reference == "separate"
     for k, model in enumerate(FAST.values()):

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.model_selection import RepeatedKFold
 
 from msmtfl import L12MTLCV, MSMTFL, MSMTFLCV, LassoMTL, LassoMTLCV, MSMTFLClassifierCV, MultiTaskAuto, compare_models
-from msmtfl._estimators.baselines import PooledLassoCV, PooledRidgeCV
+from msmtfl._estimators.baselines import PooledLassoCV, PooledLogisticCV, PooledRidgeCV, RidgePerTaskCV
 from msmtfl._estimators.search import GridSearch
 from msmtfl._paths.choice import fold_scores_of, in_order, points_without
 from msmtfl._paths.cross_validation import Split
@@ -120,9 +120,12 @@ def test_other_scores_than_sums_of_losses_are_left_to_the_model_itself():
         "deviance": MSMTFLCV(loss="huber", scoring="neg_deviance"),
         "weighted": MSMTFLClassifierCV(class_weight="balanced"),
         "no search": LassoMTL(),
-        "baseline": PooledRidgeCV(),
+        "a choice per task": RidgePerTaskCV(),
     }
     assert not any(points.searches(model) for model in known.values())
+    assert not points.searches(PooledLogisticCV(), 3)  # a choice per class
+    assert points.searches(PooledLogisticCV(), 2)
+    assert points.searches(PooledRidgeCV())
     able = [*searches().values(), MSMTFLCV(loss="poisson"), MSMTFLCV(scoring="neg_mse"), MSMTFLClassifierCV()]
     assert all(points.searches(model) for model in able)
     X, y, task = make_data()
@@ -195,8 +198,45 @@ def contest_of(X, y, task, models, cv=4, **options):
     given |= {"random_state": 0, "n_jobs": None, "verbose": False, "nested": False}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run._Run, "corrected", noted)
-        found.result = contest(X, y, task=task, models=models, cv=cv, **given | options).comparison
+        of_all = contest(X, y, task=task, models=models, cv=cv, **given | options)
+    found.result, found.fitted = of_all.comparison, of_all.fitted
     return found
+
+
+@pytest.mark.parametrize("model", [PooledRidgeCV(), PooledLassoCV(lams=12)], ids=["ridge", "lasso"])
+def test_pooled_models_have_the_folds_of_the_comparison_too(model):
+    X, y, task = make_data()
+    models = {"pooled": model, "lasso": LassoMTLCV(lams=6)}
+    weight = np.random.default_rng(0).integers(1, 4, len(y)).astype(float)
+    found = contest_of(X, y, task, models, sample_weight=weight)
+    kept, ends = found.points["pooled"], np.cumsum([split.test.sum() for split in found.splits])[:-1]
+    weights = [np.concatenate([weight[split.test & (task == i)] for i in range(3)]) for split in found.splits]
+    parts = np.split(kept.losses, ends, axis=1)
+    scores = -np.array([np.average(part, axis=1, weights=w) for part, w in zip(parts, weights, strict=True)])
+    np.testing.assert_allclose(scores, kept.scores, rtol=1e-5)
+    totals = [-(part * w).sum(axis=1) for part, w in zip(parts, weights, strict=True)]
+    assert kept.chosen == np.argmax(np.sum(totals, axis=0))
+    alone = clone(model).set_params(cv=4).fit(X, y, task=task, sample_weight=weight)
+    fitted = found.fitted["pooled"]
+    np.testing.assert_allclose(fitted.coef_, alone.coef_)  # a number of folds means the same folds
+    assert (fitted.cv, fitted._tried) == (4, None)
+    assert kept.n_features[kept.chosen] == np.count_nonzero(fitted.coef_[0])
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l2"])
+def test_pooled_classifiers_of_two_classes_have_them_too(penalty):
+    X, y, task = make_data(sizes=(40, 40))
+    models = {"pooled": PooledLogisticCV(penalty, lams=6), "lasso": MSMTFLClassifierCV(lams=5, thetas=[np.inf])}
+    found = contest_of(X, y > 0, task, models, classify=True)
+    kept = found.points["pooled"]
+    parts = np.split(kept.losses, np.cumsum([split.test.sum() for split in found.splits])[:-1], axis=1)
+    usual = kept.scores > -1.5
+    np.testing.assert_allclose(np.array([-part.mean(axis=1) for part in parts])[usual], kept.scores[usual], rtol=1e-5)
+    assert kept.n_features.max() <= 8
+    fitted = found.fitted["pooled"]
+    alone = clone(models["pooled"]).set_params(cv=4).fit(X, y > 0, task=task)
+    np.testing.assert_allclose(fitted.coef_, alone.coef_, rtol=1e-6)
+    assert np.isfinite(found.result.auc).all()
 
 
 def test_points_without_a_score_take_no_part():

@@ -17,6 +17,8 @@ from .._data.folds import TaskKFold
 from .._data.tables import check_finite, unmasked
 from .._data.tasks import Task, TaskData
 from .._objective.losses import Logistic
+from .._paths.choice import fold_scores_of
+from .._paths.cross_validation import Split
 from .._paths.solve import regularization_surface
 from .._runtime.checks import check_count, check_flag
 from .._runtime.progress import one_blas_thread
@@ -29,13 +31,32 @@ ALPHAS = np.geomspace(1e-4, 1e4, 33)  # of ridge, times the mean square of the c
 LOGISTIC_ALPHAS = ALPHAS[::3]  # a step is a fit
 
 
-class _Baseline:
-    """A baseline says how it makes coefficients and intercepts of the tasks (`_solve`); the first axis of both is theirs."""
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """What a baseline has chosen from, on folds that it was given: its scores (folds, P), the features that its points use
+    on all data, and the place of its choice."""
 
-    cv: int
+    scores: Floats
+    n_features: Floats
+    chosen: int
+
+
+class _Baseline:
+    """A baseline says how it makes coefficients and intercepts of the tasks (`_solve`); the first axis of both is theirs.
+
+    A comparison may set `cv` to folds (`Split`). What `_takes_folds` then keeps the losses of its points in their records,
+    and says in `_tried` what it has chosen from.
+    """
+
+    cv: Any
+    _tried: Tried | None = None
     standardize: bool
     random_state: Any
     _read: Callable[..., TaskData]
+
+    def _takes_folds(self, n_classes: int) -> bool:
+        """Whether it has one choice to make for all tasks, which folds can be given for."""
+        return False
 
     def _separates(self) -> bool:
         return isinstance(self, (RidgePerTaskCV, LogisticPerTaskCV))
@@ -68,7 +89,8 @@ class _Baseline:
             The fitted model itself.
         """
         check_flag("standardize", self.standardize)
-        check_count("cv", self.cv)
+        if not given_folds(self.cv):
+            check_count("cv", self.cv)
         with one_blas_thread():
             if issparse(X):
                 raise TypeError(
@@ -149,21 +171,53 @@ class _Stack:
 Path = Callable[[Floats, Floats, Floats], Floats]  # centred X, y, weights -> (d, points) coefficients
 
 
-def _chosen(stack: _Stack, path: Path, folds: list[tuple[np.ndarray, np.ndarray]]) -> Floats:
-    """(d,): the coefficients at the point of a path with the smallest held-out error. Centring belongs to the fold: of rows
-    centred together the others tell those left out, if there are fewer than features."""
-    total: Any = 0.0
-    for train, test in folds:
+def _chosen(
+    stack: _Stack, path: Path, folds: list[tuple[np.ndarray, np.ndarray]], records: Sequence[Any] = ()
+) -> tuple[Floats, Tried | None]:
+    """(d,): the coefficients at the point of a path with the smallest held-out error; and what they were chosen from, if
+    there are records of the folds. Centring belongs to the fold: of rows centred together the others tell those left out,
+    if there are fewer than features."""
+    means, sizes = [], []
+    for f, (train, test) in enumerate(folds):
         X, y = stack.centred(train)
         fitted = X[test] @ path(X[train], y[train], stack.weight[train])
-        total = total + stack.weight[test] @ (y[test, None] - fitted) ** 2
+        losses = (y[test, None] - fitted) ** 2
+        means.append(_told(records, f, losses, stack.weight[test]))
+        sizes.append(stack.weight[test].sum())
     X, y = stack.centred(np.ones(len(stack.y), dtype=bool))
     coefs = path(X, y, stack.weight)
-    return np.asarray(coefs[:, int(np.argmin(total))] if folds else np.zeros(X.shape[1]))
+    if not folds:
+        return np.zeros(X.shape[1]), None
+    best = int(np.argmin(np.array(sizes) @ np.array(means)))
+    return np.asarray(coefs[:, best]), _what_was_tried(records, means, np.count_nonzero(coefs, axis=0), best)
+
+
+def _told(records: Sequence[Any], f: int, losses: Floats, weight: Floats) -> Floats:
+    """(P,): the means of losses (rows, P) that a fold holds out, which are kept if there is a record of it."""
+    if records:
+        records[f].keep(losses.T)
+    return np.asarray(weight @ losses / weight.sum())
+
+
+def _what_was_tried(records: Sequence[Any], means: list[Floats], n_features: Any, best: int) -> Tried | None:
+    return Tried(-np.array(means), np.asarray(n_features, dtype=np.float64), best) if records else None
+
+
+def given_folds(cv: Any) -> bool:
+    """Whether folds were made by a comparison."""
+    return isinstance(cv, list) and bool(cv) and all(isinstance(split, Split) for split in cv)
+
+
+def _records(cv: Any) -> list[Any]:
+    """Where losses of folds are to be kept."""
+    kept = [split.record for split in cv] if given_folds(cv) else []
+    return [] if None in kept else kept
 
 
 def _folds(model: Any, stack: _Stack, data: TaskData, groups: np.ndarray | None) -> list[tuple[np.ndarray, np.ndarray]]:
     """Folds of the stacked rows as masks, stratified by task; of a 2-D y whole rows are held out."""
+    if given_folds(model.cv):
+        return [(split.train[stack.row], split.test[stack.row]) for split in model.cv]
     strata = np.zeros(data.X.shape[0], dtype=np.intp)
     if data.form != "wide":
         strata[stack.row] = stack.task
@@ -263,7 +317,7 @@ class RidgePerTaskCV(_Linear):
         stack = _Stack.of([task])
         if groups is not None:
             few = len(np.unique(groups[task.rows])) < 2
-            return _chosen(stack, _ridge_path(self.standardize), [] if few else _folds(self, stack, data, groups))
+            return _chosen(stack, _ridge_path(self.standardize), [] if few else _folds(self, stack, data, groups))[0]
         X, y = stack.centred(np.ones(len(stack.y), dtype=bool))
         scales = _scales(X, stack.weight, self.standardize)
         Z = X / scales
@@ -340,9 +394,13 @@ class PooledRidgeCV(_Linear):
         self.random_state = random_state
 
     def _coefs(self, data: TaskData, groups: np.ndarray | None) -> Floats:
-        stack = _Stack.of(data.tasks)
-        w = _chosen(stack, _ridge_path(self.standardize), _folds(self, stack, data, groups))
+        stack, records = _Stack.of(data.tasks), _records(self.cv)
+        folds = _folds(self, stack, data, groups)
+        w, self._tried = _chosen(stack, _ridge_path(self.standardize), folds, records)
         return np.tile(w, (data.m, 1))
+
+    def _takes_folds(self, n_classes: int) -> bool:
+        return True
 
 
 class PooledLassoCV(_Linear):
@@ -416,7 +474,11 @@ class PooledLassoCV(_Linear):
         stack = _Stack.of(data.tasks)
         options: dict[str, Any] = {"thetas": [np.inf], "fit_intercept": False, "standardize": self.standardize}
         X, y = stack.centred(np.ones(len(stack.y), dtype=bool))
+        records = _records(self.cv)
         if not y.any():
+            for record, split in zip(records, self.cv if records else (), strict=True):
+                record.keep(np.zeros((1, int(split.test[stack.row].sum()))))
+            self._tried = _what_was_tried(records, [np.zeros(1)] * len(records), [0.0], 0)
             return np.zeros((data.m, data.d))
         lams = regularization_surface(X, y, lams=self.lams, sample_weight=stack.weight, **options).lams
 
@@ -424,7 +486,11 @@ class PooledLassoCV(_Linear):
             surface = regularization_surface(X, y, lams=lams, sample_weight=weight, **options)
             return np.array([surface.coef(k, 0)[0] for k in range(len(lams))]).T
 
-        return np.tile(_chosen(stack, path, _folds(self, stack, data, groups)), (data.m, 1))
+        w, self._tried = _chosen(stack, path, _folds(self, stack, data, groups), records)
+        return np.tile(w, (data.m, 1))
+
+    def _takes_folds(self, n_classes: int) -> bool:
+        return True
 
 
 # ------------------------------------------------------------------ classes
@@ -438,7 +504,10 @@ class _Logistic(_Baseline, MultiTaskClassifier):
         raise NotImplementedError
 
     def _solve(self, data: TaskData, groups: np.ndarray | None) -> tuple[Floats, Floats]:
-        folds = class_folds(data, self.classes_, max(self.cv, 2), self.random_state, groups)
+        if given_folds(self.cv):
+            folds = [(np.flatnonzero(split.train), np.flatnonzero(split.test)) for split in self.cv]
+        else:
+            folds = class_folds(data, self.classes_, max(self.cv, 2), self.random_state, groups)
         K = len(self.classes_)
         parts = [self._binary(_one_class(data, k), folds) for k in (range(K) if K > 2 else [1])]
         W, b = (np.stack(part, axis=1) for part in zip(*parts, strict=True))  # (m, K, d), (m, K)
@@ -476,10 +545,10 @@ def _deviance(
 
 
 def _ridge_logistic(
-    tasks: Sequence[Task], standardize: bool, folds: list[tuple[np.ndarray, np.ndarray]]
-) -> tuple[Floats, Floats]:
+    tasks: Sequence[Task], standardize: bool, folds: list[tuple[np.ndarray, np.ndarray]], records: Sequence[Any] = ()
+) -> tuple[Floats, Floats, Tried | None]:
     """(d,) and (tasks,): coefficients that the tasks share and their intercepts, at the penalty with the smallest held-out
-    log-loss."""
+    log-loss; and what they were chosen from, if there are records of the folds."""
     stack = _Stack.of(tasks)
 
     def path(on: np.ndarray) -> tuple[Floats, Floats, Floats]:
@@ -488,16 +557,18 @@ def _ridge_logistic(
         W, b = _logistic_path(X[on] / scales, stack.y[on], stack.weight[on], stack.task[on])
         return X, W / scales, b
 
-    total = np.zeros(len(LOGISTIC_ALPHAS))
-    for train, test in ([np.isin(stack.row, rows) for rows in pair] for pair in folds):
+    total, of_folds = np.zeros(len(LOGISTIC_ALPHAS)), []
+    for f, (train, test) in enumerate([np.isin(stack.row, rows) for rows in pair] for pair in folds):
         if test.any():
             X, W, b = path(train)
             losses = Logistic().value(stack.y[test, None], X[test] @ W.T + b[:, stack.task[test]].T)
-            total += stack.weight[test] @ losses
+            of_folds.append(_told(records, f, losses, stack.weight[test]))
+            total += stack.weight[test].sum() * of_folds[-1]
     _, W, b = path(np.ones(len(stack.y), dtype=bool))
     best = int(np.argmin(total))
     means = np.array([_means(task.X, task.y, task.weight)[0] for task in tasks])
-    return W[best], b[best] - means @ W[best]
+    tried = _what_was_tried(records, of_folds, np.count_nonzero(W, axis=1), best)
+    return W[best], b[best] - means @ W[best], tried
 
 
 class LogisticPerTaskCV(_Logistic):
@@ -568,7 +639,7 @@ class LogisticPerTaskCV(_Logistic):
 
     def _binary(self, data: TaskData, folds: list[tuple[np.ndarray, np.ndarray]]) -> tuple[Floats, Floats]:
         parts = [_ridge_logistic([task], self.standardize, folds) for task in data.tasks]
-        return np.array([w for w, _ in parts]), np.array([b[0] for _, b in parts])
+        return np.array([w for w, _, _ in parts]), np.array([b[0] for _, b, _ in parts])
 
 
 class PooledLogisticCV(_Logistic):
@@ -651,12 +722,20 @@ class PooledLogisticCV(_Logistic):
         if self.penalty not in ("l1", "l2"):
             raise ValueError(f"penalty must be 'l1' or 'l2', got {self.penalty!r}.")
         solve = self._lasso if self.penalty == "l1" else _ridge_logistic
-        w, b = solve(data.tasks, self.standardize, folds)
+        records = _records(self.cv) if len(self.classes_) == 2 else []
+        w, b, self._tried = solve(data.tasks, self.standardize, folds, records)
         return np.tile(w, (data.m, 1)), b
 
+    def _takes_folds(self, n_classes: int) -> bool:
+        return n_classes == 2
+
     def _lasso(
-        self, tasks: Sequence[Task], standardize: bool, folds: list[tuple[np.ndarray, np.ndarray]]
-    ) -> tuple[Floats, Floats]:
+        self,
+        tasks: Sequence[Task],
+        standardize: bool,
+        folds: list[tuple[np.ndarray, np.ndarray]],
+        records: Sequence[Any],
+    ) -> tuple[Floats, Floats, Tried | None]:
         """The intercepts are those of columns that say the task and have no penalty."""
         stack = _Stack.of(tasks)
         d, others = stack.X.shape[1], np.arange(1, len(tasks))
@@ -668,6 +747,15 @@ class PooledLogisticCV(_Logistic):
             standardize=standardize,
             penalty_factors=np.repeat([1.0, 0.0], [d, len(others)]),
         )
+        if records:
+            masks = [[np.isin(stack.row, rows) for rows in pair] for pair in folds]
+            model.set_params(
+                cv=[Split(train, test, record) for (train, test), record in zip(masks, records, strict=True)]
+            )
         columns = np.column_stack([stack.X, stack.task[:, None] == others])
         model.fit(columns, stack.y.astype(int), sample_weight=stack.weight)
-        return model.coef_[:d], model.intercept_ + np.append(0.0, model.coef_[d:])
+        tried = None
+        if records:
+            used = np.maximum(model.cv_results_["n_rows"] - len(others), 0)
+            tried = Tried(fold_scores_of(model), used.astype(np.float64), model.best_index_)
+        return model.coef_[:d], model.intercept_ + np.append(0.0, model.coef_[d:]), tried

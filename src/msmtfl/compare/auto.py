@@ -245,8 +245,8 @@ class MultiTaskAuto(_Auto, MultiTaskLinear):
         folds stratified by task.
     inner_cv : int, default=5
         Number of folds by which a family chooses its parameters within the training samples of a fold: all
-        families with `nested`, otherwise those that cannot be given folds (ridge regressions, pooled
-        models). If such a family is chosen, it does so again on all data, with five folds at least if there
+        families with `nested`, otherwise those that have a choice for every task (ridge regressions) or
+        class. If such a family is chosen, it does so again on all data, with five folds at least if there
         are samples enough (not with groups, nor if `models` are estimators).
     selection : {"1se", "min"}, default="1se"
         "1se": the simplest family (see above) within one standard error of the best. "min": the best.
@@ -303,7 +303,7 @@ class MultiTaskAuto(_Auto, MultiTaskLinear):
     >>> print(model.reason_)
     'pooled lasso' has the smallest held-out nMSE of 2 models, each with the parameters that suit it best: 0.224. The next,
     'lasso' with 0.240 (+0.016, s.e. 0.035), is not clearly worse. Corrected for having chosen among all models and their
-    parameters, the nMSE to expect on new data is 0.226. Parameters were chosen by cross-validation.
+    parameters, the nMSE to expect on new data is 0.231. Parameters were chosen by cross-validation.
     """
 
 
@@ -328,8 +328,8 @@ class MultiTaskAutoClassifier(_Auto, MultiTaskClassifier):
         folds stratified by task and class.
     inner_cv : int, default=5
         Number of folds by which a family chooses its parameters within the training samples of a fold: all
-        families with `nested`, otherwise those that cannot be given folds (ridge regressions, pooled
-        models). If such a family is chosen, it does so again on all data, with five folds at least if there
+        families with `nested`, otherwise those that have a choice for every task (ridge regressions) or
+        class. If such a family is chosen, it does so again on all data, with five folds at least if there
         are samples enough (not with groups, nor if `models` are estimators).
     selection : {"1se", "min"}, default="1se"
         "1se": the simplest family (see above) within one standard error of the best. "min": the best.

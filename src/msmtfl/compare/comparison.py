@@ -202,7 +202,7 @@ class Comparison:
     >>> y = 2 * X[:, 0] - X[:, 3] + 0.5 * rng.standard_normal(90)
     >>> result = compare_models(X, y, task=task, models=["lasso", "pooled lasso"], cv=3, inner_cv=3)
     >>> result.best, result.difference.round(3), result.gains.shape
-    ('pooled lasso', array([ 0.   , -0.004]), (2, 3))
+    ('pooled lasso', array([ 0.   , -0.003]), (2, 3))
     """
 
     models: list[str]

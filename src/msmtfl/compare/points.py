@@ -26,9 +26,11 @@ KEPT = 2**23  # losses that are kept of a model afterwards; of more points the b
 FEWEST = 30  # points that are kept in any case
 
 
-def searches(model: Any) -> bool:
+def searches(model: Any, n_classes: int = 0) -> bool:
     """Whether a model chooses by folds that can be given to it, and by errors that samples add up to. Others are fitted on
     every training fold, and have one point: what they choose themselves."""
+    if hasattr(model, "_takes_folds"):
+        return bool(model._takes_folds(n_classes))
     if not (isinstance(model, GridSearch) and model.selection in ("min", "1se")):
         return False
     if getattr(model, "class_weight", None) is not None:
@@ -74,6 +76,10 @@ class Record:
         losses = _losses(self.kind, split, data, surface, places[new])
         self.losses = np.concatenate([self.losses[kept], losses]) if len(kept) else losses
         self.errors = every[best]
+
+    def keep(self, losses: Floats) -> None:
+        """Losses (P, cells) of all points, from who has measured them himself."""
+        self.row, self.losses = np.arange(len(losses)), losses.astype(np.float32)
 
     def scale(self, scoring: str) -> Floats:
         """(m,): what a search that has such scores divides the losses of a task by."""
@@ -153,6 +159,21 @@ class Points:
             model.selection,
             model.cv_results_["n_rows"][order].astype(np.float64),
             int(np.flatnonzero(order == model.best_index_)[0]) if model.best_index_ in order else 0,
+        )
+
+    @classmethod
+    def of_baseline(cls, model: Any, records: Sequence[Record], m: int) -> Points:
+        """Of a fitted baseline that has kept its losses."""
+        tried, order = model._tried, np.arange(model._tried.scores.shape[1])
+        known = np.isfinite(tried.scores).all(axis=0) & np.all([record.row >= 0 for record in records], axis=0)
+        order = order[known]
+        return cls(
+            np.concatenate([record.losses[record.row[order]] for record in records], axis=1),
+            tried.scores[:, order],
+            np.ones(m),
+            "min",
+            tried.n_features[order],
+            int(np.flatnonzero(order == tried.chosen)[0]) if tried.chosen in order else 0,
         )
 
     @classmethod

@@ -111,7 +111,8 @@ def compare_models(
         welcome. A single pair of training and test samples is compared as with `nested`.
     inner_cv : int, default=5
         Number of folds within the training samples of a fold, by which models given by name choose their
-        parameters there: all of them with `nested`, otherwise the pooled ones and ridge regressions.
+        parameters there: all of them with `nested`, otherwise those that have a choice for every task (ridge
+        regressions) or class.
     standardize : bool, default=False
         Whether the models given by name penalise every task's columns as if they were scaled to unit
         standard deviation.
@@ -246,7 +247,7 @@ def contest(
     for name, model in chosen.items():
         check_signature(name, model, data.form == "long", sample_weight is not None)
     nested = nested or len(splits) < 2  # one fold has no others that could choose for it
-    at_once = [] if nested else [name for name, model in chosen.items() if searches(model)]
+    at_once = [] if nested else [name for name, model in chosen.items() if searches(model, kind.n_classes)]
     if not isinstance(models, Mapping) and len(at_once) < len(chosen):
         check_inner(data, splits, rows.groups, inner_cv)
     fit_options = {name: value for name, value in given.items() if name != "task_column" and value is not None}
@@ -340,8 +341,8 @@ class _Run:
     def _search(self, name: str, fit: Callable[[Any], Any], params: dict[str, Any]) -> None:
         model = clone(self.models[name])
         folds, records = recording(self.splits, self.rows.kind)
-        own = model.get_params(deep=False)["n_jobs"]
-        model.set_params(**params | {"cv": folds, "n_jobs": self.n_jobs})
+        own = {key: value for key, value in model.get_params(deep=False).items() if key == "n_jobs"}
+        model.set_params(**params | {"cv": folds} | dict.fromkeys(own, self.n_jobs))
         token, began = _whose.set(name), time.perf_counter()
         try:
             with self.progress.part(len(self.splits) * self.unit):
@@ -349,8 +350,12 @@ class _Run:
         finally:
             _whose.reset(token)
         seconds = time.perf_counter() - began
-        self.fitted[name] = model.set_params(cv=params["cv"], n_jobs=own)
-        points = Points.of_search(model, records)
+        self.fitted[name] = model.set_params(cv=params["cv"], **own)
+        if hasattr(model, "_tried"):
+            points = Points.of_baseline(model, records, self.rows.data.m)
+            model._tried = None
+        else:
+            points = Points.of_search(model, records)
         if points.scores.size == 0:  # folds have no point in common that there was room for
             return
         of_folds = points.cross_fitted(points.scores)

@@ -61,6 +61,7 @@ class Numbers:
 
     measure = NMSE
     pairs = False  # whether two classes make an area under the curve
+    n_classes = 0
 
     def given(self, y: Floats) -> np.ndarray:
         """As models are given them; NaN is not measured."""
@@ -96,7 +97,7 @@ class Classes:
     measure = LOG_LOSS
 
     def __init__(self, classes: np.ndarray):
-        self.classes, self.pairs = classes, len(classes) == 2
+        self.classes, self.pairs, self.n_classes = classes, len(classes) == 2, len(classes)
 
     def given(self, y: Floats) -> np.ndarray:
         labels = self.classes[np.nan_to_num(y).astype(np.intp)]
