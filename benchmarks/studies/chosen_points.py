@@ -5,7 +5,7 @@
     python benchmarks/studies/chosen_points.py --table     # only the table, from the rows that there are
 
 For a data set and a search:  `over best` is the error of the chosen point, refitted on all training samples, over that of
-the best point of its own grid, chosen with the fresh samples themselves (for MultiTaskAuto: over the best of its families);
+the best point of its own whole grid, chosen with the fresh samples themselves (for MultiTaskAuto: over the best of its families);
 `over simple` is the same over the better of the lasso chosen by cross-validation (one per task) and the tasks'
 means. An error is what the searches score: the squared error over the variance of a task's targets (of classes:
 the log-loss), averaged over samples, of which a task has as large a share as it has in training. Data sets have
@@ -85,10 +85,12 @@ def of_model(measure, model, new) -> float:
     return float(measure(model.coef_[None], model.intercept_[None], *new)[0])
 
 
-def of_grid(measure, model, new) -> np.ndarray:
-    """Errors of all points that may be chosen."""
-    surface = model.surface_
-    points = np.argwhere(model.cv_results_["eligible"].reshape(surface.last.shape)).tolist()
+def of_grid(measure, model, train, new) -> np.ndarray:
+    """Errors of all points of the whole grid, those included that the search left out when held-out errors had turned."""
+    results = model.cv_results_
+    X, y, task = train
+    surface = model.complete_surface(X, y, task=task).surface_
+    points = np.argwhere((results["eligible"] | ~results["solved"]).reshape(surface.last.shape)).tolist()
     coefs = np.array([surface.coef(k, l) for k, l in points])
     return measure(coefs, np.array([surface.intercept(k, l) for k, l in points]), *new)
 
@@ -114,7 +116,8 @@ def rows_of(seed: int, names: list[str]) -> list[dict]:
         began = time.perf_counter()
         if name == "MSMTFLClassifierCV":
             cut = np.array([np.median(y[task == i]) for i in labels])
-            (_, codes, _), fresh = as_classes(train, cut), as_classes(new, cut)
+            own, fresh = as_classes(train, cut), as_classes(new, cut)
+            codes = own[1]
             model, measure = MSMTFLClassifierCV(lams=15).fit(X, codes, task=task), log_losses
             lassos = MSMTFLClassifierCV(lams=15, thetas=[np.inf]).fit(X, codes, task=task)
             share = np.array([codes[task == i].mean() for i in labels])
@@ -122,10 +125,10 @@ def rows_of(seed: int, names: list[str]) -> list[dict]:
             base = min(of_model(log_losses, lassos, fresh), float(constant))
         else:
             search = {one.__name__: one for one in SEARCHES}[name]
-            model, measure, fresh, base = search().fit(X, y, task=task), squared_errors, new, simple
-        error = of_model(measure, model, fresh)
-        best = float(of_grid(measure, model, fresh).min())
+            own, model, measure, fresh, base = train, search().fit(X, y, task=task), squared_errors, new, simple
         seconds = time.perf_counter() - began
+        error = of_model(measure, model, fresh)
+        best = float(of_grid(measure, model, own, fresh).min())
         out.append({"search": name, "error": error, "best": best, "simple": base, "seconds": seconds})
     if "MultiTaskAuto" in names:
         began = time.perf_counter()
