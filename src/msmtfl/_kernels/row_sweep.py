@@ -88,6 +88,34 @@ def _group(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
+def _clipped(
+    m: cython.Py_ssize_t,
+    a: cython.double,
+    t: cython.double,
+    size: cython.double[::1],
+    bend: cython.double[::1],
+    slope: cython.double[::1],
+) -> cython.double:
+    """sum_i min(a, (size_i - bend_i t)_+); slope[0] gets how fast it falls at t."""
+    total: cython.double = 0.0
+    i: cython.Py_ssize_t
+    if cython.compiled:
+        total = vec_clipped(m, a, t, cython.address(size[0]), cython.address(bend[0]), cython.address(slope[0]))
+    else:
+        slope[0] = 0.0
+        for i in range(m):
+            rest: cython.double = size[i] - bend[i] * t
+            if rest >= a:
+                total += a
+            elif rest > 0.0:
+                total += rest
+                slope[0] += bend[i]
+    return total
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
 def _dirty(
     m: cython.Py_ssize_t,
     a: cython.double,
@@ -98,45 +126,42 @@ def _dirty(
     v: cython.double[::1],
     kind: cython.uchar[::1],
     guess: cython.double,
+    sizes: cython.double[::1],
+    bend: cython.double[::1],
+    slope: cython.double[::1],
 ) -> cython.double:
-    """v <- the minimising row for the Dirty norm with a on s and `most` on b, started from a guess of t; returns t."""
-    total: cython.double = 0.0
+    """v <- the minimising row for the Dirty norm with a on s and `most` on b, started from a guess of t; returns t.
+    Room for |b| / f, h / f^2 and a slope comes with it."""
     top: cython.double = 0.0
     for i in range(m):
+        sizes[i] = 0.0
+        bend[i] = 0.0
         if h[i] > 0.0 and f[i] > 0.0:
-            size: cython.double = fabs(b[i]) / f[i]
-            total += size if size < a else a
+            sizes[i] = fabs(b[i]) / f[i]
+            bend[i] = h[i] / (f[i] * f[i])
             reach: cython.double = fabs(b[i]) * f[i] / h[i]
             if reach > top:
                 top = reach
     t: cython.double = 0.0
+    total: cython.double = _clipped(m, a, 0.0, sizes, bend, slope)
     if total > most:
         # sum_i min(a, (|b_i| / f_i - h_i t / f_i^2)_+) falls to `most` in (0, top): Newton's steps within a bracket
         low: cython.double = 0.0
         high: cython.double = top
         t = guess if guess < top else 0.0
         for _ in range(200):
-            total = 0.0
-            slope: cython.double = 0.0
-            for i in range(m):
-                if h[i] > 0.0 and f[i] > 0.0:
-                    rest: cython.double = fabs(b[i]) / f[i] - h[i] / (f[i] * f[i]) * t
-                    if rest >= a:
-                        total += a
-                    elif rest > 0.0:
-                        total += rest
-                        slope += h[i] / (f[i] * f[i])
+            total = _clipped(m, a, t, sizes, bend, slope)
             if total > most:
                 low = t
             else:
                 high = t
-            if fabs(total - most) <= 2e-16 * most or high - low <= 2e-16 * high:
+            if fabs(total - most) <= 4e-16 * most or high - low <= 2e-16 * high:
                 break
-            new: cython.double = t + (total - most) / slope if slope > 0.0 else low - 1.0
-            if new <= low or new >= high:
-                new = 0.5 * (low + high)
+            new: cython.double = t + (total - most) / slope[0] if slope[0] > 0.0 else low - 1.0
             if new == t:
                 break
+            if new <= low or new >= high:
+                new = 0.5 * (low + high)
             t = new
     for i in range(m):
         v[i] = 0.0
@@ -147,7 +172,7 @@ def _dirty(
             v[i] = b[i] / h[i]
             kind[i] = BELOW
             continue
-        size = fabs(b[i]) * f[i] / h[i]
+        size: cython.double = fabs(b[i]) * f[i] / h[i]
         less: cython.double = (fabs(b[i]) - a * f[i]) * f[i] / h[i]
         if less > t:
             kind[i] = ABOVE
@@ -168,7 +193,7 @@ def sweep(
     a: cython.double[::1],
     b: cython.double[::1],
     kappa: cython.double[::1],
-    Q: cython.double[:, :, ::1],
+    Q: cython.double[:, :, :],
     which: cython.int[::1],
     H: cython.double[:, ::1],
     F: cython.double[:, ::1],
@@ -182,7 +207,8 @@ def sweep(
 ):
     """Go over all K rows, up to `epochs` times; returns (epochs, largest change of the last one).
 
-    a, b (K,) are the norm's parameters of each row. Task i's Gram matrix is Q[which[i]] (K, K), its gradient G[i] (K,) is
+    a, b (K,) are the norm's parameters of each row. Task i's Gram matrix is Q[which[i]] (K, K), with contiguous
+    rows, its gradient G[i] (K,) is
     kept up to date. H, F, W (K, m): curvatures h, factors f, coefficients. T (K,) gets nu or t of each row, kinds (K, m) the
     Dirty pattern. A change is measured as |dv_i| sqrt(h_i); with none above `stop` the rows have settled.
     """
@@ -202,7 +228,9 @@ def sweep(
                 if norm == 0:
                     T[j] = _group(m, a[j], H[j], F[j], target, new, T[j])
                 else:
-                    T[j] = _dirty(m, a[j], b[j], H[j], F[j], target, new, kinds[j], T[j])
+                    T[j] = _dirty(
+                        m, a[j], b[j], H[j], F[j], target, new, kinds[j], T[j], scratch[2], scratch[3], scratch[4]
+                    )
                 for i in range(m):
                     step: cython.double = new[i] - W[j, i]
                     if step != 0.0:
@@ -221,13 +249,54 @@ def sweep(
     return done, worst
 
 
-def between(Q: cython.const[cython.double][:, :], rows: cython.Py_ssize_t[::1], out: cython.double[:, ::1]):
-    """out (k, k) <- Q at some of its rows and the same columns; the indices are trusted."""
+def compact(Q: cython.double[:, :, ::1], kept: cython.Py_ssize_t[::1]):
+    """The rows and columns `kept` (rising) of every matrix of Q become its first ones."""
+    k: cython.Py_ssize_t = kept.shape[0]
+    first: cython.Py_ssize_t = 0
+    with cython.nogil:
+        while first < k and kept[first] == first:
+            first += 1
+        for g in range(Q.shape[0]):
+            for a in range(k):
+                for b in range(first if a < first else 0, k):
+                    Q[g, a, b] = Q[g, kept[a], kept[b]]
+
+
+def extend(
+    Q: cython.const[cython.double][:, :, :],
+    rows: cython.Py_ssize_t[::1],
+    first: cython.Py_ssize_t,
+    out: cython.double[:, :, ::1],
+):
+    """out[g] at (a, b) <- Q[g] at (rows[a], rows[b]), which are symmetric; what is before `first` is there already. The
+    indices are trusted."""
     k: cython.Py_ssize_t = rows.shape[0]
     with cython.nogil:
-        for a in range(k):
+        for g in range(Q.shape[0]):
+            for a in range(first, k):
+                for b in range(a + 1):
+                    out[g, a, b] = Q[g, rows[a], rows[b]]
             for b in range(k):
-                out[a, b] = Q[rows[a], rows[b]]
+                for a in range(first if b < first else b + 1, k):
+                    out[g, b, a] = out[g, a, b]
+
+
+def subtract(
+    Q: cython.const[cython.double][:, :],
+    rows: cython.Py_ssize_t[::1],
+    weights: cython.double[::1],
+    out: cython.double[::1],
+):
+    """out -= sum_a weights[a] Q[rows[a]]; the rows of Q are contiguous, the indices trusted."""
+    d: cython.Py_ssize_t = out.shape[0]
+    with cython.nogil:
+        for a in range(rows.shape[0]):
+            if weights[a] != 0.0:
+                if cython.compiled:
+                    vec_axpy(d, -weights[a], cython.address(Q[rows[a], 0]), cython.address(out[0]))
+                else:
+                    for l in range(d):
+                        out[l] -= weights[a] * Q[rows[a], l]
 
 
 def excess(

@@ -112,6 +112,30 @@ MSMTFL_CLONES static void vec_moments(ptrdiff_t n, double u, double y, const dou
     }
 }
 
+/* sum_i min(a, (size_i - bend_i t)_+), in 8 partial sums; *slope gets the sum of bend where that is neither 0 nor a */
+MSMTFL_CLONES static double vec_clipped(ptrdiff_t n, double a, double t, const double *restrict size,
+                                        const double *restrict bend, double *restrict slope)
+{
+    double part[8] = {0}, fall[8] = {0}, total = 0.0, falls = 0.0;
+    ptrdiff_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (int l = 0; l < 8; l++) {
+            double rest = size[i + l] - bend[i + l] * t;
+            double kept = rest < 0.0 ? 0.0 : rest;
+            part[l] += kept > a ? a : kept;
+            fall[l] += (rest > 0.0) & (rest < a) ? bend[i + l] : 0.0;
+        }
+    for (; i < n; i++) {
+        double rest = size[i] - bend[i] * t;
+        double kept = rest < 0.0 ? 0.0 : rest;
+        total += kept > a ? a : kept;
+        falls += (rest > 0.0) & (rest < a) ? bend[i] : 0.0;
+    }
+    for (int l = 0; l < 8; l++) total += part[l], falls += fall[l];
+    *slope = falls;
+    return total;
+}
+
 /* copy the columns from low to high of the upper triangle of G (n, n) to the lower one, in blocks that stay in the first
    cache */
 MSMTFL_CLONES static void vec_mirror(ptrdiff_t n, ptrdiff_t low, ptrdiff_t high, double *G)

@@ -17,7 +17,7 @@ from .._objective.problem import Problem
 from .._objective.row_certificates import RowCertificate, certify_rows
 from .._runtime.progress import one_blas_thread
 from .._runtime.threads import each
-from .._solvers.coupled_rows import SETTLED, CoupledRows
+from .._solvers.coupled_rows import AT_BOUND, SETTLED, CoupledRows
 from .._solvers.degrees import Form, group_form, level_form, traces
 from .._solvers.gram import Gram
 from .._solvers.make_problem import first_gradient
@@ -58,6 +58,11 @@ class RowGrid:
         """The penalty of the only stage, as the solver takes it."""
         penalty = self.penalty(k, l, factors)
         return penalty.weights(penalty.pattern(np.zeros(factors.shape)))
+
+    def twin(self, k: int, l: int) -> tuple[tuple[int, int], float] | None:
+        """A point of the first column, and a bound: where no gradient exceeds it there, the point (k, l) has the same
+        minimisers."""
+        return None
 
     @property
     def strength(self) -> Floats:
@@ -106,6 +111,11 @@ class DirtyGrid(RowGrid):
     @property
     def parameters(self) -> dict[str, Floats]:
         return {"lam_b": self.lam_b, "lam_s": self.lam_s}
+
+    def twin(self, k: int, l: int) -> tuple[tuple[int, int], float] | None:
+        """With many tasks a ratio matters only once it is small: before, no entry leaves its row's level."""
+        same = l > 0 and self.lam_b[k, l] == self.lam_b[k, 0] and self.lam_s[k, l] <= self.lam_s[k, 0]
+        return ((k, 0), float(self.lam_s[k, l])) if same else None
 
     def penalty(self, k: int, l: int, factors: Floats) -> Dirty:
         return Dirty(float(self.lam_s[k, l]), float(self.lam_b[k, l]), factors)
@@ -272,6 +282,9 @@ class RowPaths:
         self.solved: dict[tuple[int, int], Solved] = {}
         self.new: list[tuple[int, int]] = []
         self.tried: set[tuple[int, int]] = set()  # as long as a fit would
+        self.steepest: dict[tuple[int, int], float] = {}  # gradient, at points of the first column
+        self.several: set[tuple[int, int]] = set()  # points that may have more than one minimiser
+        self.behind: dict[int, Solved] = {}  # by column: what was taken from the first one since its last solve
 
     def advance(self, ends: Ints) -> None:
         """Solve the first ends[l] points of every column l."""
@@ -283,7 +296,9 @@ class RowPaths:
 
         behind = np.flatnonzero(ends > self.done).tolist()
         self.new = [(k, l) for l in behind for k in self.order[self.done[l] : ends[l], l].tolist()]
-        each(column, behind, self.n_jobs if self.whole else None, self.stop)
+        first = [l for l in behind if l == 0]  # of which others may take solutions
+        each(column, first, None, self.stop)
+        each(column, behind[len(first) :], self.n_jobs if self.whole else None, self.stop)
         self.done = np.maximum(self.done, ends)
 
     def finish(self, points: np.ndarray) -> bool:
@@ -293,10 +308,7 @@ class RowPaths:
         self.new = [] if 0 < self.max_iter <= ROUNDS else sorted(again)
         self.tried |= again
         for k, l in self.new:
-            start = self.solved[k, l]
-            W = np.zeros(self.problem.m * self.problem.d)
-            W[start.at] = start.values
-            self._rows(l).warm(W.reshape(self.problem.m, -1))
+            self._warm(l, self.solved[k, l])
             self._solve(k, l, self.max_iter)
             self.tick(0.0)
         return bool(self.new)
@@ -306,12 +318,29 @@ class RowPaths:
             self.rows[l] = rows_for(self.problem, self.grams, None if self.whole else self.n_jobs)
         return self.rows[l]
 
+    def _warm(self, l: int, start: Solved) -> None:
+        W = np.zeros(self.problem.m * self.problem.d)
+        W[start.at] = start.values
+        self._rows(l).warm(W.reshape(self.problem.m, -1))
+
     def _solve(self, k: int, l: int, most: int) -> None:
+        twin = self.grid.twin(k, l)
+        alike = twin is not None and self.steepest.get(twin[0], np.inf) < (1.0 - AT_BOUND) * twin[1]
+        if twin is not None and alike and twin[0] not in self.several:
+            self.solved[k, l] = self.behind[l] = self.solved[twin[0]]
+            return
         rows, norm = self._rows(l), self.grid.norm(k, l, self.problem.factors)
-        W, _ = rows.solve(norm, most, self.settled)
-        if rows.finished and not rows.determined():  # of several minimisers the one that a fit by itself finds
+        if l in self.behind:
+            self._warm(l, self.behind.pop(l))
+        if not alike:
+            W, _ = rows.solve(norm, most, self.settled)
+        if alike or (rows.finished and not rows.determined(norm)):
+            # of several minimisers the one that a fit by itself finds
+            self.several.add((k, l))
             rows.forget()
             W, _ = rows.solve(norm, most, self.settled)
+        if rows.finished and l == 0:
+            self.steepest[k, l] = rows.steepest()
         at = support(W)
         self.solved[k, l] = Solved(k, at, W.ravel()[at], rows.finished, np.empty(0, dtype=np.intp))
 

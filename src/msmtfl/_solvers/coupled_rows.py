@@ -25,17 +25,21 @@ from .weighted_lasso import OVERRUN, Lassos
 
 SETTLED = 1e-12  # change of an entry in one go over the rows, as a correlation, that counts as none
 VIOLATES = 1e-10  # excess of a row's gradient over its bound, relatively, from which it joins
-JOIN = 10  # rows that may join together, if no more are in use
-SPARE = 1.1  # times as many rows as are called for may be at hand
-LOOSE = 1e-5  # the same, while rows still join
+JOIN = 10  # rows that may join together
+SHARE = 0.25  # of the rows in use, if that is more
+SPARE = 1.25  # times as many rows as are called for may be at hand
+ROOM = 1.4  # times as many rows as are at hand there is room for
+LOOSE = 1e-3  # the same, while rows still join
 EPOCHS = 8  # times at least that the rows are gone over before a Newton step
 ROUNDS = 20000  # times at most that they are gone over
-BATCHED = 48  # matrices up to this order are inverted together
-STACKED = 2**22  # entries of whole Gram matrices up to which they are kept side by side as well
+BATCHED = 48  # matrices up to this order are inverted together, and whole Gram matrices kept side by side as well
+STACKED = 2**22  # entries of whole Gram matrices up to which that is so
 MOST = 0.4  # of the rows: picking them costs more than going over all
 LARGEST = 2**25  # entries of all tasks' blocks beyond which no Newton step is made
 RIDGE = 1e-10  # relative: what keeps a singular system solvable; a step that does not descend is not taken
 DEPENDENT = 1e-9  # of a row's square: what the other rows must leave of it, or it counts as dependent on them
+AT_BOUND = 1e-7  # how near to its bound, relatively, a gradient is that may be at it in another minimiser
+AHEAD = 0.7  # of its bound: rows whose gradient is larger may soon be in use
 TIED, BELOW, ABOVE = (_row_kernel.PATTERN[name] for name in ("TIED", "BELOW", "ABOVE"))
 
 
@@ -44,7 +48,7 @@ class _Working:
     """The rows at hand (K,) and all that the kernel needs of them."""
 
     rows: Ints
-    Q: Floats  # (groups, K, K)
+    Q: Floats  # (groups, K, K), a part of a larger array
     H: Floats  # (K, m)
     F: Floats
     C: Floats  # (m, K)
@@ -95,13 +99,18 @@ class CoupledRows:
             self.grams = [grams[i] for i in firsts]
         self.groups = [np.flatnonzero(self.which == g) for g in range(len(firsts))]
         self.stack: Floats | None = None  # (groups, d, d)
-        if all(gram.whole is not None for gram in self.grams) and len(firsts) * self.d**2 <= STACKED:
+        small = self.d <= BATCHED and len(firsts) * self.d**2 <= STACKED
+        if small and all(gram.whole is not None for gram in self.grams):
             self.stack = np.array([gram.whole for gram in self.grams])
         self.W = np.zeros((self.d, self.m))
         self.T = np.zeros(self.d)
         self.G = self.C  # the gradient at W
         self.work: _Working | None = None
-        self.room = np.empty(0)  # for its Q
+        self.room = np.empty((len(firsts), 0, 0))  # for its Q
+        self.alive = np.array([self.H[:, i] > 0.0 for i in firsts])  # (groups, d)
+        self.independent = ~self.alive  # (groups, d): rows that are known to be so, with those that do not count
+        self.dependent = np.zeros((len(firsts), self.d), dtype=bool)  # some that are known to be so; none: unknown
+        self.tried_all = np.zeros(len(firsts), dtype=bool)  # whether all rows were tried
         self.lassos: Lassos | None = None
         self.finished = True
 
@@ -119,19 +128,19 @@ class CoupledRows:
             if new.size:
                 gram.fetch(new, rows, self.n_jobs)
 
-    def _block(self, rows: Ints) -> Floats:
-        """(groups, K, K): the Gram matrices between some rows, where those of the rows before have been: memory that is new
-        costs more than filling it."""
-        size = len(self.grams) * len(rows) ** 2
-        if size > len(self.room):
-            self.room = np.empty(min(2 * size, len(self.grams) * self.d**2))
-        out = self.room[:size].reshape(len(self.grams), len(rows), len(rows))
-        for gram, block in zip(self.grams, out, strict=True):
+    def _between(self, rows: Ints, first: int) -> Floats:
+        """(groups, K, K): the Gram matrices between some rows, of which the first ones are in place."""
+        out = self.room[:, : len(rows), : len(rows)]
+        if self.stack is not None:
+            _row_kernel.extend(self.stack, rows, first, self.room)
+            return out
+        for g, gram in enumerate(self.grams):
             self._fetch(gram, rows)
+            room = self.room[g : g + 1]
             if gram.whole is not None:
-                _row_kernel.between(gram.whole, rows, block)
+                _row_kernel.extend(gram.whole[None], rows, first, room)
             else:
-                _row_kernel.between(gram.known, gram.slot[rows].astype(np.intp), block)
+                _row_kernel.extend(gram.known[None], gram.slot[rows].astype(np.intp), first, room)
         return out
 
     def _weighted(self, Q: Floats, W: Floats) -> Floats:
@@ -154,7 +163,11 @@ class CoupledRows:
         else:
             out = self.C.copy()
             for g, (gram, tasks) in enumerate(zip(self.grams, self.groups, strict=True)):
-                if gram.whole is not None and len(used) > MOST * self.d:
+                if len(tasks) == 1:
+                    self._fetch(gram, used)
+                    of_gram = (gram.rows, gram.slot[used].astype(np.intp)) if gram.whole is None else (gram.whole, used)
+                    _row_kernel.subtract(*of_gram, self.kappa[tasks[0]] * W[used, tasks[0]], out[tasks[0]])
+                elif gram.whole is not None and len(used) > MOST * self.d:
                     out[tasks] -= (W[:, tasks] * self.kappa[tasks]).T @ gram.whole
                 else:
                     out[tasks] -= (W[used[:, None], tasks] * self.kappa[tasks]).T @ self._rows_of(g, used)
@@ -193,7 +206,7 @@ class CoupledRows:
                 self.finished = joining.size == 0 and (accuracy <= settled or used.size == 0)
                 if self.finished:
                     break
-                most = max(JOIN, len(used))
+                most = max(JOIN, int(SHARE * len(used)))
                 if len(joining) > most:
                     joining = joining[np.argpartition(-over[joining], most - 1)[:most]]
                 accuracy = np.inf if joining.size else settled
@@ -204,27 +217,89 @@ class CoupledRows:
             rows = work.rows
             total += self._settle(work, kind, a[rows], b[rows], norm, left - total, accuracy)
             self.W[rows], self.T[rows] = work.W, work.T
-            self.G = self.gradient(self.W)
+            if np.isinf(accuracy) and total < left:  # no other row is looked at before these have come further
+                self.G = self.G.copy()
+                self.G[:, rows] = work.G
+            else:
+                self.G = self.gradient(self.W)
         return self.W.T.copy(order="C"), max(total, 1)
 
-    def determined(self) -> bool:
-        """Whether the rows in use are linearly independent in every task. Then W is the only minimiser, wherever the solver
-        started; where they are not there may be several, and the start decides which one is found."""
-        used = np.flatnonzero(self.W.any(axis=1))
-        if (
-            used.size == 0 or self.lassos is not None
-        ):  # of several minimisers of a lasso its solver takes the nearest to 0
+    def determined(self, norm: RowNorm) -> bool:
+        """Whether W is known to be the only minimiser, wherever the solver started; where there may be several, the start
+        decides which one is found.
+
+        All minimisers have the same gradient. It says how they may differ (`_face`): if no such change leaves all
+        predictions as they are, there is one minimiser. In tasks in which the rows are linearly independent none does.
+        """
+        if self.lassos is not None:  # of several minimisers of a lasso its solver takes the nearest to 0
             return True
-        Q = self._block(used)
-        self.work = None  # its Q has been overwritten
-        for g, tasks in enumerate(self.groups):
-            alive = self.H[used, tasks[0]] > 0.0
-            part = Q[g][np.ix_(alive, alive)]
-            roots = np.sqrt(part.diagonal())
-            factor, failed = dpotrf(part / np.multiply.outer(roots, roots), lower=1)
-            if failed or (factor.diagonal() ** 2).min(initial=1.0) < DEPENDENT:
+        kind, a, b = _to_kernel(norm, self.d)
+        over = np.empty(self.d)
+        _row_kernel.excess(kind, a, b, self.F, self.G, over)
+        used = self.W.any(axis=1)
+        rows = np.flatnonzero(used | (over > 1.0 - AT_BOUND))
+        if not used.any():
+            return True
+        weak = self._dependent(rows, over)
+        if weak.size == 0:
+            return True
+        follow, free = _face(kind, a[rows], b[rows], self.F[rows], self.H[rows], self.G[:, rows].T)
+        tasks = np.flatnonzero(np.isin(self.which, weak))
+        moves = follow != 0.0
+        levels = np.flatnonzero(moves[:, tasks].any(axis=1) & ~np.delete(moves, tasks, axis=1).any(axis=1))
+        work = self._working(rows)
+        where = np.empty(self.d, dtype=np.intp)
+        where[work.rows] = np.arange(len(work.rows))
+        at = where[rows]
+        M = np.zeros((len(levels), len(levels)))
+        for i in tasks.tolist():
+            Q, own = work.Q[self.which[i]], np.flatnonzero(free[:, i])
+            S = follow[levels, i]
+            M += self.kappa[i] * np.outer(S, S) * Q[at[levels][:, None], at[levels]]
+            roots = np.sqrt(self.H[rows[own], i])
+            factor = _regular(self.kappa[i] * Q[at[own][:, None], at[own]], roots)
+            if factor is None:
                 return False
-        return True
+            if own.size and levels.size:
+                B = self.kappa[i] * Q[at[own][:, None], at[levels]] * S / roots[:, None]
+                B = solve_triangular(factor, B, lower=True, check_finite=False)
+                M -= B.T @ B
+        heights = np.sqrt((follow[levels][:, tasks] ** 2 * self.H[rows[levels]][:, tasks]).sum(axis=1))
+        return _regular(M, heights) is not None
+
+    def _dependent(self, rows: Ints, over: Floats) -> Ints:
+        """The groups of tasks (with the same X) in which some rows are linearly dependent. What is known of a set of rows
+        is known of its parts, or of the sets that it is a part of."""
+        among = np.zeros(self.d, dtype=bool)
+        among[rows] = True
+        unknown = ~self.independent[:, rows].all(axis=1)
+        weak = unknown & self.dependent.any(axis=1) & ~(self.dependent & ~among).any(axis=1)
+        for g in np.flatnonzero(unknown & ~weak).tolist():
+            weak[g] = not self._independent(g, among, over)
+        return np.flatnonzero(weak)
+
+    def _independent(self, g: int, among: np.ndarray, over: Floats) -> bool:
+        alive, gram, n = self.alive[g], self.grams[g], self.designs[self.groups[g][0]].n
+        sets = [alive & among]
+        if gram.whole is not None and self.d > BATCHED:  # with those that may soon be in use
+            sets.insert(0, alive & (among | self.independent[g] | (over > AHEAD)))
+        if gram.whole is not None and not self.tried_all[g]:
+            sets.insert(0, alive)
+        self.tried_all[g] = True
+        for some in map(np.flatnonzero, sets):
+            if len(some) <= n:
+                self._fetch(gram, some)
+                Q, at = (gram.known, gram.slot[some]) if gram.whole is None else (gram.whole, some)
+                if _regular(Q[at[:, None], at], np.sqrt(Q[at, at])) is not None:
+                    self.independent[g, some] = True
+                    return True
+        self.dependent[g] = alive & among
+        return False
+
+    def steepest(self) -> float:
+        """The largest |g| / f of an entry."""
+        counts = (self.F > 0.0) & (self.H > 0.0)
+        return float((np.abs(self.G.T) / np.where(counts, self.F, np.inf)).max(initial=0.0))
 
     def forget(self) -> None:
         """Start the next solve from 0, as a fit does."""
@@ -249,9 +324,21 @@ class CoupledRows:
             old.W, old.G, old.T = self.W[rows], np.ascontiguousarray(self.G[:, rows]), self.T[rows]
             return old
         self.work = None  # its Q is about to be overwritten
+        known = np.empty(0, dtype=np.intp) if old is None else old.rows
+        new = rows[~np.isin(rows, known)]
+        kept = np.arange(len(known))
+        if len(known) + len(new) > SPARE * len(rows):
+            kept = np.flatnonzero(np.isin(known, rows))
+            _row_kernel.compact(self.room, kept)
+        rows = np.concatenate([known[kept], new])
+        if len(rows) > self.room.shape[1]:
+            capacity = min(int(ROOM * len(rows)) + JOIN, self.d)
+            room = np.empty((len(self.grams), capacity, capacity))
+            room[:, : len(kept), : len(kept)] = self.room[:, : len(kept), : len(kept)]
+            self.room = room
         self.work = _Working(
             rows=rows,
-            Q=self._block(rows),
+            Q=self._between(rows, len(kept)),
             H=self.H[rows],
             F=self.F[rows],
             C=np.ascontiguousarray(self.C[:, rows]),
@@ -266,7 +353,7 @@ class CoupledRows:
         self, work: _Working, kind: int, a: Floats, b: Floats, norm: RowNorm, left: int, accuracy: float
     ) -> int:
         """Minimise over the rows at hand to some accuracy (inf: just go over them a few times); returns the goes."""
-        scratch, total, stop = np.empty((2, self.m)), 0, accuracy * self.scale
+        scratch, total, stop = np.empty((5, self.m)), 0, accuracy * self.scale
         if np.isinf(accuracy):
             stop, left = 0.0, min(left, EPOCHS)
         step = self._newton if kind == _row_kernel.GROUP else self._on_pattern
@@ -471,6 +558,33 @@ def _to_kernel(norm: RowNorm, d: int) -> tuple[int, Floats, Floats]:
         return _row_kernel.GROUP, norm.a, np.zeros(d)
     assert isinstance(norm, DirtyNorm)
     return _row_kernel.DIRTY, np.full(d, norm.lam_s), np.full(d, norm.lam_b)
+
+
+def _face(kind: int, a: Floats, b: Floats, F: Floats, H: Floats, G: Floats) -> tuple[Floats, np.ndarray]:
+    """How minimisers with the gradient G (k, m) can differ in these rows: by multiples of follow (k, m), one for each row,
+    and in the entries `free` (k, m), each by itself."""
+    alive, counts = H > 0.0, (H > 0.0) & (F > 0.0)
+    F = np.where(counts, F, 1.0)
+    if kind == _row_kernel.GROUP:  # a row that is not 0 is a multiple of g / f^2
+        penalised = counts & (a > 0.0)[:, None]
+        return np.where(penalised, G / F**2, 0.0), alive & ~penalised
+    sizes = np.where(counts, np.abs(G) / F, 0.0)
+    level = (sizes.sum(axis=1) > (1.0 - AT_BOUND) * b)[:, None]  # rows whose level may be more than 0
+    above, below = sizes > (1.0 - AT_BOUND) * a[:, None], level & (sizes <= AT_BOUND * a[:, None])
+    free = alive & (~counts | above | below)
+    return np.where(counts & level & ~free, np.sign(G) / F, 0.0), free
+
+
+def _regular(A: Floats, roots: Floats) -> Floats | None:
+    """The lower Cholesky factor of A with unit diagonal (of A divided by `roots` from both sides), if A is far from
+    singular; roots that are 0 make it singular."""
+    if not len(A):
+        return A
+    if not (roots > 0.0).all():
+        return None
+    factor, failed = dpotrf(A / np.multiply.outer(roots, roots), lower=1)
+    singular = failed or float((factor.diagonal() ** 2).min()) < DEPENDENT
+    return None if singular else np.asarray(factor)
 
 
 def _lowest(value: Callable[[float], float]) -> float:
