@@ -219,7 +219,7 @@ def _measure(
     predictions = np.full((len(places), len(split.test), *data.width), np.nan) if scorer is not None else None
     problem = surface.problem
     assert problem is not None
-    if scorer is None and problem.loss.squared and _small_tasks(data, len(places)):
+    if scorer is None and problem.loss.squared and small_tasks(data, len(places)):
         weight, mse[:, :-1] = _errors_together(data, split, problem, surface.coefs(places))
         return mse[:, back], weight, None
     for i, (task, design) in enumerate(zip(data.tasks, problem.designs, strict=True)):
@@ -240,7 +240,7 @@ def _measure(
     return mse[:, back], weight, scores
 
 
-def _small_tasks(data: TaskData, points: int) -> bool:
+def small_tasks(data: TaskData, points: int) -> bool:
     """Whether tasks are so small that it takes longer to go over them than to measure them."""
     N = sum(len(task.rows) for task in data.tasks)
     return not issparse(data.X) and N * data.d * points <= SMALL * data.m and data.d * data.m <= AT_ONCE
@@ -249,28 +249,38 @@ def _small_tasks(data: TaskData, points: int) -> bool:
 def _errors_together(data: TaskData, split: Split, problem: Problem, coefs: Floats) -> tuple[Floats, Floats]:
     """The weights (m,) of the rows held out, and the mean squared errors (m, points) there of coefs (points, m, d); NaN
     where a task has no such rows."""
-    rows = [np.flatnonzero(split.test[task.rows]) for task in data.tasks]
-    some = [i for i, of_task in enumerate(rows) if of_task.size]
-    tasks = [data.tasks[i] for i in some]
-    held = [rows[i] for i in some]
-    sizes = np.array([len(of_task) for of_task in held])
-    intercepts = np.array([problem.designs[i].intercepts(coefs[:, i]) for i in some])  # (some, points)
-    X = np.concatenate([task.X[at] for task, at in zip(tasks, held, strict=True)])
-    y = np.concatenate([task.y[at] for task, at in zip(tasks, held, strict=True)])
-    counts = [
-        np.ones(len(at)) if task.weight is None else task.weight[at] for task, at in zip(tasks, held, strict=True)
-    ]
-    weights, of_task = np.concatenate(counts), np.repeat(np.arange(len(some)), sizes)
-    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    held = RowsHeldOut(data, split)
     weight, mse = np.zeros(data.m), np.full((data.m, len(coefs)), np.nan)
-    total = weight[some] = np.add.reduceat(weights, starts)
-    height = max(1, AT_ONCE // X.size)
-    for low in range(0, len(coefs), height):
-        part = coefs[low : low + height][:, some]
-        fitted = np.einsum("rj,srj->rs", X, part[:, of_task]) + intercepts[of_task, low : low + height]
-        errors = weights[:, None] * (y[:, None] - fitted) ** 2
-        mse[some, low : low + height] = np.add.reduceat(errors, starts, axis=0) / total[:, None]
+    total = weight[held.some] = np.add.reduceat(held.weights, held.starts)
+    for low, fitted in held.fitted(problem, coefs):
+        errors = held.weights[:, None] * (held.y[:, None] - fitted) ** 2
+        mse[held.some, low : low + fitted.shape[1]] = np.add.reduceat(errors, held.starts, axis=0) / total[:, None]
     return weight, mse
+
+
+class RowsHeldOut:
+    """The rows that a fold holds out, of all tasks one after the other: the tasks that have some, where each begins, X, y and
+    weights."""
+
+    def __init__(self, data: TaskData, split: Split):
+        rows = [np.flatnonzero(split.test[task.rows]) for task in data.tasks]
+        self.some = [i for i, of_task in enumerate(rows) if of_task.size]
+        both = [(data.tasks[i], rows[i]) for i in self.some]
+        sizes = np.array([len(at) for _, at in both])
+        self.starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        self.of_task = np.repeat(np.arange(len(self.some)), sizes)
+        self.X = np.concatenate([task.X[at] for task, at in both])
+        self.y = np.concatenate([task.y[at] for task, at in both])
+        self.weights = np.concatenate([np.ones(len(at)) if task.weight is None else task.weight[at] for task, at in both])
+
+    def fitted(self, problem: Problem, coefs: Floats) -> Iterator[tuple[int, Floats]]:
+        """Predictions (rows, some of the points) of coefs (points, m, d), with the first of these points."""
+        intercepts = np.array([problem.designs[i].intercepts(coefs[:, i]) for i in self.some])  # (some, points)
+        height = max(1, AT_ONCE // self.X.size)
+        for low in range(0, len(coefs), height):
+            part = coefs[low : low + height][:, self.some]
+            products = np.einsum("rj,srj->rs", self.X, part[:, self.of_task])
+            yield low, products + intercepts[self.of_task, low : low + height]
 
 
 def task_errors(

@@ -18,7 +18,7 @@ from .._data.tasks import TaskData
 from .._estimators.class_scores import LOG_LOSS as LOG_LOSS_SCORE
 from .._estimators.search import GridSearch
 from .._paths.choice import choose_simplest, fold_scores_of, in_order
-from .._paths.cross_validation import ERRORS, Split, error_scales, mean_errors, task_errors
+from .._paths.cross_validation import ERRORS, RowsHeldOut, Split, error_scales, mean_errors, small_tasks, task_errors
 from .._paths.surface import Solutions
 
 BUDGET = 2**26  # losses that the folds of a search may keep while it runs: 256 MiB
@@ -103,6 +103,10 @@ def _losses(kind: Any, split: Split, data: TaskData, surface: Solutions, places:
     """(places, cells held out), in the order of the tasks; of K > 2 classes a task is K problems, one after the other."""
     problem, K, out = surface.problem, _classes(data), []
     assert problem is not None
+    if K == 1 and problem.loss.squared and len(places) and small_tasks(data, len(places)):
+        held = RowsHeldOut(data, split)
+        together = held.fitted(problem, surface.coefs(places))
+        return np.concatenate([kind.of_points(held.y, part[None]).T.astype(np.float32) for _, part in together])
     for i in range(0, data.m, K):
         rows = np.flatnonzero(split.test[data.tasks[i].rows])
         values = np.empty((K, len(rows), len(places)))
