@@ -120,6 +120,7 @@ def multi_task_lasso_cv(data: Table, threads: int) -> object:
 
 
 def celer_cv(data: Table, threads: int) -> object:
+    """celer 0.7.4 needs scikit-learn before 1.9."""
     from celer import LassoCV
 
     options = {"n_alphas": ALPHAS, "eps": SMALLEST, "cv": FOLDS, "n_jobs": threads}
@@ -128,8 +129,8 @@ def celer_cv(data: Table, threads: int) -> object:
 
 def skglm_cv(data: Table, threads: int) -> object:
     """skglm has no search of its own: its Lasso in scikit-learn's."""
-    from sklearn.model_selection import GridSearchCV
     from skglm import Lasso
+    from sklearn.model_selection import GridSearchCV
 
     out = []
     for X, y in by_task(*data):
@@ -142,9 +143,7 @@ def adelie_cv(data: Table, threads: int) -> object:
     import adelie
 
     options = {"n_folds": FOLDS, "lmda_path_size": ALPHAS, "min_ratio": SMALLEST, "n_threads": threads}
-    return [
-        adelie.cv.cv_grpnet(X, adelie.glm.gaussian(y), progress_bar=False, **options) for X, y in by_task(*data)
-    ]
+    return [adelie.cv.cv_grpnet(X, adelie.glm.gaussian(y), progress_bar=False, **options) for X, y in by_task(*data)]
 
 
 def glmnet_cv(data: Table, threads: int) -> object:
@@ -171,7 +170,9 @@ def ptlasso_cv(data: Table, threads: int) -> object:
     X, y, task = data
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return PretrainedLassoCV(cv=FOLDS).fit(X, y, groups=np.unique(task, return_inverse=True)[1])
+        options = {"n_folds": FOLDS, "lmda_path_size": ALPHAS, "min_ratio": SMALLEST, "n_threads": threads}
+        model = PretrainedLassoCV(verbose=False, **options)
+        return model.fit(X, y, groups=np.unique(task, return_inverse=True)[1])
 
 
 PEERS: dict[str, tuple[str, Callable[[Table, int], object]]] = {  # name of the job: package, job
@@ -309,17 +310,18 @@ def thread_table(rows: list[dict]) -> str:
 
 
 def in_one_sentence(rows: list[dict]) -> str:
-    by = seconds_of(rows)
-    names = [name for name in TABLES[:5] if "cpu" in by.get((name, BASE, 1), {})]
-    both = [
-        by[name, "MSMTFLCV", 1]["cpu"] / by[name, BASE, 1]["cpu"] for name in names if "cpu" in by.get((name, "MSMTFLCV", 1), {})
-    ]
-    auto = [by[name, "MultiTaskAuto", 1]["cpu"] for name in names if "cpu" in by.get((name, "MultiTaskAuto", 1), {})]
-    if not both or not auto:
+    by = {key[:2]: row["cpu"] for key, row in seconds_of(rows).items() if key[2] == 1 and "cpu" in row}
+    names = [name for name in TABLES[:5] if all((name, job) in by for job in (BASE, "MSMTFLCV", "MultiTaskAuto"))]
+    if not names:
         return "Not measured in this run."
+    ratios, auto = (
+        [by[name, "MSMTFLCV"] / by[name, BASE] for name in names],
+        [by[name, "MultiTaskAuto"] for name in names],
+    )
     return (
-        f"Cross-validation of `MSMTFLCV` takes {min(both):.2f} to {max(both):.2f} of the CPU time of scikit-learn's `LassoCV` per task on the "
-        f"{len(both)} real tables below, and the choice among all families (`MultiTaskAuto`) {min(auto):.0f} to {max(auto):.0f} seconds."
+        f"Cross-validation of `MSMTFLCV` takes {min(ratios):.2f} to {max(ratios):.2f} of the CPU time of scikit-learn's "
+        f"`LassoCV` per task on the {len(names)} real tables below, and the choice among all families (`MultiTaskAuto`) "
+        f"{min(auto):.0f} to {max(auto):.0f} seconds."
     )
 
 
@@ -333,6 +335,7 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=300.0, help="seconds after which a job is ended")
     parser.add_argument("--python", action="append", default=[], metavar="PACKAGE=PATH", help="its own interpreter")
     parser.add_argument("--out", type=Path, default=RESULTS / "jobs.json")
+    parser.add_argument("--add", action="store_true", help="keep the rows of the last run that this one does not have")
     parser.add_argument("--docs", action="store_true", help="write docs/benchmarks.md from the rows of the last run")
     parser.add_argument("--work", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -348,6 +351,8 @@ def main() -> None:
         report.fill(report.DOCS / "benchmarks.md", {**made, "in one sentence": in_one_sentence(rows)})
         return
     rows = run(given)
+    if given.add and given.out.exists():
+        rows = list({**seconds_of(json.loads(given.out.read_text())), **seconds_of(rows)}.values())
     given.out.parent.mkdir(parents=True, exist_ok=True)
     given.out.write_text(json.dumps(rows, indent=1))
     print(f"\n{job_table(rows)}\n\n{bar_table(rows)}\n\n{thread_table(rows)}")

@@ -5,8 +5,8 @@
     python benchmarks/studies/chosen_points.py --table     # only the table, from the rows that there are
 
 For a data set and a search:  `over best` is the error of the chosen point, refitted on all training samples, over that of
-the best point of its own whole grid, chosen with the fresh samples themselves (for MultiTaskAuto: over the best of its families);
-`over simple` is the same over the better of the lasso chosen by cross-validation (one per task) and the tasks'
+the best point of its own whole grid, chosen with the fresh samples themselves (for MultiTaskAuto: over the best of its
+families); `over simple` is the same over the better of the lasso chosen by cross-validation (one per task) and the tasks'
 means. An error is what the searches score: the squared error over the variance of a task's targets (of classes:
 the log-loss), averaged over samples, of which a task has as large a share as it has in training. Data sets have
 3 to 8 tasks of 15 to 60 samples and 10 to 60 features; nothing here was used to set a default of the package.

@@ -7,10 +7,11 @@ import pytest
 from sklearn.base import clone
 
 from msmtfl import L12MTLCV, MSMTFLCV, DirtyMTLCV, LassoMTLCV, MSMTFLClassifierCV, SharedMTLCV, regularization_surface
-from msmtfl._paths.coupled_path import RowPaths
+from msmtfl._paths.coupled_path import DirtyGrid, RowPaths
 from msmtfl._paths.cross_validation import HeldOut
 from msmtfl._paths.early_stopping import IN_A_ROW, Front, as_if_ended, near_best, turned
 from msmtfl._paths.surface import NotSolvedError
+from msmtfl._solvers.coupled_rows import CoupledRows
 
 
 def noisy(m=3, n=25, d=60, seed=0):
@@ -225,3 +226,26 @@ def test_points_that_run_out_of_rounds_are_gone_on_with_if_they_matter(monkeypat
     assert model.best_point_ == expected.best_point_
     np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-8)
     assert model.cv_results_["finished"][model.best_index_]
+
+
+def test_dirty_columns_that_have_the_same_minimisers_share_them(monkeypatch):
+    rng = np.random.default_rng(5)
+    m, n, d = 20, 30, 12
+    X, task = rng.standard_normal((m * n, d)), np.repeat(np.arange(m), n)
+    W = np.zeros((m, d))
+    W[:, :4] = rng.standard_normal(4) + 0.1 * rng.standard_normal((m, 4))
+    y = (X * W[task]).sum(axis=1) + rng.standard_normal(m * n)
+    solved, solve = [], CoupledRows.solve
+    monkeypatch.setattr(
+        CoupledRows, "solve", lambda self, *args, **options: solved.append(1) or solve(self, *args, **options)
+    )
+    shared = DirtyMTLCV(cv=3).fit(X, y, task=task)
+    count = len(solved)
+    monkeypatch.setattr(DirtyGrid, "twin", lambda self, k, l: None)
+    apart = DirtyMTLCV(cv=3).fit(X, y, task=task)
+    assert 2 * count < len(solved)
+    assert shared.best_point_ == apart.best_point_
+    reached = shared.surface_.reached
+    np.testing.assert_array_equal(reached, apart.surface_.reached)
+    for k, l in np.argwhere(reached).tolist():
+        np.testing.assert_allclose(shared.surface_.coef(k, l), apart.surface_.coef(k, l), rtol=0, atol=1e-8)

@@ -386,6 +386,54 @@ def test_orthogonal_designs_have_a_closed_form(share):
         assert proof.unique
 
 
+# ------------------------------------------------------------------ is it the only minimiser?
+
+
+def from_somewhere(designs, norm, seed):
+    """The minimiser that the solver finds from a random start, and whether it is known to be the only one."""
+    rows = CoupledRows(designs, norm.factors)
+    if seed:
+        rows.warm(np.random.default_rng(seed).standard_normal((rows.m, rows.d)))
+    W, _ = rows.solve(norm)
+    assert rows.finished
+    return W, rows.determined(norm)
+
+
+@pytest.mark.parametrize("kind", ["plain", "few samples", "unequal", "correlated"])
+@pytest.mark.parametrize("share", [0.5, 0.1])
+def test_what_is_known_to_be_the_only_minimiser_is_found_from_anywhere(kind, share):
+    designs, problem = make(kind, 2)
+    known = 0
+    for penalty in penalties_of(problem, share):
+        norm = norm_of(penalty, np.ones((designs[0].d, len(designs))))
+        W, only = from_somewhere(designs, norm, 0)
+        known += only
+        for seed in (1, 2) if only else ():
+            np.testing.assert_allclose(from_somewhere(designs, norm, seed)[0], W, rtol=0, atol=1e-8 * np.abs(W).max())
+    assert known >= 1
+
+
+def test_few_samples_do_not_make_several_minimisers_but_equal_columns_do():
+    rng = np.random.default_rng(3)
+    Xs = [rng.standard_normal((8, 30)) for _ in range(4)]
+    W = np.zeros((30, 4))
+    W[:6] = rng.standard_normal((6, 4))
+    ys = [X @ w for X, w in zip(Xs, W.T, strict=True)]
+    for twice in (False, True):
+        columns = [np.column_stack([X, X]) for X in Xs] if twice else Xs
+        designs, problem = prepared(columns, ys)
+        used = []
+        for penalty in penalties_of(problem, 0.05):
+            rows = CoupledRows(designs, np.ones((designs[0].d, 4)))
+            norm = norm_of(penalty, rows.factors)
+            if isinstance(norm, DirtyNorm) and norm.separates:
+                continue  # lassos have a rule of their own
+            found, _ = rows.solve(norm)
+            used.append(np.count_nonzero(found.any(axis=0)))
+            assert rows.determined(norm) == (not twice)
+        assert max(used) > 8  # no task has as many samples
+
+
 # ------------------------------------------------------------------ the kernel: one row is minimised exactly
 
 

@@ -212,6 +212,13 @@ SMALLEST = [
     ),
     pytest.param("families.py", "synthetic --seeds 1 --models lasso --out FOLDER", "| lasso | 3 |", ""),
     pytest.param("families.py", "real --splits 1 --only school --models lasso --out FOLDER", "| lasso | **", ""),
+    pytest.param(
+        "jobs.py",
+        "--tables school --jobs LassoCV LassoMTLCV --threads 1 --rounds 1 --out FOLDER/jobs.json",
+        "| LassoMTLCV | **",
+        "",
+        marks=SLOW,
+    ),
     pytest.param("landmine.py", "--seeds 2 --tasks 2 --only sparse", "MSMTFLClassifierCV", "", marks=SLOW),
     pytest.param("loss_searches.py", "--tasks 2 --rows 60 --lams 4 --only landmine", "| logistic |", ""),
     pytest.param("null_lam.py", "--smallest", "| 3 x 100 x 40 |", ""),

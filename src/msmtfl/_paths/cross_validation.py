@@ -259,8 +259,8 @@ def _errors_together(data: TaskData, split: Split, problem: Problem, coefs: Floa
 
 
 class RowsHeldOut:
-    """The rows that a fold holds out, of all tasks one after the other: the tasks that have some, where each begins, X, y and
-    weights."""
+    """The rows that a fold holds out, of all tasks one after the other: the tasks that have some, where each begins, X, y
+    and weights."""
 
     def __init__(self, data: TaskData, split: Split):
         rows = [np.flatnonzero(split.test[task.rows]) for task in data.tasks]
@@ -271,7 +271,9 @@ class RowsHeldOut:
         self.of_task = np.repeat(np.arange(len(self.some)), sizes)
         self.X = np.concatenate([task.X[at] for task, at in both])
         self.y = np.concatenate([task.y[at] for task, at in both])
-        self.weights = np.concatenate([np.ones(len(at)) if task.weight is None else task.weight[at] for task, at in both])
+        self.weights = np.concatenate(
+            [np.ones(len(at)) if task.weight is None else task.weight[at] for task, at in both]
+        )
 
     def fitted(self, problem: Problem, coefs: Floats) -> Iterator[tuple[int, Floats]]:
         """Predictions (rows, some of the points) of coefs (points, m, d), with the first of these points."""
