@@ -282,12 +282,12 @@ def extend(
 
 
 def subtract(
-    Q: cython.const[cython.double][:, :],
+    Q: cython.const[cython.double][:, ::1],
     rows: cython.Py_ssize_t[::1],
     weights: cython.double[::1],
     out: cython.double[::1],
 ):
-    """out -= sum_a weights[a] Q[rows[a]]; the rows of Q are contiguous, the indices trusted."""
+    """out -= sum_a weights[a] Q[rows[a]]; the indices are trusted."""
     d: cython.Py_ssize_t = out.shape[0]
     with cython.nogil:
         for a in range(rows.shape[0]):

@@ -165,8 +165,11 @@ class CoupledRows:
             for g, (gram, tasks) in enumerate(zip(self.grams, self.groups, strict=True)):
                 if len(tasks) == 1:
                     self._fetch(gram, used)
-                    of_gram = (gram.rows, gram.slot[used].astype(np.intp)) if gram.whole is None else (gram.whole, used)
-                    _row_kernel.subtract(*of_gram, self.kappa[tasks[0]] * W[used, tasks[0]], out[tasks[0]])
+                    whole, weights = gram.whole, self.kappa[tasks[0]] * W[used, tasks[0]]
+                    if whole is not None:
+                        _row_kernel.subtract(whole, used, weights, out[tasks[0]])
+                    else:
+                        _row_kernel.subtract(gram.rows, gram.slot[used].astype(np.intp), weights, out[tasks[0]])
                 elif gram.whole is not None and len(used) > MOST * self.d:
                     out[tasks] -= (W[:, tasks] * self.kappa[tasks]).T @ gram.whole
                 else:
@@ -273,7 +276,7 @@ class CoupledRows:
         among = np.zeros(self.d, dtype=bool)
         among[rows] = True
         unknown = ~self.independent[:, rows].all(axis=1)
-        weak = unknown & self.dependent.any(axis=1) & ~(self.dependent & ~among).any(axis=1)
+        weak = np.asarray(unknown & self.dependent.any(axis=1) & ~(self.dependent & ~among).any(axis=1))
         for g in np.flatnonzero(unknown & ~weak).tolist():
             weak[g] = not self._independent(g, among, over)
         return np.flatnonzero(weak)
