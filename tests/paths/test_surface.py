@@ -99,6 +99,15 @@ def test_points_equal_cold_fits(name):
     assert min(surface.unique.mean(), surface.converged.mean()) > (0.3 if name == "two stages at most" else 0.7)
 
 
+def test_a_unit_of_theta_that_no_float_is_small_enough_for():
+    rng = np.random.default_rng(0)
+    X, task = 1e140 * rng.standard_normal((40, 3)), np.repeat([0, 1], 20)
+    y = 1e-100 * rng.standard_normal(40)
+    surface = regularization_surface(X, y, task=task, lams=[1e-210], theta_ratios=[np.inf, 8.0])
+    assert np.isinf(surface.thetas[0, 0])
+    assert not np.isnan(surface.thetas).any()
+
+
 def test_points_stop_where_most_tasks_would_interpolate():
     X, y, task = make_tasks(n=[12, 14, 40], d=60, active=20, noise=1.0)
     surface = regularization_surface(X, y, task=task, lams=6)

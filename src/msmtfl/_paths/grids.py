@@ -208,7 +208,9 @@ def read_thetas(
         )
     ratios = default_ratios(problem.m) if theta_ratios is None else read_theta_ratios(theta_ratios, name)
     units = np.array([thresholds.unit(lam, problem.m, problem.rho_bar) for lam in lams])
-    return np.asarray(np.outer(units, ratios))
+    out = np.outer(units, np.where(np.isinf(ratios), 1.0, ratios))
+    out[:, np.isinf(ratios)] = np.inf  # whatever the unit is: it may be too small for a float
+    return out
 
 
 def read_theta_ratios(theta_ratios: ArrayLike, name: str = "theta_ratios") -> Floats:
