@@ -17,10 +17,11 @@ from .._objective.problem import Problem
 from .._objective.row_certificates import RowCertificate, certify_rows
 from .._runtime.progress import one_blas_thread
 from .._runtime.threads import each
-from .._solvers.coupled_rows import AT_BOUND, SETTLED, CoupledRows
+from .._solvers.coupled_rows import SETTLED, CoupledRows
 from .._solvers.degrees import Form, group_form, level_form, traces
 from .._solvers.gram import Gram
 from .._solvers.make_problem import first_gradient
+from .._solvers.only_minimiser import AT_BOUND
 from .._solvers.solvers import ROWS, caches_for, rows_for
 from .grids import read_lams, read_ratios
 from .surface import Solutions, Solved

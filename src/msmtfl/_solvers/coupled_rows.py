@@ -21,6 +21,7 @@ from .._data.designs import Design, Floats, Ints, stage_scale
 from .._kernels import row_sweep as _row_kernel
 from .._objective.penalties import DirtyNorm, GroupNorm, RowNorm, lengths
 from .gram import Gram, gram_caches
+from .only_minimiser import AT_BOUND, Independence, face, only_minimiser
 from .weighted_lasso import OVERRUN, Lassos
 
 SETTLED = 1e-12  # change of an entry in one go over the rows, as a correlation, that counts as none
@@ -37,9 +38,6 @@ STACKED = 2**22  # entries of whole Gram matrices up to which that is so
 MOST = 0.4  # of the rows: picking them costs more than going over all
 LARGEST = 2**25  # entries of all tasks' blocks beyond which no Newton step is made
 RIDGE = 1e-10  # relative: what keeps a singular system solvable; a step that does not descend is not taken
-DEPENDENT = 1e-9  # of a row's square: what the other rows must leave of it, or it counts as dependent on them
-AT_BOUND = 1e-7  # how near to its bound, relatively, a gradient is that may be at it in another minimiser
-AHEAD = 0.7  # of its bound: rows whose gradient is larger may soon be in use
 TIED, BELOW, ABOVE = (_row_kernel.PATTERN[name] for name in ("TIED", "BELOW", "ABOVE"))
 
 
@@ -107,10 +105,8 @@ class CoupledRows:
         self.G = self.C  # the gradient at W
         self.work: _Working | None = None
         self.room = np.empty((len(firsts), 0, 0))  # for its Q
-        self.alive = np.array([self.H[:, i] > 0.0 for i in firsts])  # (groups, d)
-        self.independent = ~self.alive  # (groups, d): rows that are known to be so, with those that do not count
-        self.dependent = np.zeros((len(firsts), self.d), dtype=bool)  # some that are known to be so; none: unknown
-        self.tried_all = np.zeros(len(firsts), dtype=bool)  # whether all rows were tried
+        alive = np.array([self.H[:, i] > 0.0 for i in firsts])
+        self.independence = Independence(self.grams, alive, [self.designs[i].n for i in firsts], self._fetch)
         self.lassos: Lassos | None = None
         self.finished = True
 
@@ -229,11 +225,7 @@ class CoupledRows:
 
     def determined(self, norm: RowNorm) -> bool:
         """Whether W is known to be the only minimiser, wherever the solver started; where there may be several, the start
-        decides which one is found.
-
-        All minimisers have the same gradient. It says how they may differ (`_face`): if no such change leaves all
-        predictions as they are, there is one minimiser. In tasks in which the rows are linearly independent none does.
-        """
+        decides which one is found (see `only_minimiser`)."""
         if self.lassos is not None:  # of several minimisers of a lasso its solver takes the nearest to 0
             return True
         kind, a, b = _to_kernel(norm, self.d)
@@ -243,61 +235,16 @@ class CoupledRows:
         rows = np.flatnonzero(used | (over > 1.0 - AT_BOUND))
         if not used.any():
             return True
-        weak = self._dependent(rows, over)
+        weak = self.independence.lacking(rows, over)
         if weak.size == 0:
             return True
-        follow, free = _face(kind, a[rows], b[rows], self.F[rows], self.H[rows], self.G[:, rows].T)
-        tasks = np.flatnonzero(np.isin(self.which, weak))
-        moves = follow != 0.0
-        levels = np.flatnonzero(moves[:, tasks].any(axis=1) & ~np.delete(moves, tasks, axis=1).any(axis=1))
+        differ = face(kind == _row_kernel.GROUP, a[rows], b[rows], self.F[rows], self.H[rows], self.G[:, rows].T)
         work = self._working(rows)
         where = np.empty(self.d, dtype=np.intp)
         where[work.rows] = np.arange(len(work.rows))
-        at = where[rows]
-        M = np.zeros((len(levels), len(levels)))
-        for i in tasks.tolist():
-            Q, own = work.Q[self.which[i]], np.flatnonzero(free[:, i])
-            S = follow[levels, i]
-            M += self.kappa[i] * np.outer(S, S) * Q[at[levels][:, None], at[levels]]
-            roots = np.sqrt(self.H[rows[own], i])
-            factor = _regular(self.kappa[i] * Q[at[own][:, None], at[own]], roots)
-            if factor is None:
-                return False
-            if own.size and levels.size:
-                B = self.kappa[i] * Q[at[own][:, None], at[levels]] * S / roots[:, None]
-                B = solve_triangular(factor, B, lower=True, check_finite=False)
-                M -= B.T @ B
-        heights = np.sqrt((follow[levels][:, tasks] ** 2 * self.H[rows[levels]][:, tasks]).sum(axis=1))
-        return _regular(M, heights) is not None
-
-    def _dependent(self, rows: Ints, over: Floats) -> Ints:
-        """The groups of tasks (with the same X) in which some rows are linearly dependent. What is known of a set of rows
-        is known of its parts, or of the sets that it is a part of."""
-        among = np.zeros(self.d, dtype=bool)
-        among[rows] = True
-        unknown = ~self.independent[:, rows].all(axis=1)
-        weak = np.asarray(unknown & self.dependent.any(axis=1) & ~(self.dependent & ~among).any(axis=1))
-        for g in np.flatnonzero(unknown & ~weak).tolist():
-            weak[g] = not self._independent(g, among, over)
-        return np.flatnonzero(weak)
-
-    def _independent(self, g: int, among: np.ndarray, over: Floats) -> bool:
-        alive, gram, n = self.alive[g], self.grams[g], self.designs[self.groups[g][0]].n
-        sets = [alive & among]
-        if gram.whole is not None and self.d > BATCHED:  # with those that may soon be in use
-            sets.insert(0, alive & (among | self.independent[g] | (over > AHEAD)))
-        if gram.whole is not None and not self.tried_all[g]:
-            sets.insert(0, alive)
-        self.tried_all[g] = True
-        for some in map(np.flatnonzero, sets):
-            if len(some) <= n:
-                self._fetch(gram, some)
-                Q, at = (gram.known, gram.slot[some]) if gram.whole is None else (gram.whole, some)
-                if _regular(Q[at[:, None], at], np.sqrt(Q[at, at])) is not None:
-                    self.independent[g, some] = True
-                    return True
-        self.dependent[g] = alive & among
-        return False
+        tasks = np.flatnonzero(np.isin(self.which, weak))
+        Q = [work.Q[g] for g in self.which[tasks].tolist()]
+        return only_minimiser(differ, tasks, Q, where[rows], self.kappa[tasks], self.H[rows])
 
     def steepest(self) -> float:
         """The largest |g| / f of an entry."""
@@ -561,33 +508,6 @@ def _to_kernel(norm: RowNorm, d: int) -> tuple[int, Floats, Floats]:
         return _row_kernel.GROUP, norm.a, np.zeros(d)
     assert isinstance(norm, DirtyNorm)
     return _row_kernel.DIRTY, np.full(d, norm.lam_s), np.full(d, norm.lam_b)
-
-
-def _face(kind: int, a: Floats, b: Floats, F: Floats, H: Floats, G: Floats) -> tuple[Floats, np.ndarray]:
-    """How minimisers with the gradient G (k, m) can differ in these rows: by multiples of follow (k, m), one for each row,
-    and in the entries `free` (k, m), each by itself."""
-    alive, counts = H > 0.0, (H > 0.0) & (F > 0.0)
-    F = np.where(counts, F, 1.0)
-    if kind == _row_kernel.GROUP:  # a row that is not 0 is a multiple of g / f^2
-        penalised = counts & (a > 0.0)[:, None]
-        return np.where(penalised, G / F**2, 0.0), alive & ~penalised
-    sizes = np.where(counts, np.abs(G) / F, 0.0)
-    level = (sizes.sum(axis=1) > (1.0 - AT_BOUND) * b)[:, None]  # rows whose level may be more than 0
-    above, below = sizes > (1.0 - AT_BOUND) * a[:, None], level & (sizes <= AT_BOUND * a[:, None])
-    free = alive & (~counts | above | below)
-    return np.where(counts & level & ~free, np.sign(G) / F, 0.0), free
-
-
-def _regular(A: Floats, roots: Floats) -> Floats | None:
-    """The lower Cholesky factor of A with unit diagonal (of A divided by `roots` from both sides), if A is far from
-    singular; roots that are 0 make it singular."""
-    if not len(A):
-        return A
-    if not (roots > 0.0).all():
-        return None
-    factor, failed = dpotrf(A / np.multiply.outer(roots, roots), lower=1)
-    singular = failed or float((factor.diagonal() ** 2).min()) < DEPENDENT
-    return None if singular else np.asarray(factor)
 
 
 def _lowest(value: Callable[[float], float]) -> float:
