@@ -54,6 +54,11 @@ class _Baseline:
     random_state: Any
     _read: Callable[..., TaskData]
 
+    def _keep(self, tried: Tried | None) -> None:
+        """For the comparison only: what is fitted without one has nothing to keep."""
+        if tried is not None:
+            self._tried = tried
+
     def _takes_folds(self, n_classes: int) -> bool:
         """Whether it has one choice to make for all tasks, which folds can be given for."""
         return False
@@ -396,7 +401,8 @@ class PooledRidgeCV(_Linear):
     def _coefs(self, data: TaskData, groups: np.ndarray | None) -> Floats:
         stack, records = _Stack.of(data.tasks), _records(self.cv)
         folds = _folds(self, stack, data, groups)
-        w, self._tried = _chosen(stack, _ridge_path(self.standardize), folds, records)
+        w, tried = _chosen(stack, _ridge_path(self.standardize), folds, records)
+        self._keep(tried)
         return np.tile(w, (data.m, 1))
 
     def _takes_folds(self, n_classes: int) -> bool:
@@ -478,7 +484,7 @@ class PooledLassoCV(_Linear):
         if not y.any():
             for record, split in zip(records, self.cv if records else (), strict=True):
                 record.keep(np.zeros((1, int(split.test[stack.row].sum()))))
-            self._tried = _what_was_tried(records, [np.zeros(1)] * len(records), [0.0], 0)
+            self._keep(_what_was_tried(records, [np.zeros(1)] * len(records), [0.0], 0))
             return np.zeros((data.m, data.d))
         lams = regularization_surface(X, y, lams=self.lams, sample_weight=stack.weight, **options).lams
 
@@ -486,7 +492,8 @@ class PooledLassoCV(_Linear):
             surface = regularization_surface(X, y, lams=lams, sample_weight=weight, **options)
             return np.array([surface.coef(k, 0)[0] for k in range(len(lams))]).T
 
-        w, self._tried = _chosen(stack, path, _folds(self, stack, data, groups), records)
+        w, tried = _chosen(stack, path, _folds(self, stack, data, groups), records)
+        self._keep(tried)
         return np.tile(w, (data.m, 1))
 
     def _takes_folds(self, n_classes: int) -> bool:
@@ -723,7 +730,8 @@ class PooledLogisticCV(_Logistic):
             raise ValueError(f"penalty must be 'l1' or 'l2', got {self.penalty!r}.")
         solve = self._lasso if self.penalty == "l1" else _ridge_logistic
         records = _records(self.cv) if len(self.classes_) == 2 else []
-        w, b, self._tried = solve(data.tasks, self.standardize, folds, records)
+        w, b, tried = solve(data.tasks, self.standardize, folds, records)
+        self._keep(tried)
         return np.tile(w, (data.m, 1)), b
 
     def _takes_folds(self, n_classes: int) -> bool:
