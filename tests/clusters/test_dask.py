@@ -662,7 +662,7 @@ def test_a_worker_killed_after_a_stage_changes_nothing(client, table, monkeypatc
     assert len(places.workers["TaskOnWorker"]) > 3  # one at least was put together again
     assert model.n_stages_ > 1
     assert_same(model, local_fit(table, **parameters))
-    client.wait_for_workers(2, timeout=60)
+    client.wait_for_workers(2, timeout=180)
 
 
 def test_a_worker_killed_while_statistics_are_added_up_changes_nothing(client, table, monkeypatch, places):
@@ -677,7 +677,7 @@ def test_a_worker_killed_while_statistics_are_added_up_changes_nothing(client, t
     model = DaskMSMTFL(client=client, mode="moments", task_column="school").fit(slow_frame(table), "score")
     assert places.interrupted
     assert_same(model, local_fit(table))
-    client.wait_for_workers(2, timeout=60)
+    client.wait_for_workers(2, timeout=180)
 
 
 def test_a_worker_killed_while_folds_are_solved_changes_nothing(client, table, monkeypatch, places):
@@ -692,7 +692,7 @@ def test_a_worker_killed_while_folds_are_solved_changes_nothing(client, table, m
     monkeypatch.setattr(remote.FoldsElsewhere, "begin", then_kill)
     model = DaskMSMTFLCV(client=client, lams=40, cv=3, task_column="school").fit(frame, "score")
     assert_same_search(model, local_search(table, lams=40, cv=3))
-    client.wait_for_workers(2, timeout=60)
+    client.wait_for_workers(2, timeout=180)
 
 
 def test_a_worker_killed_between_levels_of_cross_validation_changes_nothing(client, table, monkeypatch, places):
@@ -711,7 +711,7 @@ def test_a_worker_killed_between_levels_of_cross_validation_changes_nothing(clie
     assert model.messages_["rounds"] > 4
     assert len(places.workers["TaskOnWorker"]) > 3  # one at least was put together again
     assert_same_search(model, local_search(table, lams=10, cv=3))
-    client.wait_for_workers(2, timeout=60)
+    client.wait_for_workers(2, timeout=180)
 
 
 def within(seconds, function):
