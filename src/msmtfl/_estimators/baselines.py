@@ -58,6 +58,8 @@ class _Baseline:
         """For the comparison only: what is fitted without one has nothing to keep."""
         if tried is not None:
             self._tried = tried
+        elif self._tried is not None:
+            del self._tried
 
     def _takes_folds(self, n_classes: int) -> bool:
         """Whether it has one choice to make for all tasks, which folds can be given for."""

@@ -353,7 +353,7 @@ class _Run:
         self.fitted[name] = model.set_params(cv=params["cv"], **own)
         if hasattr(model, "_tried"):
             points = Points.of_baseline(model, records, self.rows.data.m)
-            vars(model).pop("_tried", None)
+            model._keep(None)
         else:
             points = Points.of_search(model, records)
         if points.scores.size == 0:  # folds have no point in common that there was room for
