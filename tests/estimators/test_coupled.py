@@ -185,7 +185,7 @@ def test_dirty_parts_add_up_and_cost_what_is_stated(ratio):
         penalty = lam_b / ratio * np.abs(S).sum() + lam_b * np.abs(B).max(axis=0).sum()
         assert model.objective_ - loss(model.coef_) == pytest.approx(penalty, rel=1e-10)
         G = np.abs(gradient(model.coef_))
-        assert G.max() <= lam_b / ratio * (1 + 1e-8)
+        assert G.max() <= lam_b / ratio * (1 + 1e-9)
         assert G.sum(axis=0).max() <= lam_b * (1 + 1e-9)
 
 

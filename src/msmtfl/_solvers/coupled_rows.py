@@ -24,7 +24,7 @@ from .gram import Gram, gram_caches
 from .only_minimiser import AT_BOUND, Independence, face, only_minimiser
 from .weighted_lasso import OVERRUN, Lassos
 
-SETTLED = 1e-12  # change of an entry in one go over the rows, as a correlation, that counts as none
+SETTLED = 3e-13  # change of an entry in one go over the rows, as a correlation, that counts as none
 VIOLATES = 1e-10  # excess of a row's gradient over its bound, relatively, from which it joins
 JOIN = 10  # rows that may join together
 SHARE = 0.25  # of the rows in use, if that is more
