@@ -701,7 +701,6 @@ def test_an_interpolated_task_of_dirty_rows_is_ambiguous():
     part, level = proof.dependent[1], np.abs(W).max(axis=1)
     np.testing.assert_allclose(X @ W[:, 1], y, rtol=0, atol=1e-9)
     tied = part[np.abs(W[part, 1]) > level[part] * (1 - 1e-9)]
-    below = np.setdiff1d(part, tied)
     # as far inwards from their levels as entries can go while the fit stays, and the others stay below theirs
     inwards = np.where(np.isin(part, tied), np.sign(W[part, 1]), 0.0)
     bounds = np.column_stack([-level[part] - W[part, 1], level[part] - W[part, 1]])
