@@ -21,6 +21,8 @@ from msmtfl.model_files import save_model
 testing = pytest.importorskip("typer.testing")
 pytest.importorskip("pyarrow")
 app = pytest.importorskip("msmtfl.cli").app
+guard = pytest.importorskip("msmtfl.cli.options").guard
+typer = pytest.importorskip("typer")
 
 N = 90
 RNG = np.random.default_rng(0)
@@ -419,6 +421,26 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space left"):
         moments.save(out)
     assert out.read_text() == "before"
+
+
+@posix
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_that_python_ignores_while_it_clears_away_comes_again(number, capsys):
+    class Clearing:
+        def __del__(self):
+            signal.raise_signal(number)
+
+    def command():
+        with guard("fit"):
+            Clearing()
+            time.sleep(5)
+
+    with pytest.raises(typer.Exit) as ended:
+        command()
+    assert ended.value.exit_code == 128 + number
+    said = capsys.readouterr().err
+    assert "stopped" in said
+    assert "Traceback" not in said
 
 
 SIGNALLED = {

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import _thread
 import csv
 import os
 import re
 import signal
 import sys
 import tempfile
+import threading
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -184,26 +186,54 @@ def emit(text: str, data: bool = False) -> None:
 # ------------------------------------------------------------------ how a command ends
 
 
+RETRY = 0.01  # seconds until an interruption that was ignored comes again
+
+
 class Terminated(KeyboardInterrupt):
     """Somebody asked the process to end."""
 
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """SIGTERM ends what is within as Ctrl-C does, so that nothing unfinished is left behind."""
+    """SIGTERM ends what is within as Ctrl-C does, so that nothing unfinished is left behind. An interruption that arrives
+    while Python clears something away (in a destructor or the callback of a weak reference) is ignored there: it comes again
+    a moment later."""
+
+    again: list[threading.Timer] = []
 
     def end(*_: Any) -> None:
         raise Terminated
+
+    def ignored(unraisable: Any) -> None:
+        if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+            report(unraisable)
+            return
+        number = signal.SIGTERM if issubclass(unraisable.exc_type, Terminated) else signal.SIGINT
+        again.append(threading.Timer(RETRY, _interrupt_main, [number]))
+        again[-1].daemon = True
+        again[-1].start()
 
     try:
         before = signal.signal(signal.SIGTERM, end)
     except ValueError:  # not the main thread
         yield
         return
+    report, sys.unraisablehook = sys.unraisablehook, ignored
     try:
         yield
     finally:
+        sys.unraisablehook = report
+        for timer in again:
+            timer.cancel()
         signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt_main(number: signal.Signals) -> None:
+    """The signal in the main thread, so that it does not go on sleeping or waiting."""
+    if hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(threading.main_thread().ident or 0, number)
+    else:
+        _thread.interrupt_main(number)
 
 
 @contextmanager
