@@ -1,15 +1,8 @@
 """Pictures of fitted models, searches and comparisons, with matplotlib."""
 
-from .displays import (
-    CoefficientMapDisplay,
-    GainDisplay,
-    PathDisplay,
-    RowNormDisplay,
-    StabilityMapDisplay,
-    StageHistoryDisplay,
-    SurfaceDisplay,
-    TaskSimilarityDisplay,
-)
+from .grids import GainDisplay, PathDisplay, SurfaceDisplay
+from .maps import CoefficientMapDisplay, StabilityMapDisplay, TaskSimilarityDisplay
+from .stages import RowNormDisplay, StageHistoryDisplay
 
 __all__ = [
     "CoefficientMapDisplay",

@@ -377,3 +377,8 @@ def _place(labels: np.ndarray, label: Any) -> int:
     if not found:
         raise ValueError(f"no task {label!r}: {names_of(labels)}.")
     return found[0]
+
+
+def part_of(some: int, every: int) -> str:
+    """How many of all features are shown, in words."""
+    return f"{every} feature{'s' * (every != 1)}" if some == every else f"{some} of {every} features"

@@ -16,7 +16,7 @@ import numpy as np
 from .._data.designs import Floats, Ints
 from .._runtime.drawing import NAMED, log_edges
 from ..compare.comparison import CLEAR, Comparison
-from ..plots.displays import GainDisplay, SurfaceDisplay
+from ..plots.grids import GainDisplay, SurfaceDisplay
 from ..plots.views import SearchGrid
 from .facts import ModelFacts, largest
 from .words import every, number, symbol

@@ -12,7 +12,7 @@ import sklearn
 
 from .._data.designs import Floats, Ints
 from .._estimators.classes import labels_of
-from ..plots.displays import OVER_CLASSES
+from ..plots.maps import OVER_CLASSES
 from ..sharing import size_over_classes
 from .facts import ModelFacts, largest
 from .tabular import Cell, Column, Table, counts, figures, texts

@@ -15,7 +15,8 @@ import numpy as np
 from .._estimators.formulas import formula
 from .._runtime.drawing import NAMED
 from ..compare.comparison import Comparison
-from ..plots.displays import CoefficientMapDisplay, GainDisplay, SurfaceDisplay
+from ..plots.grids import GainDisplay, SurfaceDisplay
+from ..plots.maps import CoefficientMapDisplay
 from . import charts, contest, model_tables, sentences
 from .facts import ModelFacts
 from .pictures import Picture, picture
