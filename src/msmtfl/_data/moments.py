@@ -30,11 +30,11 @@ from .tables import (
     Targets,
     categories_of,
     check_finite,
-    check_form,
     column_position,
     is_table,
     label_array,
     names_of,
+    opened,
     order_of_labels,
     read_features,
     shape_of,
@@ -214,7 +214,7 @@ class Moments:
         Batch
             The samples, task by task.
         """
-        check_form(X)
+        X = opened(X)
         values, task, names = read_features(X, task, task_column)
         named = is_table(X)
         order = self._order(names) if named and self.named else None

@@ -1,6 +1,7 @@
 """Tables, columns and labels: what any X or task vector holds, as numpy arrays.
 
-Tables are pandas or polars frames (anything with `columns` and `shape`); neither library is imported.
+Tables are pandas or polars frames (anything with `columns` and `shape`). A lazy frame of polars, a table of pyarrow, a
+frame of narwhals and a dict of columns become one of these first (`opened`); no library is imported for frames of its own.
 """
 
 from __future__ import annotations
@@ -70,7 +71,53 @@ Matrix: TypeAlias = np.ndarray | csr_array
 Given = TypeVar("Given")
 
 
-def check_form(X: Table) -> None:
+def opened(X: Any) -> Any:
+    """Any X in a form that is read here, or an error if it has no rows and columns.
+
+    X stays as it is if it is an array, a list, a sparse array, or a frame of pandas or polars. A lazy frame is collected; a
+    table of pyarrow, a frame of narwhals or a dict of columns becomes a frame of pandas, or of polars without pandas.
+    """
+    X = native(X)
+    _check_form(X)
+    return X
+
+
+def native(X: Any) -> Any:
+    """A table of a library that is not read here as a frame of one that is; all else as it is."""
+    if type(X).__module__.startswith("narwhals.") and hasattr(X, "to_native"):
+        X = X.to_native()
+    if hasattr(X, "collect_schema") and hasattr(X, "collect"):  # a lazy frame of polars
+        return X.collect()
+    if isinstance(X, dict) and not issparse(X):  # dok_array is a dict
+        return _frame_of(X, "a dict of columns")
+    if hasattr(X, "column_names") and hasattr(X, "combine_chunks"):  # a table of pyarrow
+        refuse_twice(list(X.column_names), "X")
+        return _frame_of(X, "a table of pyarrow")
+    return X
+
+
+def _frame_of(given: Any, what: str) -> Any:
+    if isinstance(given, dict):
+        sizes = {str(name): np.shape(values) for name, values in given.items()}
+        odd = [f"column {name!r} has shape {size}" for name, size in sizes.items() if len(size) != 1]
+        first = {
+            size: f"column {name!r} has {size[0]} values" for name, size in reversed(sizes.items()) if len(size) == 1
+        }
+        if odd or len(first) != 1:
+            why = odd[0] if odd else " and ".join(list(first.values())[-2:]) or "it has no column"
+            raise ValueError(f"X is a dict, which is read as columns of one length, but {why}.")
+    try:
+        import pandas as pd
+    except ImportError:
+        try:
+            import polars as pl
+        except ImportError:
+            raise TypeError(f"X is {what}: install pandas or polars, or pass an array with task= labels.") from None
+        return pl.DataFrame(given)
+    return pd.DataFrame(given) if isinstance(given, dict) else given.to_pandas()
+
+
+def _check_form(X: Table) -> None:
     """Refuse what has no rows and columns, lists of arrays, and tables with a name twice."""
     if isinstance(X, (list, tuple)) and len(X) and all(len(getattr(part, "shape", ())) == 2 for part in X[:2]):
         raise TypeError(
@@ -479,7 +526,7 @@ def read_features(
     X: Table, task: Labels | None, task_column: str | int | None
 ) -> tuple[Floats, Labels | None, np.ndarray]:
     """(feature values, task labels or None, feature names) of any accepted X."""
-    X = unmasked(X)
+    X = unmasked(native(X))
     if task_column is not None:
         if task is not None:
             raise ValueError("pass either task_column= (a column of X) or task= (labels beside X), not both.")

@@ -41,6 +41,7 @@ from .tables import (
     label_array,
     missing_values,
     names_of,
+    native,
     read_features,
     refuse_dates,
     refuse_twice,
@@ -292,6 +293,7 @@ def read_target(y: Targets | None, rows: int) -> tuple[Floats, np.ndarray | None
         raise ValueError(
             "This estimator requires y to be passed, but the target y is None: pass the target as the second argument."
         )
+    y = native(y)
     names = np.array(list(y.columns), dtype=object) if is_table(y) else None
     if names is not None:
         refuse_twice(names.tolist(), "y")
@@ -331,6 +333,7 @@ def read_training(
     sample_weight: ArrayLike | None = None,
 ) -> TaskData:
     """Any accepted form of training data as `TaskData`."""
+    X = native(X)
     values, task, names = read_features(X, task, task_column)
     rows = values.shape[0]
     target, target_names = read_target(y, rows)
@@ -464,7 +467,7 @@ def stack_tasks(
     >>> MSMTFL().fit(X, y, task=task).coef_.shape
     (2, 3)
     """
-    tables_or_arrays: list[Any] = list(Xs)
+    tables_or_arrays: list[Any] = [native(X) for X in Xs]
     Xs, ys = tables_or_arrays, list(ys)
     if len(Xs) != len(ys) or not Xs:
         raise ValueError(f"stack_tasks needs as many targets as feature arrays, at least one: {len(Xs)} and {len(ys)}.")

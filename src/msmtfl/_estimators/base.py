@@ -13,7 +13,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._data.designs import Data, Floats
-from .._data.tables import check_finite, check_form, match_labels, names_of, read_features, warn_user
+from .._data.tables import check_finite, match_labels, names_of, opened, read_features, warn_user
 from .._data.tasks import TaskData, check_weights, grouped, read_target, read_training, refuse_infinity
 from .._objective.certificates import Certificate, explain
 from .._objective.losses import LOSSES, loss_named
@@ -56,7 +56,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         if isinstance(X, Data):  # any form, read before
             self._note_features(X)
             return X
-        check_form(X)
+        X = opened(X)
         validate_data(self, X, skip_check_array=True)
         data = read_training(X, y, task=task, task_column=self.task_column, sample_weight=sample_weight)
         if not hasattr(self, "n_features_in_"):  # nested lists
@@ -208,7 +208,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         fit was given a 2-D y and there are no labels."""
         check_is_fitted(self, "coef_")
         check_use(self)
-        check_form(X)
+        X = opened(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         values, task, names = read_features(X, task, self.task_column)
         check_finite(values, names, "X")

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._data.moment_data import MomentData
 from .._data.moments import Moments, add_rows
 from .._data.parquet import Rows
-from .._data.tables import check_form, is_table, label_array, missing_values, warn_user
+from .._data.tables import is_table, label_array, missing_values, opened, warn_user
 from .._data.tasks import Task, read_training
 from .._objective.certificates import explain
 from .._objective.penalties import ConcaveEntries, counted
@@ -89,9 +89,9 @@ class Batchwise(Growing):
         object
             The fitted model itself.
         """
+        X = opened(X)
         goes_on = hasattr(self, "moments_")
         if goes_on and not is_table(X):  # a table's columns are found by their names
-            check_form(X)
             validate_data(self, X, reset=False, skip_check_array=True)
         moments = self.moments_.copy() if goes_on else Moments()
         moments.update(X, y, task=task, task_column=self.task_column, sample_weight=sample_weight)

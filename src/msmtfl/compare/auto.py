@@ -14,7 +14,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._data.copies import RepeatedSamplesWarning
-from .._data.tables import check_form, warn_user
+from .._data.tables import opened, warn_user
 from .._estimators.base import MultiTaskLinear, MultiTaskModel, TaskLevelWarning, check_use, forget
 from .._estimators.classifier import MultiTaskClassifier
 from .._estimators.families import Family, Variant, family_of
@@ -162,7 +162,7 @@ class _Auto(MultiTaskModel):
     def _asked(self, method: str, X: Any, task: Any) -> Any:
         """What a method of the model chosen says."""
         check_is_fitted(self, "best_estimator_")
-        check_form(X)
+        X = opened(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         check_use(self)
         model = self.best_estimator_

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._data.designs import Floats
 from .._data.moments import Moments, add_batch
-from .._data.tables import categories_of, check_form, column_position, is_table, order_of_labels, place_name, split_off
+from .._data.tables import categories_of, column_position, is_table, opened, order_of_labels, place_name, split_off
 from .._runtime.progress import one_blas_thread
 
 
@@ -60,7 +60,7 @@ def _open(X: Any, y: Any, task: Any, weight: Any) -> tuple[Any, Any, Any, Any]:
     named = [one for one in (y, task, weight) if isinstance(one, str)]
     y, task, weight = (X[one] if isinstance(one, str) else one for one in (y, task, weight))
     X = X.drop(columns=named) if named else X
-    check_form(X)
+    X = opened(X)
     for name, other in (("y", y), ("task", task), ("sample_weight", weight)):
         if other is not None and np.ndim(other) and len(other) != X.shape[0]:
             raise ValueError(f"{X.shape[0]} rows of X, but {len(other)} of {name}.")

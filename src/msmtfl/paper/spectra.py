@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._data.designs import Design, Floats
-from .._data.tables import check_form
+from .._data.tables import opened
 from .._data.tasks import read_training
 from .._runtime.checks import check_count, check_flag
 from .._runtime.progress import one_blas_thread
@@ -304,7 +304,7 @@ def sparse_eigenvalues(
     check_count("k", k)
     check_count("max_subsets", max_subsets)
     check_flag("center", center)
-    check_form(X)
+    X = opened(X)
     data = read_training(X, np.zeros(len(X)), task=task)
     with one_blas_thread():
         spectra = spectra_of(data.designs(bool(center)), max_subsets)

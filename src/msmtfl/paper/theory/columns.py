@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..._data.designs import Floats
-from ..._data.tables import check_form
+from ..._data.tables import opened
 from ..._data.tasks import read_training
 from ..._runtime.checks import check_count, check_flag
 from ..._runtime.progress import one_blas_thread
@@ -278,7 +278,7 @@ def spectra_in(
 ) -> tuple[np.ndarray, list[Spectrum]]:
     check_count("max_subsets", max_subsets)
     check_flag("center", center)
-    check_form(X)
+    X = opened(X)
     data = read_training(X, np.zeros(len(X)), task=task)
     if names is not None:
         names += [str(name) for name in data.features]

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from ..._data.designs import Floats
-from ..._data.tables import check_form
+from ..._data.tables import opened
 from ..._data.tasks import read_training
 from ..._runtime.checks import check_count, check_flag, check_positive
 from ..._runtime.progress import one_blas_thread
@@ -214,7 +214,7 @@ def check_noise(
     check_positive("sigma", sigma)
     check_eta(eta)
     check_flag("center", center)
-    check_form(X)
+    X = opened(X)
     data = read_training(X, np.zeros(len(X)), task=task)
     draw = _sampler(noise, float(sigma), np.random.default_rng(random_state))
     with one_blas_thread():
