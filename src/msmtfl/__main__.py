@@ -13,8 +13,6 @@ def main() -> None:
             raise
         _without_extra(sys.argv[1:])
         return
-    except KeyboardInterrupt:  # Ctrl-C while the command is still being read in
-        sys.exit(130)
     app()
 
 

@@ -435,8 +435,12 @@ def test_a_signal_that_python_ignores_while_it_clears_away_comes_again(number, c
             Clearing()
             time.sleep(5)
 
-    with pytest.raises(typer.Exit) as ended:
-        command()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it may be ignored
+    try:
+        with pytest.raises(typer.Exit) as ended:
+            command()
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert ended.value.exit_code == 128 + number
     said = capsys.readouterr().err
     assert "stopped" in said
