@@ -24,6 +24,7 @@ import pytest
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--uncompiled", action="store_true", help="run the kernel as plain Python (needs Cython)")
+    parser.addoption("--all-cases", action="store_true", help="run all cases of tests that are marked `sampled`")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -68,6 +69,21 @@ def _reference_files() -> list[Path]:
     if reference is None and data is not None:
         reference = data.resolve().parent / "reference"
     return sorted(reference.glob("*.npz")) if reference is not None else []
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of a test that is marked `sampled(k)` one case in k runs, unless all are asked for."""
+    if config.getoption("--all-cases"):
+        return
+    seen: dict[object, int] = {}
+    kept, left = [], []
+    for item in items:
+        mark = item.get_closest_marker("sampled")
+        test = (item.parent, getattr(item, "originalname", item.name))
+        place = seen[test] = seen.get(test, -1) + 1
+        (kept if mark is None or place % mark.args[0] == 0 else left).append(item)
+    config.hook.pytest_deselected(items=left)
+    items[:] = kept
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -309,6 +309,7 @@ def ugly(seed):
 
 
 @pytest.mark.parametrize("seed", range(40))
+@pytest.mark.sampled(3)
 def test_ugly_data_are_solved_with_a_proof(seed):
     Z, target, task = stack_tasks(*ugly(seed))
     random = np.random.default_rng(seed)

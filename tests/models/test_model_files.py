@@ -125,6 +125,7 @@ def assert_same(same, model):
 
 @pytest.mark.parametrize(("form", "ending"), [*((form, "msmtfl") for form in FORMS), ("pandas", "json")])
 @pytest.mark.parametrize("cls", MAKE)
+@pytest.mark.sampled(2)
 def test_every_model_comes_back_as_it_was(cls, form, ending, tmp_path):
     model = fitted(cls, form)
     same = round_trip(model, tmp_path, f"model.{ending}")

@@ -92,6 +92,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.sampled(2)
 def test_held_out_errors_equal_refits(name):
     options, data, folds = CASES[name]
     folds = list(options["cv"].split(X) if folds is None else folds)

@@ -128,6 +128,7 @@ def test_points_near_the_best():
 
 
 @pytest.mark.parametrize("search", SEARCHES, ids=NAMES)
+@pytest.mark.sampled(2)
 def test_the_choice_is_that_of_the_whole_grid(search):
     X, y, task = noisy()
     early, whole = clone(search), clone(search)
@@ -152,6 +153,7 @@ def test_the_choice_is_that_of_the_whole_grid(search):
 
 
 @pytest.mark.parametrize("search", SEARCHES, ids=NAMES)
+@pytest.mark.sampled(2)
 def test_points_left_out_are_said_to_be_and_can_be_had(search):
     X, y, task = noisy()
     model = clone(search).fit(X, y, task=task)

@@ -173,6 +173,7 @@ def assert_same(one, other):
 
 @pytest.mark.parametrize("n_jobs", [2, 3, 8])
 @pytest.mark.parametrize("foreseen", [True, False])
+@pytest.mark.sampled(2)
 def test_what_is_lacking_still_is_fetched_in_rounds(monkeypatch, completed, n_jobs, foreseen):
     X, y, task = wide_tasks(noise=2.0)
     one = regularization_surface(X, y, task=task, **GRID)
@@ -214,6 +215,7 @@ def test_a_matrix_may_become_whole_between_rounds(completed):
 
 @pytest.mark.parametrize("m", [1, 2, 3, 5])
 @pytest.mark.parametrize("n_jobs", [2, 4])
+@pytest.mark.sampled(2)
 def test_paths_with_more_or_fewer_tasks_than_threads(m, n_jobs):
     X, y, task = wide_tasks(m=m)
     problem = posed(X, y, task)

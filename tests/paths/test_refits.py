@@ -87,6 +87,7 @@ def assert_scored_as_refitted(search, X, y, task, folds, seed, **options):
 @pytest.mark.filterwarnings("ignore:.*un-penalised", "ignore:stopped")
 @pytest.mark.parametrize("kind", KINDS[1:])  # "shared" is that of the next test
 @pytest.mark.parametrize("search", [one for one in SINGLE if one is not MSMTFLClassifierCV])
+@pytest.mark.sampled(2)
 def test_held_out_errors_are_those_of_single_fits(search, kind):
     X, y, task = table(kind, m=3)
     folds = list(TaskKFold(3, task=task, random_state=0).split(X))
@@ -97,6 +98,7 @@ def test_held_out_errors_are_those_of_single_fits(search, kind):
 @pytest.mark.filterwarnings("ignore:.*un-penalised", "ignore:stopped")
 @pytest.mark.parametrize("search", [MSMTFLCV, L12MTLCV, DirtyMTLCV, SharedMTLCV])
 @pytest.mark.parametrize("options", [{"relax": True}, {"standardize": True, "fit_intercept": False}], ids=str)
+@pytest.mark.sampled(3)
 def test_with_the_options_of_a_fit(search, options):
     X, y, task = table("shared", seed=2)
     folds = list(TaskKFold(3, task=task, random_state=0).split(X))

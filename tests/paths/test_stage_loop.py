@@ -67,6 +67,7 @@ def assert_same(one, other) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.sampled(2)
 def test_as_the_plain_walk(monkeypatch, case, seed):
     compiled, plain = both(monkeypatch, *problem(seed), **CASES[case])
     assert_same(compiled, plain)

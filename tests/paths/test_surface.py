@@ -81,6 +81,7 @@ def assert_equal(one, two, tolerance=1e-10):
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.sampled(2)
 def test_points_equal_cold_fits(name):
     tasks, options = PROBLEMS[name]
     (X, y, task), rng = make_tasks(**tasks), np.random.default_rng(2)

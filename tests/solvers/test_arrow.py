@@ -63,6 +63,7 @@ def objective(stacked, P, a):
 
 
 @pytest.mark.parametrize("seed", range(30))
+@pytest.mark.sampled(3)
 def test_minimum_is_that_of_the_gram_matrix_of_all(seed):
     problem = a_problem(seed)
     ours, theirs = (StackedLassos(StackedGrams(problem.designs), units=problem.units) for _ in range(2))

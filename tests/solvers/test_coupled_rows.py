@@ -207,6 +207,7 @@ KINDS = [
 
 @pytest.mark.parametrize("share", [0.5, 0.1])
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sampled(3)
 def test_equals_fista(kind, share):
     designs, problem = make(kind)
     for penalty in penalties_of(problem, share)[:3]:
@@ -224,6 +225,7 @@ def test_equals_fista(kind, share):
 
 @pytest.mark.parametrize("share", [0.9, 0.3, 0.03, 0.003])
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sampled(3)
 def test_the_gap_on_data_is_small(kind, share):
     designs, problem = make(kind, seed=1)
     for penalty in penalties_of(problem, share):

@@ -130,6 +130,7 @@ def test_robust_scale_is_the_standard_deviation_of_normal_targets_and_ignores_ou
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.sampled(2)
 def test_one_task_agrees_with_an_independent_solver(loss, weighted):
     X, y, _ = make_data(loss, m=1)
     v = np.random.default_rng(3).choice([0.0, 0.5, 1, 3], len(y)) if weighted else np.ones(len(y))
@@ -224,6 +225,7 @@ def test_several_minimisers_give_the_one_nearest_the_reference():
 
 @pytest.mark.parametrize("how", ["plain", "weighted", "positive", "no intercept", "binary"])
 @pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.sampled(3)
 def test_steps_in_the_kernel_lead_where_those_in_python_do(loss, how):
     X, y, task = make_data(loss, n=50, d=9)
     X = (X.mean(axis=0) < X).astype(float) if how == "binary" else X

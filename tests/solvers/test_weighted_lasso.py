@@ -134,6 +134,7 @@ def test_warm_equals_cold():
     "route", ["whole", "rows on demand", "working sets", "several minimisers", "all tied", "near copies"]
 )
 @pytest.mark.parametrize("careful", [False, True])
+@pytest.mark.sampled(3)
 def test_a_path_equals_solves_one_by_one(route, careful):
     Xs, ys = oracles.random_tasks(11, m=3, n=25, d=60)
     if route == "several minimisers":
@@ -419,6 +420,7 @@ def test_exact_or_honest(problem):
 
 @pytest.mark.parametrize("careful", [False, True])
 @pytest.mark.parametrize("kind", ["two rows", "three rows", "copies", "rounded"])
+@pytest.mark.sampled(3)
 def test_a_path_through_ties_equals_solves_one_by_one(kind, careful):
     """All columns of two centred rows are parallel; the kernel leaves such minimisers to be finished outside."""
     rng = np.random.default_rng(0)

@@ -53,6 +53,7 @@ def fitted(name):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.sampled(2)
 def test_every_attribute_of_a_fitted_model_is_documented_and_there(name, check):
     found, elsewhere = set(), set()
     for model in fitted(name):
