@@ -117,6 +117,7 @@ SETTINGS = {
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.sampled(3)
 def test_a_frame_gives_the_local_fit(client, table, mode, setting):
     frame = dd.from_pandas(table.drop(columns="weight"), npartitions=3)
     model = DaskMSMTFL(client=client, mode=mode, task_column="school", **SETTINGS[setting]).fit(frame, "score")
@@ -475,6 +476,7 @@ SEARCHES = {
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("setting", SEARCHES)
+@pytest.mark.sampled(3)
 def test_cross_validation_equals_the_local_one(client, table, mode, setting):
     parameters = {"lams": 8, "cv": 3, **SEARCHES[setting]}
     frame = dd.from_pandas(table, npartitions=3)
@@ -529,6 +531,7 @@ def test_sparse_data_are_cross_validated_where_they_are(client):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("setting", ["defaults", "standardised, another seed", "no intercept", "factors", "positive"])
+@pytest.mark.sampled(2)
 def test_a_surface_equals_the_local_one_and_outlives_the_data(client, table, mode, setting):
     names = ("standardize", "fit_intercept", "penalty_factors", "positive")
     parameters = {name: value for name, value in SEARCHES[setting].items() if name in names}

@@ -183,6 +183,7 @@ def test_files_of_other_features_are_no_earlier_ones(tmp_path):
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.slow
+@pytest.mark.sampled(4)
 def test_nothing_is_told_of_ordinary_data(seed, tmp_path):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(60, 400))

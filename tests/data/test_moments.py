@@ -121,6 +121,7 @@ def test_models_equal_those_fitted_to_rows(model, options, weighted):
 @pytest.mark.slow
 @pytest.mark.parametrize("model", [MSMTFLCV, LassoMTLCV, L12MTLCV, DirtyMTLCV])
 @pytest.mark.parametrize("criterion", ["aic", "bic", "ebic"])
+@pytest.mark.sampled(3)
 def test_information_criteria_need_no_folds(model, criterion):
     X, y = make_data()
     options = {"lams": 10, "selection": criterion}

@@ -614,6 +614,7 @@ def scores_by_hand(model, folds, y, weight, **options):
 @pytest.mark.parametrize("estimator", SEARCHES)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.slow
+@pytest.mark.sampled(3)
 def test_scores_equal_refits(name, estimator):
     options, data, folds = CASES[name]
     model = search(estimator, **data, **options)

@@ -197,6 +197,7 @@ FAMILIES = {
 @pytest.mark.parametrize("signal", [True, False], ids=["signal", "noise"])
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.slow
+@pytest.mark.sampled(4)
 def test_false_selections_stay_below_the_bound_that_is_printed(family, signal):
     false, bounds = [], []
     for seed in range(2):

@@ -94,6 +94,7 @@ def ugly_design(rng, kind):
 @pytest.mark.parametrize(
     "kind", ["plain", "duplicate", "opposite", "constant", "zero", "scales", "offset", "correlated"]
 )
+@pytest.mark.sampled(3)
 def test_intervals_hold_the_value_that_all_subsets_give(kind, center):
     rng = np.random.default_rng(0)
     for _ in range(3):
@@ -410,6 +411,7 @@ SHAPES = [(1, 50, 20, 2), (2, 40, 40, 1), (5, 60, 20, 3), (10, 64, 30, 8), (30, 
 @pytest.mark.slow
 @pytest.mark.parametrize("dense", [True, False])
 @pytest.mark.parametrize(("m", "n", "d", "r"), SHAPES)
+@pytest.mark.sampled(3)
 def test_the_bound_is_never_violated_on_orthogonal_designs(m, n, d, r, dense):
     rng = np.random.default_rng(m)
     for sigma in (0.01, 2.0):

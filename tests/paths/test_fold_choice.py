@@ -172,6 +172,7 @@ def test_a_grid_that_ends_where_errors_fall_says_so(kind):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [MSMTFLCV, LassoMTLCV, L12MTLCV, DirtyMTLCV, SharedMTLCV])
 @pytest.mark.parametrize("noise", [1.0, 0.02])
+@pytest.mark.sampled(3)
 def test_ordinary_grids_do_not_end_too_early(kind, noise):
     for seed in range(3):
         X, y, task = make_data(seed, d=10, noise=noise)

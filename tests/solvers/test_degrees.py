@@ -99,6 +99,7 @@ def divergences(X, y, solve, **setting):
 @pytest.mark.slow
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.sampled(3)
 def test_degrees_are_the_divergence_of_the_fit_in_every_task(family, setting):
     solve, options = FAMILIES[family], dict(SETTINGS[setting])
     X, y = make_data()
@@ -148,6 +149,7 @@ def noise(m, n, d, seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("criterion", ["bic", "ebic"])
 @pytest.mark.parametrize("search", [MSMTFLCV, LassoMTLCV, L12MTLCV, DirtyMTLCV, SharedMTLCV])
+@pytest.mark.sampled(3)
 def test_noise_is_not_selected(search, criterion):
     entries = []
     for m, n, d in ((8, 12, 20), (3, 60, 10)):
@@ -161,6 +163,7 @@ def test_noise_is_not_selected(search, criterion):
 @pytest.mark.parametrize("criterion", ["bic", "ebic"])
 @pytest.mark.parametrize("search", [MSMTFLCV, LassoMTLCV, L12MTLCV, DirtyMTLCV, SharedMTLCV])
 @pytest.mark.slow
+@pytest.mark.sampled(3)
 def test_signal_is_found(search, criterion):
     X, y, task = noise(6, 40, 60, seed=2)
     y += 1.5 * X[:, 3] - 1.5 * X[:, 7]
