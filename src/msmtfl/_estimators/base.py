@@ -19,7 +19,7 @@ from .._objective.certificates import Certificate, explain
 from .._objective.losses import LOSSES, loss_named
 from .._objective.penalties import Penalty
 from .._objective.problem import Problem
-from .._runtime.checks import check_count, check_flag, check_n_jobs, check_positive
+from .._runtime.checks import check_count, check_flag, check_n_jobs, check_positive, check_share
 from .._runtime.progress import CallbackSupportMixin
 from .._runtime.whole import guard_methods
 from .._solvers.gram import Gram
@@ -83,6 +83,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
             standardize=self.standardize,
             positive=getattr(self, "positive", False),
             penalty_factors=self.penalty_factors,
+            l1_ratio=getattr(self, "l1_ratio", 1.0),
             error=self._error(),
             n_jobs=self.n_jobs,
         )
@@ -96,6 +97,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
             if hasattr(self, name):
                 check_flag(name, getattr(self, name))
         check_use(self)
+        check_share("l1_ratio", getattr(self, "l1_ratio", 1.0))
         check_positive("tol", self.tol)
         if self.max_iter is not None:
             check_count("max_iter", self.max_iter)

@@ -398,6 +398,7 @@ class MSMTFLClassifier(MultiTaskClassifier, StagedFit):
         coef_init=None,
         unknown_task="error",
         n_jobs=None,
+        l1_ratio=1.0,
     ):
         self.lam = lam
         self.theta = theta
@@ -418,6 +419,7 @@ class MSMTFLClassifier(MultiTaskClassifier, StagedFit):
         self.coef_init = coef_init
         self.unknown_task = unknown_task
         self.n_jobs = n_jobs
+        self.l1_ratio = l1_ratio
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> MSMTFLClassifier:
@@ -694,6 +696,7 @@ class MSMTFLClassifierCV(MultiTaskClassifier, ThetaSearch):
         n_jobs=None,
         memory_budget=None,
         verbose=False,
+        l1_ratio=1.0,
     ):
         self.lams = lams
         self.theta_ratios = theta_ratios
@@ -720,6 +723,7 @@ class MSMTFLClassifierCV(MultiTaskClassifier, ThetaSearch):
         self.n_jobs = n_jobs
         self.memory_budget = memory_budget
         self.verbose = verbose
+        self.l1_ratio = l1_ratio
 
     @with_callbacks
     def fit(

@@ -43,7 +43,7 @@ class Coupled(Batchwise):
             previous = self._previous(problem.data)
             solution = run_stages(
                 penalty,
-                solver_for(problem, penalty, n_jobs=self.n_jobs, near=previous),
+                solver_for(problem, penalty, lam=ridge_lam(penalty), n_jobs=self.n_jobs, near=previous),
                 max_stages=self._most(),
                 start=previous,
                 tol=self.tol,
@@ -53,6 +53,11 @@ class Coupled(Batchwise):
         self._store(problem, solution, penalty)
         self.lam_max_ = lam_max
         return solution, problem, penalty
+
+
+def ridge_lam(penalty: Any) -> float:
+    """The strength that a ridge is a share of: Dirty's is that of the specific part."""
+    return float(penalty.lam_s if isinstance(penalty, Dirty) else penalty.lam)
 
 
 def separated(model: Any) -> bool:

@@ -630,6 +630,7 @@ class MSMTFLCV(ThetaSearch, Welcoming):
         n_jobs=None,
         memory_budget=None,
         verbose=False,
+        l1_ratio=1.0,
     ):
         self.lams = lams
         self.theta_ratios = theta_ratios
@@ -657,6 +658,7 @@ class MSMTFLCV(ThetaSearch, Welcoming):
         self.n_jobs = n_jobs
         self.memory_budget = memory_budget
         self.verbose = verbose
+        self.l1_ratio = l1_ratio
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None) -> MSMTFLCV:
@@ -881,6 +883,7 @@ class LassoMTLCV(StageSearch, Welcoming):
         n_jobs=None,
         memory_budget=None,
         verbose=False,
+        l1_ratio=1.0,
     ):
         self.lams = lams
         self.lam_min_ratio = lam_min_ratio
@@ -900,6 +903,7 @@ class LassoMTLCV(StageSearch, Welcoming):
         self.n_jobs = n_jobs
         self.memory_budget = memory_budget
         self.verbose = verbose
+        self.l1_ratio = l1_ratio
 
     def _grid(self, problem: Problem) -> Grid:
         return read_grid(problem, self.lams, thetas=[np.inf], lam_min_ratio=self.lam_min_ratio)

@@ -241,6 +241,7 @@ class SharedMTL(_Sharing, Batchwise):
         warm_start=False,
         unknown_task="error",
         n_jobs=None,
+        l1_ratio=1.0,
     ):
         self.lam_common = lam_common
         self.lam_deviation = lam_deviation
@@ -256,6 +257,7 @@ class SharedMTL(_Sharing, Batchwise):
         self.warm_start = warm_start
         self.unknown_task = unknown_task
         self.n_jobs = n_jobs
+        self.l1_ratio = l1_ratio
 
     def _penalty(self, problem: Problem) -> CappedDeviations:
         common, deviation, root = self.lam_common, self.lam_deviation, np.sqrt(problem.m)
@@ -539,6 +541,7 @@ class SharedMTLCV(_Sharing, GridSearch, Growing):
         n_jobs=None,
         memory_budget=None,
         verbose=False,
+        l1_ratio=1.0,
     ):
         self.lams = lams
         self.ratios = ratios
@@ -560,6 +563,7 @@ class SharedMTLCV(_Sharing, GridSearch, Growing):
         self.n_jobs = n_jobs
         self.memory_budget = memory_budget
         self.verbose = verbose
+        self.l1_ratio = l1_ratio
 
     def _check_params(self) -> None:
         super()._check_params()

@@ -106,7 +106,8 @@ def _lowest(W: Floats, A: Floats, c: Floats) -> Floats:
 class CappedDeviations:
     """lam_common sum_j s_j |b_j| + lam_deviation sum_j min(h_j, theta), h_j = sum_i f_ji |v_ji|; of the lams one may be inf.
 
-    factors f is (d, m), scales s is (d,); inf excludes a feature, 0 leaves it un-penalised (in V; b is 0).
+    factors f is (d, m), scales s is (d,); inf excludes a feature, 0 leaves it un-penalised (in V; b is 0). With an l1_ratio
+    below 1 these norms have that share of the strengths, and the rest is a ridge (`ridge`).
     """
 
     structure: ClassVar[str] = "common"
@@ -116,6 +117,7 @@ class CappedDeviations:
     theta: float
     factors: Floats
     scales: Floats
+    l1_ratio: float = 1.0
 
     @property
     def convex(self) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._data.designs import Floats, stage_scale
+from .._data.ridged import ridged
 from .certificates import TaskCertificate, certify_all
 from .dual_points import Memo
 from .loss_certificates import certify_loss, escaping, escaping_alone
@@ -17,6 +18,13 @@ from .losses import Huber, Loss, Squared
 from .theta import mean_square
 
 SAME_MEAN = 1e-12  # relative difference of means that is rounding
+
+
+def share(l1_ratio: float, factors: Floats) -> Floats:
+    """The factors times l1_ratio; inf stays what it is."""
+    if l1_ratio == 1.0:
+        return factors
+    return np.where(np.isinf(factors), np.inf, l1_ratio * np.where(np.isinf(factors), 0.0, factors))
 
 
 @dataclass(frozen=True)
@@ -38,6 +46,7 @@ class Problem:
         None  # (N,) bool -> weights (N,) or (N, m) of a fit of these rows
     )
     scored_by: tuple[Loss, ...] | None = None  # of a training fold: the tasks' losses in the problem of all rows
+    l1_ratio: float = 1.0  # of the penalty; the rest is a ridge, (1 - l1_ratio) lam / 2 sum_ji f_ji^2 w_ji^2
 
     @property
     def m(self) -> int:
@@ -74,7 +83,34 @@ class Problem:
     @cached_property
     def stage_weights(self) -> Floats:
         """(m, d): the weights of stage 1 at lam = 1, on the scale of each task's own sums."""
-        return np.ascontiguousarray(stage_scale(self.designs) * self.factors.T)
+        return np.ascontiguousarray(stage_scale(self.designs) * share(self.l1_ratio, self.factors.T))
+
+    # ------------------------------------------------------------------ the ridge
+
+    @cached_property
+    def squared_factors(self) -> Floats:
+        """(m, d): f^2; 0 where a coefficient is 0 anyway, as it is excluded or its column constant."""
+        f = np.where(np.isfinite(self.factors.T) & self.learnable, self.factors.T, 0.0)
+        return np.ascontiguousarray(f**2)
+
+    @cached_property
+    def unit_ridge(self) -> Floats | None:
+        """(m, d): the ridge at lam = 1, on the scale of each task's own sums; None if there is none."""
+        if self.l1_ratio == 1.0:
+            return None
+        return np.ascontiguousarray((1.0 - self.l1_ratio) * stage_scale(self.designs) * self.squared_factors)
+
+    def at(self, lam: float) -> list[Any]:
+        """The designs with the ridge that they have at lam."""
+        if self.unit_ridge is None:
+            return self.designs
+        return [ridged(design, lam * one) for design, one in zip(self.designs, self.unit_ridge, strict=True)]
+
+    def ridge_value(self, lam: float, W: Floats) -> float:
+        """What the ridge adds to the objective at W (m, d)."""
+        if self.unit_ridge is None:
+            return 0.0
+        return float(0.5 * (1.0 - self.l1_ratio) * lam * np.sum(self.squared_factors * W**2))
 
     @cached_property
     def rho_bar(self) -> float:
@@ -127,11 +163,21 @@ class Problem:
 
     # ------------------------------------------------------------------ how far a W is from a minimiser
 
-    def certify(self, i: int, W: Floats, A: Floats, memo: Memo | None = None) -> Sequence[TaskCertificate]:
-        """Certificates of task i's weighted lassos, for rows of W and of weights A (solutions, d)."""
+    def certify(
+        self, i: int, W: Floats, A: Floats, memo: Memo | None = None, lams: Floats | None = None
+    ) -> Sequence[TaskCertificate]:
+        """Certificates of task i's weighted lassos, for rows of W and of weights A (solutions, d), at lams (solutions,)."""
+        ridge = None
+        if self.unit_ridge is not None:
+            assert lams is not None
+            ridge = np.multiply.outer(lams, self.unit_ridge[i])
         if self.loss.squared:
-            return certify_all(self.designs[i], W, A, self.positive, memo)
-        return [certify_loss(self.designs[i], w, a, self.positive) for w, a in zip(W, A, strict=True)]
+            return certify_all(self.designs[i], W, A, self.positive, memo, ridge=ridge)
+        ridges = [None] * len(W) if ridge is None else ridge
+        return [
+            certify_loss(ridged(self.designs[i], r), w, a, self.positive)
+            for w, a, r in zip(W, A, ridges, strict=True)
+        ]
 
     @cached_property
     def may_escape(self) -> bool:

@@ -20,7 +20,7 @@ from .._runtime.threads import each
 from .._solvers.coupled_rows import SETTLED, CoupledRows
 from .._solvers.degrees import Form, group_form, level_form, traces
 from .._solvers.gram import Gram
-from .._solvers.make_problem import first_gradient
+from .._solvers.make_problem import first_gradient, of_lasso
 from .._solvers.only_minimiser import AT_BOUND
 from .._solvers.solvers import ROWS, caches_for, rows_for
 from .grids import read_lams, read_ratios
@@ -37,12 +37,13 @@ DIRTY_RATIOS = (1.0, 0.5, 0.2, 0.1)  # lam_s / lam_b, those of the paper's figur
 def group_lam_max(problem: Problem) -> float:
     """The smallest lam at which L1,2 is zero (but for the cells that are never penalised)."""
     norm = GroupNorm(np.ones(problem.d), problem.factors)
-    return float(norm.dual(first_gradient(problem).T).max(initial=0.0))
+    return float(norm.dual(first_gradient(problem).T).max(initial=0.0)) / of_lasso(problem.l1_ratio)
 
 
 def dirty_lam_max(problem: Problem, ratio: float) -> float:
     """The smallest lam_b at which Dirty with lam_s = ratio lam_b is zero."""
-    return float(DirtyNorm(ratio, 1.0, problem.factors).dual(first_gradient(problem).T).max(initial=0.0))
+    top = DirtyNorm(ratio, 1.0, problem.factors).dual(first_gradient(problem).T).max(initial=0.0)
+    return float(top) / of_lasso(problem.l1_ratio)
 
 
 class RowGrid:

@@ -6,7 +6,7 @@ every row ("rows"), or a part that is common to all tasks ("common"). Losses tha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from .._data.tables import names_of, warn_user
 from .._objective.certificates import GAP, TaskCertificate, certify, largest_violation, main_doubt, relative_gap
 from .._objective.common_penalty import SharedNorm
 from .._objective.loss_certificates import LossCertificate, certify_loss
+from .._objective.losses import LossTask
 from .._objective.penalties import Penalty, RowNorm
 from .._objective.problem import Problem
 from .._objective.row_certificates import certify_rows, row_violation
@@ -41,27 +42,39 @@ Proof = TypeVar("Proof", bound=Any)
 
 
 def solver_for(
-    problem: Problem, penalty: Penalty, *, grams: Any = None, n_jobs: int | None = None, near: Floats | None = None
+    problem: Problem,
+    penalty: Penalty,
+    *,
+    lam: float = 0.0,
+    grams: Any = None,
+    n_jobs: int | None = None,
+    near: Floats | None = None,
 ) -> Any:
     """What solves the stages of a problem with a penalty (a `StageSolver`).
 
     Parameters
     ----------
+    lam : which the ridge of the problem has, if there is one
     grams : what is known of Gram matrices (`caches_for`), by default nothing yet
     near : about where the solution is
     """
     if penalty.structure == LASSOS:
         lassos = lassos_for(problem, grams, n_jobs)
+        lassos.at(lam)
         if near is not None:
             lassos.warm(near)
-        return LassoStages(lassos) if isinstance(lassos, Lassos) else LossStages(lassos, problem.data)
+        designs = problem.at(lam)
+        if isinstance(lassos, Lassos):
+            return LassoStages(lassos, designs)
+        return LossStages(lassos, designs, problem.data)
     if not problem.loss.squared:
         raise ValueError("models that couple the tasks are solved with squared loss only.")
     if penalty.structure == ROWS:
         rows = rows_for(problem, grams, n_jobs)
+        rows.at(lam)
         if near is not None:
             rows.warm(near)
-        return RowStages(rows)
+        return RowStages(rows, problem.at(lam))
     common = common_for(problem, grams, n_jobs)
     if near is not None:
         common.warm(near)
@@ -78,15 +91,29 @@ def lassos_for(
     """The weighted lassos of a problem's tasks. In a `search` those that have no minimiser are not solved."""
     if not problem.loss.squared:
         options: dict[str, Any] = {"positive": problem.positive, "units": problem.units, "n_jobs": n_jobs}
+        options["ridge"] = problem.unit_ridge
         return LossLassos(problem.designs, **options, problem=problem if search and problem.may_escape else None)
     return Lassos(
-        problem.designs, positive=problem.positive, units=problem.units, grams=grams, careful=careful, n_jobs=n_jobs
+        problem.designs,
+        positive=problem.positive,
+        units=problem.units,
+        grams=grams,
+        careful=careful,
+        ridge=problem.unit_ridge,
+        n_jobs=n_jobs,
     )
 
 
 def rows_for(problem: Problem, grams: list[Gram] | None = None, n_jobs: int | None = None) -> CoupledRows:
     """A problem with a norm of every row."""
-    return CoupledRows(problem.designs, problem.factors, units=problem.units, grams=grams, n_jobs=n_jobs)
+    return CoupledRows(
+        problem.designs,
+        problem.factors,
+        units=problem.units,
+        grams=grams,
+        ridge=problem.unit_ridge,
+        n_jobs=n_jobs,
+    )
 
 
 def common_for(problem: Problem, grams: StackedGrams | None = None, n_jobs: int | None = None) -> StackedLassos:
@@ -109,14 +136,14 @@ def caches_for(problem: Problem, structure: str, **options: float | None) -> Any
 class LassoStages:
     """Stages that are weighted lassos: weights (d, m)."""
 
-    def __init__(self, lassos: Lassos):
-        self.lassos, self.designs, self.grams = lassos, lassos.designs, lassos.grams
+    def __init__(self, lassos: Lassos, designs: Sequence[Design]):
+        self.lassos, self.designs, self.grams = lassos, designs, lassos.grams
         self.scale = stage_scale(lassos.designs)
 
     def solve(self, weights: Floats, last: Floats, max_iter: int, listener: Listener) -> Outcome:
         A = scaled(self.scale, weights)
         W, rounds = self.lassos.solve(A, reference=last, max_iter=max_iter)
-        W, proofs = certified(self.lassos, W, A, last, listener)
+        W, proofs = certified(self.lassos, self.designs, W, A, last, listener)
         return Outcome(
             coef=W,
             n_iter=int(rounds.max()),
@@ -140,12 +167,12 @@ def scaled(scale: Floats, weights: Floats) -> Floats:
 
 
 def certified(
-    lassos: Lassos, W: Floats, A: Floats, aim: Floats, listener: Listener
+    lassos: Lassos, designs: Sequence[Design], W: Floats, A: Floats, aim: Floats, listener: Listener
 ) -> tuple[Floats, list[TaskCertificate]]:
     """Certificates of all tasks; a task above GAP is polished on X first."""
 
     def check(i: int) -> TaskCertificate:
-        design, positive = lassos.designs[i], lassos.positive
+        design, positive = designs[i], lassos.positive
         proof = certify(design, W[i], A[i], positive)
         if proof.relative_gap > GAP and not lassos.status[i] & OVERRUN:
             better = lassos.repair(i, W[i], A[i], aim[i])
@@ -173,8 +200,8 @@ def rather_zero(W: Floats, proof: Proof, certify: Callable[[Floats], Proof]) -> 
 class LossStages:
     """Stages that are weighted lassos under a loss: weights (d, m)."""
 
-    def __init__(self, lassos: LossLassos, data: AnyData):
-        self.designs = lassos.designs
+    def __init__(self, lassos: LossLassos, designs: Sequence[LossTask], data: AnyData):
+        self.designs = designs
         self.lassos, self.grams = lassos, lassos.grams
         self.scale, self.data = stage_scale(self.designs), data
         self.said: set[int] = set()
@@ -219,8 +246,8 @@ class LossStages:
 class RowStages:
     """Stages with a norm of every row."""
 
-    def __init__(self, rows: CoupledRows):
-        self.rows, self.designs, self.grams = rows, rows.designs, None
+    def __init__(self, rows: CoupledRows, designs: Sequence[Design]):
+        self.rows, self.designs, self.grams = rows, designs, None
 
     def solve(self, weights: RowNorm, last: Floats, max_iter: int, listener: Listener) -> Outcome:
         W, n_iter = self.rows.solve(weights, max_iter=max_iter)
