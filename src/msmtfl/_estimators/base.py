@@ -83,10 +83,15 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
             standardize=self.standardize,
             positive=getattr(self, "positive", False),
             penalty_factors=self.penalty_factors,
-            l1_ratio=getattr(self, "l1_ratio", 1.0),
+            l1_ratio=self._chosen_l1_ratio(),
             error=self._error(),
             n_jobs=self.n_jobs,
         )
+
+    def _chosen_l1_ratio(self) -> float:
+        """Which share of the penalty is a norm; the rest is a ridge."""
+        share: float = getattr(self, "l1_ratio", 1.0)
+        return share
 
     def _error(self) -> str:
         """What errors of held-out samples are (`Problem.error`)."""

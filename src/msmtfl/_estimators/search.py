@@ -322,7 +322,8 @@ class StageSearch(GridSearch):
         )
 
     def _columns(self, surface: Surface, problem: Problem) -> dict[str, np.ndarray]:
-        parameters, units = surface.parameters, unit(1.0, problem.m, problem.rho_bar) * surface.lams[:, None]
+        parameters = surface.parameters
+        units = unit(problem.l1_ratio or 1.0, problem.m, problem.rho_bar) * surface.lams[:, None]
         ratios = {f"{name}_ratio": parameters[name] / units for name in ("theta", "theta_entry") if name in parameters}
         first = {name: parameters[name] for name in ("lam", "theta")} | {"theta_ratio": ratios["theta_ratio"]}
         return first | ratios | super()._columns(surface, problem) | {"n_stages": surface.n_stages}
@@ -332,7 +333,8 @@ class StageSearch(GridSearch):
     ) -> tuple[Solution, ConcaveRows]:
         penalty = surface.penalty(k, l, problem.factors)
         if solver is None:
-            solver = solver_for(problem, penalty, grams=grams, n_jobs=self.n_jobs, near=surface.coef(k, l))
+            lam = float(surface.lams[k])
+            solver = solver_for(problem, penalty, lam=lam, grams=grams, n_jobs=self.n_jobs, near=surface.coef(k, l))
         solution = self._stages_again(surface, k, l, penalty, solver, self._stages())
         self.lams_, self.thetas_ = surface.lams, surface.thetas
         self.lam_, self.lam_max_ = penalty.lam, largest_lam(problem)

@@ -265,7 +265,8 @@ class SharedMTL(_Sharing, Batchwise):
             common = root * (default_lam(None, shared_lam_max(problem, 1.0)) if deviation is None else deviation)
         if deviation is None:
             deviation = common / root
-        return CappedDeviations(float(common), float(deviation), float(self.theta), problem.factors, scales(problem))
+        strengths_ = float(common), float(deviation), float(self.theta)
+        return CappedDeviations(*strengths_, problem.factors, scales(problem), problem.l1_ratio)
 
     def _check_params(self) -> None:
         self._check_common()
@@ -644,7 +645,7 @@ class SharedMTLCV(_Sharing, GridSearch, Growing):
 def shared_coef(model: Any, part: Problem) -> Floats:
     """(m, d): the coefficients at a fitted model's parameters on a part of the rows."""
     lams, most = (model.lam_common_, model.lam_deviation_), 1 if np.isinf(model.theta_) else model.max_stages
-    penalty = CappedDeviations(*lams, model.theta_, part.factors, scales(part))
+    penalty = CappedDeviations(*lams, model.theta_, part.factors, scales(part), part.l1_ratio)
     solver = solver_for(part, penalty)
     solution = run_stages(penalty, solver, max_stages=most, tol=np.inf)
     return np.asarray(solver.grams.stacked.sums(solution.stages[-1].coef[0]))

@@ -106,11 +106,15 @@ class Problem:
             return self.designs
         return [ridged(design, lam * one) for design, one in zip(self.designs, self.unit_ridge, strict=True)]
 
+    def ridge_bends(self, lam: float) -> Floats:
+        """(m, d): the second derivatives of the ridge, on the scale of the objective."""
+        return (1.0 - self.l1_ratio) * lam * self.squared_factors
+
     def ridge_value(self, lam: float, W: Floats) -> float:
         """What the ridge adds to the objective at W (m, d)."""
         if self.unit_ridge is None:
             return 0.0
-        return float(0.5 * (1.0 - self.l1_ratio) * lam * np.sum(self.squared_factors * W**2))
+        return float(0.5 * np.sum(self.ridge_bends(lam) * W**2))
 
     @cached_property
     def rho_bar(self) -> float:

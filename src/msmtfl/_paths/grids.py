@@ -193,7 +193,7 @@ def read_thetas(
     thetas: ArrayLike | None = None,
     name: str = "theta_ratios",
 ) -> Floats:
-    """(n_lams, k) thetas: as given, (k,) or (n_lams, k), or as ratios (k,) of m lam / rho_bar."""
+    """(n_lams, k) thetas: as given, (k,) or (n_lams, k), or as ratios (k,) of m lam / rho_bar, of which l1_ratio is left."""
     if thetas is not None:
         if theta_ratios is not None:
             raise ValueError("give thetas or theta_ratios, not both.")
@@ -207,7 +207,7 @@ def read_thetas(
             "row per lam."
         )
     ratios = default_ratios(problem.m) if theta_ratios is None else read_theta_ratios(theta_ratios, name)
-    units = np.array([thresholds.unit(lam, problem.m, problem.rho_bar) for lam in lams])
+    units = np.array([thresholds.unit(problem.l1_ratio * lam, problem.m, problem.rho_bar) for lam in lams])
     out = np.outer(units, np.where(np.isinf(ratios), 1.0, ratios))
     out[:, np.isinf(ratios)] = np.inf  # whatever the unit is: it may be too small for a float
     return out

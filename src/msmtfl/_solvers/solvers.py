@@ -14,9 +14,10 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .._data.designs import AnyData, Design, Floats, stage_scale
+from .._data.ridged import ridged
 from .._data.tables import names_of, warn_user
 from .._objective.certificates import GAP, TaskCertificate, certify, largest_violation, main_doubt, relative_gap
-from .._objective.common_penalty import SharedNorm
+from .._objective.common_penalty import CappedDeviations, SharedNorm
 from .._objective.loss_certificates import LossCertificate, certify_loss
 from .._objective.losses import LossTask
 from .._objective.penalties import Penalty, RowNorm
@@ -76,9 +77,10 @@ def solver_for(
             rows.warm(near)
         return RowStages(rows, problem.at(lam))
     common = common_for(problem, grams, n_jobs)
+    common.at(penalty.ridge() if isinstance(penalty, CappedDeviations) else None)
     if near is not None:
         common.warm(near)
-    return CommonStages(common)
+    return CommonStages(common) if common.ridge is None else RidgedCommonStages(common)
 
 
 def lassos_for(
@@ -143,7 +145,7 @@ class LassoStages:
     def solve(self, weights: Floats, last: Floats, max_iter: int, listener: Listener) -> Outcome:
         A = scaled(self.scale, weights)
         W, rounds = self.lassos.solve(A, reference=last, max_iter=max_iter)
-        W, proofs = certified(self.lassos, self.designs, W, A, last, listener)
+        W, proofs = certified(self.lassos, W, A, last, listener)
         return Outcome(
             coef=W,
             n_iter=int(rounds.max()),
@@ -167,12 +169,12 @@ def scaled(scale: Floats, weights: Floats) -> Floats:
 
 
 def certified(
-    lassos: Lassos, designs: Sequence[Design], W: Floats, A: Floats, aim: Floats, listener: Listener
+    lassos: Lassos, W: Floats, A: Floats, aim: Floats, listener: Listener
 ) -> tuple[Floats, list[TaskCertificate]]:
     """Certificates of all tasks; a task above GAP is polished on X first."""
 
     def check(i: int) -> TaskCertificate:
-        design, positive = designs[i], lassos.positive
+        design, positive = lassos.design(i), lassos.positive
         proof = certify(design, W[i], A[i], positive)
         if proof.relative_gap > GAP and not lassos.status[i] & OVERRUN:
             better = lassos.repair(i, W[i], A[i], aim[i])
@@ -289,3 +291,31 @@ class CommonStages:
     def violation(self, weights: SharedNorm, P: Floats) -> float:
         stacked = self.lassos.stacked
         return row_violation(stacked.parts, stacked.sums(P[0]), weights)
+
+
+class RidgedCommonStages(CommonStages):
+    """The same with a ridge on b and V: then these are what is unique, and what is proven is about them."""
+
+    def __init__(self, lassos: StackedLassos):
+        super().__init__(lassos)
+        self.designs = [ridged(lassos.stacked, lassos.ridge)]
+
+    def solve(self, weights: SharedNorm, last: Floats, max_iter: int, listener: Listener) -> Outcome:
+        stacked, a, design = self.lassos.stacked, self.scale * weights.weights(), self.designs[0]
+        P, rounds = self.lassos.solve(a, last[0], max_iter)
+        proof = certify(design, P, a)
+        if proof.relative_gap > GAP and self.lassos.finished:
+            better = self.lassos.repair(P, a, last[0])
+            again = certify(design, better, a)
+            if again.gap < proof.gap:
+                P, proof = better, again
+        P, proof = rather_zero(P, proof, lambda P: certify(design, P, a))
+        for _ in stacked.parts:
+            listener.task_done()
+        owner, feature = np.divmod(proof.dependent, stacked.width)
+        of_tasks = tuple(np.unique(feature[(owner == 0) | (owner == i + 1)]) for i in range(stacked.m))
+        gap, finished = proof.relative_gap, self.lassos.finished
+        return Outcome(P[None], rounds, finished, gap, proof.kkt, proof.unique, of_tasks, proof.doubt)
+
+    def violation(self, weights: SharedNorm, P: Floats) -> float:
+        return largest_violation(self.designs, P, self.scale * weights.weights()[None])

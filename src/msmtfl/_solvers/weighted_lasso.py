@@ -153,7 +153,7 @@ class Lassos:
             for task in self.tasks:
                 task.set_level(lam)
 
-    def _design(self, i: int) -> Design:
+    def design(self, i: int) -> Design:
         """That of task i, with its ridge."""
         out: Design = ridged(self.designs[i], None if self.ridge is None else self.levels[i] * self.ridge[i])
         return out
@@ -285,7 +285,7 @@ class Lassos:
         used: np.ndarray | None = None,
     ) -> None:
         """Solve task i to the end: fetch what is missing, repair what the kernel flags. Arrays have one row, the task's."""
-        design, a, unit = self._design(i), A[0], self.units[i : i + 1]
+        design, a, unit = self.design(i), A[0], self.units[i : i + 1]
 
         def run() -> None:
             before = rounds[0]
@@ -317,10 +317,10 @@ class Lassos:
         return self._nearest(i, self._polish(i, w, a), a, aim)
 
     def _polish(self, i: int, w: Floats, a: Floats) -> Floats:
-        return polish(with_rows(self._design(i)), w, a, self.positive)
+        return polish(with_rows(self.design(i)), w, a, self.positive)
 
     def _nearest(self, i: int, w: Floats, a: Floats, aim: Floats) -> Floats:
-        return nearest(with_rows(self._design(i)), w, a, aim, self.units[i], self.positive)
+        return nearest(with_rows(self.design(i)), w, a, aim, self.units[i], self.positive)
 
     def warm(self, W: Floats) -> None:
         """Start the next solve from W (m, d) instead of from the last solution."""
