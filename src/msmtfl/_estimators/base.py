@@ -90,8 +90,13 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
 
     def _chosen_l1_ratio(self) -> float:
         """Which share of the penalty is a norm; the rest is a ridge."""
-        share: float = getattr(self, "l1_ratio", 1.0)
-        return share
+        return self._l1_ratios()[0]
+
+    def _l1_ratios(self) -> list[float]:
+        """The one that is given, if it is one."""
+        ratio = getattr(self, "l1_ratio", 1.0)
+        check_share("l1_ratio", ratio)
+        return [float(ratio)]
 
     def _error(self) -> str:
         """What errors of held-out samples are (`Problem.error`)."""
@@ -102,7 +107,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
             if hasattr(self, name):
                 check_flag(name, getattr(self, name))
         check_use(self)
-        check_share("l1_ratio", getattr(self, "l1_ratio", 1.0))
+        self._l1_ratios()
         check_positive("tol", self.tol)
         if self.max_iter is not None:
             check_count("max_iter", self.max_iter)
@@ -360,6 +365,13 @@ def warn_of_new_tasks(model: Any, labels: list[Any], rows: int, spread: float) -
         f"the {len(model.tasks_)} known task(s).{apart} The error of such predictions is not known.{way}",
         NewTaskWarning,
     )
+
+
+def check_without_ridge(model: Any, what: str) -> None:
+    """An error where a fitted model has a ridge, which something does not know."""
+    ratio = getattr(model, "l1_ratio_", getattr(model, "l1_ratio", 1.0))
+    if ratio != 1.0:
+        raise ValueError(f"{what} is about models without a ridge: this one has l1_ratio={ratio!r}. Fit with l1_ratio=1.")
 
 
 def forget(model: Any, *names: str) -> None:

@@ -22,7 +22,7 @@ from .._objective.problem import Problem
 from .._paths.cross_validation import read_splits
 from .._runtime.progress import one_blas_thread, with_callbacks
 from .._solvers.make_problem import make_problem
-from .base import MultiTaskModel
+from .base import MultiTaskModel, forget
 from .class_scores import LOG_LOSS, ClassScorer, LogLoss, probabilities
 from .classes import ClassData, as_given, class_folds, encode, read_labels, refuse_lonely
 from .msmtfl import StagedFit
@@ -53,6 +53,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
             standardize=self.standardize,
             positive=self.positive,
             penalty_factors=self.penalty_factors,
+            l1_ratio=self._chosen_l1_ratio(),
             error="log_loss",
             n_jobs=self.n_jobs,
         )
@@ -756,6 +757,7 @@ class MSMTFLClassifierCV(MultiTaskClassifier, ThetaSearch):
         """
         self._check_params()
         with one_blas_thread():
+            forget(self, "l1_ratio_")
             read = self._read_classes(X, y, task, sample_weight)
             problem = self._logistic_problem(read)
             if self.class_weight is not None and not isinstance(self.class_weight, dict):

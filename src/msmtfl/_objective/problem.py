@@ -205,18 +205,25 @@ class Problem:
         other weights says so, or a single feature."""
         if self.positive or not self.may_escape or not (A == 0.0).any():
             return np.zeros(self.m, dtype=bool)
-        free = (A == 0.0) & self.learnable
+        free = (A == 0.0) & self.learnable & self._bare
         out = np.asarray((free & self._lonely).any(axis=1))
         for i, known in enumerate(self._separating):
             out[i] = out[i] or any((free[i] >= less).all() for less in known[True])
         return out
 
-    def escapes(self, i: int, W: Floats, A: Floats) -> np.ndarray:
-        """(solutions,) bool: whether task i has no minimiser, for rows of W and A (solutions, d)."""
+    @cached_property
+    def _bare(self) -> np.ndarray:
+        """(m, d) bool: entries that have no ridge."""
+        return np.ones((self.m, self.d), dtype=bool) if self.unit_ridge is None else self.unit_ridge == 0.0
+
+    def escapes(self, i: int, W: Floats, A: Floats, ridge: bool = True) -> np.ndarray:
+        """(solutions,) bool: whether task i has no minimiser, for rows of W and A (solutions, d), with the ridge or without."""
         if not self.may_escape:
             return np.zeros(len(W), dtype=bool)
         design, known = self.designs[i], self._separating[i]
         frees = (A == 0.0) & (design.squares > 0) & ((W > 0) | (not self.positive))
+        if ridge:
+            frees &= self._bare[i]
 
         def one(w: Floats, free: np.ndarray) -> bool:
             """More free features separate what fewer do: so few sets need a linear program."""

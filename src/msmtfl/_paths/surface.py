@@ -384,7 +384,9 @@ class Refitted(Solutions):
         for place in places.tolist():
             W = refit(place)
             at, A = np.flatnonzero(W), np.where(W != 0.0, 0.0, np.inf)
-            escapes = problem.may_escape and any(problem.escapes(i, W[[i]], A[[i]])[0] for i in range(problem.m))
+            escapes = problem.may_escape and any(
+                problem.escapes(i, W[[i]], A[[i]], ridge=False)[0] for i in range(problem.m)
+            )
             exists.append(not escapes)
             solved.append(Solved(solutions.solved[place].k, at, W.ravel()[at], True, np.empty(0, dtype=np.intp)))
         complete = solutions.complete & np.array([*exists, False])[last]
