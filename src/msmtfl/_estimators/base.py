@@ -19,7 +19,7 @@ from .._objective.certificates import Certificate, explain
 from .._objective.losses import LOSSES, loss_named
 from .._objective.penalties import Penalty
 from .._objective.problem import Problem
-from .._runtime.checks import check_count, check_flag, check_n_jobs, check_positive
+from .._runtime.checks import check_count, check_flag, check_n_jobs, check_positive, check_share
 from .._runtime.progress import CallbackSupportMixin
 from .._runtime.whole import guard_methods
 from .._solvers.gram import Gram
@@ -83,9 +83,20 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
             standardize=self.standardize,
             positive=getattr(self, "positive", False),
             penalty_factors=self.penalty_factors,
+            l1_ratio=self._chosen_l1_ratio(),
             error=self._error(),
             n_jobs=self.n_jobs,
         )
+
+    def _chosen_l1_ratio(self) -> float:
+        """Which share of the penalty is a norm; the rest is a ridge."""
+        return self._l1_ratios()[0]
+
+    def _l1_ratios(self) -> list[float]:
+        """The one that is given, if it is one."""
+        ratio = getattr(self, "l1_ratio", 1.0)
+        check_share("l1_ratio", ratio)
+        return [float(ratio)]
 
     def _error(self) -> str:
         """What errors of held-out samples are (`Problem.error`)."""
@@ -96,6 +107,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
             if hasattr(self, name):
                 check_flag(name, getattr(self, name))
         check_use(self)
+        self._l1_ratios()
         check_positive("tol", self.tol)
         if self.max_iter is not None:
             check_count("max_iter", self.max_iter)
@@ -353,6 +365,13 @@ def warn_of_new_tasks(model: Any, labels: list[Any], rows: int, spread: float) -
         f"the {len(model.tasks_)} known task(s).{apart} The error of such predictions is not known.{way}",
         NewTaskWarning,
     )
+
+
+def check_without_ridge(model: Any, what: str) -> None:
+    """An error where a fitted model has a ridge, which something does not know."""
+    ratio = getattr(model, "l1_ratio_", getattr(model, "l1_ratio", 1.0))
+    if ratio != 1.0:
+        raise ValueError(f"{what} is about models without a ridge: this one has l1_ratio={ratio!r}. Fit with l1_ratio=1.")
 
 
 def forget(model: Any, *names: str) -> None:

@@ -22,7 +22,7 @@ from .._objective.problem import Problem
 from .._paths.cross_validation import read_splits
 from .._runtime.progress import one_blas_thread, with_callbacks
 from .._solvers.make_problem import make_problem
-from .base import MultiTaskModel
+from .base import MultiTaskModel, forget
 from .class_scores import LOG_LOSS, ClassScorer, LogLoss, probabilities
 from .classes import ClassData, as_given, class_folds, encode, read_labels, refuse_lonely
 from .msmtfl import StagedFit
@@ -53,6 +53,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
             standardize=self.standardize,
             positive=self.positive,
             penalty_factors=self.penalty_factors,
+            l1_ratio=self._chosen_l1_ratio(),
             error="log_loss",
             n_jobs=self.n_jobs,
         )
@@ -398,6 +399,7 @@ class MSMTFLClassifier(MultiTaskClassifier, StagedFit):
         coef_init=None,
         unknown_task="error",
         n_jobs=None,
+        l1_ratio=1.0,
     ):
         self.lam = lam
         self.theta = theta
@@ -418,6 +420,7 @@ class MSMTFLClassifier(MultiTaskClassifier, StagedFit):
         self.coef_init = coef_init
         self.unknown_task = unknown_task
         self.n_jobs = n_jobs
+        self.l1_ratio = l1_ratio
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> MSMTFLClassifier:
@@ -694,6 +697,7 @@ class MSMTFLClassifierCV(MultiTaskClassifier, ThetaSearch):
         n_jobs=None,
         memory_budget=None,
         verbose=False,
+        l1_ratio=1.0,
     ):
         self.lams = lams
         self.theta_ratios = theta_ratios
@@ -720,6 +724,7 @@ class MSMTFLClassifierCV(MultiTaskClassifier, ThetaSearch):
         self.n_jobs = n_jobs
         self.memory_budget = memory_budget
         self.verbose = verbose
+        self.l1_ratio = l1_ratio
 
     @with_callbacks
     def fit(
@@ -752,6 +757,7 @@ class MSMTFLClassifierCV(MultiTaskClassifier, ThetaSearch):
         """
         self._check_params()
         with one_blas_thread():
+            forget(self, "l1_ratio_")
             read = self._read_classes(X, y, task, sample_weight)
             problem = self._logistic_problem(read)
             if self.class_weight is not None and not isinstance(self.class_weight, dict):

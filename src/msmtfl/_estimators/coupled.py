@@ -43,7 +43,7 @@ class Coupled(Batchwise):
             previous = self._previous(problem.data)
             solution = run_stages(
                 penalty,
-                solver_for(problem, penalty, n_jobs=self.n_jobs, near=previous),
+                solver_for(problem, penalty, lam=ridge_lam(penalty), n_jobs=self.n_jobs, near=previous),
                 max_stages=self._most(),
                 start=previous,
                 tol=self.tol,
@@ -55,6 +55,11 @@ class Coupled(Batchwise):
         return solution, problem, penalty
 
 
+def ridge_lam(penalty: Any) -> float:
+    """The strength that a ridge is a share of: Dirty's is that of the specific part."""
+    return float(penalty.lam_s if isinstance(penalty, Dirty) else penalty.lam)
+
+
 def separated(model: Any) -> bool:
     """Whether a fitted model is the lasso: of these only Dirty can be."""
     return hasattr(model, "lam_b_") and DirtyNorm(model.lam_s_, model.lam_b_, np.ones((1, len(model.tasks_)))).separates
@@ -64,9 +69,11 @@ def coupled_coef(model: Any, part: Problem) -> Floats:
     """(m, d): the coefficients at a fitted model's parameters on a part of the rows, without certificates."""
     rows = rows_for(part)
     if hasattr(model, "lam_b_"):
-        return rows.solve(Dirty(model.lam_s_, model.lam_b_, part.factors).norm)[0]
+        rows.at(model.lam_s_)
+        return rows.solve(Dirty(model.lam_s_, model.lam_b_, part.factors, part.l1_ratio).norm)[0]
+    rows.at(model.lam_)
     shape = read_shape(getattr(model, "penalty", "capped"))
-    penalty = ConcaveGroups(model.lam_, getattr(model, "theta_", np.inf), part.factors, shape)
+    penalty = ConcaveGroups(model.lam_, getattr(model, "theta_", np.inf), part.factors, shape, l1_ratio=part.l1_ratio)
 
     found = [np.zeros((part.m, part.d))]
 
@@ -108,5 +115,6 @@ class CoupledSearch(GridSearch, Growing):
 
     def _refit(self, problem: Problem, surface: RowSurface, k: int, l: int, grams: list[Gram]) -> tuple[Solution, Any]:
         penalty = surface.grid.penalty(k, l, problem.factors)
-        solver = solver_for(problem, penalty, grams=grams, n_jobs=self.n_jobs, near=surface.coef(k, l))
+        lam = ridge_lam(penalty)
+        solver = solver_for(problem, penalty, lam=lam, grams=grams, n_jobs=self.n_jobs, near=surface.coef(k, l))
         return run_stages(penalty, solver, max_stages=1, tol=self.tol, max_iter=self.max_iter or 0), penalty

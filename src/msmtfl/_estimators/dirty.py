@@ -174,6 +174,7 @@ class DirtyMTL(Coupled):
         warm_start=False,
         unknown_task="error",
         n_jobs=None,
+        l1_ratio=1.0,
     ):
         self.lam_s = lam_s
         self.lam_b = lam_b
@@ -187,6 +188,7 @@ class DirtyMTL(Coupled):
         self.warm_start = warm_start
         self.unknown_task = unknown_task
         self.n_jobs = n_jobs
+        self.l1_ratio = l1_ratio
 
     def _penalty(self, problem: Problem) -> tuple[Dirty, float]:
         given = (self.lam_s, self.lam_b)
@@ -196,7 +198,7 @@ class DirtyMTL(Coupled):
         if lam_b is None:
             lam_b = default_lam(None, lam_max) if self.lam_s is None else self.lam_s / ratio
         lam_s = ratio * lam_b if self.lam_s is None else self.lam_s
-        return Dirty(float(lam_s), float(lam_b), problem.factors), lam_max
+        return Dirty(float(lam_s), float(lam_b), problem.factors, problem.l1_ratio), lam_max
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> DirtyMTL:
@@ -439,6 +441,7 @@ class DirtyMTLCV(CoupledSearch):
         n_jobs=None,
         memory_budget=None,
         verbose=False,
+        l1_ratio=1.0,
     ):
         self.lams = lams
         self.ratios = ratios
@@ -458,6 +461,7 @@ class DirtyMTLCV(CoupledSearch):
         self.n_jobs = n_jobs
         self.memory_budget = memory_budget
         self.verbose = verbose
+        self.l1_ratio = l1_ratio
 
     def _grid(self, problem: Problem) -> DirtyGrid:
         return dirty_grid(problem, self.lams, self.ratios, self.lam_min_ratio)

@@ -171,6 +171,7 @@ class L12MTL(Coupled):
         warm_start=False,
         unknown_task="error",
         n_jobs=None,
+        l1_ratio=1.0,
     ):
         self.lam = lam
         self.theta = theta
@@ -186,6 +187,7 @@ class L12MTL(Coupled):
         self.warm_start = warm_start
         self.unknown_task = unknown_task
         self.n_jobs = n_jobs
+        self.l1_ratio = l1_ratio
 
     def _most(self) -> int:
         return 1 if np.isinf(self.theta) else self.max_stages
@@ -193,7 +195,8 @@ class L12MTL(Coupled):
     def _penalty(self, problem: Problem) -> tuple[ConcaveGroups, float]:
         lam_max = group_lam_max(problem)
         lam = default_lam(self.lam, lam_max)
-        return ConcaveGroups(lam, float(self.theta), problem.factors, read_shape(self.penalty)), lam_max
+        shape = read_shape(self.penalty)
+        return ConcaveGroups(lam, float(self.theta), problem.factors, shape, l1_ratio=problem.l1_ratio), lam_max
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> L12MTL:
@@ -416,6 +419,7 @@ class L12MTLCV(CoupledSearch):
         n_jobs=None,
         memory_budget=None,
         verbose=False,
+        l1_ratio=1.0,
     ):
         self.lams = lams
         self.lam_min_ratio = lam_min_ratio
@@ -434,6 +438,7 @@ class L12MTLCV(CoupledSearch):
         self.n_jobs = n_jobs
         self.memory_budget = memory_budget
         self.verbose = verbose
+        self.l1_ratio = l1_ratio
 
     def _grid(self, problem: Problem) -> GroupGrid:
         return group_grid(problem, self.lams, self.lam_min_ratio)

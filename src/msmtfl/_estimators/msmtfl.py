@@ -34,21 +34,29 @@ class StagedFit(MultiTaskModel):
             lam_max = largest_lam(problem)
             lam = default_lam(self.lam, lam_max)
             if solver is None:
-                solver = solver_for(problem, ConcaveRows(1.0, np.inf, problem.factors), n_jobs=self.n_jobs)
+                first = ConcaveRows(1.0, np.inf, problem.factors)
+                solver = solver_for(problem, first, lam=lam + float(self.lam_entry), n_jobs=self.n_jobs)
             options = {"tol": self.tol, "max_iter": self.max_iter or 0}
             theta, lam_entry, theta_entry = self.theta, float(self.lam_entry), self.theta_entry
+            both = problem.l1_ratio * (lam + lam_entry)
             if theta is None or isinstance(theta, str):
-                lasso = ConcaveRows(lam + lam_entry, np.inf, problem.factors)
-                first = run_stages(lasso, solver, max_stages=1, **options).stages[0]
-                norms = lasso.row_norms(first.coef.T)
+                lasso = ConcaveRows(both, np.inf, problem.factors)
+                stage_1 = run_stages(lasso, solver, max_stages=1, **options).stages[0]
+                norms = lasso.row_norms(stage_1.coef.T)
                 if theta is None:
-                    theta = thresholds.default_theta(lam + lam_entry, problem.m, problem.rho_bar, norms)
+                    theta = thresholds.default_theta(both, problem.m, problem.rho_bar, norms)
                 else:
                     theta = thresholds.adaptive_theta(norms)
             if theta_entry is None:
-                theta_entry = thresholds.default_theta_entry(lam + lam_entry, problem.m, problem.rho_bar)
+                theta_entry = thresholds.default_theta_entry(both, problem.m, problem.rho_bar)
             penalty = ConcaveRows(
-                lam, float(theta), problem.factors, read_shape(self.penalty), lam_entry, float(theta_entry)
+                lam,
+                float(theta),
+                problem.factors,
+                read_shape(self.penalty),
+                lam_entry,
+                float(theta_entry),
+                l1_ratio=problem.l1_ratio,
             )
             solution = run_stages(
                 penalty,
@@ -301,6 +309,7 @@ class MSMTFL(StagedFit, Batchwise, Welcoming):
         coef_init=None,
         unknown_task="error",
         n_jobs=None,
+        l1_ratio=1.0,
     ):
         self.lam = lam
         self.theta = theta
@@ -322,6 +331,7 @@ class MSMTFL(StagedFit, Batchwise, Welcoming):
         self.coef_init = coef_init
         self.unknown_task = unknown_task
         self.n_jobs = n_jobs
+        self.l1_ratio = l1_ratio
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> MSMTFL:
@@ -573,6 +583,7 @@ class LassoMTL(Batchwise, Welcoming):
         warm_start=False,
         unknown_task="error",
         n_jobs=None,
+        l1_ratio=1.0,
     ):
         self.lam = lam
         self.task_column = task_column
@@ -586,6 +597,7 @@ class LassoMTL(Batchwise, Welcoming):
         self.warm_start = warm_start
         self.unknown_task = unknown_task
         self.n_jobs = n_jobs
+        self.l1_ratio = l1_ratio
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> LassoMTL:
@@ -615,8 +627,9 @@ class LassoMTL(Batchwise, Welcoming):
         with one_blas_thread():
             problem = self._make_problem(X, y, task, sample_weight)
             lam_max = largest_lam(problem)
-            penalty = ConcaveRows(default_lam(self.lam, lam_max), np.inf, problem.factors)
-            solver = solver_for(problem, penalty, n_jobs=self.n_jobs, near=self._previous(problem.data))
+            lam = default_lam(self.lam, lam_max)
+            penalty = ConcaveRows(lam, np.inf, problem.factors, l1_ratio=problem.l1_ratio)
+            solver = solver_for(problem, penalty, lam=lam, n_jobs=self.n_jobs, near=self._previous(problem.data))
             solution = run_stages(
                 penalty,
                 solver,

@@ -34,14 +34,14 @@ from .._paths.early_stopping import FoldRun, Front, search
 from .._paths.grids import MIXTURE, Grid, default_grid, read_grid
 from .._paths.solve import StagePaths
 from .._paths.surface import Refitted, Solutions, StagedSolutions, Surface
-from .._runtime.checks import check_count, check_positive, check_verbose
+from .._runtime.checks import check_count, check_positive, check_share, check_verbose
 from .._runtime.progress import Progress, one_blas_thread, with_callbacks
 from .._solvers.gram import BUDGET, Gram, follow, may_form, wants_whole
 from .._solvers.make_problem import gather, largest_lam, release, training
 from .._solvers.solvers import LASSOS, caches_for, lassos_for, solver_for
 from .._solvers.stages import REPEATS, Solution, StageSolver, run_stages
 from .._solvers.weighted_lasso import least_squares_on
-from .base import MultiTaskModel
+from .base import MultiTaskModel, forget
 from .streaming import Welcoming
 
 FOLD = re.compile(r"split\d+_test_score")
@@ -102,6 +102,7 @@ class GridSearch(MultiTaskModel):
         """The problem, the grid, the folds, and what scores predictions for these."""
         self._check_params()
         with one_blas_thread():
+            forget(self, "l1_ratio_")
             problem = self._make_problem(X, y, task, sample_weight)
             grid = self._grid(problem)
             splits = read_splits(self.cv, X, y, groups, problem.data, self.random_state) if self._by_folds else []
@@ -121,36 +122,84 @@ class GridSearch(MultiTaskModel):
         work = self if work is None else work
         with one_blas_thread():
             budget = (self.memory_budget or BUDGET) / (1 + len(splits))
-            with Progress(grid.steps * (len(splits) + 1), self._step, self.verbose, self) as progress:
+            ratios = self._l1_ratios()
+            steps = grid.steps * (len(splits) + 1) * len(ratios)
+            with Progress(steps, self._step, self.verbose, self) as progress:
                 whole = self._by_folds and self._wants_whole(problem)
                 if whole and may_form(problem.designs, budget):
                     gather(problem, [split.train for split in splits], self.n_jobs)
                 grams = work._caches(problem, reuse=whole, budget=budget, n_jobs=self.n_jobs)
+                parts: dict[int, tuple[Problem, Any]] = {}  # training folds and their Gram matrices, if there are turns
 
-                def begin(split: Split) -> Any:
-                    part = training(problem, split.train)
+                def begin(split: Split, grid: Any, ratio: float) -> Any:
                     at_once = whole or any(getattr(gram, "whole", None) is not None for gram in grams)
-                    of_part = self._caches(part, reuse=at_once, budget=budget)
+                    if id(split) not in parts:
+                        part = training(problem, split.train)
+                        both = part, self._caches(part, reuse=at_once, budget=budget)
+                        if len(ratios) > 1:
+                            parts[id(split)] = both
+                    else:
+                        both = parts[id(split)]
+                    part, of_part = replace(both[0], l1_ratio=ratio), both[1]
                     walker = self._walker(part, grid, of_part, None, progress)
                     scored = partial(self._refitted, part, grams=of_part) if self.relax else lambda found: found
                     return walker, (lambda: None) if at_once else partial(follow, of_part, grams), scored
 
-                folds = [FoldRun(problem, split, begin, scorer, grid.shape) for split in splits]
-                surface, held_out = work._search(problem, grid, grams, folds, progress)
+                found = []
+                for ratio in ratios:
+                    one = problem if ratio == problem.l1_ratio else replace(problem, l1_ratio=ratio)
+                    of_one = grid if one is problem else self._grid(one)
+                    start = partial(begin, grid=of_one, ratio=ratio)
+                    folds = [FoldRun(one, split, start, scorer, of_one.shape) for split in splits]
+                    surface, held_out = work._search(one, of_one, grams, folds, progress)
+                    choice = self._choice(one, surface, held_out)
+                    found.append((one, of_one, surface, held_out, choice))
                 progress.finish()
-                if held_out is not None:
-                    results, (k, l), score = self._choose(surface, held_out, problem)
-                    warn_if_too_good(held_out, problem, k, l)
-                    if isinstance(self.lams, Integral):  # of lams that were given one knows where they end
-                        warn_if_at_the_end(held_out, problem, _folds(results, grid.shape), surface.parameters)
-                else:
-                    results, (k, l), score = self._choose_without_folds(surface, problem)
+            scores = np.array([self._best_of(choice[0]) for *_, choice in found])
+            place = int(np.nanargmax(scores)) if np.isfinite(scores).any() else 0
+            problem, grid, surface, held_out, (results, (k, l), score) = found[place]
+            if held_out is not None:
+                warn_if_too_good(held_out, problem, k, l)
+                if isinstance(self.lams, Integral):  # of lams that were given one knows where they end
+                    warn_if_at_the_end(held_out, problem, _folds(results, grid.shape), surface.parameters)
             solution, penalty = work._refit(problem, surface, k, l, grams)
+        self.l1_ratio_ = problem.l1_ratio
+        forget(self, "l1_ratio_scores_")
+        if len(ratios) > 1:
+            results["l1_ratio"] = np.full(grid.shape[0] * grid.shape[1], problem.l1_ratio)
+            self.l1_ratio_scores_ = scores
         self.surface_, self.cv_results_, self.best_score_ = surface, results, score
         self.best_point_, self.best_index_, self.n_splits_ = (k, l), k * grid.shape[1] + l, len(splits)
         self._store(problem, solution, penalty, grams)
         release(problem)
         return solution, problem
+
+    def _choice(self, problem: Problem, surface: Any, held_out: HeldOut | None) -> Choice:
+        """What folds or a criterion choose of a surface."""
+        if held_out is None:
+            return self._choose_without_folds(surface, problem)
+        return self._choose(surface, held_out, problem)
+
+    def _best_of(self, results: dict[str, np.ndarray]) -> float:
+        """The best score in `cv_results_`, greater being better."""
+        values = results["mean_test_score"] if self._by_folds else -results[self.selection]
+        return float(np.nanmax(values)) if np.isfinite(values).any() else float("nan")
+
+    def _l1_ratios(self) -> list[float]:
+        """Those that are tried, in turn, on the same folds and Gram matrices."""
+        if isinstance(self.l1_ratio, (list, tuple, np.ndarray)):
+            ratios = list(self.l1_ratio)
+            if not ratios:
+                raise ValueError("l1_ratio is empty: give a number from 0 to 1, or several.")
+            for ratio in ratios:
+                check_share("l1_ratio", ratio)
+            return list(dict.fromkeys(float(ratio) for ratio in ratios))
+        check_share("l1_ratio", self.l1_ratio)
+        return [float(self.l1_ratio)]
+
+    def _chosen_l1_ratio(self) -> float:
+        ratios = self._l1_ratios()
+        return float(getattr(self, "l1_ratio_", ratios[0])) if len(ratios) > 1 else ratios[0]
 
     def _scorer(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """What scores predictions of rows held out; None if their errors do."""
@@ -217,7 +266,7 @@ class GridSearch(MultiTaskModel):
             The fitted model itself, `surface_` being complete.
         """
         check_is_fitted(self, "surface_")
-        other = clone(self)
+        other = clone(self).set_params(l1_ratio=self._chosen_l1_ratio())
         with one_blas_thread():
             problem = other._make_problem(X, y, task, sample_weight)
             grid = other._grid(problem)
@@ -322,7 +371,8 @@ class StageSearch(GridSearch):
         )
 
     def _columns(self, surface: Surface, problem: Problem) -> dict[str, np.ndarray]:
-        parameters, units = surface.parameters, unit(1.0, problem.m, problem.rho_bar) * surface.lams[:, None]
+        parameters = surface.parameters
+        units = unit(problem.l1_ratio or 1.0, problem.m, problem.rho_bar) * surface.lams[:, None]
         ratios = {f"{name}_ratio": parameters[name] / units for name in ("theta", "theta_entry") if name in parameters}
         first = {name: parameters[name] for name in ("lam", "theta")} | {"theta_ratio": ratios["theta_ratio"]}
         return first | ratios | super()._columns(surface, problem) | {"n_stages": surface.n_stages}
@@ -332,7 +382,8 @@ class StageSearch(GridSearch):
     ) -> tuple[Solution, ConcaveRows]:
         penalty = surface.penalty(k, l, problem.factors)
         if solver is None:
-            solver = solver_for(problem, penalty, grams=grams, n_jobs=self.n_jobs, near=surface.coef(k, l))
+            lam = float(surface.lams[k])
+            solver = solver_for(problem, penalty, lam=lam, grams=grams, n_jobs=self.n_jobs, near=surface.coef(k, l))
         solution = self._stages_again(surface, k, l, penalty, solver, self._stages())
         self.lams_, self.thetas_ = surface.lams, surface.thetas
         self.lam_, self.lam_max_ = penalty.lam, largest_lam(problem)
@@ -630,6 +681,7 @@ class MSMTFLCV(ThetaSearch, Welcoming):
         n_jobs=None,
         memory_budget=None,
         verbose=False,
+        l1_ratio=1.0,
     ):
         self.lams = lams
         self.theta_ratios = theta_ratios
@@ -657,6 +709,7 @@ class MSMTFLCV(ThetaSearch, Welcoming):
         self.n_jobs = n_jobs
         self.memory_budget = memory_budget
         self.verbose = verbose
+        self.l1_ratio = l1_ratio
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None) -> MSMTFLCV:
@@ -881,6 +934,7 @@ class LassoMTLCV(StageSearch, Welcoming):
         n_jobs=None,
         memory_budget=None,
         verbose=False,
+        l1_ratio=1.0,
     ):
         self.lams = lams
         self.lam_min_ratio = lam_min_ratio
@@ -900,6 +954,7 @@ class LassoMTLCV(StageSearch, Welcoming):
         self.n_jobs = n_jobs
         self.memory_budget = memory_budget
         self.verbose = verbose
+        self.l1_ratio = l1_ratio
 
     def _grid(self, problem: Problem) -> Grid:
         return read_grid(problem, self.lams, thetas=[np.inf], lam_min_ratio=self.lam_min_ratio)

@@ -241,6 +241,7 @@ class SharedMTL(_Sharing, Batchwise):
         warm_start=False,
         unknown_task="error",
         n_jobs=None,
+        l1_ratio=1.0,
     ):
         self.lam_common = lam_common
         self.lam_deviation = lam_deviation
@@ -256,6 +257,7 @@ class SharedMTL(_Sharing, Batchwise):
         self.warm_start = warm_start
         self.unknown_task = unknown_task
         self.n_jobs = n_jobs
+        self.l1_ratio = l1_ratio
 
     def _penalty(self, problem: Problem) -> CappedDeviations:
         common, deviation, root = self.lam_common, self.lam_deviation, np.sqrt(problem.m)
@@ -263,7 +265,8 @@ class SharedMTL(_Sharing, Batchwise):
             common = root * (default_lam(None, shared_lam_max(problem, 1.0)) if deviation is None else deviation)
         if deviation is None:
             deviation = common / root
-        return CappedDeviations(float(common), float(deviation), float(self.theta), problem.factors, scales(problem))
+        strengths_ = float(common), float(deviation), float(self.theta)
+        return CappedDeviations(*strengths_, problem.factors, scales(problem), problem.l1_ratio)
 
     def _check_params(self) -> None:
         self._check_common()
@@ -539,6 +542,7 @@ class SharedMTLCV(_Sharing, GridSearch, Growing):
         n_jobs=None,
         memory_budget=None,
         verbose=False,
+        l1_ratio=1.0,
     ):
         self.lams = lams
         self.ratios = ratios
@@ -560,6 +564,7 @@ class SharedMTLCV(_Sharing, GridSearch, Growing):
         self.n_jobs = n_jobs
         self.memory_budget = memory_budget
         self.verbose = verbose
+        self.l1_ratio = l1_ratio
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -640,7 +645,7 @@ class SharedMTLCV(_Sharing, GridSearch, Growing):
 def shared_coef(model: Any, part: Problem) -> Floats:
     """(m, d): the coefficients at a fitted model's parameters on a part of the rows."""
     lams, most = (model.lam_common_, model.lam_deviation_), 1 if np.isinf(model.theta_) else model.max_stages
-    penalty = CappedDeviations(*lams, model.theta_, part.factors, scales(part))
+    penalty = CappedDeviations(*lams, model.theta_, part.factors, scales(part), part.l1_ratio)
     solver = solver_for(part, penalty)
     solution = run_stages(penalty, solver, max_stages=most, tol=np.inf)
     return np.asarray(solver.grams.stacked.sums(solution.stages[-1].coef[0]))

@@ -165,8 +165,11 @@ class Welcoming(Growing):
                 getattr(self, "lam_entry_", 0.0),
                 getattr(self, "theta_entry_", np.inf),
                 self.row_slopes_,
+                l1_ratio=problem.l1_ratio,
             )
-            solver = solver_for(problem, penalty)
+            # on the scale of all tasks, as below
+            lam = self.n_fitted_tasks_ * (penalty.lam + penalty.lam_entry)
+            solver = solver_for(problem, penalty, lam=lam)
             solver.scale = np.array([[0.5 * self.n_fitted_tasks_ * problem.designs[0].n]])
             most, max_iter = getattr(self, "max_stages", 1), self.max_iter or 0
             solution = run_stages(penalty, solver, max_stages=most, tol=self.tol, max_iter=max_iter)
@@ -206,6 +209,7 @@ class Welcoming(Growing):
             standardize=self.standardize,
             positive=getattr(self, "positive", False),
             penalty_factors=factors,
+            l1_ratio=self._chosen_l1_ratio(),
         )
 
     def _append(self, label: Any, problem: Problem, outcome: Stage) -> None:

@@ -77,6 +77,15 @@ class ActiveSet(Descent):
         self.root = root
         self.scale = scale
 
+    def set_ridge(self, ridge, level: cython.double):
+        """Add level * ridge to the diagonal of the Gram matrix, by slot; may be called before the first solve only"""
+        self.ridge = ridge
+        self.level = level
+
+    def set_level(self, level: cython.double):
+        """Another level of the ridge, from the next solve on"""
+        self._set_level(level)
+
     def attach(self, rows, slot, c, root, g):
         """Work with Gram rows on demand: arrays by feature, slot -1 where the row is not known"""
         self.lazy = True
@@ -86,8 +95,10 @@ class ActiveSet(Descent):
         self.scale = largest_ratio(self.all_c, self.all_root, self.d)
         self.rows = rows.reshape(-1)
 
-    def grow(self, Q, c, root, rows, feature, size: cython.Py_ssize_t):
+    def grow(self, Q, c, root, rows, feature, size: cython.Py_ssize_t, ridge=None):
         """Go on with `size` slots in the (possibly larger) arrays given; earlier slots are unchanged"""
+        if ridge is not None:
+            self.ridge = ridge
         slots, values = self.support()
         larger = Q.shape[0] != self.ldq
         self.ldq = Q.shape[0]
@@ -271,7 +282,8 @@ def solve_path(
     status: cython.int[::1],
     max_rounds: cython.Py_ssize_t = 0,
 ):
-    """Solve tasks for all weights lam A, one task after the other, from solve number `begin` to `end` of tasks x lams.
+    """Solve tasks for all weights lam A, one task after the other, from solve number `begin` to `end` of tasks x lams. A
+    ridge, where a state has one, has the level lam.
 
     Solve number p gets status[p] and entries[p] coefficients, one after the other in `feature` and `value`. Returns the
     number of the first solve with a bit set that is not in `go_on`, whose coefficients are not given, or `end`.
@@ -294,6 +306,8 @@ def solve_path(
         with cython.nogil:
             work = 0
             while p < last and work < BREATH:
+                if state.ridge.shape[0] > 0:
+                    state._set_level(lams[p % L])
                 status[p] = state._run(A, i, lams[p % L], aim, unit, max_rounds)
                 if status[p] & ~go_on:
                     stopped = True

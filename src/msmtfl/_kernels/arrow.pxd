@@ -37,6 +37,7 @@ cdef class Arrow(Descent):
 
     cdef void _forward(self, double[::1] x) noexcept nogil
     cdef void _backward(self, double[::1] x) noexcept nogil
+    cdef double _square(self, Py_ssize_t j) noexcept nogil
     cdef double _project(self, Py_ssize_t j) noexcept nogil
     cdef bint _add(self, Py_ssize_t j, double sign) noexcept nogil
     cdef Py_ssize_t _add_batch(self, Py_ssize_t n) noexcept nogil

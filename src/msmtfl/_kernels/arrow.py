@@ -101,6 +101,7 @@ class Arrow(Descent):
         self.positive = False
         self.Q, self.total = Q.reshape(-1), total.reshape(-1)
         self.c, self.root = c, root
+        self.ridge, self.level = np.empty(0), 0.0
         self.scale = largest_ratio(self.c, self.root, self.K)
         self.orders = np.minimum(orders, self.width).astype(np.intc)
         self.room = max(int(np.max(self.orders)), 1)
@@ -132,6 +133,15 @@ class Arrow(Descent):
         for j in range(self.K - 1, -1, -1):  # deviations first: they cost less while there is no common part
             if P[j] != 0.0 and self.root[j] > 0.0 and self._add(j, 1.0 if P[j] > 0.0 else -1.0):
                 self.w[self.k - 1] = P[j]
+
+    def set_ridge(self, ridge, P: cython.double[::1]):
+        """Add this ridge (p,) to the squares of the columns of b and V, and start the next solve from P"""
+        for t in range(self.k):
+            self.mark[t] = 1
+        self._drop_marked()
+        self.ridge, self.level = ridge, 1.0
+        self.stale = True
+        self.begin(P)
 
     def gradient(self):
         """(p,): c - Qw at the last solution, by slot"""
@@ -298,6 +308,19 @@ class Arrow(Descent):
             self.x[self.pos[self.shared[t]]] = self.q[t]
         return rest
 
+    def _square(self, j):
+        """The square of the column of slot j, with its ridge"""
+        d: cython.Py_ssize_t = self.width
+        i: cython.Py_ssize_t = j // d - 1
+        square: cython.double
+        if i < 0:
+            square = self.total[j * d + j]
+        else:
+            square = self.Q[(i * d + j % d) * d + j % d]
+        if self.level != 0.0:
+            square += self.level * self.ridge[j]
+        return square
+
     # -------------------------------------------------------------- columns that enter
 
     def _add(self, j, sign):
@@ -333,7 +356,7 @@ class Arrow(Descent):
         for t in range(k):
             self.v[t] = self.Q[row + self.columns[i * self.room + t]]
         forward(k, self.U, i * self.room * self.room, self.room, self.v)
-        return self.Q[row + j] - dot(k, self.v, 0, self.v, 0)
+        return self._square((i + 1) * self.width + j) - dot(k, self.v, 0, self.v, 0)
 
     def _beyond_common(self, i, j, rest):
         """y <- what task i's support leaves of products of its column j and B, q <- R^-T y, given v and what it leaves of
@@ -357,7 +380,7 @@ class Arrow(Descent):
         n: cython.Py_ssize_t = self.common
         k: cython.Py_ssize_t = self.sizes[i]
         low: cython.Py_ssize_t = i * self.room
-        square: cython.double = self.Q[(i * self.width + j) * self.width + j]
+        square: cython.double = self._square((i + 1) * self.width + j)
         noise: cython.double = 0.0
         left: cython.double
         u: cython.double
@@ -402,7 +425,7 @@ class Arrow(Descent):
         n: cython.Py_ssize_t = self.common
         if self.stale:
             self._factor()
-        rest: cython.double = self.total[j * self.width + j]
+        rest: cython.double = self._square(j)
         for t in range(n):
             self.y[t] = self.total[j * self.width + self.shared[t]]
         for i in range(self.m):
@@ -430,7 +453,7 @@ class Arrow(Descent):
         """Column j of b"""
         t: cython.Py_ssize_t
         n: cython.Py_ssize_t = self.common
-        square: cython.double = self.total[j * self.width + j]
+        square: cython.double = self._square(j)
         rest: cython.double = self._common_column(j)
         if PIVOT * square < rest < DRIFT * self.worn * square:
             self.stale = True
@@ -585,6 +608,7 @@ class Arrow(Descent):
         for t in range(n):
             for u in range(t, n):
                 self.R[t * d + u] = self.total[self.shared[t] * d + self.shared[u]]
+            self.R[t * d + t] = self._square(self.shared[t])
         for i in range(self.m):
             low = i * self.room * d
             if self.sizes[i] == 0:
@@ -640,6 +664,7 @@ class Arrow(Descent):
             for j in range(d):
                 self.g[slot + j] = self.h[j]
                 self.g[j] += self.h[j]
+        self._add_ridge_to_gradient()
         for t in range(self.k):
             size += self.root[self.act[t]] * fabs(self.w[t])
         self.atol = max(1e-14 * self.scale, 4e-16 * size)

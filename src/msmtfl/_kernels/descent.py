@@ -132,6 +132,7 @@ class Descent(Support):
         for j in range(self.K):
             self.g[j] = self.c[j]
         subtract_rows(self.K, self.k, self.w, self.act, self.Q, self.ldq, 0, self.g)
+        self._add_ridge_to_gradient()
         for t in range(self.k):
             size += self.root[self.act[t]] * fabs(self.w[t])
         self.atol = max(1e-14 * self.scale, 4e-16 * size)

@@ -95,6 +95,9 @@ cdef class Newton:
     cdef double[::1] v
     cdef double[::1] root
     cdef double[::1] a
+    cdef double[::1] ridge
+    cdef bint ridged  # there is one
+    cdef bint refactor  # it has changed
     # the point: coefficients, intercept, linear predictors, -v h' and v h'' there
     cdef double[::1] w
     cdef double level

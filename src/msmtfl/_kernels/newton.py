@@ -2,7 +2,7 @@
 # cython: initializedcheck=False, infer_types=True
 """One task's weighted lasso under a loss that is not squared, by proximal Newton steps, warm from the last solution.
 
-    min_w  min_b sum_r v_r h(y_r, x_r'w + b) + sum_j a_j |w_j|,   a_j in [0, inf]
+    min_w  min_b sum_r v_r h(y_r, x_r'w + b) + sum_j a_j |w_j| + ridge_j w_j^2 / 2,   a_j in [0, inf]
 
 A step replaces h by its parabola at the present f = Xw + b: a weighted lasso of the features in work (those in use, free, at
 their bound or beyond it), which `active_set.py` solves exactly, the intercept being taken out by centring. Its Gram
@@ -138,7 +138,8 @@ class Newton:
         self.unit, self.of_level = unit, unit * sqrt(v.sum())
         self.f, self.u, self.bend, self.old_f, self.old_u = np.zeros((5, n))
         self.seen_u, self.of_gram, self.root_of = np.zeros((3, n))
-        self.w, self.g, self.seen_g, self.old_w, self.to, self.a = np.zeros((6, d))
+        self.w, self.g, self.seen_g, self.old_w, self.to, self.a, self.ridge = np.zeros((7, d))
+        self.ridged = self.refactor = False
         self.stamp, self.place, self.work = np.zeros((3, d), dtype=np.intc)
         self.k = self.version = self.steps = 0
         self.gram_known = self.has_seen = False
@@ -157,6 +158,18 @@ class Newton:
         self._predict(self.f, self.w, level)
         self._slopes()
 
+    def set_ridge(self, ridge, order: cython.Py_ssize_t):
+        """Another ridge (d,), from the next solve on, and the largest support with it"""
+        for j in range(self.d):
+            self.ridge[j] = ridge[j]
+        self.ridged = self.refactor = True
+        self.version += 1
+        if order != self.order:
+            self.order = order
+            self._clear()
+            self._grow(self.room)
+        self.quadratic.level = 1.0
+
     def _grow(self, size: cython.Py_ssize_t):
         """Have room for so many features in work"""
         self.room = size
@@ -172,6 +185,8 @@ class Newton:
             min(size, self.order),
             self.positive,
         )
+        self.quadratic.ridge = np.zeros(size)
+        self.quadratic.level = 1.0 if self.ridged else 0.0
         self.gram_known = False
 
     # -------------------------------------------------------------- the loss and its derivatives
@@ -194,7 +209,7 @@ class Newton:
         total = value_of(self.kind, self.epsilon, self.n, self.y, self.v, f)
         for j in range(self.d):
             if w[j] != 0.0:
-                total += self.a[j] * fabs(w[j])
+                total += self.a[j] * fabs(w[j]) + 0.5 * self.ridge[j] * w[j] * w[j]
         return total
 
     # -------------------------------------------------------------- optimality
@@ -204,7 +219,7 @@ class Newton:
 
     def _gradient(self, j):
         if self.stamp[j] != self.version:
-            self.g[j] = dot(self.n, self.u, 0, self.X, j * self.n)
+            self.g[j] = dot(self.n, self.u, 0, self.X, j * self.n) - self.ridge[j] * self.w[j]
             self.stamp[j] = self.version
         return self.g[j]
 
@@ -228,7 +243,7 @@ class Newton:
             self.has_seen = True
             for j in range(self.d):
                 if self.root[j] > 0.0:
-                    self.seen_g[j] = self._gradient(j)
+                    self.seen_g[j] = self._gradient(j) + self.ridge[j] * self.w[j]  # that of the loss
             for r in range(self.n):
                 self.seen_u[r] = self.u[r]
 
@@ -399,6 +414,8 @@ class Newton:
         for t in range(k):
             j = self.work[t]
             self.c[t] = self._gradient(j) - (total / self.total * self.cross[t] if self.centre else 0.0)
+            self.c[t] += self.ridge[j] * self.w[j]
+            self.quadratic.ridge[t] = self.ridge[j]
         for t in range(k):
             if self.w[self.work[t]] != 0.0:
                 axpy(k, self.w[self.work[t]], self.G, t * self.room, self.c, 0)
@@ -497,6 +514,7 @@ class Newton:
         slope = dot(self.n, self.old_u, 0, self.old_f, 0) - dot(self.n, self.old_u, 0, self.f, 0)
         for j in range(self.d):
             slope += (self.a[j] if self._usable(j) else 0.0) * (fabs(self.w[j]) - fabs(self.old_w[j]))
+            slope += self.ridge[j] * self.old_w[j] * (self.w[j] - self.old_w[j])
         slope = min(slope, 0.0)
         for turn in range(60):
             value = self._objective(self.f, self.w)
@@ -577,8 +595,9 @@ class Newton:
             if wanted > 0:
                 off = self._violation()
                 best = HUGE
-            if not self._aim(i, aim, unit, how == AGAIN):
+            if not self._aim(i, aim, unit, how == AGAIN and not self.refactor):
                 return LEFT
+            self.refactor = False
             self.steps += 1
             if not self._step(off):
                 return LEFT

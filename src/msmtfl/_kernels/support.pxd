@@ -21,6 +21,8 @@ cdef class Support:
     cdef double[::1] c
     cdef double[::1] root
     cdef double[::1] a
+    cdef double[::1] ridge  # what is added to the diagonal of Q, over `level`; empty: nothing
+    cdef double level
     # the support: signs by slot; slots, values and the factor by position
     cdef Py_ssize_t k  # its size
     cdef Py_ssize_t ld
@@ -60,6 +62,7 @@ cdef class Support:
     cdef void _forward(self, double[::1] x) noexcept nogil
     cdef void _backward(self, double[::1] x) noexcept nogil
     cdef void _solve_on_support(self, double[::1] x) noexcept nogil
+    cdef double _square(self, Py_ssize_t j) noexcept nogil
     cdef double _project(self, Py_ssize_t j) noexcept nogil
     cdef bint _add(self, Py_ssize_t j, double sign) noexcept nogil
     cdef Py_ssize_t _add_batch(self, Py_ssize_t n) noexcept nogil
@@ -67,6 +70,8 @@ cdef class Support:
     cdef void _drop_marked(self) noexcept nogil
     cdef Py_ssize_t _find_runs(self) noexcept nogil
     cdef void _absorb(self, Py_ssize_t low, Py_ssize_t n) noexcept nogil
+    cdef void _add_ridge_to_gradient(self) noexcept nogil
+    cdef void _set_level(self, double level) noexcept nogil
     cdef double _curvature(self, double[::1] x) noexcept nogil
     cdef bint _weak(self, double level) noexcept nogil
     cdef void _save(self) noexcept nogil

@@ -4,7 +4,7 @@
 
     min_w  1/2 w'Qw - c'w + sum_j a_j |w_j|,      Q = X'X,  c = X'y,  a_j in [0, inf]
 
-A support is a set of features with signs and values; its Gram matrix is kept as Q_AA = U'U. Features are
+To the diagonal of Q a ridge can be added, level * ridge_j, without touching Q, which others may use. A support is a set of features with signs and values; its Gram matrix is kept as Q_AA = U'U. Features are
 added one or LANES at a time, and refused if they depend on those that are in; any number of them is
 dropped at once. A support can be saved and gone back to.
 
@@ -81,6 +81,7 @@ class Support:
         self.Q = Q.reshape(-1)
         self.c = c
         self.root = root
+        self.ridge, self.level = np.empty(0), 0.0
         self.scale = largest_ratio(self.c, self.root, size)
         self._make_slots(capacity)
         self._make_room(max(min(order, capacity), 1))
@@ -151,13 +152,20 @@ class Support:
         self._forward(x)
         self._backward(x)
 
+    def _square(self, j):
+        """Column j's square, with its ridge"""
+        square: cython.double = self.Q[j * self.ldq + j]
+        if self.level != 0.0:
+            square += self.level * self.ridge[j]
+        return square
+
     def _project(self, j):
         """x <- U^-T Q_Aj; returns what the support leaves of column j's square"""
         row = j * self.ldq
         for t in range(self.k):
             self.x[t] = self.Q[row + self.act[t]]
         self._forward(self.x)
-        return self.Q[row + j] - dot(self.k, self.x, 0, self.x, 0)
+        return self._square(j) - dot(self.k, self.x, 0, self.x, 0)
 
     def _add(self, j, sign):
         """Append slot j with w_j = 0; refused (False) if it depends on the support"""
@@ -165,7 +173,7 @@ class Support:
         if k >= self.ld:
             return False
         rest = self._project(j)
-        if not rest > PIVOT * self.Q[j * self.ldq + j]:
+        if not rest > PIVOT * self._square(j):
             return False
         for t in range(k):
             self.U[t * self.ld + k] = self.x[t]
@@ -201,14 +209,14 @@ class Support:
         for q in range(n):
             j = self.batch[q]
             row = j * self.ldq
-            rest = self.Q[row + j] - self.S[q * LANES + q]
+            rest = self._square(j) - self.S[q * LANES + q]
             for r in range(k, self.k):
                 self.x[r] = self.Q[row + self.act[r]] - self.S[q * LANES + self.mark[r]]
                 for u in range(k, r):
                     self.x[r] -= self.U[u * self.ld + r] * self.x[u]
                 self.x[r] /= self.U[r * self.ld + r]
                 rest -= self.x[r] * self.x[r]
-            if self.k >= self.ld or not rest > PIVOT * self.Q[row + j]:
+            if self.k >= self.ld or not rest > PIVOT * self._square(j):
                 continue
             for r in range(k, self.k):
                 self.U[r * self.ld + self.k] = self.x[r]
@@ -331,6 +339,41 @@ class Support:
             if self.U[t * self.ld + t] < level * self.root[self.act[t]]:
                 return True
         return False
+
+    # -------------------------------------------------------------- the ridge
+
+    def _add_ridge_to_gradient(self):
+        """g <- g less the ridge times w"""
+        if self.level != 0.0:
+            for t in range(self.k):
+                j = self.act[t]
+                self.g[j] -= self.level * self.ridge[j] * self.w[t]
+
+    def _set_level(self, level):
+        """Change the ridge, between two solves: the factor is made anew"""
+        k: cython.Py_ssize_t = self.k
+        n: cython.Py_ssize_t = 0
+        t: cython.Py_ssize_t
+        if level == self.level:
+            return
+        self.level = level
+        self._save()
+        for t in range(k):
+            self.pos[self.act[t]] = -1
+        self.k = 0
+        for t in range(k):
+            self.batch[n] = self.act_saved[t]
+            n += 1
+            if n == LANES:
+                self._add_batch(n)
+                n = 0
+        self._add_batch(n)
+        for t in range(k):
+            j = self.act_saved[t]
+            if self.pos[j] >= 0:
+                self.w[self.pos[j]] = self.w_saved[t]
+                self.s[j] = self.s_saved[t]
+        self.fresh = self.k
 
     # -------------------------------------------------------------- points to go back to
 

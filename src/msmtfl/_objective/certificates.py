@@ -14,6 +14,10 @@ in which no term is negative and none is a difference of large numbers. What rou
 it before it is used, so that the gap is never too small; it is infinite where nothing can be said. The relative duality gap
 of a stage is sum_i (P_i - D_i) / n_i over sum_i |y_i|^2 / (2 n_i): the difference between primal and dual of the stage's
 objective over the loss at W = 0.
+
+With a ridge, sum_j r_j w_j^2 / 2 more in P, the dual has no bounds where r_j > 0: it loses (|x_j'u| - a_j)_+^2 / (2 r_j) there
+instead. With p_j the value nearest to x_j'u in [-a_j, a_j] the gap has the terms  a_j |w_j| - w_j p_j + r_j/2 (w_j - s_j)^2,
+s_j = (x_j'u - p_j) / r_j,  none of which is negative; and no direction is free in which such a w_j changes.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ from numpy.linalg import LinAlgError, cholesky
 from scipy.linalg import qr, solve_triangular
 
 from .._data.designs import NONE, Design, Floats, Ints, Smooth, with_rows
+from .._data.ridged import apart
 from .._runtime.printable import printable
 from .dual_points import Doubt, DualPoints, Memo, Residuals, dual_points, few_digits, look, over_unit, vacuous
 
@@ -72,24 +77,29 @@ def certify_all(
     positive: bool = False,
     memo: Memo | None = None,
     reasons: bool = False,
+    ridge: Floats | None = None,
 ) -> list[TaskCertificate]:
-    """The same for several weights: rows of W and A (solutions, d). X is gone through once for all of them, and equal sets
+    """The same for several weights: rows of W and A (solutions, d), and of ridges, if there are any. X is gone through once for all of them, and equal sets
     of columns are factorised once; a `memo` (any dict) keeps these for the next call on the same design. `reasons`: say why
     a gap is large."""
     memo = {} if memo is None else memo
+    design, of_design = apart(design)
+    ridge = np.zeros_like(W) if ridge is None else ridge
+    ridge = ridge if of_design is None else ridge + of_design
     seen, unit = look(design, W), 0.5 * design.yy
-    gaps, doubts = _gaps_on(design, seen, W, A, positive, ROOMS[0], memo, reasons)
+    gaps, doubts = _gaps_on(design, seen, W, A, ridge, positive, ROOMS[0], memo, reasons)
     for form, room in _others(design):
         doubtful = np.flatnonzero([over_unit(gap, unit) > GAP for gap in gaps])
         if doubtful.size == 0:
             break
-        again = form(), W[doubtful], A[doubtful]
+        again = form(), W[doubtful], A[doubtful], ridge[doubtful]
         found = _gaps_on(again[0], look(*again[:2]), *again[1:], positive, room, {}, reasons)
         for s, gap, doubt in zip(doubtful, *found, strict=True):
             if gap <= gaps[s]:
                 gaps[s], doubts[s] = gap, doubt
-    kkts = violations(design, W, A, seen.gradients, positive)
-    reached = at_bound(design, W, A, seen.gradients, positive)
+    slopes = seen.gradients - ridge * W
+    kkts = violations(design, W, A, slopes, positive)
+    reached = at_bound(design, W, A, slopes, positive) & (ridge == 0.0)
     out = []
     for gap, kkt, E, doubt in zip(gaps.tolist(), kkts.tolist(), reached, doubts, strict=True):
         key = ("independent", E.tobytes())
@@ -117,6 +127,7 @@ def _gaps_on(
     seen: Residuals,
     W: Floats,
     A: Floats,
+    ridge: Floats,
     positive: bool,
     room: float,
     memo: Memo,
@@ -124,12 +135,12 @@ def _gaps_on(
 ) -> tuple[Floats, list[Doubt | None]]:
     """Gaps (solutions,), and why they are large, if that is asked for. Weights up to `room` times the rounding of a gradient
     leave dual points no room."""
-    held = _without_room(design, seen, W, A, positive, room)
+    held = _without_room(design, seen, W, A, positive, room) & (ridge == 0.0)
     points = dual_points(design, seen, held, memo)
-    gaps = _gaps(design, seen, points, W, A, held, positive)
+    gaps = _gaps(design, seen, points, W, A, ridge, held, positive)
     doubts: list[Doubt | None] = [None] * len(W)
     if reasons and any(over_unit(gap, 0.5 * design.yy) > GAP for gap in gaps):
-        exact = _gaps(design, seen.exact(), points.exact(), W, A, held, positive)
+        exact = _gaps(design, seen.exact(), points.exact(), W, A, ridge, held, positive)
         for s, gap in enumerate(gaps):
             if over_unit(gap, 0.5 * design.yy) > GAP:
                 doubts[s] = _doubt(design, gap, exact[s], points.away[s], np.flatnonzero(held[s]))
@@ -145,7 +156,14 @@ def _without_room(design: Design, seen: Residuals, W: Floats, A: Floats, positiv
 
 
 def _gaps(
-    design: Design, seen: Residuals, points: DualPoints, W: Floats, A: Floats, held: np.ndarray, positive: bool
+    design: Design,
+    seen: Residuals,
+    points: DualPoints,
+    W: Floats,
+    A: Floats,
+    ridge: Floats,
+    held: np.ndarray,
+    positive: bool,
 ) -> Floats:
     """P(w) - D(u) for the largest u = scale p that are certainly feasible, and no less than what rounding may hide of it;
     inf where w breaks a constraint."""
@@ -153,17 +171,35 @@ def _gaps(
     broken = (used & np.isinf(A)).any(axis=1) | (positive & (W < 0.0).any(axis=1)) | ~np.isfinite(W).all(axis=1)
     with np.errstate(over="ignore", invalid="ignore"):
         cost = np.where(used & np.isfinite(A), A, 0.0) * np.abs(W)
-        primal = 0.5 * (np.sqrt(seen.losses) + seen.blur) ** 2 + cost.sum(axis=1)
+        primal = 0.5 * (np.sqrt(seen.losses) + seen.blur) ** 2 + (cost + 0.5 * ridge * W**2).sum(axis=1)
         noise = seen.noise + np.multiply.outer(points.away, root)
-        bound = np.isfinite(A) & ~held & (root > 0.0)
+        soft = ridge > 0.0
+        bound = np.isfinite(A) & ~held & ~soft & (root > 0.0)
         size = (points.gradients if positive else np.abs(points.gradients)) + noise
         ratio = np.divide(A, size, out=np.full(A.shape, np.inf), where=bound & (size > 0.0))
         scale = np.minimum(1.0, ratio.min(axis=1, initial=np.inf))
         fit = np.where(bound & used, W * points.gradients - np.abs(W) * noise, 0.0)
-        slack = np.maximum(cost - scale[:, None] * fit, 0.0).sum(axis=1)
+        slack = np.maximum(cost - scale[:, None] * fit, 0.0)
+        if soft.any():
+            gradients = scale[:, None] * points.gradients
+            slack = np.where(soft, ridge_slack(W, A, ridge, gradients, noise, positive), slack)
+        slack = slack.sum(axis=1)
         apart = np.sqrt(points.moved + (1.0 - scale) ** 2 * points.squares) + scale * points.away + seen.blur
         gap = np.fmin(0.5 * apart**2 + slack, primal)  # u = 0 is feasible, too
     return np.where(broken | vacuous(design) | ~(gap >= 0.0), np.inf, gap)
+
+
+def ridge_slack(W: Floats, A: Floats, ridge: Floats, gradients: Floats, noise: Floats, positive: bool) -> Floats:
+    """What entries with a ridge add to a gap, given x_j'u and what rounding may hide of that: the least that their penalty
+    and its conjugate leave of w_j x_j'u. Where a weight is infinite nothing is added: w is 0 there."""
+    bound, some = np.where(np.isfinite(A), A, 0.0), ridge > 0.0
+    inside = np.minimum(gradients, bound) if positive else np.clip(gradients, -bound, bound)
+    best = np.divide(gradients - inside, ridge, out=np.zeros_like(W), where=some)  # what w_j would have to be
+    beyond = np.maximum((gradients if positive else np.abs(gradients)) + noise - bound, 0.0)
+    hidden = np.where((W == 0.0) & (best == 0.0), beyond, noise)
+    far = np.abs(W - best) + np.divide(hidden, ridge, out=np.zeros_like(W), where=some)
+    out = np.maximum(bound * np.abs(W) - inside * W, 0.0) + 0.5 * ridge * far**2
+    return np.where(np.isfinite(A) & some, out, 0.0)
 
 
 def _doubt(design: Design, gap: float, exact: float, away: float, held: Ints) -> Doubt:

@@ -106,7 +106,8 @@ def _lowest(W: Floats, A: Floats, c: Floats) -> Floats:
 class CappedDeviations:
     """lam_common sum_j s_j |b_j| + lam_deviation sum_j min(h_j, theta), h_j = sum_i f_ji |v_ji|; of the lams one may be inf.
 
-    factors f is (d, m), scales s is (d,); inf excludes a feature, 0 leaves it un-penalised (in V; b is 0).
+    factors f is (d, m), scales s is (d,); inf excludes a feature, 0 leaves it un-penalised (in V; b is 0). With an l1_ratio
+    below 1 these norms have that share of the strengths, and the rest is a ridge (`ridge`).
     """
 
     structure: ClassVar[str] = "common"
@@ -116,6 +117,7 @@ class CappedDeviations:
     theta: float
     factors: Floats
     scales: Floats
+    l1_ratio: float = 1.0
 
     @property
     def convex(self) -> bool:
@@ -130,9 +132,29 @@ class CappedDeviations:
         return np.asarray((counted(self.factors) * np.abs(self.parts(P)[1])).sum(axis=1))
 
     def value(self, P: Floats) -> float:
-        common = _times(common_weights(self.lam_common, self.scales), self.parts(P)[0]).sum()
+        common = _times(common_weights(self._left(self.lam_common), self.scales), self.parts(P)[0]).sum()
         capped = np.minimum(self.row_norms(P), self.theta)
-        return float(common + _times(np.full_like(capped, self.lam_deviation), capped).sum())
+        return float(common + _times(np.full_like(capped, self._left(self.lam_deviation)), capped).sum())
+
+    def _left(self, lam: float) -> float:
+        """What is left of a strength for the norm."""
+        return lam if np.isinf(lam) else self.l1_ratio * lam
+
+    def ridge(self) -> Floats | None:
+        """(p,): m / 2 times the second derivatives of the ridge in b and V, if there is one; 0 where these are 0 anyway."""
+        if self.l1_ratio == 1.0:
+            return None
+        of_b, of_v = counted(self.scales), counted(self.factors)
+        common, deviation = (0.0 if np.isinf(lam) else lam for lam in (self.lam_common, self.lam_deviation))
+        m = self.factors.shape[1]
+        return np.asarray(
+            0.5 * m * (1.0 - self.l1_ratio) * np.concatenate([common * of_b**2, (deviation * of_v**2).T.ravel()])
+        )
+
+    def ridge_value(self, P: Floats) -> float:
+        """What the ridge adds to the objective at P (p,)."""
+        ridge = self.ridge()
+        return 0.0 if ridge is None else float(ridge @ P**2 / self.factors.shape[1])
 
     def pattern(self, P: Floats) -> np.ndarray:
         """(2, p): rows whose deviations are capped, and 0."""
@@ -144,8 +166,8 @@ class CappedDeviations:
         return out
 
     def weights(self, pattern: np.ndarray) -> SharedNorm:
-        a = np.where(self.row_slopes(pattern) == 0.0, 0.0, self.lam_deviation)
-        return SharedNorm(a, common_weights(self.lam_common, self.scales), self.factors)
+        a = np.where(self.row_slopes(pattern) == 0.0, 0.0, self._left(self.lam_deviation))
+        return SharedNorm(a, common_weights(self._left(self.lam_common), self.scales), self.factors)
 
     def free_rows(self, pattern: np.ndarray) -> Ints:
         rows = np.flatnonzero(self.row_slopes(pattern) == 0.0)

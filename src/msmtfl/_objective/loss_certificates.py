@@ -16,7 +16,7 @@ largest that keeps |x_j'u| <= a_j is the dual point. The gap is
 
     P - D = sum_r v_r (h + h* + f_r u_r / v_r) + sum_j (a_j |w_j| - w_j x_j'u)
 
-in which no term is negative, with what rounding may hide added. u = 0 is a dual point as well, with D = 0, so the gap is at
+in which no term is negative, with what rounding may hide added. A ridge is dealt with as in `certificates.py`. u = 0 is a dual point as well, with D = 0, so the gap is at
 most P.
 """
 
@@ -31,7 +31,8 @@ from scipy.linalg.lapack import dpotrs
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from .._data.designs import UNIT, DenseRows, Floats, Ints, RowTask, rounding
-from .certificates import AT_ZERO, GAP, ROOMS, TaskCertificate, at_bound, independence, violations
+from .._data.ridged import apart as without_ridge
+from .certificates import AT_ZERO, GAP, ROOMS, TaskCertificate, at_bound, independence, ridge_slack, violations
 from .dual_points import Doubt, dependent_below, few_digits, over_unit, size_of_inverse, sound_factor, vacuous
 from .losses import LossTask
 
@@ -54,17 +55,20 @@ class LossCertificate(TaskCertificate):
 @np.errstate(over="ignore", invalid="ignore")  # what leaves the range of floats is not certified
 def certify_loss(design: LossTask, w: Floats, a: Floats, positive: bool = False) -> LossCertificate:
     """Gap, optimality and uniqueness of w for one task's weighted lasso under its loss."""
+    design, ridge = without_ridge(design)
+    ridge = np.zeros(design.d) if ridge is None else ridge
     f = design.predictor(w)
     slope, bend = design.of_loss.slope(design.y, f), design.of_loss.curvature(design.y, f)
     if not (np.isfinite(f).all() and np.isfinite(slope).all()):  # beyond the range of floats
         return LossCertificate(float("inf"), design.null, float("inf"), False, np.flatnonzero(w), Doubt("far"))
     g = design.correlate(-slope)
     constant = design.base.centre and not w.any() and np.ptp(design.y) == 0.0  # the intercept fits all there is
-    gap, doubt = (0.0, None) if constant else _least_gap(design, w, a, f, slope, bend, g, positive)
-    kkt = float(violations(design, w[None], a[None], g[None], positive)[0])
-    E = np.flatnonzero(at_bound(design, w[None], a[None], g[None], positive)[0])
+    gap, doubt = (0.0, None) if constant else _least_gap(design, w, a, ridge, f, slope, bend, g, positive)
+    slopes, bare = (g - ridge * w)[None], ridge == 0.0
+    kkt = float(violations(design, w[None], a[None], slopes, positive)[0])
+    E = np.flatnonzero(at_bound(design, w[None], a[None], slopes, positive)[0] & bare)
     unique, dependent = _only(design, E, bend)
-    away = escaping(design, w, (a == 0.0) & (design.squares > 0) & ((w > 0) | (not positive)))
+    away = escaping(design, w, (a == 0.0) & bare & (design.squares > 0) & ((w > 0) | (not positive)))
     if away.size:
         unique, dependent = False, away
     unit = 0.0 if constant else design.null
@@ -72,7 +76,15 @@ def certify_loss(design: LossTask, w: Floats, a: Floats, positive: bool = False)
 
 
 def _least_gap(
-    design: LossTask, w: Floats, a: Floats, f: Floats, slope: Floats, bend: Floats, g: Floats, positive: bool
+    design: LossTask,
+    w: Floats,
+    a: Floats,
+    ridge: Floats,
+    f: Floats,
+    slope: Floats,
+    bend: Floats,
+    g: Floats,
+    positive: bool,
 ) -> tuple[float, Doubt | None]:
     """The smallest gap that one of several dual points proves, and why it is large, if it is."""
     used = w != 0.0
@@ -84,7 +96,7 @@ def _least_gap(
     for room, escaped in TRIED:
         gone = np.abs(slope) <= escaped * np.abs(slope).max(initial=0.0)
         point = -np.where(gone, 0.0, slope), np.where(gone, 0.0, bend)
-        found = _gap(design, w, a, f, *point, g, positive, room)
+        found = _gap(design, w, a, ridge, f, *point, g, positive, room)
         best = min(best, found, key=lambda one: one[0])
         if over_unit(best[0], design.null) <= GAP:
             return best[0], None
@@ -95,6 +107,7 @@ def _gap(
     design: LossTask,
     w: Floats,
     a: Floats,
+    ridge: Floats,
     f: Floats,
     s: Floats,
     bend: Floats,
@@ -107,13 +120,14 @@ def _gap(
     loss, y, v, used, live = design.of_loss, design.y, design.v, w != 0.0, design.squares > 0.0
     unit, root = rounding(design), np.sqrt(design.squares)
     noise = unit * root * float(np.sqrt(v @ s**2))
-    held = (room * noise >= a) & live
+    soft = ridge > 0.0
+    held = (room * noise >= a) & live & ~soft
     if positive:
         held &= (w > 0.0) | (g > -AT_ZERO * root * np.sqrt(design.yy))
     cost = np.where(used & np.isfinite(a), a, 0.0) * np.abs(w)
     s, away = _projected(design, s, bend, np.flatnonzero(held), noise)
     g = design.correlate(s)
-    bound, most = np.isfinite(a) & ~held & live, float(np.sqrt(bend.max(initial=0.0)))
+    bound, most = np.isfinite(a) & ~held & ~soft & live, float(np.sqrt(bend.max(initial=0.0)))
 
     def gap(noise: Floats, away: float, blur: float) -> float:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -127,8 +141,11 @@ def _gap(
                     scale *= share
                     break
             fit = np.where(bound & used, w * g - np.abs(w) * hidden, 0.0)
-            slack = float(np.maximum(cost - scale * fit, 0.0).sum())
-            primal = float(v @ loss.value(y, f)) * (1.0 + 4.0 * unit) + float(cost.sum())
+            slacks = np.maximum(cost - scale * fit, 0.0)
+            if soft.any():
+                slacks = np.where(soft, ridge_slack(w, a, ridge, scale * g, hidden, positive), slacks)
+            slack = float(slacks.sum())
+            primal = float(v @ loss.value(y, f)) * (1.0 + 4.0 * unit) + float((cost + 0.5 * ridge * w**2).sum())
             found = 0.5 * (np.sqrt(2.0 * apart) + scale * away + most * blur) ** 2 + slack
             return float(np.fmin(found, primal + blur * most * np.sqrt(2.0 * primal)))
 

@@ -71,13 +71,15 @@ class _Concave:
     """lam * sum_j phi(h_j; theta), h_j a norm of row j and phi a `Shape`.
 
     factors is (d, m): 0 leaves a cell out of norm and cap, inf excludes it (its coefficient is 0).
-    theta = inf is the convex penalty lam * sum_j h_j.
+    theta = inf is the convex penalty lam * sum_j h_j. Of the strengths l1_ratio is left, where the rest is a ridge, which
+    the loss has (`Problem.at`).
     """
 
     lam: float
     theta: float
     factors: Floats
     shape: Shape = CAPPED
+    l1_ratio: float = field(default=1.0, kw_only=True)
 
     @property
     def convex(self) -> bool:
@@ -87,7 +89,7 @@ class _Concave:
         raise NotImplementedError
 
     def value(self, W: Floats) -> float:
-        return float(self.lam * values_of(self.shape, self.row_norms(W), self.theta).sum())
+        return float(self.l1_ratio * self.lam * values_of(self.shape, self.row_norms(W), self.theta).sum())
 
     def pattern(self, W: Floats) -> np.ndarray:
         """(2, p): rows whose slope is not 1, and their slopes."""
@@ -131,7 +133,7 @@ class ConcaveRows(_Concave):
     def value(self, W: Floats) -> float:
         out = super().value(W)
         if self.lam_entry:
-            out += float(self.lam_entry * values_of(self.shape, self._sizes(W), self.theta_entry).sum())
+            out += float(self.l1_ratio * self.lam_entry * values_of(self.shape, self._sizes(W), self.theta_entry).sum())
         return out
 
     def pattern(self, W: Floats) -> np.ndarray:
@@ -143,12 +145,12 @@ class ConcaveRows(_Concave):
 
     def weights(self, pattern: np.ndarray) -> Floats:
         """(d, m)"""
-        slopes = self.lam * self.row_slopes(pattern)[:, None]
+        slopes = self.l1_ratio * self.lam * self.row_slopes(pattern)[:, None]
         if self.lam_entry:
             d, m = self.factors.shape
             entries, of_entries = np.ones(d * m), pattern[0] >= d
             entries[pattern[0, of_entries].astype(np.intp) - d] = pattern[1, of_entries]
-            slopes = slopes + self.lam_entry * entries.reshape(m, d).T
+            slopes = slopes + self.l1_ratio * self.lam_entry * entries.reshape(m, d).T
         with np.errstate(over="ignore"):  # a weight too large for floats excludes a coefficient, as it would anyway
             out = slopes * counted(self.factors)
         if _excludes(self.factors):
@@ -173,10 +175,11 @@ class ConcaveEntries(ConcaveRows):
 
     @property
     def _of_entries(self) -> ConcaveRows:
-        return ConcaveRows(0.0, np.inf, self.factors, self.shape, self.lam_entry, self.theta_entry)
+        both = self.lam_entry, self.theta_entry
+        return ConcaveRows(0.0, np.inf, self.factors, self.shape, *both, l1_ratio=self.l1_ratio)
 
     def value(self, W: Floats) -> float:
-        return float(self.lam * (self.given @ self.row_norms(W))) + self._of_entries.value(W)
+        return float(self.l1_ratio * self.lam * (self.given @ self.row_norms(W))) + self._of_entries.value(W)
 
     def pattern(self, W: Floats) -> np.ndarray:
         return self._of_entries.pattern(W)
@@ -194,7 +197,7 @@ class ConcaveGroups(_Concave):
         return lengths(counted(self.factors) * W)
 
     def weights(self, pattern: np.ndarray) -> GroupNorm:
-        return GroupNorm(self.lam * self.row_slopes(pattern), self.factors)
+        return GroupNorm(self.l1_ratio * self.lam * self.row_slopes(pattern), self.factors)
 
 
 @dataclass(frozen=True)
@@ -206,11 +209,12 @@ class Dirty:
     lam_s: float
     lam_b: float
     factors: Floats
+    l1_ratio: float = 1.0
     convex = True
 
     @cached_property
     def norm(self) -> DirtyNorm:
-        return DirtyNorm(self.lam_s, self.lam_b, self.factors)
+        return DirtyNorm(self.l1_ratio * self.lam_s, self.l1_ratio * self.lam_b, self.factors)
 
     def value(self, W: Floats) -> float:
         return self.norm.value(W)
@@ -312,6 +316,8 @@ class DirtyNorm:
 
     def values(self, W: Floats) -> Floats:
         sizes = -np.sort(-counted(self.factors) * np.abs(W), axis=1)
+        if self.lam_s == 0.0:  # all of the penalty is a ridge
+            return np.zeros(len(W))
         share = np.clip(self.lam_b / self.lam_s - np.arange(sizes.shape[1]), 0.0, 1.0)
         return np.asarray(self.lam_s * (sizes @ share))
 
@@ -320,11 +326,13 @@ class DirtyNorm:
 
     def dual(self, G: Floats) -> Floats:
         sizes = np.abs(_over(G, self.factors))
+        if self.lam_s == 0.0:
+            return np.zeros(len(G))
         out: Floats = np.maximum(sizes.sum(axis=1) / self.lam_b, sizes.max(axis=1, initial=0.0) / self.lam_s)
         return out
 
     def free(self) -> np.ndarray:
-        out: np.ndarray = self.factors == 0.0
+        out: np.ndarray = (self.factors == 0.0) | ((self.lam_s == 0.0) & np.isfinite(self.factors))
         return out
 
     @property

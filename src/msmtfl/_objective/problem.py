@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._data.designs import Floats, stage_scale
+from .._data.ridged import ridged
 from .certificates import TaskCertificate, certify_all
 from .dual_points import Memo
 from .loss_certificates import certify_loss, escaping, escaping_alone
@@ -17,6 +18,13 @@ from .losses import Huber, Loss, Squared
 from .theta import mean_square
 
 SAME_MEAN = 1e-12  # relative difference of means that is rounding
+
+
+def share(l1_ratio: float, factors: Floats) -> Floats:
+    """The factors times l1_ratio; inf stays what it is."""
+    if l1_ratio == 1.0:
+        return factors
+    return np.where(np.isinf(factors), np.inf, l1_ratio * np.where(np.isinf(factors), 0.0, factors))
 
 
 @dataclass(frozen=True)
@@ -38,6 +46,7 @@ class Problem:
         None  # (N,) bool -> weights (N,) or (N, m) of a fit of these rows
     )
     scored_by: tuple[Loss, ...] | None = None  # of a training fold: the tasks' losses in the problem of all rows
+    l1_ratio: float = 1.0  # of the penalty; the rest is a ridge, (1 - l1_ratio) lam / 2 sum_ji f_ji^2 w_ji^2
 
     @property
     def m(self) -> int:
@@ -74,7 +83,38 @@ class Problem:
     @cached_property
     def stage_weights(self) -> Floats:
         """(m, d): the weights of stage 1 at lam = 1, on the scale of each task's own sums."""
-        return np.ascontiguousarray(stage_scale(self.designs) * self.factors.T)
+        return np.ascontiguousarray(stage_scale(self.designs) * share(self.l1_ratio, self.factors.T))
+
+    # ------------------------------------------------------------------ the ridge
+
+    @cached_property
+    def squared_factors(self) -> Floats:
+        """(m, d): f^2; 0 where a coefficient is 0 anyway, as it is excluded or its column constant."""
+        f = np.where(np.isfinite(self.factors.T) & self.learnable, self.factors.T, 0.0)
+        return np.ascontiguousarray(f**2)
+
+    @cached_property
+    def unit_ridge(self) -> Floats | None:
+        """(m, d): the ridge at lam = 1, on the scale of each task's own sums; None if there is none."""
+        if self.l1_ratio == 1.0:
+            return None
+        return np.ascontiguousarray((1.0 - self.l1_ratio) * stage_scale(self.designs) * self.squared_factors)
+
+    def at(self, lam: float) -> list[Any]:
+        """The designs with the ridge that they have at lam."""
+        if self.unit_ridge is None:
+            return self.designs
+        return [ridged(design, lam * one) for design, one in zip(self.designs, self.unit_ridge, strict=True)]
+
+    def ridge_bends(self, lam: float) -> Floats:
+        """(m, d): the second derivatives of the ridge, on the scale of the objective."""
+        return (1.0 - self.l1_ratio) * lam * self.squared_factors
+
+    def ridge_value(self, lam: float, W: Floats) -> float:
+        """What the ridge adds to the objective at W (m, d)."""
+        if self.unit_ridge is None:
+            return 0.0
+        return float(0.5 * np.sum(self.ridge_bends(lam) * W**2))
 
     @cached_property
     def rho_bar(self) -> float:
@@ -127,11 +167,21 @@ class Problem:
 
     # ------------------------------------------------------------------ how far a W is from a minimiser
 
-    def certify(self, i: int, W: Floats, A: Floats, memo: Memo | None = None) -> Sequence[TaskCertificate]:
-        """Certificates of task i's weighted lassos, for rows of W and of weights A (solutions, d)."""
+    def certify(
+        self, i: int, W: Floats, A: Floats, memo: Memo | None = None, lams: Floats | None = None
+    ) -> Sequence[TaskCertificate]:
+        """Certificates of task i's weighted lassos, for rows of W and of weights A (solutions, d), at lams (solutions,)."""
+        ridge = None
+        if self.unit_ridge is not None:
+            assert lams is not None
+            ridge = np.multiply.outer(lams, self.unit_ridge[i])
         if self.loss.squared:
-            return certify_all(self.designs[i], W, A, self.positive, memo)
-        return [certify_loss(self.designs[i], w, a, self.positive) for w, a in zip(W, A, strict=True)]
+            return certify_all(self.designs[i], W, A, self.positive, memo, ridge=ridge)
+        ridges = [None] * len(W) if ridge is None else ridge
+        return [
+            certify_loss(ridged(self.designs[i], r), w, a, self.positive)
+            for w, a, r in zip(W, A, ridges, strict=True)
+        ]
 
     @cached_property
     def may_escape(self) -> bool:
@@ -155,18 +205,25 @@ class Problem:
         other weights says so, or a single feature."""
         if self.positive or not self.may_escape or not (A == 0.0).any():
             return np.zeros(self.m, dtype=bool)
-        free = (A == 0.0) & self.learnable
+        free = (A == 0.0) & self.learnable & self._bare
         out = np.asarray((free & self._lonely).any(axis=1))
         for i, known in enumerate(self._separating):
             out[i] = out[i] or any((free[i] >= less).all() for less in known[True])
         return out
 
-    def escapes(self, i: int, W: Floats, A: Floats) -> np.ndarray:
-        """(solutions,) bool: whether task i has no minimiser, for rows of W and A (solutions, d)."""
+    @cached_property
+    def _bare(self) -> np.ndarray:
+        """(m, d) bool: entries that have no ridge."""
+        return np.ones((self.m, self.d), dtype=bool) if self.unit_ridge is None else self.unit_ridge == 0.0
+
+    def escapes(self, i: int, W: Floats, A: Floats, ridge: bool = True) -> np.ndarray:
+        """(solutions,) bool: whether task i has no minimiser, for rows of W and A (solutions, d), with the ridge or without."""
         if not self.may_escape:
             return np.zeros(len(W), dtype=bool)
         design, known = self.designs[i], self._separating[i]
         frees = (A == 0.0) & (design.squares > 0) & ((W > 0) | (not self.positive))
+        if ridge:
+            frees &= self._bare[i]
 
         def one(w: Floats, free: np.ndarray) -> bool:
             """More free features separate what fewer do: so few sets need a linear program."""

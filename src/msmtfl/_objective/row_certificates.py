@@ -11,6 +11,10 @@ in all tasks, until it is feasible. The gap is
 
 in which no term is negative, with what rounding may hide added to every quantity. The relative gap is that over the loss at
 W = 0.
+
+With a ridge, sum_ij rho_ij w_ij^2 / 2 more in P, the rows g of the dual point (g_i = kappa_i x_ij'u_i) are not bounded: the dual
+loses sum_i (g_i - p_i)^2 / (2 rho_i) for any p of dual norm <= 1. With p = g - rho w, scaled if need be, a row adds
+N(w) - p'w + sum_i rho_i/2 (w_i - (g_i - p_i) / rho_i)^2  to the gap.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from numpy.linalg import LinAlgError, cholesky
 from scipy.linalg import solve_triangular
 
 from .._data.designs import Design, Floats, Ints, with_rows
+from .._data.ridged import apart
 from .certificates import EQUICORRELATION, GAP, ROOMS, gradient_noise, rank_margin
 from .common_penalty import SharedNorm
 from .dual_points import Doubt, dual_points, few_digits, look, over_unit, vacuous
@@ -88,14 +93,16 @@ def _live(designs: Sequence[Design], norm: RowNorm) -> np.ndarray:
 def _gap(designs: Sequence[Design], W: Floats, norm: RowNorm, room: float) -> tuple[float, Doubt | None, Floats]:
     """The relative gap, why it is large, if it is, and (m, d) minus the gradient of the loss. Rows whose bounds are up to
     `room` times the rounding of their gradients leave dual points no room."""
-    kappa, live = _scales(designs), _live(designs, norm)
+    kappa, live, rho = _scales(designs), _live(designs, norm), _ridges(designs)
+    designs = [apart(design)[0] for design in designs]
     unit = 0.5 * sum(k * design.yy for k, design in zip(kappa, designs, strict=True))
     seen = [look(design, w[None]) for design, w in zip(designs, W, strict=True)]
-    gradients = np.array([k * one.gradients[0] for k, one in zip(kappa, seen, strict=True)])
+    gradients = np.array([k * one.gradients[0] for k, one in zip(kappa, seen, strict=True)]) - rho * W
     noise = np.array([k * one.noise[0] for k, one in zip(kappa, seen, strict=True)])
     free = norm.free() & live
     tight = room * norm.dual(np.where(live & ~free, noise.T, 0.0)) >= 1.0
-    held = ((tight[:, None] & live) | free).T
+    soft = ((rho > 0.0) | free.T | ~live.T).all(axis=0) & (rho > 0.0) & live.T  # of rows that have a ridge as a whole
+    held = ((tight[:, None] & live) | free).T & ~soft
     points = [dual_points(x, one, h[None], {}) for x, one, h in zip(designs, seen, held, strict=True)]
     dual = np.array([k * point.gradients[0] for k, point in zip(kappa, points, strict=True)])
     away = np.array([point.away[0] for point in points])
@@ -103,7 +110,8 @@ def _gap(designs: Sequence[Design], W: Floats, norm: RowNorm, room: float) -> tu
     if broken or any(vacuous(design) for design in designs):
         return float("inf"), None if broken else Doubt("underflow"), gradients
     root = np.array([k * np.sqrt(design.squares) for k, design in zip(kappa, designs, strict=True)])
-    bound, cost = live.T & ~held, norm.values(W.T)
+    bound, cost, ridge = live.T & ~held & ~soft, norm.values(W.T), 0.5 * rho * W**2
+    softly = soft.any(axis=0)
 
     def gap(noise: Floats, away: Floats, blurs: Floats) -> float:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -111,13 +119,18 @@ def _gap(designs: Sequence[Design], W: Floats, norm: RowNorm, room: float) -> tu
             size = norm.dual(np.where(bound, dual, 0.0).T) + norm.dual(hidden.T)
             scale = min(1.0, 1.0 / max(float(size.max(initial=0.0)), np.finfo(float).tiny))
             fit = np.where(bound & (W != 0.0), W * dual - np.abs(W) * hidden, 0.0).sum(axis=0)
+            slack = np.maximum(cost - scale * fit, 0.0) + np.where(soft, 0.0, ridge).sum(axis=0)
+            if softly.any():
+                own = np.where(soft, noise + away[:, None] * root, 0.0)
+                of_ridge = _ridge_slack(norm, W, scale * dual, rho, soft, free.T, own, cost)
+                slack = np.where(softly, of_ridge, slack)
             loss = sum(
                 0.5 * k * (np.sqrt(p.moved[0] + (1.0 - scale) ** 2 * p.squares[0]) + scale * a + b) ** 2
                 for k, p, a, b in zip(kappa, points, away, blurs, strict=True)
             )
             primal = sum(0.5 * k * (np.sqrt(r.losses[0]) + b) ** 2 for k, r, b in zip(kappa, seen, blurs, strict=True))
             return float(
-                np.fmin(loss + np.maximum(cost - scale * fit, 0.0).sum(), primal + cost.sum())  # u = 0 is feasible, too
+                np.fmin(loss + slack.sum(), primal + cost.sum() + ridge.sum())  # u = 0 is feasible, too
             )
 
     blurs = np.array([one.blur[0] for one in seen])
@@ -130,6 +143,34 @@ def _gap(designs: Sequence[Design], W: Floats, norm: RowNorm, room: float) -> tu
         exact = over_unit(gap(0.0 * noise, np.where(np.isfinite(away), 0.0, away), 0.0 * blurs), unit)
         doubt = Doubt("rounding" if exact <= 0.1 * found else "far")
     return found, replace(doubt, task=i), gradients
+
+
+def _ridges(designs: Sequence[Design]) -> Floats:
+    """(m, d): rho"""
+    found = [apart(design)[1] for design in designs]
+    d = designs[0].d
+    return np.array([np.zeros(d) if r is None else k * r for k, r in zip(_scales(designs), found, strict=True)])
+
+
+def _ridge_slack(
+    norm: RowNorm,
+    W: Floats,
+    dual: Floats,
+    rho: Floats,
+    soft: np.ndarray,
+    free: np.ndarray,
+    hidden: Floats,
+    cost: Floats,
+) -> Floats:
+    """(d,): what rows with a ridge add to the gap; arrays are (m, d), `hidden` is what rounding may hide of `dual`."""
+    q = np.where(soft & ~free, dual - rho * W, 0.0)
+    size = norm.dual(q.T)
+    p = q / np.maximum(size, 1.0)
+    inside = ~W.any(axis=0) & (size + norm.dual(np.where(soft & ~free, hidden, 0.0).T) <= 1.0)
+    hidden = np.where(inside & ~free, 0.0, hidden)
+    apart = np.abs(W - np.divide(dual - p, rho, out=np.zeros_like(W), where=soft))
+    apart += np.divide(hidden, rho, out=np.zeros_like(W), where=soft)
+    return np.asarray(np.maximum(cost - (p * W).sum(axis=0), 0.0) + np.where(soft, 0.5 * rho * apart**2, 0.0).sum(axis=0))
 
 
 @np.errstate(over="ignore", invalid="ignore")  # likewise
@@ -165,6 +206,8 @@ def _dependent(designs: Sequence[Design], W: Floats, norm: RowNorm, gradients: F
     the common value adds nothing). If all these movements change the fit in independent directions, W is the only minimiser.
     """
     m, kappa, live = len(W), _scales(designs), _live(designs, norm)
+    if ((_ridges(designs).T > 0.0) | ~live).all():  # strictly convex in all of them
+        return tuple(np.empty(0, dtype=np.intp) for _ in designs)
     free = norm.free() & live
     none = np.empty(0, dtype=np.intp)
     G = np.where(live & ~free, gradients.T, 0.0)

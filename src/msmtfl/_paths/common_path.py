@@ -15,16 +15,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._data.designs import Floats, Ints
+from .._data.ridged import ridged
+from .._objective.certificates import TaskCertificate, certify
 from .._objective.common_penalty import CappedDeviations, SharedNorm, common_weights
 from .._objective.penalties import bent
 from .._objective.problem import Problem
-from .._objective.row_certificates import certify_rows
+from .._objective.row_certificates import RowCertificate, certify_rows
 from .._objective.theta import unit
 from .._runtime.progress import one_blas_thread
 from .._runtime.threads import each
-from .._solvers.common_part import StackedGrams, StackedLassos, settled
+from .._solvers.common_part import Stacked, StackedGrams, StackedLassos, settled
 from .._solvers.degrees import Form, face, traces
-from .._solvers.make_problem import first_gradient
+from .._solvers.make_problem import first_gradient, of_lasso
 from .._solvers.solvers import COMMON, caches_for, common_for
 from .._solvers.stages import CONVEX, DENSE, FULL, REPEATS, UNFINISHED, algorithm_1, run, same
 from .crowding import Crowding
@@ -59,7 +61,7 @@ def shared_lam_max(problem: Problem, ratio: float) -> float:
     """The smallest lam at which the model with this ratio is zero (but for the features that are never penalised)."""
     common, deviation = strengths(ratio, problem.m)
     norm = SharedNorm(np.full(problem.d, deviation), common_weights(common, scales(problem)), problem.factors)
-    return float(norm.dual(first_gradient(problem).T).max(initial=0.0))
+    return float(norm.dual(first_gradient(problem).T).max(initial=0.0)) / of_lasso(problem.l1_ratio)
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,7 @@ class SharedGrid:
     columns: tuple[tuple[float, float], ...]
     m: int
     rho_bar: float
+    l1_ratio: float = 1.0
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -110,13 +113,13 @@ class SharedGrid:
         of_column = np.array([strengths(ratio, self.m) for ratio, _ in self.columns])
         deviation = self.lams * of_column[:, 1]
         ratios = np.array([ratio for _, ratio in self.columns])
-        theta = np.where(np.isinf(deviation), np.inf, ratios * unit(1.0, self.m, self.rho_bar) * deviation)
+        theta = np.where(np.isinf(deviation), np.inf, ratios * unit(self.l1_ratio, self.m, self.rho_bar) * deviation)
         common = self.lams * of_column[:, 0]
         return {"lam": self.lams, "lam_common": common, "lam_deviation": deviation, "theta": theta}
 
     def penalty(self, k: int, l: int, problem: Problem) -> CappedDeviations:
         _, common, deviation, theta = (float(values[k, l]) for values in self.parameters.values())
-        return CappedDeviations(common, deviation, theta, problem.factors, scales(problem))
+        return CappedDeviations(common, deviation, theta, problem.factors, scales(problem), problem.l1_ratio)
 
 
 def shared_grid(
@@ -140,7 +143,7 @@ def shared_grid(
         shares = (SHARES[0] * min(max(r, FURTHER), 1.0), SHARES[1] * min(max(r, FURTHER), 1.0))
         paths[r] = read_lams(problem, lams, lam_min_ratio, shared_lam_max(problem, r), shares)
     columns = [(r, cap) for r in found.tolist() for cap in (caps.tolist() if r > 0 else [np.inf])]
-    return SharedGrid(np.stack([paths[r] for r, _ in columns], axis=1), tuple(columns), problem.m, problem.rho_bar)
+    return SharedGrid(np.stack([paths[r] for r, _ in columns], axis=1), tuple(columns), problem.m, problem.rho_bar, problem.l1_ratio)
 
 
 # ------------------------------------------------------------------ the result
@@ -216,6 +219,10 @@ class SharedSurface(StagedSolutions):
 
     def degrees(self, places: Ints) -> Floats:
         designs = self._data().designs
+        if self._data().unit_ridge is not None:
+            raise ValueError(
+                "degrees of freedom are not known of common values with a ridge: use cross-validation, or l1_ratio=1."
+            )
         return np.array([traces(designs, self._form(place)) for place in places.tolist()]).reshape(-1, len(designs))
 
     def _form(self, place: int) -> Form:
@@ -230,19 +237,26 @@ class SharedSurface(StagedSolutions):
         n = np.array([design.n for design in problem.designs])
         out = self._at_points((self.losses / (problem.m * n)).sum(axis=1), np.nan)
         for k, l in np.argwhere(self.reached).tolist():
-            out[k, l] += self.grid.penalty(k, l, problem).value(self.point(k, l)[:, None])
+            P, penalty = self.point(k, l), self.grid.penalty(k, l, problem)
+            out[k, l] += penalty.value(P[:, None]) + penalty.ridge_value(P)
         return np.asarray(out)
 
     @cached_property
     @one_blas_thread()
     def _proofs(self) -> tuple[Floats, np.ndarray]:
         problem = self._data()
-        proofs = []
+        proofs: list[RowCertificate | TaskCertificate] = []
+        stacked = Stacked(problem.designs)
         for place, one in enumerate(self.solved):
             slopes = np.where(np.isin(np.arange(problem.d), one.free_rows(problem.d)), 0.0, 1.0)
-            norm = self.grid.penalty(one.k, one.l, problem).weights(bent(slopes))
-            proofs.append(certify_rows(problem.designs, self.coefs([place])[0], norm))
-        return np.array([proof.gap for proof in proofs]), np.array([proof.unique for proof in proofs])
+            penalty = self.grid.penalty(one.k, one.l, problem)
+            norm, ridge = penalty.weights(bent(slopes)), penalty.ridge()
+            if ridge is not None:
+                a = 0.5 * problem.m * norm.weights()
+                proofs.append(certify(ridged(stacked, ridge), self.point_at(place), a))
+            else:
+                proofs.append(certify_rows(problem.designs, self.coefs([place])[0], norm))
+        return np.array([proof.relative_gap for proof in proofs]), np.array([proof.unique for proof in proofs])
 
 
 # ------------------------------------------------------------------ solving
@@ -443,10 +457,11 @@ class _Walk:
                 return self.known[known]
         norm, m = penalty.weights(pattern), self.problem.m
         lassos = self.first if before == NONE else self.later
+        lassos.at(penalty.ridge())
         if before != NONE and lassos.solver is None:
             lassos.warm(self.P[before])
         P, _ = lassos.solve(0.5 * m * norm.weights(), None if before == NONE else self.P[before], self.max_iter)
-        P = settled(norm, P, m)
+        P = P if lassos.ridge is not None else settled(norm, P, m)
         place, parts = len(self.solved), P.reshape(m + 1, -1)
         W, used = parts[0] + parts[1:], np.flatnonzero(parts[0])
         at = np.flatnonzero(W)

@@ -18,9 +18,9 @@ from .._objective.row_certificates import RowCertificate, certify_rows
 from .._runtime.progress import one_blas_thread
 from .._runtime.threads import each
 from .._solvers.coupled_rows import SETTLED, CoupledRows
-from .._solvers.degrees import Form, group_form, level_form, traces
+from .._solvers.degrees import Form, group_form, level_form, stiffened, traces
 from .._solvers.gram import Gram
-from .._solvers.make_problem import first_gradient
+from .._solvers.make_problem import first_gradient, of_lasso
 from .._solvers.only_minimiser import AT_BOUND
 from .._solvers.solvers import ROWS, caches_for, rows_for
 from .grids import read_lams, read_ratios
@@ -37,12 +37,13 @@ DIRTY_RATIOS = (1.0, 0.5, 0.2, 0.1)  # lam_s / lam_b, those of the paper's figur
 def group_lam_max(problem: Problem) -> float:
     """The smallest lam at which L1,2 is zero (but for the cells that are never penalised)."""
     norm = GroupNorm(np.ones(problem.d), problem.factors)
-    return float(norm.dual(first_gradient(problem).T).max(initial=0.0))
+    return float(norm.dual(first_gradient(problem).T).max(initial=0.0)) / of_lasso(problem.l1_ratio)
 
 
 def dirty_lam_max(problem: Problem, ratio: float) -> float:
     """The smallest lam_b at which Dirty with lam_s = ratio lam_b is zero."""
-    return float(DirtyNorm(ratio, 1.0, problem.factors).dual(first_gradient(problem).T).max(initial=0.0))
+    top = DirtyNorm(ratio, 1.0, problem.factors).dual(first_gradient(problem).T).max(initial=0.0)
+    return float(top) / of_lasso(problem.l1_ratio)
 
 
 class RowGrid:
@@ -64,6 +65,11 @@ class RowGrid:
         """A point of the first column, and a bound: where no gradient exceeds it there, the point (k, l) has the same
         minimisers."""
         return None
+
+    @property
+    def ridge_lams(self) -> Floats:
+        """(K, L): the strengths that a ridge is a share of."""
+        return self.strength
 
     @property
     def strength(self) -> Floats:
@@ -93,13 +99,14 @@ class GroupGrid(RowGrid):
     """L1,2 at lams (K, 1)."""
 
     lam: Floats
+    l1_ratio: float = 1.0
 
     @property
     def parameters(self) -> dict[str, Floats]:
         return {"lam": self.lam}
 
     def penalty(self, k: int, l: int, factors: Floats) -> ConcaveGroups:
-        return ConcaveGroups(float(self.lam[k, l]), np.inf, factors)
+        return ConcaveGroups(float(self.lam[k, l]), np.inf, factors, l1_ratio=self.l1_ratio)
 
 
 @dataclass(frozen=True)
@@ -108,23 +115,30 @@ class DirtyGrid(RowGrid):
 
     lam_b: Floats
     lam_s: Floats
+    l1_ratio: float = 1.0
 
     @property
     def parameters(self) -> dict[str, Floats]:
         return {"lam_b": self.lam_b, "lam_s": self.lam_s}
 
+    @property
+    def ridge_lams(self) -> Floats:
+        return self.lam_s
+
     def twin(self, k: int, l: int) -> tuple[tuple[int, int], float] | None:
         """With many tasks a ratio matters only once it is small: before, no entry leaves its row's level."""
+        if self.l1_ratio < 1.0:  # the ridge goes with lam_s
+            return None
         same = l > 0 and self.lam_b[k, l] == self.lam_b[k, 0] and self.lam_s[k, l] <= self.lam_s[k, 0]
         return ((k, 0), float(self.lam_s[k, l])) if same else None
 
     def penalty(self, k: int, l: int, factors: Floats) -> Dirty:
-        return Dirty(float(self.lam_s[k, l]), float(self.lam_b[k, l]), factors)
+        return Dirty(float(self.lam_s[k, l]), float(self.lam_b[k, l]), factors, self.l1_ratio)
 
 
 def group_grid(problem: Problem, lams: ArrayLike = 30, lam_min_ratio: float | None = None) -> GroupGrid:
     """An array of lams as it is, or that many from L1,2's own lam_max down."""
-    return GroupGrid(read_lams(problem, lams, lam_min_ratio, group_lam_max(problem), SHARES)[:, None])
+    return GroupGrid(read_lams(problem, lams, lam_min_ratio, group_lam_max(problem), SHARES)[:, None], problem.l1_ratio)
 
 
 def dirty_grid(
@@ -143,7 +157,7 @@ def dirty_grid(
     tops = [dirty_lam_max(problem, float(ratio)) for ratio in found]
     columns = [read_lams(problem, lams, lam_min_ratio, top, SHARES) for top in tops]
     lam_b = np.stack(columns, axis=1)
-    return DirtyGrid(lam_b, lam_b * found)
+    return DirtyGrid(lam_b, lam_b * found, problem.l1_ratio)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,16 +191,27 @@ class RowSurface(Solutions):
         return self.places
 
     @cached_property
+    def _points(self) -> list[list[int]]:
+        """The point of every solution."""
+        return sorted(np.argwhere(self.reached).tolist(), key=lambda point: self.places[tuple(point)])
+
+    @cached_property
     def _norms(self) -> list[RowNorm]:
         """The penalty of every solution."""
-        points = sorted(np.argwhere(self.reached).tolist(), key=lambda point: self.places[tuple(point)])
-        return [self.grid.norm(k, l, self._data().factors) for k, l in points]
+        return [self.grid.norm(k, l, self._data().factors) for k, l in self._points]
+
+    def _ridge_lam(self, place: int) -> float:
+        k, l = self._points[place]
+        return float(self.grid.ridge_lams[k, l])
 
     def degrees(self, places: Ints) -> Floats:
-        problem = self._data()
-        norms = [self._norms[s] for s in places.tolist()]
-        both = zip(self.coefs(places), norms, strict=True)
-        return np.array([traces(problem.designs, _form(W.T, norm)) for W, norm in both]).reshape(-1, problem.m)
+        problem, out = self._data(), []
+        for W, place in zip(self.coefs(places), places.tolist(), strict=True):
+            form = _form(W.T, self._norms[place])
+            if problem.unit_ridge is not None:
+                form = stiffened(form, problem.ridge_bends(self._ridge_lam(place)))
+            out.append(traces(problem.designs, form))
+        return np.reshape(out, (-1, problem.m))
 
     @cached_property
     def finished(self) -> np.ndarray:
@@ -199,8 +224,11 @@ class RowSurface(Solutions):
     @cached_property
     @one_blas_thread()
     def _proofs(self) -> list[RowCertificate]:
-        designs, coefs = self._data().designs, (self.coefs([place])[0] for place in range(len(self.solved)))
-        return [certify_rows(designs, W, norm) for W, norm in zip(coefs, self._norms, strict=True)]
+        problem = self._data()
+        return [
+            certify_rows(problem.at(self._ridge_lam(place)), self.coefs([place])[0], norm)
+            for place, norm in enumerate(self._norms)
+        ]
 
     @cached_property
     def dual_gap(self) -> Floats:
@@ -216,7 +244,8 @@ class RowSurface(Solutions):
         n = np.array([design.n for design in problem.designs])
         out = self._at_points((self.losses / (problem.m * n)).sum(axis=1), np.nan)
         for k, l in np.argwhere(self.reached).tolist():
-            out[k, l] += self.grid.penalty(k, l, problem.factors).value(self.coef(k, l).T)
+            W, lam = self.coef(k, l), float(self.grid.ridge_lams[k, l])
+            out[k, l] += self.grid.penalty(k, l, problem.factors).value(W.T) + problem.ridge_value(lam, W)
         return np.asarray(out)
 
     def to_dict(self) -> dict[str, np.ndarray]:
@@ -331,6 +360,7 @@ class RowPaths:
             self.solved[k, l] = self.behind[l] = self.solved[twin[0]]
             return
         rows, norm = self._rows(l), self.grid.norm(k, l, self.problem.factors)
+        rows.at(float(self.grid.ridge_lams[k, l]))
         if l in self.behind:
             self._warm(l, self.behind.pop(l))
         if not alike:

@@ -26,7 +26,9 @@ class Crowding:
         self.m, self.positive = problem.m, problem.positive
         self.usable = problem.learnable
         self.always = (self.usable & (problem.factors.T == 0)).sum(axis=1, dtype=np.intp)
-        self.orders = np.array([design.order for design in problem.designs], dtype=np.intp)
+        # a ridge leaves no coefficient free
+        orders = [problem.d if problem.unit_ridge is not None else design.order for design in problem.designs]
+        self.orders = np.array(orders, dtype=np.intp)
         self.roomy = int((self.orders - self.always).min())
 
     def __call__(self, freed: Ints) -> bool:

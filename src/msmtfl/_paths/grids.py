@@ -13,7 +13,7 @@ from .._data.designs import Floats, Ints
 from .._objective import theta as thresholds
 from .._objective.problem import Problem
 from .._objective.shapes import CAPPED, Shape, read_shape
-from .._solvers.make_problem import largest_lam
+from .._solvers.make_problem import largest_lam, of_lasso
 
 ENTRY_RATIOS = (0.5, 2.0)  # of theta_entry
 MIXTURE = 0.5  # the share of the entries in the default grid, besides 0
@@ -168,7 +168,7 @@ def read_lams(
             raise ValueError(f"lams must be a count of at least 1, or an array of values > 0; got {lams}.")
         if lam_min_ratio is None:
             enough = all(design.order >= design.d for design in problem.designs)
-            lam_min_ratio = shares[enough]
+            lam_min_ratio = shares[enough] * of_lasso(problem.l1_ratio)  # down to where a lasso's would end
         elif not isinstance(lam_min_ratio, Real) or not 0 < lam_min_ratio < 1:
             raise ValueError(f"lam_min_ratio must be a number between 0 and 1, got {lam_min_ratio!r}.")
         top = largest_lam(problem) if lam_max is None else lam_max
@@ -193,7 +193,7 @@ def read_thetas(
     thetas: ArrayLike | None = None,
     name: str = "theta_ratios",
 ) -> Floats:
-    """(n_lams, k) thetas: as given, (k,) or (n_lams, k), or as ratios (k,) of m lam / rho_bar."""
+    """(n_lams, k) thetas: as given, (k,) or (n_lams, k), or as ratios (k,) of m lam / rho_bar, of which l1_ratio is left."""
     if thetas is not None:
         if theta_ratios is not None:
             raise ValueError("give thetas or theta_ratios, not both.")
@@ -207,7 +207,7 @@ def read_thetas(
             "row per lam."
         )
     ratios = default_ratios(problem.m) if theta_ratios is None else read_theta_ratios(theta_ratios, name)
-    units = np.array([thresholds.unit(lam, problem.m, problem.rho_bar) for lam in lams])
+    units = np.array([thresholds.unit(problem.l1_ratio * lam, problem.m, problem.rho_bar) for lam in lams])
     out = np.outer(units, np.where(np.isinf(ratios), 1.0, ratios))
     out[:, np.isinf(ratios)] = np.inf  # whatever the unit is: it may be too small for a float
     return out

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._data.designs import Floats, Ints, support
+from .._data.ridged import ridged
 from .._data.tables import Labels, Table, Targets
 from .._data.tasks import read_training
 from .._kernels import active_set as _kernel
@@ -75,6 +76,7 @@ def regularization_surface(
     n_jobs: int | None = None,
     memory_budget: float | None = None,
     verbose: bool = False,
+    l1_ratio: float = 1.0,
 ) -> Surface:
     """Fit MSMTFL on a whole grid of lam and theta, for little more than the price of one lasso path.
 
@@ -194,6 +196,7 @@ def regularization_surface(
             standardize=standardize,
             positive=positive,
             penalty_factors=penalty_factors,
+            l1_ratio=l1_ratio,
             n_jobs=n_jobs,
         )
         grid = read_grid(problem, lams, theta_ratios, thetas, lam_min_ratio, entry_shares, entry_ratios, penalty)
@@ -387,15 +390,23 @@ def _doubtful(surface: Surface, problem: Problem) -> bool:
     for place, solved in enumerate(surface.solved):
         for i in solved.unclear.tolist():
             unclear[i].append(place)
-    for i, (design, places) in enumerate(zip(problem.designs, unclear, strict=True)):
+    for i, places in enumerate(unclear):
         if not places:
             continue
-        for W, A in surface.lassos_of(i, np.array(places, dtype=np.intp)):
-            doubt = suspicions(design, W, A) > DOUBT
-            proofs = problem.certify(i, W[doubt], A[doubt]) if doubt.any() else []
+        for W, A, lams in surface.lassos_of(i, np.array(places, dtype=np.intp)):
+            doubt = _suspicions(problem, i, W, A, lams) > DOUBT
+            proofs = problem.certify(i, W[doubt], A[doubt], lams=lams[doubt]) if doubt.any() else []
             if any(proof.relative_gap > GAP for proof in proofs):
                 return True
     return False
+
+
+def _suspicions(problem: Problem, i: int, W: Floats, A: Floats, lams: Floats) -> Floats:
+    design = problem.designs[i]
+    if problem.unit_ridge is None:
+        return suspicions(design, W, A)
+    each_one = [(w[None], a[None], lam * problem.unit_ridge[i]) for w, a, lam in zip(W, A, lams, strict=True)]
+    return np.array([suspicions(ridged(design, ridge), w, a)[0] for w, a, ridge in each_one])
 
 
 Place = int  # of a stage in `solved`
@@ -661,7 +672,10 @@ class _LocalWalk(Walk):
         tour = [l for l in self.tours[k] if l in columns]
         tour = tour[::-1] if self.back else tour
         self.back = not self.back
-        np.multiply(float(self.grid.lams[k]), self.problem.stage_weights, out=self.weights)
+        lam = float(self.grid.lams[k])
+        np.multiply(lam, self.problem.stage_weights, out=self.weights)
+        if self.problem.unit_ridge is not None and self.max_stages > 1:
+            self.lassos.at(lam)
         yield from self._follow(k, tour) if self.grid.concave is CAPPED else self._ask(k, tour)
 
     def _ask(self, k: int, tour: list[int]) -> Iterator[bool]:
@@ -754,4 +768,5 @@ def gathered(problem: Problem, grid: Grid, walks: Sequence[Walk | Walked], tol: 
         solved=tuple(solved),
         chains=chains,
         problem=problem,
+        l1_ratio=problem.l1_ratio,
     )

@@ -20,7 +20,7 @@ from .._objective.penalties import ConcaveRows
 from .._objective.problem import Problem
 from .._objective.shapes import Shape
 from .._runtime.progress import one_blas_thread
-from .._solvers.degrees import rank_of
+from .._solvers.degrees import face, rank_of, stiffened, traces
 from .._solvers.make_problem import largest_lam
 from .._solvers.stages import INEXACT, LEFT_OUT, REPEATS, SHORT, in_words
 
@@ -305,13 +305,33 @@ class Solutions:
         ndarray of shape (len(places), m)
             The degrees of freedom.
         """
+        problem = self._data()
+        if problem.unit_ridge is not None:
+            return self._degrees_with_ridge(places, problem)
         out = np.stack([of_task.counts()[places] for of_task in self._by_task], axis=1).astype(np.float64)
-        d, designs = len(self.features), self._data().designs
+        d, designs = len(self.features), problem.designs
         for row, s in enumerate(places.tolist()):
             for i in self.solved[s].unclear.tolist():  # several minimisers: their columns are dependent
                 at = self.solved[s].at
                 out[row, i] = rank_of(designs[i], at[at // d == i] % d)
         return out
+
+    def _ridge(self, place: int) -> Floats:
+        """(m, d): second derivatives of the ridge of a solution, on the scale of the objective."""
+        raise NotImplementedError
+
+    def _degrees_with_ridge(self, places: Ints, problem: Problem) -> Floats:
+        """Coefficients that are not 0 move each by itself, against the ridge."""
+        if not problem.loss.squared:
+            raise ValueError(
+                "degrees of freedom are not known of a ridge beside a loss that is not squared: use cross-validation, or "
+                "l1_ratio=1."
+            )
+        none, out = np.empty(0, dtype=np.intp), []
+        for place in places.tolist():
+            form = face([np.flatnonzero(w) for w in self.coefs([place])[0]], none, np.zeros((problem.m, 0)))
+            out.append(traces(problem.designs, stiffened(form, self._ridge(place))))
+        return np.reshape(out, (-1, problem.m))
 
     def _data(self) -> Problem:
         assert self.problem is not None
@@ -364,7 +384,9 @@ class Refitted(Solutions):
         for place in places.tolist():
             W = refit(place)
             at, A = np.flatnonzero(W), np.where(W != 0.0, 0.0, np.inf)
-            escapes = problem.may_escape and any(problem.escapes(i, W[[i]], A[[i]])[0] for i in range(problem.m))
+            escapes = problem.may_escape and any(
+                problem.escapes(i, W[[i]], A[[i]], ridge=False)[0] for i in range(problem.m)
+            )
             exists.append(not escapes)
             solved.append(Solved(solutions.solved[place].k, at, W.ravel()[at], True, np.empty(0, dtype=np.intp)))
         complete = solutions.complete & np.array([*exists, False])[last]
@@ -579,6 +601,7 @@ class Surface(StagedSolutions):
     theta_entries: Floats
     concave: Shape
     known: Known | None = field(default=None, repr=False)
+    l1_ratio: float = 1.0
 
     def __repr__(self) -> str:
         shape = f"{len(self.lams)} lams x {self.thetas.shape[1]} thetas"
@@ -638,7 +661,7 @@ class Surface(StagedSolutions):
             The penalty.
         """
         at = {name: float(values[k, l]) for name, values in self.parameters.items()}
-        return ConcaveRows(factors=factors, shape=self.concave, **at)
+        return ConcaveRows(factors=factors, shape=self.concave, l1_ratio=self.l1_ratio, **at)
 
     # ------------------------------------------------------------------ what needs the data
 
@@ -647,12 +670,15 @@ class Surface(StagedSolutions):
         """The smallest lam at which all coefficients are 0."""
         return largest_lam(self._data())
 
+    def _ridge(self, place: int) -> Floats:
+        return self._data().ridge_bends(self.lams[self.solved[place].k])
+
     @cached_property
     def _lam_of(self) -> Floats:
         """(solutions,)"""
         return self.lams[[solved.k for solved in self.solved]]
 
-    def lassos_of(self, i: int, places: Ints) -> Iterator[tuple[Floats, Floats]]:
+    def lassos_of(self, i: int, places: Ints) -> Iterator[tuple[Floats, Floats, Floats]]:
         """Yield coefficients and weights of a task's lassos in some of the solutions, piece by piece.
 
         Parameters
@@ -668,6 +694,8 @@ class Surface(StagedSolutions):
             Coefficients of the task.
         weights : ndarray of shape (at most AT_ONCE, d)
             The penalties on them.
+        lams : ndarray of shape (at most AT_ONCE,)
+            The values of lam.
         """
         W, eased = self.of_task(i), self._eased_by_task[i]
         factors = self._data().stage_weights[i]
@@ -676,7 +704,7 @@ class Surface(StagedSolutions):
             A = np.multiply.outer(self._lam_of[some], factors)
             row, feature, left = eased.entries(some)
             A[row, feature] *= left
-            yield W.dense(some), A
+            yield W.dense(some), A, self._lam_of[some]
 
     @cached_property
     def complete(self) -> np.ndarray:
@@ -701,7 +729,7 @@ class Surface(StagedSolutions):
         free = [s for s, one in enumerate(self.solved) if always or (one.left == 0.0).any()]
         places = np.array(free, dtype=np.intp)
         for i in range(problem.m if places.size else 0):
-            parts = [problem.escapes(i, W, A) for W, A in self.lassos_of(i, places)]
+            parts = [problem.escapes(i, W, A) for W, A, _ in self.lassos_of(i, places)]
             out[places] |= np.concatenate(parts)
         return out
 
@@ -721,7 +749,8 @@ class Surface(StagedSolutions):
         n = np.array([design.n for design in problem.designs])
         out = self._at_points((self.losses / (problem.m * n)).sum(axis=1), np.nan)
         for k, l in np.argwhere(self.reached).tolist():
-            out[k, l] += self.penalty(k, l, problem.factors).value(self.coef(k, l).T)
+            W = self.coef(k, l)
+            out[k, l] += self.penalty(k, l, problem.factors).value(W.T) + problem.ridge_value(self.lams[k], W)
         return np.asarray(out)
 
     @cached_property
@@ -735,7 +764,7 @@ class Surface(StagedSolutions):
 
         def certify(i: int) -> list[TaskCertificate]:
             memo: Memo = {}
-            parts = [problem.certify(i, W, A, memo) for W, A in self.lassos_of(i, every)]
+            parts = [problem.certify(i, W, A, memo, lams) for W, A, lams in self.lassos_of(i, every)]
             return [proof for part in parts for proof in part]
 
         proofs = [certify(i) for i in range(problem.m)]

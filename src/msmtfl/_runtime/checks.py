@@ -17,6 +17,13 @@ def check_positive(name: str, value: Any, allow_inf: bool = False, allow_zero: b
         raise ValueError(f"{name} must be {bound}{'' if allow_inf else ' and finite'}, got {value!r}.")
 
 
+def check_share(name: str, value: Any) -> None:
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a number from 0 to 1, got {value!r}.")
+    if not 0.0 <= float(value) <= 1.0:
+        raise ValueError(f"{name} must be from 0 to 1, got {value!r}.")
+
+
 def check_count(name: str, value: Any) -> None:
     if not isinstance(value, Integral) or isinstance(value, bool):
         raise TypeError(f"{name} must be an integer, got {value!r}.")

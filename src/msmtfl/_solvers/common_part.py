@@ -9,7 +9,7 @@ a solve does not end, on a Gram matrix of all, or rows of it, put together from 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -246,12 +246,14 @@ class _Together(Lassos):
 
     def _polish(self, i: int, w: Floats, a: Floats) -> Floats:
         """On the columns in use, if they are few; else every task's deviations are worked out by `_nearest` alone."""
-        design: Any = with_rows(self.designs[i])
+        design: Any = with_rows(self.design(i))
         small = design.target is not None and len(design.target) * np.count_nonzero((w != 0.0) | (a == 0.0)) <= POLISHED
         return super()._polish(i, w, a) if small else w
 
     def _nearest(self, i: int, w: Floats, a: Floats, aim: Floats) -> Floats:
         """Deviations for which b + V is nearest to that of `aim`, b being what it is: every task on its own."""
+        if self.ridge is not None:  # there is one minimiser
+            return w
         design: Any = self.designs[i]
         d, m = design.width, design.m
         b, V, A = w[:d], w[d:].reshape(m, d), a[d:].reshape(m, d)
@@ -282,11 +284,14 @@ class _Together(Lassos):
 class _ByArrow(_Together):
     """The same on the tasks' own Gram matrices: no larger one is made."""
 
-    def __init__(self, grams: Weighed, stacked: Stacked, units: Floats, n_jobs: int | None):
+    def __init__(self, grams: Weighed, stacked: Stacked, units: Floats, ridge: Floats | None, n_jobs: int | None):
+        self.ridge, self.levels = None if ridge is None else ridge[None], np.ones(1)
         self.grams_of_tasks, self.designs, self.units = grams, [stacked], units
         self.root = np.sqrt(stacked.squares)
-        orders = np.array([part.order for part in stacked.parts], dtype=np.intc)
+        orders = np.array([part.order if ridge is None else part.d for part in stacked.parts], dtype=np.intc)
         self.state = Arrow(grams.each, grams.total, stacked.c, self.root, orders)
+        if ridge is not None:
+            self.state.set_ridge(ridge, np.zeros(stacked.d))
         self.found = np.zeros(0)
         self.positive, self.careful, self.n_jobs = False, False, n_jobs
         self.m, self.d = units.shape
@@ -350,6 +355,20 @@ class StackedLassos:
         self.last = np.zeros(self.stacked.d)
         self.solver: Lassos | None = None  # that of the last solve
         self.finished, self.slid = True, False
+        self.ridge: Floats | None = None
+        self.known: dict[str, Lassos] = {}  # solvers, by what they are
+
+    def at(self, ridge: Floats | None) -> None:
+        """Have this ridge (p,), in sums, from the next solve on."""
+        if ridge is None or (self.ridge is not None and np.array_equal(ridge, self.ridge)):
+            return
+        self.ridge, self.solver = ridge, None
+        self.known = {}
+
+    def _kept(self, name: str, make: Callable[[], Lassos]) -> Lassos:
+        if name not in self.known:
+            self.known[name] = make()
+        return self.known[name]
 
     def warm(self, P: Floats) -> None:
         """Start the next solve from P instead of from the last solution."""
@@ -361,20 +380,38 @@ class StackedLassos:
         common = np.sqrt((self.units**2).mean(axis=0))
         return np.concatenate([common, self.units.ravel()])[None]
 
-    @cached_property
+    @property
     def _together(self) -> Lassos:
-        if self.grams.weighed is None:
+        weighed = self.grams.weighed
+        if weighed is None:
             return self._by_rows
-        return _ByArrow(self.grams.weighed, self.stacked, self._all_units, self.n_jobs)
+        return self._kept(
+            "arrow", lambda: _ByArrow(weighed, self.stacked, self._all_units, self.ridge, self.n_jobs)
+        )
 
     @cached_property
+    def _own_grams(self) -> Caches:
+        return self.grams.for_one()
+
+    @property
     def _by_rows(self) -> Lassos:
         """On a Gram matrix of all, or rows of it."""
-        return _Together([self.stacked], units=self._all_units, grams=self.grams.for_one(), n_jobs=self.n_jobs)
+        ridge = None if self.ridge is None else self.ridge[None]
+        return self._kept("rows", lambda: self._of(_Together, [self.stacked], self._all_units, self._own_grams, ridge))
 
-    @cached_property
+    @property
     def _apart(self) -> Lassos:
-        return Lassos(self.stacked.parts, units=self.units, grams=self.grams.apart, n_jobs=self.n_jobs)
+        stacked, ridge = self.stacked, None
+        if self.ridge is not None:
+            ridge = self.ridge[stacked.width :].reshape(stacked.m, -1) / stacked.scale[:, None]
+        return self._kept("apart", lambda: self._of(Lassos, stacked.parts, self.units, self.grams.apart, ridge))
+
+    def _of(
+        self, kind: type[Lassos], designs: Sequence[Design], units: Floats, grams: Caches, ridge: Floats | None
+    ) -> Lassos:
+        lassos = kind(designs, units=units, grams=grams, ridge=ridge, n_jobs=self.n_jobs)
+        lassos.at(1.0)
+        return lassos
 
     def solve(self, a: Floats, reference: Floats | None = None, max_iter: int = 0) -> tuple[Floats, int]:
         """P for the weights a (p,), in sums; and the rounds used."""
@@ -382,6 +419,8 @@ class StackedLassos:
         A, live = a[d:].reshape(m, d), self.stacked.squares[d:].reshape(m, d) > 0
         aim = np.zeros_like(a) if reference is None else reference
         useless = a[:d] >= np.where(live, A, 0.0).sum(axis=0) * (1.0 - 1e-12)
+        if self.ridge is not None:  # a ridge would rather have some of both
+            useless = np.isinf(a[:d])
         if useless.all():
             self._take_up(self._apart, self.stacked.sums(self.last))
             V, rounds = self._apart.solve(A / self.stacked.scale[:, None], self.stacked.sums(aim), max_iter)

@@ -65,6 +65,7 @@ class CoupledRows:
     factors : (d, m) f >= 0: a row's norm is that of f w; 0 leaves an entry out, inf excludes it
     units : (m, d) scale in which the distance between solutions is measured, where the problem turns out to be m lassos
     grams : what is known of the tasks' Gram matrices, by default nothing yet
+    ridge : (m, d) that of every task at lam = 1, in sums over its samples, if there is any; `at` says which lam it is
     n_jobs : threads that fetch Gram rows, or over lassos
     """
 
@@ -75,8 +76,10 @@ class CoupledRows:
         *,
         units: Floats | None = None,
         grams: list[Gram] | None = None,
+        ridge: Floats | None = None,
         n_jobs: int | None = None,
     ):
+        self.ridge, self.lam = ridge, 0.0
         self.designs, self.factors, self.units, self.n_jobs = list(designs), factors, units, n_jobs
         self.all_grams = grams
         self.m, self.d = len(self.designs), self.designs[0].d
@@ -87,10 +90,13 @@ class CoupledRows:
         self.H = np.ascontiguousarray(np.where(excluded, 0.0, (self.kappa[:, None] * squares).T))
         self.C = np.where(self.H.T > 0.0, self.kappa[:, None] * np.array([design.c for design in self.designs]), 0.0)
         self.scale = float(np.sqrt(sum(k * design.yy for k, design in zip(self.kappa, self.designs, strict=True))))
-        keys = [id(design.same_x) for design in self.designs]
+        keys: list[object] = [id(design.same_x) for design in self.designs]
+        if ridge is not None:  # tasks with the same X have the same Gram matrix if their ridges are equal, too
+            keys = [(key, one.tobytes()) for key, one in zip(keys, ridge, strict=True)]
         firsts = [keys.index(key) for key in dict.fromkeys(keys)]
         of_key = {keys[i]: g for g, i in enumerate(firsts)}
-        self.which = np.array([of_key[key] for key in keys], dtype=np.intc)
+        self.which, self.firsts = np.array([of_key[key] for key in keys], dtype=np.intc), firsts
+        self.plain_H = self.H
         if grams is None:
             self.grams = gram_caches([self.designs[i] for i in firsts], n_jobs=n_jobs)
         else:
@@ -109,6 +115,35 @@ class CoupledRows:
         self.independence = Independence(self.grams, alive, [self.designs[i].n for i in firsts], self._fetch)
         self.lassos: Lassos | None = None
         self.finished = True
+
+    # ------------------------------------------------------------------ the ridge
+
+    def at(self, lam: float) -> None:
+        """Have the ridge of this lam, if there is one, from the next solve on."""
+        if self.ridge is None or lam == self.lam:
+            return
+        self.lam = lam
+        more = self.kappa[:, None] * (lam * self.ridge)
+        self.H = np.ascontiguousarray(np.where(self.plain_H > 0.0, self.plain_H + more.T, 0.0))
+        if self.W.any():
+            self.G = self.gradient(self.W)
+        if self.lassos is not None:
+            self.lassos.at(lam)
+        if self.work is not None:
+            self.work.H = self.H[self.work.rows]
+            self._add_ridge(self.work.Q, self.work.rows)
+
+    def _add_ridge(self, Q: Floats, rows: Ints) -> None:
+        """Have it on the diagonals of the Gram matrices (groups, K, K) between some rows."""
+        if self.ridge is None:
+            return
+        at = np.arange(len(rows))
+        for g, (gram, i) in enumerate(zip(self.grams, self.firsts, strict=True)):
+            if gram.whole is not None:
+                plain = gram.whole[rows, rows]
+            else:
+                plain = gram.known[gram.slot[rows], gram.slot[rows]]
+            Q[g, at, at] = plain + self.lam * self.ridge[i, rows]
 
     # ------------------------------------------------------------------ Gram matrices
 
@@ -129,6 +164,7 @@ class CoupledRows:
         out = self.room[:, : len(rows), : len(rows)]
         if self.stack is not None:
             _row_kernel.extend(self.stack, rows, first, self.room)
+            self._add_ridge(out, rows)
             return out
         for g, gram in enumerate(self.grams):
             self._fetch(gram, rows)
@@ -137,6 +173,7 @@ class CoupledRows:
                 _row_kernel.extend(gram.whole[None], rows, first, room)
             else:
                 _row_kernel.extend(gram.known[None], gram.slot[rows].astype(np.intp), first, room)
+        self._add_ridge(out, rows)
         return out
 
     def _weighted(self, Q: Floats, W: Floats) -> Floats:
@@ -170,6 +207,8 @@ class CoupledRows:
                     out[tasks] -= (W[:, tasks] * self.kappa[tasks]).T @ gram.whole
                 else:
                     out[tasks] -= (W[used[:, None], tasks] * self.kappa[tasks]).T @ self._rows_of(g, used)
+        if self.ridge is not None:
+            out -= self.kappa[:, None] * (self.lam * self.ridge) * W.T
         out[self.H.T == 0.0] = 0.0
         return out
 
@@ -228,6 +267,8 @@ class CoupledRows:
         decides which one is found (see `only_minimiser`)."""
         if self.lassos is not None:  # of several minimisers of a lasso its solver takes the nearest to 0
             return True
+        if self.ridge is not None and ((self.ridge.T > 0.0) | (self.plain_H == 0.0)).all():
+            return True
         kind, a, b = _to_kernel(norm, self.d)
         over = np.empty(self.d)
         _row_kernel.excess(kind, a, b, self.F, self.G, over)
@@ -259,7 +300,10 @@ class CoupledRows:
     def _solve_apart(self, norm: DirtyNorm, max_iter: int) -> tuple[Floats, int]:
         """The same where the norm is the lasso's: every task on its own."""
         if self.lassos is None:
-            self.lassos = Lassos(self.designs, units=self.units, grams=self.all_grams, n_jobs=self.n_jobs)
+            self.lassos = Lassos(
+                self.designs, units=self.units, grams=self.all_grams, ridge=self.ridge, n_jobs=self.n_jobs
+            )
+            self.lassos.at(self.lam)
             self.lassos.warm(self.W.T)
         W, rounds = self.lassos.solve(stage_scale(self.designs) * (norm.lam_s * self.factors).T, max_iter=max_iter)
         self.W, self.T, self.finished = W.T.copy(), np.zeros(self.d), not (self.lassos.status & OVERRUN).any()

@@ -20,7 +20,7 @@ solution keeps its form, it moves with y as the minimiser of a quadratic functio
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,12 @@ def face(own: Sequence[Ints], shared: Ints, follow: Floats) -> Form:
     """The form of a penalty that is linear as long as the solution keeps it."""
     bend, pull = [np.zeros(len(part)) for part in own], [np.zeros((len(part), len(shared))) for part in own]
     return Form(list(own), bend, shared, follow, np.zeros(len(shared)), pull)
+
+
+def stiffened(form: Form, ridge: Floats) -> Form:
+    """The same with a ridge, of which (m, d) are the second derivatives."""
+    bend = [old + of_task[own] for old, own, of_task in zip(form.bend, form.own, ridge, strict=True)]
+    return replace(form, bend=bend, stiff=form.stiff + (ridge[:, form.shared] * form.follow**2).sum(axis=0))
 
 
 def group_form(W: Floats, a: Floats, factors: Floats) -> Form:

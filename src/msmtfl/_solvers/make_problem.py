@@ -13,12 +13,13 @@ from .._data.designs import AnyData, Data, Floats, stage_scale
 from .._data.tasks import TaskData
 from .._objective.losses import Huber, Loss, LossTask, Poisson, loss_named, of_regressions
 from .._objective.problem import Problem
-from .._runtime.checks import check_positive
+from .._runtime.checks import check_positive, check_share
 from .residual_scale import with_scales
 from .solvers import lassos_for
 
 EXTREME = 1e100  # penalty factors beyond this, and below its inverse, leave the range of floats with what they multiply
 LAM_SHARE = 0.1  # lam=None is this share of lam_max
+LEAST_SHARE = 1e-3  # of the l1 norm in a penalty: with less, the largest lam is that of this share
 ROUNDING = 1e-11  # of the largest that a gradient can be: what is less is left by an interpolation
 
 
@@ -31,6 +32,7 @@ def make_problem(
     standardize: bool,
     positive: bool,
     penalty_factors: ArrayLike | None = None,
+    l1_ratio: float = 1.0,
     error: str = "mse",
     n_jobs: int | None = None,
 ) -> Problem:
@@ -41,7 +43,8 @@ def make_problem(
         raise ValueError(f"loss={loss!r} needs rows: statistics in their place serve squared loss only.")
     factors = read_factors(penalty_factors, data)
     designs = _designs(data, kind, fit_intercept, factors, positive, n_jobs)
-    return Problem(data, designs, factors, standardize, positive, kind, error)
+    check_share("l1_ratio", l1_ratio)
+    return Problem(data, designs, factors, standardize, positive, kind, error, l1_ratio=float(l1_ratio))
 
 
 def training(problem: Problem, keep: np.ndarray | int) -> Problem:
@@ -106,7 +109,12 @@ def largest_lam(problem: Problem) -> float:
     G, f = first_gradient(problem), problem.factors.T
     with np.errstate(over="ignore"):  # factors next to nothing: no finite lam is large enough
         sizes = np.divide(G if problem.positive else np.abs(G), f, out=np.zeros_like(G), where=f > 0)
-    return max(float(sizes.max(initial=0.0)), 0.0)
+    return max(float(sizes.max(initial=0.0)), 0.0) / of_lasso(problem.l1_ratio)
+
+
+def of_lasso(l1_ratio: float) -> float:
+    """What the largest lam of a lasso is divided by: without an l1 norm no lam makes all coefficients 0."""
+    return max(l1_ratio, LEAST_SHARE)
 
 
 def default_lam(lam: float | None, lam_max: float) -> float:

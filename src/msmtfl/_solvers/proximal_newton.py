@@ -1,6 +1,6 @@
 """Weighted lassos under a loss that is not squared: proximal Newton steps around the exact quadratic solver.
 
-    task i:  min_w  min_b sum_r v_r h(y_r, x_r'w + b) + sum_j a_j |w_j|,   a_j in [0, inf]
+    task i:  min_w  min_b sum_r v_r h(y_r, x_r'w + b) + sum_j a_j |w_j| [ + lam / 2 sum_j ridge_j w_j^2 ],   a_j in [0, inf]
 
 A step replaces h by its parabola at the present f, a weighted least squares lasso (with its intercept inside, by centring),
 which the kernel solves exactly; then a line search. Only the features in work (those in use, free, at their bound or beyond)
@@ -53,6 +53,7 @@ class LossLassos:
     designs : one `LossTask` per task
     positive : require w >= 0
     units : (m, d) scale in which the distance between solutions is measured
+    ridge : (m, d) that of every task at lam = 1, if there is any; `at` says which lam it is
     n_jobs : threads over tasks
     problem : knows which weights leave a task without a minimiser. If it is given these are not solved (the reference is
         returned): otherwise the loss is brought close to its lowest value
@@ -71,15 +72,30 @@ class LossLassos:
         *,
         positive: bool = False,
         units: Floats,
+        ridge: Floats | None = None,
         n_jobs: int | None = None,
         problem: Problem | None = None,
     ):
+        self.ridge, self.lam = ridge, 0.0
         self.designs, self.problem = list(designs), problem
         self.positive, self.units, self.n_jobs = positive, units, n_jobs
         self.m, self.d = len(self.designs), self.designs[0].d
         self.status = np.zeros(self.m, np.intc)
         self.last = np.zeros((self.m, self.d))
         self.known: list[_newton.Newton] | None = None  # states in the kernel
+
+    def at(self, lam: float) -> None:
+        """Have the ridge of this lam, if there is one, from the next solve on."""
+        if self.ridge is not None and lam != self.lam:
+            self.lam = lam
+            for i, state in enumerate(self.known or []):
+                state.set_ridge(lam * self.ridge[i], self._order(i))
+
+    def _order(self, i: int) -> int:
+        """The largest support of task i."""
+        design = self.designs[i]
+        order = min(len(design.y) - design.base.centre, self.d)
+        return order if self.ridge is None else min(order + int(np.count_nonzero(self.ridge[i])), self.d)
 
     @property
     def compiled(self) -> list[_newton.Newton]:
@@ -103,9 +119,11 @@ class LossLassos:
             getattr(design.of_loss, "epsilon", 0.0),
             design.base.centre,
             design.level(nothing),
-            min(len(design.y) - design.base.centre, self.d),
+            self._order(i),
             self.positive,
         )
+        if self.ridge is not None and self.lam > 0.0:
+            out.set_ridge(self.lam * self.ridge[i], self._order(i))
         if self.last[i].any():
             out.begin(self.last[i], design.level(self.last[i]))
         return out
@@ -124,7 +142,8 @@ class LossLassos:
                 return
 
         def one(i: int) -> None:
-            task = _Descent(self.designs[i], A[i], aim[i], self.units[i], self.positive, max_iter)
+            ridge = np.zeros(self.d) if self.ridge is None else self.lam * self.ridge[i]
+            task = _Descent(self.designs[i], A[i], ridge, aim[i], self.units[i], self.positive, max_iter)
             W[i], status[i], rounds[i] = task.run(self.last[i])
             if self.compiled:
                 self.compiled[i].begin(W[i], self.designs[i].level(W[i]))
@@ -198,7 +217,11 @@ class _Descent:
     """One task's solve. w is that of all features; B are those in work and Z their columns, with one of ones for the
     intercept (if there is one), which has no penalty; z are the coefficients of these columns."""
 
-    def __init__(self, design: LossTask, a: Floats, aim: Floats, unit: Floats, positive: bool, max_iter: int):
+    def __init__(
+        self, design: LossTask, a: Floats, ridge: Floats, aim: Floats, unit: Floats, positive: bool, max_iter: int
+    ):
+        self.ridge = ridge
+        self.bends = ridge  # those of the columns Z
         self.design, self.a, self.aim, self.unit, self.positive = design, a, aim, unit, positive
         self.most = max_iter or STEPS
         self.loss, self.y, self.v, self.centre = design.of_loss, design.y, design.v, design.base.centre
@@ -207,16 +230,15 @@ class _Descent:
         self.caution, self.steps, self.status = 1.0, 0, 0
 
     def run(self, w: Floats) -> tuple[Floats, int, int]:
-        design = self.design
         w, f = self._start(w)
         work = self.live & ((w != 0.0) | (self.a == 0.0))
-        new = self._wanted(design.gradient(w), work)
+        new = self._wanted(self._gradient(w), work)
         if not new.any() and self._settled(w, f, np.flatnonzero(work)):
             return w, 0, 1
         work |= new
         for _ in range(ROUNDS):
             w, f = self._descend(w, f, np.flatnonzero(work))
-            new = self._wanted(design.gradient(w), work)
+            new = self._wanted(self._gradient(w), work)
             if not new.any() or self.status & OVERRUN:
                 break
             work |= new
@@ -224,9 +246,13 @@ class _Descent:
             self.status |= OVERRUN
         return w, self.status, max(self.steps, 1)
 
+    def _gradient(self, w: Floats) -> Floats:
+        return self.design.gradient(w) - self.ridge * w
+
     def _start(self, w: Floats) -> tuple[Floats, Floats]:
         """The best of w, the aim (in stages: the last one's solution) and 0, with its linear predictors."""
         best = self.design.null, np.zeros_like(w)
+        self.bends = self.ridge[self.live]
         for one in (w, self.aim):
             w = np.where(self.live & np.isfinite(one) & ((one > 0) | (not self.positive)), one, 0.0)
             if w.any():
@@ -237,7 +263,7 @@ class _Descent:
     def _settled(self, w: Floats, f: Floats, B: Ints) -> bool:
         """Whether w, where paths and stages go on from, is optimal already."""
         level = np.zeros(int(self.centre))
-        z, g = np.append(w[B], level), np.append(self.design.gradient(w)[B], level)
+        z, g = np.append(w[B], level), np.append(self._gradient(w)[B], level)
         if self.centre:
             g[-1] = self.v @ self.loss.slope(self.y, f)
         return self._violation(z, g, np.append(self.a[B], level), self._lengths(B), len(B)) <= GOAL
@@ -249,7 +275,7 @@ class _Descent:
     def _value(self, f: Floats, z: Floats, a: Floats) -> float:
         """The objective"""
         with np.errstate(over="ignore"):  # an infinite value is never a step down
-            return float(self.v @ self.loss.value(self.y, f)) + float(a @ np.abs(z))
+            return float(self.v @ self.loss.value(self.y, f)) + float(a @ np.abs(z)) + 0.5 * float(self.bends @ z**2)
 
     def _wanted(self, g: Floats, work: np.ndarray) -> np.ndarray:
         """Features that violate most, and those at their bound."""
@@ -274,11 +300,12 @@ class _Descent:
         extra = np.zeros(Z.shape[1] - k)
         z = np.concatenate([w[B], extra + design.level(w)])
         a, length = np.append(self.a[B], extra), self._lengths(B)
+        self.bends = np.append(self.ridge[B], extra)
         lasso = self.a[None, B], self.aim[None, B], self.unit[None, B]
         best, idle, value = (np.inf, z, f), 0, self._value(f, z, a)
         for turn in range(self.most + 1):
             u = -self.v * self.loss.slope(self.y, f)
-            g = Z.T @ u
+            g = Z.T @ u - self.bends * z
             off = self._violation(z, g, a, length, k)
             idle = 0 if off < 0.5 * best[0] else idle + 1
             if off < best[0]:
@@ -321,7 +348,10 @@ class _Descent:
             G = np.ascontiguousarray(H[:k, :k] - H[:k, k:] @ of_level)
             squares = G.diagonal()
             if (squares > LOST * H.diagonal()[:k]).all():
-                order = min(len(self.y) - self.centre, k)
+                ridge = self.bends[:k]
+                order = min(len(self.y) - self.centre + int(np.count_nonzero(ridge)), k)
+                squares = squares.copy()
+                G.flat[:: k + 1] += ridge
                 c = G @ z[:k] + g[:k] - g[k:] @ of_level
                 state = _kernel.ActiveSet(G, c, np.sqrt(squares), k, order, self.positive)
                 used = np.flatnonzero(z[:k])
@@ -343,16 +373,21 @@ class _Descent:
     ) -> tuple[Floats, np.ndarray]:
         """The same on X itself, where the minimiser is not unique or the Gram form may lose it."""
         task = RowTask(DenseRows(X, bend, self.centre), f + u / bend)
-        lassos = Lassos([task], positive=self.positive, units=unit, careful=True)
+        lassos = Lassos([task], positive=self.positive, units=unit, careful=True, ridge=self._bends_of(X))
+        lassos.at(1.0)
         to, _ = lassos.solve(a, reference=aim)
         return to, lassos.status & (SLID | OVERRUN)
+
+    def _bends_of(self, X: Floats) -> Floats | None:
+        """(1, k): the ridge of the features in work, if there is one."""
+        return self.bends[None, : X.shape[1]] if self.bends.any() else None
 
     def _search(
         self, Z: Floats, z: Floats, f: Floats, u: Floats, a: Floats, to: Floats, value: float, beyond: bool
     ) -> tuple[Floats, Floats, float]:
         """As far towards `to` as the objective falls enough; or, if asked to, beyond it as long as it falls."""
         fitted = Z @ to
-        slope = float(u @ (f - fitted)) + float(a @ (np.abs(to) - np.abs(z)))
+        slope = float(u @ (f - fitted)) + float(a @ (np.abs(to) - np.abs(z))) + float(self.bends @ (z * (to - z)))
         noise = 1e-15 * (abs(value) + self.design.null)
         t, at = 1.0, to
         for _ in range(60):

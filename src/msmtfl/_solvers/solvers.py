@@ -6,7 +6,7 @@ every row ("rows"), or a part that is common to all tasks ("common"). Losses tha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -14,10 +14,12 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .._data.designs import AnyData, Design, Floats, stage_scale
+from .._data.ridged import ridged
 from .._data.tables import names_of, warn_user
 from .._objective.certificates import GAP, TaskCertificate, certify, largest_violation, main_doubt, relative_gap
-from .._objective.common_penalty import SharedNorm
+from .._objective.common_penalty import CappedDeviations, SharedNorm
 from .._objective.loss_certificates import LossCertificate, certify_loss
+from .._objective.losses import LossTask
 from .._objective.penalties import Penalty, RowNorm
 from .._objective.problem import Problem
 from .._objective.row_certificates import certify_rows, row_violation
@@ -41,31 +43,44 @@ Proof = TypeVar("Proof", bound=Any)
 
 
 def solver_for(
-    problem: Problem, penalty: Penalty, *, grams: Any = None, n_jobs: int | None = None, near: Floats | None = None
+    problem: Problem,
+    penalty: Penalty,
+    *,
+    lam: float = 0.0,
+    grams: Any = None,
+    n_jobs: int | None = None,
+    near: Floats | None = None,
 ) -> Any:
     """What solves the stages of a problem with a penalty (a `StageSolver`).
 
     Parameters
     ----------
+    lam : which the ridge of the problem has, if there is one
     grams : what is known of Gram matrices (`caches_for`), by default nothing yet
     near : about where the solution is
     """
     if penalty.structure == LASSOS:
         lassos = lassos_for(problem, grams, n_jobs)
+        lassos.at(lam)
         if near is not None:
             lassos.warm(near)
-        return LassoStages(lassos) if isinstance(lassos, Lassos) else LossStages(lassos, problem.data)
+        designs = problem.at(lam)
+        if isinstance(lassos, Lassos):
+            return LassoStages(lassos, designs)
+        return LossStages(lassos, designs, problem.data)
     if not problem.loss.squared:
         raise ValueError("models that couple the tasks are solved with squared loss only.")
     if penalty.structure == ROWS:
         rows = rows_for(problem, grams, n_jobs)
+        rows.at(lam)
         if near is not None:
             rows.warm(near)
-        return RowStages(rows)
+        return RowStages(rows, problem.at(lam))
     common = common_for(problem, grams, n_jobs)
+    common.at(penalty.ridge() if isinstance(penalty, CappedDeviations) else None)
     if near is not None:
         common.warm(near)
-    return CommonStages(common)
+    return CommonStages(common) if common.ridge is None else RidgedCommonStages(common)
 
 
 def lassos_for(
@@ -78,15 +93,29 @@ def lassos_for(
     """The weighted lassos of a problem's tasks. In a `search` those that have no minimiser are not solved."""
     if not problem.loss.squared:
         options: dict[str, Any] = {"positive": problem.positive, "units": problem.units, "n_jobs": n_jobs}
+        options["ridge"] = problem.unit_ridge
         return LossLassos(problem.designs, **options, problem=problem if search and problem.may_escape else None)
     return Lassos(
-        problem.designs, positive=problem.positive, units=problem.units, grams=grams, careful=careful, n_jobs=n_jobs
+        problem.designs,
+        positive=problem.positive,
+        units=problem.units,
+        grams=grams,
+        careful=careful,
+        ridge=problem.unit_ridge,
+        n_jobs=n_jobs,
     )
 
 
 def rows_for(problem: Problem, grams: list[Gram] | None = None, n_jobs: int | None = None) -> CoupledRows:
     """A problem with a norm of every row."""
-    return CoupledRows(problem.designs, problem.factors, units=problem.units, grams=grams, n_jobs=n_jobs)
+    return CoupledRows(
+        problem.designs,
+        problem.factors,
+        units=problem.units,
+        grams=grams,
+        ridge=problem.unit_ridge,
+        n_jobs=n_jobs,
+    )
 
 
 def common_for(problem: Problem, grams: StackedGrams | None = None, n_jobs: int | None = None) -> StackedLassos:
@@ -109,8 +138,8 @@ def caches_for(problem: Problem, structure: str, **options: float | None) -> Any
 class LassoStages:
     """Stages that are weighted lassos: weights (d, m)."""
 
-    def __init__(self, lassos: Lassos):
-        self.lassos, self.designs, self.grams = lassos, lassos.designs, lassos.grams
+    def __init__(self, lassos: Lassos, designs: Sequence[Design]):
+        self.lassos, self.designs, self.grams = lassos, designs, lassos.grams
         self.scale = stage_scale(lassos.designs)
 
     def solve(self, weights: Floats, last: Floats, max_iter: int, listener: Listener) -> Outcome:
@@ -145,7 +174,7 @@ def certified(
     """Certificates of all tasks; a task above GAP is polished on X first."""
 
     def check(i: int) -> TaskCertificate:
-        design, positive = lassos.designs[i], lassos.positive
+        design, positive = lassos.design(i), lassos.positive
         proof = certify(design, W[i], A[i], positive)
         if proof.relative_gap > GAP and not lassos.status[i] & OVERRUN:
             better = lassos.repair(i, W[i], A[i], aim[i])
@@ -173,8 +202,8 @@ def rather_zero(W: Floats, proof: Proof, certify: Callable[[Floats], Proof]) -> 
 class LossStages:
     """Stages that are weighted lassos under a loss: weights (d, m)."""
 
-    def __init__(self, lassos: LossLassos, data: AnyData):
-        self.designs = lassos.designs
+    def __init__(self, lassos: LossLassos, designs: Sequence[LossTask], data: AnyData):
+        self.designs = designs
         self.lassos, self.grams = lassos, lassos.grams
         self.scale, self.data = stage_scale(self.designs), data
         self.said: set[int] = set()
@@ -219,8 +248,8 @@ class LossStages:
 class RowStages:
     """Stages with a norm of every row."""
 
-    def __init__(self, rows: CoupledRows):
-        self.rows, self.designs, self.grams = rows, rows.designs, None
+    def __init__(self, rows: CoupledRows, designs: Sequence[Design]):
+        self.rows, self.designs, self.grams = rows, designs, None
 
     def solve(self, weights: RowNorm, last: Floats, max_iter: int, listener: Listener) -> Outcome:
         W, n_iter = self.rows.solve(weights, max_iter=max_iter)
@@ -262,3 +291,31 @@ class CommonStages:
     def violation(self, weights: SharedNorm, P: Floats) -> float:
         stacked = self.lassos.stacked
         return row_violation(stacked.parts, stacked.sums(P[0]), weights)
+
+
+class RidgedCommonStages(CommonStages):
+    """The same with a ridge on b and V: then these are what is unique, and what is proven is about them."""
+
+    def __init__(self, lassos: StackedLassos):
+        super().__init__(lassos)
+        self.designs = [ridged(lassos.stacked, lassos.ridge)]
+
+    def solve(self, weights: SharedNorm, last: Floats, max_iter: int, listener: Listener) -> Outcome:
+        stacked, a, design = self.lassos.stacked, self.scale * weights.weights(), self.designs[0]
+        P, rounds = self.lassos.solve(a, last[0], max_iter)
+        proof = certify(design, P, a)
+        if proof.relative_gap > GAP and self.lassos.finished:
+            better = self.lassos.repair(P, a, last[0])
+            again = certify(design, better, a)
+            if again.gap < proof.gap:
+                P, proof = better, again
+        P, proof = rather_zero(P, proof, lambda P: certify(design, P, a))
+        for _ in stacked.parts:
+            listener.task_done()
+        owner, feature = np.divmod(proof.dependent, stacked.width)
+        of_tasks = tuple(np.unique(feature[(owner == 0) | (owner == i + 1)]) for i in range(stacked.m))
+        gap, finished = proof.relative_gap, self.lassos.finished
+        return Outcome(P[None], rounds, finished, gap, proof.kkt, proof.unique, of_tasks, proof.doubt)
+
+    def violation(self, weights: SharedNorm, P: Floats) -> float:
+        return largest_violation(self.designs, P, self.scale * weights.weights()[None])

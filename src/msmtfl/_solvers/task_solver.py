@@ -41,22 +41,39 @@ class TaskState:
     """The warm solver state of one task on its Gram; it follows when the Gram grows, is formed whole or makes room. On a
     whole Gram it can be at rest: all that it then holds is the last solution."""
 
-    __slots__ = ("_state", "features", "g", "gram", "positive", "resting", "size", "version", "whole")
+    __slots__ = (
+        *("_state", "features", "g", "gram", "level", "positive", "resting", "ridge", "size", "version", "whole"),
+    )
 
-    def __init__(self, gram: Gram, positive: bool):
-        self.gram, self.positive = gram, positive
+    def __init__(self, gram: Gram, positive: bool, ridge: Floats | None = None):
+        self.gram, self.positive, self.ridge, self.level = gram, positive, ridge, 0.0
         self._fresh()
 
+    @property
+    def order(self) -> int:
+        """The largest support."""
+        design = self.gram.design
+        return design.order if self.ridge is None else min(design.order + int(np.count_nonzero(self.ridge)), design.d)
+
+    def set_level(self, level: float) -> None:
+        """Times which the ridge counts, from the next solve on."""
+        if self.ridge is not None:
+            self.level = level
+            if self.resting is None:
+                self._state.set_level(level)
+
     def _fresh(self) -> None:
-        gram, design = self.gram, self.gram.design
+        gram = self.gram
         self.whole, self.version, self.size = gram.whole is not None, gram.version, 0
         self.resting: bytes | None = None  # the last solution, of a task at rest: features and values
         if gram.whole is not None:
             self.resting = b""
             return
         self.g = gram.c.copy()
-        self._state = _kernel.ActiveSet(np.zeros((1, 1)), np.zeros(1), np.zeros(1), 0, design.order, self.positive)
+        self._state = _kernel.ActiveSet(np.zeros((1, 1)), np.zeros(1), np.zeros(1), 0, self.order, self.positive)
         self._state.attach(gram.rows, gram.slot, gram.c, gram.root, self.g)
+        if self.ridge is not None:
+            self._state.set_ridge(np.zeros(1), self.level)
         self.features = gram.features
 
     @property
@@ -64,7 +81,9 @@ class TaskState:
         """That of the kernel, made now where the task is at rest."""
         gram, design = self.gram, self.gram.design
         if self.resting is not None and gram.whole is not None:
-            self._state = _kernel.ActiveSet(gram.whole, gram.c, gram.root, design.d, design.order, self.positive)
+            self._state = _kernel.ActiveSet(gram.whole, gram.c, gram.root, design.d, self.order, self.positive)
+            if self.ridge is not None:
+                self._state.set_ridge(self.ridge, self.level)
             if self.resting:
                 self._state.begin(*_unpacked(self.resting))
             self.resting = None
@@ -96,7 +115,11 @@ class TaskState:
     def _grow(self) -> None:
         gram = self.gram
         self.features, self.size = gram.features, gram.size
-        self.state.grow(gram.known, gram.slot_c, gram.slot_root, gram.rows, gram.features, gram.size)
+        ridge = None
+        if self.ridge is not None:
+            ridge = np.zeros(len(gram.slot_c))
+            ridge[: gram.size] = self.ridge[gram.features]
+        self.state.grow(gram.known, gram.slot_c, gram.slot_root, gram.rows, gram.features, gram.size, ridge)
 
     def _set(self, features: Ints, values: Floats) -> None:
         if self.whole:
@@ -152,9 +175,9 @@ class TaskState:
         return np.sort(np.argpartition(over, rest)[rest:])
 
 
-def state_of(gram: Gram | WorkingSet, positive: bool) -> Any:
+def state_of(gram: Gram | WorkingSet, positive: bool, ridge: Floats | None = None) -> Any:
     """The state of a task on what is kept of its Gram matrix: of the same class for all tasks of a problem."""
-    return WorkingState(gram, positive) if isinstance(gram, WorkingSet) else TaskState(gram, positive)
+    return WorkingState(gram, positive, ridge) if isinstance(gram, WorkingSet) else TaskState(gram, positive, ridge)
 
 
 def thin(design: Design) -> bool:

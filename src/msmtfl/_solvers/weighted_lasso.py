@@ -1,6 +1,6 @@
 """The weighted lassos of all tasks: exact, warm, canonical.
 
-    task i:  min_w  1/2 |y - Xw|^2 + sum_j a_j |w_j|,   a_j in [0, inf]
+    task i:  min_w  1/2 |y - Xw|^2 + sum_j a_j |w_j| [ + level / 2 sum_j ridge_j w_j^2 ],   a_j in [0, inf]
 
 (in sums over rows; a stage of Algorithm 1 has a = m n_i / 2 times its weights). The compiled kernel works on the full
 Gram matrix of a task, or on the Gram rows of the features that matter, fetched on demand (`task_solver.py`). What it
@@ -18,6 +18,7 @@ from typing import Protocol
 import numpy as np
 
 from .._data.designs import Design, Floats, Ints, support, with_rows
+from .._data.ridged import ridged
 from .._kernels import active_set as _kernel
 from .._runtime.threads import each, each_or_together, shares
 from .nonunique import DOUBT, nearest, polish, suspicions
@@ -61,6 +62,9 @@ class LassoSolver(Protocol):
     def warm(self, W: Floats) -> None:
         """Start the next solve from W (m, d) instead of from the last solution."""
 
+    def at(self, lam: float) -> None:
+        """Have the ridge of this lam, if there is one, from the next solve on."""
+
     def solve(self, A: Floats, reference: Floats | None = None, max_iter: int = 0) -> tuple[Floats, np.ndarray]:
         """W (m, d) for weights A (m, d), and rounds (m,). Where a task's minimiser is not unique, W is the one nearest
         `reference` (m, d), by default nearest 0."""
@@ -91,7 +95,8 @@ def one_by_one(
 ) -> list[Solve]:
     """A path, solve after solve."""
     out = []
-    for lam in lams:
+    for lam in lams.tolist():
+        lassos.at(lam)
         W, _ = lassos.solve(lam * weights, max_iter=max_iter)
         at = support(W)
         out.append(Solve(at, W.ravel()[at], lassos.status))
@@ -109,6 +114,7 @@ class Lassos:
     units : (m, d) scale in which the distance between solutions is measured (1, or the standard deviations)
     grams : what is known of the Gram matrices, by default nothing yet
     careful : check solutions that seem not to be unique on X. Not needed where all are certified anyway
+    ridge : (m, d) that of every task at lam = 1, if there is any; `at` says which lam it is
     n_jobs : threads over tasks; the answer does not depend on it (`grams` made by several threads may differ in rounding)
 
     Attributes
@@ -125,17 +131,32 @@ class Lassos:
         units: Floats | None = None,
         grams: Caches | None = None,
         careful: bool = False,
+        ridge: Floats | None = None,
         n_jobs: int | None = None,
     ):
-        self.designs = list(designs)
+        self.designs, self.ridge, self.levels = list(designs), ridge, np.zeros(len(designs))
         self.positive, self.careful, self.n_jobs = positive, careful, n_jobs
         self.m, self.d = len(self.designs), self.designs[0].d
         self.units = np.ones((self.m, self.d)) if units is None else self._checked(units)
         self.grams = task_caches(self.designs, n_jobs=n_jobs, to_the_bit=True) if grams is None else grams
-        self.tasks = [state_of(gram, positive) for gram in self.grams]
+        self.tasks = [
+            state_of(gram, positive, None if ridge is None else ridge[i]) for i, gram in enumerate(self.grams)
+        ]
         self.status = np.zeros(self.m, np.intc)
         self.brief = False  # the last solve was
         self.many_small = self.m > MANY and self.d <= SMALL
+
+    def at(self, lam: float) -> None:
+        """Have the ridge of this lam, if there is one, from the next solve on."""
+        if self.ridge is not None:
+            self.levels[:] = lam
+            for task in self.tasks:
+                task.set_level(lam)
+
+    def design(self, i: int) -> Design:
+        """That of task i, with its ridge."""
+        out: Design = ridged(self.designs[i], None if self.ridge is None else self.levels[i] * self.ridge[i])
+        return out
 
     def _checked(self, matrix: Floats) -> Floats:
         """The kernel does not look at bounds: shape, order and writability are settled here."""
@@ -264,7 +285,7 @@ class Lassos:
         used: np.ndarray | None = None,
     ) -> None:
         """Solve task i to the end: fetch what is missing, repair what the kernel flags. Arrays have one row, the task's."""
-        design, a, unit = self.designs[i], A[0], self.units[i : i + 1]
+        design, a, unit = self.design(i), A[0], self.units[i : i + 1]
 
         def run() -> None:
             before = rounds[0]
@@ -296,10 +317,10 @@ class Lassos:
         return self._nearest(i, self._polish(i, w, a), a, aim)
 
     def _polish(self, i: int, w: Floats, a: Floats) -> Floats:
-        return polish(with_rows(self.designs[i]), w, a, self.positive)
+        return polish(with_rows(self.design(i)), w, a, self.positive)
 
     def _nearest(self, i: int, w: Floats, a: Floats, aim: Floats) -> Floats:
-        return nearest(with_rows(self.designs[i]), w, a, aim, self.units[i], self.positive)
+        return nearest(with_rows(self.design(i)), w, a, aim, self.units[i], self.positive)
 
     def warm(self, W: Floats) -> None:
         """Start the next solve from W (m, d) instead of from the last solution."""
@@ -381,6 +402,8 @@ class _Path:
     def _finish(self, i: int, k: int) -> None:
         """The solve of task i for lams[k], which the kernel cannot do by itself."""
         lassos, aim = self.lassos, self.aim[:1]
+        lassos.levels[i] = self.lams[k]
+        lassos.tasks[i].set_level(float(self.lams[k]))
         a, w = self.lams[k] * self.weights[i : i + 1], np.zeros((1, lassos.d))
         status, rounds = self.status[i, k : k + 1], np.ones(1, np.intc)
         unit = lassos.units[i : i + 1]

@@ -51,9 +51,13 @@ class WorkingSet:
 class WorkingState:
     """The solver of one task on its working set, warm from the last solution."""
 
-    def __init__(self, work: WorkingSet, positive: bool):
-        self.work, self.positive = work, positive
+    def __init__(self, work: WorkingSet, positive: bool, ridge: Floats | None = None):
+        self.work, self.positive, self.ridge, self.level = work, positive, ridge, 0.0
         self.at, self.values = np.empty(0, dtype=np.intp), np.empty(0)  # the last solution
+
+    def set_level(self, level: float) -> None:
+        """Times which the ridge counts, from the next solve on."""
+        self.level = level
 
     def follow(self) -> None:
         """Nothing to take note of: the working set is looked at when it is used."""
@@ -111,9 +115,10 @@ class WorkingState:
         """The lasso of the features in work, exactly."""
         work = self.work
         E = work.features
-        state = _kernel.ActiveSet(
-            work.known, work.c[E].copy(), work.root[E].copy(), len(E), min(work.design.order, len(E)), self.positive
-        )
+        order = len(E) if self.ridge is not None else min(work.design.order, len(E))
+        state = _kernel.ActiveSet(work.known, work.c[E].copy(), work.root[E].copy(), len(E), order, self.positive)
+        if self.ridge is not None:
+            state.set_ridge(self.ridge[E].copy(), self.level)
         if self.at.size:
             state.begin(work.slot[self.at].astype(np.intc), self.values)
         part, status[0], rounds[0] = np.zeros((1, len(E))), 0, 1

@@ -70,6 +70,8 @@ def _check(model: Any) -> None:
     model._check_params()
     if loss_of(model) != "squared":
         raise ValueError(f"on a cluster there is squared loss only; the model has loss={model.loss!r}.")
+    if isinstance(getattr(model, "l1_ratio", 1.0), (list, tuple, np.ndarray)):
+        raise ValueError(f"on a cluster l1_ratio must be one number; the model has l1_ratio={model.l1_ratio!r}.")
 
 
 class _OnCluster:

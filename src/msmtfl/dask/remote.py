@@ -107,6 +107,11 @@ class Crew:
         return {"sent": self.sent, "received": self.received, "rounds": self.rounds}
 
     def make_problem(self, model: Any) -> Problem:
+        if model.l1_ratio != 1.0:
+            raise ValueError(
+                "where samples stay with the workers there is no ridge: use l1_ratio=1, or have the tasks' statistics gathered "
+                "in place of their samples."
+            )
         data: Any = self.data
         warn_of_single_rows(data.labels.tolist(), [target.rows for target in data.targets])
         designs: list[Any] = [RemoteTask(one.all) for one in self.told]

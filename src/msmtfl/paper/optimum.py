@@ -22,6 +22,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from .._data.designs import Floats, Ints
+from .._estimators.base import check_without_ridge
 from .._estimators.msmtfl import MSMTFL
 from .._estimators.search import MSMTFLCV
 from .._objective.certificates import loss_of
@@ -156,6 +157,7 @@ def global_minimum(
     check_count("max_nodes", max_nodes)
     with one_blas_thread():
         problem = clone(model)._make_problem(X, y, task, sample_weight)
+        check_without_ridge(model, "the search for the global optimum")
         W = np.atleast_2d(model.stages_[-1].coef)
         if W.shape != (problem.m, problem.d):
             raise ValueError(

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..._data.designs import Floats
+from ..._estimators.base import check_without_ridge
 from ..._estimators.base import loss_of as name_of_loss
 from ..._estimators.msmtfl import MSMTFL
 from ..._estimators.search import MSMTFLCV
@@ -348,6 +349,7 @@ def _problem_of(model: Any, X: Any, y: Any, task: Any) -> Problem:
         raise ValueError(
             "Theorem 8 is about the paper's model: fit with lam_entry=0 (entry_shares=0) and penalty='capped'."
         )
+    check_without_ridge(model, "the paper's theory")
     problem = clone(model)._make_problem(X, y, task, None)
     if problem.positive or (problem.given_factors != 1.0).any():
         raise ValueError("Theorem 8 is not about positive=True or penalty_factors other than 1: fit without them.")

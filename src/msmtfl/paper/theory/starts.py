@@ -17,6 +17,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..._data.designs import Floats, Ints
+from ..._estimators.base import check_without_ridge
 from ..._estimators.msmtfl import MSMTFL
 from ..._estimators.search import MSMTFLCV
 from ..._objective.certificates import loss_of
@@ -252,6 +253,7 @@ def check_starts(
         warnings.simplefilter("ignore", UserWarning)  # of crowded stages; the results tell
         problem = clone(model)._make_problem(X, y, task, sample_weight)
         shape = read_shape(model.penalty)
+        check_without_ridge(model, "the paper's theory")
         penalty = ConcaveRows(model.lam_, model.theta_, problem.factors, shape, model.lam_entry_, model.theta_entry_)
         W = np.atleast_2d(model.stages_[-1].coef)
         _check_same(problem, penalty, W, model)
