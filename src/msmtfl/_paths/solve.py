@@ -75,6 +75,7 @@ def regularization_surface(
     n_jobs: int | None = None,
     memory_budget: float | None = None,
     verbose: bool = False,
+    offset: ArrayLike | None = None,
 ) -> Surface:
     """Fit MSMTFL on a whole grid of lam and theta, for little more than the price of one lasso path.
 
@@ -151,6 +152,10 @@ def regularization_surface(
         Bytes that Gram matrices may take; by default 1 GiB.
     verbose : bool, default=False
         Whether to show a progress bar.
+    offset : array-like of shape (N,) or (N, m), optional
+        A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
+        2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.
+        `predict` then needs the offsets of its samples, too.
 
     Returns
     -------
@@ -185,7 +190,7 @@ def regularization_surface(
     if memory_budget is not None:
         check_positive("memory_budget", memory_budget)
     with one_blas_thread():
-        data = read_training(X, y, task=task, task_column=task_column, sample_weight=sample_weight)
+        data = read_training(X, y, task=task, task_column=task_column, sample_weight=sample_weight, offset=offset)
         problem = make_problem(
             data,
             loss=loss,
