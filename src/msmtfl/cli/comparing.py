@@ -74,7 +74,7 @@ def compare(
     with o.guard("compare", quiet):
         from ..compare.comparison import OF_NEW_DATA
         from ..compare.run import compare_models
-        from .training import read_training, warn_of_classes
+        from .training import read_training, warn_of_classes, warn_of_exposure
 
         o.check_outputs((out, plot, report), data)
         check_ending(out)
@@ -104,6 +104,7 @@ def compare(
         )
         if not classify:
             warn_of_classes(training.y, target)
+        warn_of_exposure(exposure, not classify)
         result = compare_models(
             training.X,
             training.y,
@@ -192,7 +193,7 @@ def surface(
     """Solve MSMTFL on the whole grid of lam and theta: objective, certificate and support at every point."""
     with o.guard("surface", quiet):
         from .._paths.solve import regularization_surface
-        from .training import read_training
+        from .training import read_training, warn_of_exposure
 
         o.check_outputs((out,), data)
         check_ending(out)
@@ -215,6 +216,7 @@ def surface(
             decimal=decimal,
             quiet=quiet,
         )
+        warn_of_exposure(exposure, linear=True)
         found = regularization_surface(
             training.X,
             training.y,

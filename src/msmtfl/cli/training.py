@@ -150,6 +150,17 @@ def warn_of_classes(y: np.ndarray, target: str) -> None:
         )
 
 
+def warn_of_exposure(exposure: str | None, linear: bool) -> None:
+    """The logarithm of an exposure, where predictions are no exponentials."""
+    if exposure is not None and linear:
+        warnings.warn(
+            f"--exposure: the logarithm of column {exposure!r} is added to the prediction itself, which makes no rates. For "
+            "counts: msmtfl fit --loss poisson. For a known part of the target: --offset.",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
 def _weights(column: Any) -> np.ndarray:
     values = numbers(column, "--weight")
     negative = np.flatnonzero(values < 0)

@@ -66,8 +66,13 @@ def _predict_block(part: Any, labels: Any, model: Any) -> Floats:
 # ------------------------------------------------------------------ the estimators
 
 
-def _check(model: Any) -> None:
+def _check(model: Any, offset: Any) -> None:
     model._check_params()
+    if offset is not None:
+        raise ValueError(
+            "on a cluster there are no offsets. Its loss is squared: subtract the offset from y, which gives the same "
+            "model, and add it to the predictions."
+        )
     if loss_of(model) != "squared":
         raise ValueError(f"on a cluster there is squared loss only; the model has loss={model.loss!r}.")
 
@@ -380,7 +385,9 @@ class DaskMSMTFL(_OnCluster):
 
     kind = MSMTFL
 
-    def fit(self, X: Any, y: Any = None, *, task: Any = None, sample_weight: Any = None) -> DaskMSMTFL:
+    def fit(
+        self, X: Any, y: Any = None, *, task: Any = None, sample_weight: Any = None, offset: Any = None
+    ) -> DaskMSMTFL:
         """Fit the model.
 
         Parameters
@@ -396,13 +403,15 @@ class DaskMSMTFL(_OnCluster):
             Task labels in the partitions of X, or the name of a column of X.
         sample_weight : Dask Series, Dask Array or str, optional
             Weights of the samples in the partitions of X, or the name of a column of X.
+        offset : None, optional
+            Not available on a cluster: the error says how to do without.
 
         Returns
         -------
         DaskMSMTFL
             The fitted model itself.
         """
-        _check(self.model)
+        _check(self.model, offset)
         client = self._client()
         parts = partitions(X, y, task, sample_weight)
         with connection(client):
@@ -429,6 +438,7 @@ class DaskMSMTFL(_OnCluster):
         entry_shares: Any = (0.0,),
         entry_ratios: Any = None,
         verbose: bool = False,
+        offset: Any = None,
     ) -> Surface:
         """Fit a whole grid of lam and theta with this model's other parameters.
 
@@ -469,13 +479,15 @@ class DaskMSMTFL(_OnCluster):
             Values of theta_entry in units of m lam / rho_bar; by default 0.5 and 2.
         verbose : bool, default=False
             Whether to show a progress bar.
+        offset : None, optional
+            Not available on a cluster: the error says how to do without.
 
         Returns
         -------
         Surface
             The solutions at all points of the grid.
         """
-        _check(self.model)
+        _check(self.model, offset)
         check_verbose(verbose)
         client, model = self._client(), self.model
         parts = partitions(X, y, task, sample_weight)
@@ -587,7 +599,9 @@ class DaskMSMTFLCV(_OnCluster):
 
     kind = MSMTFLCV
 
-    def fit(self, X: Any, y: Any = None, *, task: Any = None, sample_weight: Any = None) -> DaskMSMTFLCV:
+    def fit(
+        self, X: Any, y: Any = None, *, task: Any = None, sample_weight: Any = None, offset: Any = None
+    ) -> DaskMSMTFLCV:
         """Choose lam and theta, and fit the model to all samples with them.
 
         Parameters
@@ -603,13 +617,15 @@ class DaskMSMTFLCV(_OnCluster):
             Task labels in the partitions of X, or the name of a column of X.
         sample_weight : Dask Series, Dask Array or str, optional
             Weights of the samples in the partitions of X, or the name of a column of X.
+        offset : None, optional
+            Not available on a cluster: the error says how to do without.
 
         Returns
         -------
         DaskMSMTFLCV
             The fitted model itself.
         """
-        _check(self.model)
+        _check(self.model, offset)
         cv = self._cv()
         client = self._client()
         parts = partitions(X, y, task, sample_weight)
