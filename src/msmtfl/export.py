@@ -40,6 +40,11 @@ def _linear(model: Any) -> Any:
     check_is_fitted(model, "coef_")
     if not loss_named(loss_of(model)).linear:
         raise ValueError(f"loss={model.loss!r}: only linear predictions can be exported.")
+    if getattr(model, "uses_offset_", False):
+        raise ValueError(
+            "this model was fitted with an offset, which would be left out of what is exported. Fit it to y - offset, which "
+            "gives the same coefficients, and add the offset to the predictions."
+        )
     return model
 
 

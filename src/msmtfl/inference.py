@@ -19,7 +19,7 @@ from ._data.copies import groups_of
 from ._data.designs import Floats, Ints, RowTask
 from ._data.tables import names_of, warn_user
 from ._data.tasks import TaskData
-from ._estimators.base import MultiTaskLinear, loss_of, model_chosen, separate
+from ._estimators.base import MultiTaskLinear, loss_of, model_chosen, require_offset, separate
 from ._estimators.families import family_of
 from ._runtime.checks import check_count, check_flag, check_n_jobs
 from ._runtime.progress import Progress, one_blas_thread
@@ -251,6 +251,7 @@ def stability_selection(
     random_state: Any = 0,
     n_jobs: int | None = None,
     verbose: bool = False,
+    offset: Any = None,
 ) -> Stability:
     """Count how often every feature is selected in every task on random halves of the samples.
 
@@ -290,6 +291,10 @@ def stability_selection(
         Number of threads, which work on half-samples side by side. The result does not depend on it.
     verbose : bool, default=False
         Whether to show a progress bar.
+    offset : array-like of shape (N,) or (N, m), optional
+        A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
+        2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.
+        `predict` then needs the offsets of its samples, too.
 
     Returns
     -------
@@ -315,9 +320,9 @@ def stability_selection(
     threshold = _checked_threshold(threshold)
     model, family = clone(estimator), family_of(estimator)
     groups_of_folds = {"groups": groups} if family.is_search(model) else {}
-    model.fit(X, y, task=task, sample_weight=sample_weight, **groups_of_folds)
+    model.fit(X, y, task=task, sample_weight=sample_weight, offset=offset, **groups_of_folds)
     with one_blas_thread():
-        problem = model._make_problem(X, y, task, sample_weight)
+        problem = model._make_problem(X, y, task, sample_weight, offset)
         halves = draw_halves(problem.data, groups, n_pairs, check_random_state(random_state))
         with Progress(2 * n_pairs, "half-samples", verbose) as progress:
             options = {"budget": BUDGET / (1 + count(n_jobs)), "tick": progress.step}
@@ -481,6 +486,7 @@ def bootstrap_intervals(
     random_state: Any = 0,
     n_jobs: int | None = None,
     verbose: bool = False,
+    offset: Any = None,
 ) -> Intervals:
     """Compute intervals for least-squares coefficients of the features that a fitted model selected.
 
@@ -518,6 +524,8 @@ def bootstrap_intervals(
         Number of threads, which work on tasks side by side. The result does not depend on it.
     verbose : bool, default=False
         Whether to show a progress bar.
+    offset : array-like of shape (N,) or (N, m), optional
+        Their offsets, if the fit was given any.
 
     Returns
     -------
@@ -538,6 +546,7 @@ def bootstrap_intervals(
     """
     model = _checked(model, n_jobs, verbose)
     check_is_fitted(model, "coef_")
+    require_offset(model, offset)
     if loss_of(model) != "squared":
         raise ValueError(f"intervals are those of least squares; the model has loss={model.loss!r}.")
     check_count("n_boot", n_boot)
@@ -547,7 +556,7 @@ def bootstrap_intervals(
         way_out = "Take a lower level, such as 0.99." if least > 10_000 else f"Better take {max(1000, 10 * least)}."
         raise ValueError(f"n_boot={n_boot} is too small for level={level}: at least {least} are needed. {way_out}")
     with one_blas_thread():
-        problem = clone(model)._make_problem(X, y, task, sample_weight)
+        problem = clone(model)._make_problem(X, y, task, sample_weight, offset)
         labels, features = problem.data.labels, problem.data.features
         for what, old, new in (("tasks", model.tasks_, labels), ("features", model.features_, features)):
             if not np.array_equal(old, new):

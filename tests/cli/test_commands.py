@@ -1348,3 +1348,117 @@ def test_interrupt_leaves_nothing_behind(tmp_path):
     assert said == b"\nmsmtfl fit: stopped.\n"
     assert out.read_text() == "before"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.msmtfl", "pipe"]
+
+
+# ------------------------------------------------------------------ offsets
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory):
+    """Counts of towns, with the years that they were counted in."""
+    rng = np.random.default_rng(6)
+    X, years = rng.standard_normal((120, 2)), np.exp(rng.standard_normal(120))
+    table = pd.DataFrame({"town": np.tile(["a", "b", "c"], 40), "age": X[:, 0], "dose": X[:, 1], "years": years})
+    table["beside"] = np.log(years)
+    table["cases"] = rng.poisson(years * np.exp(0.6 * X[:, 0]))
+    path = tmp_path_factory.mktemp("cases") / "cases.csv"
+    table.to_csv(path, index=False)
+    return path, table
+
+
+OF_CASES = ("--target", "cases", "--task", "town", "--model", "msmtfl", "--loss", "poisson", "--lam", "0.05")
+
+
+def test_an_exposure_is_remembered_and_looked_for(cases, tmp_path):
+    path, table = cases
+    model, out = tmp_path / "m.msmtfl", tmp_path / "p.csv"
+    run("fit", path, *OF_CASES, "--exposure", "years", "--exclude", "beside", "--out", model)
+    loaded = load_model(model)
+    assert loaded.features_.tolist() == ["age", "dose"]
+    assert loaded.uses_offset_
+    fitted = MSMTFL(lam=0.05, loss="poisson", standardize=True)
+    fitted.fit(table[["age", "dose"]], table["cases"], task=table["town"], offset=table["beside"])
+    np.testing.assert_allclose(loaded.coef_, fitted.coef_, atol=1e-9)
+    expected = fitted.predict(table[["age", "dose"]], task=table["town"], offset=table["beside"])
+    for options in ((), ("--offset", "beside"), ("--exposure", "years")):
+        run("predict", model, path, "--out", out, *options)
+        np.testing.assert_allclose(pd.read_csv(out)["prediction"], expected, rtol=1e-9)
+    without = tmp_path / "without.csv"
+    table.drop(columns="years").to_csv(without, index=False)
+    said = refused("predict", model, without)
+    assert "the model needs the column of its offset (--exposure names another): there is no column 'years'" in said
+    run("predict", model, without, "--offset", "beside", "--out", out)
+    np.testing.assert_allclose(pd.read_csv(out)["prediction"], expected, rtol=1e-9)
+    said = refused("predict", model, path, "--offset", "beside", "--exposure", "years")
+    assert "--offset and --exposure: give one of them" in said
+    assert "an offset" in run("inspect", model).stdout
+
+
+def test_a_model_of_python_wants_its_offset_named(cases, tmp_path):
+    table = cases[1]
+    X, task = table[["age", "dose"]].to_numpy(), table["town"].to_numpy()
+    model = MSMTFL(lam=0.05, loss="poisson").fit(X, table["cases"], task=task, offset=table["beside"])
+    file, named = tmp_path / "m.msmtfl", tmp_path / "named.csv"
+    save_model(model, file)
+    table.rename(columns={"age": "x0", "dose": "x1"}).to_csv(named, index=False)
+    assert "fitted with an offset: name its column with --offset, or --exposure" in refused(
+        "predict", file, named, "--task", "town"
+    )
+    found = pd.read_csv(io.StringIO(run("predict", file, named, "--task", "town", "--exposure", "years").stdout))
+    np.testing.assert_allclose(found["prediction"], model.predict(X, task=task, offset=table["beside"]), rtol=1e-9)
+
+
+def test_a_column_of_the_offset_is_no_feature_in_compare_and_surface(cases, tmp_path):
+    path, table = cases
+    given = ("--target", "cases", "--task", "town", "--offset", "beside", "--exclude", "years")
+    out = tmp_path / "surface.csv"
+    run("surface", path, *given, "--lams", 4, "--out", out)
+    found = regularization_surface(
+        table[["age", "dose"]], table["cases"], task=table["town"], offset=table["beside"], lams=4, standardize=True
+    )
+    np.testing.assert_allclose(pd.read_csv(out)["objective"], found.to_dict()["objective"], rtol=1e-9)
+    said = json.loads(run("compare", path, *given, "--models", "lasso,pooled ridge", "--cv", 3, "--json").stdout)
+    result = compare_models(
+        table[["age", "dose"]],
+        table["cases"],
+        task=table["town"],
+        offset=table["beside"],
+        models=["lasso", "pooled ridge"],
+        cv=3,
+        standardize=True,
+    )
+    assert sorted(row["nmse"] for row in said["models"]) == pytest.approx(sorted(result.error))
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "said"),
+    [
+        ({"years": 0.0}, ("--exposure", "years"), "column 'years' holds 0 in row 5; an exposure is > 0"),
+        ({"years": -2.0}, ("--exposure", "years"), "holds -2 in row 5"),
+        (
+            {"years": "much"},
+            ("--exposure", "years"),
+            "--exposure: column 'years' holds numbers, but not in 1 of 120 rows",
+        ),
+        ({"beside": np.inf}, ("--offset", "beside"), "--offset: column 'beside' holds inf in row 5"),
+        ({"beside": np.nan}, ("--offset", "beside"), "missing values in 'beside' (1), first in row 5"),
+        ({}, ("--offset", "besides"), "--offset: there is no column 'besides'"),
+        ({}, ("--offset", "beside", "--exposure", "years"), "--offset and --exposure: give one of them"),
+        ({}, ("--offset", "beside", "--features", "age,beside"), "'beside' cannot be a feature"),
+        ({}, ("--offset", "town"), "--task and --offset are both 'town'"),
+    ],
+)
+def test_bad_offsets_are_refused_by_row_and_column(change, options, said, cases, tmp_path):
+    table = cases[1].astype(dict.fromkeys(change, object))
+    for name, value in change.items():
+        table.loc[4, name] = value
+    path = tmp_path / "bad.csv"
+    table.to_csv(path, index=False)
+    assert said in refused("fit", path, *OF_CASES, *options)
+
+
+def test_an_exposure_without_rates_is_warned_of(cases):
+    path, _ = cases
+    given = (path, "--target", "cases", "--task", "town", "--exclude", "beside", "--exposure", "years")
+    assert "which makes no rates" in run("fit", *given, "--lam", "0.1").stderr
+    assert "which makes no rates" not in run("fit", *given, "--lam", "0.1", "--loss", "poisson").stderr

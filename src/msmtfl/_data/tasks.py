@@ -57,7 +57,8 @@ NO_WEIGHT = "all sample weights of task {!r} are zero. Leave the task out, or gi
 class Task:
     """One task's rows. Tasks measured on the same rows share the same X (and weight) object.
 
-    rows says where they stand in the data given: an array of indices.
+    rows says where they stand in the data given: an array of indices. offset is what the linear predictor of each row has
+    beside features and intercept, None for 0.
     """
 
     label: Hashable
@@ -65,6 +66,12 @@ class Task:
     y: Floats
     weight: Floats | None
     rows: Ints
+    offset: Floats | None = None
+
+    @property
+    def unexplained(self) -> Floats:
+        """y less the offset: what is left to features and intercept where the linear predictor itself is predicted."""
+        return self.y if self.offset is None else self.y - self.offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +122,10 @@ class TaskData:
             return (self.m,)
         return (self.classes,) if self.classes > 1 else ()
 
+    @property
+    def has_offset(self) -> bool:
+        return any(task.offset is not None for task in self.tasks)
+
     @cached_property
     def targets(self) -> list[Target]:
         return [Target.of(task.y, task.weight) for task in self.tasks]
@@ -124,7 +135,7 @@ class TaskData:
         warn_of_single_rows(self.labels.tolist(), [len(task.y) for task in self.tasks])
         first = {(id(task.X), id(task.weight)): task for task in self.tasks}
         n_jobs = n_jobs if sum(task.X.size for task in first.values()) > WORTH_SHARING else None
-        made = each(lambda task: _rows_of(task.X, task.weight, centre, task.y), list(first.values()), n_jobs)
+        made = each(lambda task: _rows_of(task.X, task.weight, centre, task.unexplained), list(first.values()), n_jobs)
         shared = dict(zip(first, made, strict=True))
         rows = [shared[id(task.X), id(task.weight)] for task in self.tasks]
         self._check_range(np.array([part.squares for part in rows]))
@@ -138,7 +149,7 @@ class TaskData:
         known = (
             make is None and len({id(part) for part in rows if getattr(part, "first", None)}) == self.m
         )  # all X'y are
-        make = make or (lambda rows, task: RowTask(rows, task.y))
+        make = make or (lambda rows, task: RowTask(rows, task.unexplained))
         out = each(lambda i: make(rows[i], self.tasks[i]), range(self.m), None if known else n_jobs)
         for task, design in zip(self.tasks, out, strict=True):
             if not (design.yy == 0 or SMALLEST <= design.yy <= LARGEST):
@@ -165,7 +176,8 @@ class TaskData:
                 if weights is not None:
                     weight = (weights if weights.ndim == 1 else weights[:, i // self.classes])[task.rows[stay]]
                 parts[key] = (task.X[stay], weight)
-            return Task(task.label, parts[key][0], task.y[stay], parts[key][1], task.rows[stay])
+            offset = None if task.offset is None else task.offset[stay]
+            return Task(task.label, parts[key][0], task.y[stay], parts[key][1], task.rows[stay], offset)
 
         return replace(self, tasks=tuple(part(i, task) for i, task in enumerate(self.tasks)))
 
@@ -174,9 +186,13 @@ class TaskData:
 
         def part(i: int, task: Task) -> Task:
             mine = (weights if weights.ndim == 1 else weights[:, i])[task.rows]
-            return _make_task(task.label, task.X, task.y, mine, task.rows)
+            return _make_task(task.label, task.X, task.y, mine, task.rows, task.offset)
 
         return replace(self, tasks=tuple(part(i, task) for i, task in enumerate(self.tasks)))
+
+    def less_offset(self) -> TaskData:
+        """The same without an offset, which is subtracted from the targets."""
+        return replace(self, tasks=tuple(replace(task, y=task.unexplained, offset=None) for task in self.tasks))
 
     def gather(self, designs: Sequence[RowTask], keeps: Sequence[np.ndarray], n_jobs: int | None = None) -> None:
         """Prepare for `training` with each of `keeps`: where the rows left out are a partition of all, the whole Gram
@@ -219,7 +235,8 @@ class TaskData:
                 stays = keep[task.rows]
                 made[id(total)] = _without(task, design, np.flatnonzero(stays), np.flatnonzero(~stays))
             rows, used = made[id(total)]
-            out.append(RowTask(rows, task.y if used is None else task.y[used]))
+            y = task.unexplained
+            out.append(RowTask(rows, y if used is None else y[used]))
         return out
 
     def _check_range(self, squares: Floats) -> None:
@@ -253,11 +270,11 @@ def _without(task: Task, design: RowTask, stay: Ints, out: Ints) -> tuple[Featur
     if len(out) == 0:
         return total, None
     if len(out) <= len(stay) and isinstance(total, DenseRows):
-        rows = TrainingRows(total, out, task.y, design)
+        rows = TrainingRows(total, out, task.unexplained, design)
         if rows.safe:
             return rows, None
     weight = None if task.weight is None else task.weight[stay]
-    return _rows_of(task.X[stay], weight, total.centre, task.y[stay]), stay
+    return _rows_of(task.X[stay], weight, total.centre, task.unexplained[stay]), stay
 
 
 def _extreme(square: float) -> str:
@@ -285,6 +302,34 @@ def check_weights(sample_weight: ArrayLike | None, shape: tuple[int, ...]) -> Fl
     if bad.size:
         raise ValueError(f"sample_weight must be finite and >= 0; row {bad[0][0]} holds {weight[tuple(bad[0])]}.")
     return weight
+
+
+def check_offset(offset: ArrayLike | None, shape: tuple[int, ...], measured: np.ndarray | None = None) -> Floats | None:
+    """An offset as numbers of the shape (N,), or (N, m) where that is the shape of the target. Of these only
+    entries that are measured (all, if that is None) need to be finite."""
+    if offset is None:
+        return None
+    values = as_values(offset, "offset")
+    refuse_dates(values, "offset")
+    try:
+        out = values.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"offset must be numbers, one per row: {error}.") from error
+    if out.ndim == 0:
+        out = np.full(shape[:1], float(out))
+    if out.shape not in (shape[:1], shape):
+        wanted = f"({shape[0]},)" + (f" or {shape}" if len(shape) == 2 else "")
+        raise ValueError(f"offset has shape {out.shape}; expected {wanted}: one value per row of X.")
+    if measured is None or out.ndim < measured.ndim:
+        measured = np.ones(out.shape, dtype=bool)
+    bad = np.argwhere(~np.isfinite(out) & measured)
+    if bad.size:
+        where = f"row {bad[0][0]}" + (f", task {bad[0][1]}" if out.ndim == 2 else "")
+        raise ValueError(
+            f"offset must be finite; {where} holds {out[tuple(bad[0])]}. An offset that is the logarithm of an exposure "
+            "needs an exposure > 0: leave rows without any out."
+        )
+    return out
 
 
 def read_target(y: Targets | None, rows: int) -> tuple[Floats, np.ndarray | None]:
@@ -331,6 +376,7 @@ def read_training(
     task: Labels | None = None,
     task_column: str | int | None = None,
     sample_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
 ) -> TaskData:
     """Any accepted form of training data as `TaskData`."""
     X = native(X)
@@ -338,11 +384,12 @@ def read_training(
     rows = values.shape[0]
     target, target_names = read_target(y, rows)
     weight = check_weights(sample_weight, target.shape)
+    beside = check_offset(offset, target.shape, ~np.isnan(target))
     if target.ndim == 2:
         if task is not None:
             raise ValueError("with a 2-D y every column is a task: do not pass task labels as well.")
         labels = np.arange(target.shape[1]) if target_names is None else target_names
-        return TaskData(_wide_tasks(values, target, weight, labels), labels, names, "wide", values)
+        return TaskData(_wide_tasks(values, target, weight, beside, labels), labels, names, "wide", values)
     check_finite(target, None, "y", "Drop these rows, or pass a 2-D y in which NaN means not measured.")
     if task is None:
         labels, codes, form = np.zeros(1, dtype=int), np.zeros(rows, dtype=np.intp), "single"
@@ -350,7 +397,7 @@ def read_training(
         labels, codes = factorise(task, rows)
         form = "long"
     position = None if task_column is None else column_position(X, task_column)
-    return TaskData(_long_tasks(values, target, weight, labels, codes), labels, names, form, values, position)
+    return TaskData(_long_tasks(values, target, weight, beside, labels, codes), labels, names, form, values, position)
 
 
 def grouped(codes: np.ndarray, m: int) -> list[Ints | slice]:
@@ -363,23 +410,29 @@ def grouped(codes: np.ndarray, m: int) -> list[Ints | slice]:
     return list(np.split(order, np.cumsum(counts)[:-1]))
 
 
-def _long_tasks(X: Floats, y: Floats, weight: Floats | None, labels: np.ndarray, codes: np.ndarray) -> tuple[Task, ...]:
+def _long_tasks(
+    X: Floats, y: Floats, weight: Floats | None, offset: Floats | None, labels: np.ndarray, codes: np.ndarray
+) -> tuple[Task, ...]:
     tasks, every = [], np.arange(len(y))
     for label, rows in zip(labels.tolist(), grouped(codes, len(labels)), strict=True):
         place = every[rows] if isinstance(rows, slice) else rows
-        tasks.append(_make_task(label, X[rows], y[rows], None if weight is None else weight[rows], place))
+        own, beside = (None if values is None else values[rows] for values in (weight, offset))
+        tasks.append(_make_task(label, X[rows], y[rows], own, place, beside))
     return tuple(tasks)
 
 
-def _make_task(label: Hashable, X: Floats, y: Floats, weight: Floats | None, rows: Ints) -> Task:
+def _make_task(
+    label: Hashable, X: Floats, y: Floats, weight: Floats | None, rows: Ints, offset: Floats | None = None
+) -> Task:
     if weight is None:
-        return Task(label, X, y, None, rows)
+        return Task(label, X, y, None, rows, offset)
     used = weight > 0
     if not used.any():
         raise ValueError(NO_WEIGHT.format(label))
     if not used.all():
         X, y, weight, rows = X[used], y[used], weight[used], rows[used]
-    return Task(label, X, y, _proper(weight), rows)
+        offset = None if offset is None else offset[used]
+    return Task(label, X, y, _proper(weight), rows, offset)
 
 
 def _proper(weight: Floats) -> Floats | None:
@@ -387,7 +440,9 @@ def _proper(weight: Floats) -> Floats | None:
     return None if np.all(weight == 1.0) else weight
 
 
-def _wide_tasks(X: Floats, Y: Floats, weight: Floats | None, labels: np.ndarray) -> tuple[Task, ...]:
+def _wide_tasks(
+    X: Floats, Y: Floats, weight: Floats | None, offset: Floats | None, labels: np.ndarray
+) -> tuple[Task, ...]:
     measured = ~np.isnan(Y)
     refuse_infinity(Y, labels)
     empty = ~measured.any(axis=0)
@@ -411,7 +466,8 @@ def _wide_tasks(X: Floats, Y: Floats, weight: Floats | None, labels: np.ndarray)
             raise ValueError(NO_WEIGHT.format(label))
         if key not in parts:
             parts[key] = (X if used.all() else X[used], None if column is None else _proper(column[used]))
-        tasks.append(Task(label, parts[key][0], Y[used, i], parts[key][1], np.flatnonzero(used)))
+        beside = None if offset is None else (offset if offset.ndim == 1 else offset[:, i])[used]
+        tasks.append(Task(label, parts[key][0], Y[used, i], parts[key][1], np.flatnonzero(used), beside))
     return tuple(tasks)
 
 

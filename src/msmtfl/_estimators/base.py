@@ -13,8 +13,25 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._data.designs import Data, Floats
-from .._data.tables import check_finite, match_labels, names_of, opened, read_features, warn_user
-from .._data.tasks import TaskData, check_weights, grouped, read_target, read_training, refuse_infinity
+from .._data.tables import (
+    as_values,
+    check_finite,
+    match_labels,
+    missing_values,
+    names_of,
+    opened,
+    read_features,
+    warn_user,
+)
+from .._data.tasks import (
+    TaskData,
+    check_offset,
+    check_weights,
+    grouped,
+    read_target,
+    read_training,
+    refuse_infinity,
+)
 from .._objective.certificates import Certificate, explain
 from .._objective.losses import LOSSES, loss_named
 from .._objective.penalties import Penalty
@@ -52,13 +69,14 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
 
     # ------------------------------------------------------------------ reading
 
-    def _read(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Any:
+    def _read(self, X: Any, y: Any, task: Any, sample_weight: Any, offset: Any = None) -> Any:
         if isinstance(X, Data):  # any form, read before
+            refuse_offset(offset)
             self._note_features(X)
             return X
         X = opened(X)
         validate_data(self, X, skip_check_array=True)
-        data = read_training(X, y, task=task, task_column=self.task_column, sample_weight=sample_weight)
+        data = read_training(X, y, task=task, task_column=self.task_column, sample_weight=sample_weight, offset=offset)
         if not hasattr(self, "n_features_in_"):  # nested lists
             self.n_features_in_ = data.d + (data.task_position is not None)
         return data
@@ -74,9 +92,9 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         else:
             forget(self, "feature_names_in_")
 
-    def _make_problem(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Problem:
+    def _make_problem(self, X: Any, y: Any, task: Any, sample_weight: Any, offset: Any = None) -> Problem:
         return make_problem(
-            self._read(X, y, task, sample_weight),
+            self._read(X, y, task, sample_weight, offset),
             loss=loss_of(self),
             epsilon=getattr(self, "epsilon", 1.35),
             fit_intercept=self.fit_intercept,
@@ -138,6 +156,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         if coef is None and self.relax:
             W = least_squares_on(lassos_for(problem, grams), W)
         self._form, self._task_position = data.form, data.task_position
+        self.uses_offset_ = isinstance(data, TaskData) and data.has_offset
         self.tasks_, self.n_fitted_tasks_ = data.labels, len(data.labels)
         self.features_ = data.features
         targets = data.targets
@@ -215,9 +234,9 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
 
     # ------------------------------------------------------------------ using
 
-    def _linear(self, X: Any, task: Any, coef: Floats, intercept: Floats) -> Floats:
-        """x'w + b for all rows, with the coefficients (m, K, d) and intercepts (m, K) of their tasks: (n, K); (n, m, K) if
-        fit was given a 2-D y and there are no labels."""
+    def _linear(self, X: Any, task: Any, coef: Floats, intercept: Floats, offset: Any = None) -> Floats:
+        """The offset and x'w + b for all rows, with the coefficients (m, K, d) and intercepts (m, K) of their tasks: (n, K);
+        (n, m, K) if fit was given a 2-D y and there are no labels."""
         check_is_fitted(self, "coef_")
         check_use(self)
         X = opened(X)
@@ -229,12 +248,16 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
                 f"X has {values.shape[1]} features, but {type(self).__name__} is expecting {len(self.features_)} features "
                 "as input."
             )
+        by_task = (len(self.tasks_),) if task is None and self._form == "wide" else ()
+        beside = self._offset(offset, (values.shape[0], *by_task))
         if task is None:
             if self._form == "wide":
                 flat = values @ coef.reshape(-1, coef.shape[2]).T + intercept.ravel()
-                return np.asarray(flat).reshape(len(flat), *intercept.shape)
+                out = np.asarray(flat).reshape(len(flat), *intercept.shape)
+                return out if beside is None else out + beside.reshape(len(out), -1, 1)
             if self._form == "single":
-                return np.asarray(values @ coef[0].T + intercept[0])
+                out = np.asarray(values @ coef[0].T + intercept[0])
+                return out if beside is None else out + beside[:, None]
             raise ValueError(
                 f"this model was fitted with task labels: pass task=, one label per row (known: {names_of(self.tasks_)})."
             )
@@ -249,8 +272,14 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
             new = values[of_new]
             out[of_new] = new @ coef.mean(axis=0).T + intercept.mean(axis=0)
             labels = np.asarray(task)[codes < 0]
-            warn_of_new_tasks(self, list(dict.fromkeys(labels.tolist())), new.shape[0], spread_over_tasks(self, new))
-        return out
+            spread = spread_over_tasks(self, new, None if beside is None else beside[of_new])
+            warn_of_new_tasks(self, list(dict.fromkeys(labels.tolist())), new.shape[0], spread)
+        return out if beside is None else out + beside[:, None]
+
+    def _offset(self, offset: Any, shape: tuple[int, ...]) -> Floats | None:
+        """What `predict` was given, which a model that was fitted with an offset needs."""
+        require_offset(self, offset)
+        return check_offset(offset, shape)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -263,7 +292,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
 class MultiTaskLinear(RegressorMixin, MultiTaskModel):
     """What all multi-task regressions share: predicting, scoring."""
 
-    def predict(self, X: Any, *, task: Any = None) -> Floats:
+    def predict(self, X: Any, *, task: Any = None, offset: Any = None) -> Floats:
         """Predict the targets of samples.
 
         Parameters
@@ -273,6 +302,9 @@ class MultiTaskLinear(RegressorMixin, MultiTaskModel):
             task if there was one.
         task : array-like of shape (n,), optional
             The label of the task of every sample, if `fit` was given labels.
+        offset : array-like of shape (n,) or (n, m), or float, optional
+            The offset of every sample, which is added to its linear predictor; (n, m) for a
+            model of a 2-D y. A model that was fitted with an offset needs it; 0 leaves it out.
 
         Returns
         -------
@@ -282,7 +314,7 @@ class MultiTaskLinear(RegressorMixin, MultiTaskModel):
         """
         check_is_fitted(self, "coef_")
         coef, intercept = np.atleast_2d(self.coef_)[:, None], np.atleast_1d(self.intercept_)[:, None]
-        out = self._linear(X, task, coef, intercept)[..., 0]
+        out = self._linear(X, task, coef, intercept, offset)[..., 0]
         return respond(self, out)
 
     def __sklearn_tags__(self):
@@ -291,7 +323,7 @@ class MultiTaskLinear(RegressorMixin, MultiTaskModel):
         tags.target_tags.positive_only = name in LOSSES and loss_named(name).least >= 0.0
         return tags
 
-    def score(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> float:
         """Return the coefficient of determination R^2 of the predictions.
 
         It is taken over all samples. With a 2-D y it is the mean over the tasks, of the values that are
@@ -309,13 +341,16 @@ class MultiTaskLinear(RegressorMixin, MultiTaskModel):
             The label of the task of every sample, if `fit` was given labels.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+        offset : array-like of shape (n,) or (n, m), or float, optional
+            The offset of every sample, which is added to its linear predictor; (n, m) for a
+            model of a 2-D y. A model that was fitted with an offset needs it; 0 leaves it out.
 
         Returns
         -------
         float
             R^2, at most 1.
         """
-        prediction = self.predict(X, task=task)
+        prediction = self.predict(X, task=task, offset=where_measured(offset, y))
         truth, _ = read_target(y, len(prediction))
         if prediction.ndim == 1:
             truth = truth[:, 0] if truth.ndim == 2 and truth.shape[1] == 1 else truth
@@ -343,14 +378,44 @@ class MultiTaskLinear(RegressorMixin, MultiTaskModel):
         return float(np.mean(scores)) if scores else float("nan")
 
 
-def spread_over_tasks(model: Any, X: Any) -> float:
+def refuse_offset(offset: Any) -> None:
+    """An error if an offset is given beside statistics, which hold no rows that it could belong to."""
+    if offset is not None:
+        raise ValueError(
+            "an offset needs rows, not statistics of them. With squared loss subtract it from y before the statistics are "
+            "made, and add it to the predictions."
+        )
+
+
+def require_offset(model: Any, offset: Any) -> None:
+    """An error if a model that was fitted with an offset is used without."""
+    if offset is None and getattr(model, "uses_offset_", False):  # models from earlier files do not know
+        raise ValueError(
+            f"this {type(model).__name__} was fitted with an offset: pass offset=, one value per row (the logarithm of its "
+            "exposure, if that is what the offset was), or offset=0.0 for none (an exposure of 1)."
+        )
+
+
+def where_measured(offset: Any, y: Any) -> Any:
+    """An offset for all entries of a 2-D y, from one for those that are measured: 0 at the others, which nobody looks at."""
+    values = None if offset is None else as_values(offset, "offset")
+    if values is None or values.ndim != 2 or values.dtype.kind != "f":
+        return offset
+    given = as_values(y, "y")
+    if given.shape != values.shape:
+        return offset
+    return np.where(missing_values(given.ravel()).reshape(given.shape), 0.0, values)
+
+
+def spread_over_tasks(model: Any, X: Any, offset: Floats | None = None) -> float:
     """How far the predictions of known tasks lie apart in samples of new ones: the root mean square, over the first of them,
     of their standard deviation. That is about the error of predicting one task by the mean of the others, noise aside. NaN
     of classes, and of a single task."""
     coef, intercept = np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)
     if hasattr(model, "classes_") or coef.ndim > 2 or len(coef) < 2:
         return float("nan")
-    every = respond(model, np.asarray(X[:AT_MOST] @ coef.T) + intercept)
+    beside = 0.0 if offset is None else offset[:AT_MOST, None]
+    every = respond(model, np.asarray(X[:AT_MOST] @ coef.T) + intercept + beside)
     return float(np.sqrt(np.mean(every.var(axis=1, ddof=1))))
 
 

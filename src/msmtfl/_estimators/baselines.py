@@ -71,7 +71,9 @@ class _Baseline:
     def _solve(self, data: TaskData, groups: np.ndarray | None) -> tuple[Floats, Floats]:
         raise NotImplementedError
 
-    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None) -> Any:
+    def fit(
+        self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None, offset: Any = None
+    ) -> Any:
         """Choose the strength of the penalty, and fit the model to all samples with it.
 
         Parameters
@@ -89,6 +91,10 @@ class _Baseline:
         groups : array-like of shape (N,) or "identical", optional
             Labels of groups: samples of one group (a patient, a speaker) stay in one fold.
             "identical": samples with the same features are a group.
+        offset : array-like of shape (N,) or (N, m), optional
+            A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
+            2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.
+            `predict` then needs the offsets of its samples, too.
 
         Returns
         -------
@@ -103,15 +109,15 @@ class _Baseline:
                 raise TypeError(
                     f"Sparse data was passed for X, but {type(self).__name__} takes dense data: X.toarray()."
                 )
-            data = self._read(X, y, task, sample_weight)
+            data = self._read(X, y, task, sample_weight, offset)
             if data.X.dtype != np.float64:
-                data = self._read(np.asarray(unmasked(X), dtype=np.float64), y, task, sample_weight)
+                data = self._read(np.asarray(unmasked(X), dtype=np.float64), y, task, sample_weight, offset)
             check_finite(data.X, data.features, "X")
             problem = make_problem(
                 data, fit_intercept=True, standardize=False, positive=False
             )  # refuses columns out of range
             W, b = self._solve(data, None if groups is None else groups_of(groups, data.X))
-        self._form, self._task_position = data.form, data.task_position
+        self._form, self._task_position, self.uses_offset_ = data.form, data.task_position, data.has_offset
         self.tasks_, self.features_ = data.labels, data.features
         self.learnable_, self.task_level_features_ = problem.learnable, data.features[problem.of_task_level]
         warn_of_task_level(self.task_level_features_)
@@ -133,6 +139,7 @@ class _Linear(_Baseline, MultiTaskLinear):
         raise NotImplementedError
 
     def _solve(self, data: TaskData, groups: np.ndarray | None) -> tuple[Floats, Floats]:
+        data = data.less_offset()  # squared errors: an offset is a matter of the target
         W = self._coefs(data, groups)
         means = [_means(one.X, one.y, one.weight) for one in data.tasks]
         return W, np.array([y_mean - w @ x_mean for w, (x_mean, y_mean) in zip(W, means, strict=True)])
@@ -151,6 +158,7 @@ class _Stack:
     weight: Floats
     task: np.ndarray
     row: np.ndarray
+    offset: Floats
 
     @classmethod
     def of(cls, tasks: Sequence[Task]) -> _Stack:
@@ -161,6 +169,7 @@ class _Stack:
             np.concatenate(weights),
             np.repeat(np.arange(len(tasks)), [len(task.y) for task in tasks]),
             np.concatenate([task.rows for task in tasks]),
+            np.concatenate([np.zeros(len(task.y)) if task.offset is None else task.offset for task in tasks]),
         )
 
     def centred(self, on: np.ndarray) -> tuple[Floats, Floats]:
@@ -292,6 +301,8 @@ class RidgePerTaskCV(_Linear):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the columns of X in `fit`. There is no such attribute if X had no names
         that are text.
+    uses_offset_ : bool
+        Whether the model was fitted with an offset, so that `predict` needs one.
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
@@ -374,6 +385,8 @@ class PooledRidgeCV(_Linear):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the columns of X in `fit`. There is no such attribute if X had no names
         that are text.
+    uses_offset_ : bool
+        Whether the model was fitted with an offset, so that `predict` needs one.
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
@@ -451,6 +464,8 @@ class PooledLassoCV(_Linear):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the columns of X in `fit`. There is no such attribute if X had no names
         that are text.
+    uses_offset_ : bool
+        Whether the model was fitted with an offset, so that `predict` needs one.
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
@@ -528,14 +543,14 @@ def _one_class(data: TaskData, k: int) -> TaskData:
     return replace(data, tasks=tuple(replace(task, y=(task.y == k).astype(np.float64)) for task in data.tasks))
 
 
-def _logistic_path(X: Floats, y: Floats, weight: Floats, task: np.ndarray) -> tuple[Floats, Floats]:
-    """(points, d) and (points, tasks): the minimisers w, b of  sum_r v_r h(y_r, x_r'w + b_i(r)) + alpha/2 |w|^2"""
+def _logistic_path(X: Floats, y: Floats, weight: Floats, task: np.ndarray, offset: Floats) -> tuple[Floats, Floats]:
+    """(points, d) and (points, tasks): the minimisers w, b of  sum_r v_r h(y_r, o_r + x_r'w + b_i(r)) + alpha/2 |w|^2"""
     d, m = X.shape[1], int(task.max()) + 1
     squares, sizes = weight @ X**2, np.bincount(task, weight, m)
     z, out = np.zeros(d + m), []
     for alpha in LOGISTIC_ALPHAS[::-1] * max(float(squares.mean()), np.finfo(float).tiny):
         unit = np.sqrt(np.append(0.25 * squares + alpha, 0.25 * sizes))  # by the curvature: all variables alike
-        rest = (unit, alpha, X, y, weight, task)
+        rest = (unit, alpha, X, y, weight, task, offset)
         found: Any = minimize(_deviance, z * unit, rest, "L-BFGS-B", jac=True, options={"maxiter": 1000})
         z = found.x / unit
         out.append(z)
@@ -543,11 +558,11 @@ def _logistic_path(X: Floats, y: Floats, weight: Floats, task: np.ndarray) -> tu
 
 
 def _deviance(
-    z: Floats, unit: Floats, alpha: float, X: Floats, y: Floats, weight: Floats, task: np.ndarray
+    z: Floats, unit: Floats, alpha: float, X: Floats, y: Floats, weight: Floats, task: np.ndarray, offset: Floats
 ) -> tuple[float, Floats]:
     """The objective of `_logistic_path` and its gradient at (w, b) = z / unit"""
     loss, (w, b) = Logistic(), np.split(z / unit, [X.shape[1]])
-    f = X @ w + b[task]
+    f = X @ w + b[task] + offset
     g = weight * loss.slope(y, f)
     value = float(weight @ loss.value(y, f)) + 0.5 * alpha * float(w @ w)
     return value, np.concatenate([X.T @ g + alpha * w, np.bincount(task, g, len(b))]) / unit
@@ -563,14 +578,15 @@ def _ridge_logistic(
     def path(on: np.ndarray) -> tuple[Floats, Floats, Floats]:
         X, _ = stack.centred(on)
         scales = _scales(X[on], stack.weight[on], standardize)
-        W, b = _logistic_path(X[on] / scales, stack.y[on], stack.weight[on], stack.task[on])
+        W, b = _logistic_path(X[on] / scales, stack.y[on], stack.weight[on], stack.task[on], stack.offset[on])
         return X, W / scales, b
 
     total, of_folds = np.zeros(len(LOGISTIC_ALPHAS)), []
     for f, (train, test) in enumerate([np.isin(stack.row, rows) for rows in pair] for pair in folds):
         if test.any():
             X, W, b = path(train)
-            losses = Logistic().value(stack.y[test, None], X[test] @ W.T + b[:, stack.task[test]].T)
+            linear = X[test] @ W.T + b[:, stack.task[test]].T + stack.offset[test, None]
+            losses = Logistic().value(stack.y[test, None], linear)
             of_folds.append(_told(records, f, losses, stack.weight[test]))
             total += stack.weight[test].sum() * of_folds[-1]
     _, W, b = path(np.ones(len(stack.y), dtype=bool))
@@ -621,6 +637,8 @@ class LogisticPerTaskCV(_Logistic):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the columns of X in `fit`. There is no such attribute if X had no names
         that are text.
+    uses_offset_ : bool
+        Whether the model was fitted with an offset, so that `predict` needs one.
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
@@ -697,6 +715,8 @@ class PooledLogisticCV(_Logistic):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the columns of X in `fit`. There is no such attribute if X had no names
         that are text.
+    uses_offset_ : bool
+        Whether the model was fitted with an offset, so that `predict` needs one.
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
@@ -763,7 +783,8 @@ class PooledLogisticCV(_Logistic):
                 cv=[Split(train, test, record) for (train, test), record in zip(masks, records, strict=True)]
             )
         columns = np.column_stack([stack.X, stack.task[:, None] == others])
-        model.fit(columns, stack.y.astype(int), sample_weight=stack.weight)
+        beside = stack.offset if stack.offset.any() else None
+        model.fit(columns, stack.y.astype(int), sample_weight=stack.weight, offset=beside)
         tried = None
         if records:
             used = np.maximum(model.cv_results_["n_rows"] - len(others), 0)

@@ -45,13 +45,24 @@ class ClassData:
 
 
 def read_classes(
-    X: Any, y: Any, *, task: Any, task_column: str | int | None, sample_weight: Any
+    X: Any, y: Any, *, task: Any, task_column: str | int | None, sample_weight: Any, offset: Any = None
 ) -> tuple[np.ndarray, Floats, TaskData]:
     """The classes (K,), y as codes of them (NaN = not measured), and the data of the tasks, with codes as targets."""
     classes, codes = encode(y)
-    data = read_training(X, as_given(y, codes), task=task, task_column=task_column, sample_weight=sample_weight)
+    refuse_many_classes(offset, classes)
+    options = {"task_column": task_column, "sample_weight": sample_weight, "offset": offset}
+    data = read_training(X, as_given(y, codes), task=task, **options)
     refuse_lonely(data, classes)
     return classes, codes, data
+
+
+def refuse_many_classes(offset: Any, classes: np.ndarray) -> None:
+    """An error if there is an offset and more than two classes: log-odds of each against the rest would need one each."""
+    if offset is not None and len(classes) > 2:
+        raise ValueError(
+            f"an offset is added to the log-odds of the second of two classes, but there are {len(classes)}. Leave it "
+            "out, or fit one classifier per class (y == class)."
+        )
 
 
 def encode(y: Any) -> tuple[np.ndarray, Floats]:

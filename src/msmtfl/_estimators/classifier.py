@@ -22,9 +22,9 @@ from .._objective.problem import Problem
 from .._paths.cross_validation import read_splits
 from .._runtime.progress import one_blas_thread, with_callbacks
 from .._solvers.make_problem import make_problem
-from .base import MultiTaskModel, forget
+from .base import MultiTaskModel, forget, where_measured
 from .class_scores import LOG_LOSS, ClassScorer, LogLoss, probabilities
-from .classes import ClassData, as_given, class_folds, encode, read_labels, refuse_lonely
+from .classes import ClassData, as_given, class_folds, encode, read_labels, refuse_lonely, refuse_many_classes
 from .msmtfl import StagedFit
 from .search import ThetaSearch
 
@@ -32,15 +32,16 @@ from .search import ThetaSearch
 class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
     """What all multi-task classifiers share: reading classes, predicting them and their probabilities."""
 
-    def _read(self, X: Any, y: Any, task: Any, sample_weight: Any) -> TaskData:
+    def _read(self, X: Any, y: Any, task: Any, sample_weight: Any, offset: Any = None) -> TaskData:
         """The data of the tasks with codes of `classes_` as targets."""
-        read = self._read_classes(X, y, task, sample_weight)
+        read = self._read_classes(X, y, task, sample_weight, offset)
         self.classes_ = read.classes
         return read.tasks
 
-    def _read_classes(self, X: Any, y: Any, task: Any, sample_weight: Any) -> ClassData:
+    def _read_classes(self, X: Any, y: Any, task: Any, sample_weight: Any, offset: Any = None) -> ClassData:
         classes, codes = encode(y)
-        data = super()._read(X, as_given(y, codes), task, sample_weight)
+        refuse_many_classes(offset, classes)
+        data = super()._read(X, as_given(y, codes), task, sample_weight, offset)
         refuse_lonely(data, classes, getattr(self, "fit_intercept", True))
         return ClassData(classes, codes, data, check_weights(sample_weight, codes.shape))
 
@@ -74,7 +75,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
 
     # ------------------------------------------------------------------ using
 
-    def decision_function(self, X: Any, *, task: Any = None) -> Floats:
+    def decision_function(self, X: Any, *, task: Any = None, offset: Any = None) -> Floats:
         """Return the log-odds x'w + b of the second class, or with K > 2 classes of each class against the rest.
 
         Parameters
@@ -84,6 +85,9 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
             task if there was one.
         task : array-like of shape (n,), optional
             The label of the task of every sample, if `fit` was given labels.
+        offset : array-like of shape (n,) or (n, m), or float, optional
+            The offset of every sample, which is added to its linear predictor; (n, m) for a
+            model of a 2-D y. A model that was fitted with an offset needs it; 0 leaves it out.
 
         Returns
         -------
@@ -94,14 +98,15 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
         check_is_fitted(self, "coef_")
         m, K, d = len(self.tasks_), self._width, len(self.features_)
         coef, intercept = np.reshape(self.coef_, (m, K, d)), np.reshape(self.intercept_, (m, K))
-        out = self._linear(X, task, coef, intercept)
+        refuse_many_classes(offset, self.classes_)
+        out = self._linear(X, task, coef, intercept, offset)
         return out[..., 0] if K == 1 else out
 
     @property
     def _width(self) -> int:
         return 1 if len(self.classes_) == 2 else len(self.classes_)
 
-    def predict_proba(self, X: Any, *, task: Any = None) -> Floats:
+    def predict_proba(self, X: Any, *, task: Any = None, offset: Any = None) -> Floats:
         """Return the probabilities of the classes.
 
         With more than two classes they are those of each class against the rest, divided by their sum.
@@ -113,6 +118,9 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
             task if there was one.
         task : array-like of shape (n,), optional
             The label of the task of every sample, if `fit` was given labels.
+        offset : array-like of shape (n,) or (n, m), or float, optional
+            The offset of every sample, which is added to its linear predictor; (n, m) for a
+            model of a 2-D y. A model that was fitted with an offset needs it; 0 leaves it out.
 
         Returns
         -------
@@ -120,12 +128,12 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
             The probabilities, in the order of `classes_`. If `fit` was given a 2-D y and `task` is None, they
             are (n, m), those of the second class; with more than two classes (n, m, K).
         """
-        values = self.decision_function(X, task=task)
+        values = self.decision_function(X, task=task, offset=offset)
         if self._width > 1:
             return probabilities(values)
         return expit(values) if values.ndim == 2 else probabilities(values[:, None])
 
-    def predict_log_proba(self, X: Any, *, task: Any = None) -> Floats:
+    def predict_log_proba(self, X: Any, *, task: Any = None, offset: Any = None) -> Floats:
         """Return the logarithms of the probabilities of the classes.
 
         Parameters
@@ -135,6 +143,9 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
             task if there was one.
         task : array-like of shape (n,), optional
             The label of the task of every sample, if `fit` was given labels.
+        offset : array-like of shape (n,) or (n, m), or float, optional
+            The offset of every sample, which is added to its linear predictor; (n, m) for a
+            model of a 2-D y. A model that was fitted with an offset needs it; 0 leaves it out.
 
         Returns
         -------
@@ -143,9 +154,9 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
             (n, m), those of the second class; with more than two classes (n, m, K).
         """
         with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X, task=task))
+            return np.log(self.predict_proba(X, task=task, offset=offset))
 
-    def predict(self, X: Any, *, task: Any = None) -> np.ndarray:
+    def predict(self, X: Any, *, task: Any = None, offset: Any = None) -> np.ndarray:
         """Predict the classes of samples.
 
         Parameters
@@ -155,6 +166,9 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
             task if there was one.
         task : array-like of shape (n,), optional
             The label of the task of every sample, if `fit` was given labels.
+        offset : array-like of shape (n,) or (n, m), or float, optional
+            The offset of every sample, which is added to its linear predictor; (n, m) for a
+            model of a 2-D y. A model that was fitted with an offset needs it; 0 leaves it out.
 
         Returns
         -------
@@ -162,10 +176,10 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
             The class with the largest decision value for every sample; (n, m), one column per task, if `fit`
             was given a 2-D y and `task` is None.
         """
-        values = self.decision_function(X, task=task)
+        values = self.decision_function(X, task=task, offset=offset)
         return self.classes_[(values > 0).astype(np.intp) if self._width == 1 else np.argmax(values, axis=-1)]
 
-    def score(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> float:
         """Return the accuracy: the share of samples whose class is predicted.
 
         It is taken over all samples; with a 2-D y over all classes that are measured.
@@ -182,13 +196,16 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
             The label of the task of every sample, if `fit` was given labels.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+        offset : array-like of shape (n,) or (n, m), or float, optional
+            The offset of every sample, which is added to its linear predictor; (n, m) for a
+            model of a 2-D y. A model that was fitted with an offset needs it; 0 leaves it out.
 
         Returns
         -------
         float
             The accuracy, from 0 to 1.
         """
-        found, truth = self.predict(X, task=task), read_labels(y)
+        found, truth = self.predict(X, task=task, offset=where_measured(offset, y)), read_labels(y)
         if found.ndim == 1 and truth.ndim == 2 and truth.shape[1] == 1:
             truth = truth[:, 0]
         if truth.shape != found.shape:
@@ -301,6 +318,8 @@ class MSMTFLClassifier(MultiTaskClassifier, StagedFit):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the columns of X in `fit`. There is no such attribute if X had no names
         that are text.
+    uses_offset_ : bool
+        Whether the model was fitted with an offset, so that `predict` needs one.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -423,7 +442,9 @@ class MSMTFLClassifier(MultiTaskClassifier, StagedFit):
         self.l1_ratio = l1_ratio
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> MSMTFLClassifier:
+    def fit(
+        self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None
+    ) -> MSMTFLClassifier:
         """Fit the model.
 
         Parameters
@@ -438,6 +459,10 @@ class MSMTFLClassifier(MultiTaskClassifier, StagedFit):
             The label of the task of every sample, if the tasks are not a column of X.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+        offset : array-like of shape (N,) or (N, m), optional
+            A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
+            2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.
+            `predict` then needs the offsets of its samples, too.
 
         Returns
         -------
@@ -446,7 +471,7 @@ class MSMTFLClassifier(MultiTaskClassifier, StagedFit):
         """
         self._check_params()
         with one_blas_thread():
-            read = self._read_classes(X, y, task, sample_weight)
+            read = self._read_classes(X, y, task, sample_weight, offset)
             problem = self._logistic_problem(read)
         self._fit_stages(problem, self._last_coefs(read))
         self._note_classes(read)
@@ -571,6 +596,8 @@ class MSMTFLClassifierCV(MultiTaskClassifier, ThetaSearch):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the columns of X in `fit`. There is no such attribute if X had no names
         that are text.
+    uses_offset_ : bool
+        Whether the model was fitted with an offset, so that `predict` needs one.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -728,7 +755,7 @@ class MSMTFLClassifierCV(MultiTaskClassifier, ThetaSearch):
 
     @with_callbacks
     def fit(
-        self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None
+        self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None, offset: Any = None
     ) -> MSMTFLClassifierCV:
         """Choose lam and theta, and fit the model to all samples with them.
 
@@ -749,6 +776,10 @@ class MSMTFLClassifierCV(MultiTaskClassifier, ThetaSearch):
         groups : array-like of shape (N,) or "identical", optional
             Labels of groups: samples of one group (a patient, a speaker) stay in one fold.
             "identical": samples with the same features are a group.
+        offset : array-like of shape (N,) or (N, m), optional
+            A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
+            2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.
+            `predict` then needs the offsets of its samples, too.
 
         Returns
         -------
@@ -758,7 +789,7 @@ class MSMTFLClassifierCV(MultiTaskClassifier, ThetaSearch):
         self._check_params()
         with one_blas_thread():
             forget(self, "l1_ratio_")
-            read = self._read_classes(X, y, task, sample_weight)
+            read = self._read_classes(X, y, task, sample_weight, offset)
             problem = self._logistic_problem(read)
             if self.class_weight is not None and not isinstance(self.class_weight, dict):
                 # weights of classes are those of the training rows, as in a fit of these
@@ -772,8 +803,8 @@ class MSMTFLClassifierCV(MultiTaskClassifier, ThetaSearch):
         self._note_classes(read)
         return self
 
-    def _make_problem(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Problem:
-        return self._logistic_problem(self._read_classes(X, y, task, sample_weight))
+    def _make_problem(self, X: Any, y: Any, task: Any, sample_weight: Any, offset: Any = None) -> Problem:
+        return self._logistic_problem(self._read_classes(X, y, task, sample_weight, offset))
 
     def _folds(self, read: ClassData, groups: Any) -> Any:
         """`cv`, a number being folds stratified by task and class."""

@@ -36,9 +36,9 @@ class Coupled(Batchwise):
     def _separates(self) -> bool:
         return separated(self)
 
-    def _fit(self, X: Any, y: Any, task: Any, sample_weight: Any) -> tuple[Solution, Problem, Any]:
+    def _fit(self, X: Any, y: Any, task: Any, sample_weight: Any, offset: Any) -> tuple[Solution, Problem, Any]:
         with one_blas_thread():
-            problem = self._make_problem(X, y, task, sample_weight)
+            problem = self._make_problem(X, y, task, sample_weight, offset)
             penalty, lam_max = self._penalty(problem)
             previous = self._previous(problem.data)
             solution = run_stages(

@@ -96,6 +96,8 @@ class DirtyMTL(Coupled):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the columns of X in `fit`. There is no such attribute if X had no names
         that are text.
+    uses_offset_ : bool
+        Whether the model was fitted with an offset, so that `predict` needs one.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -201,7 +203,7 @@ class DirtyMTL(Coupled):
         return Dirty(float(lam_s), float(lam_b), problem.factors, problem.l1_ratio), lam_max
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> DirtyMTL:
+    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> DirtyMTL:
         """Fit the model.
 
         Parameters
@@ -216,6 +218,10 @@ class DirtyMTL(Coupled):
             The label of the task of every sample, if the tasks are not a column of X.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+        offset : array-like of shape (N,) or (N, m), optional
+            A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
+            2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.
+            `predict` then needs the offsets of its samples, too.
 
         Returns
         -------
@@ -226,7 +232,7 @@ class DirtyMTL(Coupled):
         for name in ("lam_s", "lam_b"):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name))
-        solution, problem, penalty = self._fit(X, y, task, sample_weight)
+        solution, problem, penalty = self._fit(X, y, task, sample_weight, offset)
         _keep_parts(self, penalty, solution)
         self._warn(solution, problem)
         return self
@@ -334,6 +340,8 @@ class DirtyMTLCV(CoupledSearch):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the columns of X in `fit`. There is no such attribute if X had no names
         that are text.
+    uses_offset_ : bool
+        Whether the model was fitted with an offset, so that `predict` needs one.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -467,7 +475,9 @@ class DirtyMTLCV(CoupledSearch):
         return dirty_grid(problem, self.lams, self.ratios, self.lam_min_ratio)
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None) -> DirtyMTLCV:
+    def fit(
+        self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None, offset: Any = None
+    ) -> DirtyMTLCV:
         """Choose lam_s and lam_b, and fit the model to all samples with them.
 
         Held-out errors use the weights of the samples, too.
@@ -487,13 +497,17 @@ class DirtyMTLCV(CoupledSearch):
         groups : array-like of shape (N,) or "identical", optional
             Labels of groups: samples of one group (a patient, a speaker) stay in one fold.
             "identical": samples with the same features are a group.
+        offset : array-like of shape (N,) or (N, m), optional
+            A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
+            2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.
+            `predict` then needs the offsets of its samples, too.
 
         Returns
         -------
         DirtyMTLCV
             The fitted model itself.
         """
-        solution, problem = self._fit(X, y, task, sample_weight, groups)
+        solution, problem = self._fit(X, y, task, sample_weight, groups, offset)
         penalty = self.surface_.grid.penalty(*self.best_point_, problem.factors)
         self.lam_max_ = dirty_lam_max(problem, penalty.lam_s / penalty.lam_b)
         _keep_parts(self, penalty, solution)

@@ -34,5 +34,6 @@ def formula(model: Any) -> str:
     model = model_chosen(model)
     loss, penalty, notes = family_of(model).formula(model)
     predictor = PREDICTOR + " + intercept" * bool(getattr(model, "fit_intercept", True))
+    predictor += " + offset" * bool(getattr(model, "uses_offset_", False))
     constraint = ["w ≥ 0"] if getattr(model, "positive", False) else []
     return f"minimise  {loss}  +  {',   '.join([penalty, predictor, *notes, *constraint])}"

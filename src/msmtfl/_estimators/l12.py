@@ -90,6 +90,8 @@ class L12MTL(Coupled):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the columns of X in `fit`. There is no such attribute if X had no names
         that are text.
+    uses_offset_ : bool
+        Whether the model was fitted with an offset, so that `predict` needs one.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -199,7 +201,7 @@ class L12MTL(Coupled):
         return ConcaveGroups(lam, float(self.theta), problem.factors, shape, l1_ratio=problem.l1_ratio), lam_max
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> L12MTL:
+    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> L12MTL:
         """Fit the model.
 
         Parameters
@@ -214,6 +216,10 @@ class L12MTL(Coupled):
             The label of the task of every sample, if the tasks are not a column of X.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+        offset : array-like of shape (N,) or (N, m), optional
+            A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
+            2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.
+            `predict` then needs the offsets of its samples, too.
 
         Returns
         -------
@@ -226,7 +232,7 @@ class L12MTL(Coupled):
         check_positive("theta", self.theta, allow_inf=True)
         read_shape(self.penalty)
         check_count("max_stages", self.max_stages)
-        solution, problem, penalty = self._fit(X, y, task, sample_weight)
+        solution, problem, penalty = self._fit(X, y, task, sample_weight, offset)
         self.lam_, self.theta_ = penalty.lam, penalty.theta
         self._warn(solution, problem)
         return self
@@ -314,6 +320,8 @@ class L12MTLCV(CoupledSearch):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the columns of X in `fit`. There is no such attribute if X had no names
         that are text.
+    uses_offset_ : bool
+        Whether the model was fitted with an offset, so that `predict` needs one.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -444,7 +452,9 @@ class L12MTLCV(CoupledSearch):
         return group_grid(problem, self.lams, self.lam_min_ratio)
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None) -> L12MTLCV:
+    def fit(
+        self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None, offset: Any = None
+    ) -> L12MTLCV:
         """Choose lam, and fit the model to all samples with it.
 
         Held-out errors use the weights of the samples, too.
@@ -464,13 +474,17 @@ class L12MTLCV(CoupledSearch):
         groups : array-like of shape (N,) or "identical", optional
             Labels of groups: samples of one group (a patient, a speaker) stay in one fold.
             "identical": samples with the same features are a group.
+        offset : array-like of shape (N,) or (N, m), optional
+            A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
+            2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.
+            `predict` then needs the offsets of its samples, too.
 
         Returns
         -------
         L12MTLCV
             The fitted model itself.
         """
-        solution, problem = self._fit(X, y, task, sample_weight, groups)
+        solution, problem = self._fit(X, y, task, sample_weight, groups, offset)
         self.lams_ = self.surface_.grid.lam[:, 0]
         self.lam_, self.lam_max_ = float(self.lams_[self.best_point_[0]]), group_lam_max(problem)
         self._warn(solution, problem)

@@ -204,6 +204,8 @@ class MSMTFL(StagedFit, Batchwise, Welcoming):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the columns of X in `fit`. There is no such attribute if X had no names
         that are text.
+    uses_offset_ : bool
+        Whether the model was fitted with an offset, so that `predict` needs one.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -334,7 +336,7 @@ class MSMTFL(StagedFit, Batchwise, Welcoming):
         self.l1_ratio = l1_ratio
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> MSMTFL:
+    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> MSMTFL:
         """Fit the model.
 
         Parameters
@@ -349,6 +351,10 @@ class MSMTFL(StagedFit, Batchwise, Welcoming):
             The label of the task of every sample, if the tasks are not a column of X.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+        offset : array-like of shape (N,) or (N, m), optional
+            A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
+            2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.
+            `predict` then needs the offsets of its samples, too.
 
         Returns
         -------
@@ -357,7 +363,7 @@ class MSMTFL(StagedFit, Batchwise, Welcoming):
         """
         self._check_params()
         with one_blas_thread():
-            problem = self._make_problem(X, y, task, sample_weight)
+            problem = self._make_problem(X, y, task, sample_weight, offset)
         self._fit_stages(problem, self._previous(problem.data))
         return self
 
@@ -375,6 +381,7 @@ class MSMTFL(StagedFit, Batchwise, Welcoming):
         entry_shares: Any = (0.0,),
         entry_ratios: Any = None,
         verbose: bool = False,
+        offset: Any = None,
     ) -> Surface:
         """Fit a whole grid of lam and theta with this model's other parameters.
 
@@ -413,6 +420,10 @@ class MSMTFL(StagedFit, Batchwise, Welcoming):
             Values of theta_entry in units of m lam / rho_bar; by default 0.5 and 2.
         verbose : bool, default=False
             Whether to show a progress bar.
+        offset : array-like of shape (N,) or (N, m), optional
+            A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
+            2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.
+            `predict` then needs the offsets of its samples, too.
 
         Returns
         -------
@@ -442,6 +453,7 @@ class MSMTFL(StagedFit, Batchwise, Welcoming):
             penalty=self.penalty,
             n_jobs=self.n_jobs,
             verbose=verbose,
+            offset=offset,
         )
 
 
@@ -506,6 +518,8 @@ class LassoMTL(Batchwise, Welcoming):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the columns of X in `fit`. There is no such attribute if X had no names
         that are text.
+    uses_offset_ : bool
+        Whether the model was fitted with an offset, so that `predict` needs one.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -600,7 +614,7 @@ class LassoMTL(Batchwise, Welcoming):
         self.l1_ratio = l1_ratio
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> LassoMTL:
+    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> LassoMTL:
         """Fit the model.
 
         Parameters
@@ -615,6 +629,10 @@ class LassoMTL(Batchwise, Welcoming):
             The label of the task of every sample, if the tasks are not a column of X.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+        offset : array-like of shape (N,) or (N, m), optional
+            A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
+            2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.
+            `predict` then needs the offsets of its samples, too.
 
         Returns
         -------
@@ -625,7 +643,7 @@ class LassoMTL(Batchwise, Welcoming):
         if self.lam is not None:
             check_positive("lam", self.lam)
         with one_blas_thread():
-            problem = self._make_problem(X, y, task, sample_weight)
+            problem = self._make_problem(X, y, task, sample_weight, offset)
             lam_max = largest_lam(problem)
             lam = default_lam(self.lam, lam_max)
             penalty = ConcaveRows(lam, np.inf, problem.factors, l1_ratio=problem.l1_ratio)

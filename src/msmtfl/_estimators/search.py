@@ -41,7 +41,7 @@ from .._solvers.make_problem import gather, largest_lam, release, training
 from .._solvers.solvers import LASSOS, caches_for, lassos_for, solver_for
 from .._solvers.stages import REPEATS, Solution, StageSolver, run_stages
 from .._solvers.weighted_lasso import least_squares_on
-from .base import MultiTaskModel, forget
+from .base import MultiTaskModel, forget, require_offset
 from .streaming import Welcoming
 
 FOLD = re.compile(r"split\d+_test_score")
@@ -93,17 +93,19 @@ class GridSearch(MultiTaskModel):
                 f"selection must be 'min', '1se' (with folds) or 'aic', 'bic', 'ebic' (without), got {self.selection!r}."
             )
 
-    def _fit(self, X: Any, y: Any, task: Any, sample_weight: Any, groups: Any) -> tuple[Solution, Problem]:
-        return self._fit_grid(*self._search_problem(X, y, task, sample_weight, groups))
+    def _fit(
+        self, X: Any, y: Any, task: Any, sample_weight: Any, groups: Any, offset: Any = None
+    ) -> tuple[Solution, Problem]:
+        return self._fit_grid(*self._search_problem(X, y, task, sample_weight, groups, offset))
 
     def _search_problem(
-        self, X: Any, y: Any, task: Any, sample_weight: Any, groups: Any
+        self, X: Any, y: Any, task: Any, sample_weight: Any, groups: Any, offset: Any = None
     ) -> tuple[Problem, Any, list[Any], Any]:
         """The problem, the grid, the folds, and what scores predictions for these."""
         self._check_params()
         with one_blas_thread():
             forget(self, "l1_ratio_")
-            problem = self._make_problem(X, y, task, sample_weight)
+            problem = self._make_problem(X, y, task, sample_weight, offset)
             grid = self._grid(problem)
             splits = read_splits(self.cv, X, y, groups, problem.data, self.random_state) if self._by_folds else []
             scorer = self._scorer(X, y, sample_weight) if self._by_folds else None
@@ -242,7 +244,9 @@ class GridSearch(MultiTaskModel):
         lassos = lassos_for(problem, grams)
         return Refitted.of(solutions, lambda place: least_squares_on(lassos, solutions.coefs([place])[0]))
 
-    def complete_surface(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> Any:
+    def complete_surface(
+        self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None
+    ) -> Any:
         """Solve the points of the grid that the search has left out, so that `surface_` has all of them.
 
         A search ends where held-out errors have turned, as most of its time would go into the points beyond.
@@ -259,6 +263,8 @@ class GridSearch(MultiTaskModel):
             The label of the task of every sample, as given to `fit`.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, as given to `fit`.
+        offset : array-like of shape (N,) or (N, m), optional
+            The offset, as given to `fit`.
 
         Returns
         -------
@@ -266,15 +272,16 @@ class GridSearch(MultiTaskModel):
             The fitted model itself, `surface_` being complete.
         """
         check_is_fitted(self, "surface_")
+        require_offset(self, offset)
         other = clone(self).set_params(l1_ratio=self._chosen_l1_ratio())
         with one_blas_thread():
-            problem = other._make_problem(X, y, task, sample_weight)
+            problem = other._make_problem(X, y, task, sample_weight, offset)
             grid = other._grid(problem)
             known = self.surface_.strength
             if known.shape != grid.shape or not np.allclose(known, grid.strength, rtol=1e-9):
                 raise ValueError(
-                    "these are not the samples that the model was fitted to: they make another grid. Give X, y, task and "
-                    "sample_weight as they were given to `fit`."
+                    "these are not the samples that the model was fitted to: they make another grid. Give X, y, task, "
+                    "sample_weight and offset as they were given to `fit`."
                 )
             grams = other._caches(problem, reuse=True, budget=self.memory_budget or BUDGET, n_jobs=self.n_jobs)
             with Progress(grid.steps, self._step, self.verbose) as progress:
@@ -547,6 +554,8 @@ class MSMTFLCV(ThetaSearch, Welcoming):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the columns of X in `fit`. There is no such attribute if X had no names
         that are text.
+    uses_offset_ : bool
+        Whether the model was fitted with an offset, so that `predict` needs one.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -712,7 +721,9 @@ class MSMTFLCV(ThetaSearch, Welcoming):
         self.l1_ratio = l1_ratio
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None) -> MSMTFLCV:
+    def fit(
+        self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None, offset: Any = None
+    ) -> MSMTFLCV:
         """Choose lam and theta, and fit the model to all samples with them.
 
         Held-out errors use the weights of the samples, too.
@@ -732,13 +743,17 @@ class MSMTFLCV(ThetaSearch, Welcoming):
         groups : array-like of shape (N,) or "identical", optional
             Labels of groups: samples of one group (a patient, a speaker) stay in one fold.
             "identical": samples with the same features are a group.
+        offset : array-like of shape (N,) or (N, m), optional
+            A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
+            2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.
+            `predict` then needs the offsets of its samples, too.
 
         Returns
         -------
         MSMTFLCV
             The fitted model itself.
         """
-        self._fit_point(*self._search_problem(X, y, task, sample_weight, groups))
+        self._fit_point(*self._search_problem(X, y, task, sample_weight, groups, offset))
         return self
 
 
@@ -825,6 +840,8 @@ class LassoMTLCV(StageSearch, Welcoming):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the columns of X in `fit`. There is no such attribute if X had no names
         that are text.
+    uses_offset_ : bool
+        Whether the model was fitted with an offset, so that `predict` needs one.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -963,7 +980,9 @@ class LassoMTLCV(StageSearch, Welcoming):
         return 1
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None) -> LassoMTLCV:
+    def fit(
+        self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None, offset: Any = None
+    ) -> LassoMTLCV:
         """Choose lam, and fit the model to all samples with it.
 
         Held-out errors use the weights of the samples, too.
@@ -983,11 +1002,15 @@ class LassoMTLCV(StageSearch, Welcoming):
         groups : array-like of shape (N,) or "identical", optional
             Labels of groups: samples of one group (a patient, a speaker) stay in one fold.
             "identical": samples with the same features are a group.
+        offset : array-like of shape (N,) or (N, m), optional
+            A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
+            2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.
+            `predict` then needs the offsets of its samples, too.
 
         Returns
         -------
         LassoMTLCV
             The fitted model itself.
         """
-        self._warn(*self._fit(X, y, task, sample_weight, groups))
+        self._warn(*self._fit(X, y, task, sample_weight, groups, offset))
         return self

@@ -37,12 +37,12 @@ class _Sharing(MultiTaskLinear):
 
     _of_several = "which of them is returned depends on the start"
 
-    def _make_problem(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Problem:
+    def _make_problem(self, X: Any, y: Any, task: Any, sample_weight: Any, offset: Any = None) -> Problem:
         if np.ndim(self.penalty_factors) == 2:
             raise ValueError(
                 "penalty_factors must have one entry per feature here: a common value belongs to all tasks."
             )
-        return super()._make_problem(X, y, task, sample_weight)
+        return super()._make_problem(X, y, task, sample_weight, offset)
 
     def _store(
         self, problem: Problem, solution: Solution, penalty: Any, grams: Any = None, coef: Floats | None = None
@@ -159,6 +159,8 @@ class SharedMTL(_Sharing, Batchwise):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the columns of X in `fit`. There is no such attribute if X had no names
         that are text.
+    uses_offset_ : bool
+        Whether the model was fitted with an offset, so that `predict` needs one.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -281,7 +283,7 @@ class SharedMTL(_Sharing, Batchwise):
         check_count("max_stages", self.max_stages)
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> SharedMTL:
+    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> SharedMTL:
         """Fit the model.
 
         Parameters
@@ -296,6 +298,10 @@ class SharedMTL(_Sharing, Batchwise):
             The label of the task of every sample, if the tasks are not a column of X.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+        offset : array-like of shape (N,) or (N, m), optional
+            A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
+            2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.
+            `predict` then needs the offsets of its samples, too.
 
         Returns
         -------
@@ -305,7 +311,7 @@ class SharedMTL(_Sharing, Batchwise):
         self._check_params()
         most = 1 if np.isinf(self.theta) else self.max_stages
         with one_blas_thread():
-            problem = self._make_problem(X, y, task, sample_weight)
+            problem = self._make_problem(X, y, task, sample_weight, offset)
             penalty = self._penalty(problem)
             start = None
             if self._previous(problem.data) is not None:
@@ -426,6 +432,8 @@ class SharedMTLCV(_Sharing, GridSearch, Growing):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the columns of X in `fit`. There is no such attribute if X had no names
         that are text.
+    uses_offset_ : bool
+        Whether the model was fitted with an offset, so that `predict` needs one.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -610,7 +618,9 @@ class SharedMTLCV(_Sharing, GridSearch, Growing):
         return self._stages_again(surface, k, l, penalty, solver, self.max_stages), penalty
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None) -> SharedMTLCV:
+    def fit(
+        self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None, offset: Any = None
+    ) -> SharedMTLCV:
         """Choose the strengths and theta, and fit the model to all samples with them.
 
         Held-out errors use the weights of the samples, too.
@@ -630,13 +640,17 @@ class SharedMTLCV(_Sharing, GridSearch, Growing):
         groups : array-like of shape (N,) or "identical", optional
             Labels of groups: samples of one group (a patient, a speaker) stay in one fold.
             "identical": samples with the same features are a group.
+        offset : array-like of shape (N,) or (N, m), optional
+            A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
+            2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.
+            `predict` then needs the offsets of its samples, too.
 
         Returns
         -------
         SharedMTLCV
             The fitted model itself.
         """
-        fitted = self._fit(X, y, task, sample_weight, groups)
+        fitted = self._fit(X, y, task, sample_weight, groups, offset)
         self.thetas_ = self.surface_.parameters["theta"]
         self._warn(*fitted)
         return self

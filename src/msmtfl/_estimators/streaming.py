@@ -24,7 +24,7 @@ from .._runtime.whole import whole_or_untouched
 from .._solvers.make_problem import make_problem
 from .._solvers.solvers import solver_for
 from .._solvers.stages import UNSOLVED, Stage, run_stages
-from .base import MultiTaskLinear, importances, loss_of
+from .base import MultiTaskLinear, importances, loss_of, require_offset
 
 
 class Growing(MultiTaskLinear):
@@ -115,7 +115,7 @@ def _check_label(label: Any, known: list[Any]) -> None:
 class Welcoming(Growing):
     """Models whose rows do not couple the tasks once it is known which are free: a task can be added."""
 
-    def add_task(self, X: Any, y: Any, label: Any, *, sample_weight: Any = None) -> Any:
+    def add_task(self, X: Any, y: Any, label: Any, *, sample_weight: Any = None, offset: Any = None) -> Any:
         r"""Fit one more task with what was learned about the features; the other tasks are not touched.
 
         .. math::
@@ -137,6 +137,8 @@ class Welcoming(Growing):
             The label of the new task; the model must not have a task with this label.
         sample_weight : array-like of shape (n,), optional
             Weights of the samples, at least 0. By default all are 1.
+        offset : array-like of shape (n,), optional
+            The offset of every sample, if the model was fitted with one.
 
         Returns
         -------
@@ -154,9 +156,14 @@ class Welcoming(Growing):
             raise ValueError(
                 "this model was fitted without task labels: it has no tasks to add one to. Fit with task=."
             )
+        require_offset(self, offset)
+        if offset is not None and not getattr(self, "uses_offset_", False):
+            raise ValueError(
+                "this model was fitted without an offset: leave it out, or fit again with offsets for all tasks."
+            )
         _check_label(label, self.tasks_.tolist())
         with one_blas_thread():
-            problem = self._newcomer(X, y, sample_weight)
+            problem = self._newcomer(X, y, sample_weight, offset)
             penalty = ConcaveEntries(
                 self.lam_,
                 np.inf,
@@ -185,8 +192,8 @@ class Welcoming(Growing):
         add_rows([moments], rows, self.features_, [label], named=moments.named, form=moments.form)
         return moments
 
-    def _newcomer(self, X: Any, y: Any, sample_weight: Any) -> Problem:
-        data = read_training(X, y, sample_weight=sample_weight)
+    def _newcomer(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Problem:
+        data = read_training(X, y, sample_weight=sample_weight, offset=offset)
         if data.form != "single":
             raise ValueError(
                 f"add_task takes one task at a time: y must be 1-D, one value per row; it has {data.m} columns."

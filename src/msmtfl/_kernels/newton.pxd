@@ -93,6 +93,7 @@ cdef class Newton:
     cdef double[::1] X  # columns, one after the other
     cdef double[::1] y
     cdef double[::1] v
+    cdef double[::1] offset  # what is in every f beside features and intercept
     cdef double[::1] root
     cdef double[::1] a
     cdef double[::1] ridge

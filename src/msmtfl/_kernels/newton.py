@@ -2,12 +2,12 @@
 # cython: initializedcheck=False, infer_types=True
 """One task's weighted lasso under a loss that is not squared, by proximal Newton steps, warm from the last solution.
 
-    min_w  min_b sum_r v_r h(y_r, x_r'w + b) + sum_j a_j |w_j| + ridge_j w_j^2 / 2,   a_j in [0, inf]
+    min_w  min_b sum_r v_r h(y_r, o_r + x_r'w + b) + sum_j a_j |w_j| + ridge_j w_j^2 / 2,   a_j in [0, inf]
 
-A step replaces h by its parabola at the present f = Xw + b: a weighted lasso of the features in work (those in use, free, at
-their bound or beyond it), which `active_set.py` solves exactly, the intercept being taken out by centring. Its Gram
-matrix is made again only where the curvature has changed too much for the last one to serve. The gradient of a feature out
-of work is computed only where the slopes have moved far enough for it to have reached its bound.
+A step replaces h by its parabola at the present f = o + Xw + b, with o the offset: a weighted lasso of the features in work
+(those in use, free, at their bound or beyond it), which `active_set.py` solves exactly, the intercept being taken out by
+centring. Its Gram matrix is made again only where the curvature has changed too much for the last one to serve. The gradient
+of a feature out of work is computed only where the slopes have moved far enough for it to have reached its bound.
 
 What this cannot do by itself (minimisers that are not unique, nearly dependent columns, steps that do not end) is left to
 Python, see `_solvers/proximal_newton.py`: the status then says LEFT. This file is plain Python: `cython` types make it C.
@@ -120,7 +120,7 @@ class Newton:
     Parameters
     ----------
     X : (d, rows) C-ordered, a feature's column side by side; centred if there is an intercept
-    y, v : (rows,) targets and sample weights
+    y, v, offset : (rows,) targets, sample weights, and what is in every f beside features and intercept
     root : (d,) square roots of the columns' sums of v x^2; 0 marks a constant column, never used
     unit : the square root of the sum of v h'^2 at w = 0: gradients over root and unit are correlations
     kind, epsilon : the loss, of `KINDS`
@@ -130,10 +130,10 @@ class Newton:
     positive : whether w >= 0 is required
     """
 
-    def __init__(self, X, y, v, root, unit, kind, epsilon, centre, level, order, positive):
+    def __init__(self, X, y, v, offset, root, unit, kind, epsilon, centre, level, order, positive):
         d, n = X.shape
         self.d, self.n, self.X = d, n, X.reshape(-1)
-        self.y, self.v, self.root = y, v, root
+        self.y, self.v, self.offset, self.root = y, v, offset, root
         self.kind, self.epsilon, self.centre, self.order, self.positive = kind, epsilon, centre, order, positive
         self.unit, self.of_level = unit, unit * sqrt(v.sum())
         self.f, self.u, self.bend, self.old_f, self.old_u = np.zeros((5, n))
@@ -192,9 +192,9 @@ class Newton:
     # -------------------------------------------------------------- the loss and its derivatives
 
     def _predict(self, f, w, level):
-        """f <- Xw + level"""
+        """f <- offset + Xw + level"""
         for r in range(self.n):
-            f[r] = level
+            f[r] = self.offset[r] + level
         for j in range(self.d):
             if w[j] != 0.0:
                 axpy(self.n, w[j], self.X, j * self.n, f, 0)

@@ -10,6 +10,7 @@ class Newton:
         X: NDArray[np.float64],
         y: NDArray[np.float64],
         v: NDArray[np.float64],
+        offset: NDArray[np.float64],
         root: NDArray[np.float64],
         unit: float,
         kind: int,

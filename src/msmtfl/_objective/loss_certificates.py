@@ -2,8 +2,8 @@
 
 For one task, in sums over rows (see losses.py), with weights a_j in [0, inf]:
 
-    primal  P(w, b) = sum_r v_r h(y_r, f_r) + sum_j a_j |w_j|,      f_r = x_r'w + b
-    dual    D(u)    = - sum_r v_r h*(y_r, -u_r / v_r)    for |x_j'u| <= a_j, x_j'u = 0 where a_j = 0, sum u = 0 (intercept)
+    primal  P(w, b) = sum_r v_r h(y_r, f_r) + sum_j a_j |w_j|,      f_r = o_r + x_r'w + b
+    dual    D(u)    = - sum_r v_r h*(y_r, -u_r / v_r) - o'u,   |x_j'u| <= a_j, x_j'u = 0 where a_j = 0, sum u = 0 (intercept)
 
 At the solution u = -v h'. Away from it, with C the columns that leave u no room (un-penalised ones and the like, and the
 intercept's),
@@ -62,7 +62,8 @@ def certify_loss(design: LossTask, w: Floats, a: Floats, positive: bool = False)
     if not (np.isfinite(f).all() and np.isfinite(slope).all()):  # beyond the range of floats
         return LossCertificate(float("inf"), design.null, float("inf"), False, np.flatnonzero(w), Doubt("far"))
     g = design.correlate(-slope)
-    constant = design.base.centre and not w.any() and np.ptp(design.y) == 0.0  # the intercept fits all there is
+    constant = design.base.centre and not w.any() and np.ptp(design.y) == 0.0 and np.ptp(design.offset) == 0.0
+    # the intercept fits all there is
     gap, doubt = (0.0, None) if constant else _least_gap(design, w, a, ridge, f, slope, bend, g, positive)
     slopes, bare = (g - ridge * w)[None], ridge == 0.0
     kkt = float(violations(design, w[None], a[None], slopes, positive)[0])
@@ -215,7 +216,9 @@ def escaping(design: LossTask, w: Floats, free: np.ndarray) -> Ints:
     away = design.of_loss.escapes(y)
     columns = np.flatnonzero(free)
     bend = design.of_loss.curvature(y, f)
-    suspect = (away * f > 0) & (bend < STEEP * bend.max())
+    suspect = ((away * f > 0) | (design.offset != 0.0)) & (
+        bend < STEEP * bend.max()
+    )  # what f an offset leads to is open
     if not columns.size or not suspect.any():
         return columns[:0]
     C = design.block(columns)

@@ -283,15 +283,23 @@ class LossTask:
         c, yy, null  gradient, sum of v h'^2 and half the loss at w = 0
 
     Only rows know such a loss, not statistics: there is no Gram matrix and no `target`. `curvature` is the mean one
-    at w = 0, unless it is given.
+    at w = 0, unless it is given. `offset` (rows,) is added to every linear predictor: x_r'w + b stands for o_r + x_r'w + b.
     """
 
     target = None
 
-    def __init__(self, rows: FeatureRows, y: Floats, loss: Loss, curvature: float | None = None):
+    def __init__(
+        self,
+        rows: FeatureRows,
+        y: Floats,
+        loss: Loss,
+        curvature: float | None = None,
+        offset: Floats | None = None,
+    ):
         self.base = self.same_x = rows
         self.d, self.n, self.order, self.squares = rows.d, rows.n, rows.order, rows.squares
         self.y, self.of_loss, self.v, self.columns = y, loss, rows.u**2, rows.columns
+        self.offset = np.zeros(len(y)) if offset is None else offset
         self._levels: dict[int, float] = {}
         self._last: dict[str, Any] = {}  # what is known at the w asked for last
         start = np.zeros(self.d)
@@ -305,8 +313,8 @@ class LossTask:
     # ------------------------------------------------------------------ intercepts
 
     def fitted(self, w: Floats) -> Floats:
-        """(rows,): (x_r - mean)'w"""
-        return np.asarray(self.base.apply(w) / self.base.u)
+        """(rows,): the offset and (x_r - mean)'w"""
+        return np.asarray(self.base.apply(w) / self.base.u + self.offset)
 
     def level(self, w: Floats) -> float:
         """The best intercept for features that are centred; 0 if the model has none."""
@@ -325,7 +333,7 @@ class LossTask:
             self._last = {"key": key, "predictor": predictor}
 
     def predictor(self, w: Floats) -> Floats:
-        """(rows,): x_r'w + b"""
+        """(rows,): the offset and x_r'w + b"""
         return self._known(w, "predictor", lambda: self.fitted(w) + self.level(w))
 
     def _known(self, w: Floats, what: str, find: Callable[[], Floats]) -> Floats:

@@ -259,8 +259,8 @@ def _errors_together(data: TaskData, split: Split, problem: Problem, coefs: Floa
 
 
 class RowsHeldOut:
-    """The rows that a fold holds out, of all tasks one after the other: the tasks that have some, where each begins, X, y
-    and weights."""
+    """The rows that a fold holds out, of all tasks one after the other: the tasks that have some, where each begins, X, y,
+    weights and offsets."""
 
     def __init__(self, data: TaskData, split: Split):
         rows = [np.flatnonzero(split.test[task.rows]) for task in data.tasks]
@@ -274,6 +274,9 @@ class RowsHeldOut:
         self.weights = np.concatenate(
             [np.ones(len(at)) if task.weight is None else task.weight[at] for task, at in both]
         )
+        self.offset = np.concatenate(
+            [np.zeros(len(at)) if task.offset is None else task.offset[at] for task, at in both]
+        )
 
     def fitted(self, problem: Problem, coefs: Floats) -> Iterator[tuple[int, Floats]]:
         """Predictions (rows, some of the points) of coefs (points, m, d), with the first of these points."""
@@ -282,7 +285,7 @@ class RowsHeldOut:
         for low in range(0, len(coefs), height):
             part = coefs[low : low + height][:, self.some]
             products = np.einsum("rj,srj->rs", self.X, part[:, self.of_task])
-            yield low, products + intercepts[self.of_task, low : low + height]
+            yield low, products + intercepts[self.of_task, low : low + height] + self.offset[:, None]
 
 
 def task_errors(
@@ -306,7 +309,10 @@ def task_errors(
     for low in range(0, len(rows), height):  # (rows x points) at once would outgrow X
         some = rows[low : low + height]
         rows_of_x = task.X[some] if most else task.X[some][:, used] if scattered else task.X[np.ix_(some, used)]
-        errors, fitted = measure(task.y[some, None], rows_of_x @ coefs + intercepts)
+        linear = rows_of_x @ coefs + intercepts
+        if task.offset is not None:
+            linear += task.offset[some, None]
+        errors, fitted = measure(task.y[some, None], linear)
         mse += weights[low : low + height] @ errors / weight
         note(some, fitted)
     return weight, mse

@@ -77,6 +77,7 @@ def regularization_surface(
     memory_budget: float | None = None,
     verbose: bool = False,
     l1_ratio: float = 1.0,
+    offset: ArrayLike | None = None,
 ) -> Surface:
     """Fit MSMTFL on a whole grid of lam and theta, for little more than the price of one lasso path.
 
@@ -153,6 +154,10 @@ def regularization_surface(
         Bytes that Gram matrices may take; by default 1 GiB.
     verbose : bool, default=False
         Whether to show a progress bar.
+    offset : array-like of shape (N,) or (N, m), optional
+        A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
+        2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.
+        `predict` then needs the offsets of its samples, too.
 
     Returns
     -------
@@ -187,7 +192,7 @@ def regularization_surface(
     if memory_budget is not None:
         check_positive("memory_budget", memory_budget)
     with one_blas_thread():
-        data = read_training(X, y, task=task, task_column=task_column, sample_weight=sample_weight)
+        data = read_training(X, y, task=task, task_column=task_column, sample_weight=sample_weight, offset=offset)
         problem = make_problem(
             data,
             loss=loss,

@@ -78,10 +78,15 @@ def _designs(
         return list(data.designs(centre, n_jobs))
     assert isinstance(data, TaskData)
     check_targets(data, loss, centre)
-    # of Huber's loss at first with all of y, so that what is too large for its squares is seen
-    first = Huber(np.inf) if isinstance(loss, Huber) else loss
-    designs: list[LossTask] = data.designs(centre, n_jobs, lambda rows, task: LossTask(rows, task.y, first))
-    return with_scales(designs, loss.epsilon, factors, positive, n_jobs) if isinstance(loss, Huber) else designs
+    if isinstance(
+        loss, Huber
+    ):  # of y - f: an offset is a matter of y. At first with all of it, so that what is too large for
+        # its squares is seen
+        designs: list[LossTask] = data.designs(
+            centre, n_jobs, lambda rows, task: LossTask(rows, task.unexplained, Huber(np.inf))
+        )
+        return list(with_scales(designs, loss.epsilon, factors, positive, n_jobs))
+    return data.designs(centre, n_jobs, lambda rows, task: LossTask(rows, task.y, loss, offset=task.offset))
 
 
 # ------------------------------------------------------------------ the largest lam

@@ -113,6 +113,7 @@ class LossLassos:
             np.ascontiguousarray(design.block(np.arange(self.d)).T),
             np.ascontiguousarray(design.y, dtype=np.float64),
             np.ascontiguousarray(design.v),
+            np.ascontiguousarray(design.offset),
             np.sqrt(design.squares),
             float(np.sqrt(design.yy)),
             _newton.KINDS[type(design.of_loss).__name__],
@@ -225,6 +226,7 @@ class _Descent:
         self.design, self.a, self.aim, self.unit, self.positive = design, a, aim, unit, positive
         self.most = max_iter or STEPS
         self.loss, self.y, self.v, self.centre = design.of_loss, design.y, design.v, design.base.centre
+        self.offset = design.offset
         self.live = (design.squares > 0) & np.isfinite(a)
         self.length = np.sqrt(design.squares * design.yy)
         self.caution, self.steps, self.status = 1.0, 0, 0
@@ -372,7 +374,7 @@ class _Descent:
         self, X: Floats, f: Floats, u: Floats, bend: Floats, a: Floats, aim: Floats, unit: Floats
     ) -> tuple[Floats, np.ndarray]:
         """The same on X itself, where the minimiser is not unique or the Gram form may lose it."""
-        task = RowTask(DenseRows(X, bend, self.centre), f + u / bend)
+        task = RowTask(DenseRows(X, bend, self.centre), f - self.offset + u / bend)
         lassos = Lassos([task], positive=self.positive, units=unit, careful=True, ridge=self._bends_of(X))
         lassos.at(1.0)
         to, _ = lassos.solve(a, reference=aim)
@@ -386,7 +388,7 @@ class _Descent:
         self, Z: Floats, z: Floats, f: Floats, u: Floats, a: Floats, to: Floats, value: float, beyond: bool
     ) -> tuple[Floats, Floats, float]:
         """As far towards `to` as the objective falls enough; or, if asked to, beyond it as long as it falls."""
-        fitted = Z @ to
+        fitted = Z @ to + self.offset
         slope = float(u @ (f - fitted)) + float(a @ (np.abs(to) - np.abs(z))) + float(self.bends @ (z * (to - z)))
         noise = 1e-15 * (abs(value) + self.design.null)
         t, at = 1.0, to
@@ -398,7 +400,7 @@ class _Descent:
                 return self._beyond(Z, z, to, a, found, noise) if beyond and t == 1.0 else found
             t *= 0.5
             at = z + t * (to - z)
-            fitted = Z @ at
+            fitted = Z @ at + self.offset
         self.caution = 1.0
         return z, f, value
 
@@ -412,7 +414,7 @@ class _Descent:
             at = z + t * (to - z)
             if self.positive and (at[: at.size - self.centre] < 0.0).any():
                 break
-            fitted = Z @ at
+            fitted = Z @ at + self.offset
             new = self._value(fitted, at, a)
             if not new < found[2] - noise:
                 break

@@ -42,6 +42,8 @@ def compare(
     features: o.Features = None,
     exclude: o.Exclude = None,
     weight: o.Weight = None,
+    offset: o.Offset = None,
+    exposure: o.Exposure = None,
     group: o.Group = None,
     group_identical: o.GroupIdentical = False,
     id: o.Id = None,
@@ -72,7 +74,7 @@ def compare(
     with o.guard("compare", quiet):
         from ..compare.comparison import OF_NEW_DATA
         from ..compare.run import compare_models
-        from .training import read_training, warn_of_classes
+        from .training import read_training, warn_of_classes, warn_of_exposure
 
         o.check_outputs((out, plot, report), data)
         check_ending(out)
@@ -86,6 +88,8 @@ def compare(
             features=features,
             exclude=exclude,
             weight=weight,
+            offset=offset,
+            exposure=exposure,
             group=group,
             group_identical=group_identical,
             id=id,
@@ -100,6 +104,7 @@ def compare(
         )
         if not classify:
             warn_of_classes(training.y, target)
+        warn_of_exposure(exposure, not classify)
         result = compare_models(
             training.X,
             training.y,
@@ -169,6 +174,8 @@ def surface(
     features: o.Features = None,
     exclude: o.Exclude = None,
     weight: o.Weight = None,
+    offset: o.Offset = None,
+    exposure: o.Exposure = None,
     id: o.Id = None,
     one_hot: o.OneHot = False,
     drop_missing: o.DropMissing = False,
@@ -186,7 +193,7 @@ def surface(
     """Solve MSMTFL on the whole grid of lam and theta: objective, certificate and support at every point."""
     with o.guard("surface", quiet):
         from .._paths.solve import regularization_surface
-        from .training import read_training
+        from .training import read_training, warn_of_exposure
 
         o.check_outputs((out,), data)
         check_ending(out)
@@ -197,6 +204,8 @@ def surface(
             features=features,
             exclude=exclude,
             weight=weight,
+            offset=offset,
+            exposure=exposure,
             group=None,
             id=id,
             one_hot=one_hot,
@@ -207,6 +216,7 @@ def surface(
             decimal=decimal,
             quiet=quiet,
         )
+        warn_of_exposure(exposure, linear=True)
         found = regularization_surface(
             training.X,
             training.y,

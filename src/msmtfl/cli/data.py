@@ -63,11 +63,13 @@ class Columns:
     id: str | None = None
     levels: dict[str, list[str]] = field(default_factory=dict)
     fills: dict[str, float] = field(default_factory=dict)
+    offset: str | None = None
+    exposure: str | None = None
 
     @property
     def used(self) -> list[str]:
         """Columns in which no value may be missing."""
-        roles = [self.target, self.task, self.weight, self.group]
+        roles = [self.target, self.task, self.weight, self.group, self.offset, self.exposure]
         needed = [name for name in self.features if name not in self.fills]
         return [name for name in roles if name is not None] + needed
 
@@ -92,9 +94,14 @@ def find_columns(
     group: str | None,
     id: str | None,
     one_hot: bool,
+    offset: str | None = None,
+    exposure: str | None = None,
 ) -> Columns:
     """Which columns are features: those named, or all that have no other role; they must hold numbers."""
-    roles = {"--target": target, "--task": task, "--weight": weight, "--group": group, "--id": id}
+    roles = {"--target": target, "--task": task, "--weight": weight, "--offset": offset, "--exposure": exposure}
+    roles |= {"--group": group, "--id": id}
+    if offset is not None and exposure is not None:
+        raise InputError("--offset and --exposure: give one of them, the logarithm of an exposure is an offset.")
     for option, name in roles.items():
         if name is not None:
             require(table, [name], option)
@@ -106,9 +113,11 @@ def find_columns(
         _refuse_unnamed(features)
     else:
         require(table, features, "--features")
-        both = [name for name in features if name in (target, task)]
+        both = [name for name in features if name in (target, task, offset, exposure)]
         if both:
-            raise InputError(f"--features: {names_of(both)} cannot be a feature: it is the target or the task.")
+            raise InputError(
+                f"--features: {names_of(both)} cannot be a feature: it is the target, the task or the offset."
+            )
         features = [name for name in dict.fromkeys(features) if name not in exclude]
     if not features:
         raise InputError("no column is left to be a feature.")
@@ -124,7 +133,7 @@ def find_columns(
         _warn_of_numbers(table[name])
         _warn_of_ids(table[name])
     levels = {name: _levels(table[name]) for name in text}
-    columns = Columns(target, task, features, weight, group, id, levels)
+    columns = Columns(target, task, features, weight, group, id, levels, offset=offset, exposure=exposure)
     _refuse_same_names(columns)
     return columns
 
@@ -212,6 +221,21 @@ def numbers(column: Any, option: str = "", way_out: str = "Encode them as number
             "it, or leave it empty if it is missing."
         )
     return values
+
+
+def offsets(table: Any, columns: Columns) -> np.ndarray | None:
+    """The offset of every row: a column as it is, or the logarithm of an exposure; None if there is none."""
+    if columns.exposure is None:
+        return None if columns.offset is None else numbers(table[columns.offset], "--offset")
+    column = table[columns.exposure]
+    values = numbers(column, "--exposure")
+    none = np.flatnonzero(~(values > 0))
+    if none.size:
+        raise InputError(
+            f"--exposure: column {column.name!r} holds {values[none[0]]:g} in row {_row(column, none[0])}; an exposure is "
+            "> 0. Leave rows without any out."
+        )
+    return np.asarray(np.log(values))
 
 
 def to_numbers(column: Any) -> Any:

@@ -28,6 +28,8 @@ def facts(model: Any) -> dict[str, Any]:
         out["scoring"] = _scoring(model)
     out |= _measured(model)
     out |= {"tasks": len(model.tasks_), "features": len(model.features_)}
+    if getattr(model, "uses_offset_", False):
+        out["offset"] = True
     if hasattr(model, "n_samples_"):
         out["rows"] = int(model.n_samples_.sum())
     found = map_of(model)
@@ -62,6 +64,7 @@ def describe(model: Any) -> str:
     rows = f", {model.n_samples_.sum()} rows" if hasattr(model, "n_samples_") else ""
     tasks = f"{len(model.tasks_)} task{'s' * (len(model.tasks_) > 1)}"
     what = f"{type(model).__name__}: {tasks}{rows}, {len(model.features_)} features"
+    what += ", an offset" * bool(getattr(model, "uses_offset_", False))
     lines = ["; ".join([what, ", ".join(settings)] if settings else [what])]
     if hasattr(model, "best_score_") and getattr(model, "n_splits_", None):
         lines.append(_score(model))

@@ -85,6 +85,8 @@ def fit(
     features: o.Features = None,
     exclude: o.Exclude = None,
     weight: o.Weight = None,
+    offset: o.Offset = None,
+    exposure: o.Exposure = None,
     group: o.Group = None,
     group_identical: o.GroupIdentical = False,
     id: o.Id = None,
@@ -112,7 +114,7 @@ def fit(
     with o.guard("fit", quiet):
         from ..model_files import save_model
         from .describing import describe, facts
-        from .training import read_training, warn_of_classes
+        from .training import read_training, warn_of_classes, warn_of_exposure
 
         given = {"lam": lam, "theta": theta, "lam_s": lam_s, "lam_b": lam_b}
         given |= {"lam_common": lam_common, "lam_deviation": lam_deviation}
@@ -151,6 +153,8 @@ def fit(
             features=features,
             exclude=exclude,
             weight=weight,
+            offset=offset,
+            exposure=exposure,
             group=group,
             group_identical=group_identical,
             id=id,
@@ -165,6 +169,7 @@ def fit(
         )
         if not family.classifies and (loss is None or loss_named(loss).least < 0.0):
             warn_of_classes(training.y, target)
+        warn_of_exposure(exposure, not family.classifies and loss_named(loss or "squared").linear)
         began = time.perf_counter()
         estimator.fit(training.X, training.y, **training.fit_arguments(searches))
         seconds = time.perf_counter() - began

@@ -48,6 +48,20 @@ Features = Annotated[
 ]
 Exclude = Annotated[str | None, typer.Option("--exclude", metavar="COLS", help="Columns to leave out, a,b,c.")]
 Weight = Annotated[str | None, typer.Option("--weight", metavar="COL", help="Column of weights of the rows.")]
+Offset = Annotated[
+    str | None,
+    typer.Option(
+        "--offset", metavar="COL", help="Column that is added to the linear predictor as it is: never a feature."
+    ),
+]
+Exposure = Annotated[
+    str | None,
+    typer.Option(
+        "--exposure",
+        metavar="COL",
+        help="Column > 0 (person-years, area) whose logarithm is the offset: with --loss poisson a model of rates.",
+    ),
+]
 Group = Annotated[
     str | None, typer.Option("--group", metavar="COL", help="Column: rows of a group (patient) stay in one fold.")
 ]

@@ -21,6 +21,7 @@ from .data import (
     labels,
     missing,
     numbers,
+    offsets,
     with_fills,
 )
 from .options import listed, number_rows, tell
@@ -31,7 +32,8 @@ CLASSES = "If they are classes: msmtfl fit --model classifier (or auto-classifie
 
 @dataclass(frozen=True)
 class Training:
-    """A table ready to fit: X with its task column, y, weights and groups (or None); what the columns are; rows dropped."""
+    """A table ready to fit: X with its task column, y, weights, groups and offset (or None); what the columns are; rows
+    dropped."""
 
     X: Any
     y: np.ndarray
@@ -40,11 +42,14 @@ class Training:
     columns: Columns
     source: str
     dropped: int
+    offset: np.ndarray | None = None
 
     def fit_arguments(self, groups: bool) -> dict[str, Any]:
         out: dict[str, Any] = {}
         if self.weight is not None:
             out["sample_weight"] = self.weight
+        if self.offset is not None:
+            out["offset"] = self.offset
         if self.group is not None and groups:
             out["groups"] = self.group
         return out
@@ -78,6 +83,8 @@ def read_training(
     quiet: bool,
     classes: bool = False,
     group_identical: bool = False,
+    offset: str | None = None,
+    exposure: str | None = None,
 ) -> Training:
     if group is not None and group_identical:
         raise InputError("--group and --group-identical: give one of them.")
@@ -94,6 +101,8 @@ def read_training(
             group=group,
             id=id,
             one_hot=one_hot,
+            offset=offset,
+            exposure=exposure,
         )
         if impute is not None:
             columns = with_fills(table, columns, impute)
@@ -110,6 +119,7 @@ def read_training(
             columns=columns,
             source=data.name,
             dropped=len(table) - len(kept),
+            offset=offsets(kept, columns),
         )
 
 
@@ -135,6 +145,17 @@ def warn_of_classes(y: np.ndarray, target: str) -> None:
     if np.isin(y, (0.0, 1.0)).all():
         warnings.warn(
             f"--target: column {target!r} holds nothing but 0 and 1. {CLASSES}",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+def warn_of_exposure(exposure: str | None, linear: bool) -> None:
+    """The logarithm of an exposure, where predictions are no exponentials."""
+    if exposure is not None and linear:
+        warnings.warn(
+            f"--exposure: the logarithm of column {exposure!r} is added to the prediction itself, which makes no rates. For "
+            "counts: msmtfl fit --loss poisson. For a known part of the target: --offset.",
             UserWarning,
             stacklevel=2,
         )

@@ -25,6 +25,7 @@ from .data import (
     find_labels,
     label_texts,
     missing,
+    offsets,
     pandas,
     refuse_nested,
     require,
@@ -52,6 +53,12 @@ def predict(
         Path | None, typer.Option("--out", "-o", help="CSV, Parquet or JSON file. Default: CSV on stdout.")
     ] = None,
     task: Annotated[str | None, typer.Option("--task", "-t", help="Task column, if not that of the fit.")] = None,
+    offset: Annotated[
+        str | None, typer.Option("--offset", metavar="COL", help="Column of the offset, if not that of the fit.")
+    ] = None,
+    exposure: Annotated[
+        str | None, typer.Option("--exposure", metavar="COL", help="Column of the exposure, if not that of the fit.")
+    ] = None,
     id: o.Id = None,
     unknown_task: Annotated[
         str | None,
@@ -81,7 +88,7 @@ def predict(
         if unknown_task not in (None, "error", "mean"):
             raise InputError(f"--unknown-task must be error or mean, got {unknown_task!r}.")
         fitted, columns = load(model)
-        columns = _asked(fitted, columns, task)
+        columns = _with_offset(fitted, _asked(fitted, columns, task), offset, exposure)
         name = id or columns.id
         texts = [text for text in (columns.task, name, *columns.levels) if text is not None]
         with about(data):
@@ -125,7 +132,7 @@ def _columns_of_fit(fitted: Any) -> Columns | None:
         same = found.expanded == [str(name) for name in fitted.features_]
     except (TypeError, AttributeError):
         return None
-    texts = all(name is None or isinstance(name, str) for name in (found.task, found.id))
+    texts = all(name is None or isinstance(name, str) for name in (found.task, found.id, found.offset, found.exposure))
     fills = found.fills.items() if isinstance(found.fills, dict) else [("", None)]
     known = set(found.features)
     numbers = all(name in known and isinstance(value, int | float) for name, value in fills)
@@ -148,12 +155,26 @@ def _asked(fitted: Any, columns: Columns, task: str | None) -> Columns:
     return columns if task is None else replace(columns, task=task)
 
 
+def _with_offset(fitted: Any, columns: Columns, offset: str | None, exposure: str | None) -> Columns:
+    """With the column of the offset: the one that the user names, or that of the fit."""
+    if offset is not None and exposure is not None:
+        raise InputError("--offset and --exposure: give one of them, the logarithm of an exposure is an offset.")
+    if offset is not None or exposure is not None:
+        return replace(columns, offset=offset, exposure=exposure)
+    if getattr(fitted, "uses_offset_", False) and columns.offset is None and columns.exposure is None:
+        raise InputError("this model was fitted with an offset: name its column with --offset, or --exposure.")
+    return columns
+
+
 def _predictions(fitted: Any, columns: Columns, table: Any, unknown_task: str, drop_missing: bool) -> Any:
     """Columns task and prediction, in the order of the table; its rows are the index (several of each in the wide form)."""
     pd = pandas()
     require(table, columns.features, f"the model needs {len(columns.features)} feature column(s)")
     if columns.task is not None:
         require(table, [columns.task], "the model needs its task column (--task names another)")
+    for option, name in (("--offset", columns.offset), ("--exposure", columns.exposure)):
+        if name is not None:
+            require(table, [name], f"the model needs the column of its offset ({option} names another)")
     refuse_nested(table, columns.used)
     gone = missing(table, columns)
     if gone.any() and not drop_missing:
@@ -168,9 +189,13 @@ def _predictions(fitted: Any, columns: Columns, table: Any, unknown_task: str, d
             _refuse_unknown(kept[columns.task], codes, fitted)
         labels = _known_labels(fitted, kept[columns.task], codes)
     model = copy(fitted).set_params(unknown_task=unknown_task)
-    found = _predicted(model, *_as_in_fit(fitted, X, labels)) if len(kept) else {}
+    given, options = _as_in_fit(fitted, X, labels)
+    beside = offsets(kept, columns)
+    if beside is not None:
+        options["offset"] = beside
+    found = _predicted(model, given, options) if len(kept) else {}
     if found and columns.task is not None and (codes < 0).any():
-        spread = spread_over_tasks(fitted, X[codes < 0])
+        spread = spread_over_tasks(fitted, X[codes < 0], None if beside is None else beside[codes < 0])
         if spread > 0:  # digits beyond would say that more is known
             found["prediction"][codes < 0] = np.round(
                 found["prediction"][codes < 0], 1 - int(np.floor(np.log10(spread)))

@@ -60,7 +60,9 @@ class _Auto(MultiTaskModel):
         self.verbose = verbose
         self.nested = nested
 
-    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None) -> Any:
+    def fit(
+        self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None, offset: Any = None
+    ) -> Any:
         """Compare the families, and fit the one that is chosen to all samples.
 
         Parameters
@@ -78,6 +80,10 @@ class _Auto(MultiTaskModel):
         groups : array-like of shape (N,) or "identical", optional
             Labels of groups: samples of one group (a patient, a speaker) stay in one fold.
             "identical": samples with the same features are a group.
+        offset : array-like of shape (N,) or (N, m), optional
+            A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
+            2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.
+            `predict` then needs the offsets of its samples, too.
 
         Returns
         -------
@@ -88,7 +94,7 @@ class _Auto(MultiTaskModel):
             raise ValueError(f"selection must be '1se' or 'min', got {self.selection!r}.")
         check_use(self)
         forget(self, "best_estimator_")  # what it has found is not asked for below
-        data = self._read(X, y, task, sample_weight)  # its errors name this class
+        data = self._read(X, y, task, sample_weight, offset)  # its errors name this class
         known = default_models(
             cv=self.inner_cv,
             standardize=self.standardize,
@@ -112,6 +118,7 @@ class _Auto(MultiTaskModel):
             n_jobs=self.n_jobs,
             verbose=self.verbose,
             nested=self.nested,
+            offset=offset,
         )
         self.comparison_ = found.comparison
         self.chosen_, reason = choose_family(self.comparison_, self.selection)
@@ -130,7 +137,7 @@ class _Auto(MultiTaskModel):
         if not (isinstance(self.models, Mapping) or self._classify or groups is not None):
             best.set_params(cv=max(self.inner_cv, min(REFIT_FOLDS, *(len(part.rows) for part in data.tasks))))
         best.set_params(**{name: value for name, value in own.items() if name in best.get_params()})
-        options = {"task": task, "sample_weight": sample_weight}
+        options = {"task": task, "sample_weight": sample_weight, "offset": offset}
         if "groups" in inspect.signature(best.fit).parameters:
             options["groups"] = groups
         with warnings.catch_warnings():
@@ -159,7 +166,7 @@ class _Auto(MultiTaskModel):
         position: int | None = self.best_estimator_._task_position
         return position
 
-    def _asked(self, method: str, X: Any, task: Any) -> Any:
+    def _asked(self, method: str, X: Any, task: Any, offset: Any) -> Any:
         """What a method of the model chosen says."""
         check_is_fitted(self, "best_estimator_")
         X = opened(X)
@@ -168,9 +175,10 @@ class _Auto(MultiTaskModel):
         model = self.best_estimator_
         if getattr(model, "unknown_task", self.unknown_task) != self.unknown_task:  # set after the fit
             model = copy(model).set_params(unknown_task=self.unknown_task)
-        return getattr(model, method)(X, **({} if task is None else {"task": task}))
+        given = {name: value for name, value in (("task", task), ("offset", offset)) if value is not None}
+        return getattr(model, method)(X, **given)
 
-    def predict(self, X: Any, *, task: Any = None) -> Any:
+    def predict(self, X: Any, *, task: Any = None, offset: Any = None) -> Any:
         """Predict with the model that was chosen.
 
         Parameters
@@ -180,6 +188,9 @@ class _Auto(MultiTaskModel):
             task if there was one.
         task : array-like of shape (n,), optional
             The label of the task of every sample, if `fit` was given labels.
+        offset : array-like of shape (n,) or (n, m), or float, optional
+            The offset of every sample, which is added to its linear predictor; (n, m) for a
+            model of a 2-D y. A model that was fitted with an offset needs it; 0 leaves it out.
 
         Returns
         -------
@@ -187,9 +198,9 @@ class _Auto(MultiTaskModel):
             Predictions (classes for a classifier) in the order of the samples; (n, m), one column per task, if
             `fit` was given a 2-D y and `task` is None.
         """
-        return self._asked("predict", X, task)
+        return self._asked("predict", X, task, offset)
 
-    def score(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> float:
         """Return the score of the model that was chosen: R^2, or the accuracy for a classifier.
 
         Parameters
@@ -204,6 +215,9 @@ class _Auto(MultiTaskModel):
             The label of the task of every sample, if `fit` was given labels.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+        offset : array-like of shape (n,) or (n, m), or float, optional
+            The offset of every sample, which is added to its linear predictor; (n, m) for a
+            model of a 2-D y. A model that was fitted with an offset needs it; 0 leaves it out.
 
         Returns
         -------
@@ -211,7 +225,7 @@ class _Auto(MultiTaskModel):
             The score.
         """
         check_is_fitted(self, "best_estimator_")
-        options = {"task": task, "sample_weight": sample_weight}
+        options = {"task": task, "sample_weight": sample_weight, "offset": offset}
         given = {name: value for name, value in options.items() if value is not None}
         return float(self.best_estimator_.score(X, y, **given))
 
@@ -389,7 +403,7 @@ class MultiTaskAutoClassifier(_Auto, MultiTaskClassifier):
 
     _classify = True
 
-    def decision_function(self, X: Any, *, task: Any = None) -> Any:
+    def decision_function(self, X: Any, *, task: Any = None, offset: Any = None) -> Any:
         """Return the decision values of the model that was chosen.
 
         Parameters
@@ -399,15 +413,18 @@ class MultiTaskAutoClassifier(_Auto, MultiTaskClassifier):
             task if there was one.
         task : array-like of shape (n,), optional
             The label of the task of every sample, if `fit` was given labels.
+        offset : array-like of shape (n,) or (n, m), or float, optional
+            The offset of every sample, which is added to its linear predictor; (n, m) for a
+            model of a 2-D y. A model that was fitted with an offset needs it; 0 leaves it out.
 
         Returns
         -------
         ndarray of shape (n,) or (n, K)
             The log-odds of the second class; (n, K), those of each class against the rest, with K > 2 classes.
         """
-        return self._asked("decision_function", X, task)
+        return self._asked("decision_function", X, task, offset)
 
-    def predict_proba(self, X: Any, *, task: Any = None) -> Any:
+    def predict_proba(self, X: Any, *, task: Any = None, offset: Any = None) -> Any:
         """Return the probabilities of the classes by the model that was chosen.
 
         Parameters
@@ -417,13 +434,16 @@ class MultiTaskAutoClassifier(_Auto, MultiTaskClassifier):
             task if there was one.
         task : array-like of shape (n,), optional
             The label of the task of every sample, if `fit` was given labels.
+        offset : array-like of shape (n,) or (n, m), or float, optional
+            The offset of every sample, which is added to its linear predictor; (n, m) for a
+            model of a 2-D y. A model that was fitted with an offset needs it; 0 leaves it out.
 
         Returns
         -------
         ndarray of shape (n, K)
             The probabilities, in the order of `classes_`.
         """
-        return self._asked("predict_proba", X, task)
+        return self._asked("predict_proba", X, task, offset)
 
 
 def _is_found(name: str) -> bool:

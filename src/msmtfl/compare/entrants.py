@@ -67,10 +67,12 @@ def read_models(models: Any, known: dict[str, Any]) -> dict[str, Any]:
     return chosen
 
 
-def check_signature(name: str, model: Any, labelled: bool, weighted: bool) -> None:
-    """Whether a model can be given task labels and weights."""
+def check_signature(name: str, model: Any, labelled: bool, weighted: bool, offset: bool = False) -> None:
+    """Whether a model can be given task labels, weights and an offset."""
     needed = [("fit", "task"), ("predict", "task")] if labelled else []
-    for method, option in [*needed, *([("fit", "sample_weight")] if weighted else [])]:
+    needed += [("fit", "sample_weight")] if weighted else []
+    needed += [("fit", "offset"), ("predict", "offset")] if offset else []
+    for method, option in needed:
         known = inspect.signature(getattr(model, method)).parameters
         if option not in known and not (method == "fit" and any(p.kind == p.VAR_KEYWORD for p in known.values())):
             raise TypeError(

@@ -67,6 +67,7 @@ def compare_models(
     n_jobs: int | None = None,
     verbose: bool = False,
     nested: bool = False,
+    offset: Any = None,
 ) -> Comparison:
     """Compare models that share and models that do not, on the same held-out samples.
 
@@ -133,6 +134,10 @@ def compare_models(
     nested : bool, default=False
         Whether every model chooses its parameters anew within the training samples of each fold, by
         cross-validation of its own (`inner_cv`): about as many times slower as there are folds.
+    offset : array-like of shape (N,) or (N, m), optional
+        A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
+        2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.
+        `predict` then needs the offsets of its samples, too.
 
     Returns
     -------
@@ -179,6 +184,7 @@ def compare_models(
         n_jobs=n_jobs,
         verbose=verbose,
         nested=nested,
+        offset=offset,
     ).comparison
 
 
@@ -211,6 +217,7 @@ def contest(
     reference: str | None = None,
     standardize: bool = False,
     leave_one_task_out: bool = False,
+    offset: Any = None,
 ) -> Contest:
     """See `compare_models`."""
     flags = {"leave_one_task_out": leave_one_task_out, "standardize": standardize, "screen": screen, "nested": nested}
@@ -227,7 +234,7 @@ def contest(
         reference = REFERENCE if REFERENCE in chosen else names[0]
     if reference not in chosen:
         raise ValueError(f"reference={reference!r} is not among the models: {choices_of(reference, names)}.")
-    given = {"task": task, "task_column": task_column, "sample_weight": sample_weight}
+    given = {"task": task, "task_column": task_column, "sample_weight": sample_weight, "offset": offset}
     kind: Numbers | Classes = Numbers()
     folds = cv
     if classify:
@@ -245,7 +252,7 @@ def contest(
     if leave_one_task_out and data.m < 2:
         raise ValueError("leave_one_task_out needs at least two tasks.")
     for name, model in chosen.items():
-        check_signature(name, model, data.form == "long", sample_weight is not None)
+        check_signature(name, model, data.form == "long", sample_weight is not None, offset is not None)
     nested = nested or len(splits) < 2  # one fold has no others that could choose for it
     at_once = [] if nested else [name for name, model in chosen.items() if searches(model, kind.n_classes)]
     if not isinstance(models, Mapping) and len(at_once) < len(chosen):

@@ -179,9 +179,12 @@ class Cells:
         self.y = np.full((N, data.m) if self.wide else N, np.nan)
         self.labels = None if data.form != "long" else np.empty(N, dtype=data.labels.dtype)
         self.weight = check_weights(sample_weight, self.y.shape)
+        self.offset = np.zeros(self.y.shape) if data.has_offset else None
         cells: list[tuple[np.ndarray, ...]] = []
         for i, task in enumerate(data.tasks):
             self.y[(task.rows, i) if self.wide else task.rows] = task.y
+            if self.offset is not None:
+                self.offset[(task.rows, i) if self.wide else task.rows] = task.offset
             if self.labels is not None:
                 self.labels[task.rows] = data.labels[i]
             weight = np.ones(len(task.y)) if task.weight is None else task.weight
@@ -202,9 +205,10 @@ class Cells:
         options: dict[str, Any] = {}
         if self.labels is not None:
             options["task"] = self.labels[used]
-        if self.weight is not None:
-            part = self.weight[used]
-            options["sample_weight"] = part if part.ndim == 1 or tasks is None else part[:, tasks]
+        for name, values in (("sample_weight", self.weight), ("offset", self.offset)):
+            if values is not None:
+                part = values[used]
+                options[name] = part if part.ndim == 1 or tasks is None else part[:, tasks]
         model = clone(model)
         if getattr(model, "task_column", None) is not None:  # labels are given beside X here
             model.set_params(task_column=None)
@@ -226,6 +230,8 @@ class Cells:
         seconds = time.perf_counter() - began
         test, here = np.flatnonzero(split.test & used), split.test[self.cell_row]
         options = {} if self.labels is None else {"task": self.labels[test]}
+        if self.offset is not None:
+            options["offset"] = self.offset[test]
         prediction = self.kind.predict(fitted, self.data.X[test], **options)
         every = np.full((len(used), *prediction.shape[1:]), np.nan)
         every[test] = prediction
@@ -302,15 +308,16 @@ class Cells:
         task = self.data.tasks[i]
         if hasattr(model, "unknown_task"):
             model = clone(model).set_params(unknown_task="mean")
+        options: dict[str, Any] = {} if task.offset is None else {"offset": task.offset}
         if self.wide:
             others = np.delete(np.arange(self.data.m), i)
             rows = np.flatnonzero(np.isfinite(self.y[:, others]).any(axis=1))
-            prediction = self._fit(model, rows, others).predict(task.X).mean(axis=1)
+            prediction = self._fit(model, rows, others).predict(task.X, **options).mean(axis=1)
         else:
             rows = np.sort(np.concatenate([other.rows for k, other in enumerate(self.data.tasks) if k != i]))
             assert self.labels is not None
             prediction = self._fit(model, rows).predict(
-                task.X, task=np.repeat(self.data.labels[i : i + 1], len(task.y))
+                task.X, task=np.repeat(self.data.labels[i : i + 1], len(task.y)), **options
             )
         rest = task.y - prediction
         if self.unit[i] == 0:

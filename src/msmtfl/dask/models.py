@@ -66,8 +66,13 @@ def _predict_block(part: Any, labels: Any, model: Any) -> Floats:
 # ------------------------------------------------------------------ the estimators
 
 
-def _check(model: Any) -> None:
+def _check(model: Any, offset: Any) -> None:
     model._check_params()
+    if offset is not None:
+        raise ValueError(
+            "on a cluster there are no offsets. Its loss is squared: subtract the offset from y, which gives the same "
+            "model, and add it to the predictions."
+        )
     if loss_of(model) != "squared":
         raise ValueError(f"on a cluster there is squared loss only; the model has loss={model.loss!r}.")
     if isinstance(getattr(model, "l1_ratio", 1.0), (list, tuple, np.ndarray)):
@@ -382,7 +387,9 @@ class DaskMSMTFL(_OnCluster):
 
     kind = MSMTFL
 
-    def fit(self, X: Any, y: Any = None, *, task: Any = None, sample_weight: Any = None) -> DaskMSMTFL:
+    def fit(
+        self, X: Any, y: Any = None, *, task: Any = None, sample_weight: Any = None, offset: Any = None
+    ) -> DaskMSMTFL:
         """Fit the model.
 
         Parameters
@@ -398,13 +405,15 @@ class DaskMSMTFL(_OnCluster):
             Task labels in the partitions of X, or the name of a column of X.
         sample_weight : Dask Series, Dask Array or str, optional
             Weights of the samples in the partitions of X, or the name of a column of X.
+        offset : None, optional
+            Not available on a cluster: the error says how to do without.
 
         Returns
         -------
         DaskMSMTFL
             The fitted model itself.
         """
-        _check(self.model)
+        _check(self.model, offset)
         client = self._client()
         parts = partitions(X, y, task, sample_weight)
         with connection(client):
@@ -431,6 +440,7 @@ class DaskMSMTFL(_OnCluster):
         entry_shares: Any = (0.0,),
         entry_ratios: Any = None,
         verbose: bool = False,
+        offset: Any = None,
     ) -> Surface:
         """Fit a whole grid of lam and theta with this model's other parameters.
 
@@ -471,13 +481,15 @@ class DaskMSMTFL(_OnCluster):
             Values of theta_entry in units of m lam / rho_bar; by default 0.5 and 2.
         verbose : bool, default=False
             Whether to show a progress bar.
+        offset : None, optional
+            Not available on a cluster: the error says how to do without.
 
         Returns
         -------
         Surface
             The solutions at all points of the grid.
         """
-        _check(self.model)
+        _check(self.model, offset)
         check_verbose(verbose)
         client, model = self._client(), self.model
         parts = partitions(X, y, task, sample_weight)
@@ -589,7 +601,9 @@ class DaskMSMTFLCV(_OnCluster):
 
     kind = MSMTFLCV
 
-    def fit(self, X: Any, y: Any = None, *, task: Any = None, sample_weight: Any = None) -> DaskMSMTFLCV:
+    def fit(
+        self, X: Any, y: Any = None, *, task: Any = None, sample_weight: Any = None, offset: Any = None
+    ) -> DaskMSMTFLCV:
         """Choose lam and theta, and fit the model to all samples with them.
 
         Parameters
@@ -605,13 +619,15 @@ class DaskMSMTFLCV(_OnCluster):
             Task labels in the partitions of X, or the name of a column of X.
         sample_weight : Dask Series, Dask Array or str, optional
             Weights of the samples in the partitions of X, or the name of a column of X.
+        offset : None, optional
+            Not available on a cluster: the error says how to do without.
 
         Returns
         -------
         DaskMSMTFLCV
             The fitted model itself.
         """
-        _check(self.model)
+        _check(self.model, offset)
         cv = self._cv()
         client = self._client()
         parts = partitions(X, y, task, sample_weight)

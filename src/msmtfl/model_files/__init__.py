@@ -23,7 +23,8 @@ arrays written out in it. The document (UTF-8) is an object with these keys:
                             file by hand deletes it. Files of earlier versions have none
 
 The prediction for a row x of task i is ``intercept_[i] + coef_[i] . x``: i is the place of its label in `tasks_`, and x is
-in the order of `features_`. With the parameter loss "poisson" it is the exponential of that. Of a classifier it is the
+in the order of `features_`. Where `uses_offset_` is true the row's offset is added. With the parameter loss "poisson" it is
+the exponential of that. Of a classifier it is the
 log-odds of the second of its two classes; of K > 2 classes coef_ is (m, K, d), or (K, d), intercept_ (m, K), or (K,), and it
 is that of each class against the rest; target_mean_ and target_sd_ are (m, K), and the coefs of stages (m K, d).
 
@@ -34,6 +35,7 @@ In `fitted`, with m tasks, d features and c columns given (the task column too):
     coef_common_, coef_deviation_           (d,); as coef_, which is their sum
     classes_                                (K,) labels of a classifier: text, numbers, true or false
     intercept_                              (m,); a number if form is "single"
+    uses_offset_                            true if the model was fitted with an offset; older files do not have it
     n_samples_, target_mean_, target_sd_    (m,): rows of the tasks, mean and standard deviation of their targets
     scale_                                  with loss "huber": as intercept_, the scales of the residuals
     n_fitted_tasks_                         the first so many tasks were fitted together, the others added later

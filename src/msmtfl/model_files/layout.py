@@ -42,6 +42,7 @@ TYPES: dict[str, type] = {
     **dict.fromkeys((LAM_MAX, "objective_", "dual_gap_", "best_score_"), float),
     **dict.fromkeys(("n_features_in_", "n_fitted_tasks_", "n_stages_", "n_iter_", "n_splits_", "best_index_"), int),
     "converged_": bool,
+    "uses_offset_": bool,
     "stopping_reason_": str,
 }
 

@@ -22,7 +22,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from .._data.designs import Floats, Ints
-from .._estimators.base import check_without_ridge
+from .._estimators.base import check_without_ridge, require_offset
 from .._estimators.msmtfl import MSMTFL
 from .._estimators.search import MSMTFLCV
 from .._objective.certificates import loss_of
@@ -105,6 +105,7 @@ def global_minimum(
     sample_weight: Any = None,
     tol: float = 1e-7,
     max_nodes: int = 20_000,
+    offset: Any = None,
 ) -> GlobalMinimum:
     """Find out how far a fit is from the global minimum of its own problem (1).
 
@@ -129,6 +130,8 @@ def global_minimum(
     max_nodes : int, default=20000
         The largest number of convex problems to solve. If it is reached the result has `proven` False, and
         the bound reached.
+    offset : array-like of shape (N,) or (N, m), optional
+        The offset of the fit, if it was given one.
 
     Returns
     -------
@@ -153,10 +156,11 @@ def global_minimum(
         raise ValueError(
             "the global minimum is that of the paper's model: MSMTFL with penalty='capped' and lam_entry=0."
         )
+    require_offset(model, offset)
     check_positive("tol", tol)
     check_count("max_nodes", max_nodes)
     with one_blas_thread():
-        problem = clone(model)._make_problem(X, y, task, sample_weight)
+        problem = clone(model)._make_problem(X, y, task, sample_weight, offset)
         check_without_ridge(model, "the search for the global optimum")
         W = np.atleast_2d(model.stages_[-1].coef)
         if W.shape != (problem.m, problem.d):

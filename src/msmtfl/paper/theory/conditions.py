@@ -350,6 +350,10 @@ def _problem_of(model: Any, X: Any, y: Any, task: Any) -> Problem:
             "Theorem 8 is about the paper's model: fit with lam_entry=0 (entry_shares=0) and penalty='capped'."
         )
     check_without_ridge(model, "the paper's theory")
+    if getattr(model, "uses_offset_", False):
+        raise ValueError(
+            "Theorem 8 is about models without an offset: fit to y - offset, which gives the same coefficients."
+        )
     problem = clone(model)._make_problem(X, y, task, None)
     if problem.positive or (problem.given_factors != 1.0).any():
         raise ValueError("Theorem 8 is not about positive=True or penalty_factors other than 1: fit without them.")

@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..._data.designs import Floats, Ints
-from ..._estimators.base import check_without_ridge
+from ..._estimators.base import check_without_ridge, require_offset
 from ..._estimators.msmtfl import MSMTFL
 from ..._estimators.search import MSMTFLCV
 from ..._objective.certificates import loss_of
@@ -202,6 +202,7 @@ def check_starts(
     starts: int = 20,
     others: Mapping[str, Any] | None = None,
     random_state: int = 0,
+    offset: Any = None,
 ) -> StartCheck:
     """Run Algorithm 1 from other starting points on the data of a fit, and compare the results.
 
@@ -227,6 +228,8 @@ def check_starts(
         Coefficients of more starts, such as those of another model.
     random_state : int, default=0
         The seed of the random starts.
+    offset : array-like of shape (N,) or (N, m), optional
+        The offset of the fit, if it was given one.
 
     Returns
     -------
@@ -248,10 +251,11 @@ def check_starts(
     if not isinstance(model, (MSMTFL, MSMTFLCV)):
         raise TypeError(f"starts are those of MSMTFL and MSMTFLCV: give a fitted one, not {type(model).__name__}.")
     check_is_fitted(model, "stages_")
+    require_offset(model, offset)
     check_count("starts", starts)
     with one_blas_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of crowded stages; the results tell
-        problem = clone(model)._make_problem(X, y, task, sample_weight)
+        problem = clone(model)._make_problem(X, y, task, sample_weight, offset)
         shape = read_shape(model.penalty)
         check_without_ridge(model, "the paper's theory")
         penalty = ConcaveRows(model.lam_, model.theta_, problem.factors, shape, model.lam_entry_, model.theta_entry_)
@@ -300,7 +304,7 @@ def _check_same(problem: Problem, penalty: ConcaveRows, W: Floats, model: Any) -
         value, scale = loss_of(problem.designs, W) + penalty.value(W.T), loss_of(problem.designs, np.zeros_like(W))
         same = abs(value - model.objective_) <= 1e-6 * abs(model.objective_) + 1e-12 * scale
     if not same:
-        raise ValueError("X, y, task and sample_weight are not the data of the fit. Pass them as to fit.")
+        raise ValueError("X, y, task, sample_weight and offset are not the data of the fit. Pass them as to fit.")
 
 
 def _named(problem: Problem) -> Iterator[tuple[str, Floats]]:
