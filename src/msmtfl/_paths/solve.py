@@ -153,6 +153,10 @@ def regularization_surface(
         Bytes that Gram matrices may take; by default 1 GiB.
     verbose : bool, default=False
         Whether to show a progress bar.
+    l1_ratio : float, default=1.0
+        The share of the penalty that is as above, as in scikit-learn's ElasticNet; the rest
+        is a ridge, (1 - l1_ratio) lam / 2 times the sum of (f_ji w_ji)^2, which no threshold
+        caps. By default there is none; with 0 there is nothing else.
 
     Returns
     -------
