@@ -22,7 +22,18 @@ from .baselines import LogisticPerTaskCV, PooledLassoCV, PooledLogisticCV, Poole
 from .classifier import MSMTFLClassifier, MSMTFLClassifierCV
 from .coupled import coupled_coef
 from .dirty import DirtyMTL, DirtyMTLCV
-from .formula_texts import LOGISTIC, Formula, fixed, of_dirty, of_pooled_logistic, of_rows, of_shared, penalised
+from .formula_texts import (
+    LOGISTIC,
+    Formula,
+    fixed,
+    of_dirty,
+    of_pooled_logistic,
+    of_rows,
+    of_shared,
+    penalised,
+    squares_of_dirty,
+    squares_of_shared,
+)
 from .grid_words import COMMON, LAMS, RATIOS, THETAS, GridWords
 from .l12 import L12MTL, L12MTLCV
 from .msmtfl import MSMTFL, LassoMTL
@@ -275,7 +286,7 @@ FAMILIES: tuple[Family, ...] = (
         fit=DirtyMTL,
         search=DirtyMTLCV,
         variants=(Variant("dirty", place=2),),
-        formula=penalised(of_dirty),
+        formula=penalised(of_dirty, squares_of_dirty),
         strengths=(Strength("lam_s", "λ_s"), Strength("lam_b", "λ_b")),
         main="lam_b",
         by_default=(("lam_s", "lam_b"),),
@@ -289,7 +300,7 @@ FAMILIES: tuple[Family, ...] = (
         fit=SharedMTL,
         search=SharedMTLCV,
         variants=(Variant("shared", place=5),),
-        formula=penalised(of_shared),
+        formula=penalised(of_shared, squares_of_shared),
         strengths=(
             Strength("lam_common", "λ_c", may_be_inf=True),
             Strength("lam_deviation", "λ_d", may_be_inf=True),

@@ -18,8 +18,34 @@ LOGISTIC = "Σᵣ [log(1 + exp fᵣ) − yᵣ fᵣ]"
 PREDICTOR = "fᵢ = Xᵢ wᵢ"
 
 
-def penalised(penalty: Callable[[Any], Penalty]) -> Callable[[Any], Formula]:
-    """The formula of a family with a loss per task and this penalty."""
+def squares_of_entries(model: Any) -> str:
+    """The ridge of models that have one strength, or one beside it for entries."""
+    return f"{'(λ + λₑ)' if getattr(model, 'lam_entry_', 0.0) else 'λ'}/2 Σ wⱼᵢ²"
+
+
+def squares_of_dirty(model: Any) -> str:
+    return "λ_s/2 Σ wⱼᵢ²"
+
+
+def squares_of_shared(model: Any) -> str:
+    parts = [("λ_c/2 Σ bⱼ²", model.lam_common_), ("λ_d/2 Σ vⱼᵢ²", model.lam_deviation_)]
+    return "  +  ".join(text for text, lam in parts if np.isfinite(lam))
+
+
+def _with_ridge(model: Any, text: str, squares: Callable[[Any], str]) -> str:
+    """The penalty of a model, of which the share l1_ratio is a norm."""
+    ratio = getattr(model, "l1_ratio_", getattr(model, "l1_ratio", 1.0))
+    if ratio == 1.0:
+        return text
+    if ratio == 0.0:
+        return squares(model)
+    return f"{ratio:.4g} [{text}]  +  {1.0 - ratio:.4g} [{squares(model)}]"
+
+
+def penalised(
+    penalty: Callable[[Any], Penalty], squares: Callable[[Any], str] = squares_of_entries
+) -> Callable[[Any], Formula]:
+    """The formula of a family with a loss per task, this penalty, and a ridge on these squares."""
 
     def formula(model: Any) -> Formula:
         K = len(getattr(model, "classes_", ()))
@@ -30,7 +56,7 @@ def penalised(penalty: Callable[[Any], Penalty]) -> Callable[[Any], Formula]:
         notes = [*([note] if note else []), *notes, *_of_classes(model)]
         if getattr(model, "penalty_factors", None) is not None:
             notes.append("with penalty_factors f: f w in the place of w in the penalty")
-        return loss, text, notes
+        return loss, _with_ridge(model, text, squares), notes
 
     return formula
 

@@ -187,6 +187,10 @@ class MSMTFL(StagedFit, Batchwise, Welcoming):
     n_jobs : int, optional
         Number of threads, which work on tasks side by side. The result is the same to the
         bit.
+    l1_ratio : float, default=1.0
+        The share of the penalty that is as above, as in scikit-learn's ElasticNet; the rest
+        is a ridge, (1 - l1_ratio) lam / 2 times the sum of (f_ji w_ji)^2, which no threshold
+        caps. By default there is none; with 0 there is nothing else.
 
     Attributes
     ----------
@@ -454,6 +458,7 @@ class MSMTFL(StagedFit, Batchwise, Welcoming):
             n_jobs=self.n_jobs,
             verbose=verbose,
             offset=offset,
+            l1_ratio=self.l1_ratio,
         )
 
 
@@ -501,6 +506,10 @@ class LassoMTL(Batchwise, Welcoming):
     n_jobs : int, optional
         Number of threads, which work on tasks side by side. The result is the same to the
         bit.
+    l1_ratio : float, default=1.0
+        The share of the penalty that is as above, as in scikit-learn's ElasticNet; the rest
+        is a ridge, (1 - l1_ratio) lam / 2 times the sum of (f_ji w_ji)^2, which no threshold
+        caps. By default there is none; with 0 there is nothing else.
 
     Attributes
     ----------

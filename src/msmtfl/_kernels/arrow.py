@@ -141,6 +141,9 @@ class Arrow(Descent):
         self._drop_marked()
         self.ridge, self.level = ridge, 1.0
         self.stale = True
+        if self.order < self.K:  # all columns are independent
+            self.order = self.K
+            self._make_places(self.K)
         self.begin(P)
 
     def gradient(self):

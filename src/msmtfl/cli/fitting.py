@@ -71,6 +71,13 @@ def fit(
     loss: Annotated[
         str | None, typer.Option("--loss", help="bi-level, msmtfl: squared, poisson (counts) or huber (outliers).")
     ] = None,
+    l1_ratio: Annotated[
+        str | None,
+        typer.Option(
+            "--l1-ratio",
+            help="Share of the penalty that is not a ridge, 0 to 1 (default: 1, no ridge); a,b,c: the best of these.",
+        ),
+    ] = None,
     balanced: Annotated[
         bool, typer.Option("--balanced", help="classifier: every class of a task weighs the same.")
     ] = False,
@@ -132,6 +139,7 @@ def fit(
         search = {"cv": folds, "selection": selection, "random_state": deals, "verbose": o.talks(quiet, as_json)}
         extra: dict[str, Any] = {"loss": loss, "class_weight": "balanced" if balanced else None, "penalty": penalty}
         extra["nested"] = nested or None
+        extra["l1_ratio"] = _l1_ratio(l1_ratio)
         estimator = _estimator(
             family, variant, given, common, search, {k: v for k, v in extra.items() if v is not None}
         )
@@ -226,9 +234,8 @@ def _estimator(
     kind: Any = family.fit if values else family.search
     unknown = [key for key in extra if key not in kind._get_param_names()]
     if unknown:
-        option = {"loss": "--loss", "class_weight": "--balanced", "penalty": "--penalty", "nested": "--nested"}[
-            unknown[0]
-        ]
+        options = {"loss": "--loss", "class_weight": "--balanced", "penalty": "--penalty", "nested": "--nested"}
+        option = (options | {"l1_ratio": "--l1-ratio"})[unknown[0]]
         raise InputError(f"{option}: not for {name}.")
     if not values:
         both = {"inner_cv": search["cv"]} if "inner_cv" in kind._get_param_names() else {}
@@ -249,6 +256,17 @@ def _of_options(name: str, model: Any, options: dict[str, Any]) -> Any:
     if foreign:
         raise InputError(f"{', '.join(foreign)}: not for {name}.")
     return model(**{key: value for key, value in options.items() if key in known})
+
+
+def _l1_ratio(text: str | None) -> float | list[float] | None:
+    """A number, or several."""
+    if text is None:
+        return None
+    try:
+        found = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(f"--l1-ratio must be a number from 0 to 1, or several (a,b,c); got {text!r}.") from None
+    return found if len(found) > 1 else found[0]
 
 
 def _theta(text: str) -> float | str:

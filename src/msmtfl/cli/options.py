@@ -25,6 +25,7 @@ BAD_INPUT, FAILED, INTERRUPTED, TERMINATED = 2, 1, 130, 143
 OPTIONS = {  # what parameters are called here, in messages
     "n_splits=": "--cv ",
     "n_jobs must": "--jobs must",
+    "l1_ratio must": "--l1-ratio must",
     "groups='identical'": "--group-identical",
     "give groups=, a label of the unit per row": "name the column of units with --group",
     "compare_models(..., leave_one_task_out=True) estimates it": (

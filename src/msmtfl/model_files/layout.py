@@ -39,7 +39,7 @@ APART = ("stages_", "certificate_", "provenance_", "moments_")  # attributes tha
 LAM_MAX = "lam_max_"
 LARGEST = 1e150  # of coefficients: products with features beyond it leave the range of floats
 TYPES: dict[str, type] = {
-    **dict.fromkeys((LAM_MAX, "objective_", "dual_gap_", "best_score_"), float),
+    **dict.fromkeys((LAM_MAX, "objective_", "dual_gap_", "best_score_", "l1_ratio_"), float),
     **dict.fromkeys(("n_features_in_", "n_fitted_tasks_", "n_stages_", "n_iter_", "n_splits_", "best_index_"), int),
     "converged_": bool,
     "uses_offset_": bool,
