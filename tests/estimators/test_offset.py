@@ -129,6 +129,48 @@ def test_sample_weights_go_with_it(numbers):
     np.testing.assert_allclose(one.coef_, other.coef_, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("form", ["sparse", "float32", "table"])
+def test_forms_of_data(form, numbers, counts, monkeypatch):
+    import scipy.sparse
+
+    X, y, task, offset = numbers
+    _, cases, of_case, exposure = counts
+    Z = counts[0]
+    if form == "sparse":
+        make = scipy.sparse.csr_array
+    elif form == "float32":
+        monkeypatch.setattr("msmtfl._data.tables.KEPT_ABOVE", 0)
+
+        def make(X):
+            return X.astype(np.float32)
+    else:
+        pd = pytest.importorskip("pandas")
+
+        def make(X):
+            return pd.DataFrame(X, columns=[f"f{j}" for j in range(X.shape[1])])
+
+    one = MSMTFLCV(6, cv=3, scoring="neg_mse").fit(make(X), y, task=task, offset=offset)
+    other = MSMTFLCV(6, cv=3, scoring="neg_mse").fit(make(X), y - offset, task=task)
+    np.testing.assert_allclose(one.coef_, other.coef_, rtol=0, atol=1e-12)
+    options = {"lam": 0.05, "theta": 0.4, "loss": "poisson"}
+    dense = MSMTFL(**options).fit(np.float64(np.float32(Z)), cases, task=of_case, offset=np.log(exposure))
+    found = MSMTFL(**options).fit(make(np.float64(np.float32(Z))), cases, task=of_case, offset=np.log(exposure))
+    np.testing.assert_allclose(found.coef_, dense.coef_, atol=1e-7)
+    assert found.dual_gap_ <= 1e-8
+
+
+def test_new_tasks_have_offsets_too(counts):
+    X, y, task, exposure = counts
+    offset = np.log(exposure)
+    model = MSMTFL(0.05, loss="poisson", unknown_task="mean").fit(X, y, task=task, offset=offset)
+    with pytest.warns(UserWarning, match="were not in the training data") as said:
+        found = model.predict(X[:9], task=["new"] * 9, offset=offset[:9])
+    expected = np.exp(offset[:9] + X[:9] @ model.coef_.mean(axis=0) + model.intercept_.mean())
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    every = np.exp(offset[:9, None] + X[:9] @ model.coef_.T + model.intercept_)  # how far known tasks lie apart
+    assert f"differ by {np.sqrt(every.var(axis=1, ddof=1).mean()):.2g}" in str(said[0].message)
+
+
 def test_errors_are_relative_to_the_target_itself(numbers):
     X, y, task, offset = numbers
     one = LassoMTLCV(6, cv=3).fit(X, y, task=task, offset=offset)
@@ -517,10 +559,11 @@ def test_offset_missing_at_predict(numbers):
         (np.zeros((90, 2)), r"offset has shape \(90, 2\); expected \(90,\)"),
         (np.where(np.arange(90) == 4, np.nan, 0.0), "offset must be finite; row 4 holds nan"),
         (np.where(np.arange(90) == 5, -np.inf, 0.0), r"row 5 holds -inf.*exposure > 0"),
+        ([None, *[0.0] * 89], "offset must be finite; row 0 holds nan"),
         (["much"] * 90, "offset must be numbers, one per row: .*much"),
         (np.arange(90).astype("M8[D]"), "offset holds dates"),
     ],
-    ids=["length", "shape", "nan", "log 0", "text", "dates"],
+    ids=["length", "shape", "nan", "log 0", "missing", "text", "dates"],
 )
 def test_bad_offsets(numbers, offset, message):
     X, y, task, _ = numbers
@@ -543,6 +586,39 @@ def test_offset_of_a_2d_target_names_the_task():
         MSMTFL().fit(X, X[:, :2], offset=offset)
     with pytest.raises(ValueError, match=r"expected \(20,\) or \(20, 2\)"):
         MSMTFL().fit(X, X[:, :2], offset=np.zeros((20, 3)))
+    pd = pytest.importorskip("pandas")
+    Y = pd.DataFrame(X[:, :2], columns=["north", "south"])
+    with pytest.raises(ValueError, match="row 3, task 'south' holds nan"):
+        MSMTFL().fit(X, Y, offset=pd.DataFrame(offset))
+    with pytest.raises(ValueError, match="row 3, task 'south' holds nan"):
+        MSMTFL().fit(X, Y).predict(X, offset=offset)
+
+
+def test_theory_takes_it_or_says_so(numbers):
+    from msmtfl.optimum import global_minimum
+    from msmtfl.theory import check_conditions, check_starts
+
+    X, y, task, offset = numbers
+    X = X[:, :4]
+    model = MSMTFL(0.2).fit(X, y, task=task, offset=offset)
+    plain = MSMTFL(0.2).fit(X, y - offset, task=task)
+    for ask in (global_minimum, check_starts):
+        with pytest.raises(ValueError, match="fitted with an offset"):
+            ask(model, X, y, task=task)
+    one, other = global_minimum(model, X, y, task=task, offset=offset), global_minimum(plain, X, y - offset, task=task)
+    assert one.objective == pytest.approx(other.objective, rel=1e-12)
+    assert str(check_starts(model, X, y, task=task, offset=offset)) == str(
+        check_starts(plain, X, y - offset, task=task)
+    )
+    with pytest.raises(ValueError, match="without an offset: fit to y - offset"):
+        check_conditions(model, X, y, task=task)
+
+
+def test_clusters_say_how_to_do_without():
+    dask = pytest.importorskip("msmtfl.dask")
+    for ask in (dask.DaskMSMTFL().fit, dask.DaskMSMTFL().surface, dask.DaskMSMTFLCV().fit):
+        with pytest.raises(ValueError, match=r"subtract the offset from y.*add it to the predictions"):
+            ask(None, offset=np.zeros(3))
 
 
 def test_statistics_have_no_rows_for_it(numbers):

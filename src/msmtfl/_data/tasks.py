@@ -304,13 +304,20 @@ def check_weights(sample_weight: ArrayLike | None, shape: tuple[int, ...]) -> Fl
     return weight
 
 
-def check_offset(offset: ArrayLike | None, shape: tuple[int, ...], measured: np.ndarray | None = None) -> Floats | None:
+def check_offset(
+    offset: ArrayLike | None,
+    shape: tuple[int, ...],
+    labels: np.ndarray | None = None,
+    measured: np.ndarray | None = None,
+) -> Floats | None:
     """An offset as numbers of the shape (N,), or (N, m) where that is the shape of the target. Of these only
     entries that are measured (all, if that is None) need to be finite."""
     if offset is None:
         return None
     values = as_values(offset, "offset")
     refuse_dates(values, "offset")
+    if values.dtype == object:
+        values = np.where(missing_values(values.ravel()).reshape(values.shape), np.nan, values)
     try:
         out = values.astype(np.float64)
     except (TypeError, ValueError) as error:
@@ -324,7 +331,9 @@ def check_offset(offset: ArrayLike | None, shape: tuple[int, ...], measured: np.
         measured = np.ones(out.shape, dtype=bool)
     bad = np.argwhere(~np.isfinite(out) & measured)
     if bad.size:
-        where = f"row {bad[0][0]}" + (f", task {bad[0][1]}" if out.ndim == 2 else "")
+        row, *column = bad[0]
+        named = column if labels is None else [repr(labels.tolist()[i]) for i in column]
+        where = f"row {row}" + (f", task {named[0]}" if named else "")
         raise ValueError(
             f"offset must be finite; {where} holds {out[tuple(bad[0])]}. An offset that is the logarithm of an exposure "
             "needs an exposure > 0: leave rows without any out."
@@ -384,7 +393,7 @@ def read_training(
     rows = values.shape[0]
     target, target_names = read_target(y, rows)
     weight = check_weights(sample_weight, target.shape)
-    beside = check_offset(offset, target.shape, ~np.isnan(target))
+    beside = check_offset(offset, target.shape, target_names, ~np.isnan(target))
     if target.ndim == 2:
         if task is not None:
             raise ValueError("with a 2-D y every column is a task: do not pass task labels as well.")

@@ -279,7 +279,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
     def _offset(self, offset: Any, shape: tuple[int, ...]) -> Floats | None:
         """What `predict` was given, which a model that was fitted with an offset needs."""
         require_offset(self, offset)
-        return check_offset(offset, shape)
+        return check_offset(offset, shape, self.tasks_)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
