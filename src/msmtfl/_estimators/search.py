@@ -233,6 +233,19 @@ class GridSearch(MultiTaskModel):
             release(problem)
         return self
 
+    def part_with_data(self) -> None:
+        """Leave the data behind, for another process; unlike pickling, without computing what would need them first."""
+        self.surface_ = replace(self.surface_, problem=None)
+
+    def meet_data(self, X: Any, y: Any, task: Any, sample_weight: Any) -> None:
+        """Take the data up again that were left behind: those that the model was fitted to."""
+        if self.surface_.problem is not None:
+            return
+        with one_blas_thread():
+            problem = clone(self)._make_problem(X, y, task, sample_weight)
+            release(problem)
+        self.surface_ = replace(self.surface_, problem=problem)
+
     @property
     def cross_fitted_score_(self) -> float:
         """An estimate of the score on new data: the mean score of the folds, each at the point that the others choose.
