@@ -215,6 +215,35 @@ def test_threads_and_progress(capsys):
     np.testing.assert_allclose(one.coef_, two.coef_, atol=1e-9)
 
 
+@pytest.mark.parametrize(
+    "search", [MSMTFLCV(12), L12MTLCV(8), DirtyMTLCV(6), SharedMTLCV(6)], ids=lambda one: one._step
+)
+def test_folds_on_threads_change_no_bit(monkeypatch, search):
+    """All data and the folds go side by side; none of them has threads of its own."""
+    monkeypatch.setattr("msmtfl._estimators.search.WIDE", 0)
+    X, y, task = noisy()
+    one, two = (clone(search).set_params(cv=3, n_jobs=n_jobs).fit(X, y, task=task) for n_jobs in (None, 2))
+    assert one.best_point_ == two.best_point_
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+    np.testing.assert_array_equal(one.cv_results_["mean_test_score"], two.cv_results_["mean_test_score"])
+
+
+@pytest.mark.parametrize(("wide", "expected"), [(256, {None}), (40, {2})])
+def test_searches_of_few_features_stay_on_one_thread(monkeypatch, wide, expected):
+    """Most of their time is spent in Python, which one thread at a time can run."""
+    asked = set()
+
+    def noted(call, items, n_jobs=None, stop=None):
+        asked.add(n_jobs)
+        return [call(item) for item in items]
+
+    monkeypatch.setattr("msmtfl._paths.early_stopping.each", noted)
+    monkeypatch.setattr("msmtfl._estimators.search.WIDE", wide)
+    X, y, task = noisy(n=20, d=40)
+    MSMTFLCV(6, cv=2, n_jobs=2).fit(X, y, task=task)
+    assert asked == expected
+
+
 def test_points_that_run_out_of_rounds_are_gone_on_with_if_they_matter(monkeypatch):
     """A point near the best is solved for as long as a fit by itself would be."""
     X, y, task = noisy(n=20, d=40)

@@ -44,6 +44,9 @@ from .._solvers.weighted_lasso import least_squares_on
 from .base import MultiTaskModel, forget, require_offset
 from .streaming import Welcoming
 
+# Features from which on threads gain something: with fewer, most of a search with squared errors is spent in Python, which
+# one thread at a time can run (two threads on 139 tasks with 28 features took longer than one).
+WIDE = 256
 FOLD = re.compile(r"split\d+_test_score")
 Choice = tuple[dict[str, np.ndarray], tuple[int, int], float]  # cv_results_, the point, its score
 
@@ -134,7 +137,7 @@ class GridSearch(MultiTaskModel):
                 parts: dict[int, tuple[Problem, Any]] = {}  # training folds and their Gram matrices, if there are turns
 
                 def begin(split: Split, grid: Any, ratio: float) -> Any:
-                    at_once = whole or any(getattr(gram, "whole", None) is not None for gram in grams)
+                    at_once = whole or _whole(grams)
                     if id(split) not in parts:
                         part = training(problem, split.train)
                         both = part, self._caches(part, reuse=at_once, budget=budget)
@@ -215,11 +218,14 @@ class GridSearch(MultiTaskModel):
         self, problem: Problem, grid: Any, grams: Any, folds: list[FoldRun], progress: Progress
     ) -> tuple[Any, HeldOut | None]:
         """The solutions on all data, and the errors on the folds if there are any."""
-        walker = self._walker(problem, grid, grams, self.n_jobs, progress)
+        n_jobs = self.n_jobs if problem.d >= WIDE or not problem.loss.squared else None
+        walker = self._walker(problem, grid, grams, n_jobs, progress)
         if not folds:
             return self._search_without_folds(walker, problem, grid), None
-        front, scoring = self._front(grid, folds), self.scoring
-        held_out = search(front, walker, folds, problem, scoring, n_jobs=self.n_jobs, stop=progress.stop)
+        front, follows = self._front(grid, folds), not _whole(grams)
+        held_out = search(
+            front, walker, folds, problem, self.scoring, n_jobs=n_jobs, stop=progress.stop, follows=follows
+        )
         return walker.solutions(), held_out
 
     def _front(self, grid: Any, folds: list[FoldRun]) -> Front:
@@ -289,6 +295,19 @@ class GridSearch(MultiTaskModel):
             release(problem)
         return self
 
+    def part_with_data(self) -> None:
+        """Leave the data behind, for another process; unlike pickling, without computing what would need them first."""
+        self.surface_ = replace(self.surface_, problem=None)
+
+    def meet_data(self, X: Any, y: Any, task: Any, sample_weight: Any, offset: Any = None) -> None:
+        """Take the data up again that were left behind: those that the model was fitted to."""
+        if self.surface_.problem is not None:
+            return
+        with one_blas_thread():
+            problem = clone(self)._make_problem(X, y, task, sample_weight, offset)
+            release(problem)
+        self.surface_ = replace(self.surface_, problem=problem)
+
     @property
     def cross_fitted_score_(self) -> float:
         """An estimate of the score on new data: the mean score of the folds, each at the point that the others choose.
@@ -343,6 +362,11 @@ class GridSearch(MultiTaskModel):
         columns[self.selection] = values
         k, l = choose(-values[None], surface, "min")
         return {name: column.reshape(-1) for name, column in columns.items()}, (k, l), float(-values[k, l])
+
+
+def _whole(grams: Any) -> bool:
+    """Whether Gram matrices are at hand as a whole, or those of common values: no fold waits for rows of these."""
+    return not isinstance(grams, list) or any(getattr(gram, "whole", None) is not None for gram in grams)
 
 
 def _folds(results: dict[str, np.ndarray], shape: tuple[int, int]) -> Floats:

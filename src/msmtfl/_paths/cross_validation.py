@@ -49,7 +49,9 @@ class Splitter(Protocol):
 Pairs: TypeAlias = Iterable[tuple[Sequence[int] | np.ndarray, Sequence[int] | np.ndarray]]  # training and test rows
 Folds: TypeAlias = int | Splitter | Pairs | None  # cv=
 Scoring: TypeAlias = str | Callable[..., float]
-Record: TypeAlias = Callable[["Split", TaskData, Solutions, Floats, Floats], None]  # mse and weight, as of `measure`
+# Is told mse and weight as of `measure`, and by problem (a task, or one of its classes) the predictions (rows, places)
+# of the rows held out.
+Record: TypeAlias = Callable[["Split", TaskData, Solutions, Floats, Floats, list[Floats]], None]
 
 
 @dataclass(frozen=True)
@@ -62,12 +64,15 @@ class Split:
     record: Record | None = field(default=None, repr=False, compare=False)
 
     def measure(
-        self, data: TaskData, surface: Solutions, scorer: Scorer | None
+        self, data: TaskData, surface: Solutions, scorer: Scorer | None, held: Callable[[], RowsHeldOut] | None = None
     ) -> tuple[Floats, Floats, Floats | None]:
-        """Mean squared errors (m, K, L) on the rows held out, their weights (m,), and a scorer's scores (K, L)."""
-        mse, weight, scores = _measure(data, self, surface, scorer)
-        if self.record is not None:
-            self.record(self, data, surface, mse, weight)
+        """Mean squared errors (m, K, L) on the rows held out, their weights (m,), and a scorer's scores (K, L). Who measures
+        more than once keeps the rows held out."""
+        noted: list[Floats] | None = None if self.record is None else []
+        held = partial(RowsHeldOut, data, self) if held is None else held
+        mse, weight, scores = _measure(data, self, surface, scorer, noted, held)
+        if self.record is not None and noted is not None:
+            self.record(self, data, surface, mse, weight, noted)
         return mse, weight, scores
 
 
@@ -212,22 +217,35 @@ def _chosen(groups: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
 
 
 def _measure(
-    data: TaskData, split: Split, surface: Solutions, scorer: Scorer | None
+    data: TaskData,
+    split: Split,
+    surface: Solutions,
+    scorer: Scorer | None,
+    noted: list[Floats] | None,
+    held: Callable[[], RowsHeldOut],
 ) -> tuple[Floats, Floats, Floats | None]:
+    """See `Split.measure`; predictions are added to `noted`."""
     places, back = surface.places_in_use()
     mse, weight = np.full((data.m, len(places) + 1), np.nan), np.zeros(data.m)  # the last for points not solved
     predictions = np.full((len(places), len(split.test), *data.width), np.nan) if scorer is not None else None
     problem = surface.problem
     assert problem is not None
     if scorer is None and problem.loss.squared and small_tasks(data, len(places)):
-        weight, mse[:, :-1] = _errors_together(data, split, problem, surface.coefs(places))
+        weight, mse[:, :-1] = _errors_together(data, held(), problem, surface.coefs(places), noted)
         return mse[:, back], weight, None
     for i, (task, design) in enumerate(zip(data.tasks, problem.designs, strict=True)):
         rows = np.flatnonzero(split.test[task.rows])
+        of_task = np.empty((len(rows), len(places))) if noted is not None else None
+        if noted is not None and of_task is not None:
+            noted.append(of_task)
         if rows.size == 0:
             continue
 
-        def note(some: Ints, fitted: Floats, task: Task = task, i: int = i) -> None:
+        def note(
+            some: Ints, fitted: Floats, task: Task = task, i: int = i, rows: Ints = rows, out: Any = of_task
+        ) -> None:
+            if out is not None:
+                out[np.searchsorted(rows, some)] = fitted
             if predictions is not None:
                 column = (i % data.width[0],) if data.width else ()
                 predictions[(slice(None), task.rows[some], *column)] = fitted.T
@@ -246,15 +264,19 @@ def small_tasks(data: TaskData, points: int) -> bool:
     return not issparse(data.X) and N * data.d * points <= SMALL * data.m and data.d * data.m <= AT_ONCE
 
 
-def _errors_together(data: TaskData, split: Split, problem: Problem, coefs: Floats) -> tuple[Floats, Floats]:
+def _errors_together(
+    data: TaskData, held: RowsHeldOut, problem: Problem, coefs: Floats, noted: list[Floats] | None
+) -> tuple[Floats, Floats]:
     """The weights (m,) of the rows held out, and the mean squared errors (m, points) there of coefs (points, m, d); NaN
-    where a task has no such rows."""
-    held = RowsHeldOut(data, split)
+    where a task has no such rows. Predictions are added to `noted`."""
     weight, mse = np.zeros(data.m), np.full((data.m, len(coefs)), np.nan)
     total = weight[held.some] = np.add.reduceat(held.weights, held.starts)
-    for low, fitted in held.fitted(problem, coefs):
-        errors = held.weights[:, None] * (held.y[:, None] - fitted) ** 2
-        mse[held.some, low : low + fitted.shape[1]] = np.add.reduceat(errors, held.starts, axis=0) / total[:, None]
+    fitted = held.fitted(problem, coefs)
+    errors = held.weights[:, None] * (held.y[:, None] - fitted) ** 2
+    mse[held.some] = np.add.reduceat(errors, held.starts, axis=0) / total[:, None]
+    if noted is not None:
+        of_some = dict(zip(held.some, np.split(fitted, held.starts[1:]), strict=True))
+        noted += [of_some.get(i, fitted[:0]) for i in range(data.m)]
     return weight, mse
 
 
@@ -278,14 +300,16 @@ class RowsHeldOut:
             [np.zeros(len(at)) if task.offset is None else task.offset[at] for task, at in both]
         )
 
-    def fitted(self, problem: Problem, coefs: Floats) -> Iterator[tuple[int, Floats]]:
-        """Predictions (rows, some of the points) of coefs (points, m, d), with the first of these points."""
+    def fitted(self, problem: Problem, coefs: Floats) -> Floats:
+        """(rows, points): predictions of coefs (points, m, d)."""
+        out = np.empty((len(self.y), len(coefs)))
+        by_task = np.ascontiguousarray(coefs.transpose(1, 2, 0))
+        ends = [*self.starts[1:].tolist(), len(self.y)]
+        for i, low, high in zip(self.some, self.starts.tolist(), ends, strict=True):
+            np.matmul(self.X[low:high], by_task[i], out=out[low:high])
         intercepts = np.array([problem.designs[i].intercepts(coefs[:, i]) for i in self.some])  # (some, points)
-        height = max(1, AT_ONCE // self.X.size)
-        for low in range(0, len(coefs), height):
-            part = coefs[low : low + height][:, self.some]
-            products = np.einsum("rj,srj->rs", self.X, part[:, self.of_task])
-            yield low, products + intercepts[self.of_task, low : low + height] + self.offset[:, None]
+        out += intercepts[self.of_task] + self.offset[:, None]
+        return out
 
 
 def task_errors(

@@ -18,7 +18,7 @@ import numpy as np
 from .._data.designs import Floats, Ints
 from .._objective.problem import Problem
 from .._runtime.threads import each
-from .cross_validation import HeldOut, Scorer, Split, error_scales, mean_errors, standard_errors
+from .cross_validation import HeldOut, RowsHeldOut, Scorer, Split, error_scales, mean_errors, standard_errors
 from .surface import Solutions
 
 # A column has turned when its errors exceed WORSE times its smallest one at IN_A_ROW points or more, over which lam has
@@ -153,6 +153,7 @@ class FoldRun:
     ):
         self.problem, self.split, self.begin, self.scorer = problem, split, begin, scorer
         self.walker: Walker | None = None
+        self.held: RowsHeldOut | None = None
         self.mse, self.weight = np.full((problem.m, *shape), np.nan), np.zeros(problem.m)
         self.scores = None if scorer is None else np.full(shape, np.nan)
         self.complete = np.zeros(shape, dtype=bool)
@@ -171,10 +172,15 @@ class FoldRun:
             self._measure(self.walker.latest())
         return found
 
+    def _held(self) -> RowsHeldOut:
+        if self.held is None:
+            self.held = RowsHeldOut(self.problem.data, self.split)
+        return self.held
+
     def _measure(self, solutions: Solutions) -> None:
         solutions = self.scored(solutions)
         new = solutions.reached
-        mse, self.weight, scores = self.split.measure(self.problem.data, solutions, self.scorer)
+        mse, self.weight, scores = self.split.measure(self.problem.data, solutions, self.scorer, self._held)
         self.mse[:, new], self.complete[new] = mse[:, new], solutions.complete[new]
         if self.scores is not None and scores is not None:
             self.scores[new] = scores[new]
@@ -189,15 +195,22 @@ def search(
     *,
     n_jobs: int | None = None,
     stop: Callable[[], None] | None = None,
+    follows: bool = True,
 ) -> HeldOut:
-    """Go down the grid until errors have turned, on all data and on the folds; the folds on threads."""
+    """Go down the grid until errors have turned, on all data and on the folds; the folds on threads.
+
+    If folds follow all data, these go first, so that folds can begin with the Gram rows that all data have come to need.
+    Otherwise all go side by side.
+    """
 
     held_out = partial(_together, folds)
     while True:
         while front.ahead():
             ends = front.ends
-            whole.advance(ends)  # first, so that folds can begin with the Gram rows that all data have come to need
-            each(partial(FoldRun.advance, ends=ends), folds, n_jobs, stop)
+            steps = [whole.advance, *(fold.advance for fold in folds)]
+            if follows:
+                steps.pop(0)(ends)
+            each(partial(_go, ends), steps, n_jobs, stop)
             front.told(held_out_errors(held_out(), problem, scoring))
         errors = held_out_errors(held_out(), problem, scoring)
         near = near_best(errors)
@@ -206,6 +219,10 @@ def search(
         whole.finish(near)
         if not front.go_on(errors):
             return held_out()
+
+
+def _go(ends: Ints, advance: Callable[[Ints], None]) -> None:
+    advance(ends)
 
 
 def _together(folds: Sequence[FoldRun]) -> HeldOut:

@@ -18,6 +18,7 @@ from .._data.tables import opened, warn_user
 from .._estimators.base import MultiTaskLinear, MultiTaskModel, TaskLevelWarning, check_use, forget
 from .._estimators.classifier import MultiTaskClassifier
 from .._estimators.families import Family, Variant, family_of
+from .._estimators.search import GridSearch
 from .choosing import RULES, choose_family
 from .run import contest, default_models, read_models
 
@@ -128,6 +129,8 @@ class _Auto(MultiTaskModel):
         own = {name: getattr(self, name) for name in ("task_column", "unknown_task", "n_jobs")}
         if self.chosen_ in found.fitted:
             best = found.fitted[self.chosen_]
+            if isinstance(best, GridSearch):
+                best.meet_data(X, y, task, sample_weight, offset)
             best.set_params(**{name: value for name, value in own.items() if name in best.get_params()})
             for message, category in found.warned[self.chosen_]:
                 warn_user(message, category)

@@ -18,7 +18,7 @@ from .._data.tasks import TaskData
 from .._estimators.class_scores import LOG_LOSS as LOG_LOSS_SCORE
 from .._estimators.search import GridSearch
 from .._paths.choice import choose_simplest, fold_scores_of, in_order
-from .._paths.cross_validation import ERRORS, RowsHeldOut, Split, error_scales, mean_errors, small_tasks, task_errors
+from .._paths.cross_validation import ERRORS, Split, error_scales, mean_errors
 from .._paths.surface import Solutions
 
 BUDGET = 2**26  # losses that the folds of a search may keep while it runs: 256 MiB
@@ -53,7 +53,9 @@ class Record:
         self.row: Ints = np.empty(0, dtype=np.intp)  # of a point in `losses`; -1: not kept
         self.losses, self.errors = np.empty((0, 0), dtype=np.float32), np.empty(0)
 
-    def __call__(self, split: Split, data: TaskData, surface: Solutions, mse: Floats, weight: Floats) -> None:
+    def __call__(
+        self, split: Split, data: TaskData, surface: Solutions, mse: Floats, weight: Floats, fitted: list[Floats]
+    ) -> None:
         if surface.last.shape != self.shape:
             self._begin(split, data, surface.last.shape)
         reached = surface.reached
@@ -73,7 +75,7 @@ class Record:
         of_new = np.full(len(places), -1)
         of_new[new] = len(kept) + np.arange(len(new))
         self.row[reached.ravel()] = of_new[back.ravel()]
-        losses = _losses(self.kind, split, data, surface, places[new])
+        losses = _losses(self.kind, split, data, fitted, new)
         self.losses = np.concatenate([self.losses[kept], losses]) if len(kept) else losses
         self.errors = every[best]
 
@@ -99,29 +101,17 @@ def _classes(data: TaskData) -> int:
     return int(getattr(data, "classes", 1))
 
 
-def _losses(kind: Any, split: Split, data: TaskData, surface: Solutions, places: Ints) -> np.ndarray:
-    """(places, cells held out), in the order of the tasks; of K > 2 classes a task is K problems, one after the other."""
-    problem, K, out = surface.problem, _classes(data), []
-    assert problem is not None
-    if K == 1 and problem.loss.squared and len(places) and small_tasks(data, len(places)):
-        held = RowsHeldOut(data, split)
-        together = held.fitted(problem, surface.coefs(places))
-        return np.concatenate([kind.of_points(held.y, part[None]).T.astype(np.float32) for _, part in together])
-    for i in range(0, data.m, K):
-        rows = np.flatnonzero(split.test[data.tasks[i].rows])
-        values = np.empty((K, len(rows), len(places)))
-        for k in range(K if rows.size else 0):
-            task, of_class = data.tasks[i + k], values[k]
-
-            def note(some: Ints, fitted: Floats, of_class: Floats = of_class, rows: Ints = rows) -> None:
-                of_class[np.searchsorted(rows, some)] = fitted
-
-            def measure(y: Floats, f: Floats, at: int = i + k) -> tuple[Floats, Floats]:
-                return problem.held_out(at, y, f)
-
-            task_errors(task, problem.designs[i + k], rows, surface.of_task(i + k), places, measure, note)
-        y = data.tasks[i].y[rows] if K == 1 else np.argmax([data.tasks[i + k].y[rows] for k in range(K)], axis=0)
-        out.append(kind.of_points(y, values).T.astype(np.float32))
+def _losses(kind: Any, split: Split, data: TaskData, fitted: list[Floats], points: Ints) -> np.ndarray:
+    """(points, cells held out), in the order of the tasks; of K > 2 classes a task is K problems, one after the other.
+    `fitted` are the predictions of every problem for its rows held out, as (rows, more points)."""
+    K, out = _classes(data), []
+    of_task = [(i, np.flatnonzero(split.test[data.tasks[i].rows])) for i in range(0, data.m, K)]
+    if K == 1:
+        y = np.concatenate([data.tasks[i].y[rows] for i, rows in of_task])
+        return np.asarray(kind.of_points(y, np.concatenate(fitted)[None, :, points]).T.astype(np.float32))
+    for i, rows in of_task:
+        y = np.argmax([data.tasks[i + k].y[rows] for k in range(K)], axis=0)
+        out.append(kind.of_points(y, np.array(fitted[i : i + K])[:, :, points]).T.astype(np.float32))
     return np.concatenate(out, axis=1)
 
 

@@ -5,16 +5,16 @@ What comes of it is a `Comparison`.
 
 from __future__ import annotations
 
-import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from .._data.copies import RepeatedSamplesWarning, groups_of
@@ -24,16 +24,18 @@ from .._data.tasks import read_training
 from .._estimators.base import MultiTaskModel, NewTaskWarning, TaskLevelWarning, warn_of_task_level
 from .._estimators.classes import class_folds, read_classes
 from .._paths.choice import GridEndWarning, TooGoodWarning
-from .._paths.cross_validation import Split, read_splits
+from .._paths.cross_validation import read_splits
 from .._runtime.checks import check_count, check_flag, check_n_jobs, check_verbose
+from .._runtime.processes import Ask, Processes
 from .._runtime.progress import Progress, one_blas_thread
-from .._runtime.threads import each
+from .._runtime.threads import count, each
 from .._solvers.make_problem import make_problem
 from .comparison import REFERENCE, Comparison, Dropped
 from .correction import at_choice, corrected
 from .entrants import check_inner, check_signature, classifies, default_models, read_models
-from .points import Points, recording, searches
+from .points import Points, searches
 from .scoring import Cells, Classes, Numbers, OfFold
+from .work import Job, Said, Work, elsewhere, fit, fit_without, pays, search, slowest_first
 
 __all__ = ["compare_models", "contest", "default_models", "read_models"]
 
@@ -258,18 +260,23 @@ def contest(
     if not isinstance(models, Mapping) and len(at_once) < len(chosen):
         check_inner(data, splits, rows.groups, inner_cv)
     fit_options = {name: value for name, value in given.items() if name != "task_column" and value is not None}
-    run = _Run(rows, splits, chosen, reference, nested, n_jobs)
+    work = Work(rows, splits, chosen, X, y, fit_options, task_column)
     new_tasks = range(data.m) if leave_one_task_out else range(0)
-    with one_blas_thread(), Progress(len(chosen), "models", verbose) as run.progress, warnings.catch_warnings():
+    fits = len(chosen) * (len(splits) + len(new_tasks)) * (inner_cv if nested else 1)
+    run = _Run(work, reference, nested, n_jobs if pays(data.m, data.d, fits) else None)
+    with (
+        one_blas_thread(),
+        Progress(len(chosen), "models", verbose) as run.progress,
+        warnings.catch_warnings(),
+        run.processes,
+    ):
         warnings.filterwarnings("ignore", "the targets of task")  # said once, below
         warnings.filterwarnings("ignore", "task.* have fewer rows of a class")  # as outside
         for said in SAID_ELSEWHERE:
             warnings.simplefilter("ignore", said)
         run.listen()
         run.unit = 1.0 / (len(splits) + len(new_tasks))
-        run.search(
-            at_once, lambda model: model.fit(X, y, **fit_options), {"cv": cv, "task_column": task_column}, screen
-        )
+        run.search(at_once, cv, screen)
         if screen:
             run.fold_by_fold()
         new = run.of_new_tasks(new_tasks)
@@ -289,6 +296,16 @@ def contest(
 _whose: ContextVar[str | None] = ContextVar("whose", default=None)  # search is under way
 
 
+@contextmanager
+def _named(job: Job) -> Iterator[None]:
+    """What is warned of here is the job's."""
+    token = _whose.set(job.name if job.is_search else None)
+    try:
+        yield
+    finally:
+        _whose.reset(token)
+
+
 class _Run:
     """The work of a comparison, and what is known so far: `parts` has what each fold says of a model, `points` what searches
     choose from; `kept` are the models that have not been screened out."""
@@ -296,22 +313,15 @@ class _Run:
     progress: Progress
     unit: float  # of a model's work, one fit
 
-    def __init__(
-        self,
-        rows: Cells,
-        splits: Sequence[Split],
-        models: Mapping[str, Any],
-        reference: str,
-        nested: bool,
-        n_jobs: int | None,
-    ):
-        self.rows, self.splits, self.models, self.n_jobs = rows, splits, models, n_jobs
-        self.reference, self.nested, self.kept = reference, nested, list(models)
+    def __init__(self, work: Work, reference: str, nested: bool, n_jobs: int | None):
+        self.work, self.rows, self.splits, self.models = work, work.rows, work.splits, work.models
+        self.reference, self.nested, self.kept = reference, nested, list(work.models)
+        self.n_jobs, self.processes = n_jobs, Processes(work, count(n_jobs))
         self.parts: dict[tuple[str, int], OfFold] = {}
         self.points: dict[str, Points] = {}
         self.fitted: dict[str, Any] = {}
         self.dropped: dict[str, Dropped] = {}
-        self.warned: dict[str, list[tuple[str, type[Warning]]]] = {name: [] for name in models}
+        self.warned: dict[str, list[tuple[str, type[Warning]]]] = {name: [] for name in work.models}
 
     def listen(self) -> None:
         """Note what searches warn of."""
@@ -327,78 +337,75 @@ class _Run:
 
         warnings.showwarning = hear  # until the filters are those of before
 
-    def _all(self, jobs: Sequence[Callable[[], None]]) -> None:
-        each(lambda job: job(), jobs, self.n_jobs, self.progress.stop, share=True)
-
     # ------------------------------------------------------------------ fits
 
-    def search(self, names: Sequence[str], fit: Callable[[Any], Any], params: dict[str, Any], screen: bool) -> None:
-        """Fit searches to all data, on the folds; the other models on every fold, unless these are screened. `params` are
-        set in what was fitted."""
-        others = [name for name in self.models if name not in names]
-        self._all(
-            [
-                *(partial(self._search, name, fit, params) for name in names),
-                *(partial(self._fit, name, f) for f in range(0 if screen else len(self.splits)) for name in others),
-            ]
-        )
-        without = [name for name in names if name not in self.points]
-        self._all([partial(self._fit, name, f) for f in range(len(self.splits)) for name in without])
+    def _all(self, jobs: Sequence[Job]) -> list[Any]:
+        """What all jobs return: here, and in other processes if there are any."""
+        if len(jobs) < 2 or not self.processes.start():
+            return each(self._here, jobs, self.n_jobs, self.progress.stop, share=True)
+        filters, said = list(warnings.filters), deque[tuple[Job, Said]]()
 
-    def _search(self, name: str, fit: Callable[[Any], Any], params: dict[str, Any]) -> None:
-        model = clone(self.models[name])
-        folds, records = recording(self.splits, self.rows.kind)
-        own = {key: value for key, value in model.get_params(deep=False).items() if key == "n_jobs"}
-        model.set_params(**params | {"cv": folds} | dict.fromkeys(own, self.n_jobs))
-        token, began = _whose.set(name), time.perf_counter()
-        try:
-            with self.progress.part(len(self.splits) * self.unit):
-                fit(model)
-        finally:
-            _whose.reset(token)
-        seconds = time.perf_counter() - began
-        self.fitted[name] = model.set_params(cv=params["cv"], **own)
-        if hasattr(model, "_tried"):
-            points = Points.of_baseline(model, records, self.rows.data.m)
-            model._keep(None)
-        else:
-            points = Points.of_search(model, records)
-        if points.scores.size == 0:  # folds have no point in common that there was room for
-            return
-        of_folds = points.cross_fitted(points.scores)
-        features = float(points.n_features[of_folds].mean())
-        ends = np.cumsum([record.losses.shape[1] for record in records])[:-1]
-        for f, (split, p) in enumerate(zip(self.splits, of_folds.tolist(), strict=True)):
-            losses = np.split(points.losses[p], ends)[f]
-            self.parts[name, f] = self.rows.of_point(split, losses, features, seconds)
-        self.points[name] = points
+        def apart(job: Job, ask: Ask) -> Any:
+            found, warned = ask(elsewhere(job.call, filters))
+            said.append((job, warned))
+            self.progress.step(job.size)
+            return found
 
-    def _fit(self, name: str, f: int) -> None:
-        with self.progress.part(self.unit):
-            self.parts[name, f] = self.rows.held_out(self.models[name], self.splits[f])
+        order = slowest_first(self.models, jobs)
+        found = self.processes.each(self._here, apart, order, self.progress.stop)
+        for job, warned in said:
+            for message, category in warned:
+                with _named(job):
+                    warn_user(message, category)
+        of_job = {id(job): result for job, result in zip(order, found, strict=True)}
+        return [of_job[id(job)] for job in jobs]
+
+    def _here(self, job: Job) -> Any:
+        with _named(job), self.progress.part(job.size):
+            return job.call(self.work)
+
+    def search(self, names: Sequence[str], cv: Any, screen: bool) -> None:
+        """Fit searches to all data, on the folds; the other models on every fold, unless these are screened. `cv` is set in
+        what was fitted."""
+        size = len(self.splits) * self.unit
+        searches = [Job(name, size, partial(search, name), is_search=True) for name in names]
+        pairs = [
+            (name, f) for f in range(0 if screen else len(self.splits)) for name in self.models if name not in names
+        ]
+        found = self._all(searches + self._fits(pairs))
+        for name, one in zip(names, found, strict=False):
+            own = {key: value for key, value in self.models[name].get_params(deep=False).items() if key == "n_jobs"}
+            self.fitted[name] = one.model.set_params(cv=cv, **own)
+            if one.points is not None:
+                self.points[name] = one.points
+                self.parts |= {(name, f): part for f, part in enumerate(one.parts)}
+        self.parts |= dict(zip(pairs, found[len(names) :], strict=True))
+        self._fit([(name, f) for f in range(len(self.splits)) for name in names if name not in self.points])
+
+    def _fits(self, pairs: Sequence[tuple[str, int]]) -> list[Job]:
+        return [Job(name, self.unit, partial(fit, name, f)) for name, f in pairs]
+
+    def _fit(self, pairs: Sequence[tuple[str, int]]) -> None:
+        """Fit models to the training samples of folds."""
+        self.parts |= dict(zip(pairs, self._all(self._fits(pairs)), strict=True))
 
     def fold_by_fold(self) -> None:
         """Fit what is no search on one fold after the other, without what has clearly lost by then."""
         for f in range(len(self.splits)):
             left = [name for name in self.kept if name not in self.points]
             if len(self.kept) <= 2 or f == len(self.splits) - 1:
-                self._all([partial(self._fit, name, g) for g in range(f, len(self.splits)) for name in left])
+                self._fit([(name, g) for g in range(f, len(self.splits)) for name in left])
                 return
-            self._all([partial(self._fit, name, f) for name in left])
+            self._fit([(name, f) for name in left])
             lost = {name: why for name, why in _clearly_worse(self.compared(f + 1), f + 1).items() if name in left}
             self.kept = [name for name in self.kept if name not in lost]
             self.dropped |= lost
             self.progress.step((len(self.splits) - f - 1) * self.unit * len(lost))
 
     def of_new_tasks(self, tasks: Sequence[int]) -> list[list[tuple[float, float]]]:
-        found: dict[tuple[int, str], tuple[float, float]] = {}
-
-        def fit(name: str, i: int) -> None:
-            with self.progress.part(self.unit):
-                found[i, name] = self.rows.new_task(self.models[name], i)
-
-        self._all([partial(fit, name, i) for i in tasks for name in self.kept])
-        return [[found[i, name] for name in self.kept] for i in tasks]
+        jobs = [Job(name, self.unit, partial(fit_without, name, i)) for i in tasks for name in self.kept]
+        found = iter(self._all(jobs))
+        return [[next(found) for _ in self.kept] for _ in tasks]
 
     # ------------------------------------------------------------------ what they say
 
