@@ -141,7 +141,7 @@ class GridSearch(MultiTaskModel):
                 if held_out is not None:
                     results, (k, l), score = self._choose(surface, held_out, problem)
                     warn_if_too_good(held_out, problem, k, l)
-                    if isinstance(self.lams, Integral):  # of lams that were given one knows where they end
+                    if self._ends_by_chance():
                         warn_if_at_the_end(held_out, problem, _folds(results, grid.shape), surface.parameters)
                 else:
                     results, (k, l), score = self._choose_without_folds(surface, problem)
@@ -240,6 +240,10 @@ class GridSearch(MultiTaskModel):
         `best_score_` is no such estimate: it is the best of many on the same folds.
         """
         return cross_fitted_score(self)
+
+    def _ends_by_chance(self) -> bool:
+        """Whether the grid may end too soon without the user knowing: of lams that were given one knows where they end."""
+        return isinstance(self.lams, Integral)
 
     _step = "lams"  # what a step of the progress bar is
     _structure = LASSOS  # of the stages
