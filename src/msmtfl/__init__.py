@@ -10,6 +10,7 @@ from ._estimators.classifier import MSMTFLClassifier, MSMTFLClassifierCV
 from ._estimators.dirty import DirtyMTL, DirtyMTLCV
 from ._estimators.l12 import L12MTL, L12MTLCV
 from ._estimators.msmtfl import MSMTFL, LassoMTL
+from ._estimators.pooling import PartialPooling, PartialPoolingCV
 from ._estimators.search import MSMTFLCV, LassoMTLCV
 from ._estimators.shared import SharedMTL, SharedMTLCV
 from ._paths.solve import regularization_surface
@@ -33,6 +34,8 @@ __all__ = [
     "Moments",
     "MultiTaskAuto",
     "MultiTaskAutoClassifier",
+    "PartialPooling",
+    "PartialPoolingCV",
     "SharedMTL",
     "SharedMTLCV",
     "TaskKFold",

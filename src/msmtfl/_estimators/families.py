@@ -28,15 +28,17 @@ from .formula_texts import (
     fixed,
     of_dirty,
     of_pooled_logistic,
+    of_pooling,
     of_rows,
     of_shared,
     penalised,
     squares_of_dirty,
     squares_of_shared,
 )
-from .grid_words import COMMON, LAMS, RATIOS, THETAS, GridWords
+from .grid_words import COMMON, LAMS, POOLED, RATIOS, THETAS, GridWords
 from .l12 import L12MTL, L12MTLCV
 from .msmtfl import MSMTFL, LassoMTL
+from .pooling import PartialPooling, PartialPoolingCV, pooled_coef
 from .search import MSMTFLCV, LassoMTLCV
 from .shared import SharedMTL, SharedMTLCV, shared_coef
 
@@ -145,6 +147,7 @@ class Family:
     grid, grid_attributes : the grid of its search in words, and the attributes of the CV class that hold it
     coef_on : coefficients at a fitted model's setting on a part of its rows
     selects : of a model "entries", "rows" (a feature is used by all tasks or by none) or "" (every coefficient counts)
+    has_largest : whether there is a strength from which on all is 0, `lam_max_`
     shares : whether tasks can share
     staged : whether fits have stages and certificates, which reports are about
     """
@@ -163,6 +166,7 @@ class Family:
     grid_attributes: tuple[str, ...] = ()
     coef_on: CoefOn = no_coef
     selects: Callable[[Any], str] = lambda model: "entries"
+    has_largest: bool = True
     shares: bool = True
     staged: bool = True
 
@@ -316,6 +320,29 @@ FAMILIES: tuple[Family, ...] = (
         grid=COMMON,
         grid_attributes=("thetas_",),
         coef_on=at_once(shared_coef),
+    ),
+    Family(
+        title="partial pooling: values common to all tasks, and dense deviations from them",
+        fit=PartialPooling,
+        search=PartialPoolingCV,
+        variants=(Variant("partial-pooling", "common values and dense deviations: ridges only", place=9),),
+        formula=of_pooling,
+        strengths=(
+            Strength("k", "k", may_be_inf=True),
+            Strength("k_common", "k_c", optional=True, may_be_inf=True),
+        ),
+        main="k",
+        by_default=(("k",),),
+        chosen="k and k_c",
+        parts=(
+            Part("coef_common_", "Common value", "what a task without data would have", common=True),
+            Part("coef_deviation_", "Largest deviation"),
+        ),
+        grid=POOLED,
+        grid_attributes=("ks_", "k_commons_"),
+        coef_on=at_once(pooled_coef),
+        selects=lambda model: "",
+        has_largest=False,
     ),
     Family(
         title="one ridge regression per task",

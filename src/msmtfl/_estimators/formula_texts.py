@@ -74,6 +74,21 @@ def of_pooled_logistic(model: Any) -> Formula:
     return loss, "λ ‖w‖₁" if l1 else "α/2 ‖w‖²", [one, *_of_classes(model)]
 
 
+def of_pooling(model: Any) -> Formula:
+    """Partial pooling: every sample counts the same, and penalties are ridges."""
+    common = "k_c/N ‖b‖²" if 0.0 < model.k_common_ < np.inf else ""
+    deviations = "k/N Σᵢ ‖vᵢ‖²" if np.isfinite(model.k_) else ""
+    note = "wᵢ = b + vᵢ"
+    if np.isinf(model.k_):
+        note = "wᵢ = b: one for all tasks"
+    elif np.isinf(model.k_common_):
+        note = "wᵢ = vᵢ: nothing in common"
+    notes = [f"{note}, N samples in all"]
+    if getattr(model, "penalty_factors", None) is not None:
+        notes.append("with penalty_factors f: f w in the place of w in the penalty")
+    return "1/N Σᵢ ‖fᵢ − yᵢ‖²", "  +  ".join(filter(None, (deviations, common))), notes
+
+
 def _of_classes(model: Any) -> list[str]:
     several = len(getattr(model, "classes_", ())) > 2
     return ["y = 1 in one class, 0 in the others"] if several else []

@@ -14,6 +14,7 @@ import numpy as np
 from .._objective.penalties import ConcaveGroups, ConcaveRows
 from .._paths.common_path import SharedGrid
 from .._paths.coupled_path import DirtyGrid, GroupGrid
+from .._paths.pooling_path import PoolingGrid
 from .._paths.surface import Surface
 
 Results = dict[str, np.ndarray]
@@ -192,4 +193,18 @@ COMMON = GridWords(
     levels=_common_levels,
     lassos=lambda results, m: np.isinf(results["theta"]) & (results["lam_common"] >= m * results["lam_deviation"]),
     column=_common_column,
+)
+
+
+# ------------------------------------------------------------------ common values and deviations, with ridges
+
+POOLED = GridWords(
+    kind=PoolingGrid,
+    strength="k",
+    symbol="k",
+    norm=ConcaveRows,
+    width=lambda model: len(model.k_commons_),
+    levels=lambda grid: (tuple(number(value) for value in grid["k_common"][0]), "$k_c$"),
+    lassos=lambda results, m: np.zeros(len(results["k"]), dtype=bool),
+    column=lambda surface, l: f"$k_c$ = {number(surface.grid.k_common[0, l])}",
 )

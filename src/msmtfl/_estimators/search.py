@@ -165,10 +165,11 @@ class GridSearch(MultiTaskModel):
             problem, grid, surface, held_out, (results, (k, l), score) = found[place]
             if held_out is not None:
                 warn_if_too_good(held_out, problem, k, l)
-                if isinstance(self.lams, Integral):  # of lams that were given one knows where they end
+                if self._ends_by_chance():
                     warn_if_at_the_end(held_out, problem, _folds(results, grid.shape), surface.parameters)
             solution, penalty = work._refit(problem, surface, k, l, grams)
-        self.l1_ratio_ = problem.l1_ratio
+        if hasattr(self, "l1_ratio"):
+            self.l1_ratio_ = problem.l1_ratio
         forget(self, "l1_ratio_scores_")
         if len(ratios) > 1:
             results["l1_ratio"] = np.full(grid.shape[0] * grid.shape[1], problem.l1_ratio)
@@ -192,15 +193,16 @@ class GridSearch(MultiTaskModel):
 
     def _l1_ratios(self) -> list[float]:
         """Those that are tried, in turn, on the same folds and Gram matrices."""
-        if isinstance(self.l1_ratio, (list, tuple, np.ndarray)):
-            ratios = list(self.l1_ratio)
+        given = getattr(self, "l1_ratio", 1.0)  # partial pooling has ridges only
+        if isinstance(given, (list, tuple, np.ndarray)):
+            ratios = list(given)
             if not ratios:
                 raise ValueError("l1_ratio is empty: give a number from 0 to 1, or several.")
             for ratio in ratios:
                 check_share("l1_ratio", ratio)
             return list(dict.fromkeys(float(ratio) for ratio in ratios))
-        check_share("l1_ratio", self.l1_ratio)
-        return [float(self.l1_ratio)]
+        check_share("l1_ratio", given)
+        return [float(given)]
 
     def _chosen_l1_ratio(self) -> float:
         ratios = self._l1_ratios()
@@ -279,7 +281,9 @@ class GridSearch(MultiTaskModel):
         """
         check_is_fitted(self, "surface_")
         require_offset(self, offset)
-        other = clone(self).set_params(l1_ratio=self._chosen_l1_ratio())
+        other = clone(self)
+        if hasattr(self, "l1_ratio"):
+            other.set_params(l1_ratio=self._chosen_l1_ratio())
         with one_blas_thread():
             problem = other._make_problem(X, y, task, sample_weight, offset)
             grid = other._grid(problem)
@@ -315,6 +319,10 @@ class GridSearch(MultiTaskModel):
         `best_score_` is no such estimate: it is the best of many on the same folds.
         """
         return cross_fitted_score(self)
+
+    def _ends_by_chance(self) -> bool:
+        """Whether the grid may end too soon without the user knowing: of lams that were given one knows where they end."""
+        return isinstance(self.lams, Integral)
 
     _step = "lams"  # what a step of the progress bar is
     _structure = LASSOS  # of the stages

@@ -33,9 +33,9 @@ class Penalty(Protocol):
     def pattern(self, W: Floats) -> np.ndarray:
         """What the next stage depends on."""
 
-    def weights(self, pattern: np.ndarray) -> Floats | RowNorm:
+    def weights(self, pattern: np.ndarray) -> Floats | StagePenalty:
         """The convex penalty that majorises this one wherever it has this pattern, in the form that the stage's solver
-        takes: weights (d, m) of a lasso, or a `RowNorm`."""
+        takes: weights (d, m) of a lasso, a `RowNorm`, or ridges."""
 
     def row_slopes(self, pattern: np.ndarray) -> Floats:
         """(d,): what a stage with this pattern leaves of the penalty of rows, 1 being all."""
@@ -46,6 +46,13 @@ class Penalty(Protocol):
     @property
     def convex(self) -> bool:
         """Whether one stage is all there is."""
+
+
+class StagePenalty(Protocol):
+    """The convex penalty of a stage that is no weighted lasso."""
+
+    def free(self) -> np.ndarray:
+        """(d, m) bool: entries that it does not penalise."""
 
 
 def slopes_of(shape: Shape, t: Floats, theta: float) -> Floats:

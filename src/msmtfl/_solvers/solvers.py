@@ -1,7 +1,8 @@
 """What solves a problem: `solver_for` makes the solver of its stages. No solver is made of a problem anywhere else.
 
-The convex problem of a stage has one of three structures, which the penalty names: weighted lassos ("lassos"), a norm of
-every row ("rows"), or a part that is common to all tasks ("common"). Losses that are not squared are solved with the first.
+The convex problem of a stage has one of four structures, which the penalty names: weighted lassos ("lassos"), a norm of
+every row ("rows"), a part that is common to all tasks ("common"), or that with ridges only ("pooling"). Losses that are not
+squared are solved with the first.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from .._objective.common_penalty import CappedDeviations, SharedNorm
 from .._objective.loss_certificates import LossCertificate, certify_loss
 from .._objective.losses import LossTask
 from .._objective.penalties import Penalty, RowNorm
+from .._objective.pooling import PoolingRidge, certify_pooling
 from .._objective.problem import Problem
 from .._objective.row_certificates import certify_rows, row_violation
 from .._runtime.progress import Listener
@@ -28,12 +30,13 @@ from .._runtime.threads import each
 from .common_part import StackedGrams, StackedLassos, settled
 from .coupled_rows import CoupledRows
 from .gram import Gram, gram_caches
+from .pooling import Pooling
 from .proximal_newton import LossLassos
 from .stages import Outcome
 from .task_solver import Caches, task_caches
 from .weighted_lasso import OVERRUN, Lassos
 
-LASSOS, ROWS, COMMON = "lassos", "rows", "common"  # structures of stages
+LASSOS, ROWS, COMMON, POOLING = "lassos", "rows", "common", "pooling"  # structures of stages
 NO_MINIMISER = (
     "the targets of task(s) {} are separated by features that are not penalised (in the first of them by {}): no finite "
     "coefficients minimise the loss, and those returned only come close to its lowest value. Choose a larger theta or lam, "
@@ -76,6 +79,8 @@ def solver_for(
         if near is not None:
             rows.warm(near)
         return RowStages(rows, problem.at(lam))
+    if penalty.structure == POOLING:
+        return PoolingStages(pooling_for(problem, grams))
     common = common_for(problem, grams, n_jobs)
     common.at(penalty.ridge() if isinstance(penalty, CappedDeviations) else None)
     if near is not None:
@@ -124,8 +129,15 @@ def common_for(problem: Problem, grams: StackedGrams | None = None, n_jobs: int 
     return StackedLassos(grams, units=problem.units, n_jobs=n_jobs)
 
 
+def pooling_for(problem: Problem, known: Pooling | None = None) -> Pooling:
+    """A problem with a common part and deviations that have ridges only; as it is, if it was made before."""
+    return Pooling(problem) if known is None else known
+
+
 def caches_for(problem: Problem, structure: str, **options: float | None) -> Any:
     """What solvers of stages of a structure keep of Gram matrices; `options` are those of `gram_caches`."""
+    if structure == POOLING:
+        return pooling_for(problem)
     if not problem.loss.squared:
         return []
     makers: dict[str, Callable[..., Any]] = {LASSOS: task_caches, ROWS: gram_caches, COMMON: StackedGrams}
@@ -319,3 +331,34 @@ class RidgedCommonStages(CommonStages):
 
     def violation(self, weights: SharedNorm, P: Floats) -> float:
         return largest_violation(self.designs, P, self.scale * weights.weights()[None])
+
+
+class PoolingStages:
+    """The only stage of partial pooling: points are (1, p), b first, then V; weights are a `PoolingRidge`."""
+
+    def __init__(self, pooling: Pooling):
+        self.pooling, self.grams = pooling, pooling
+        self.designs = [AllTasks(pooling.problem.designs)]
+
+    def solve(self, weights: PoolingRidge, last: Floats, max_iter: int, listener: Listener) -> Outcome:
+        b, V = self.pooling.one(weights.k, weights.k_common)
+        P = np.concatenate([b, V.ravel()])
+        proof = certify_pooling(self.pooling.problem.designs, P, weights)
+        for _ in V:
+            listener.task_done()
+        return Outcome(P[None], 1, True, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
+
+    def violation(self, weights: PoolingRidge, P: Floats) -> float:
+        return certify_pooling(self.pooling.problem.designs, P[0], weights).kkt
+
+
+class AllTasks:
+    """The loss of all tasks at b and V, every sample counting the same."""
+
+    def __init__(self, parts: Sequence[Design]):
+        self.parts, self.d = parts, (len(parts) + 1) * parts[0].d
+        self.n = sum(part.n for part in parts)
+
+    def loss(self, P: Floats) -> float:
+        b, *V = P.reshape(len(self.parts) + 1, -1)
+        return float(sum(part.loss(b + v) for part, v in zip(self.parts, V, strict=True)))

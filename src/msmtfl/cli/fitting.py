@@ -68,6 +68,12 @@ def fit(
     lam_deviation: Annotated[
         float | None, typer.Option("--lam-deviation", help="shared: strength for deviations from them.")
     ] = None,
+    k: Annotated[
+        float | None, typer.Option("--k", help="partial-pooling: strength for deviations from common values.")
+    ] = None,
+    k_common: Annotated[
+        float | None, typer.Option("--k-common", help="partial-pooling: strength for common values.")
+    ] = None,
     loss: Annotated[
         str | None, typer.Option("--loss", help="bi-level, msmtfl: squared, poisson (counts) or huber (outliers).")
     ] = None,
@@ -125,7 +131,7 @@ def fit(
 
         given = {"lam": lam, "theta": theta, "lam_s": lam_s, "lam_b": lam_b}
         given |= {"lam_common": lam_common, "lam_deviation": lam_deviation}
-        given |= {"lam_entry": lam_entry, "theta_entry": theta_entry}
+        given |= {"lam_entry": lam_entry, "theta_entry": theta_entry, "k": k, "k_common": k_common}
         family, variant = _family(model)
         selection = selection or _usual_selection(family)
         common = {
@@ -244,15 +250,15 @@ def _estimator(
         raise InputError("--theta-entry caps the penalty of --lam-entry: give that too.")
     if "theta" in values:
         values["theta"] = _theta(values["theta"])  # the model says where a word will not do
-    return kind(**values, **common, **extra)
+    return _of_options(name, kind, common | values | extra)
 
 
 def _of_options(name: str, model: Any, options: dict[str, Any]) -> Any:
-    """A model that searches for its parameters; options that it does not have must be left as they are by default."""
+    """A model with these options; those that it does not have must be left as they are by default."""
     known = model._get_param_names()
     usual = {"relax": False, "fit_intercept": True, "selection": "min"}
     given = {"relax": "--relax", "fit_intercept": "--no-intercept", "selection": "--selection"}
-    foreign = [given[key] for key, value in usual.items() if key not in known and options[key] != value]
+    foreign = [given[key] for key, value in usual.items() if key not in known and options.get(key, value) != value]
     if foreign:
         raise InputError(f"{', '.join(foreign)}: not for {name}.")
     return model(**{key: value for key, value in options.items() if key in known})

@@ -59,7 +59,8 @@ def stored_models() -> dict[str, tuple[type[MultiTaskModel], tuple[str, ...]]]:
 def _of_all(family: Family, cls: type) -> tuple[str, ...]:
     if not family.staged:
         return LINEAR
-    return SEARCH if issubclass(cls, family.search) else STAGED
+    needed = SEARCH if issubclass(cls, family.search) else STAGED
+    return needed if family.has_largest else tuple(name for name in needed if name != LAM_MAX)
 
 
 def types_of_attributes() -> dict[str, type]:

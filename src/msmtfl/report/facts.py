@@ -25,7 +25,7 @@ from ..plots.views import (
     measures,
     search_grid,
 )
-from ..sharing import SharingMap, coef_by_class, sharing_map, split_classes
+from ..sharing import SharingMap, coef_by_class, map_of, split_classes
 
 FIT = {
     "single": "fit(X, y)",
@@ -72,7 +72,7 @@ class ModelFacts:
 
     def __init__(self, model: Any):
         self.model = model
-        self.sharing: SharingMap = sharing_map(model)
+        self.sharing: SharingMap = map_of(model)
         self.coef = coef_by_class(model)
         self.m, _, self.d = self.coef.shape
         if not (has_family(model) and family_of(model).staged):

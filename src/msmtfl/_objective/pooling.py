@@ -1,0 +1,164 @@
+"""The penalty of partial pooling, w_i = b + v_i with ridges only, and how far a (b, V) is from its minimiser.
+
+    N F(b, V) = sum_i |y_i - X_i (b + v_i)|^2  +  k sum_ji f_ji^2 v_ji^2  +  k_common sum_j g_j^2 b_j^2,      N = sum_i n_i
+
+Every sample counts the same, so that small tasks are drawn more towards the common part. A point is P (p,), p = (m + 1) d:
+b first, then v_1 to v_m. Nothing here is shared with the solver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from .._data.designs import NONE, Design, Floats, Ints, with_rows
+from .certificates import RANK
+from .dual_points import Doubt, look, over_unit, vacuous
+from .penalties import bent, counted
+from .row_certificates import RowCertificate
+
+# The optimum is looked for within so many times the size of what was found. (Where nothing penalises a direction, a gradient
+# that rounding leaves there would otherwise promise any gain.)
+FAR = 100.0
+CERTAIN = 1e-10  # the relative gap from which the reason of a doubt is asked for
+
+
+@dataclass(frozen=True)
+class PoolingRidge:
+    """k / N sum_ji f_ji^2 v_ji^2 + k_common / N sum_j g_j^2 b_j^2; of k and k_common one may be inf (V = 0, b = 0).
+
+    factors f is (d, m), scales g is (d,); inf excludes a feature, 0 leaves it un-penalised (in V; b is 0 there). n is N, the
+    sum of all sample weights.
+    """
+
+    structure: ClassVar[str] = "pooling"
+    convex: ClassVar[bool] = True
+
+    k: float
+    k_common: float
+    factors: Floats
+    scales: Floats
+    n: float
+
+    @property
+    def of_deviations(self) -> Floats:
+        """(m, d): k f^2, inf where a deviation is 0 whatever the data say."""
+        return _strengths(self.k, self.factors).T
+
+    @property
+    def of_common(self) -> Floats:
+        """(d,): k_common g^2; inf where b is 0: of features that are not penalised all is found in V."""
+        return np.where(self.scales == 0.0, np.inf, _strengths(self.k_common, self.scales))
+
+    def value(self, P: Floats) -> float:
+        parts = P.reshape(-1, len(self.scales))
+        strengths = np.vstack([self.of_common, self.of_deviations])
+        finite = np.where(parts != 0.0, strengths, 0.0)
+        return float((finite * parts**2).sum() / self.n)
+
+    def row_norms(self, W: Floats) -> Floats:
+        """(d,): how much each feature counts, for W (d, m)."""
+        return np.asarray((counted(self.factors) * np.abs(W)).sum(axis=1))
+
+    def pattern(self, P: Floats) -> np.ndarray:
+        """Nothing that a next stage depends on: there is one."""
+        return bent(np.ones(len(self.scales)))
+
+    def weights(self, pattern: np.ndarray) -> PoolingRidge:
+        return self
+
+    def row_slopes(self, pattern: np.ndarray) -> Floats:
+        return np.ones(len(self.scales))
+
+    def free_rows(self, pattern: np.ndarray) -> Ints:
+        return np.flatnonzero((self.factors == 0.0).any(axis=1))
+
+    def free(self) -> np.ndarray:
+        """(d, m) bool"""
+        out: np.ndarray = self.factors == 0.0
+        return out
+
+
+def _strengths(k: float, factors: Floats) -> Floats:
+    """k f^2; 0 where f is 0, even if k is inf."""
+    return np.multiply(k, factors**2, out=np.zeros_like(factors), where=factors != 0.0)
+
+
+# ------------------------------------------------------------------ certificate
+
+
+@np.errstate(over="ignore", invalid="ignore")  # what leaves the range of floats is not certified
+def certify_pooling(designs: Sequence[Design], P: Floats, penalty: PoolingRidge) -> RowCertificate:
+    """Gap, optimality and uniqueness of P (p,).
+
+    With h minus the gradient of half the objective in one entry of b or V, and a the ridge there, moving that entry by t
+    gains no more than h t - a t^2 / 2, and all entries together no more than the sum of that, as the loss is convex. So the
+    gap is at most the sum over entries of h^2 / (2 a), or of |h| T where that is less: T is how far the optimum is looked
+    for (`FAR`). What rounding may hide of gradients is added to them.
+    """
+    if any(vacuous(design) for design in designs):
+        return RowCertificate(float("inf"), float("inf"), False, (NONE,) * len(designs), Doubt("underflow"))
+    gap, exact, kkt = _gap(designs, P, penalty)
+    if gap > CERTAIN and any(design.target is None for design in designs):
+        again = _gap([with_rows(design) for design in designs], P, penalty)
+        if again[0] < gap:
+            gap, exact, kkt = again
+    dependent = _dependent(designs, penalty)
+    unique = all(part.size == 0 for part in dependent) and gap <= 1.0
+    doubt = None if gap <= CERTAIN else Doubt("rounding" if exact <= 0.1 * gap else "far")
+    return RowCertificate(gap, kkt, unique, dependent, doubt)
+
+
+def _gap(designs: Sequence[Design], P: Floats, penalty: PoolingRidge) -> tuple[float, float, float]:
+    """The relative gap, what it would be without rounding, and the largest violation of the optimality conditions as a
+    correlation."""
+    parts = P.reshape(len(designs) + 1, -1)
+    W = parts[0] + parts[1:]
+    strengths = np.vstack([penalty.of_common, penalty.of_deviations])
+    seen = [look(design, w[None]) for design, w in zip(designs, W, strict=True)]
+    gradients, noise = np.array([one.gradients[0] for one in seen]), np.array([one.noise[0] for one in seen])
+    squares, yy = np.array([design.squares for design in designs]), np.array([design.yy for design in designs])
+    fixed = np.isinf(strengths)
+    if (parts[fixed] != 0.0).any() or not np.isfinite(P).all():
+        return float("inf"), float("inf"), float("inf")
+    ridge = np.where(fixed, 0.0, strengths)
+    slopes = np.where(fixed, 0.0, np.vstack([gradients.sum(axis=0), gradients]) - ridge * parts)
+    hidden = np.where(fixed, 0.0, np.vstack([noise.sum(axis=0), noise]))
+    reach = FAR * np.maximum(np.abs(parts), np.abs(W).max(axis=0))
+    unit = float(yy.sum())
+
+    def gain(slope: Floats) -> float:
+        bound = slope * reach
+        ridged = np.divide(0.5 * slope**2, ridge, out=np.full_like(slope, np.inf), where=ridge > 0.0)
+        return over_unit(2.0 * float(np.minimum(ridged, bound).sum()), unit)
+
+    length = np.sqrt(np.vstack([squares.sum(axis=0), squares])) * np.sqrt(np.append(unit, yy))[:, None]
+    kkt = np.divide(np.abs(slopes), length, out=np.zeros_like(slopes), where=length > 0.0).max(initial=0.0)
+    return gain(np.abs(slopes) + hidden), gain(np.abs(slopes)), float(kkt)
+
+
+def _dependent(designs: Sequence[Design], penalty: PoolingRidge) -> tuple[Ints, ...]:
+    """Of each task: features of a direction that may be free. V is determined where it is penalised; b where it is, or
+    else if no combination of columns is constant in all tasks."""
+    out = [NONE] * len(designs)
+    free = penalty.factors == 0.0
+    for i, design in enumerate(designs):
+        E = np.flatnonzero(free[:, i] & (design.squares > 0.0))
+        out[i] = E if E.size and not _full_rank(design.gram_block(E, E)) else NONE
+    open_ = penalty.of_common == 0.0
+    live = np.flatnonzero(open_ & np.any([design.squares > 0.0 for design in designs], axis=0))
+    if live.size:
+        total = np.sum([design.gram_block(live, live) for design in designs], axis=0)
+        if not _full_rank(total):
+            out = [live] * len(designs)
+    return tuple(out)
+
+
+def _full_rank(G: Floats) -> bool:
+    """Whether a Gram matrix is that of columns that are certainly independent."""
+    size = np.sqrt(np.diagonal(G))
+    values = np.linalg.eigvalsh(G / np.outer(size, size))
+    return bool(values[0] > RANK * values[-1])
