@@ -13,7 +13,7 @@ from .designs import CONSTANT_SHARE, Floats, Ints, Smooth, StoredCoefs
 from .moments import Moments
 from .tables import names_of, warn_user
 from .task_moments import MomentTask, TaskMoments
-from .tasks import Target, warn_of_single_rows
+from .tasks import Target
 
 
 class _OfDesigns(Protocol):
@@ -95,7 +95,6 @@ class MomentData:
         ]
 
     def designs(self, centre: bool, n_jobs: int | None = None) -> list[MomentTask]:
-        warn_of_single_rows(self.labels.tolist(), [part.rows for part in self.tasks])
         return [MomentTask(part, centre) for part in self.tasks]
 
     def splits(self) -> list[MomentSplit]:

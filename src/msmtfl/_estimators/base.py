@@ -13,6 +13,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._data.designs import Data, Floats
+from .._data.level_rows import LevelPrior
 from .._data.tables import check_finite, check_form, match_labels, names_of, read_features, warn_user
 from .._data.tasks import TaskData, check_weights, grouped, read_target, read_training, refuse_infinity
 from .._objective.certificates import Certificate, explain
@@ -23,7 +24,7 @@ from .._runtime.checks import check_count, check_flag, check_n_jobs, check_posit
 from .._runtime.progress import CallbackSupportMixin
 from .._runtime.whole import guard_methods
 from .._solvers.gram import Gram
-from .._solvers.make_problem import check_loss, make_problem
+from .._solvers.make_problem import check_intercepts, check_loss, common_levels, make_problem
 from .._solvers.solvers import lassos_for
 from .._solvers.stages import ASKED, ONE_STAGE, Solution
 from .._solvers.weighted_lasso import least_squares_on
@@ -32,6 +33,7 @@ BETWEEN_TASKS = (  # what can learn from columns that differ between tasks only
     "To learn from the differences between tasks, fit one model to all rows without task labels (in cross-validation with "
     "groups= the tasks), or regress intercept_ on these columns."
 )
+LEVELS = ("common_level_", "level_at_", "level_ridge_")  # attributes of models whose intercepts share
 AT_MOST = 1000  # samples of new tasks that are looked at for how far known tasks differ in them
 
 
@@ -85,6 +87,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
             penalty_factors=self.penalty_factors,
             error=self._error(),
             n_jobs=self.n_jobs,
+            intercepts=self.intercepts,
         )
 
     def _error(self) -> str:
@@ -96,6 +99,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
             if hasattr(self, name):
                 check_flag(name, getattr(self, name))
         check_use(self)
+        check_intercepts(self.intercepts, self.fit_intercept)
         check_positive("tol", self.tol)
         if self.max_iter is not None:
             check_count("max_iter", self.max_iter)
@@ -121,7 +125,8 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         """Set the attributes of a fit. `coef` (m, d) are the coefficients to predict with: by default those of the last
         stage or, with `relax`, the least squares on their support."""
         data, last = problem.data, solution.stages[-1]
-        forget(self, "moments_", "scale_")  # `partial_fit` starts anew; a scale is of some losses only
+        # `partial_fit` starts anew; a scale is of some losses only, and a common level of some intercepts
+        forget(self, "moments_", "scale_", *LEVELS)
         W = last.coef if coef is None else coef
         if coef is None and self.relax:
             W = least_squares_on(lassos_for(problem, grams), W)
@@ -138,6 +143,8 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         single = data.form == "single"
         self.coef_ = W[0] if single else W
         self.intercept_ = float(intercept[0]) if single else intercept
+        if (levels := common_levels(problem)) is not None:
+            self.common_level_, self.level_at_, self.level_ridge_ = levels
         if problem.scales is not None:
             self.scale_ = float(problem.scales[0]) if single else problem.scales
         self.row_norms_ = penalty.row_norms(W.T)
@@ -235,7 +242,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
             out[rows] = values[rows] @ w.T + b
         if (codes < 0).any():
             new = values[of_new]
-            out[of_new] = new @ coef.mean(axis=0).T + intercept.mean(axis=0)
+            out[of_new] = new @ coef.mean(axis=0).T + new_intercept(self, coef, intercept)
             labels = np.asarray(task)[codes < 0]
             warn_of_new_tasks(self, list(dict.fromkeys(labels.tolist())), new.shape[0], spread_over_tasks(self, new))
         return out
@@ -329,6 +336,21 @@ class MultiTaskLinear(RegressorMixin, MultiTaskModel):
                 stacklevel=2,
             )
         return float(np.mean(scores)) if scores else float("nan")
+
+
+def level_prior(model: Any) -> LevelPrior | None:
+    """What a fitted regression's intercepts are drawn to, if they share a level."""
+    if not hasattr(model, "common_level_"):
+        return None
+    return LevelPrior(model.level_at_, model.common_level_, model.level_ridge_)
+
+
+def new_intercept(model: Any, coef: Floats, intercept: Floats) -> Floats:
+    """The intercept of a task of which nothing is known, beside the mean of the coefficients (m, ..., d): that of the common
+    level where intercepts share one, else the mean of the intercepts (m, ...)."""
+    if not hasattr(model, "common_level_"):
+        return np.asarray(intercept.mean(axis=0))
+    return np.asarray(model.common_level_ - coef.mean(axis=0) @ model.level_at_)
 
 
 def spread_over_tasks(model: Any, X: Any) -> float:

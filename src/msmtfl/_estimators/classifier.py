@@ -41,7 +41,8 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
     def _read_classes(self, X: Any, y: Any, task: Any, sample_weight: Any) -> ClassData:
         classes, codes = encode(y)
         data = super()._read(X, as_given(y, codes), task, sample_weight)
-        refuse_lonely(data, classes, getattr(self, "fit_intercept", True))
+        if getattr(self, "intercepts", "task") == "task" or data.m == 1:
+            refuse_lonely(data, classes, getattr(self, "fit_intercept", True))
         return ClassData(classes, codes, data, check_weights(sample_weight, codes.shape))
 
     def _logistic_problem(self, read: ClassData) -> Problem:
@@ -55,6 +56,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
             penalty_factors=self.penalty_factors,
             error="log_loss",
             n_jobs=self.n_jobs,
+            intercepts=self.intercepts,
         )
 
     def _note_classes(self, read: ClassData) -> None:
@@ -279,6 +281,14 @@ class MSMTFLClassifier(MultiTaskClassifier, StagedFit):
     n_jobs : int, optional
         Number of threads, which work on tasks side by side. The result is the same to the
         bit.
+    intercepts : {"task", "shrunk", "common"}, default="task"
+        How intercepts share. "task": every task has its own, which knows nothing of the
+        others. "shrunk": random intercepts. A task's level, its linear predictor at the mean
+        of all samples, is drawn to a common level, as strongly as `level_ridge_` samples
+        there would draw it; the fewer samples a task has, the more. Level and strength are
+        estimated from the training samples (of every fold anew), whatever the penalty is.
+        Tasks with one sample, one class or counts that are all 0 have a finite fit then.
+        "common": one intercept for all tasks.
 
     Attributes
     ----------
@@ -291,6 +301,17 @@ class MSMTFLClassifier(MultiTaskClassifier, StagedFit):
     intercept_ : ndarray of shape (m,) or (m, K)
         Intercepts of the tasks; without the first axis (a float, or K numbers) if the model
         was fitted without tasks.
+    common_level_ : float
+        If intercepts share only: the common level, which is the linear predictor at
+        `level_at_` of a task of which nothing else is known; with intercepts="common" the
+        intercept of all tasks. (With K > 2 classes K numbers.)
+    level_at_ : ndarray of shape (d,)
+        If intercepts share only: the sample at which levels are compared, the mean of all
+        training samples; with intercepts="common" zeros.
+    level_ridge_ : float
+        If intercepts share only: how many samples at the common level weigh as much as
+        what draws a task's level to it: a task of so many samples is half its own. inf with
+        intercepts="common". (With K > 2 classes K numbers.)
     tasks_ : ndarray of shape (m,)
         Labels of the tasks, in the order of the first axis of `coef_`.
     features_ : ndarray of shape (d,)
@@ -398,6 +419,7 @@ class MSMTFLClassifier(MultiTaskClassifier, StagedFit):
         coef_init=None,
         unknown_task="error",
         n_jobs=None,
+        intercepts="task",
     ):
         self.lam = lam
         self.theta = theta
@@ -418,6 +440,7 @@ class MSMTFLClassifier(MultiTaskClassifier, StagedFit):
         self.coef_init = coef_init
         self.unknown_task = unknown_task
         self.n_jobs = n_jobs
+        self.intercepts = intercepts
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> MSMTFLClassifier:
@@ -547,6 +570,14 @@ class MSMTFLClassifierCV(MultiTaskClassifier, ThetaSearch):
         Bytes that Gram matrices may take; by default 1 GiB.
     verbose : bool, default=False
         Whether to show a progress bar.
+    intercepts : {"task", "shrunk", "common"}, default="task"
+        How intercepts share. "task": every task has its own, which knows nothing of the
+        others. "shrunk": random intercepts. A task's level, its linear predictor at the mean
+        of all samples, is drawn to a common level, as strongly as `level_ridge_` samples
+        there would draw it; the fewer samples a task has, the more. Level and strength are
+        estimated from the training samples (of every fold anew), whatever the penalty is.
+        Tasks with one sample, one class or counts that are all 0 have a finite fit then.
+        "common": one intercept for all tasks.
 
     Attributes
     ----------
@@ -559,6 +590,17 @@ class MSMTFLClassifierCV(MultiTaskClassifier, ThetaSearch):
     intercept_ : ndarray of shape (m,) or (m, K)
         Intercepts of the tasks; without the first axis (a float, or K numbers) if the model
         was fitted without tasks.
+    common_level_ : float
+        If intercepts share only: the common level, which is the linear predictor at
+        `level_at_` of a task of which nothing else is known; with intercepts="common" the
+        intercept of all tasks. (With K > 2 classes K numbers.)
+    level_at_ : ndarray of shape (d,)
+        If intercepts share only: the sample at which levels are compared, the mean of all
+        training samples; with intercepts="common" zeros.
+    level_ridge_ : float
+        If intercepts share only: how many samples at the common level weigh as much as
+        what draws a task's level to it: a task of so many samples is half its own. inf with
+        intercepts="common". (With K > 2 classes K numbers.)
     tasks_ : ndarray of shape (m,)
         Labels of the tasks, in the order of the first axis of `coef_`.
     features_ : ndarray of shape (d,)
@@ -694,6 +736,7 @@ class MSMTFLClassifierCV(MultiTaskClassifier, ThetaSearch):
         n_jobs=None,
         memory_budget=None,
         verbose=False,
+        intercepts="task",
     ):
         self.lams = lams
         self.theta_ratios = theta_ratios
@@ -720,6 +763,7 @@ class MSMTFLClassifierCV(MultiTaskClassifier, ThetaSearch):
         self.n_jobs = n_jobs
         self.memory_budget = memory_budget
         self.verbose = verbose
+        self.intercepts = intercepts
 
     @with_callbacks
     def fit(
@@ -773,7 +817,8 @@ class MSMTFLClassifierCV(MultiTaskClassifier, ThetaSearch):
         """`cv`, a number being folds stratified by task and class."""
         if not isinstance(self.cv, (int, np.integer)) or isinstance(self.cv, bool) or self.cv < 2:
             return self.cv
-        return class_folds(read.tasks, read.classes, int(self.cv), self.random_state, groups)
+        alone = self.intercepts == "task"
+        return class_folds(read.tasks, read.classes, int(self.cv), self.random_state, groups, alone)
 
     def _class_scorer(self, X: Any, read: ClassData) -> Any:
         """What scores the rows held out; None if their errors, the log-losses, do."""

@@ -74,6 +74,14 @@ class DirtyMTL(Coupled):
     n_jobs : int, optional
         Number of threads, which work on tasks side by side. The result is the same to the
         bit.
+    intercepts : {"task", "shrunk", "common"}, default="task"
+        How intercepts share. "task": every task has its own, which knows nothing of the
+        others. "shrunk": random intercepts. A task's level, its linear predictor at the mean
+        of all samples, is drawn to a common level, as strongly as `level_ridge_` samples
+        there would draw it; the fewer samples a task has, the more. Level and strength are
+        estimated from the training samples (of every fold anew), whatever the penalty is.
+        Tasks with one sample, one class or counts that are all 0 have a finite fit then.
+        "common": one intercept for all tasks.
 
     Attributes
     ----------
@@ -87,6 +95,17 @@ class DirtyMTL(Coupled):
         The shared coefficients B; (d,) if the model was fitted without tasks.
     intercept_ : ndarray of shape (m,)
         Intercepts of the tasks; a float if the model was fitted without tasks.
+    common_level_ : float
+        If intercepts share only: the common level, which is the linear predictor at
+        `level_at_` of a task of which nothing else is known; with intercepts="common" the
+        intercept of all tasks. (With K > 2 classes K numbers.)
+    level_at_ : ndarray of shape (d,)
+        If intercepts share only: the sample at which levels are compared, the mean of all
+        training samples; with intercepts="common" zeros.
+    level_ridge_ : float
+        If intercepts share only: how many samples at the common level weigh as much as
+        what draws a task's level to it: a task of so many samples is half its own. inf with
+        intercepts="common". (With K > 2 classes K numbers.)
     tasks_ : ndarray of shape (m,)
         Labels of the tasks, in the order of the first axis of `coef_`.
     features_ : ndarray of shape (d,)
@@ -174,6 +193,7 @@ class DirtyMTL(Coupled):
         warm_start=False,
         unknown_task="error",
         n_jobs=None,
+        intercepts="task",
     ):
         self.lam_s = lam_s
         self.lam_b = lam_b
@@ -187,6 +207,7 @@ class DirtyMTL(Coupled):
         self.warm_start = warm_start
         self.unknown_task = unknown_task
         self.n_jobs = n_jobs
+        self.intercepts = intercepts
 
     def _penalty(self, problem: Problem) -> tuple[Dirty, float]:
         given = (self.lam_s, self.lam_b)
@@ -310,6 +331,14 @@ class DirtyMTLCV(CoupledSearch):
         Bytes that Gram matrices may take; by default 1 GiB.
     verbose : bool, default=False
         Whether to show a progress bar.
+    intercepts : {"task", "shrunk", "common"}, default="task"
+        How intercepts share. "task": every task has its own, which knows nothing of the
+        others. "shrunk": random intercepts. A task's level, its linear predictor at the mean
+        of all samples, is drawn to a common level, as strongly as `level_ridge_` samples
+        there would draw it; the fewer samples a task has, the more. Level and strength are
+        estimated from the training samples (of every fold anew), whatever the penalty is.
+        Tasks with one sample, one class or counts that are all 0 have a finite fit then.
+        "common": one intercept for all tasks.
 
     Attributes
     ----------
@@ -323,6 +352,17 @@ class DirtyMTLCV(CoupledSearch):
         The shared coefficients B; (d,) if the model was fitted without tasks.
     intercept_ : ndarray of shape (m,)
         Intercepts of the tasks; a float if the model was fitted without tasks.
+    common_level_ : float
+        If intercepts share only: the common level, which is the linear predictor at
+        `level_at_` of a task of which nothing else is known; with intercepts="common" the
+        intercept of all tasks. (With K > 2 classes K numbers.)
+    level_at_ : ndarray of shape (d,)
+        If intercepts share only: the sample at which levels are compared, the mean of all
+        training samples; with intercepts="common" zeros.
+    level_ridge_ : float
+        If intercepts share only: how many samples at the common level weigh as much as
+        what draws a task's level to it: a task of so many samples is half its own. inf with
+        intercepts="common". (With K > 2 classes K numbers.)
     tasks_ : ndarray of shape (m,)
         Labels of the tasks, in the order of the first axis of `coef_`.
     features_ : ndarray of shape (d,)
@@ -439,6 +479,7 @@ class DirtyMTLCV(CoupledSearch):
         n_jobs=None,
         memory_budget=None,
         verbose=False,
+        intercepts="task",
     ):
         self.lams = lams
         self.ratios = ratios
@@ -458,6 +499,7 @@ class DirtyMTLCV(CoupledSearch):
         self.n_jobs = n_jobs
         self.memory_budget = memory_budget
         self.verbose = verbose
+        self.intercepts = intercepts
 
     def _grid(self, problem: Problem) -> DirtyGrid:
         return dirty_grid(problem, self.lams, self.ratios, self.lam_min_ratio)

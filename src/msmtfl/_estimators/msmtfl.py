@@ -179,6 +179,14 @@ class MSMTFL(StagedFit, Batchwise, Welcoming):
     n_jobs : int, optional
         Number of threads, which work on tasks side by side. The result is the same to the
         bit.
+    intercepts : {"task", "shrunk", "common"}, default="task"
+        How intercepts share. "task": every task has its own, which knows nothing of the
+        others. "shrunk": random intercepts. A task's level, its linear predictor at the mean
+        of all samples, is drawn to a common level, as strongly as `level_ridge_` samples
+        there would draw it; the fewer samples a task has, the more. Level and strength are
+        estimated from the training samples (of every fold anew), whatever the penalty is.
+        Tasks with one sample, one class or counts that are all 0 have a finite fit then.
+        "common": one intercept for all tasks.
 
     Attributes
     ----------
@@ -187,6 +195,17 @@ class MSMTFL(StagedFit, Batchwise, Welcoming):
         tasks.
     intercept_ : ndarray of shape (m,)
         Intercepts of the tasks; a float if the model was fitted without tasks.
+    common_level_ : float
+        If intercepts share only: the common level, which is the linear predictor at
+        `level_at_` of a task of which nothing else is known; with intercepts="common" the
+        intercept of all tasks. (With K > 2 classes K numbers.)
+    level_at_ : ndarray of shape (d,)
+        If intercepts share only: the sample at which levels are compared, the mean of all
+        training samples; with intercepts="common" zeros.
+    level_ridge_ : float
+        If intercepts share only: how many samples at the common level weigh as much as
+        what draws a task's level to it: a task of so many samples is half its own. inf with
+        intercepts="common". (With K > 2 classes K numbers.)
     tasks_ : ndarray of shape (m,)
         Labels of the tasks, in the order of the first axis of `coef_`.
     features_ : ndarray of shape (d,)
@@ -301,6 +320,7 @@ class MSMTFL(StagedFit, Batchwise, Welcoming):
         coef_init=None,
         unknown_task="error",
         n_jobs=None,
+        intercepts="task",
     ):
         self.lam = lam
         self.theta = theta
@@ -322,6 +342,7 @@ class MSMTFL(StagedFit, Batchwise, Welcoming):
         self.coef_init = coef_init
         self.unknown_task = unknown_task
         self.n_jobs = n_jobs
+        self.intercepts = intercepts
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> MSMTFL:
@@ -432,6 +453,7 @@ class MSMTFL(StagedFit, Batchwise, Welcoming):
             penalty=self.penalty,
             n_jobs=self.n_jobs,
             verbose=verbose,
+            intercepts=self.intercepts,
         )
 
 
@@ -479,6 +501,14 @@ class LassoMTL(Batchwise, Welcoming):
     n_jobs : int, optional
         Number of threads, which work on tasks side by side. The result is the same to the
         bit.
+    intercepts : {"task", "shrunk", "common"}, default="task"
+        How intercepts share. "task": every task has its own, which knows nothing of the
+        others. "shrunk": random intercepts. A task's level, its linear predictor at the mean
+        of all samples, is drawn to a common level, as strongly as `level_ridge_` samples
+        there would draw it; the fewer samples a task has, the more. Level and strength are
+        estimated from the training samples (of every fold anew), whatever the penalty is.
+        Tasks with one sample, one class or counts that are all 0 have a finite fit then.
+        "common": one intercept for all tasks.
 
     Attributes
     ----------
@@ -487,6 +517,17 @@ class LassoMTL(Batchwise, Welcoming):
         tasks.
     intercept_ : ndarray of shape (m,)
         Intercepts of the tasks; a float if the model was fitted without tasks.
+    common_level_ : float
+        If intercepts share only: the common level, which is the linear predictor at
+        `level_at_` of a task of which nothing else is known; with intercepts="common" the
+        intercept of all tasks. (With K > 2 classes K numbers.)
+    level_at_ : ndarray of shape (d,)
+        If intercepts share only: the sample at which levels are compared, the mean of all
+        training samples; with intercepts="common" zeros.
+    level_ridge_ : float
+        If intercepts share only: how many samples at the common level weigh as much as
+        what draws a task's level to it: a task of so many samples is half its own. inf with
+        intercepts="common". (With K > 2 classes K numbers.)
     tasks_ : ndarray of shape (m,)
         Labels of the tasks, in the order of the first axis of `coef_`.
     features_ : ndarray of shape (d,)
@@ -573,6 +614,7 @@ class LassoMTL(Batchwise, Welcoming):
         warm_start=False,
         unknown_task="error",
         n_jobs=None,
+        intercepts="task",
     ):
         self.lam = lam
         self.task_column = task_column
@@ -586,6 +628,7 @@ class LassoMTL(Batchwise, Welcoming):
         self.warm_start = warm_start
         self.unknown_task = unknown_task
         self.n_jobs = n_jobs
+        self.intercepts = intercepts
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> LassoMTL:

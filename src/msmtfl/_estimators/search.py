@@ -479,6 +479,14 @@ class MSMTFLCV(ThetaSearch, Welcoming):
         Bytes that Gram matrices may take; by default 1 GiB.
     verbose : bool, default=False
         Whether to show a progress bar.
+    intercepts : {"task", "shrunk", "common"}, default="task"
+        How intercepts share. "task": every task has its own, which knows nothing of the
+        others. "shrunk": random intercepts. A task's level, its linear predictor at the mean
+        of all samples, is drawn to a common level, as strongly as `level_ridge_` samples
+        there would draw it; the fewer samples a task has, the more. Level and strength are
+        estimated from the training samples (of every fold anew), whatever the penalty is.
+        Tasks with one sample, one class or counts that are all 0 have a finite fit then.
+        "common": one intercept for all tasks.
 
     Attributes
     ----------
@@ -487,6 +495,17 @@ class MSMTFLCV(ThetaSearch, Welcoming):
         tasks.
     intercept_ : ndarray of shape (m,)
         Intercepts of the tasks; a float if the model was fitted without tasks.
+    common_level_ : float
+        If intercepts share only: the common level, which is the linear predictor at
+        `level_at_` of a task of which nothing else is known; with intercepts="common" the
+        intercept of all tasks. (With K > 2 classes K numbers.)
+    level_at_ : ndarray of shape (d,)
+        If intercepts share only: the sample at which levels are compared, the mean of all
+        training samples; with intercepts="common" zeros.
+    level_ridge_ : float
+        If intercepts share only: how many samples at the common level weigh as much as
+        what draws a task's level to it: a task of so many samples is half its own. inf with
+        intercepts="common". (With K > 2 classes K numbers.)
     tasks_ : ndarray of shape (m,)
         Labels of the tasks, in the order of the first axis of `coef_`.
     features_ : ndarray of shape (d,)
@@ -630,6 +649,7 @@ class MSMTFLCV(ThetaSearch, Welcoming):
         n_jobs=None,
         memory_budget=None,
         verbose=False,
+        intercepts="task",
     ):
         self.lams = lams
         self.theta_ratios = theta_ratios
@@ -657,6 +677,7 @@ class MSMTFLCV(ThetaSearch, Welcoming):
         self.n_jobs = n_jobs
         self.memory_budget = memory_budget
         self.verbose = verbose
+        self.intercepts = intercepts
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None) -> MSMTFLCV:
@@ -755,6 +776,14 @@ class LassoMTLCV(StageSearch, Welcoming):
         Bytes that Gram matrices may take; by default 1 GiB.
     verbose : bool, default=False
         Whether to show a progress bar.
+    intercepts : {"task", "shrunk", "common"}, default="task"
+        How intercepts share. "task": every task has its own, which knows nothing of the
+        others. "shrunk": random intercepts. A task's level, its linear predictor at the mean
+        of all samples, is drawn to a common level, as strongly as `level_ridge_` samples
+        there would draw it; the fewer samples a task has, the more. Level and strength are
+        estimated from the training samples (of every fold anew), whatever the penalty is.
+        Tasks with one sample, one class or counts that are all 0 have a finite fit then.
+        "common": one intercept for all tasks.
 
     Attributes
     ----------
@@ -763,6 +792,17 @@ class LassoMTLCV(StageSearch, Welcoming):
         tasks.
     intercept_ : ndarray of shape (m,)
         Intercepts of the tasks; a float if the model was fitted without tasks.
+    common_level_ : float
+        If intercepts share only: the common level, which is the linear predictor at
+        `level_at_` of a task of which nothing else is known; with intercepts="common" the
+        intercept of all tasks. (With K > 2 classes K numbers.)
+    level_at_ : ndarray of shape (d,)
+        If intercepts share only: the sample at which levels are compared, the mean of all
+        training samples; with intercepts="common" zeros.
+    level_ridge_ : float
+        If intercepts share only: how many samples at the common level weigh as much as
+        what draws a task's level to it: a task of so many samples is half its own. inf with
+        intercepts="common". (With K > 2 classes K numbers.)
     tasks_ : ndarray of shape (m,)
         Labels of the tasks, in the order of the first axis of `coef_`.
     features_ : ndarray of shape (d,)
@@ -881,6 +921,7 @@ class LassoMTLCV(StageSearch, Welcoming):
         n_jobs=None,
         memory_budget=None,
         verbose=False,
+        intercepts="task",
     ):
         self.lams = lams
         self.lam_min_ratio = lam_min_ratio
@@ -900,6 +941,7 @@ class LassoMTLCV(StageSearch, Welcoming):
         self.n_jobs = n_jobs
         self.memory_budget = memory_budget
         self.verbose = verbose
+        self.intercepts = intercepts
 
     def _grid(self, problem: Problem) -> Grid:
         return read_grid(problem, self.lams, thetas=[np.inf], lam_min_ratio=self.lam_min_ratio)

@@ -137,6 +137,14 @@ class SharedMTL(_Sharing, Batchwise):
     n_jobs : int, optional
         Number of threads, which work on tasks side by side. The result is the same to the
         bit.
+    intercepts : {"task", "shrunk", "common"}, default="task"
+        How intercepts share. "task": every task has its own, which knows nothing of the
+        others. "shrunk": random intercepts. A task's level, its linear predictor at the mean
+        of all samples, is drawn to a common level, as strongly as `level_ridge_` samples
+        there would draw it; the fewer samples a task has, the more. Level and strength are
+        estimated from the training samples (of every fold anew), whatever the penalty is.
+        Tasks with one sample, one class or counts that are all 0 have a finite fit then.
+        "common": one intercept for all tasks.
 
     Attributes
     ----------
@@ -150,6 +158,17 @@ class SharedMTL(_Sharing, Batchwise):
         without tasks.
     intercept_ : ndarray of shape (m,)
         Intercepts of the tasks; a float if the model was fitted without tasks.
+    common_level_ : float
+        If intercepts share only: the common level, which is the linear predictor at
+        `level_at_` of a task of which nothing else is known; with intercepts="common" the
+        intercept of all tasks. (With K > 2 classes K numbers.)
+    level_at_ : ndarray of shape (d,)
+        If intercepts share only: the sample at which levels are compared, the mean of all
+        training samples; with intercepts="common" zeros.
+    level_ridge_ : float
+        If intercepts share only: how many samples at the common level weigh as much as
+        what draws a task's level to it: a task of so many samples is half its own. inf with
+        intercepts="common". (With K > 2 classes K numbers.)
     tasks_ : ndarray of shape (m,)
         Labels of the tasks, in the order of the first axis of `coef_`.
     features_ : ndarray of shape (d,)
@@ -241,6 +260,7 @@ class SharedMTL(_Sharing, Batchwise):
         warm_start=False,
         unknown_task="error",
         n_jobs=None,
+        intercepts="task",
     ):
         self.lam_common = lam_common
         self.lam_deviation = lam_deviation
@@ -256,6 +276,7 @@ class SharedMTL(_Sharing, Batchwise):
         self.warm_start = warm_start
         self.unknown_task = unknown_task
         self.n_jobs = n_jobs
+        self.intercepts = intercepts
 
     def _penalty(self, problem: Problem) -> CappedDeviations:
         common, deviation, root = self.lam_common, self.lam_deviation, np.sqrt(problem.m)
@@ -401,6 +422,14 @@ class SharedMTLCV(_Sharing, GridSearch, Growing):
         Bytes that Gram matrices may take; by default 1 GiB.
     verbose : bool, default=False
         Whether to show a progress bar.
+    intercepts : {"task", "shrunk", "common"}, default="task"
+        How intercepts share. "task": every task has its own, which knows nothing of the
+        others. "shrunk": random intercepts. A task's level, its linear predictor at the mean
+        of all samples, is drawn to a common level, as strongly as `level_ridge_` samples
+        there would draw it; the fewer samples a task has, the more. Level and strength are
+        estimated from the training samples (of every fold anew), whatever the penalty is.
+        Tasks with one sample, one class or counts that are all 0 have a finite fit then.
+        "common": one intercept for all tasks.
 
     Attributes
     ----------
@@ -414,6 +443,17 @@ class SharedMTLCV(_Sharing, GridSearch, Growing):
         without tasks.
     intercept_ : ndarray of shape (m,)
         Intercepts of the tasks; a float if the model was fitted without tasks.
+    common_level_ : float
+        If intercepts share only: the common level, which is the linear predictor at
+        `level_at_` of a task of which nothing else is known; with intercepts="common" the
+        intercept of all tasks. (With K > 2 classes K numbers.)
+    level_at_ : ndarray of shape (d,)
+        If intercepts share only: the sample at which levels are compared, the mean of all
+        training samples; with intercepts="common" zeros.
+    level_ridge_ : float
+        If intercepts share only: how many samples at the common level weigh as much as
+        what draws a task's level to it: a task of so many samples is half its own. inf with
+        intercepts="common". (With K > 2 classes K numbers.)
     tasks_ : ndarray of shape (m,)
         Labels of the tasks, in the order of the first axis of `coef_`.
     features_ : ndarray of shape (d,)
@@ -539,6 +579,7 @@ class SharedMTLCV(_Sharing, GridSearch, Growing):
         n_jobs=None,
         memory_budget=None,
         verbose=False,
+        intercepts="task",
     ):
         self.lams = lams
         self.ratios = ratios
@@ -560,6 +601,7 @@ class SharedMTLCV(_Sharing, GridSearch, Growing):
         self.n_jobs = n_jobs
         self.memory_budget = memory_budget
         self.verbose = verbose
+        self.intercepts = intercepts
 
     def _check_params(self) -> None:
         super()._check_params()

@@ -24,7 +24,7 @@ from .._runtime.whole import whole_or_untouched
 from .._solvers.make_problem import make_problem
 from .._solvers.solvers import solver_for
 from .._solvers.stages import UNSOLVED, Stage, run_stages
-from .base import MultiTaskLinear, importances, loss_of
+from .base import MultiTaskLinear, importances, level_prior, loss_of
 
 
 class Growing(MultiTaskLinear):
@@ -206,6 +206,8 @@ class Welcoming(Growing):
             standardize=self.standardize,
             positive=getattr(self, "positive", False),
             penalty_factors=factors,
+            intercepts=self.intercepts,
+            prior=level_prior(self),
         )
 
     def _append(self, label: Any, problem: Problem, outcome: Stage) -> None:

@@ -21,6 +21,7 @@ import numpy as np
 from scipy.special import expit, xlogy
 
 from .._data.designs import Coefs, FeatureRows, Floats, Ints
+from .._data.level_rows import LevelPrior, LevelRows
 
 STEPS = 200  # of the search for an intercept; it takes less than ten
 MAD_TO_SD = 1.4826  # of a normal distribution: standard deviation over median absolute deviation
@@ -269,6 +270,14 @@ def weighted_median(values: Floats, weight: Floats) -> float:
     return float(0.5 * (values[order[low]] + values[order[min(high, len(values) - 1)]]))
 
 
+def pseudo_samples(loss: Loss, level: float) -> tuple[Floats, Floats]:
+    """Targets, and their shares of the weight, of samples whose loss is least at a level."""
+    response = float(loss.response(np.array([level]))[0])
+    if isinstance(loss, Logistic):
+        return np.array([1.0, 0.0]), np.array([response, 1.0 - response])
+    return np.array([response]), np.ones(1)
+
+
 def _key(w: Floats) -> int:
     return hash((w + 0.0).tobytes())  # -0.0 is 0.0
 
@@ -283,12 +292,23 @@ class LossTask:
         c, yy, null  gradient, sum of v h'^2 and half the loss at w = 0
 
     Only rows know such a loss, not statistics: there is no Gram matrix and no `target`. `curvature` is the mean one
-    at w = 0, unless it is given.
+    at w = 0, unless it is given. A `prior` that the task's level is drawn to is one more sample, or two: see `LevelRows`.
     """
 
     target = None
 
-    def __init__(self, rows: FeatureRows, y: Floats, loss: Loss, curvature: float | None = None):
+    def __init__(
+        self,
+        rows: FeatureRows,
+        y: Floats,
+        loss: Loss,
+        curvature: float | None = None,
+        prior: LevelPrior | None = None,
+    ):
+        self.prior = prior
+        if prior is not None:
+            targets, shares = pseudo_samples(loss, prior.level)
+            rows, y = LevelRows(rows, prior.at, prior.ridge * shares), np.append(y, targets)
         self.base = self.same_x = rows
         self.d, self.n, self.order, self.squares = rows.d, rows.n, rows.order, rows.squares
         self.y, self.of_loss, self.v, self.columns = y, loss, rows.u**2, rows.columns
@@ -300,7 +320,12 @@ class LossTask:
         self.null = float(self.v @ loss.value(y, f))
         self.yy = float(self.v @ slope**2)
         self.c = rows.correlate(-rows.u * slope)
-        self.curvature = float(self.v @ loss.curvature(y, f) / self.n) if curvature is None else curvature
+        total = self.n if prior is None else self.n + prior.ridge
+        self.curvature = float(self.v @ loss.curvature(y, f) / total) if curvature is None else curvature
+
+    def drawn(self, prior: LevelPrior) -> LossTask:
+        """The same task with its level drawn to a prior's."""
+        return LossTask(self.base, self.y, self.of_loss, self.curvature, prior)
 
     # ------------------------------------------------------------------ intercepts
 

@@ -38,6 +38,7 @@ class Problem:
         None  # (N,) bool -> weights (N,) or (N, m) of a fit of these rows
     )
     scored_by: tuple[Loss, ...] | None = None  # of a training fold: the tasks' losses in the problem of all rows
+    intercepts: str = "task"  # how they share: "task" (not at all), "shrunk" or "common"
 
     @property
     def m(self) -> int:

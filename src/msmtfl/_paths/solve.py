@@ -75,6 +75,7 @@ def regularization_surface(
     n_jobs: int | None = None,
     memory_budget: float | None = None,
     verbose: bool = False,
+    intercepts: str = "task",
 ) -> Surface:
     """Fit MSMTFL on a whole grid of lam and theta, for little more than the price of one lasso path.
 
@@ -151,6 +152,14 @@ def regularization_surface(
         Bytes that Gram matrices may take; by default 1 GiB.
     verbose : bool, default=False
         Whether to show a progress bar.
+    intercepts : {"task", "shrunk", "common"}, default="task"
+        How intercepts share. "task": every task has its own, which knows nothing of the
+        others. "shrunk": random intercepts. A task's level, its linear predictor at the mean
+        of all samples, is drawn to a common level, as strongly as `level_ridge_` samples
+        there would draw it; the fewer samples a task has, the more. Level and strength are
+        estimated from the training samples (of every fold anew), whatever the penalty is.
+        Tasks with one sample, one class or counts that are all 0 have a finite fit then.
+        "common": one intercept for all tasks.
 
     Returns
     -------
@@ -195,6 +204,7 @@ def regularization_surface(
             positive=positive,
             penalty_factors=penalty_factors,
             n_jobs=n_jobs,
+            intercepts=intercepts,
         )
         grid = read_grid(problem, lams, theta_ratios, thetas, lam_min_ratio, entry_shares, entry_ratios, penalty)
         with Progress(len(grid.lams), "lams", verbose) as progress:
