@@ -1,10 +1,11 @@
-"""Intercepts that share: random ones ("shrunk")."""
+"""Intercepts that share: random ones ("shrunk"), and one for all tasks ("common")."""
 
 import warnings
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from sklearn.base import clone
 
 from msmtfl import (
     L12MTL,
@@ -246,7 +247,7 @@ def test_tasks_of_one_class_are_refused_with_the_way_out_or_fitted_with_a_note()
     assert lonely
     with pytest.raises(ValueError, match=rf"{lonely[0]}.*no row of class 1.*intercepts='shrunk'"):
         MSMTFLClassifier(0.02).fit(X, y, task=task)
-    with pytest.warns(UserWarning, match=rf"{lonely[0]}.*rows of one class only: the intercept is drawn"):
+    with pytest.warns(UserWarning, match=rf"{lonely[0]}.*rows of one class only: the intercept comes from"):
         model = MSMTFLClassifier(0.02, intercepts="shrunk").fit(X, y, task=task)
     assert model.converged_
     assert model.dual_gap_ < 1e-8
@@ -309,3 +310,83 @@ def test_a_file_keeps_the_level(tmp_path):
     assert again.common_level_ == model.common_level_
     with pytest.warns(UserWarning, match="not in the training data"):
         np.testing.assert_array_equal(again.predict(X[:3], task=["new"] * 3), model.predict(X[:3], task=["new"] * 3))
+
+
+# ------------------------------------------------------------------ one for all tasks
+
+
+def at_the_common_level(model, X, y, task):
+    """The same model without intercepts, of targets less the common level."""
+    alone = clone(model).set_params(intercepts="task", fit_intercept=False)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*un-penalised")
+        return alone.fit(X, y - model.common_level_, task=task)
+
+
+@pytest.mark.parametrize("model", FITS, ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize("form", ["dense", "sparse", "moments"])
+def test_one_intercept_for_all_is_that_of_the_joint_minimiser(model, form):
+    """W is what it is without intercepts at y - a, and a is where the derivative of the loss is 0."""
+    X, y, task, _ = random_levels(sizes=(5, 30))
+    model = clone(model).set_params(intercepts="common", standardize=form == "sparse")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*un-penalised")
+        if form == "moments":
+            model.fit_moments(Moments().update(X, y, task=task))
+        else:
+            model.fit(csr_array(X) if form == "sparse" else X, y, task=task)
+    assert model.converged_
+    assert model.dual_gap_ < 1e-9
+    assert (model.intercept_ == model.common_level_).all()
+    residual = y - model.predict(X, task=task)
+    slopes = np.bincount(task, residual) / np.bincount(task)
+    assert abs(slopes.mean()) < 1e-9
+    if type(model).__name__ in ("LassoMTL", "L12MTL"):
+        # standardised without intercepts means by root mean squares, as the solver sees the columns then
+        assert model.set_params(lam=model.lam_) is model
+        np.testing.assert_allclose(at_the_common_level(model, X, y, task).coef_, model.coef_, atol=1e-7)
+
+
+def test_a_level_that_has_not_settled_is_not_certified(monkeypatch):
+    X, y, task, _ = random_levels(sizes=(5, 30))
+    monkeypatch.setattr("msmtfl._solvers.one_level.STEPS", 1)
+    with pytest.warns(UserWarning, match="not certified"):
+        model = LassoMTL(0.05, intercepts="common").fit(X, y, task=task)
+    assert not model.converged_
+    assert model.dual_gap_ > 1e-6
+
+
+def test_a_common_intercept_of_classes_and_counts():
+    X, y, task = classes(seed=1)
+    with pytest.warns(UserWarning, match="one class only"):
+        model = MSMTFLClassifier(0.02, intercepts="common").fit(X, y, task=task)
+    assert model.converged_
+    off = y - model.predict_proba(X, task=task)[:, 1]
+    assert abs((np.bincount(task, off) / np.bincount(task)).mean()) < 1e-9
+    counts = np.random.default_rng(0).poisson(np.exp(0.3 * X[:, 0])).astype(float)
+    for loss in ("poisson", "huber"):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*all 0")
+            model = MSMTFL(0.05, loss=loss, intercepts="common").fit(X, counts, task=task)
+        assert model.converged_
+        assert (model.intercept_ == model.common_level_).all()
+    levels = [MSMTFLClassifier(0.05, intercepts="common").fit(X, np.digitize(X[:, 0] + task % 3, [0, 1.5]), task=task)]
+    assert levels[0].common_level_.shape == (3,)
+
+
+def test_one_more_task_has_the_common_intercept():
+    X, y, task, _ = random_levels(sizes=(5, 30))
+    model = LassoMTL(0.05, intercepts="common", unknown_task="mean").fit(X, y, task=task)
+    level = model.common_level_
+    with pytest.warns(UserWarning, match="not in the training data"):
+        assert model.predict(np.zeros((1, 5)), task=["new"])[0] == pytest.approx(level)
+    model.add_task(X[:9], y[:9], "new")
+    assert model.intercept_[-1] == level
+
+
+def test_a_refit_has_a_common_intercept_too():
+    X, y, task, _ = random_levels(sizes=(8, 30))
+    for kind in (LassoMTL, SharedMTL):
+        model = kind(intercepts="common", relax=True).fit(X, y, task=task)
+        off = np.bincount(task, y - model.predict(X, task=task)) / np.bincount(task)
+        assert abs(off.mean()) < 1e-9

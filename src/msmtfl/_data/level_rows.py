@@ -19,7 +19,7 @@ Under other losses the sample is one like the others, under the same loss (`Leve
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
 
@@ -81,11 +81,31 @@ class LevelTask:
         self.d, self.n, self.order = part.d, part.n, min(part.order + 1, part.d)
         self.same_x: object = x
         self.squares: Floats = x.squares
-        self.c: Floats = part.c + target * x.row
-        self.yy: float = part.yy + target**2
-        mine = part.target
-        self.target: Floats | None = None if mine is None else np.append(mine, target)
         self.spread = getattr(part, "spread", None)
+        self._aim()
+
+    def _aim(self) -> None:
+        self.c: Floats = self.part.c + self.of_row * self.row
+        self.yy: float = self.part.yy + self.of_row**2
+        mine = self.part.target
+        self.target: Floats | None = None if mine is None else np.append(mine, self.of_row)
+
+    def move(self, level: float) -> None:
+        """Hold the level at another value. What was made of this task before (solvers, what is kept of Gram matrices) knows
+        the one before."""
+        self.of_row += float(np.sqrt(self.n * self.share)) * (self.prior.level - level)
+        self.prior = replace(self.prior, level=level)
+        self._aim()
+
+    @property
+    def share(self) -> float:
+        """Of the prior in the level."""
+        k = self.prior.ridge
+        return 1.0 if np.isinf(k) else k / (self.n + k)
+
+    def level_slope(self, w: Floats) -> float:
+        """Half the derivative of the loss with respect to a level that is held."""
+        return -float(np.sqrt(self.n) * (self.of_row - self.row @ w))
 
     @property
     def mean(self) -> Floats:
@@ -151,8 +171,8 @@ class LevelTask:
         return self.part.gradient(w) + self.row * (self.of_row - self.row @ w)
 
     def intercepts(self, W: Coefs) -> Floats:
-        own = self.n / (self.n + self.prior.ridge)
-        return np.asarray(own * self.part.intercepts(W) + (1.0 - own) * self.prior.intercepts(W))
+        held = self.prior.intercepts(W)
+        return held if self.share == 1.0 else (1.0 - self.share) * self.part.intercepts(W) + self.share * held
 
 
 def drawn(parts: Sequence[Any], priors: Sequence[LevelPrior], totals: Sequence[Any] | None = None) -> list[LevelTask]:

@@ -45,12 +45,13 @@ class ClassData:
 
 
 def read_classes(
-    X: Any, y: Any, *, task: Any, task_column: str | int | None, sample_weight: Any
+    X: Any, y: Any, *, task: Any, task_column: str | int | None, sample_weight: Any, alone: bool = True
 ) -> tuple[np.ndarray, Floats, TaskData]:
     """The classes (K,), y as codes of them (NaN = not measured), and the data of the tasks, with codes as targets."""
     classes, codes = encode(y)
     data = read_training(X, as_given(y, codes), task=task, task_column=task_column, sample_weight=sample_weight)
-    refuse_lonely(data, classes)
+    if alone or data.m == 1:
+        refuse_lonely(data, classes)
     return classes, codes, data
 
 
@@ -141,8 +142,8 @@ def refuse_lonely(data: TaskData, classes: np.ndarray, fit_intercept: bool = Tru
     why = "with an intercept no finite model fits such a task"
     if not fit_intercept:  # a penalty on every feature makes it finite, but it is drawn to the class that there is
         why = "such a task cannot teach what tells that class from the others"
-    way = f" {WAY_OUT}, or leave it" if fit_intercept and data.form != "single" else " Leave it"
-    raise ValueError(f"{where}: {why}.{way} out until it has rows of every class.")
+    way = f" {WAY_OUT}" if fit_intercept and data.form != "single" else ""
+    raise ValueError(f"{where}: {why}. Leave it out until it has rows of every class.{way}")
 
 
 def class_weights(

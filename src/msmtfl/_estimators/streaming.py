@@ -206,8 +206,8 @@ class Welcoming(Growing):
             standardize=self.standardize,
             positive=getattr(self, "positive", False),
             penalty_factors=factors,
-            intercepts=self.intercepts,
-            prior=level_prior(self),
+            intercepts="task" if (prior := level_prior(self)) is None else "shrunk",  # to what the others have found
+            prior=prior,
         )
 
     def _append(self, label: Any, problem: Problem, outcome: Stage) -> None:

@@ -310,8 +310,13 @@ class LossTask:
             targets, shares = pseudo_samples(loss, prior.level)
             rows, y = LevelRows(rows, prior.at, prior.ridge * shares), np.append(y, targets)
         self.base = self.same_x = rows
+        self.held = 0.0  # the level of a task that has no intercept of its own
         self.d, self.n, self.order, self.squares = rows.d, rows.n, rows.order, rows.squares
         self.y, self.of_loss, self.v, self.columns = y, loss, rows.u**2, rows.columns
+        self._begin(curvature)
+
+    def _begin(self, curvature: float | None) -> None:
+        rows, y, loss, prior = self.base, self.y, self.of_loss, self.prior
         self._levels: dict[int, float] = {}
         self._last: dict[str, Any] = {}  # what is known at the w asked for last
         start = np.zeros(self.d)
@@ -320,8 +325,17 @@ class LossTask:
         self.null = float(self.v @ loss.value(y, f))
         self.yy = float(self.v @ slope**2)
         self.c = rows.correlate(-rows.u * slope)
-        total = self.n if prior is None else self.n + prior.ridge
+        total = self.n if prior is None or np.isinf(prior.ridge) else self.n + prior.ridge
         self.curvature = float(self.v @ loss.curvature(y, f) / total) if curvature is None else curvature
+
+    def move(self, level: float) -> None:
+        """Hold the level of a task that is not centred at another value; see `LevelTask.move`."""
+        self.held, self.prior = level, LevelPrior(np.zeros(self.d), level, np.inf)
+        self._begin(None if not isinstance(self.of_loss, Huber) else self.curvature)
+
+    def level_slope(self, w: Floats) -> float:
+        """Half the derivative of the loss with respect to a level that is held."""
+        return float(self.v @ self.of_loss.slope(self.y, self.predictor(w)))
 
     def drawn(self, prior: LevelPrior) -> LossTask:
         """The same task with its level drawn to a prior's."""
@@ -334,9 +348,9 @@ class LossTask:
         return np.asarray(self.base.apply(w) / self.base.u)
 
     def level(self, w: Floats) -> float:
-        """The best intercept for features that are centred; 0 if the model has none."""
+        """The best intercept for features that are centred; what is held (0) if the task has none of its own."""
         if not self.base.centre:
-            return 0.0
+            return self.held
         key = _key(w)
         if key not in self._levels:
             self._levels[key] = best_level(self.of_loss, self.y, self.fitted(w), self.v)
@@ -365,7 +379,7 @@ class LossTask:
     def intercepts(self, W: Coefs) -> Floats:
         dense = W if isinstance(W, np.ndarray) else W.dense(np.arange(W.shape[0]))
         if not self.base.centre:
-            return np.zeros(len(dense))
+            return np.full(len(dense), self.held)
         out: Floats = np.array([self.level(w) for w in dense]) - dense @ self.base.mean
         return out
 

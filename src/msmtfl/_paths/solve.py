@@ -33,7 +33,7 @@ from .._runtime.checks import check_count, check_flag, check_n_jobs, check_posit
 from .._runtime.progress import Progress, one_blas_thread
 from .._runtime.threads import count, each
 from .._solvers.gram import Gram, LackingError, at_hand, closed
-from .._solvers.make_problem import check_loss, make_problem, release
+from .._solvers.make_problem import check_intercepts, check_loss, make_problem, refuse_one_level, release
 from .._solvers.nonunique import DOUBT, suspicions
 from .._solvers.proximal_newton import ESCAPES, LossLassos
 from .._solvers.solvers import LASSOS, caches_for, lassos_for
@@ -193,6 +193,8 @@ def regularization_surface(
     check_loss(loss, epsilon)
     if memory_budget is not None:
         check_positive("memory_budget", memory_budget)
+    check_intercepts(intercepts, fit_intercept)
+    refuse_one_level(intercepts)
     with one_blas_thread():
         data = read_training(X, y, task=task, task_column=task_column, sample_weight=sample_weight)
         problem = make_problem(

@@ -157,7 +157,7 @@ def loss_priors(data: TaskData, loss: Loss, tasks: Sequence[LossTask] = ()) -> l
         parts = [RowTask(task.base, _cut(task.y, task.v)) for task in tasks]
         return [squared_prior(parts, [len(task.y) for task in data.tasks])] * data.m
     K = data.classes
-    of_class = [_loss_prior([data.tasks[i] for i in range(c, data.m, K)], loss) for c in range(K)]
+    of_class = [loss_prior([data.tasks[i] for i in range(c, data.m, K)], loss) for c in range(K)]
     return [of_class[i % K] for i in range(data.m)]
 
 
@@ -167,7 +167,8 @@ def _cut(y: Floats, v: Floats) -> Floats:
     return np.clip(y, middle - reach, middle + reach)
 
 
-def _loss_prior(tasks: Sequence[Any], loss: Loss) -> LevelPrior:
+def loss_prior(tasks: Sequence[Any], loss: Loss) -> LevelPrior:
+    """Of tasks (`Task`) under a loss whose linear predictors have another scale than the targets."""
     v = [np.ones(len(task.y)) if task.weight is None else task.weight for task in tasks]
     n, rows = np.array([one.sum() for one in v]), np.array([len(one) for one in v])
     weight = _weight_of_a_row(n, rows)

@@ -17,14 +17,19 @@ from .._objective.losses import Huber, Loss, LossTask, Poisson, loss_named, of_r
 from .._objective.problem import Problem
 from .._runtime.checks import check_positive
 from .level_priors import loss_priors, squared_prior
+from .one_level import at_best_level, settle_level
 from .residual_scale import with_scales
 from .solvers import lassos_for
 
 EXTREME = 1e100  # penalty factors beyond this, and below its inverse, leave the range of floats with what they multiply
 LAM_SHARE = 0.1  # lam=None is this share of lam_max
 INTERCEPTS = ("task", "shrunk", "common")  # how they share
-WAY_OUT = "intercepts='shrunk' draws the intercepts of such tasks to that of all and fits them"
+WAY_OUT = "Or fit with intercepts='shrunk', which draws the intercepts of such tasks to that of all."
 ROUNDING = 1e-11  # of the largest that a gradient can be: what is less is left by an interpolation
+
+
+class SharedLevelWarning(UserWarning):
+    """The intercept of a task says little about the task itself."""
 
 
 def make_problem(
@@ -51,6 +56,12 @@ def make_problem(
     if intercepts == "task":
         warn_of_single_rows(data.labels.tolist(), [target.rows for target in data.targets])
     designs = _designs(data, kind, fit_intercept, factors, positive, n_jobs, intercepts, prior)
+    if intercepts != "task" and isinstance(data, TaskData) and (lonely := check_targets(data, kind, True, intercepts)):
+        warn_user(
+            f"{all_of(lonely)} {what_of(kind)}: the intercept comes from the level of all tasks, and says little about the "
+            "task itself.",
+            SharedLevelWarning,
+        )
     return Problem(data, designs, factors, standardize, positive, kind, error, intercepts=intercepts)
 
 
@@ -94,11 +105,14 @@ def _designs(
 ) -> list[Any]:
     if loss.squared:
         return _with_levels(list(data.designs(centre, n_jobs)), intercepts, prior)
+    if intercepts == "common" and shares_levels(intercepts, data):
+        return _with_one_level(data, loss, factors, positive, n_jobs)
     assert isinstance(data, TaskData)
     check_targets(data, loss, centre, intercepts)
     # of Huber's loss at first with all of y, so that what is too large for its squares is seen
     first = Huber(np.inf) if isinstance(loss, Huber) else loss
-    priors = loss_priors(data, loss) if shares_levels(intercepts, data) and not loss.linear else None
+    shrinks = shares_levels(intercepts, data)
+    priors = loss_priors(data, loss) if shrinks and not loss.linear else None
     places = {id(task): i for i, task in enumerate(data.tasks)}
 
     def make(rows: Any, task: Task) -> LossTask:
@@ -107,10 +121,22 @@ def _designs(
     designs: list[LossTask] = data.designs(centre, n_jobs, make)
     if isinstance(loss, Huber):
         designs = with_scales(designs, loss.epsilon, factors, positive, n_jobs)
-    if shares_levels(intercepts, data) and loss.linear:
+    if shrinks and loss.linear:
         known = loss_priors(data, loss, designs)
         designs = [one.drawn(prior) for one, prior in zip(designs, known, strict=True)]
     return designs
+
+
+def _with_one_level(data: Any, loss: Loss, factors: Floats, positive: bool, n_jobs: int | None) -> list[Any]:
+    """Tasks under a loss that is not squared, with one intercept: not centred, held at the level that is best at W = 0."""
+    check_targets(data, loss, True, "common")
+    kinds: list[Loss] = [loss] * data.m
+    if isinstance(loss, Huber):  # scales are those of tasks with intercepts of their own: the noise is the same
+        kinds = [task.of_loss for task in _designs(data, loss, True, factors, positive, n_jobs)]
+    places = {id(task): i for i, task in enumerate(data.tasks)}
+    out = data.designs(False, n_jobs, lambda rows, task: LossTask(rows, task.y, kinds[places[id(task)]]))
+    settle_level(out, lambda: np.zeros((data.m, data.d)), data.classes)
+    return list(out)
 
 
 def _rows_in(part: Any) -> int:
@@ -129,6 +155,9 @@ def _with_levels(
     """Tasks under squared loss, their levels drawn to what all have in common, if they are to be."""
     if intercepts == "task" or (len(parts) < 2 and prior is None):
         return parts
+    if intercepts == "common" and prior is None:
+        levels = [float(part.intercepts(np.zeros((1, part.d)))[0]) for part in parts]
+        prior = LevelPrior(np.zeros(parts[0].d), float(np.mean(levels)), np.inf)
     if prior is None:
         prior = squared_prior(parts, [_rows_in(part) for part in parts])
     return drawn(parts, [prior] * len(parts), totals)
@@ -161,7 +190,8 @@ def first_gradient(problem: Problem) -> Floats:
     free = (problem.factors == 0.0).T
     W = np.zeros((problem.m, problem.d))
     if free.any():
-        W, _ = lassos_for(problem).solve(np.where(free, 0.0, np.inf))
+        A = np.where(free, 0.0, np.inf)
+        W = at_best_level(problem, lambda: np.asarray(lassos_for(problem).solve(A)[0]))
     out = np.zeros_like(W)
     for design, w, f, of_task in zip(problem.designs, W, problem.factors.T, out, strict=True):
         g = design.c
@@ -237,8 +267,18 @@ def check_intercepts(intercepts: object, fit_intercept: bool) -> None:
         )
 
 
-def check_targets(data: TaskData, loss: Loss, centre: bool, intercepts: str = "task") -> None:
-    """An error where the targets do not suit the loss, or no intercept does: it names all such tasks."""
+def refuse_one_level(intercepts: str) -> None:
+    """Grids are not solved with one intercept."""
+    if intercepts == "common":
+        raise ValueError(
+            "intercepts='common' is for single fits: a search over a grid takes 'task' or 'shrunk'. Fit at parameters of "
+            "your own, or use scikit-learn's GridSearchCV with TaskKFold."
+        )
+
+
+def check_targets(data: TaskData, loss: Loss, centre: bool, intercepts: str = "task") -> list[Hashable]:
+    """An error where the targets do not suit the loss, or no intercept does: it names all such tasks. The tasks that have a
+    finite intercept only because they share it."""
     lonely, K = [], data.classes
     ways: list[set[float]] = [set() for _ in range(K)]  # by class: those in which tasks escape; 0 where one does not
     for i, task in enumerate(data.tasks):
@@ -254,16 +294,12 @@ def check_targets(data: TaskData, loss: Loss, centre: bool, intercepts: str = "t
         if alone:
             lonely.append(task.label)
     fits = shares_levels(intercepts, data) and all(len(way) > 1 or 0.0 in way for way in ways)
-    if lonely and fits:
-        warn_user(
-            f"{all_of(lonely)} {what_of(loss)}: the intercept is drawn to the level of all tasks, and says little about "
-            "the task itself."
-        )
-    elif lonely:
+    if lonely and not fits:
         raise ValueError(
-            f"{all_of(lonely)} {what_of(loss)} (to train on): no intercept fits best. {WAY_OUT}, or leave out such tasks "
-            "until they have others; in cross-validation use fewer folds."
+            f"{all_of(lonely)} {what_of(loss)} (to train on): no intercept fits best. Leave out such tasks until they have "
+            f"others; in cross-validation use fewer folds. {WAY_OUT}"
         )
+    return lonely
 
 
 def what_of(loss: Loss) -> str:

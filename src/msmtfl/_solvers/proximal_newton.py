@@ -202,6 +202,7 @@ class _Descent:
         self.design, self.a, self.aim, self.unit, self.positive = design, a, aim, unit, positive
         self.most = max_iter or STEPS
         self.loss, self.y, self.v, self.centre = design.of_loss, design.y, design.v, design.base.centre
+        self.held = 0.0 if self.centre else design.held  # in every linear predictor
         self.live = (design.squares > 0) & np.isfinite(a)
         self.length = np.sqrt(design.squares * design.yy)
         self.caution, self.steps, self.status = 1.0, 0, 0
@@ -342,7 +343,7 @@ class _Descent:
         self, X: Floats, f: Floats, u: Floats, bend: Floats, a: Floats, aim: Floats, unit: Floats
     ) -> tuple[Floats, np.ndarray]:
         """The same on X itself, where the minimiser is not unique or the Gram form may lose it."""
-        task = RowTask(DenseRows(X, bend, self.centre), f + u / bend)
+        task = RowTask(DenseRows(X, bend, self.centre), f - self.held + u / bend)
         lassos = Lassos([task], positive=self.positive, units=unit, careful=True)
         to, _ = lassos.solve(a, reference=aim)
         return to, lassos.status & (SLID | OVERRUN)
@@ -351,7 +352,7 @@ class _Descent:
         self, Z: Floats, z: Floats, f: Floats, u: Floats, a: Floats, to: Floats, value: float, beyond: bool
     ) -> tuple[Floats, Floats, float]:
         """As far towards `to` as the objective falls enough; or, if asked to, beyond it as long as it falls."""
-        fitted = Z @ to
+        fitted = Z @ to + self.held
         slope = float(u @ (f - fitted)) + float(a @ (np.abs(to) - np.abs(z)))
         noise = 1e-15 * (abs(value) + self.design.null)
         t, at = 1.0, to
@@ -363,7 +364,7 @@ class _Descent:
                 return self._beyond(Z, z, to, a, found, noise) if beyond and t == 1.0 else found
             t *= 0.5
             at = z + t * (to - z)
-            fitted = Z @ at
+            fitted = Z @ at + self.held
         self.caution = 1.0
         return z, f, value
 
@@ -377,7 +378,7 @@ class _Descent:
             at = z + t * (to - z)
             if self.positive and (at[: at.size - self.centre] < 0.0).any():
                 break
-            fitted = Z @ at
+            fitted = Z @ at + self.held
             new = self._value(fitted, at, a)
             if not new < found[2] - noise:
                 break

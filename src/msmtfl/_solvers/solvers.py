@@ -23,9 +23,10 @@ from .._objective.problem import Problem
 from .._objective.row_certificates import certify_rows, row_violation
 from .._runtime.progress import Listener
 from .._runtime.threads import each
-from .common_part import StackedGrams, StackedLassos, settled
+from .common_part import Stacked, StackedGrams, StackedLassos, settled
 from .coupled_rows import CoupledRows
 from .gram import Gram, gram_caches
+from .one_level import LevelStages, has_one_level
 from .proximal_newton import LossLassos
 from .stages import Outcome
 from .task_solver import Caches, task_caches
@@ -50,6 +51,20 @@ def solver_for(
     grams : what is known of Gram matrices (`caches_for`), by default nothing yet
     near : about where the solution is
     """
+    if has_one_level(problem):
+        common = penalty.structure == COMMON
+
+        def make(near: Floats | None) -> Any:
+            return _solver_for(problem, penalty, None, n_jobs, near if near is None or not common else near.ravel())
+
+        def coefs(found: Floats) -> Floats:
+            return Stacked(problem.designs).sums(found[0]) if common else found
+
+        return LevelStages(problem.designs, make, coefs, near, getattr(problem.data, "classes", 1))
+    return _solver_for(problem, penalty, grams, n_jobs, near)
+
+
+def _solver_for(problem: Problem, penalty: Penalty, grams: Any, n_jobs: int | None, near: Floats | None) -> Any:
     if penalty.structure == LASSOS:
         lassos = lassos_for(problem, grams, n_jobs)
         if near is not None:

@@ -28,17 +28,22 @@ from .._paths.cross_validation import Split, read_splits
 from .._runtime.checks import check_count, check_flag, check_n_jobs, check_verbose
 from .._runtime.progress import Progress, one_blas_thread
 from .._runtime.threads import each
-from .._solvers.make_problem import make_problem
+from .._solvers.make_problem import SharedLevelWarning, check_intercepts, make_problem
 from .comparison import REFERENCE, Comparison, Dropped
 from .correction import at_choice, corrected
-from .entrants import check_inner, check_signature, classifies, default_models, read_models
+from .entrants import check_inner, check_signature, classifies, default_models, read_models, shares, with_enough
 from .points import Points, recording, searches
 from .scoring import Cells, Classes, Numbers, OfFold
 
 __all__ = ["compare_models", "contest", "default_models", "read_models"]
 
 HOPELESS, MARGIN = 2.5, 0.05  # standard errors, and share of the error, by which a model that is screened out loses
-SAID_ELSEWHERE = (RepeatedSamplesWarning, TaskLevelWarning, NewTaskWarning)  # of all rows, here or by the result
+SAID_ELSEWHERE = (
+    RepeatedSamplesWarning,
+    TaskLevelWarning,
+    NewTaskWarning,
+    SharedLevelWarning,
+)  # of all rows, here or by the result
 OF_A_FIT = (
     ConvergenceWarning,
     TooGoodWarning,
@@ -67,6 +72,7 @@ def compare_models(
     n_jobs: int | None = None,
     verbose: bool = False,
     nested: bool = False,
+    intercepts: str = "task",
 ) -> Comparison:
     """Compare models that share and models that do not, on the same held-out samples.
 
@@ -133,6 +139,10 @@ def compare_models(
     nested : bool, default=False
         Whether every model chooses its parameters anew within the training samples of each fold, by
         cross-validation of its own (`inner_cv`): about as many times slower as there are folds.
+    intercepts : {"task", "shrunk", "common"}, default="task"
+        How the intercepts of models given by name share; see :class:`MSMTFL`. Baselines keep an intercept
+        per task, but for the pooled logistic ridge regression, which can have "shrunk" ones. Where a task
+        has too few samples of a class for an intercept of its own, models that need one are left out.
 
     Returns
     -------
@@ -179,6 +189,7 @@ def compare_models(
         n_jobs=n_jobs,
         verbose=verbose,
         nested=nested,
+        intercepts=intercepts,
     ).comparison
 
 
@@ -211,6 +222,7 @@ def contest(
     reference: str | None = None,
     standardize: bool = False,
     leave_one_task_out: bool = False,
+    intercepts: str = "task",
 ) -> Contest:
     """See `compare_models`."""
     flags = {"leave_one_task_out": leave_one_task_out, "standardize": standardize, "screen": screen, "nested": nested}
@@ -220,7 +232,8 @@ def contest(
     check_n_jobs(n_jobs)
     check_verbose(verbose)
     classify = classifies(models, classify)
-    options = {"cv": inner_cv, "standardize": standardize, "random_state": random_state}
+    check_intercepts(intercepts, True)
+    options = {"cv": inner_cv, "standardize": standardize, "random_state": random_state, "intercepts": intercepts}
     chosen = read_models(models, default_models(**options, classify=classify))
     names = list(chosen)
     if reference is None:
@@ -231,10 +244,14 @@ def contest(
     kind: Numbers | Classes = Numbers()
     folds = cv
     if classify:
-        classes, _, data = read_classes(X, y, **given)
+        alone = not any(shares(model) for model in chosen.values())
+        classes, _, data = read_classes(X, y, **given, alone=alone)
         kind = Classes(classes)
-        if isinstance(cv, (int, np.integer)) and cv >= 2:
-            folds = class_folds(data, classes, int(cv), random_state, groups)
+        number = isinstance(cv, (int, np.integer)) and cv >= 2
+        if not alone:
+            chosen = with_enough(chosen, data, len(classes), int(cv) if number else 2, reference)
+        if number:
+            folds = class_folds(data, classes, int(cv), random_state, groups, alone)
     else:
         data = read_training(X, y, **given)
     check_finite(data.X, data.features, "X")
