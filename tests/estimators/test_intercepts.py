@@ -18,8 +18,11 @@ from msmtfl import (
     Moments,
     MSMTFLClassifier,
     MSMTFLClassifierCV,
+    MultiTaskAuto,
+    MultiTaskAutoClassifier,
     SharedMTL,
     SharedMTLCV,
+    compare_models,
 )
 from msmtfl._data.tasks import read_training
 from msmtfl._solvers.make_problem import make_problem, training
@@ -195,14 +198,15 @@ def test_intercepts_left_out_do_not_share(model):
 # ------------------------------------------------------------------ cross-validation
 
 
+@pytest.mark.parametrize("kind", ["shrunk", "common"])
 @pytest.mark.parametrize(
     "model", [LassoMTLCV(lams=6), MSMTFLCV(lams=6), L12MTLCV(lams=6), SharedMTLCV(lams=4)], ids=str
 )
-def test_folds_score_what_is_fitted_to_them(model):
+def test_folds_score_what_is_fitted_to_them(model, kind):
     """The held-out errors of a point are those of fits to the training samples alone."""
-    X, y, task, _ = random_levels(sizes=(12, 30))
+    X, y, task, _ = random_levels(sizes=(12, 30), m=6)
     folds = [(np.flatnonzero(np.arange(len(y)) % 3 != f), np.flatnonzero(np.arange(len(y)) % 3 == f)) for f in range(3)]
-    model.set_params(cv=folds, scoring="neg_mse", intercepts="shrunk")
+    model.set_params(cv=folds, scoring="neg_mse", intercepts=kind)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(X, y, task=task)
@@ -216,10 +220,14 @@ def test_folds_score_what_is_fitted_to_them(model):
         ]
         values = {name: getattr(model, f"{name}_") for name in names.get(type(model).__name__, ("lam",))}
         for (train, test), score in zip(folds, scores, strict=True):
-            fit = single(**values, intercepts="shrunk").fit(X[train], y[train], task=task[train])
+            fit = single(**values, intercepts=kind).fit(X[train], y[train], task=task[train])
             error = (fit.predict(X[test], task=task[test]) - y[test]) ** 2
             counts = np.bincount(task[test])
             assert -score == pytest.approx((np.bincount(task[test], error) / counts) @ counts / counts.sum(), rel=1e-6)
+    found = model.surface_
+    assert np.nanmax(found.dual_gap) < 1e-9
+    np.testing.assert_allclose(found.intercept(*model.best_point_), model.intercept_, rtol=1e-7)
+    assert found.objective[model.best_point_] == pytest.approx(model.objective_)
 
 
 def test_folds_by_subtraction_have_the_gram_matrix_of_their_samples():
@@ -253,9 +261,10 @@ def test_tasks_of_one_class_are_refused_with_the_way_out_or_fitted_with_a_note()
     assert model.dual_gap_ < 1e-8
     assert np.isfinite(model.intercept_).all()
     assert np.abs(model.intercept_).max() < 20
-    with pytest.warns(UserWarning, match="one class only"):
-        search = MSMTFLClassifierCV(lams=5, cv=3, intercepts="shrunk", class_weight="balanced").fit(X, y, task=task)
-    assert search.converged_
+    for kind in ("shrunk", "common"):
+        with pytest.warns(UserWarning, match="one class only"):
+            search = MSMTFLClassifierCV(lams=5, cv=3, intercepts=kind, class_weight="balanced").fit(X, y, task=task)
+        assert search.converged_
 
 
 def test_pseudo_samples_are_those_of_the_objective():
@@ -370,8 +379,10 @@ def test_a_common_intercept_of_classes_and_counts():
             model = MSMTFL(0.05, loss=loss, intercepts="common").fit(X, counts, task=task)
         assert model.converged_
         assert (model.intercept_ == model.common_level_).all()
-    levels = [MSMTFLClassifier(0.05, intercepts="common").fit(X, np.digitize(X[:, 0] + task % 3, [0, 1.5]), task=task)]
-    assert levels[0].common_level_.shape == (3,)
+    with pytest.warns(UserWarning, match="one class only"):
+        model = MSMTFLClassifier(0.05, intercepts="common").fit(X, np.digitize(X[:, 0] + task % 3, [0, 1.5]), task=task)
+    assert model.common_level_.shape == (3,)
+    assert model.converged_
 
 
 def test_one_more_task_has_the_common_intercept():
@@ -390,3 +401,59 @@ def test_a_refit_has_a_common_intercept_too():
         model = kind(intercepts="common", relax=True).fit(X, y, task=task)
         off = np.bincount(task, y - model.predict(X, task=task)) / np.bincount(task)
         assert abs(off.mean()) < 1e-9
+
+
+def test_moments_choose_a_common_intercept_too():
+    X, y, task, _ = random_levels(sizes=(12, 30), m=5)
+    fold = np.arange(len(y)) % 3
+    parts = [Moments().update(X[fold == f], y[fold == f], task=task[fold == f]) for f in range(3)]
+    pairs = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(3)]
+    for kind in ("shrunk", "common"):
+        summed = LassoMTLCV(lams=5, intercepts=kind).fit_moments(parts)
+        rows = LassoMTLCV(lams=5, intercepts=kind, cv=pairs).fit(X, y, task=task)
+        np.testing.assert_allclose(summed.intercept_, rows.intercept_, rtol=1e-6)
+        assert summed.best_score_ == pytest.approx(rows.best_score_, rel=1e-6)
+
+
+# ------------------------------------------------------------------ comparison and command
+
+
+def test_comparisons_leave_out_who_needs_an_intercept_per_task():
+    X, y, task = classes(seed=1, sizes=(20, 40))
+    options = {"task": task, "classify": True, "cv": 3, "inner_cv": 3}
+    with pytest.raises(ValueError, match="no row of class 1"):
+        compare_models(X, y, **options)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        result = compare_models(X, y, **options, models=["lasso", "pooled lasso", "pooled ridge"], intercepts="shrunk")
+        model = MultiTaskAutoClassifier(["lasso", "pooled ridge"], intercepts="shrunk", cv=3, inner_cv=3)
+        model.fit(X, y, task=task)
+    assert result.models == ["lasso", "pooled ridge"]
+    messages = [str(one.message) for one in said]
+    assert any("'pooled lasso' are left out: they need an intercept per task" in one for one in messages)
+    assert not any("says little" in one for one in messages)
+    assert np.isfinite(model.intercept_).all()
+
+
+def test_auto_shares_intercepts():
+    X, y, task, _ = random_levels(sizes=(12, 30))
+    model = MultiTaskAuto(["lasso", "shared"], intercepts="shrunk", cv=3).fit(X, y, task=task)
+    assert model.level_ridge_ > 0
+
+
+def test_the_command(tmp_path):
+    pd = pytest.importorskip("pandas")
+    runner = pytest.importorskip("typer.testing").CliRunner()
+    from msmtfl.cli import app
+
+    X, y, task, _ = random_levels(sizes=(12, 30))
+    table, out = tmp_path / "table.csv", tmp_path / "model"
+    pd.DataFrame(X, columns=list("abcde")).assign(place=task, y=y).to_csv(table, index=False)
+    given = ["fit", str(table), "-y", "y", "-t", "place", "--model", "lasso", "--lam", "0.05", "--out", str(out)]
+    for kind in ("shrunk", "common"):
+        found = runner.invoke(app, [*given, "--intercepts", kind])
+        assert found.exit_code == 0, found.output
+        assert load_model(out).intercepts == kind
+    wrong = runner.invoke(app, [*given, "--intercepts", "random"])
+    assert wrong.exit_code != 0
+    assert "intercepts must be one of" in wrong.output

@@ -25,7 +25,6 @@ from .._runtime.progress import CallbackSupportMixin
 from .._runtime.whole import guard_methods
 from .._solvers.gram import Gram
 from .._solvers.make_problem import check_intercepts, check_loss, common_levels, make_problem
-from .._solvers.one_level import at_best_level, has_one_level
 from .._solvers.solvers import lassos_for
 from .._solvers.stages import ASKED, ONE_STAGE, Solution
 from .._solvers.weighted_lasso import least_squares_on
@@ -134,8 +133,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         forget(self, "moments_", "scale_", *LEVELS)
         W = last.coef if coef is None else coef
         if coef is None and self.relax:
-            support, known = W, None if has_one_level(problem) else grams
-            W = at_best_level(problem, lambda: least_squares_on(lassos_for(problem, known), support))
+            W = least_squares_on(lassos_for(problem, grams), W)
         self._form, self._task_position = data.form, data.task_position
         self.tasks_, self.n_fitted_tasks_ = data.labels, len(data.labels)
         self.features_ = data.features

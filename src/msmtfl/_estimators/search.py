@@ -37,7 +37,7 @@ from .._paths.surface import Refitted, Solutions, StagedSolutions, Surface
 from .._runtime.checks import check_count, check_positive, check_verbose
 from .._runtime.progress import Progress, one_blas_thread, with_callbacks
 from .._solvers.gram import BUDGET, Gram, follow, may_form, wants_whole
-from .._solvers.make_problem import gather, largest_lam, refuse_one_level, release, training
+from .._solvers.make_problem import gather, largest_lam, release, training
 from .._solvers.solvers import LASSOS, caches_for, lassos_for, solver_for
 from .._solvers.stages import REPEATS, Solution, StageSolver, run_stages
 from .._solvers.weighted_lasso import least_squares_on
@@ -85,7 +85,6 @@ class GridSearch(MultiTaskModel):
 
     def _check_params(self) -> None:
         self._check_common()
-        refuse_one_level(self.intercepts)
         check_verbose(self.verbose)
         if self.memory_budget is not None:
             check_positive("memory_budget", self.memory_budget)

@@ -25,7 +25,6 @@ from .._runtime.checks import check_count, check_positive
 from .._runtime.progress import Monitor, Progress, one_blas_thread, with_callbacks
 from .._solvers.common_part import StackedLassos
 from .._solvers.make_problem import default_lam
-from .._solvers.one_level import at_best_level, has_one_level
 from .._solvers.solvers import COMMON, common_for, solver_for
 from .._solvers.stages import Solution, run_stages
 from .base import MultiTaskLinear
@@ -52,13 +51,7 @@ class _Sharing(MultiTaskLinear):
         stages = tuple(replace(stage, coef=sums(stage.coef[0])) for stage in solution.stages)
         point = solution.stages[-1].coef[0]
         if self.relax:
-            support, known = point, None if has_one_level(problem) else grams
-
-            def relaxed() -> Floats:
-                return relaxed_point(problem, support, common_for(problem, known))
-
-            at_best_level(problem, lambda: np.asarray(sums(relaxed())))
-            point = relaxed()
+            point = relaxed_point(problem, point, common_for(problem, grams))
         of_sums = ConcaveRows(penalty.lam_deviation, penalty.theta, problem.factors)
         super()._store(problem, replace(solution, stages=stages), of_sums, grams, coef=np.asarray(sums(point)))
         b, *V = point.reshape(m + 1, -1)

@@ -23,11 +23,10 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 
 from .._data.copies import groups_of, remark_on_repeats
-from .._data.designs import AnyData, Design, Floats, Folded, Ints, TargetSums
+from .._data.designs import AnyData, Floats, Folded, Ints, TargetSums
 from .._data.folds import TaskKFold
 from .._data.tables import Labels, RandomState, Table, Targets, names_of, warn_user
 from .._data.tasks import Task, TaskData, check_weights
-from .._objective.problem import Problem
 from .surface import Solutions, TaskCoefs
 
 ERRORS = ("neg_nmse", "neg_amse", "neg_mse", "neg_deviance")
@@ -220,9 +219,9 @@ def _measure(
     problem = surface.problem
     assert problem is not None
     if scorer is None and problem.loss.squared and small_tasks(data, len(places)):
-        weight, mse[:, :-1] = _errors_together(data, split, problem, surface.coefs(places))
+        weight, mse[:, :-1] = _errors_together(data, split, surface, places)
         return mse[:, back], weight, None
-    for i, (task, design) in enumerate(zip(data.tasks, problem.designs, strict=True)):
+    for i, task in enumerate(data.tasks):
         rows = np.flatnonzero(split.test[task.rows])
         if rows.size == 0:
             continue
@@ -233,7 +232,8 @@ def _measure(
                 predictions[(slice(None), task.rows[some], *column)] = fitted.T
 
         measure = partial(problem.held_out, i)
-        weight[i], mse[i, :-1] = task_errors(task, design, rows, surface.of_task(i), places, measure, note)
+        of_task = surface.of_task(i), surface.intercepts_of(i)
+        weight[i], mse[i, :-1] = task_errors(task, rows, *of_task, places, measure, note)
     scores = None
     if scorer is not None and predictions is not None:
         scores = np.array([*(scorer(values, split.test) for values in predictions), np.nan])[back]
@@ -246,13 +246,13 @@ def small_tasks(data: TaskData, points: int) -> bool:
     return not issparse(data.X) and N * data.d * points <= SMALL * data.m and data.d * data.m <= AT_ONCE
 
 
-def _errors_together(data: TaskData, split: Split, problem: Problem, coefs: Floats) -> tuple[Floats, Floats]:
-    """The weights (m,) of the rows held out, and the mean squared errors (m, points) there of coefs (points, m, d); NaN
+def _errors_together(data: TaskData, split: Split, surface: Solutions, places: Ints) -> tuple[Floats, Floats]:
+    """The weights (m,) of the rows held out, and the mean squared errors (m, len(places)) there of some solutions; NaN
     where a task has no such rows."""
     held = RowsHeldOut(data, split)
-    weight, mse = np.zeros(data.m), np.full((data.m, len(coefs)), np.nan)
+    weight, mse = np.zeros(data.m), np.full((data.m, len(places)), np.nan)
     total = weight[held.some] = np.add.reduceat(held.weights, held.starts)
-    for low, fitted in held.fitted(problem, coefs):
+    for low, fitted in held.fitted(surface, places):
         errors = held.weights[:, None] * (held.y[:, None] - fitted) ** 2
         mse[held.some, low : low + fitted.shape[1]] = np.add.reduceat(errors, held.starts, axis=0) / total[:, None]
     return weight, mse
@@ -275,9 +275,10 @@ class RowsHeldOut:
             [np.ones(len(at)) if task.weight is None else task.weight[at] for task, at in both]
         )
 
-    def fitted(self, problem: Problem, coefs: Floats) -> Iterator[tuple[int, Floats]]:
-        """Predictions (rows, some of the points) of coefs (points, m, d), with the first of these points."""
-        intercepts = np.array([problem.designs[i].intercepts(coefs[:, i]) for i in self.some])  # (some, points)
+    def fitted(self, surface: Solutions, places: Ints) -> Iterator[tuple[int, Floats]]:
+        """Predictions (rows, some of the places) of solutions, with the first of these places."""
+        coefs = surface.coefs(places)
+        intercepts = np.array([surface.intercepts_of(i)[places] for i in self.some])  # (some, points)
         height = max(1, AT_ONCE // self.X.size)
         for low in range(0, len(coefs), height):
             part = coefs[low : low + height][:, self.some]
@@ -287,19 +288,19 @@ class RowsHeldOut:
 
 def task_errors(
     task: Task,
-    design: Design,
     rows: Ints,
     W: TaskCoefs,
+    intercepts: Floats,
     places: Ints,
     measure: Callable[[Floats, Floats], tuple[Floats, Floats]] = lambda y, f: ((y - f) ** 2, f),
     note: Callable[[Ints, Floats], None] = lambda some, fitted: None,
 ) -> tuple[float, Floats]:
-    """The weight of some of a task's rows, and the mean errors (len(places),) there of solutions fitted to the design.
+    """The weight of some of a task's rows, and the mean errors (len(places),) there of some of the solutions.
     `measure` makes errors (by default squared) and predictions of targets (rows, 1) and linear predictions (rows,
     len(places)); `note` is told rows and predictions for them."""
     used, scattered = W.used(), issparse(task.X)
     most = not scattered and len(used) > MOST * W.shape[1]
-    coefs, intercepts = W.dense(places, None if most else used).T, design.intercepts(W)[places]
+    coefs, intercepts = W.dense(places, None if most else used).T, intercepts[places]
     weights = np.ones(len(rows)) if task.weight is None else task.weight[rows]
     weight, mse = float(weights.sum()), np.zeros(len(places))
     height = max(1, AT_ONCE // len(places))

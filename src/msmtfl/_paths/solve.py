@@ -33,8 +33,9 @@ from .._runtime.checks import check_count, check_flag, check_n_jobs, check_posit
 from .._runtime.progress import Progress, one_blas_thread
 from .._runtime.threads import count, each
 from .._solvers.gram import Gram, LackingError, at_hand, closed
-from .._solvers.make_problem import check_intercepts, check_loss, make_problem, refuse_one_level, release
+from .._solvers.make_problem import check_intercepts, check_loss, make_problem, release
 from .._solvers.nonunique import DOUBT, suspicions
+from .._solvers.one_level import has_one_level
 from .._solvers.proximal_newton import ESCAPES, LossLassos
 from .._solvers.solvers import LASSOS, caches_for, lassos_for
 from .._solvers.stages import CROWDED, CYCLES, REPEATS, SEPARATED, UNFINISHED, algorithm_1, limit, same
@@ -194,7 +195,6 @@ def regularization_surface(
     if memory_budget is not None:
         check_positive("memory_budget", memory_budget)
     check_intercepts(intercepts, fit_intercept)
-    refuse_one_level(intercepts)
     with one_blas_thread():
         data = read_training(X, y, task=task, task_column=task_column, sample_weight=sample_weight)
         problem = make_problem(
@@ -290,7 +290,9 @@ class StagePaths:
         careful: bool = False,
     ):
         self.problem, self.grid, self.max_stages, self.tol, self.max_iter = problem, grid, max_stages, tol, max_iter
-        self.n_jobs, self.grams, self.tick, self.stop = n_jobs, grams, tick, stop
+        self.one_level = has_one_level(problem)  # the tasks' state: only one at a time may move it
+        self.n_jobs = None if self.one_level else n_jobs
+        self.grams, self.tick, self.stop = grams, tick, stop
         self.order = np.argsort(-grid.lams, kind="stable").tolist()
         self.cells = Cells(problem)
         self.done = np.zeros(grid.shape[1], dtype=np.intp)
@@ -311,7 +313,7 @@ class StagePaths:
 
     def finish(self, points: np.ndarray) -> bool:
         """Check the solutions that seem not to be unique; whether all had to be solved again, carefully."""
-        if self.careful or not _doubtful(self._gathered(self.parts[self.checked :]), self.problem):
+        if self.one_level or self.careful or not _doubtful(self._gathered(self.parts[self.checked :]), self.problem):
             self.checked = len(self.parts)
             return False
         tick, self.tick = self.tick, lambda part: tick(0.0)  # counted already; it may still stop the work
@@ -674,7 +676,8 @@ class _LocalWalk(Walk):
         tour = tour[::-1] if self.back else tour
         self.back = not self.back
         np.multiply(float(self.grid.lams[k]), self.problem.stage_weights, out=self.weights)
-        yield from self._follow(k, tour) if self.grid.concave is CAPPED else self._ask(k, tour)
+        compiled = self.grid.concave is CAPPED and not has_one_level(self.problem)
+        yield from self._follow(k, tour) if compiled else self._ask(k, tour)
 
     def _ask(self, k: int, tour: list[int]) -> Iterator[bool]:
         """Point by point; only where nothing can be lacking."""

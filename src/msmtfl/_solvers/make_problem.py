@@ -17,7 +17,7 @@ from .._objective.losses import Huber, Loss, LossTask, Poisson, loss_named, of_r
 from .._objective.problem import Problem
 from .._runtime.checks import check_positive
 from .level_priors import loss_priors, squared_prior
-from .one_level import at_best_level, settle_level
+from .one_level import has_one_level, held_at, levels_of, settle_level
 from .residual_scale import with_scales
 from .solvers import lassos_for
 
@@ -187,11 +187,24 @@ def without_priors(designs: Sequence[Any]) -> list[Any]:
 def first_gradient(problem: Problem) -> Floats:
     """(m, d): 2 / (m n_i) x_j'r_i, r_i the residual of the fit of the entries that are never penalised; 0 in those. (Where
     the loss is not squared, its slope takes the place of the residual.)"""
+    if not has_one_level(problem):
+        return _first_gradient(problem, _of_free(problem))
+    with held_at(problem, levels_of(problem, np.zeros((problem.m, problem.d)))):
+        W = _of_free(problem)
+        with held_at(problem, levels_of(problem, W)):
+            return _first_gradient(problem, W)
+
+
+def _of_free(problem: Problem) -> Floats:
+    """(m, d): the fit of the entries that are never penalised."""
     free = (problem.factors == 0.0).T
-    W = np.zeros((problem.m, problem.d))
-    if free.any():
-        A = np.where(free, 0.0, np.inf)
-        W = at_best_level(problem, lambda: np.asarray(lassos_for(problem).solve(A)[0]))
+    if not free.any():
+        return np.zeros((problem.m, problem.d))
+    W, _ = lassos_for(problem).solve(np.where(free, 0.0, np.inf))
+    return np.asarray(W)
+
+
+def _first_gradient(problem: Problem, W: Floats) -> Floats:
     out = np.zeros_like(W)
     for design, w, f, of_task in zip(problem.designs, W, problem.factors.T, out, strict=True):
         g = design.c
@@ -264,15 +277,6 @@ def check_intercepts(intercepts: object, fit_intercept: bool) -> None:
         raise ValueError(
             f"intercepts={intercepts!r} says how intercepts share, but fit_intercept=False leaves them out. Set "
             "fit_intercept=True, or leave intercepts at 'task'."
-        )
-
-
-def refuse_one_level(intercepts: str) -> None:
-    """Grids are not solved with one intercept."""
-    if intercepts == "common":
-        raise ValueError(
-            "intercepts='common' is for single fits: a search over a grid takes 'task' or 'shrunk'. Fit at parameters of "
-            "your own, or use scikit-learn's GridSearchCV with TaskKFold."
         )
 
 

@@ -11,17 +11,21 @@ being the spread of the targets and the way that the level has come.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 
 from .._data.designs import Floats
+from .._objective.losses import Huber, best_level
 from .._objective.problem import Problem
 from .._runtime.progress import Listener
 from .stages import Outcome
+from .weighted_lasso import one_by_one
 
 STEPS = 100  # of the search for a level; it takes about ten
 FLAT = 1e-14  # times the loss at W = 0, over the reach: a slope that rounding hides
@@ -105,17 +109,97 @@ def _move(designs: Sequence[Any], level: float) -> None:
         design.move(level)
 
 
-def at_best_level(problem: Problem, solve: Callable[[], Floats]) -> Floats:
-    """solve() (m, d), at the level that suits it where tasks have one in common."""
-    if not has_one_level(problem):
-        return solve()
-    return settle_level(problem.designs, solve, getattr(problem.data, "classes", 1))
-
-
 def has_one_level(problem: Problem) -> bool:
     """Whether tasks are held at one level."""
     prior = getattr(problem.designs[0], "prior", None)
     return problem.intercepts == "common" and prior is not None
+
+
+def levels_of(problem: Problem, W: Floats) -> Floats:
+    """(classes,): the levels that suit coefficients (m, d) best. Tasks are left as they are."""
+    K = getattr(problem.data, "classes", 1)
+    return np.array([_level_of(problem.designs[c::K], W[c::K]) for c in range(K)])
+
+
+def _level_of(designs: Sequence[Any], W: Floats) -> float:
+    if not hasattr(designs[0], "of_loss"):
+        return float(np.mean([design.part.intercepts(w[None])[0] for design, w in zip(designs, W, strict=True)]))
+    parts = [(design.y, design.fitted(w), design.v / design.n) for design, w in zip(designs, W, strict=True)]
+    if len({design.of_loss for design in designs if isinstance(design.of_loss, Huber)}) < 2:
+        return best_level(designs[0].of_loss, *(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+    def slope(a: float) -> float:
+        return sum(float(v @ design.of_loss.slope(y, g + a)) for design, (y, g, v) in zip(designs, parts, strict=True))
+
+    ends = np.array([design.of_loss.levels(y, g) for design, (y, g, _) in zip(designs, parts, strict=True)])
+    low, high = float(ends[:, 0].min()), float(ends[:, 1].max())
+    return float(brentq(slope, low, high, xtol=1e-14, rtol=1e-15)) if low < high else low
+
+
+@contextmanager
+def held_at(problem: Problem, levels: Floats) -> Iterator[None]:
+    """Tasks at other levels (classes,), for a while."""
+    K = len(levels)
+    before = np.array([design.prior.level for design in problem.designs[:K]])
+    for now in (levels, before):
+        for c in range(K):
+            _move(problem.designs[c::K], float(now[c]))
+        if now is levels:
+            yield
+
+
+class AtBestLevel:
+    """What solves a problem (weighted lassos, rows that couple tasks, or a common part) at the level that suits each of its
+    solutions: `make` makes a solver for the level that the tasks are held at, `coefs` coefficients (m, d) of what it finds.
+    In all else it is the last of these solvers."""
+
+    grams = None
+
+    def __init__(
+        self,
+        problem: Problem,
+        make: Callable[[], Any],
+        coefs: Callable[[Floats], Floats] = lambda W: W,
+    ):
+        self.problem, self.make, self.coefs = problem, make, coefs
+        self.inner, self.near = make(), None
+
+    near: Floats | None
+
+    def solve(self, *given: Any, **options: Any) -> tuple[Floats, Any]:
+        found: list[Any] = []
+
+        def once() -> Floats:
+            self.inner = self.make()
+            if self.near is not None:
+                self.inner.warm(self.near)
+            found.append(self.inner.solve(*given, **options))
+            self.near = np.array(found[-1][0])
+            return self.coefs(self.near)
+
+        settle_level(self.problem.designs, once, getattr(self.problem.data, "classes", 1))
+        once()
+        out: tuple[Floats, Any] = found[-1]
+        return out
+
+    def path(self, lams: Floats, weights: Floats, *, max_iter: int = 0, tick: Any, **_: Any) -> list[Any]:
+        """Solve for lam times the weights (m, d), for one of lams (L,) after the other."""
+        return one_by_one(self, lams, weights, max_iter, tick)
+
+    def warm(self, near: Floats) -> None:
+        self.near = near
+
+    def forget(self) -> None:
+        """Start anew."""
+        self.near, self.inner = None, self.make()
+
+    def states(self) -> list[Any]:
+        return []
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "inner":
+            raise AttributeError(name)
+        return getattr(self.inner, name)
 
 
 class LevelStages:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -26,7 +27,7 @@ from .._runtime.threads import each
 from .common_part import Stacked, StackedGrams, StackedLassos, settled
 from .coupled_rows import CoupledRows
 from .gram import Gram, gram_caches
-from .one_level import LevelStages, has_one_level
+from .one_level import AtBestLevel, LevelStages, has_one_level
 from .proximal_newton import LossLassos
 from .stages import Outcome
 from .task_solver import Caches, task_caches
@@ -66,18 +67,18 @@ def solver_for(
 
 def _solver_for(problem: Problem, penalty: Penalty, grams: Any, n_jobs: int | None, near: Floats | None) -> Any:
     if penalty.structure == LASSOS:
-        lassos = lassos_for(problem, grams, n_jobs)
+        lassos = _lassos_for(problem, grams, n_jobs)
         if near is not None:
             lassos.warm(near)
         return LassoStages(lassos) if isinstance(lassos, Lassos) else LossStages(lassos, problem.data)
     if not problem.loss.squared:
         raise ValueError("models that couple the tasks are solved with squared loss only.")
     if penalty.structure == ROWS:
-        rows = rows_for(problem, grams, n_jobs)
+        rows = _rows_for(problem, grams, n_jobs)
         if near is not None:
             rows.warm(near)
         return RowStages(rows)
-    common = common_for(problem, grams, n_jobs)
+    common = _common_for(problem, grams, n_jobs)
     if near is not None:
         common.warm(near)
     return CommonStages(common)
@@ -89,8 +90,20 @@ def lassos_for(
     n_jobs: int | None = None,
     careful: bool = False,
     search: bool = False,
-) -> Lassos | LossLassos:
+) -> Any:
     """The weighted lassos of a problem's tasks. In a `search` those that have no minimiser are not solved."""
+    if has_one_level(problem):
+        return AtBestLevel(problem, lambda: _lassos_for(problem, None, n_jobs, careful, search))
+    return _lassos_for(problem, grams, n_jobs, careful, search)
+
+
+def _lassos_for(
+    problem: Problem,
+    grams: Caches | None = None,
+    n_jobs: int | None = None,
+    careful: bool = False,
+    search: bool = False,
+) -> Lassos | LossLassos:
     if not problem.loss.squared:
         options: dict[str, Any] = {"positive": problem.positive, "units": problem.units, "n_jobs": n_jobs}
         return LossLassos(problem.designs, **options, problem=problem if search and problem.may_escape else None)
@@ -99,13 +112,26 @@ def lassos_for(
     )
 
 
-def rows_for(problem: Problem, grams: list[Gram] | None = None, n_jobs: int | None = None) -> CoupledRows:
+def rows_for(problem: Problem, grams: list[Gram] | None = None, n_jobs: int | None = None) -> Any:
     """A problem with a norm of every row."""
+    if has_one_level(problem):
+        return AtBestLevel(problem, lambda: _rows_for(problem, None, n_jobs))
+    return _rows_for(problem, grams, n_jobs)
+
+
+def _rows_for(problem: Problem, grams: list[Gram] | None, n_jobs: int | None) -> CoupledRows:
     return CoupledRows(problem.designs, problem.factors, units=problem.units, grams=grams, n_jobs=n_jobs)
 
 
-def common_for(problem: Problem, grams: StackedGrams | None = None, n_jobs: int | None = None) -> StackedLassos:
+def common_for(problem: Problem, grams: StackedGrams | None = None, n_jobs: int | None = None) -> Any:
     """A problem with a part that is common to all tasks."""
+    if has_one_level(problem):
+        make = partial(_common_for, problem, None, n_jobs)
+        return AtBestLevel(problem, make, lambda P: Stacked(problem.designs).sums(P))
+    return _common_for(problem, grams, n_jobs)
+
+
+def _common_for(problem: Problem, grams: StackedGrams | None, n_jobs: int | None) -> StackedLassos:
     grams = StackedGrams(problem.designs, n_jobs=n_jobs) if grams is None else grams
     return StackedLassos(grams, units=problem.units, n_jobs=n_jobs)
 

@@ -83,8 +83,8 @@ Intercepts = Annotated[
     typer.Option(
         "--intercepts",
         metavar="HOW",
-        help="task: each task's own; shrunk: drawn to a common level (random intercepts), which also fits tasks of one row or "
-        "class; common: one for all tasks.",
+        help="task: each task's own; shrunk: drawn to a common level (random intercepts), which also fits tasks of one row "
+        "or class; common: one for all tasks.",
     ),
 ]
 Folds = Annotated[int, typer.Option("--cv", min=2, help="Folds of cross-validation, stratified by task.")]

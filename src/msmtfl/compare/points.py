@@ -105,7 +105,7 @@ def _losses(kind: Any, split: Split, data: TaskData, surface: Solutions, places:
     assert problem is not None
     if K == 1 and problem.loss.squared and len(places) and small_tasks(data, len(places)):
         held = RowsHeldOut(data, split)
-        together = held.fitted(problem, surface.coefs(places))
+        together = held.fitted(surface, places)
         return np.concatenate([kind.of_points(held.y, part[None]).T.astype(np.float32) for _, part in together])
     for i in range(0, data.m, K):
         rows = np.flatnonzero(split.test[data.tasks[i].rows])
@@ -119,7 +119,8 @@ def _losses(kind: Any, split: Split, data: TaskData, surface: Solutions, places:
             def measure(y: Floats, f: Floats, at: int = i + k) -> tuple[Floats, Floats]:
                 return problem.held_out(at, y, f)
 
-            task_errors(task, problem.designs[i + k], rows, surface.of_task(i + k), places, measure, note)
+            of_task = surface.of_task(i + k), surface.intercepts_of(i + k)
+            task_errors(task, rows, *of_task, places, measure, note)
         y = data.tasks[i].y[rows] if K == 1 else np.argmax([data.tasks[i + k].y[rows] for k in range(K)], axis=0)
         out.append(kind.of_points(y, values).T.astype(np.float32))
     return np.concatenate(out, axis=1)
