@@ -9,16 +9,11 @@ from typing import Protocol
 
 import numpy as np
 
-from .designs import CONSTANT_SHARE, Floats, Ints, Smooth, StoredCoefs
+from .designs import CONSTANT_SHARE, Floats, Ints, StoredCoefs
 from .moments import Moments
 from .tables import names_of, warn_user
 from .task_moments import MomentTask, TaskMoments
-from .tasks import Target, warn_of_single_rows
-
-
-class _OfDesigns(Protocol):
-    @property
-    def designs(self) -> Sequence[Smooth]: ...
+from .tasks import Target
 
 
 class Solved(Protocol):
@@ -27,10 +22,9 @@ class Solved(Protocol):
 
     def places_in_use(self) -> tuple[Ints, Ints]: ...
 
-    @property
-    def problem(self) -> _OfDesigns | None: ...
-
     def of_task(self, i: int, /) -> StoredCoefs: ...
+
+    def intercepts_of(self, i: int, /) -> Floats: ...
 
 
 @dataclass(frozen=True)
@@ -43,12 +37,11 @@ class MomentSplit:
         """Mean squared errors (m, K, L) on the fold, and its weights (m,); without rows a scorer is of no use."""
         places, back = surface.places_in_use()
         mse, weight = np.full((data.m, len(places) + 1), np.nan), np.zeros(data.m)  # the last for points not solved
-        assert surface.problem is not None
-        for i, (label, design) in enumerate(zip(data.labels.tolist(), surface.problem.designs, strict=True)):
+        for i, label in enumerate(data.labels.tolist()):
             if label in data.folds[self.train]:
                 held = data.folds[self.train][label]
                 W = surface.of_task(i)
-                error = held.squared_error(W.dense(places), design.intercepts(W)[places])
+                error = held.squared_error(W.dense(places), surface.intercepts_of(i)[places])
                 weight[i], mse[i, :-1] = held.n, error / held.n
         return mse[:, back], weight, None
 
@@ -95,7 +88,6 @@ class MomentData:
         ]
 
     def designs(self, centre: bool, n_jobs: int | None = None) -> list[MomentTask]:
-        warn_of_single_rows(self.labels.tolist(), [part.rows for part in self.tasks])
         return [MomentTask(part, centre) for part in self.tasks]
 
     def splits(self) -> list[MomentSplit]:

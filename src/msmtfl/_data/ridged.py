@@ -17,11 +17,17 @@ class Ridged:
         self.base, self.ridge = base, ridge
         self.d, self.n, self.curvature = base.d, base.n, base.curvature
         self.order = min(base.order + int(np.count_nonzero(ridge)), base.d)
-        self.yy: float = base.yy
-        self.c: Floats = base.c
         self.squares: Floats = base.squares + ridge
         self.same_x = self
         self.root = np.sqrt(ridge)
+
+    @property
+    def yy(self) -> float:
+        return float(self.base.yy)
+
+    @property
+    def c(self) -> Floats:
+        return np.asarray(self.base.c)  # of a task whose level moves, it does
 
     def as_rows(self) -> Design:
         """The same on rows that are made of the task's statistics; itself, where it has rows."""

@@ -132,7 +132,6 @@ class TaskData:
 
     def rows(self, centre: bool, n_jobs: int | None = None) -> list[FeatureRows]:
         """The feature side of every task; tasks on the same rows share theirs."""
-        warn_of_single_rows(self.labels.tolist(), [len(task.y) for task in self.tasks])
         first = {(id(task.X), id(task.weight)): task for task in self.tasks}
         n_jobs = n_jobs if sum(task.X.size for task in first.values()) > WORTH_SHARING else None
         made = each(lambda task: _rows_of(task.X, task.weight, centre, task.unexplained), list(first.values()), n_jobs)

@@ -13,6 +13,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._data.designs import Data, Floats
+from .._data.level_rows import LevelPrior
 from .._data.tables import (
     as_values,
     check_finite,
@@ -40,7 +41,7 @@ from .._runtime.checks import check_count, check_flag, check_n_jobs, check_posit
 from .._runtime.progress import CallbackSupportMixin
 from .._runtime.whole import guard_methods
 from .._solvers.gram import Gram
-from .._solvers.make_problem import check_loss, make_problem
+from .._solvers.make_problem import check_intercepts, check_loss, common_levels, make_problem
 from .._solvers.solvers import lassos_for
 from .._solvers.stages import ASKED, ONE_STAGE, Solution
 from .._solvers.weighted_lasso import least_squares_on
@@ -49,6 +50,7 @@ BETWEEN_TASKS = (  # what can learn from columns that differ between tasks only
     "To learn from the differences between tasks, fit one model to all rows without task labels (in cross-validation with "
     "groups= the tasks), or regress intercept_ on these columns."
 )
+LEVELS = ("common_level_", "level_at_", "level_ridge_")  # attributes of models whose intercepts share
 AT_MOST = 1000  # samples of new tasks that are looked at for how far known tasks differ in them
 
 
@@ -104,6 +106,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
             l1_ratio=self._chosen_l1_ratio(),
             error=self._error(),
             n_jobs=self.n_jobs,
+            intercepts=self.intercepts,
         )
 
     def _chosen_l1_ratio(self) -> float:
@@ -116,6 +119,10 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         check_share("l1_ratio", ratio)
         return [float(ratio)]
 
+    def _can_share(self, intercepts: str) -> bool:
+        """Whether intercepts can share in this way."""
+        return True
+
     def _error(self) -> str:
         """What errors of held-out samples are (`Problem.error`)."""
         return "deviance" if getattr(self, "scoring", None) == "neg_deviance" and loss_of(self) != "squared" else "mse"
@@ -126,6 +133,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
                 check_flag(name, getattr(self, name))
         check_use(self)
         self._l1_ratios()
+        check_intercepts(self.intercepts, self.fit_intercept)
         check_positive("tol", self.tol)
         if self.max_iter is not None:
             check_count("max_iter", self.max_iter)
@@ -151,7 +159,8 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         """Set the attributes of a fit. `coef` (m, d) are the coefficients to predict with: by default those of the last
         stage or, with `relax`, the least squares on their support."""
         data, last = problem.data, solution.stages[-1]
-        forget(self, "moments_", "scale_")  # `partial_fit` starts anew; a scale is of some losses only
+        # `partial_fit` starts anew; a scale is of some losses only, and a common level of some intercepts
+        forget(self, "moments_", "scale_", *LEVELS)
         W = last.coef if coef is None else coef
         if coef is None and self.relax:
             W = least_squares_on(lassos_for(problem, grams), W)
@@ -169,6 +178,8 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         single = data.form == "single"
         self.coef_ = W[0] if single else W
         self.intercept_ = float(intercept[0]) if single else intercept
+        if (levels := common_levels(problem)) is not None:
+            self.common_level_, self.level_at_, self.level_ridge_ = levels
         if problem.scales is not None:
             self.scale_ = float(problem.scales[0]) if single else problem.scales
         self.row_norms_ = penalty.row_norms(W.T)
@@ -270,7 +281,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
             out[rows] = values[rows] @ w.T + b
         if (codes < 0).any():
             new = values[of_new]
-            out[of_new] = new @ coef.mean(axis=0).T + intercept.mean(axis=0)
+            out[of_new] = new @ coef.mean(axis=0).T + new_intercept(self, coef, intercept)
             labels = np.asarray(task)[codes < 0]
             spread = spread_over_tasks(self, new, None if beside is None else beside[of_new])
             warn_of_new_tasks(self, list(dict.fromkeys(labels.tolist())), new.shape[0], spread)
@@ -405,6 +416,21 @@ def where_measured(offset: Any, y: Any) -> Any:
     if given.shape != values.shape:
         return offset
     return np.where(missing_values(given.ravel()).reshape(given.shape), 0.0, values)
+
+
+def level_prior(model: Any) -> LevelPrior | None:
+    """What a fitted regression's intercepts are drawn to, if they share a level."""
+    if not hasattr(model, "common_level_"):
+        return None
+    return LevelPrior(model.level_at_, model.common_level_, model.level_ridge_)
+
+
+def new_intercept(model: Any, coef: Floats, intercept: Floats) -> Floats:
+    """The intercept of a task of which nothing is known, beside the mean of the coefficients (m, ..., d): that of the common
+    level where intercepts share one, else the mean of the intercepts (m, ...)."""
+    if not hasattr(model, "common_level_"):
+        return np.asarray(intercept.mean(axis=0))
+    return np.asarray(model.common_level_ - coef.mean(axis=0) @ model.level_at_)
 
 
 def spread_over_tasks(model: Any, X: Any, offset: Floats | None = None) -> float:

@@ -16,13 +16,14 @@ from .._data.designs import Floats
 from .._data.folds import TaskKFold
 from .._data.tables import check_finite, unmasked
 from .._data.tasks import Task, TaskData
-from .._objective.losses import Logistic
+from .._objective.losses import Logistic, pseudo_samples
 from .._paths.choice import fold_scores_of
 from .._paths.cross_validation import Split
 from .._paths.solve import regularization_surface
 from .._runtime.checks import check_count, check_flag
 from .._runtime.progress import one_blas_thread
-from .._solvers.make_problem import make_problem
+from .._solvers.level_priors import loss_prior
+from .._solvers.make_problem import check_intercepts, make_problem
 from .base import MultiTaskLinear, warn_of_task_level
 from .classes import class_folds
 from .classifier import MSMTFLClassifierCV, MultiTaskClassifier
@@ -531,7 +532,8 @@ class _Logistic(_Baseline, MultiTaskClassifier):
         if given_folds(self.cv):
             folds = [(np.flatnonzero(split.train), np.flatnonzero(split.test)) for split in self.cv]
         else:
-            folds = class_folds(data, self.classes_, max(self.cv, 2), self.random_state, groups)
+            alone = getattr(self, "intercepts", "task") == "task"
+            folds = class_folds(data, self.classes_, max(self.cv, 2), self.random_state, groups, alone)
         K = len(self.classes_)
         parts = [self._binary(_one_class(data, k), folds) for k in (range(K) if K > 2 else [1])]
         W, b = (np.stack(part, axis=1) for part in zip(*parts, strict=True))  # (m, K, d), (m, K)
@@ -569,7 +571,11 @@ def _deviance(
 
 
 def _ridge_logistic(
-    tasks: Sequence[Task], standardize: bool, folds: list[tuple[np.ndarray, np.ndarray]], records: Sequence[Any] = ()
+    tasks: Sequence[Task],
+    standardize: bool,
+    folds: list[tuple[np.ndarray, np.ndarray]],
+    records: Sequence[Any] = (),
+    shrunk: bool = False,
 ) -> tuple[Floats, Floats, Tried | None]:
     """(d,) and (tasks,): coefficients that the tasks share and their intercepts, at the penalty with the smallest held-out
     log-loss; and what they were chosen from, if there are records of the folds."""
@@ -578,7 +584,10 @@ def _ridge_logistic(
     def path(on: np.ndarray) -> tuple[Floats, Floats, Floats]:
         X, _ = stack.centred(on)
         scales = _scales(X[on], stack.weight[on], standardize)
-        W, b = _logistic_path(X[on] / scales, stack.y[on], stack.weight[on], stack.task[on], stack.offset[on])
+        given = X[on], stack.y[on], stack.weight[on], stack.task[on], stack.offset[on]
+        if shrunk and len(tasks) > 1:
+            given = _with_pseudo_samples(stack, X, on, given)
+        W, b = _logistic_path(given[0] / scales, *given[1:])
         return X, W / scales, b
 
     total, of_folds = np.zeros(len(LOGISTIC_ALPHAS)), []
@@ -594,6 +603,25 @@ def _ridge_logistic(
     means = np.array([_means(task.X, task.y, task.weight)[0] for task in tasks])
     tried = _what_was_tried(records, of_folds, np.count_nonzero(W, axis=1), best)
     return W[best], b[best] - means @ W[best], tried
+
+
+def _with_pseudo_samples(
+    stack: _Stack, X: Floats, on: np.ndarray, given: tuple[Floats, Floats, Floats, np.ndarray, Floats]
+) -> tuple[Floats, Floats, Floats, np.ndarray, Floats]:
+    """X (centred by task), y, weights, tasks and offsets with the samples that draw the tasks' levels to a common one."""
+    count = int(stack.task.max()) + 1
+    some = [np.flatnonzero(on & (stack.task == i)) for i in range(count)]
+    tasks = [
+        Task(i, stack.X[at], stack.y[at], stack.weight[at], at, stack.offset[at]) for i, at in enumerate(some) if len(at)
+    ]
+    prior = loss_prior(tasks, Logistic())
+    y, shares = pseudo_samples(Logistic(), prior.level + prior.offset)
+    firsts = [int(np.argmax(stack.task == i)) for i in range(count)]
+    at = prior.at - (stack.X[firsts] - X[firsts])  # (tasks, d), less the means of each
+    more = (np.repeat(at, len(y), axis=0), np.tile(y, count), np.tile(prior.ridge * shares, count))
+    X, y, weight = (np.concatenate(both) for both in zip(given[:3], more, strict=True))
+    task = np.append(given[3], np.repeat(np.arange(count), len(shares)))
+    return X, y, weight, task, np.append(given[4], np.full(count * len(shares), prior.offset))
 
 
 class LogisticPerTaskCV(_Logistic):
@@ -694,6 +722,9 @@ class PooledLogisticCV(_Logistic):
         or predict with the mean coefficients of the known tasks, and warn.
     random_state : int, RandomState instance or None, default=0
         The source of randomness that deals out the samples to folds.
+    intercepts : {"task", "shrunk"}, default="task"
+        How intercepts share. "task": every task has its own. "shrunk", with penalty="l2"
+        only: they are drawn to a common level, so that tasks of one class can be fitted.
 
     Attributes
     ----------
@@ -737,8 +768,18 @@ class PooledLogisticCV(_Logistic):
     """
 
     def __init__(
-        self, penalty="l2", *, cv=5, lams=30, task_column=None, standardize=False, unknown_task="error", random_state=0
+        self,
+        penalty="l2",
+        *,
+        cv=5,
+        lams=30,
+        task_column=None,
+        standardize=False,
+        unknown_task="error",
+        random_state=0,
+        intercepts="task",
     ):
+        self.intercepts = intercepts
         self.penalty = penalty
         self.cv = cv
         self.lams = lams
@@ -750,11 +791,20 @@ class PooledLogisticCV(_Logistic):
     def _binary(self, data: TaskData, folds: list[tuple[np.ndarray, np.ndarray]]) -> tuple[Floats, Floats]:
         if self.penalty not in ("l1", "l2"):
             raise ValueError(f"penalty must be 'l1' or 'l2', got {self.penalty!r}.")
-        solve = self._lasso if self.penalty == "l1" else _ridge_logistic
+        check_intercepts(self.intercepts, True)
+        if not self._can_share(self.intercepts):
+            raise ValueError(
+                f"intercepts={self.intercepts!r}: with penalty='l2' they can be 'task' or 'shrunk', with 'l1' 'task' only."
+            )
+        solve: Any = self._lasso if self.penalty == "l1" else _ridge_logistic
         records = _records(self.cv) if len(self.classes_) == 2 else []
-        w, b, tried = solve(data.tasks, self.standardize, folds, records)
+        more = {"shrunk": True} if self.intercepts == "shrunk" else {}
+        w, b, tried = solve(data.tasks, self.standardize, folds, records, **more)
         self._keep(tried)
         return np.tile(w, (data.m, 1)), b
+
+    def _can_share(self, intercepts: str) -> bool:
+        return intercepts == "task" or (intercepts == "shrunk" and self.penalty == "l2")
 
     def _takes_folds(self, n_classes: int) -> bool:
         return n_classes == 2

@@ -15,7 +15,7 @@ from .._data.folds import TaskKFold
 from .._data.tables import as_values, missing_values, names_of, refuse_twice, warn_user
 from .._data.tasks import Task, TaskData, read_training
 from .._paths.cross_validation import REDRAWS
-from .._solvers.make_problem import all_of
+from .._solvers.make_problem import WAY_OUT, all_of
 
 EXACT = 2**53  # whole numbers below this are different floats
 
@@ -45,14 +45,22 @@ class ClassData:
 
 
 def read_classes(
-    X: Any, y: Any, *, task: Any, task_column: str | int | None, sample_weight: Any, offset: Any = None
+    X: Any,
+    y: Any,
+    *,
+    task: Any,
+    task_column: str | int | None,
+    sample_weight: Any,
+    offset: Any = None,
+    alone: bool = True,
 ) -> tuple[np.ndarray, Floats, TaskData]:
     """The classes (K,), y as codes of them (NaN = not measured), and the data of the tasks, with codes as targets."""
     classes, codes = encode(y)
     refuse_many_classes(offset, classes)
     options = {"task_column": task_column, "sample_weight": sample_weight, "offset": offset}
     data = read_training(X, as_given(y, codes), task=task, **options)
-    refuse_lonely(data, classes)
+    if alone or data.m == 1:
+        refuse_lonely(data, classes)
     return classes, codes, data
 
 
@@ -152,7 +160,8 @@ def refuse_lonely(data: TaskData, classes: np.ndarray, fit_intercept: bool = Tru
     why = "with an intercept no finite model fits such a task"
     if not fit_intercept:  # a penalty on every feature makes it finite, but it is drawn to the class that there is
         why = "such a task cannot teach what tells that class from the others"
-    raise ValueError(f"{where}: {why}. Leave it out until it has rows of every class.")
+    way = f" {WAY_OUT}" if fit_intercept and data.form != "single" else ""
+    raise ValueError(f"{where}: {why}. Leave it out until it has rows of every class.{way}")
 
 
 def class_weights(
@@ -176,7 +185,8 @@ def class_weights(
         code = task.y.astype(np.intp)
         if not isinstance(given, dict):
             v = np.ones(len(code)) if task.weight is None else task.weight
-            factors = v.sum() / (len(classes) * np.bincount(code, v, len(classes)))
+            sizes = np.bincount(code, v, len(classes))
+            factors = v.sum() / (np.count_nonzero(sizes) * np.where(sizes > 0.0, sizes, 1.0))
         out[(task.rows, i) if data.form == "wide" else task.rows] *= factors[code]
     return out
 
@@ -209,11 +219,19 @@ def _label(task: Any, one: Any) -> str:
 
 
 def class_folds(
-    data: TaskData, classes: np.ndarray, n_splits: int, random_state: Any, groups: Any
+    data: TaskData, classes: np.ndarray, n_splits: int, random_state: Any, groups: Any, alone: bool = True
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Folds stratified by task and class; an error if a training fold would lack a class of a task."""
+    """Folds stratified by task and class; an error if a training fold would lack a class of a task, or, where tasks do not
+    stand `alone` but share a level, all samples of a task."""
     few = []
     for task in data.tasks:
+        if not alone:
+            if len(task.y) < 2:
+                raise ValueError(
+                    f"task {task.label!r} has 1 row: held out, none is left to train. Leave the task out, or give pairs of "
+                    "(training, test) rows as cv that keep it in all training rows."
+                )
+            continue
         counts = np.bincount(task.y.astype(np.intp), minlength=len(classes))
         rare = int(np.argmin(counts))
         if counts[rare] < 2:
@@ -236,19 +254,18 @@ def class_folds(
     strata = np.unique(pattern[used], axis=0, return_inverse=True)[1].ravel()
     of_rows = None if groups is None else groups_of(groups, data.X)[used]
     dealer = TaskKFold(n_splits, random_state=check_random_state(random_state))
+    needed = len(classes) if alone else 1
     for _ in range(REDRAWS):
         fold = list(dealer.deal_evenly(strata, of_rows))
         lost = [
             task.label
             for i, task in enumerate(data.tasks)
-            if any(
-                len(np.unique(pattern[used[train], i][pattern[used[train], i] >= 0])) < len(classes)
-                for train, _ in fold
-            )
+            if any(len(np.unique(pattern[used[train], i][pattern[used[train], i] >= 0])) < needed for train, _ in fold)
         ]
         if not lost:
             return [(used[train], used[test]) for train, test in fold]
+    lacking = " of every class" * alone
     raise ValueError(
-        f"some folds leave task(s) {names_of(lost)} without training rows of every class. Use fewer folds, or leave these "
+        f"some folds leave task(s) {names_of(lost)} without training rows{lacking}. Use fewer folds, or leave these "
         "tasks out."
     )

@@ -42,7 +42,8 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
         classes, codes = encode(y)
         refuse_many_classes(offset, classes)
         data = super()._read(X, as_given(y, codes), task, sample_weight, offset)
-        refuse_lonely(data, classes, getattr(self, "fit_intercept", True))
+        if getattr(self, "intercepts", "task") == "task" or data.m == 1:
+            refuse_lonely(data, classes, getattr(self, "fit_intercept", True))
         return ClassData(classes, codes, data, check_weights(sample_weight, codes.shape))
 
     def _logistic_problem(self, read: ClassData) -> Problem:
@@ -57,6 +58,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
             l1_ratio=self._chosen_l1_ratio(),
             error="log_loss",
             n_jobs=self.n_jobs,
+            intercepts=self.intercepts,
         )
 
     def _note_classes(self, read: ClassData) -> None:
@@ -301,6 +303,14 @@ class MSMTFLClassifier(MultiTaskClassifier, StagedFit):
         The share of the penalty that is as above, as in scikit-learn's ElasticNet; the rest
         is a ridge, (1 - l1_ratio) lam / 2 times the sum of (f_ji w_ji)^2, which no threshold
         caps. By default there is none; with 0 there is nothing else.
+    intercepts : {"task", "shrunk", "common"}, default="task"
+        How intercepts share. "task": every task has its own, which knows nothing of the
+        others. "shrunk": random intercepts. A task's level, its linear predictor at the mean
+        of all samples, is drawn to a common level, as strongly as `level_ridge_` samples
+        there would draw it; the fewer samples a task has, the more. Level and strength are
+        estimated from the training samples (of every fold anew), whatever the penalty is.
+        Tasks with one sample, one class or counts that are all 0 have a finite fit then.
+        "common": one intercept for all tasks.
 
     Attributes
     ----------
@@ -313,6 +323,17 @@ class MSMTFLClassifier(MultiTaskClassifier, StagedFit):
     intercept_ : ndarray of shape (m,) or (m, K)
         Intercepts of the tasks; without the first axis (a float, or K numbers) if the model
         was fitted without tasks.
+    common_level_ : float
+        If intercepts share only: the common level, which is the linear predictor at
+        `level_at_` of a task of which nothing else is known; with intercepts="common" the
+        intercept of all tasks. (With K > 2 classes K numbers.)
+    level_at_ : ndarray of shape (d,)
+        If intercepts share only: the sample at which levels are compared, the mean of all
+        training samples; with intercepts="common" zeros.
+    level_ridge_ : float
+        If intercepts share only: how many samples at the common level weigh as much as
+        what draws a task's level to it: a task of so many samples is half its own. inf with
+        intercepts="common". (With K > 2 classes K numbers.)
     tasks_ : ndarray of shape (m,)
         Labels of the tasks, in the order of the first axis of `coef_`.
     features_ : ndarray of shape (d,)
@@ -423,6 +444,7 @@ class MSMTFLClassifier(MultiTaskClassifier, StagedFit):
         unknown_task="error",
         n_jobs=None,
         l1_ratio=1.0,
+        intercepts="task",
     ):
         self.lam = lam
         self.theta = theta
@@ -444,6 +466,7 @@ class MSMTFLClassifier(MultiTaskClassifier, StagedFit):
         self.unknown_task = unknown_task
         self.n_jobs = n_jobs
         self.l1_ratio = l1_ratio
+        self.intercepts = intercepts
 
     @with_callbacks
     def fit(
@@ -584,6 +607,14 @@ class MSMTFLClassifierCV(MultiTaskClassifier, ThetaSearch):
         is a ridge, (1 - l1_ratio) lam / 2 times the sum of (f_ji w_ji)^2, which no threshold
         caps. By default there is none; with 0 there is nothing else. Of several values, which
         share folds and Gram matrices, the one with the best score is taken: `l1_ratio_`.
+    intercepts : {"task", "shrunk", "common"}, default="task"
+        How intercepts share. "task": every task has its own, which knows nothing of the
+        others. "shrunk": random intercepts. A task's level, its linear predictor at the mean
+        of all samples, is drawn to a common level, as strongly as `level_ridge_` samples
+        there would draw it; the fewer samples a task has, the more. Level and strength are
+        estimated from the training samples (of every fold anew), whatever the penalty is.
+        Tasks with one sample, one class or counts that are all 0 have a finite fit then.
+        "common": one intercept for all tasks.
 
     Attributes
     ----------
@@ -596,6 +627,17 @@ class MSMTFLClassifierCV(MultiTaskClassifier, ThetaSearch):
     intercept_ : ndarray of shape (m,) or (m, K)
         Intercepts of the tasks; without the first axis (a float, or K numbers) if the model
         was fitted without tasks.
+    common_level_ : float
+        If intercepts share only: the common level, which is the linear predictor at
+        `level_at_` of a task of which nothing else is known; with intercepts="common" the
+        intercept of all tasks. (With K > 2 classes K numbers.)
+    level_at_ : ndarray of shape (d,)
+        If intercepts share only: the sample at which levels are compared, the mean of all
+        training samples; with intercepts="common" zeros.
+    level_ridge_ : float
+        If intercepts share only: how many samples at the common level weigh as much as
+        what draws a task's level to it: a task of so many samples is half its own. inf with
+        intercepts="common". (With K > 2 classes K numbers.)
     tasks_ : ndarray of shape (m,)
         Labels of the tasks, in the order of the first axis of `coef_`.
     features_ : ndarray of shape (d,)
@@ -734,6 +776,7 @@ class MSMTFLClassifierCV(MultiTaskClassifier, ThetaSearch):
         memory_budget=None,
         verbose=False,
         l1_ratio=1.0,
+        intercepts="task",
     ):
         self.lams = lams
         self.theta_ratios = theta_ratios
@@ -761,6 +804,7 @@ class MSMTFLClassifierCV(MultiTaskClassifier, ThetaSearch):
         self.memory_budget = memory_budget
         self.verbose = verbose
         self.l1_ratio = l1_ratio
+        self.intercepts = intercepts
 
     @with_callbacks
     def fit(
@@ -819,7 +863,8 @@ class MSMTFLClassifierCV(MultiTaskClassifier, ThetaSearch):
         """`cv`, a number being folds stratified by task and class."""
         if not isinstance(self.cv, (int, np.integer)) or isinstance(self.cv, bool) or self.cv < 2:
             return self.cv
-        return class_folds(read.tasks, read.classes, int(self.cv), self.random_state, groups)
+        alone = self.intercepts == "task"
+        return class_folds(read.tasks, read.classes, int(self.cv), self.random_state, groups, alone)
 
     def _class_scorer(self, X: Any, read: ClassData) -> Any:
         """What scores the rows held out; None if their errors, the log-losses, do."""

@@ -77,6 +77,14 @@ class DirtyMTL(Coupled):
     l1_ratio : float, default=1.0
         The share of the penalties that is as above; the rest is a ridge, (1 - l1_ratio)
         lam_s / 2 times the sum of (f_ji w_ji)^2. By default there is none.
+    intercepts : {"task", "shrunk", "common"}, default="task"
+        How intercepts share. "task": every task has its own, which knows nothing of the
+        others. "shrunk": random intercepts. A task's level, its linear predictor at the mean
+        of all samples, is drawn to a common level, as strongly as `level_ridge_` samples
+        there would draw it; the fewer samples a task has, the more. Level and strength are
+        estimated from the training samples (of every fold anew), whatever the penalty is.
+        Tasks with one sample, one class or counts that are all 0 have a finite fit then.
+        "common": one intercept for all tasks.
 
     Attributes
     ----------
@@ -90,6 +98,17 @@ class DirtyMTL(Coupled):
         The shared coefficients B; (d,) if the model was fitted without tasks.
     intercept_ : ndarray of shape (m,)
         Intercepts of the tasks; a float if the model was fitted without tasks.
+    common_level_ : float
+        If intercepts share only: the common level, which is the linear predictor at
+        `level_at_` of a task of which nothing else is known; with intercepts="common" the
+        intercept of all tasks. (With K > 2 classes K numbers.)
+    level_at_ : ndarray of shape (d,)
+        If intercepts share only: the sample at which levels are compared, the mean of all
+        training samples; with intercepts="common" zeros.
+    level_ridge_ : float
+        If intercepts share only: how many samples at the common level weigh as much as
+        what draws a task's level to it: a task of so many samples is half its own. inf with
+        intercepts="common". (With K > 2 classes K numbers.)
     tasks_ : ndarray of shape (m,)
         Labels of the tasks, in the order of the first axis of `coef_`.
     features_ : ndarray of shape (d,)
@@ -180,6 +199,7 @@ class DirtyMTL(Coupled):
         unknown_task="error",
         n_jobs=None,
         l1_ratio=1.0,
+        intercepts="task",
     ):
         self.lam_s = lam_s
         self.lam_b = lam_b
@@ -194,6 +214,7 @@ class DirtyMTL(Coupled):
         self.unknown_task = unknown_task
         self.n_jobs = n_jobs
         self.l1_ratio = l1_ratio
+        self.intercepts = intercepts
 
     def _penalty(self, problem: Problem) -> tuple[Dirty, float]:
         given = (self.lam_s, self.lam_b)
@@ -326,6 +347,14 @@ class DirtyMTLCV(CoupledSearch):
         lam_s / 2 times the sum of (f_ji w_ji)^2. By default there is none. Of several values,
         which share folds and Gram matrices, the one with the best score is taken:
         `l1_ratio_`.
+    intercepts : {"task", "shrunk", "common"}, default="task"
+        How intercepts share. "task": every task has its own, which knows nothing of the
+        others. "shrunk": random intercepts. A task's level, its linear predictor at the mean
+        of all samples, is drawn to a common level, as strongly as `level_ridge_` samples
+        there would draw it; the fewer samples a task has, the more. Level and strength are
+        estimated from the training samples (of every fold anew), whatever the penalty is.
+        Tasks with one sample, one class or counts that are all 0 have a finite fit then.
+        "common": one intercept for all tasks.
 
     Attributes
     ----------
@@ -339,6 +368,17 @@ class DirtyMTLCV(CoupledSearch):
         The shared coefficients B; (d,) if the model was fitted without tasks.
     intercept_ : ndarray of shape (m,)
         Intercepts of the tasks; a float if the model was fitted without tasks.
+    common_level_ : float
+        If intercepts share only: the common level, which is the linear predictor at
+        `level_at_` of a task of which nothing else is known; with intercepts="common" the
+        intercept of all tasks. (With K > 2 classes K numbers.)
+    level_at_ : ndarray of shape (d,)
+        If intercepts share only: the sample at which levels are compared, the mean of all
+        training samples; with intercepts="common" zeros.
+    level_ridge_ : float
+        If intercepts share only: how many samples at the common level weigh as much as
+        what draws a task's level to it: a task of so many samples is half its own. inf with
+        intercepts="common". (With K > 2 classes K numbers.)
     tasks_ : ndarray of shape (m,)
         Labels of the tasks, in the order of the first axis of `coef_`.
     features_ : ndarray of shape (d,)
@@ -458,6 +498,7 @@ class DirtyMTLCV(CoupledSearch):
         memory_budget=None,
         verbose=False,
         l1_ratio=1.0,
+        intercepts="task",
     ):
         self.lams = lams
         self.ratios = ratios
@@ -478,6 +519,7 @@ class DirtyMTLCV(CoupledSearch):
         self.memory_budget = memory_budget
         self.verbose = verbose
         self.l1_ratio = l1_ratio
+        self.intercepts = intercepts
 
     def _grid(self, problem: Problem) -> DirtyGrid:
         return dirty_grid(problem, self.lams, self.ratios, self.lam_min_ratio)

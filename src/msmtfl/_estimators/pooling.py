@@ -31,6 +31,14 @@ class _Pooled(MultiTaskLinear):
     max_iter = None  # the solution is a closed form
     _of_several = "the smallest common values are returned"
 
+    def _check_common(self) -> None:
+        super()._check_common()
+        if not self._can_share(self.intercepts):
+            raise ValueError("intercepts='common' is not possible with partial pooling: take 'shrunk' or 'task'.")
+
+    def _can_share(self, intercepts: str) -> bool:
+        return intercepts != "common"  # one intercept is found for tasks that count the same, not for samples that do
+
     def _make_problem(self, X: Any, y: Any, task: Any, sample_weight: Any, offset: Any = None) -> Problem:
         if np.ndim(self.penalty_factors) == 2:
             raise ValueError(
@@ -115,6 +123,9 @@ class PartialPooling(_Pooled, Batchwise):
         or predict with the mean coefficients of the known tasks, and warn.
     n_jobs : int, optional
         Number of threads that read the tasks. The result is the same to the bit.
+    intercepts : {"task", "shrunk"}, default="task"
+        How intercepts share. "task": every task has its own, which is not penalised.
+        "shrunk": they are random as well, drawn to a common level; see :class:`MSMTFL`.
 
     Attributes
     ----------
@@ -211,6 +222,7 @@ class PartialPooling(_Pooled, Batchwise):
         tol=1e-8,
         unknown_task="error",
         n_jobs=None,
+        intercepts="task",
     ):
         self.k = k
         self.k_common = k_common
@@ -221,6 +233,7 @@ class PartialPooling(_Pooled, Batchwise):
         self.tol = tol
         self.unknown_task = unknown_task
         self.n_jobs = n_jobs
+        self.intercepts = intercepts
 
     def _check_params(self) -> None:
         self._check_common()
@@ -338,6 +351,9 @@ class PartialPoolingCV(_Pooled, GridSearch, Growing):
         Bytes that Gram matrices may take; by default 1 GiB.
     verbose : bool, default=False
         Whether to show a progress bar.
+    intercepts : {"task", "shrunk"}, default="task"
+        How intercepts share. "task": every task has its own, which is not penalised.
+        "shrunk": they are random as well, drawn to a common level; see :class:`MSMTFL`.
 
     Attributes
     ----------
@@ -466,6 +482,7 @@ class PartialPoolingCV(_Pooled, GridSearch, Growing):
         n_jobs=None,
         memory_budget=None,
         verbose=False,
+        intercepts="task",
     ):
         self.ks = ks
         self.k_commons = k_commons
@@ -482,6 +499,7 @@ class PartialPoolingCV(_Pooled, GridSearch, Growing):
         self.n_jobs = n_jobs
         self.memory_budget = memory_budget
         self.verbose = verbose
+        self.intercepts = intercepts
 
     def _check_params(self) -> None:
         super()._check_params()

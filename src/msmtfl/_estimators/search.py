@@ -574,6 +574,14 @@ class MSMTFLCV(ThetaSearch, Welcoming):
         is a ridge, (1 - l1_ratio) lam / 2 times the sum of (f_ji w_ji)^2, which no threshold
         caps. By default there is none; with 0 there is nothing else. Of several values, which
         share folds and Gram matrices, the one with the best score is taken: `l1_ratio_`.
+    intercepts : {"task", "shrunk", "common"}, default="task"
+        How intercepts share. "task": every task has its own, which knows nothing of the
+        others. "shrunk": random intercepts. A task's level, its linear predictor at the mean
+        of all samples, is drawn to a common level, as strongly as `level_ridge_` samples
+        there would draw it; the fewer samples a task has, the more. Level and strength are
+        estimated from the training samples (of every fold anew), whatever the penalty is.
+        Tasks with one sample, one class or counts that are all 0 have a finite fit then.
+        "common": one intercept for all tasks.
 
     Attributes
     ----------
@@ -582,6 +590,17 @@ class MSMTFLCV(ThetaSearch, Welcoming):
         tasks.
     intercept_ : ndarray of shape (m,)
         Intercepts of the tasks; a float if the model was fitted without tasks.
+    common_level_ : float
+        If intercepts share only: the common level, which is the linear predictor at
+        `level_at_` of a task of which nothing else is known; with intercepts="common" the
+        intercept of all tasks. (With K > 2 classes K numbers.)
+    level_at_ : ndarray of shape (d,)
+        If intercepts share only: the sample at which levels are compared, the mean of all
+        training samples; with intercepts="common" zeros.
+    level_ridge_ : float
+        If intercepts share only: how many samples at the common level weigh as much as
+        what draws a task's level to it: a task of so many samples is half its own. inf with
+        intercepts="common". (With K > 2 classes K numbers.)
     tasks_ : ndarray of shape (m,)
         Labels of the tasks, in the order of the first axis of `coef_`.
     features_ : ndarray of shape (d,)
@@ -728,6 +747,7 @@ class MSMTFLCV(ThetaSearch, Welcoming):
         memory_budget=None,
         verbose=False,
         l1_ratio=1.0,
+        intercepts="task",
     ):
         self.lams = lams
         self.theta_ratios = theta_ratios
@@ -756,6 +776,7 @@ class MSMTFLCV(ThetaSearch, Welcoming):
         self.memory_budget = memory_budget
         self.verbose = verbose
         self.l1_ratio = l1_ratio
+        self.intercepts = intercepts
 
     @with_callbacks
     def fit(
@@ -865,6 +886,14 @@ class LassoMTLCV(StageSearch, Welcoming):
         is a ridge, (1 - l1_ratio) lam / 2 times the sum of (f_ji w_ji)^2, which no threshold
         caps. By default there is none; with 0 there is nothing else. Of several values, which
         share folds and Gram matrices, the one with the best score is taken: `l1_ratio_`.
+    intercepts : {"task", "shrunk", "common"}, default="task"
+        How intercepts share. "task": every task has its own, which knows nothing of the
+        others. "shrunk": random intercepts. A task's level, its linear predictor at the mean
+        of all samples, is drawn to a common level, as strongly as `level_ridge_` samples
+        there would draw it; the fewer samples a task has, the more. Level and strength are
+        estimated from the training samples (of every fold anew), whatever the penalty is.
+        Tasks with one sample, one class or counts that are all 0 have a finite fit then.
+        "common": one intercept for all tasks.
 
     Attributes
     ----------
@@ -873,6 +902,17 @@ class LassoMTLCV(StageSearch, Welcoming):
         tasks.
     intercept_ : ndarray of shape (m,)
         Intercepts of the tasks; a float if the model was fitted without tasks.
+    common_level_ : float
+        If intercepts share only: the common level, which is the linear predictor at
+        `level_at_` of a task of which nothing else is known; with intercepts="common" the
+        intercept of all tasks. (With K > 2 classes K numbers.)
+    level_at_ : ndarray of shape (d,)
+        If intercepts share only: the sample at which levels are compared, the mean of all
+        training samples; with intercepts="common" zeros.
+    level_ridge_ : float
+        If intercepts share only: how many samples at the common level weigh as much as
+        what draws a task's level to it: a task of so many samples is half its own. inf with
+        intercepts="common". (With K > 2 classes K numbers.)
     tasks_ : ndarray of shape (m,)
         Labels of the tasks, in the order of the first axis of `coef_`.
     features_ : ndarray of shape (d,)
@@ -994,6 +1034,7 @@ class LassoMTLCV(StageSearch, Welcoming):
         memory_budget=None,
         verbose=False,
         l1_ratio=1.0,
+        intercepts="task",
     ):
         self.lams = lams
         self.lam_min_ratio = lam_min_ratio
@@ -1014,6 +1055,7 @@ class LassoMTLCV(StageSearch, Welcoming):
         self.memory_budget = memory_budget
         self.verbose = verbose
         self.l1_ratio = l1_ratio
+        self.intercepts = intercepts
 
     def _grid(self, problem: Problem) -> Grid:
         return read_grid(problem, self.lams, thetas=[np.inf], lam_min_ratio=self.lam_min_ratio)

@@ -142,6 +142,14 @@ class SharedMTL(_Sharing, Batchwise):
         times lam_common on squares of common values, and times lam_deviation on squares of
         deviations. By default there are none. With a ridge common values and deviations are
         each unique.
+    intercepts : {"task", "shrunk", "common"}, default="task"
+        How intercepts share. "task": every task has its own, which knows nothing of the
+        others. "shrunk": random intercepts. A task's level, its linear predictor at the mean
+        of all samples, is drawn to a common level, as strongly as `level_ridge_` samples
+        there would draw it; the fewer samples a task has, the more. Level and strength are
+        estimated from the training samples (of every fold anew), whatever the penalty is.
+        Tasks with one sample, one class or counts that are all 0 have a finite fit then.
+        "common": one intercept for all tasks.
 
     Attributes
     ----------
@@ -155,6 +163,17 @@ class SharedMTL(_Sharing, Batchwise):
         without tasks.
     intercept_ : ndarray of shape (m,)
         Intercepts of the tasks; a float if the model was fitted without tasks.
+    common_level_ : float
+        If intercepts share only: the common level, which is the linear predictor at
+        `level_at_` of a task of which nothing else is known; with intercepts="common" the
+        intercept of all tasks. (With K > 2 classes K numbers.)
+    level_at_ : ndarray of shape (d,)
+        If intercepts share only: the sample at which levels are compared, the mean of all
+        training samples; with intercepts="common" zeros.
+    level_ridge_ : float
+        If intercepts share only: how many samples at the common level weigh as much as
+        what draws a task's level to it: a task of so many samples is half its own. inf with
+        intercepts="common". (With K > 2 classes K numbers.)
     tasks_ : ndarray of shape (m,)
         Labels of the tasks, in the order of the first axis of `coef_`.
     features_ : ndarray of shape (d,)
@@ -249,6 +268,7 @@ class SharedMTL(_Sharing, Batchwise):
         unknown_task="error",
         n_jobs=None,
         l1_ratio=1.0,
+        intercepts="task",
     ):
         self.lam_common = lam_common
         self.lam_deviation = lam_deviation
@@ -265,6 +285,7 @@ class SharedMTL(_Sharing, Batchwise):
         self.unknown_task = unknown_task
         self.n_jobs = n_jobs
         self.l1_ratio = l1_ratio
+        self.intercepts = intercepts
 
     def _penalty(self, problem: Problem) -> CappedDeviations:
         common, deviation, root = self.lam_common, self.lam_deviation, np.sqrt(problem.m)
@@ -420,6 +441,14 @@ class SharedMTLCV(_Sharing, GridSearch, Growing):
         times lam_common on squares of common values, and times lam_deviation on squares of
         deviations. By default there are none. Of several values, which share folds and Gram
         matrices, the one with the best score is taken: `l1_ratio_`.
+    intercepts : {"task", "shrunk", "common"}, default="task"
+        How intercepts share. "task": every task has its own, which knows nothing of the
+        others. "shrunk": random intercepts. A task's level, its linear predictor at the mean
+        of all samples, is drawn to a common level, as strongly as `level_ridge_` samples
+        there would draw it; the fewer samples a task has, the more. Level and strength are
+        estimated from the training samples (of every fold anew), whatever the penalty is.
+        Tasks with one sample, one class or counts that are all 0 have a finite fit then.
+        "common": one intercept for all tasks.
 
     Attributes
     ----------
@@ -433,6 +462,17 @@ class SharedMTLCV(_Sharing, GridSearch, Growing):
         without tasks.
     intercept_ : ndarray of shape (m,)
         Intercepts of the tasks; a float if the model was fitted without tasks.
+    common_level_ : float
+        If intercepts share only: the common level, which is the linear predictor at
+        `level_at_` of a task of which nothing else is known; with intercepts="common" the
+        intercept of all tasks. (With K > 2 classes K numbers.)
+    level_at_ : ndarray of shape (d,)
+        If intercepts share only: the sample at which levels are compared, the mean of all
+        training samples; with intercepts="common" zeros.
+    level_ridge_ : float
+        If intercepts share only: how many samples at the common level weigh as much as
+        what draws a task's level to it: a task of so many samples is half its own. inf with
+        intercepts="common". (With K > 2 classes K numbers.)
     tasks_ : ndarray of shape (m,)
         Labels of the tasks, in the order of the first axis of `coef_`.
     features_ : ndarray of shape (d,)
@@ -561,6 +601,7 @@ class SharedMTLCV(_Sharing, GridSearch, Growing):
         memory_budget=None,
         verbose=False,
         l1_ratio=1.0,
+        intercepts="task",
     ):
         self.lams = lams
         self.ratios = ratios
@@ -583,6 +624,7 @@ class SharedMTLCV(_Sharing, GridSearch, Growing):
         self.memory_budget = memory_budget
         self.verbose = verbose
         self.l1_ratio = l1_ratio
+        self.intercepts = intercepts
 
     def _check_params(self) -> None:
         super()._check_params()

@@ -24,7 +24,7 @@ from .._runtime.whole import whole_or_untouched
 from .._solvers.make_problem import make_problem
 from .._solvers.solvers import solver_for
 from .._solvers.stages import UNSOLVED, Stage, run_stages
-from .base import MultiTaskLinear, importances, loss_of, require_offset
+from .base import MultiTaskLinear, importances, level_prior, loss_of, require_offset
 
 
 class Growing(MultiTaskLinear):
@@ -217,6 +217,8 @@ class Welcoming(Growing):
             positive=getattr(self, "positive", False),
             penalty_factors=factors,
             l1_ratio=self._chosen_l1_ratio(),
+            intercepts="task" if (prior := level_prior(self)) is None else "shrunk",  # to what the others have found
+            prior=prior,
         )
 
     def _append(self, label: Any, problem: Problem, outcome: Stage) -> None:

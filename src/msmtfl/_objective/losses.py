@@ -21,6 +21,7 @@ import numpy as np
 from scipy.special import expit, xlogy
 
 from .._data.designs import Coefs, FeatureRows, Floats, Ints
+from .._data.level_rows import LevelPrior, LevelRows
 
 STEPS = 200  # of the search for an intercept; it takes less than ten
 MAD_TO_SD = 1.4826  # of a normal distribution: standard deviation over median absolute deviation
@@ -269,6 +270,14 @@ def weighted_median(values: Floats, weight: Floats) -> float:
     return float(0.5 * (values[order[low]] + values[order[min(high, len(values) - 1)]]))
 
 
+def pseudo_samples(loss: Loss, level: float) -> tuple[Floats, Floats]:
+    """Targets, and their shares of the weight, of samples whose loss is least at a level."""
+    response = float(loss.response(np.array([level]))[0])
+    if isinstance(loss, Logistic):
+        return np.array([1.0, 0.0]), np.array([response, 1.0 - response])
+    return np.array([response]), np.ones(1)
+
+
 def _key(w: Floats) -> int:
     return hash((w + 0.0).tobytes())  # -0.0 is 0.0
 
@@ -284,6 +293,7 @@ class LossTask:
 
     Only rows know such a loss, not statistics: there is no Gram matrix and no `target`. `curvature` is the mean one
     at w = 0, unless it is given. `offset` (rows,) is added to every linear predictor: x_r'w + b stands for o_r + x_r'w + b.
+    A `prior` that the task's level is drawn to is one more sample, or two: see `LevelRows`.
     """
 
     target = None
@@ -295,11 +305,23 @@ class LossTask:
         loss: Loss,
         curvature: float | None = None,
         offset: Floats | None = None,
+        prior: LevelPrior | None = None,
     ):
+        self.prior = prior
+        offset = np.zeros(len(y)) if offset is None else offset
+        if prior is not None:
+            targets, shares = pseudo_samples(loss, prior.level + prior.offset)
+            rows, y = LevelRows(rows, prior.at, prior.ridge * shares), np.append(y, targets)
+            offset = np.append(offset, np.full(len(targets), prior.offset))
+        self.offset = offset
         self.base = self.same_x = rows
+        self.held = 0.0  # the level of a task that has no intercept of its own
         self.d, self.n, self.order, self.squares = rows.d, rows.n, rows.order, rows.squares
         self.y, self.of_loss, self.v, self.columns = y, loss, rows.u**2, rows.columns
-        self.offset = np.zeros(len(y)) if offset is None else offset
+        self._begin(curvature)
+
+    def _begin(self, curvature: float | None) -> None:
+        rows, y, loss, prior = self.base, self.y, self.of_loss, self.prior
         self._levels: dict[int, float] = {}
         self._last: dict[str, Any] = {}  # what is known at the w asked for last
         start = np.zeros(self.d)
@@ -308,7 +330,21 @@ class LossTask:
         self.null = float(self.v @ loss.value(y, f))
         self.yy = float(self.v @ slope**2)
         self.c = rows.correlate(-rows.u * slope)
-        self.curvature = float(self.v @ loss.curvature(y, f) / self.n) if curvature is None else curvature
+        total = self.n if prior is None or np.isinf(prior.ridge) else self.n + prior.ridge
+        self.curvature = float(self.v @ loss.curvature(y, f) / total) if curvature is None else curvature
+
+    def move(self, level: float) -> None:
+        """Hold the level of a task that is not centred at another value; see `LevelTask.move`."""
+        self.held, self.prior = level, LevelPrior(np.zeros(self.d), level, np.inf)
+        self._begin(None if not isinstance(self.of_loss, Huber) else self.curvature)
+
+    def level_slope(self, w: Floats) -> float:
+        """Half the derivative of the loss with respect to a level that is held."""
+        return float(self.v @ self.of_loss.slope(self.y, self.predictor(w)))
+
+    def drawn(self, prior: LevelPrior) -> LossTask:
+        """The same task with its level drawn to a prior's."""
+        return LossTask(self.base, self.y, self.of_loss, self.curvature, self.offset, prior)
 
     # ------------------------------------------------------------------ intercepts
 
@@ -317,9 +353,9 @@ class LossTask:
         return np.asarray(self.base.apply(w) / self.base.u + self.offset)
 
     def level(self, w: Floats) -> float:
-        """The best intercept for features that are centred; 0 if the model has none."""
+        """The best intercept for features that are centred; what is held (0) if the task has none of its own."""
         if not self.base.centre:
-            return 0.0
+            return self.held
         key = _key(w)
         if key not in self._levels:
             self._levels[key] = best_level(self.of_loss, self.y, self.fitted(w), self.v)
@@ -348,7 +384,7 @@ class LossTask:
     def intercepts(self, W: Coefs) -> Floats:
         dense = W if isinstance(W, np.ndarray) else W.dense(np.arange(W.shape[0]))
         if not self.base.centre:
-            return np.zeros(len(dense))
+            return np.full(len(dense), self.held)
         out: Floats = np.array([self.level(w) for w in dense]) - dense @ self.base.mean
         return out
 

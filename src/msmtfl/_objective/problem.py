@@ -47,6 +47,7 @@ class Problem:
     )
     scored_by: tuple[Loss, ...] | None = None  # of a training fold: the tasks' losses in the problem of all rows
     l1_ratio: float = 1.0  # of the penalty; the rest is a ridge, (1 - l1_ratio) lam / 2 sum_ji f_ji^2 w_ji^2
+    intercepts: str = "task"  # how they share: "task" (not at all), "shrunk" or "common"
 
     @property
     def m(self) -> int:

@@ -27,6 +27,7 @@ from .._runtime.threads import each
 from .._solvers.common_part import Stacked, StackedGrams, StackedLassos, settled
 from .._solvers.degrees import Form, face, traces
 from .._solvers.make_problem import first_gradient, of_lasso
+from .._solvers.one_level import has_one_level
 from .._solvers.solvers import COMMON, caches_for, common_for
 from .._solvers.stages import CONVEX, DENSE, FULL, REPEATS, UNFINISHED, algorithm_1, run, same
 from .crowding import Crowding
@@ -251,11 +252,12 @@ class SharedSurface(StagedSolutions):
             slopes = np.where(np.isin(np.arange(problem.d), one.free_rows(problem.d)), 0.0, 1.0)
             penalty = self.grid.penalty(one.k, one.l, problem)
             norm, ridge = penalty.weights(bent(slopes)), penalty.ridge()
-            if ridge is not None:
-                a = 0.5 * problem.m * norm.weights()
-                proofs.append(certify(ridged(stacked, ridge), self.point_at(place), a))
-            else:
-                proofs.append(certify_rows(problem.designs, self.coefs([place])[0], norm))
+            with self._at_level(place):
+                if ridge is not None:
+                    a = 0.5 * problem.m * norm.weights()
+                    proofs.append(certify(ridged(stacked, ridge), self.point_at(place), a))
+                else:
+                    proofs.append(certify_rows(problem.designs, self.coefs([place])[0], norm))
         return np.array([proof.relative_gap for proof in proofs]), np.array([proof.unique for proof in proofs])
 
 
@@ -309,7 +311,7 @@ class SharedPaths:
     ):
         self.problem, self.grid, self.max_stages, self.tol, self.max_iter = problem, grid, max_stages, tol, max_iter
         self.grams = caches_for(problem, COMMON, reuse=True, n_jobs=n_jobs) if grams is None else grams
-        self.n_jobs, self.tick, self.stop = n_jobs, tick, stop
+        self.n_jobs, self.tick, self.stop = None if has_one_level(problem) else n_jobs, tick, stop
         self.aside = self.grams.fetched_at_once()
         self.order = np.argsort(-grid.lams, axis=0, kind="stable")  # (K, L), the same within a ratio
         self.done = np.zeros(grid.shape[1], dtype=np.intp)

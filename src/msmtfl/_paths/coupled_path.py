@@ -21,6 +21,7 @@ from .._solvers.coupled_rows import SETTLED, CoupledRows
 from .._solvers.degrees import Form, group_form, level_form, stiffened, traces
 from .._solvers.gram import Gram
 from .._solvers.make_problem import first_gradient, of_lasso
+from .._solvers.one_level import has_one_level
 from .._solvers.only_minimiser import AT_BOUND
 from .._solvers.solvers import ROWS, caches_for, rows_for
 from .grids import read_lams, read_ratios
@@ -224,11 +225,11 @@ class RowSurface(Solutions):
     @cached_property
     @one_blas_thread()
     def _proofs(self) -> list[RowCertificate]:
-        problem = self._data()
-        return [
-            certify_rows(problem.at(self._ridge_lam(place)), self.coefs([place])[0], norm)
-            for place, norm in enumerate(self._norms)
-        ]
+        problem, out = self._data(), []
+        for place, norm in enumerate(self._norms):
+            with self._at_level(place):
+                out.append(certify_rows(problem.at(self._ridge_lam(place)), self.coefs([place])[0], norm))
+        return out
 
     @cached_property
     def dual_gap(self) -> Floats:
@@ -304,7 +305,7 @@ class RowPaths:
     ):
         self.problem, self.grid, self.max_iter, self.settled = problem, grid, max_iter, settled
         self.grams = caches_for(problem, ROWS, reuse=grid.shape[1] > 1, n_jobs=n_jobs) if grams is None else grams
-        self.n_jobs, self.tick, self.stop = n_jobs, tick, stop
+        self.n_jobs, self.tick, self.stop = None if has_one_level(problem) else n_jobs, tick, stop
         self.whole = all(gram.whole is not None for gram in self.grams)
         self.order = np.argsort(-grid.strength, axis=0, kind="stable")  # (K, L)
         self.done = np.zeros(grid.shape[1], dtype=np.intp)

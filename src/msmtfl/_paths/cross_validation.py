@@ -23,11 +23,10 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 
 from .._data.copies import groups_of, remark_on_repeats
-from .._data.designs import AnyData, Design, Floats, Folded, Ints, TargetSums
+from .._data.designs import AnyData, Floats, Folded, Ints, TargetSums
 from .._data.folds import TaskKFold
 from .._data.tables import Labels, RandomState, Table, Targets, names_of, warn_user
 from .._data.tasks import Task, TaskData, check_weights
-from .._objective.problem import Problem
 from .surface import Solutions, TaskCoefs
 
 ERRORS = ("neg_nmse", "neg_amse", "neg_mse", "neg_deviance")
@@ -231,9 +230,9 @@ def _measure(
     problem = surface.problem
     assert problem is not None
     if scorer is None and problem.loss.squared and small_tasks(data, len(places)):
-        weight, mse[:, :-1] = _errors_together(data, held(), problem, surface.coefs(places), noted)
+        weight, mse[:, :-1] = _errors_together(data, held(), surface, places, noted)
         return mse[:, back], weight, None
-    for i, (task, design) in enumerate(zip(data.tasks, problem.designs, strict=True)):
+    for i, task in enumerate(data.tasks):
         rows = np.flatnonzero(split.test[task.rows])
         of_task = np.empty((len(rows), len(places))) if noted is not None else None
         if noted is not None and of_task is not None:
@@ -251,7 +250,8 @@ def _measure(
                 predictions[(slice(None), task.rows[some], *column)] = fitted.T
 
         measure = partial(problem.held_out, i)
-        weight[i], mse[i, :-1] = task_errors(task, design, rows, surface.of_task(i), places, measure, note)
+        of_task = surface.of_task(i), surface.intercepts_of(i)
+        weight[i], mse[i, :-1] = task_errors(task, rows, *of_task, places, measure, note)
     scores = None
     if scorer is not None and predictions is not None:
         scores = np.array([*(scorer(values, split.test) for values in predictions), np.nan])[back]
@@ -265,13 +265,13 @@ def small_tasks(data: TaskData, points: int) -> bool:
 
 
 def _errors_together(
-    data: TaskData, held: RowsHeldOut, problem: Problem, coefs: Floats, noted: list[Floats] | None
+    data: TaskData, held: RowsHeldOut, surface: Solutions, places: Ints, noted: list[Floats] | None
 ) -> tuple[Floats, Floats]:
-    """The weights (m,) of the rows held out, and the mean squared errors (m, points) there of coefs (points, m, d); NaN
-    where a task has no such rows. Predictions are added to `noted`."""
-    weight, mse = np.zeros(data.m), np.full((data.m, len(coefs)), np.nan)
+    """The weights (m,) of the rows held out, and the mean squared errors (m, len(places)) there of some solutions; NaN where
+    a task has no such rows. Predictions are added to `noted`."""
+    weight, mse = np.zeros(data.m), np.full((data.m, len(places)), np.nan)
     total = weight[held.some] = np.add.reduceat(held.weights, held.starts)
-    fitted = held.fitted(problem, coefs)
+    fitted = held.fitted(surface, places)
     errors = held.weights[:, None] * (held.y[:, None] - fitted) ** 2
     mse[held.some] = np.add.reduceat(errors, held.starts, axis=0) / total[:, None]
     if noted is not None:
@@ -300,33 +300,34 @@ class RowsHeldOut:
             [np.zeros(len(at)) if task.offset is None else task.offset[at] for task, at in both]
         )
 
-    def fitted(self, problem: Problem, coefs: Floats) -> Floats:
-        """(rows, points): predictions of coefs (points, m, d)."""
+    def fitted(self, surface: Solutions, places: Ints) -> Floats:
+        """(rows, len(places)): predictions of some solutions."""
+        coefs = surface.coefs(places)
         out = np.empty((len(self.y), len(coefs)))
         by_task = np.ascontiguousarray(coefs.transpose(1, 2, 0))
         ends = [*self.starts[1:].tolist(), len(self.y)]
         for i, low, high in zip(self.some, self.starts.tolist(), ends, strict=True):
             np.matmul(self.X[low:high], by_task[i], out=out[low:high])
-        intercepts = np.array([problem.designs[i].intercepts(coefs[:, i]) for i in self.some])  # (some, points)
+        intercepts = np.array([surface.intercepts_at(i, places, coefs[:, i]) for i in self.some])  # (some, points)
         out += intercepts[self.of_task] + self.offset[:, None]
         return out
 
 
 def task_errors(
     task: Task,
-    design: Design,
     rows: Ints,
     W: TaskCoefs,
+    intercepts: Floats,
     places: Ints,
     measure: Callable[[Floats, Floats], tuple[Floats, Floats]] = lambda y, f: ((y - f) ** 2, f),
     note: Callable[[Ints, Floats], None] = lambda some, fitted: None,
 ) -> tuple[float, Floats]:
-    """The weight of some of a task's rows, and the mean errors (len(places),) there of solutions fitted to the design.
+    """The weight of some of a task's rows, and the mean errors (len(places),) there of some of the solutions.
     `measure` makes errors (by default squared) and predictions of targets (rows, 1) and linear predictions (rows,
     len(places)); `note` is told rows and predictions for them."""
     used, scattered = W.used(), issparse(task.X)
     most = not scattered and len(used) > MOST * W.shape[1]
-    coefs, intercepts = W.dense(places, None if most else used).T, design.intercepts(W)[places]
+    coefs, intercepts = W.dense(places, None if most else used).T, intercepts[places]
     weights = np.ones(len(rows)) if task.weight is None else task.weight[rows]
     weight, mse = float(weights.sum()), np.zeros(len(places))
     height = max(1, AT_ONCE // len(places))

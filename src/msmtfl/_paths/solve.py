@@ -34,8 +34,9 @@ from .._runtime.checks import check_count, check_flag, check_n_jobs, check_posit
 from .._runtime.progress import Progress, one_blas_thread
 from .._runtime.threads import count, each
 from .._solvers.gram import Gram, LackingError, at_hand, closed
-from .._solvers.make_problem import check_loss, make_problem, release
+from .._solvers.make_problem import check_intercepts, check_loss, make_problem, release
 from .._solvers.nonunique import DOUBT, suspicions
+from .._solvers.one_level import has_one_level
 from .._solvers.proximal_newton import ESCAPES, LossLassos
 from .._solvers.solvers import LASSOS, caches_for, lassos_for
 from .._solvers.stages import CROWDED, CYCLES, REPEATS, SEPARATED, UNFINISHED, algorithm_1, limit, same
@@ -78,6 +79,7 @@ def regularization_surface(
     verbose: bool = False,
     l1_ratio: float = 1.0,
     offset: ArrayLike | None = None,
+    intercepts: str = "task",
 ) -> Surface:
     """Fit MSMTFL on a whole grid of lam and theta, for little more than the price of one lasso path.
 
@@ -162,6 +164,14 @@ def regularization_surface(
         A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
         2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.
         `predict` then needs the offsets of its samples, too.
+    intercepts : {"task", "shrunk", "common"}, default="task"
+        How intercepts share. "task": every task has its own, which knows nothing of the
+        others. "shrunk": random intercepts. A task's level, its linear predictor at the mean
+        of all samples, is drawn to a common level, as strongly as `level_ridge_` samples
+        there would draw it; the fewer samples a task has, the more. Level and strength are
+        estimated from the training samples (of every fold anew), whatever the penalty is.
+        Tasks with one sample, one class or counts that are all 0 have a finite fit then.
+        "common": one intercept for all tasks.
 
     Returns
     -------
@@ -195,6 +205,7 @@ def regularization_surface(
     check_loss(loss, epsilon)
     if memory_budget is not None:
         check_positive("memory_budget", memory_budget)
+    check_intercepts(intercepts, fit_intercept)
     with one_blas_thread():
         data = read_training(X, y, task=task, task_column=task_column, sample_weight=sample_weight, offset=offset)
         problem = make_problem(
@@ -207,6 +218,7 @@ def regularization_surface(
             penalty_factors=penalty_factors,
             l1_ratio=l1_ratio,
             n_jobs=n_jobs,
+            intercepts=intercepts,
         )
         grid = read_grid(problem, lams, theta_ratios, thetas, lam_min_ratio, entry_shares, entry_ratios, penalty)
         with Progress(len(grid.lams), "lams", verbose) as progress:
@@ -290,7 +302,9 @@ class StagePaths:
         careful: bool = False,
     ):
         self.problem, self.grid, self.max_stages, self.tol, self.max_iter = problem, grid, max_stages, tol, max_iter
-        self.n_jobs, self.grams, self.tick, self.stop = n_jobs, grams, tick, stop
+        self.one_level = has_one_level(problem)  # the tasks' state: only one at a time may move it
+        self.n_jobs = None if self.one_level else n_jobs
+        self.grams, self.tick, self.stop = grams, tick, stop
         self.order = np.argsort(-grid.lams, kind="stable").tolist()
         self.cells = Cells(problem)
         self.done = np.zeros(grid.shape[1], dtype=np.intp)
@@ -311,7 +325,7 @@ class StagePaths:
 
     def finish(self, points: np.ndarray) -> bool:
         """Check the solutions that seem not to be unique; whether all had to be solved again, carefully."""
-        if self.careful or not _doubtful(self._gathered(self.parts[self.checked :]), self.problem):
+        if self.one_level or self.careful or not _doubtful(self._gathered(self.parts[self.checked :]), self.problem):
             self.checked = len(self.parts)
             return False
         tick, self.tick = self.tick, lambda part: tick(0.0)  # counted already; it may still stop the work
@@ -685,7 +699,8 @@ class _LocalWalk(Walk):
         np.multiply(lam, self.problem.stage_weights, out=self.weights)
         if self.problem.unit_ridge is not None and self.max_stages > 1:
             self.lassos.at(lam)
-        yield from self._follow(k, tour) if self.grid.concave is CAPPED else self._ask(k, tour)
+        compiled = self.grid.concave is CAPPED and not has_one_level(self.problem)
+        yield from self._follow(k, tour) if compiled else self._ask(k, tour)
 
     def _ask(self, k: int, tour: list[int]) -> Iterator[bool]:
         """Point by point; only where nothing can be lacking."""

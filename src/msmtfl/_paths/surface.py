@@ -6,6 +6,7 @@ Objectives and certificates are computed on X, by code independent of the solver
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -22,6 +23,7 @@ from .._objective.shapes import Shape
 from .._runtime.progress import one_blas_thread
 from .._solvers.degrees import face, rank_of, stiffened, traces
 from .._solvers.make_problem import largest_lam
+from .._solvers.one_level import has_one_level, held_at, levels_of
 from .._solvers.stages import INEXACT, LEFT_OUT, REPEATS, SHORT, in_words
 
 NO_FACTORS = np.empty((0, 0))
@@ -338,15 +340,54 @@ class Solutions:
         return self.problem
 
     @cached_property
+    def _levels(self) -> Floats:
+        """(solutions, classes): the intercepts that tasks have in common."""
+        return np.array([levels_of(self._data(), self.coefs([place])[0]) for place in range(len(self.solved))])
+
+    def intercepts_of(self, i: int) -> Floats:
+        """Return the intercepts of one task in all solutions.
+
+        Parameters
+        ----------
+        i : int
+            The place of the task in `tasks`.
+
+        Returns
+        -------
+        ndarray of shape (solutions,)
+            The intercepts; zeros if the model has none.
+        """
+        if has_one_level(self._data()):
+            return np.asarray(self._levels[:, i % self._levels.shape[1]])
+        return np.asarray(self._data().designs[i].intercepts(self.of_task(i)))
+
+    def intercepts_at(self, i: int, places: Ints, coefs: Floats) -> Floats:
+        """(len(places),): those of task i in some solutions, of which the coefficients (len(places), d) are known."""
+        if has_one_level(self._data()):
+            return self.intercepts_of(i)[places]
+        return np.asarray(self._data().designs[i].intercepts(coefs))
+
+    def _at_level(self, place: int) -> AbstractContextManager[None]:
+        """With tasks held at the intercept of a solution, if they have one in common."""
+        problem = self._data()
+        return held_at(problem, self._levels[place]) if has_one_level(problem) else nullcontext()
+
+    @cached_property
     def _intercepts(self) -> Floats:
         """(solutions, m)"""
-        return np.stack([design.intercepts(self.of_task(i)) for i, design in enumerate(self._data().designs)], axis=1)
+        return np.stack([self.intercepts_of(i) for i in range(len(self.tasks))], axis=1)
 
     @cached_property
     def losses(self) -> Floats:
         """The sum of squared residuals of every task in every solution, (solutions, m)."""
         designs = self._data().designs
+        if has_one_level(self._data()):
+            return np.array([self._losses_at(place) for place in range(len(self.solved))])
         return np.array([losses_of(design, self.of_task(i)) for i, design in enumerate(designs)]).T
+
+    def _losses_at(self, place: int) -> Floats:
+        with self._at_level(place):
+            return np.array([d.loss(w) for d, w in zip(self._data().designs, self.coefs([place])[0], strict=True)])
 
     # ------------------------------------------------------------------ tables
 
@@ -762,14 +803,23 @@ class Surface(StagedSolutions):
         problem = self._data()
         every = np.arange(len(self.solved))
 
-        def certify(i: int) -> list[TaskCertificate]:
+        def certify(i: int, places: Ints) -> list[TaskCertificate]:
             memo: Memo = {}
-            parts = [problem.certify(i, W, A, memo, lams) for W, A, lams in self.lassos_of(i, every)]
+            parts = [problem.certify(i, W, A, memo, lams) for W, A, lams in self.lassos_of(i, places)]
             return [proof for part in parts for proof in part]
 
-        proofs = [certify(i) for i in range(problem.m)]
+        if has_one_level(problem):
+            found = [self._proof_at(place, certify) for place in every.tolist()]
+            return np.array([gap for gap, _ in found]), np.array([unique for _, unique in found], dtype=bool)
+        proofs = [certify(i, every) for i in range(problem.m)]
         gaps = [relative_gap(problem.designs, of_one) for of_one in zip(*proofs, strict=True)]
         return np.array(gaps), np.array([all(p.unique for p in of_one) for of_one in zip(*proofs, strict=True)])
+
+    def _proof_at(self, place: int, certify: Callable[[int, Ints], list[TaskCertificate]]) -> tuple[float, bool]:
+        problem = self._data()
+        with self._at_level(place):
+            proofs = [certify(i, np.array([place]))[0] for i in range(problem.m)]
+            return relative_gap(problem.designs, proofs), all(proof.unique for proof in proofs)
 
     def proven(self, losses: Floats, gaps: Floats, unique: np.ndarray) -> Surface:
         """Return a surface that takes over what is known already of every solution.

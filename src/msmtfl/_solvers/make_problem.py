@@ -10,17 +10,27 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._data.designs import AnyData, Data, Floats, stage_scale
-from .._data.tasks import TaskData
+from .._data.level_rows import LevelPrior, LevelTask, drawn
+from .._data.tables import warn_user
+from .._data.tasks import Task, TaskData, warn_of_single_rows
 from .._objective.losses import Huber, Loss, LossTask, Poisson, loss_named, of_regressions
 from .._objective.problem import Problem
 from .._runtime.checks import check_positive, check_share
+from .level_priors import loss_priors, squared_prior
+from .one_level import has_one_level, held_at, levels_of, settle_level
 from .residual_scale import with_scales
 from .solvers import lassos_for
 
 EXTREME = 1e100  # penalty factors beyond this, and below its inverse, leave the range of floats with what they multiply
 LAM_SHARE = 0.1  # lam=None is this share of lam_max
 LEAST_SHARE = 1e-3  # of the l1 norm in a penalty: with less, the largest lam is that of this share
+INTERCEPTS = ("task", "shrunk", "common")  # how they share
+WAY_OUT = "Or fit with intercepts='shrunk', which draws the intercepts of such tasks to that of all."
 ROUNDING = 1e-11  # of the largest that a gradient can be: what is less is left by an interpolation
+
+
+class SharedLevelWarning(UserWarning):
+    """The intercept of a task says little about the task itself."""
 
 
 def make_problem(
@@ -35,58 +45,152 @@ def make_problem(
     l1_ratio: float = 1.0,
     error: str = "mse",
     n_jobs: int | None = None,
+    intercepts: str = "task",
+    prior: LevelPrior | None = None,
 ) -> Problem:
     """The problem with a loss by name: "squared", "logistic" (targets 0 and 1), "poisson", or "huber" with epsilon in units
-    of the scale of every task's residuals."""
+    of the scale of every task's residuals. `prior` is what "shrunk" intercepts are drawn to, if it is known."""
     kind = loss_named(loss, epsilon)
     if not kind.squared and not isinstance(data, TaskData):
         raise ValueError(f"loss={loss!r} needs rows: statistics in their place serve squared loss only.")
     factors = read_factors(penalty_factors, data)
-    designs = _designs(data, kind, fit_intercept, factors, positive, n_jobs)
     check_share("l1_ratio", l1_ratio)
-    return Problem(data, designs, factors, standardize, positive, kind, error, l1_ratio=float(l1_ratio))
+    check_intercepts(intercepts, fit_intercept)
+    if intercepts == "task":
+        warn_of_single_rows(data.labels.tolist(), [target.rows for target in data.targets])
+    designs = _designs(data, kind, fit_intercept, factors, positive, n_jobs, intercepts, prior)
+    if intercepts != "task" and isinstance(data, TaskData) and (lonely := check_targets(data, kind, True, intercepts)):
+        warn_user(
+            f"{all_of(lonely)} {what_of(kind)}: the intercept comes from the level of all tasks, and says little about the "
+            "task itself.",
+            SharedLevelWarning,
+        )
+    return Problem(data, designs, factors, standardize, positive, kind, error, l1_ratio=float(l1_ratio), intercepts=intercepts)
 
 
 def training(problem: Problem, keep: np.ndarray | int) -> Problem:
     """The same problem on some of the rows, keep (N,) bool (of statistics: without one fold), with centring and scaling of
     its own."""
     if problem.loss.squared:
-        return replace(problem, designs=problem.data.training(problem.designs, keep))
+        parts = problem.data.training(without_priors(problem.designs), keep)
+        return replace(problem, designs=_with_levels(parts, problem.intercepts, totals=problem.designs))
     assert isinstance(keep, np.ndarray)  # data that have rows
     data = problem.data.kept(keep, None if problem.weigh is None else problem.weigh(keep))
-    centre = problem.designs[0].base.centre
-    designs = _designs(data, problem.loss, centre, problem.given_factors, problem.positive)
+    centre, kind = problem.designs[0].base.centre, problem.intercepts
+    designs = _designs(data, problem.loss, centre, problem.given_factors, problem.positive, intercepts=kind)
     return replace(problem, designs=designs, scored_by=tuple(design.of_loss for design in problem.designs))
 
 
 def gather(problem: Problem, keeps: Sequence[np.ndarray | int], n_jobs: int | None = None) -> None:
     """Prepare for `training` with each of `keeps`."""
     if problem.loss.squared:
-        problem.data.gather(problem.designs, keeps, n_jobs)
+        problem.data.gather(without_priors(problem.designs), keeps, n_jobs)
 
 
 def release(problem: Problem) -> None:
     """Forget what can be formed again."""
     if problem.loss.squared:
-        problem.data.release(problem.designs)
+        problem.data.release(without_priors(problem.designs))
+        for design in problem.designs:
+            if isinstance(design, LevelTask):
+                design.x.whole = None
 
 
 def _designs(
-    data: TaskData | Data, loss: Loss, centre: bool, factors: Floats, positive: bool, n_jobs: int | None = None
+    data: TaskData | Data,
+    loss: Loss,
+    centre: bool,
+    factors: Floats,
+    positive: bool,
+    n_jobs: int | None = None,
+    intercepts: str = "task",
+    prior: LevelPrior | None = None,
 ) -> list[Any]:
     if loss.squared:
-        return list(data.designs(centre, n_jobs))
+        return _with_levels(list(data.designs(centre, n_jobs)), intercepts, prior)
+    if intercepts == "common" and shares_levels(intercepts, data):
+        return _with_one_level(data, loss, factors, positive, n_jobs)
     assert isinstance(data, TaskData)
-    check_targets(data, loss, centre)
-    if isinstance(
-        loss, Huber
-    ):  # of y - f: an offset is a matter of y. At first with all of it, so that what is too large for
-        # its squares is seen
-        designs: list[LossTask] = data.designs(
-            centre, n_jobs, lambda rows, task: LossTask(rows, task.unexplained, Huber(np.inf))
-        )
-        return list(with_scales(designs, loss.epsilon, factors, positive, n_jobs))
-    return data.designs(centre, n_jobs, lambda rows, task: LossTask(rows, task.y, loss, offset=task.offset))
+    check_targets(data, loss, centre, intercepts)
+    shrinks = shares_levels(intercepts, data)
+    priors = loss_priors(data, loss) if shrinks and not loss.linear else None
+    places = {id(task): i for i, task in enumerate(data.tasks)}
+
+    def make(rows: Any, task: Task) -> LossTask:
+        if isinstance(loss, Huber):  # of y - f: an offset is a matter of y
+            # at first with all of it, so that what is too large for its squares is seen
+            return LossTask(rows, task.unexplained, Huber(np.inf))
+        prior = None if priors is None else priors[places[id(task)]]
+        return LossTask(rows, task.y, loss, offset=task.offset, prior=prior)
+
+    designs: list[LossTask] = data.designs(centre, n_jobs, make)
+    if isinstance(loss, Huber):
+        designs = with_scales(designs, loss.epsilon, factors, positive, n_jobs)
+    if shrinks and loss.linear:
+        known = loss_priors(data, loss, designs)
+        designs = [one.drawn(prior) for one, prior in zip(designs, known, strict=True)]
+    return designs
+
+
+def _with_one_level(data: Any, loss: Loss, factors: Floats, positive: bool, n_jobs: int | None) -> list[Any]:
+    """Tasks under a loss that is not squared, with one intercept: not centred, held at the level that is best at W = 0."""
+    check_targets(data, loss, True, "common")
+    kinds: list[Loss] = [loss] * data.m
+    if isinstance(loss, Huber):  # scales are those of tasks with intercepts of their own: the noise is the same
+        kinds = [task.of_loss for task in _designs(data, loss, True, factors, positive, n_jobs)]
+    places = {id(task): i for i, task in enumerate(data.tasks)}
+
+    def make(rows: Any, task: Task) -> LossTask:
+        kind = kinds[places[id(task)]]
+        if isinstance(kind, Huber):  # of y - f: an offset is a matter of y
+            return LossTask(rows, task.unexplained, kind)
+        return LossTask(rows, task.y, kind, offset=task.offset)
+
+    out = data.designs(False, n_jobs, make)
+    settle_level(out, lambda: np.zeros((data.m, data.d)), data.classes)
+    return list(out)
+
+
+def _rows_in(part: Any) -> int:
+    moments = getattr(part, "moments", None)
+    return int(np.count_nonzero(part.rows.u)) if moments is None else int(moments.rows)
+
+
+def shares_levels(intercepts: str, data: AnyData) -> bool:
+    """Whether there are levels that have something to share."""
+    return intercepts != "task" and data.m > getattr(data, "classes", 1)
+
+
+def _with_levels(
+    parts: list[Any], intercepts: str, prior: LevelPrior | None = None, totals: Sequence[Any] | None = None
+) -> list[Any]:
+    """Tasks under squared loss, their levels drawn to what all have in common, if they are to be."""
+    if intercepts == "task" or (len(parts) < 2 and prior is None):
+        return parts
+    if intercepts == "common" and prior is None:
+        levels = [float(part.intercepts(np.zeros((1, part.d)))[0]) for part in parts]
+        prior = LevelPrior(np.zeros(parts[0].d), float(np.mean(levels)), np.inf)
+    if prior is None:
+        prior = squared_prior(parts, [_rows_in(part) for part in parts])
+    return drawn(parts, [prior] * len(parts), totals)
+
+
+def common_levels(problem: Problem) -> tuple[Any, Floats, Any] | None:
+    """The common level, the point where it is one, and how strongly levels are drawn to it, if they are; of classes against
+    the rest arrays of these."""
+    priors: list[Any] = [
+        getattr(design, "prior", None) for design in problem.designs[: getattr(problem.data, "classes", 1)]
+    ]
+    if priors[0] is None:
+        return None
+    levels, ridges = np.array([one.level for one in priors]), np.array([one.ridge for one in priors])
+    single = len(priors) == 1
+    return float(levels[0]) if single else levels, priors[0].at, float(ridges[0]) if single else ridges
+
+
+def without_priors(designs: Sequence[Any]) -> list[Any]:
+    """Tasks under squared loss as they are without a prior."""
+    return [design.part if isinstance(design, LevelTask) else design for design in designs]
 
 
 # ------------------------------------------------------------------ the largest lam
@@ -95,10 +199,24 @@ def _designs(
 def first_gradient(problem: Problem) -> Floats:
     """(m, d): 2 / (m n_i) x_j'r_i, r_i the residual of the fit of the entries that are never penalised; 0 in those. (Where
     the loss is not squared, its slope takes the place of the residual.)"""
+    if not has_one_level(problem):
+        return _first_gradient(problem, _of_free(problem))
+    with held_at(problem, levels_of(problem, np.zeros((problem.m, problem.d)))):
+        W = _of_free(problem)
+        with held_at(problem, levels_of(problem, W)):
+            return _first_gradient(problem, W)
+
+
+def _of_free(problem: Problem) -> Floats:
+    """(m, d): the fit of the entries that are never penalised."""
     free = (problem.factors == 0.0).T
-    W = np.zeros((problem.m, problem.d))
-    if free.any():
-        W, _ = lassos_for(problem).solve(np.where(free, 0.0, np.inf))
+    if not free.any():
+        return np.zeros((problem.m, problem.d))
+    W, _ = lassos_for(problem).solve(np.where(free, 0.0, np.inf))
+    return np.asarray(W)
+
+
+def _first_gradient(problem: Problem, W: Floats) -> Floats:
     out = np.zeros_like(W)
     for design, w, f, of_task in zip(problem.designs, W, problem.factors.T, out, strict=True):
         g = design.c
@@ -169,10 +287,22 @@ def check_loss(loss: object, epsilon: object) -> None:
     check_positive("epsilon", epsilon)
 
 
-def check_targets(data: TaskData, loss: Loss, centre: bool) -> None:
-    """An error where the targets do not suit the loss, or no intercept does: it names all such tasks."""
-    lonely = []
-    for task in data.tasks:
+def check_intercepts(intercepts: object, fit_intercept: bool) -> None:
+    if intercepts not in INTERCEPTS:
+        raise ValueError(f"intercepts must be one of {', '.join(map(repr, INTERCEPTS))}, got {intercepts!r}.")
+    if not fit_intercept and intercepts != "task":
+        raise ValueError(
+            f"intercepts={intercepts!r} says how intercepts share, but fit_intercept=False leaves them out. Set "
+            "fit_intercept=True, or leave intercepts at 'task'."
+        )
+
+
+def check_targets(data: TaskData, loss: Loss, centre: bool, intercepts: str = "task") -> list[Hashable]:
+    """An error where the targets do not suit the loss, or no intercept does: it names all such tasks. The tasks that have a
+    finite intercept only because they share it."""
+    lonely, K = [], data.classes
+    ways: list[set[float]] = [set() for _ in range(K)]  # by class: those in which tasks escape; 0 where one does not
+    for i, task in enumerate(data.tasks):
         low = np.flatnonzero(task.y < loss.least)
         if low.size:
             raise ValueError(
@@ -180,14 +310,21 @@ def check_targets(data: TaskData, loss: Loss, centre: bool) -> None:
                 f"{task.y[low[0]]:g} in row {task.rows[low[0]]}."
             )
         away = loss.escapes(task.y)
-        if centre and away[0] != 0.0 and (away == away[0]).all():
+        alone = centre and away[0] != 0.0 and bool((away == away[0]).all())
+        ways[i % K].add(away[0] if alone else 0.0)
+        if alone:
             lonely.append(task.label)
-    if lonely:
-        what = "targets that are all 0" if isinstance(loss, Poisson) else "rows of one class only"
+    fits = shares_levels(intercepts, data) and all(len(way) > 1 or 0.0 in way for way in ways)
+    if lonely and not fits:
         raise ValueError(
-            f"{all_of(lonely)} {what} (to train on): no intercept fits best. Leave out such tasks until they have others; "
-            "in cross-validation use fewer folds."
+            f"{all_of(lonely)} {what_of(loss)} (to train on): no intercept fits best. Leave out such tasks until they have "
+            f"others; in cross-validation use fewer folds. {WAY_OUT}"
         )
+    return lonely
+
+
+def what_of(loss: Loss) -> str:
+    return "targets that are all 0" if isinstance(loss, Poisson) else "rows of one class only"
 
 
 def all_of(labels: Sequence[Hashable]) -> str:

@@ -226,7 +226,7 @@ class _Descent:
         self.design, self.a, self.aim, self.unit, self.positive = design, a, aim, unit, positive
         self.most = max_iter or STEPS
         self.loss, self.y, self.v, self.centre = design.of_loss, design.y, design.v, design.base.centre
-        self.offset = design.offset
+        self.offset = design.offset if self.centre else design.offset + design.held  # in every linear predictor
         self.live = (design.squares > 0) & np.isfinite(a)
         self.length = np.sqrt(design.squares * design.yy)
         self.caution, self.steps, self.status = 1.0, 0, 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,9 +28,10 @@ from .._objective.problem import Problem
 from .._objective.row_certificates import certify_rows, row_violation
 from .._runtime.progress import Listener
 from .._runtime.threads import each
-from .common_part import StackedGrams, StackedLassos, settled
+from .common_part import Stacked, StackedGrams, StackedLassos, settled
 from .coupled_rows import CoupledRows
 from .gram import Gram, gram_caches
+from .one_level import AtBestLevel, LevelStages, has_one_level
 from .pooling import Pooling
 from .proximal_newton import LossLassos
 from .stages import Outcome
@@ -62,8 +64,25 @@ def solver_for(
     grams : what is known of Gram matrices (`caches_for`), by default nothing yet
     near : about where the solution is
     """
+    if has_one_level(problem):
+        common = penalty.structure == COMMON
+
+        def make(near: Floats | None) -> Any:
+            start = near if near is None or not common else near.ravel()
+            return _solver_for(problem, penalty, lam, None, n_jobs, start)
+
+        def coefs(found: Floats) -> Floats:
+            return Stacked(problem.designs).sums(found[0]) if common else found
+
+        return LevelStages(problem.designs, make, coefs, near, getattr(problem.data, "classes", 1))
+    return _solver_for(problem, penalty, lam, grams, n_jobs, near)
+
+
+def _solver_for(
+    problem: Problem, penalty: Penalty, lam: float, grams: Any, n_jobs: int | None, near: Floats | None
+) -> Any:
     if penalty.structure == LASSOS:
-        lassos = lassos_for(problem, grams, n_jobs)
+        lassos = _lassos_for(problem, grams, n_jobs)
         lassos.at(lam)
         if near is not None:
             lassos.warm(near)
@@ -74,14 +93,14 @@ def solver_for(
     if not problem.loss.squared:
         raise ValueError("models that couple the tasks are solved with squared loss only.")
     if penalty.structure == ROWS:
-        rows = rows_for(problem, grams, n_jobs)
+        rows = _rows_for(problem, grams, n_jobs)
         rows.at(lam)
         if near is not None:
             rows.warm(near)
         return RowStages(rows, problem.at(lam))
     if penalty.structure == POOLING:
         return PoolingStages(pooling_for(problem, grams))
-    common = common_for(problem, grams, n_jobs)
+    common = _common_for(problem, grams, n_jobs)
     common.at(penalty.ridge() if isinstance(penalty, CappedDeviations) else None)
     if near is not None:
         common.warm(near)
@@ -94,8 +113,20 @@ def lassos_for(
     n_jobs: int | None = None,
     careful: bool = False,
     search: bool = False,
-) -> Lassos | LossLassos:
+) -> Any:
     """The weighted lassos of a problem's tasks. In a `search` those that have no minimiser are not solved."""
+    if has_one_level(problem):
+        return AtBestLevel(problem, lambda: _lassos_for(problem, None, n_jobs, careful, search))
+    return _lassos_for(problem, grams, n_jobs, careful, search)
+
+
+def _lassos_for(
+    problem: Problem,
+    grams: Caches | None = None,
+    n_jobs: int | None = None,
+    careful: bool = False,
+    search: bool = False,
+) -> Lassos | LossLassos:
     if not problem.loss.squared:
         options: dict[str, Any] = {"positive": problem.positive, "units": problem.units, "n_jobs": n_jobs}
         options["ridge"] = problem.unit_ridge
@@ -111,8 +142,14 @@ def lassos_for(
     )
 
 
-def rows_for(problem: Problem, grams: list[Gram] | None = None, n_jobs: int | None = None) -> CoupledRows:
+def rows_for(problem: Problem, grams: list[Gram] | None = None, n_jobs: int | None = None) -> Any:
     """A problem with a norm of every row."""
+    if has_one_level(problem):
+        return AtBestLevel(problem, lambda: _rows_for(problem, None, n_jobs))
+    return _rows_for(problem, grams, n_jobs)
+
+
+def _rows_for(problem: Problem, grams: list[Gram] | None, n_jobs: int | None) -> CoupledRows:
     return CoupledRows(
         problem.designs,
         problem.factors,
@@ -123,8 +160,15 @@ def rows_for(problem: Problem, grams: list[Gram] | None = None, n_jobs: int | No
     )
 
 
-def common_for(problem: Problem, grams: StackedGrams | None = None, n_jobs: int | None = None) -> StackedLassos:
+def common_for(problem: Problem, grams: StackedGrams | None = None, n_jobs: int | None = None) -> Any:
     """A problem with a part that is common to all tasks."""
+    if has_one_level(problem):
+        make = partial(_common_for, problem, None, n_jobs)
+        return AtBestLevel(problem, make, lambda P: Stacked(problem.designs).sums(P))
+    return _common_for(problem, grams, n_jobs)
+
+
+def _common_for(problem: Problem, grams: StackedGrams | None, n_jobs: int | None) -> StackedLassos:
     grams = StackedGrams(problem.designs, n_jobs=n_jobs) if grams is None else grams
     return StackedLassos(grams, units=problem.units, n_jobs=n_jobs)
 

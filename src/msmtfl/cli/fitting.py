@@ -108,6 +108,7 @@ def fit(
     impute: o.Impute = None,
     standardize: o.Standardize = True,
     intercept: o.Intercept = True,
+    intercepts: o.Intercepts = "task",
     cv: o.MaybeFolds = None,
     nested: o.Nested = False,
     seed: o.MaybeSeed = None,
@@ -138,6 +139,7 @@ def fit(
             "task_column": task,
             "standardize": standardize,
             "fit_intercept": intercept,
+            "intercepts": intercepts,
             "relax": relax,
             "n_jobs": jobs,
         }
@@ -256,8 +258,9 @@ def _estimator(
 def _of_options(name: str, model: Any, options: dict[str, Any]) -> Any:
     """A model with these options; those that it does not have must be left as they are by default."""
     known = model._get_param_names()
-    usual = {"relax": False, "fit_intercept": True, "selection": "min"}
+    usual = {"relax": False, "fit_intercept": True, "selection": "min", "intercepts": "task"}
     given = {"relax": "--relax", "fit_intercept": "--no-intercept", "selection": "--selection"}
+    given["intercepts"] = "--intercepts"
     foreign = [given[key] for key, value in usual.items() if key not in known and options.get(key, value) != value]
     if foreign:
         raise InputError(f"{', '.join(foreign)}: not for {name}.")

@@ -93,6 +93,15 @@ Standardize = Annotated[
     bool, typer.Option("--standardize/--no-standardize", help="Penalise columns as if scaled to standard deviation 1.")
 ]
 Intercept = Annotated[bool, typer.Option("--intercept/--no-intercept", help="One intercept per task.")]
+Intercepts = Annotated[
+    str,
+    typer.Option(
+        "--intercepts",
+        metavar="HOW",
+        help="task: each task's own; shrunk: drawn to a common level (random intercepts), which also fits tasks of one row "
+        "or class; common: one for all tasks.",
+    ),
+]
 Folds = Annotated[int, typer.Option("--cv", min=2, help="Folds of cross-validation, stratified by task.")]
 MaybeFolds = Annotated[
     int | None, typer.Option("--cv", min=2, help="Folds of cross-validation, stratified by task. Default: 5.")

@@ -47,7 +47,9 @@ class _Auto(MultiTaskModel):
         n_jobs=None,
         verbose=False,
         nested=False,
+        intercepts="task",
     ):
+        self.intercepts = intercepts
         self.models = models
         self.task_column = task_column
         self.cv = cv
@@ -101,6 +103,7 @@ class _Auto(MultiTaskModel):
             standardize=self.standardize,
             random_state=self.random_state,
             classify=self._classify,
+            intercepts=self.intercepts,
         )
         models = read_models(self.models, _able(known, X))
         found = contest(
@@ -285,6 +288,8 @@ class MultiTaskAuto(_Auto, MultiTaskLinear):
     nested : bool, default=False
         Whether every family chooses its parameters anew within the training samples of each fold
         (`inner_cv`): about as many times slower as there are folds.
+    intercepts : {"task", "shrunk", "common"}, default="task"
+        How the intercepts of families given by name share; see :func:`compare_models`.
 
     Attributes
     ----------
@@ -368,6 +373,8 @@ class MultiTaskAutoClassifier(_Auto, MultiTaskClassifier):
     nested : bool, default=False
         Whether every family chooses its parameters anew within the training samples of each fold
         (`inner_cv`): about as many times slower as there are folds.
+    intercepts : {"task", "shrunk", "common"}, default="task"
+        How the intercepts of families given by name share; see :func:`compare_models`.
 
     Attributes
     ----------

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._data.tables import choices_of, names_of
+from .._data.tables import choices_of, names_of, warn_user
 from .._data.tasks import TaskData
 from .._estimators.families import compared_variants
 from .._paths.cross_validation import Split
@@ -16,13 +16,45 @@ from .._runtime.checks import check_flag
 
 
 def default_models(
-    *, cv: int = 5, standardize: bool = False, random_state: Any = 0, classify: bool = False
+    *,
+    cv: int = 5,
+    standardize: bool = False,
+    random_state: Any = 0,
+    classify: bool = False,
+    intercepts: str = "task",
 ) -> dict[str, Any]:
     """The paper's four models, the one with common values, and what an analyst would try first; all choose their parameters
     by cross-validation. Of classifiers those that there are, with the logistic loss."""
     common = {"standardize": standardize, "unknown_task": "mean", "cv": cv, "random_state": random_state}
     found = compared_variants(classify)
-    return {name: family.search(**variant.options, **common) for name, (family, variant) in found.items()}
+    models = {name: family.search(**variant.options, **common) for name, (family, variant) in found.items()}
+    for model in models.values():
+        if "intercepts" in model.get_params() and model._can_share(intercepts):
+            model.set_params(intercepts=intercepts)
+    return models
+
+
+def shares(model: Any) -> bool:
+    """Whether the intercepts of a model share."""
+    return getattr(model, "intercepts", "task") != "task"
+
+
+def with_enough(models: dict[str, Any], data: TaskData, classes: int, folds: int, reference: str) -> dict[str, Any]:
+    """The models without those that need an intercept per task, where a task has too few samples of a class for one."""
+    few = [task.label for task in data.tasks if np.bincount(task.y.astype(np.intp), minlength=classes).min() < folds]
+    out = {name: model for name, model in models.items() if not few or shares(model)}
+    unable = [name for name in models if name not in out]
+    if unable and (len(out) < 2 or reference in unable):
+        raise ValueError(
+            f"task(s) {names_of(few)} have fewer rows of a class than {folds} folds: model(s) {names_of(unable)}, whose "
+            "intercepts do not share, cannot be compared on them. Leave out these models, or these tasks."
+        )
+    if unable:
+        warn_user(
+            f"model(s) {names_of(unable)} are left out: they need an intercept per task, for which task(s) {names_of(few)} "
+            "have too few rows of a class."
+        )
+    return out
 
 
 def classifies(models: Any, asked: bool | None) -> bool:

@@ -29,10 +29,10 @@ from .._runtime.checks import check_count, check_flag, check_n_jobs, check_verbo
 from .._runtime.processes import Ask, Processes
 from .._runtime.progress import Progress, one_blas_thread
 from .._runtime.threads import count, each
-from .._solvers.make_problem import make_problem
+from .._solvers.make_problem import SharedLevelWarning, check_intercepts, make_problem
 from .comparison import REFERENCE, Comparison, Dropped
 from .correction import at_choice, corrected
-from .entrants import check_inner, check_signature, classifies, default_models, read_models
+from .entrants import check_inner, check_signature, classifies, default_models, read_models, shares, with_enough
 from .points import Points, searches
 from .scoring import Cells, Classes, Numbers, OfFold
 from .work import Job, Said, Work, elsewhere, fit, fit_without, pays, search, slowest_first
@@ -40,7 +40,12 @@ from .work import Job, Said, Work, elsewhere, fit, fit_without, pays, search, sl
 __all__ = ["compare_models", "contest", "default_models", "read_models"]
 
 HOPELESS, MARGIN = 2.5, 0.05  # standard errors, and share of the error, by which a model that is screened out loses
-SAID_ELSEWHERE = (RepeatedSamplesWarning, TaskLevelWarning, NewTaskWarning)  # of all rows, here or by the result
+SAID_ELSEWHERE = (
+    RepeatedSamplesWarning,
+    TaskLevelWarning,
+    NewTaskWarning,
+    SharedLevelWarning,
+)  # of all rows, here or by the result
 OF_A_FIT = (
     ConvergenceWarning,
     TooGoodWarning,
@@ -70,6 +75,7 @@ def compare_models(
     verbose: bool = False,
     nested: bool = False,
     offset: Any = None,
+    intercepts: str = "task",
 ) -> Comparison:
     """Compare models that share and models that do not, on the same held-out samples.
 
@@ -140,6 +146,10 @@ def compare_models(
         A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
         2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.
         `predict` then needs the offsets of its samples, too.
+    intercepts : {"task", "shrunk", "common"}, default="task"
+        How the intercepts of models given by name share; see :class:`MSMTFL`. Baselines keep an intercept
+        per task, but for the pooled logistic ridge regression, which can have "shrunk" ones. Where a task
+        has too few samples of a class for an intercept of its own, models that need one are left out.
 
     Returns
     -------
@@ -187,6 +197,7 @@ def compare_models(
         verbose=verbose,
         nested=nested,
         offset=offset,
+        intercepts=intercepts,
     ).comparison
 
 
@@ -220,6 +231,7 @@ def contest(
     standardize: bool = False,
     leave_one_task_out: bool = False,
     offset: Any = None,
+    intercepts: str = "task",
 ) -> Contest:
     """See `compare_models`."""
     flags = {"leave_one_task_out": leave_one_task_out, "standardize": standardize, "screen": screen, "nested": nested}
@@ -229,7 +241,8 @@ def contest(
     check_n_jobs(n_jobs)
     check_verbose(verbose)
     classify = classifies(models, classify)
-    options = {"cv": inner_cv, "standardize": standardize, "random_state": random_state}
+    check_intercepts(intercepts, True)
+    options = {"cv": inner_cv, "standardize": standardize, "random_state": random_state, "intercepts": intercepts}
     chosen = read_models(models, default_models(**options, classify=classify))
     names = list(chosen)
     if reference is None:
@@ -240,10 +253,14 @@ def contest(
     kind: Numbers | Classes = Numbers()
     folds = cv
     if classify:
-        classes, _, data = read_classes(X, y, **given)
+        alone = not any(shares(model) for model in chosen.values())
+        classes, _, data = read_classes(X, y, **given, alone=alone)
         kind = Classes(classes)
-        if isinstance(cv, (int, np.integer)) and cv >= 2:
-            folds = class_folds(data, classes, int(cv), random_state, groups)
+        number = isinstance(cv, (int, np.integer)) and cv >= 2
+        if not alone:
+            chosen = with_enough(chosen, data, len(classes), int(cv) if number else 2, reference)
+        if number:
+            folds = class_folds(data, classes, int(cv), random_state, groups, alone)
     else:
         data = read_training(X, y, **given)
     check_finite(data.X, data.features, "X")

@@ -280,7 +280,7 @@ def _judged(task: TaskOnWorker, asked: Asked, coefs: list[tuple[Ints, Floats]], 
         W = _together([coefs[s] for s in at], task.layout.d)
         if p != ALL:
             (own,) = task.data.tasks
-            error[at] = task_errors(own, portion.design, task.held_out(p), W, np.arange(len(at)))[1]
+            error[at] = task_errors(own, task.held_out(p), W, portion.design.intercepts(W), np.arange(len(at)))[1]
             continue
         error[at] = losses_of(portion.design, W)
         memo: dict[Any, Any] = {}

@@ -1,0 +1,268 @@
+"""One intercept for all tasks: the value at which the rest of the problem, solved for it, has the least objective.
+
+With F(a) the least objective of a stage whose level is held at a, F is convex, and its derivative is that of the loss alone
+at the solution there, so that a is the root of a rising function of one variable. Its curvature is at most 2 for squared
+loss; the root is found by the secant method in a bracket. Tasks know the level that they are held at (`LevelTask.move`).
+
+What is proven: with u a dual point of the problem held at a, the bound that u gives is linear in the level, with slope s. So
+no point whose level is within R of a is better by more than the gap at a plus R |s|: that is what `LevelStages` reports, R
+being the spread of the targets and the way that the level has come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+
+from .._data.designs import Floats
+from .._objective.losses import Huber, best_level
+from .._objective.problem import Problem
+from .._runtime.progress import Listener
+from .stages import Outcome
+from .weighted_lasso import one_by_one
+
+STEPS = 100  # of the search for a level; it takes about ten
+FLAT = 1e-14  # times the loss at W = 0, over the reach: a slope that rounding hides
+NARROW = 4e-16  # relative width of a bracket
+
+
+def settle_level(designs: Sequence[Any], solve: Callable[[], Floats], classes: int = 1) -> Floats:
+    """Move tasks to the level at which W = solve() (m, d) has the least objective, and return that W; with several classes
+    one level for each."""
+    if classes == 1:
+        return _settle(designs, solve)
+    for c in range(classes):  # those of others do not matter: classes share features, not levels
+        _settle(designs[c::classes], partial(_of_class, solve, c, classes))
+    return solve()
+
+
+def _of_class(solve: Callable[[], Floats], c: int, classes: int) -> Floats:
+    return solve()[c::classes]
+
+
+def slope_of(designs: Sequence[Any], W: Floats) -> float:
+    """Half the derivative of the mean over tasks of their losses, with respect to the level."""
+    return float(np.mean([design.level_slope(w) / design.n for design, w in zip(designs, W, strict=True)]))
+
+
+def unit_of(designs: Sequence[Any]) -> float:
+    """Half the mean loss at W = 0."""
+    return 0.5 * float(np.mean([design.loss(np.zeros(design.d)) / design.n for design in designs]))
+
+
+def reach_of(designs: Sequence[Any], start: float) -> float:
+    """How far from the level a better one is looked for: the spread of the targets (1 where these have another scale than
+    linear predictors), and the way that the level has come."""
+    linear = getattr(getattr(designs[0], "of_loss", None), "linear", True)
+    return (float(np.sqrt(2.0 * unit_of(designs))) if linear else 1.0) + abs(designs[0].prior.level - start)
+
+
+def _settle(designs: Sequence[Any], solve: Callable[[], Floats]) -> Floats:
+    prior = designs[0].prior
+    a = 0.0 if prior is None else float(prior.level)
+    if prior is None:
+        _move(designs, a)
+    W = solve()
+    start, g = a, slope_of(designs, W)
+    low, high = (-np.inf, 0.0), (np.inf, 0.0)  # levels and slopes to the left and to the right of the root
+    step, best = 0.0, (abs(g), a, W)
+    for _ in range(STEPS):
+        if abs(g) <= FLAT * unit_of(designs) / max(reach_of(designs, start), 1e-300) or g == 0.0:
+            break
+        low, high = ((a, g), high) if g < 0.0 else (low, (a, g))
+        new = _between(low, high, a, g, step)
+        if new == a or (np.isfinite(high[0] - low[0]) and high[0] - low[0] <= NARROW * max(abs(low[0]), abs(high[0]))):
+            break
+        step, a = new - a, new
+        _move(designs, a)
+        W = solve()
+        g, before = slope_of(designs, W), g
+        if (
+            low[1] and high[1] and np.sign(g) == np.sign(before)
+        ):  # the other end stays where it is: let it count for less
+            low, high = ((low[0], 0.5 * low[1]), high) if g > 0.0 else (low, (high[0], 0.5 * high[1]))
+        if abs(g) < best[0]:
+            best = (abs(g), a, W)
+    if best[1] != a:
+        _move(designs, best[1])
+    return best[2]
+
+
+def _between(low: tuple[float, float], high: tuple[float, float], a: float, g: float, step: float) -> float:
+    """The next level: by the secant between the ends; where there is one end only a step beyond it, twice the last one."""
+    if not np.isfinite(high[0] - low[0]):
+        return a - (np.copysign(2.0 * abs(step), g) if step else g)  # curvature at most 1, of half the loss
+    if low[1] == 0.0 or high[1] == 0.0 or high[1] == low[1]:
+        return 0.5 * (low[0] + high[0])
+    new = low[0] - low[1] * (high[0] - low[0]) / (high[1] - low[1])
+    return new if low[0] < new < high[0] else 0.5 * (low[0] + high[0])
+
+
+def _move(designs: Sequence[Any], level: float) -> None:
+    for design in designs:
+        design.move(level)
+
+
+def has_one_level(problem: Problem) -> bool:
+    """Whether tasks are held at one level."""
+    prior = getattr(problem.designs[0], "prior", None)
+    return problem.intercepts == "common" and prior is not None
+
+
+def levels_of(problem: Problem, W: Floats) -> Floats:
+    """(classes,): the levels that suit coefficients (m, d) best. Tasks are left as they are."""
+    K = getattr(problem.data, "classes", 1)
+    return np.array([_level_of(problem.designs[c::K], W[c::K]) for c in range(K)])
+
+
+def _level_of(designs: Sequence[Any], W: Floats) -> float:
+    if not hasattr(designs[0], "of_loss"):
+        return float(np.mean([design.part.intercepts(w[None])[0] for design, w in zip(designs, W, strict=True)]))
+    parts = [(design.y, design.fitted(w), design.v / design.n) for design, w in zip(designs, W, strict=True)]
+    if len({design.of_loss for design in designs if isinstance(design.of_loss, Huber)}) < 2:
+        return best_level(designs[0].of_loss, *(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+    def slope(a: float) -> float:
+        return sum(float(v @ design.of_loss.slope(y, g + a)) for design, (y, g, v) in zip(designs, parts, strict=True))
+
+    ends = np.array([design.of_loss.levels(y, g) for design, (y, g, _) in zip(designs, parts, strict=True)])
+    low, high = float(ends[:, 0].min()), float(ends[:, 1].max())
+    return float(brentq(slope, low, high, xtol=1e-14, rtol=1e-15)) if low < high else low
+
+
+@contextmanager
+def held_at(problem: Problem, levels: Floats) -> Iterator[None]:
+    """Tasks at other levels (classes,), for a while."""
+    K = len(levels)
+    before = np.array([design.prior.level for design in problem.designs[:K]])
+    for now in (levels, before):
+        for c in range(K):
+            _move(problem.designs[c::K], float(now[c]))
+        if now is levels:
+            yield
+
+
+class AtBestLevel:
+    """What solves a problem (weighted lassos, rows that couple tasks, or a common part) at the level that suits each of its
+    solutions: `make` makes a solver for the level that the tasks are held at, `coefs` coefficients (m, d) of what it finds.
+    In all else it is the last of these solvers."""
+
+    grams = None
+
+    def __init__(
+        self,
+        problem: Problem,
+        make: Callable[[], Any],
+        coefs: Callable[[Floats], Floats] = lambda W: W,
+    ):
+        self.problem, self.coefs, self._make = problem, coefs, make
+        self.ridge_at: Any = 0.0
+        self.inner, self.near = make(), None
+
+    near: Floats | None
+
+    def make(self) -> Any:
+        """A solver for the present level, with the present ridge."""
+        made = self._make()
+        made.at(self.ridge_at)
+        return made
+
+    def at(self, strength: Any) -> None:
+        """The strength (or the ridge itself) that solutions are wanted for from now on."""
+        self.ridge_at = strength
+        self.inner.at(strength)
+
+    def solve(self, *given: Any, **options: Any) -> tuple[Floats, Any]:
+        found: list[Any] = []
+
+        def once() -> Floats:
+            self.inner = self.make()
+            if self.near is not None:
+                self.inner.warm(self.near)
+            found.append(self.inner.solve(*given, **options))
+            self.near = np.array(found[-1][0])
+            return self.coefs(self.near)
+
+        settle_level(self.problem.designs, once, getattr(self.problem.data, "classes", 1))
+        once()
+        out: tuple[Floats, Any] = found[-1]
+        return out
+
+    def path(self, lams: Floats, weights: Floats, *, max_iter: int = 0, tick: Any, **_: Any) -> list[Any]:
+        """Solve for lam times the weights (m, d), for one of lams (L,) after the other."""
+        return one_by_one(self, lams, weights, max_iter, tick)
+
+    def warm(self, near: Floats) -> None:
+        self.near = near
+
+    def forget(self) -> None:
+        """Start anew."""
+        self.near, self.inner = None, self.make()
+
+    def states(self) -> list[Any]:
+        return []
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "inner":
+            raise AttributeError(name)
+        return getattr(self.inner, name)
+
+
+class LevelStages:
+    """Stages of a problem whose tasks have one level (a `StageSolver`): `make` makes a solver for the level that the tasks
+    are held at, starting about some solution (None: at 0), `coefs` the coefficients (m, d) of what it finds."""
+
+    def __init__(
+        self,
+        tasks: Sequence[Any],
+        make: Callable[[Floats | None], Any],
+        coefs: Callable[[Floats], Floats],
+        near: Floats | None,
+        classes: int = 1,
+    ):
+        self.tasks, self.make, self.coefs, self.near, self.classes = list(tasks), make, coefs, near, classes
+        self.inner = make(near)
+        self.designs: Sequence[Any] = self.inner.designs
+        self.starts = [float(task.prior.level) for task in self.tasks[:classes]]
+
+    @property
+    def grams(self) -> Any:
+        """Those of the last level."""
+        return self.inner.grams
+
+    def solve(self, weights: Any, last: Floats, max_iter: int, listener: Listener) -> Outcome:
+        found: list[Outcome] = []
+
+        def solve() -> Floats:
+            self.inner = self.make(self.near)
+            found.append(self.inner.solve(weights, last, max_iter, Listener()))
+            self.near = found[-1].coef
+            return self.coefs(found[-1].coef)
+
+        settle_level(self.tasks, solve, self.classes)
+        solve()  # the certificate of the level that was chosen
+        for _ in self.tasks:
+            listener.task_done()
+        end, W = found[-1], self.coefs(found[-1].coef)
+        apart = 0.0
+        for c, start in enumerate(self.starts):
+            of_class = self.tasks[c :: self.classes]
+            unit = unit_of(of_class)
+            apart += (
+                abs(slope_of(of_class, W[c :: self.classes])) * reach_of(of_class, start) / unit if unit > 0.0 else 0.0
+            )
+        return replace(
+            end,
+            n_iter=sum(one.n_iter for one in found),
+            dual_gap=end.dual_gap + apart,
+            kkt=max(end.kkt, apart),
+        )
+
+    def violation(self, weights: Any, W: Floats) -> float:
+        return float(self.inner.violation(weights, W))
