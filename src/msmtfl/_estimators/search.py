@@ -18,6 +18,7 @@ from .._objective.penalties import ConcaveRows, Penalty
 from .._objective.problem import Problem
 from .._objective.theta import unit
 from .._paths.choice import cross_fitted_score, warn_if_at_the_end, warn_if_too_good
+from .._paths.conformal import held_out_scores
 from .._paths.cross_validation import (
     CRITERIA,
     ERRORS,
@@ -149,8 +150,18 @@ class GridSearch(MultiTaskModel):
         self.surface_, self.cv_results_, self.best_score_ = surface, results, score
         self.best_point_, self.best_index_, self.n_splits_ = (k, l), k * grid.shape[1] + l, len(splits)
         self._store(problem, solution, penalty, grams)
+        self._keep_scores(problem, folds, k, l)
         release(problem)
         return solution, problem
+
+    def _keep_scores(self, problem: Problem, folds: list[FoldRun], k: int, l: int) -> None:
+        """What intervals are made of, where the rows are at hand that folds hold out (`_store` has forgotten any other)."""
+        fits = [fold.fit_at(k, l) for fold in folds] if isinstance(problem.data, TaskData) else []
+        known = [fit for fit in fits if fit is not None]
+        if known and len(known) == len(fits):
+            self.held_out_ = held_out_scores(
+                problem.data, known, problem.loss, problem.error == "log_loss", folds[0].split.groups
+            )
 
     def _scorer(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """What scores predictions of rows held out; None if their errors do."""
