@@ -4,14 +4,34 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.linear_model import Ridge
 from sklearn.model_selection import GroupKFold, KFold, RepeatedKFold
 
-from msmtfl import L12MTLCV, MSMTFL, MSMTFLCV, DirtyMTLCV, LassoMTL, LassoMTLCV, MultiTaskAuto, SharedMTLCV
+from msmtfl import (
+    L12MTLCV,
+    MSMTFL,
+    MSMTFLCV,
+    DirtyMTLCV,
+    LassoMTL,
+    LassoMTLCV,
+    MSMTFLClassifier,
+    MSMTFLClassifierCV,
+    MultiTaskAuto,
+    SharedMTLCV,
+)
 from msmtfl._estimators.base import NewTaskWarning
+from msmtfl._estimators.baselines import (
+    LogisticPerTaskCV,
+    PooledLassoCV,
+    PooledLogisticCV,
+    PooledRidgeCV,
+    RidgePerTaskCV,
+)
 from msmtfl._estimators.intervals import SmallTaskWarning
 from msmtfl._objective.losses import loss_named
 from msmtfl._paths import conformal
 from msmtfl._paths.conformal import FoldFit, Table, held_out_scores, thinned
+from msmtfl.model_files import load_model, save_model
 
 SEARCHES = [MSMTFLCV, LassoMTLCV, L12MTLCV, DirtyMTLCV, SharedMTLCV]
 
@@ -291,9 +311,12 @@ def test_counts_have_intervals_on_their_own_scale():
     assert 0.87 < np.mean((low <= y) & (y <= high)) < 0.97
 
 
-def test_automatic_choice_has_the_intervals_of_its_model():
+@pytest.mark.parametrize(
+    "names", [["lasso", "l12"], ["pooled lasso", "pooled ridge"], ["ridge per task", "pooled lasso"]]
+)
+def test_automatic_choice_has_the_intervals_of_its_model(names):
     X, y, task = samples((30, 30))
-    model = MultiTaskAuto(["lasso", "l12"], cv=3, inner_cv=3).fit(X, y, task=task)
+    model = MultiTaskAuto(names, cv=3, inner_cv=3).fit(X, y, task=task)
     np.testing.assert_array_equal(
         model.predict_interval(X, task=task, level=0.8),
         model.best_estimator_.predict_interval(X, task=task, level=0.8),
@@ -333,3 +356,89 @@ def test_scores_of_others_leave_the_task_out():
     np.testing.assert_allclose(table.of_task(0).score, [4.0, 5.0])  # predicted with the other's 6
     np.testing.assert_allclose(table.of_task(1).score, [3.5, 5.5])
     np.testing.assert_allclose(table.weight, 0.5)
+
+
+# ------------------------------------------------------------------ classes, baselines
+
+
+@pytest.mark.parametrize("cls", [RidgePerTaskCV, PooledRidgeCV, PooledLassoCV])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_baselines_have_intervals(cls, grouped):
+    X, y, task = samples((60, 60), d=4)
+    groups = {"groups": np.arange(120) // 2} if grouped else {}
+    model = cls().fit(X, y, task=task, **groups)
+    assert model.held_out_.own.of_task(0).size == pytest.approx(30 if grouped else 60)
+    low, high = model.predict_interval(X, task=task).T
+    assert 0.85 < np.mean((low <= y) & (y <= high)) < 1.0
+    assert (low < model.predict(X, task=task)).all()
+    assert (high > model.predict(X, task=task)).all()
+
+
+def test_refits_of_ridges_are_ridges():
+    """At the strength that a task has chosen, fits to the training rows of the folds."""
+    X, y, task = samples((40, 40), d=4)
+    model = RidgePerTaskCV().fit(X, y, task=task)
+    for i in range(2):
+        mine, w = task == i, model.coef_[i]
+        Z, t = X[mine] - X[mine].mean(axis=0), y[mine] - y[mine].mean()
+        alpha = (Z.T @ (t - Z @ w)) @ w / (w @ w)
+        for f, (v, level) in enumerate(zip(model.held_out_.coefs()[i], model.held_out_.intercepts()[i], strict=True)):
+            scores = model.held_out_.own.of_task(i).parts()[f][1]
+            errors = np.abs(y[mine] - X[mine] @ v - level)
+            test = np.isin(np.round(errors, 9), np.round(scores, 9))
+            assert test.sum() == len(scores) == 8
+            plain = Ridge(alpha=alpha).fit(X[mine][~test], y[mine][~test])
+            np.testing.assert_allclose(v, plain.coef_, rtol=1e-7)
+            np.testing.assert_allclose(level, plain.intercept_, rtol=1e-7, atol=1e-9)
+
+
+def classes_of(X, rng, K):
+    latent = 2 * X[:, 0] + rng.logistic(size=len(X))
+    return np.where(latent > 0, "p", "q") if K == 2 else np.array(list("abc"))[(latent > -1).astype(int) + (latent > 1)]
+
+
+@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize("cls", [MSMTFLClassifierCV, PooledLogisticCV, LogisticPerTaskCV])
+def test_sets_of_classes(cls, K):
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((240, 3)), np.repeat([0, 1], 120)
+    y = classes_of(X, rng, K)
+    model = (cls(lams=5) if cls is MSMTFLClassifierCV else cls()).fit(X, y, task=task)
+    new, of = rng.standard_normal((4000, 3)), np.repeat([0, 1], 2000)
+    truth = np.searchsorted(model.classes_, classes_of(new, rng, K))
+    sizes = []
+    for level in (0.6, 0.8, 0.95):
+        found = model.predict_set(new, task=of, level=level)
+        assert found.shape == (4000, K)
+        sizes.append(found.sum(axis=1).mean())
+        assert abs(found[np.arange(4000), truth].mean() - level) < 0.07
+    assert sizes == sorted(sizes)
+
+
+def test_sets_are_cv_plus():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 3))
+    y = classes_of(X, rng, 2)
+    folds = list(KFold(3, shuffle=True, random_state=0).split(X))
+    model = MSMTFLClassifierCV(lams=4, cv=folds).fit(X, y)
+    fold = np.empty(60, dtype=int)
+    for f, (_, test) in enumerate(folds):
+        fold[test] = f
+    p = 1 / (1 + np.exp(-(X @ model.held_out_.coefs()[0].T + model.held_out_.intercepts()[0])))  # (60, folds)
+    own = np.where(y == model.classes_[1], 1 - p[np.arange(60), fold], p[np.arange(60), fold])
+    found = model.predict_set(X[:20], level=0.7)
+    for r in range(20):
+        for c in (0, 1):
+            mine = 1 - p[r] if c else p[r]
+            assert found[r, c] == ((own < mine[fold]).sum() < 0.7 * 61)
+
+
+def test_sets_come_from_files(tmp_path):
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((180, 3)), np.repeat([0, 1], 90)
+    model = MSMTFLClassifierCV(lams=4).fit(X, classes_of(X, rng, 3), task=task)
+    save_model(model, tmp_path / "model.msmtfl")
+    same = load_model(tmp_path / "model.msmtfl")
+    np.testing.assert_array_equal(same.predict_set(X, task=task), model.predict_set(X, task=task))
+    with pytest.raises(ValueError, match="Fit MSMTFLClassifierCV"):
+        MSMTFLClassifier(lam=0.1).fit(X, classes_of(X, rng, 2), task=task).predict_set(X, task=task)

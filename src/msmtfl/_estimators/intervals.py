@@ -70,6 +70,20 @@ def scores_of(model: Any) -> HeldOutScores:
     )
 
 
+def task_radii(model: Any, level: float) -> Floats:
+    """(m,): how far the prediction of a task's sample may be off, the models without each fold agreeing; NaN of a task that
+    has too few samples of its own for the level, or none that was held out."""
+    out: Floats = np.full(len(model.tasks_), np.nan)
+    scores: HeldOutScores | None = getattr(model, "held_out_", None)
+    if scores is None:
+        return out
+    for i in range(scores.m):
+        table = scores.own.of_task(i)
+        if table.reaches(level):
+            out[i] = table.upper(np.zeros((1, scores.n_folds)), level)[0]
+    return out
+
+
 # ------------------------------------------------------------------ task by task
 
 
