@@ -182,10 +182,10 @@ def splits(task: np.ndarray, share: float, count: int) -> Iterator[np.ndarray]:
         yield train
 
 
-def real(name: str, folder: Path, model: str, level: float, count: int, lams: int, tasks: int) -> None:
+def real(name: str, folder: Path, model: str, level: float, count: int, lams: int, tasks: int, share: float) -> None:
     X, y, task = real_data(name, folder, tasks)
     found: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
-    for train in splits(task, REAL[name], count):
+    for train in splits(task, share, count):
         fitted = getattr(msmtfl, model)(lams=lams).fit(X[train], y[train], task=task[train])
         test = ~train
         ways = {"msmtfl": fitted.predict_interval(X[test], task=task[test], level=level)}
@@ -198,7 +198,7 @@ def real(name: str, folder: Path, model: str, level: float, count: int, lams: in
             found.setdefault(other, []).append((held(interval, y[test]), np.where(np.isfinite(width), width, np.nan)))
             found.setdefault("", []).append((task[test], np.isinf(width))) if other == "msmtfl" else None
     of = np.concatenate([one for one, _ in found.pop("")])
-    print(f"{name}: {len(np.unique(task))} tasks, {count} splits, {model}, level {level:g}")
+    print(f"{name}: {len(np.unique(task))} tasks, {count} splits, {share:g} of the rows, {model}, level {level:g}")
     for other, parts in found.items():
         cover, width = np.concatenate([c for c, _ in parts]), np.concatenate([w for _, w in parts])
         each = by_task(cover, of)
@@ -207,7 +207,7 @@ def real(name: str, folder: Path, model: str, level: float, count: int, lams: in
             f"  {other:20s} covers {100 * cover.mean():5.1f} %; per task {100 * each.min():5.1f} to {100 * each.max():5.1f} "
             f"(s.d. {100 * each.std():4.1f}); mean width {np.nanmean(width):8.4g}{endless}"
         )
-    counts = np.bincount(task[next(splits(task, REAL[name], 1))])
+    counts = np.bincount(task[next(splits(task, share, 1))])
     new = np.bincount(of)
     expected = np.sqrt(np.mean(level * (1 - level) * (1 / new + 1 / (counts + 2) / count)))
     finest = np.ceil(level * (counts + 1) - 1e-9) / (counts + 1)
@@ -291,6 +291,7 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=20)
     parser.add_argument("--data", nargs="*", default=list(REAL))
     parser.add_argument("--tasks", type=int, default=10**9, help="of real data only the first so many")
+    parser.add_argument("--share", type=float, help="of the rows of real data that are trained on")
     parser.add_argument("--repeats", type=int, default=5)
     a = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -310,7 +311,7 @@ def main() -> None:
                 print(f"{name}: MSMTFL_DATA names no folder with {name}.npz")
                 continue
             for level in a.levels:
-                real(name, folder, a.model, level, a.splits, a.lams, a.tasks)
+                real(name, folder, a.model, level, a.splits, a.lams, a.tasks, a.share or REAL[name])
 
 
 if __name__ == "__main__":

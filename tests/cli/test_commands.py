@@ -1355,10 +1355,10 @@ def test_interrupt_leaves_nothing_behind(tmp_path):
 
 def test_predictions_come_with_intervals(data, new, tmp_path):
     out = tmp_path / "m.msmtfl"
-    done("fit", data, "--target", "y", "--task", "town", "--model", "lasso", "--out", out, "--quiet")
+    done("fit", data, *ROLES, "--exclude", OTHERS, "--model", "lasso", "--out", out)
     found = predicted(out, new, "--interval", "0.8")
     assert list(found.columns) == ["task", "prediction", "prediction_lower", "prediction_upper"]
-    api = LassoMTLCV(task_column="town").fit(features_and_town(TABLE), TABLE.y)
+    api = LassoMTLCV(task_column="town", standardize=True).fit(features_and_town(TABLE), TABLE.y)
     expected = api.predict_interval(features_and_town(NEW), level=0.8)
     np.testing.assert_allclose(found[["prediction_lower", "prediction_upper"]], expected, rtol=0, atol=1e-10)
     assert list(predicted(out, new).columns) == ["task", "prediction"]
@@ -1372,7 +1372,7 @@ def test_a_single_fit_has_no_intervals(model, new):
 
 def test_rows_without_predictions_have_no_intervals(data, tmp_path):
     out, holes = tmp_path / "m.msmtfl", NEW.copy()
-    done("fit", data, "--target", "y", "--task", "town", "--model", "lasso", "--out", out, "--quiet")
+    done("fit", data, *ROLES, "--exclude", OTHERS, "--model", "lasso", "--out", out)
     holes.loc[1, FEATURES[0]] = np.nan
     path = written(holes, tmp_path / "holes.csv")
     found = predicted(out, path, "--interval", "0.8", "--drop-missing", "--quiet")

@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GroupKFold, KFold, RepeatedKFold
@@ -442,3 +443,22 @@ def test_sets_come_from_files(tmp_path):
     np.testing.assert_array_equal(same.predict_set(X, task=task), model.predict_set(X, task=task))
     with pytest.raises(ValueError, match="Fit MSMTFLClassifierCV"):
         MSMTFLClassifier(lam=0.1).fit(X, classes_of(X, rng, 2), task=task).predict_set(X, task=task)
+
+
+# ------------------------------------------------------------------ other packages
+
+
+@pytest.mark.parametrize("column", ["town", 2])
+def test_arrays_are_predicted_where_the_fit_was_to_a_table(column):
+    """MAPIE hands arrays to `predict`, and asks for zeros to see whether a model is fitted."""
+    X, y, task = samples()
+    table = pd.DataFrame(X, columns=list("abcdef"))
+    table.insert(2, "town", task)
+    model = LassoMTLCV(lams=4, task_column=column).fit(table, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # scikit-learn says that the array has no names
+        np.testing.assert_array_equal(model.predict(table.to_numpy()), model.predict(table))
+        np.testing.assert_array_equal(model.predict_interval(table.to_numpy()), model.predict_interval(table))
+        assert model.predict(np.zeros((1, 7))).shape == (1,)
+        with pytest.raises(ValueError, match="features"):
+            model.predict(X)

@@ -274,8 +274,8 @@ def test_the_report_says_how_far_predictions_may_be_off(undrawn):
     radii = [one[int(np.ceil(0.9 * (len(one) + 1))) - 1] for one in radii]
     low, high = (near(text) for text in re.findall(r"± ([\d.,]+) in", said))
     assert (low, high) == (pytest.approx(min(radii), rel=5e-3), pytest.approx(max(radii), rel=5e-3))
-    assert "In 90 % of new rows" in said
-    assert said in Page(report_html(model)).text
+    assert "In 90\N{NO-BREAK SPACE}% of new rows" in said
+    assert " ".join(said.split()) in Page(report_html(model)).text
     assert sentences.reach(ModelFacts(fitted(LassoMTL()))) == ""
 
 

@@ -13,7 +13,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._data.designs import Data, Floats
-from .._data.tables import check_finite, check_form, match_labels, names_of, read_features, warn_user
+from .._data.tables import check_finite, check_form, is_table, match_labels, names_of, read_features, warn_user
 from .._data.tasks import TaskData, check_weights, grouped, read_target, read_training, refuse_infinity
 from .._objective.certificates import Certificate, explain
 from .._objective.losses import LOSSES, loss_named
@@ -210,7 +210,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         check_use(self)
         check_form(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        values, task, names = read_features(X, task, self.task_column)
+        values, task, names = read_features(X, task, task_column_in(self, X))
         check_finite(values, names, "X")
         if values.shape[1] != len(self.features_):
             raise ValueError(
@@ -392,6 +392,13 @@ def warn_of_new_tasks(model: Any, labels: list[Any], rows: int, spread: float) -
         f"the {len(model.tasks_)} known task(s).{apart} The error of such predictions is not known.{way}",
         NewTaskWarning,
     )
+
+
+def task_column_in(model: Any, X: Any) -> Any:
+    """The column that identifies the task in what is to be predicted: where a name was given to the fit, but X is an array
+    (as tools hand on that know no tables), its place in the table of the fit."""
+    placed = isinstance(model.task_column, str) and not is_table(X) and model._task_position is not None
+    return model._task_position if placed else model.task_column
 
 
 def forget(model: Any, *names: str) -> None:

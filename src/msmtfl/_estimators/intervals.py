@@ -15,7 +15,7 @@ from .._data.tasks import grouped
 from .._objective.losses import loss_named
 from .._paths.conformal import HeldOutScores, Table, class_shares
 from .._runtime.checks import check_level
-from .base import NewTaskWarning, loss_of, respond
+from .base import NewTaskWarning, loss_of, respond, task_column_in
 from .families import family_of
 
 
@@ -94,7 +94,7 @@ def _by_task(model: Any, X: Any, task: Any, level: float, reach: Reach) -> np.nd
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NewTaskWarning)  # ours says what is known of their errors
         linear = model._linear(X, task, _padded(scores.coefs(), tasks), _padded(scores.intercepts(), tasks))
-    values, labels, _ = read_features(X, task, model.task_column)
+    values, labels, _ = read_features(X, task, task_column_in(model, X))
     if labels is None:  # every sample for every task, or for the only one
         linear = linear.reshape(len(linear), tasks, -1)
         every = [reach(linear[:, i], table) for i, table in _tables(model, scores, range(tasks), level).items()]

@@ -120,7 +120,7 @@ def reach(facts: ModelFacts) -> str:
     few = len(radii) - len(known) - len(facts.added)
     rest = f"; {counted(few, 'task')} {'has' if few == 1 else 'have'} too few rows to say" if few else ""
     return (
-        f"In {percent(LEVEL)} of new rows like these the target will be about this near its prediction: {far}{rest} "
+        f"In {percent(LEVEL, 0)} of new rows like these the target will be about this near its prediction: {far}{rest} "
         "(predict_interval says it of every row)."
     )
 
