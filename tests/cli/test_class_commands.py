@@ -1,5 +1,6 @@
 """Classes and the automatic choice: the command, reports, pictures and tools."""
 
+import io
 import json
 import re
 
@@ -257,3 +258,23 @@ def test_a_choice_among_classifiers_has_a_report_with_its_comparison():
     said = text_of(report_html(auto))
     assert auto.reason_ in said
     assert "Comparison of models" in said
+
+
+def test_predictions_come_with_sets_of_classes(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.standard_normal((120, 3)), columns=list("abc"))
+    table["town"] = np.repeat(["north", "south"], 60)
+    table["state"] = np.where(table.a + rng.logistic(size=120) > 0, "ill", "well")
+    table.to_csv(tmp_path / "data.csv", index=False)
+    out = tmp_path / "m.msmtfl"
+    options = ["--target", "state", "--task", "town", "--model", "classifier", "--out", out, "--quiet"]
+    fit = testing.CliRunner().invoke(app, [str(one) for one in ("fit", tmp_path / "data.csv", *options)])
+    assert fit.exit_code == 0, fit.output
+    called = ("predict", out, tmp_path / "data.csv", "--interval", "0.8")
+    found = pd.read_csv(
+        io.StringIO(testing.CliRunner().invoke(app, list(map(str, called))).stdout), keep_default_na=False
+    )
+    assert list(found.columns[:3]) == ["task", "prediction", "prediction_set"]
+    assert set(found.prediction_set) <= {"", "ill", "well", "ill;well"}
+    held = [state in text.split(";") for state, text in zip(table.state, found.prediction_set, strict=True)]
+    assert 0.7 < np.mean(held) < 0.95

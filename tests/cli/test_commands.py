@@ -1462,3 +1462,33 @@ def test_an_exposure_without_rates_is_warned_of(cases):
     given = (path, "--target", "cases", "--task", "town", "--exclude", "beside", "--exposure", "years")
     assert "which makes no rates" in run("fit", *given, "--lam", "0.1").stderr
     assert "which makes no rates" not in run("fit", *given, "--lam", "0.1", "--loss", "poisson").stderr
+
+
+# ------------------------------------------------------------------ intervals
+
+
+def test_predictions_come_with_intervals(data, new, tmp_path):
+    out = tmp_path / "m.msmtfl"
+    done("fit", data, *ROLES, "--exclude", OTHERS, "--model", "lasso", "--out", out)
+    found = predicted(out, new, "--interval", "0.8")
+    assert list(found.columns) == ["task", "prediction", "prediction_lower", "prediction_upper"]
+    api = LassoMTLCV(task_column="town", standardize=True).fit(features_and_town(TABLE), TABLE.y)
+    expected = api.predict_interval(features_and_town(NEW), level=0.8)
+    np.testing.assert_allclose(found[["prediction_lower", "prediction_upper"]], expected, rtol=0, atol=1e-10)
+    assert list(predicted(out, new).columns) == ["task", "prediction"]
+    refused("predict", out, new, "--interval", "90", said=["--interval must lie between 0 and 1, got 90: 0.9 for 90"])
+    refused("predict", out, new, "--interval", "0.9999", said=["largest level possible"], code=2)
+
+
+def test_a_single_fit_has_no_intervals(model, new):
+    refused("predict", model, new, "--interval", "0.9", said=["MSMTFLCV, which cross-validates"])
+
+
+def test_rows_without_predictions_have_no_intervals(data, tmp_path):
+    out, holes = tmp_path / "m.msmtfl", NEW.copy()
+    done("fit", data, *ROLES, "--exclude", OTHERS, "--model", "lasso", "--out", out)
+    holes.loc[1, FEATURES[0]] = np.nan
+    path = written(holes, tmp_path / "holes.csv")
+    found = predicted(out, path, "--interval", "0.8", "--drop-missing", "--quiet")
+    assert found.loc[1].isna().tolist() == [False, True, True, True]
+    assert found.drop(index=1).notna().all().all()

@@ -40,6 +40,7 @@ from msmtfl import (
 from msmtfl._estimators.baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
 from msmtfl._estimators.classifier import MultiTaskClassifier
 from msmtfl._objective.shapes import MCP, SCAD, LogSum, Power
+from msmtfl._paths.conformal import HeldOutScores
 from msmtfl._solvers.stages import Stage
 from msmtfl.model_files import MODELS, load_model, save_model
 from msmtfl.paper.optimum import global_minimum
@@ -103,6 +104,8 @@ def equal(one, other):
         return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
     if isinstance(one, Stage):
         return equal(vars(one), vars(other))
+    if isinstance(one, HeldOutScores):
+        return equal(one.to_dict(), other.to_dict())
     if isinstance(one, dict):
         return list(one) == list(other) and all(equal(one[key], other[key]) for key in one)
     if isinstance(one, (list, tuple)):
@@ -952,3 +955,55 @@ def test_skops_stores_models_with_our_own_types_only(cls):
     assert same.predict(X, task=task).tobytes() == model.predict(X, task=task).tobytes()
     assert same.certificate_ == model.certificate_
     assert equal(same.stages_, model.stages_)
+
+
+@pytest.mark.parametrize("ending", ["msmtfl", "json"])
+def test_intervals_are_in_the_file(tmp_path, ending):
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((60, 5)), np.repeat(["a", "b"], 30)
+    y = X[:, 0] + rng.standard_normal(60)
+    model = LassoMTLCV(lams=5, unknown_task="mean").fit(X, y, task=task, groups=np.arange(60) // 2)
+    model.add_task(X[:30], y[:30], "c")
+    path = tmp_path / f"model.{ending}"
+    save_model(model, path)
+    same = load_model(path)
+    for labels, level in ((task, 0.8), (np.full(60, "new"), 0.6)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found, expected = (one.predict_interval(X, task=labels, level=level) for one in (same, model))
+        np.testing.assert_array_equal(found, expected)
+    assert same.held_out_.grouped
+
+
+def test_a_file_without_held_out_errors_says_so(tmp_path):
+    X = np.random.default_rng(0).standard_normal((40, 5))
+    model = LassoMTLCV(lams=5).fit(X[:, 1:], X[:, 0])
+    del model.held_out_  # as earlier versions wrote it
+    save_model(model, tmp_path / "old.msmtfl")
+    same = load_model(tmp_path / "old.msmtfl")
+    with pytest.raises(ValueError, match="the file of this model carries no errors of samples held out"):
+        same.predict_interval(X[:, 1:])
+
+
+@pytest.mark.parametrize(
+    ("key", "change"),
+    [
+        ("own_score", lambda one: one["array"]["values"].__setitem__(0, -1.0)),
+        ("own_score", lambda one: one["array"]["values"].__setitem__(0, "nan")),
+        ("own_score", lambda one: one["array"]["values"].reverse()),
+        ("own_fold", lambda one: one["array"]["values"].__setitem__(-1, 99)),
+        ("own_weight", lambda one: one["array"]["values"].__setitem__(0, 0.0)),
+        ("own_task", lambda one: one["array"]["values"].__setitem__(-1, 7)),
+        ("at", lambda one: one["array"]["values"].__setitem__(-1, 10**6)),
+        ("intercept", lambda one: one["array"].update(shape=[5, 1, 1])),
+    ],
+)
+def test_damaged_held_out_errors_are_refused(tmp_path, key, change):
+    X = np.random.default_rng(0).standard_normal((40, 5))
+    save_model(LassoMTLCV(lams=5).fit(X[:, 2:], X[:, :2] + X[:, [3]]), tmp_path / "model.json")
+    document = json.loads((tmp_path / "model.json").read_text())
+    del document["checksum"]
+    change(document["fitted"]["held_out_"]["dict"][key])
+    (tmp_path / "model.json").write_text(json.dumps(document))
+    with pytest.raises(ValueError, match=r"held out|of folds|entries|shape"):
+        load_model(tmp_path / "model.json")

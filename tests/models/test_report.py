@@ -271,6 +271,18 @@ def test_every_model_has_a_report(kind, said, undrawn):
     assert said in Page(report_html(fitted(kind))).text
 
 
+def test_the_report_says_how_far_predictions_may_be_off(undrawn):
+    model = fitted(LassoMTLCV(lams=5, cv=3))
+    said = sentences.reach(ModelFacts(model))
+    radii = [np.sort(model.held_out_.own.of_task(i).score) for i in range(len(model.tasks_))]
+    radii = [one[int(np.ceil(0.9 * (len(one) + 1))) - 1] for one in radii]
+    low, high = (near(text) for text in re.findall(r"± ([\d.,]+) in", said))
+    assert (low, high) == (pytest.approx(min(radii), rel=5e-3), pytest.approx(max(radii), rel=5e-3))
+    assert "In 90\N{NO-BREAK SPACE}% of new rows" in said
+    assert " ".join(said.split()) in Page(report_html(model)).text
+    assert sentences.reach(ModelFacts(fitted(LassoMTL()))) == ""
+
+
 def test_sentences_follow_the_choice():
     facts = ModelFacts(fitted(MSMTFLCV(lams=5, selection="ebic")))
     assert sentences.choice(facts) == "EBIC chose λ and θ from 25 candidates, without folds"

@@ -222,6 +222,18 @@ SMALLEST = [
     pytest.param("landmine.py", "--seeds 2 --tasks 2 --only sparse", "MSMTFLClassifierCV", "", marks=SLOW),
     pytest.param("loss_searches.py", "--tasks 2 --rows 60 --lams 4 --only landmine", "| logistic |", ""),
     pytest.param("null_lam.py", "--smallest", "| 3 x 100 x 40 |", ""),
+    pytest.param(
+        "prediction_intervals.py",
+        "synthetic --model LassoMTLCV --lams 5 --reps 2 --new 20",
+        "LassoMTLCV, 2 data sets",
+        "",
+    ),
+    pytest.param(
+        "prediction_intervals.py",
+        "real --data school --splits 1 --lams 5 --levels 0.9",
+        "school: 3 tasks, 1 splits",
+        "",
+    ),
     pytest.param("registers.py", "--repeats 1", "| surface of Isolet", "", marks=SLOW),
     pytest.param(
         "choosing_families.py",

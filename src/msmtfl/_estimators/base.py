@@ -17,6 +17,7 @@ from .._data.level_rows import LevelPrior
 from .._data.tables import (
     as_values,
     check_finite,
+    is_table,
     match_labels,
     missing_values,
     names_of,
@@ -159,8 +160,8 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         """Set the attributes of a fit. `coef` (m, d) are the coefficients to predict with: by default those of the last
         stage or, with `relax`, the least squares on their support."""
         data, last = problem.data, solution.stages[-1]
-        # `partial_fit` starts anew; a scale is of some losses only, and a common level of some intercepts
-        forget(self, "moments_", "scale_", *LEVELS)
+        # `partial_fit` starts anew; a scale is of some losses only, a common level of some intercepts, scores of searches
+        forget(self, "moments_", "scale_", "held_out_", *LEVELS)
         W = last.coef if coef is None else coef
         if coef is None and self.relax:
             W = least_squares_on(lassos_for(problem, grams), W)
@@ -252,7 +253,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         check_use(self)
         X = opened(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        values, task, names = read_features(X, task, self.task_column)
+        values, task, names = read_features(X, task, task_column_in(self, X))
         check_finite(values, names, "X")
         if values.shape[1] != len(self.features_):
             raise ValueError(
@@ -327,6 +328,48 @@ class MultiTaskLinear(RegressorMixin, MultiTaskModel):
         coef, intercept = np.atleast_2d(self.coef_)[:, None], np.atleast_1d(self.intercept_)[:, None]
         out = self._linear(X, task, coef, intercept, offset)[..., 0]
         return respond(self, out)
+
+    def predict_interval(self, X: Any, *, task: Any = None, level: float = 0.9, offset: Any = None) -> Floats:
+        """Predict intervals that hold the targets of new samples with a given probability, task by task.
+
+        They are made of the errors on samples that cross-validation held out (CV+), so the model must have
+        chosen its parameters by folds. For new samples of a task like those that it was fitted to, intervals
+        hold the target with a probability of about `level`. Proven is 1 - 2 (1 - level), less a term that
+        falls with the number of samples, for folds that had no part in choosing the parameters.
+        The scale is that of the targets, whatever the loss.
+
+        A task with too few samples for the level, fewer than level / (1 - level), borrows the shape of the
+        errors of all tasks, scaled by its own errors; a warning names it. For tasks that were not in the
+        training data (``unknown_task="mean"``) intervals come from the errors of predicting each task by the
+        others, and m tasks allow levels up to m / (m + 1).
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray or sparse matrix of shape (n, d)
+            Samples in the form that was given to `fit`, with the column that identifies the
+            task if there was one.
+        task : array-like of shape (n,), optional
+            The label of the task of every sample, if `fit` was given labels.
+        level : float, default=0.9
+            The probability, between 0 and 1, with which an interval shall hold the target.
+        offset : array-like of shape (n,) or (n, m), or float, optional
+            The offset of every sample, which is added to its linear predictor; (n, m) for a
+            model of a 2-D y. A model that was fitted with an offset needs it; 0 leaves it out.
+
+        Returns
+        -------
+        ndarray of shape (n, 2) or (n, m, 2)
+            The lower and the upper ends; (n, m, 2) if `fit` was given a 2-D y and `task` is None.
+
+        Raises
+        ------
+        ValueError
+            The model has no errors of samples held out (it was fitted without folds, or from statistics), or
+            there are too few for the level; the message names the task and the largest level possible.
+        """
+        from .intervals import interval_of  # it knows the families, and these know us
+
+        return interval_of(self, X, task, level, offset)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -463,6 +506,13 @@ def check_without_ridge(model: Any, what: str) -> None:
     ratio = getattr(model, "l1_ratio_", getattr(model, "l1_ratio", 1.0))
     if ratio != 1.0:
         raise ValueError(f"{what} is about models without a ridge: this one has l1_ratio={ratio!r}. Fit with l1_ratio=1.")
+
+
+def task_column_in(model: Any, X: Any) -> Any:
+    """The column that identifies the task in what is to be predicted: where a name was given to the fit, but X is an array
+    (as tools hand on that know no tables), its place in the table of the fit."""
+    placed = isinstance(model.task_column, str) and not is_table(X) and model._task_position is not None
+    return model._task_position if placed else model.task_column
 
 
 def forget(model: Any, *names: str) -> None:

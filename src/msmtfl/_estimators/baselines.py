@@ -16,16 +16,17 @@ from .._data.designs import Floats
 from .._data.folds import TaskKFold
 from .._data.tables import check_finite, unmasked
 from .._data.tasks import Task, TaskData
-from .._objective.losses import Logistic, pseudo_samples
+from .._objective.losses import Logistic, Squared, pseudo_samples
 from .._paths.choice import fold_scores_of
+from .._paths.conformal import FoldFit, HeldOutScores, held_out_scores
 from .._paths.cross_validation import Split
 from .._paths.solve import regularization_surface
 from .._runtime.checks import check_count, check_flag
 from .._runtime.progress import one_blas_thread
 from .._solvers.level_priors import loss_prior
 from .._solvers.make_problem import check_intercepts, make_problem
-from .base import MultiTaskLinear, warn_of_task_level
-from .classes import class_folds
+from .base import MultiTaskLinear, forget, warn_of_task_level
+from .classes import class_folds, one_against_rest
 from .classifier import MSMTFLClassifierCV, MultiTaskClassifier
 
 ALPHAS = np.geomspace(1e-4, 1e4, 33)  # of ridge, times the mean square of the columns
@@ -40,6 +41,9 @@ class Tried:
     scores: Floats
     n_features: Floats
     chosen: int
+
+
+Solved = tuple[Floats, Floats, list[FoldFit]]  # coefficients and intercepts, and fits without each fold
 
 
 class _Baseline:
@@ -69,8 +73,12 @@ class _Baseline:
     def _separates(self) -> bool:
         return isinstance(self, (RidgePerTaskCV, LogisticPerTaskCV))
 
-    def _solve(self, data: TaskData, groups: np.ndarray | None) -> tuple[Floats, Floats]:
+    def _solve(self, data: TaskData, groups: np.ndarray | None) -> Solved:
         raise NotImplementedError
+
+    def _scores(self, data: TaskData, without: list[FoldFit], groups: np.ndarray | None) -> HeldOutScores:
+        """What intervals are made of."""
+        return held_out_scores(data, without, Squared(), groups=groups)
 
     def fit(
         self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None, offset: Any = None
@@ -117,7 +125,12 @@ class _Baseline:
             problem = make_problem(
                 data, fit_intercept=True, standardize=False, positive=False
             )  # refuses columns out of range
-            W, b = self._solve(data, None if groups is None else groups_of(groups, data.X))
+            of_rows = None if groups is None else groups_of(groups, data.X)
+            W, b, without = self._solve(data, of_rows)
+        forget(self, "held_out_")
+        if without:
+            together = self.cv[0].groups if given_folds(self.cv) else of_rows
+            self.held_out_ = self._scores(data, without, together)
         self._form, self._task_position, self.uses_offset_ = data.form, data.task_position, data.has_offset
         self.tasks_, self.features_ = data.labels, data.features
         self.learnable_, self.task_level_features_ = problem.learnable, data.features[problem.of_task_level]
@@ -134,16 +147,16 @@ class _Baseline:
 
 
 class _Linear(_Baseline, MultiTaskLinear):
-    """A baseline for numbers says how it makes coefficients (m, d) of the tasks (`_coefs`)."""
+    """A baseline for numbers says how it makes coefficients (m, d) of the tasks, and fits without each fold (`_coefs`)."""
 
-    def _coefs(self, data: TaskData, groups: np.ndarray | None) -> Floats:
+    def _coefs(self, data: TaskData, groups: np.ndarray | None) -> tuple[Floats, list[FoldFit]]:
         raise NotImplementedError
 
-    def _solve(self, data: TaskData, groups: np.ndarray | None) -> tuple[Floats, Floats]:
+    def _solve(self, data: TaskData, groups: np.ndarray | None) -> Solved:
         data = data.less_offset()  # squared errors: an offset is a matter of the target
-        W = self._coefs(data, groups)
+        W, without = self._coefs(data, groups)
         means = [_means(one.X, one.y, one.weight) for one in data.tasks]
-        return W, np.array([y_mean - w @ x_mean for w, (x_mean, y_mean) in zip(W, means, strict=True)])
+        return W, np.array([y_mean - w @ x_mean for w, (x_mean, y_mean) in zip(W, means, strict=True)]), without
 
 
 def _means(X: Floats, y: Floats, weight: Floats | None) -> tuple[Floats, float]:
@@ -173,13 +186,28 @@ class _Stack:
             np.concatenate([np.zeros(len(task.y)) if task.offset is None else task.offset for task in tasks]),
         )
 
+    def levels(self, on: np.ndarray, w: Floats) -> Floats:
+        """(tasks,): the intercepts that belong to coefficients (d,) fitted to some of the rows."""
+        means = [self._mean_over(i, on) for i in range(int(self.task.max()) + 1)]
+        return np.array([y_mean - w @ x_mean for x_mean, y_mean in means])
+
+    def _mean_over(self, i: int, on: np.ndarray) -> tuple[Floats, float]:
+        of_task = self.task == i
+        some = of_task & on if (of_task & on).any() else on
+        return _means(self.X[some], self.y[some], self.weight[some])
+
+    def held_out(self, test: np.ndarray, N: int) -> np.ndarray:
+        """(N,) bool: rows of the data, for some of those that are stacked."""
+        out = np.zeros(N, dtype=bool)
+        out[self.row[test]] = True
+        return out
+
     def centred(self, on: np.ndarray) -> tuple[Floats, Floats]:
         """X and y less their task's means over some of the rows (of a task without any: the means of all of these)."""
         X, y = self.X.copy(), self.y.copy()
         for i in np.unique(self.task):
             of_task = self.task == i
-            some = of_task & on if (of_task & on).any() else on
-            x_mean, y_mean = _means(self.X[some], self.y[some], self.weight[some])
+            x_mean, y_mean = self._mean_over(i, on)
             X[of_task] -= x_mean
             y[of_task] -= y_mean
         return X, y
@@ -190,23 +218,25 @@ Path = Callable[[Floats, Floats, Floats], Floats]  # centred X, y, weights -> (d
 
 def _chosen(
     stack: _Stack, path: Path, folds: list[tuple[np.ndarray, np.ndarray]], records: Sequence[Any] = ()
-) -> tuple[Floats, Tried | None]:
-    """(d,): the coefficients at the point of a path with the smallest held-out error; and what they were chosen from, if
-    there are records of the folds. Centring belongs to the fold: of rows centred together the others tell those left out,
-    if there are fewer than features."""
-    means, sizes = [], []
+) -> tuple[Floats, list[Floats], Tried | None]:
+    """(d,): the coefficients at the point of a path with the smallest held-out error; those without each fold; and what they
+    were chosen from, if there are records of the folds. Centring belongs to the fold: of rows centred together the others
+    tell those left out, if there are fewer than features."""
+    means, sizes, paths = [], [], []
     for f, (train, test) in enumerate(folds):
         X, y = stack.centred(train)
-        fitted = X[test] @ path(X[train], y[train], stack.weight[train])
+        paths.append(path(X[train], y[train], stack.weight[train]))
+        fitted = X[test] @ paths[-1]
         losses = (y[test, None] - fitted) ** 2
         means.append(_told(records, f, losses, stack.weight[test]))
         sizes.append(stack.weight[test].sum())
     X, y = stack.centred(np.ones(len(stack.y), dtype=bool))
     coefs = path(X, y, stack.weight)
     if not folds:
-        return np.zeros(X.shape[1]), None
+        return np.zeros(X.shape[1]), [], None
     best = int(np.argmin(np.array(sizes) @ np.array(means)))
-    return np.asarray(coefs[:, best]), _what_was_tried(records, means, np.count_nonzero(coefs, axis=0), best)
+    tried = _what_was_tried(records, means, np.count_nonzero(coefs, axis=0), best)
+    return np.asarray(coefs[:, best]), [one[:, best] for one in paths], tried
 
 
 def _told(records: Sequence[Any], f: int, losses: Floats, weight: Floats) -> Floats:
@@ -243,6 +273,28 @@ def _folds(model: Any, stack: _Stack, data: TaskData, groups: np.ndarray | None)
     parts = list(splitter.deal_evenly(strata[rows], None if groups is None else groups[rows]))
     pairs = [(np.isin(stack.row, rows[train]), np.isin(stack.row, rows[test])) for train, test in parts]
     return [(train, test) for train, test in pairs if train.any() and test.any()]
+
+
+def _pooled_fits(
+    stack: _Stack, data: TaskData, folds: list[tuple[np.ndarray, np.ndarray]], without: list[Floats]
+) -> list[FoldFit]:
+    """Coefficients (d,) without each fold as those of all tasks, with the tasks' intercepts."""
+    return [
+        FoldFit(np.tile(w, (data.m, 1)), stack.levels(train, w), stack.held_out(test, data.X.shape[0]))
+        for w, (train, test) in zip(without, folds, strict=True)
+    ]
+
+
+def _ridge(X: Floats, y: Floats, weight: Floats, alpha: float, standardize: bool) -> Floats:
+    """(d,): the minimiser of sum_r s_r (y_r - x_r'w)^2 + alpha |w|^2, from the smaller of two systems."""
+    if not np.isfinite(alpha):
+        return np.zeros(X.shape[1])
+    scales, root = _scales(X, weight, standardize), np.sqrt(weight)
+    Z, t = X / scales * root[:, None], root * y
+    alpha = max(alpha, float((Z**2).sum()) * np.finfo(float).eps)
+    if len(Z) < Z.shape[1]:
+        return np.asarray(Z.T @ np.linalg.solve(Z @ Z.T + alpha * np.eye(len(Z)), t) / scales)
+    return np.asarray(np.linalg.solve(Z.T @ Z + alpha * np.eye(Z.shape[1]), Z.T @ t) / scales)
 
 
 def _scales(X: Floats, weight: Floats, standardize: bool) -> Floats:
@@ -329,23 +381,49 @@ class RidgePerTaskCV(_Linear):
         self.unknown_task = unknown_task
         self.random_state = random_state
 
-    def _coefs(self, data: TaskData, groups: np.ndarray | None) -> Floats:
-        return np.array([self._one(task, data, groups) for task in data.tasks])
+    def _coefs(self, data: TaskData, groups: np.ndarray | None) -> tuple[Floats, list[FoldFit]]:
+        parts = [self._one(task, data, groups) for task in data.tasks]
+        return np.array([w for w, _ in parts]), self._refits(data, groups, [alpha for _, alpha in parts])
 
-    def _one(self, task: Task, data: TaskData, groups: np.ndarray | None) -> Floats:
+    def _refits(self, data: TaskData, groups: np.ndarray | None, alphas: list[float]) -> list[FoldFit]:
+        """Fits without each fold, at the strengths of the penalty that were chosen."""
+        out, stack = [], _Stack.of(data.tasks)
+        for train, test in _folds(self, stack, data, groups):
+            W, b = np.zeros((data.m, data.d)), np.zeros(data.m)
+            for i, task in enumerate(data.tasks):
+                on = train[stack.task == i]
+                if not on.any():
+                    return []
+                one = _Stack.of([task])
+                X, y = one.centred(on)
+                W[i] = _ridge(X[on], y[on], one.weight[on], alphas[i], self.standardize)
+                b[i] = one.levels(on, W[i])[0]
+            out.append(FoldFit(W, b, stack.held_out(test, data.X.shape[0])))
+        return out
+
+    def _one(self, task: Task, data: TaskData, groups: np.ndarray | None) -> tuple[Floats, float]:
+        """The coefficients, and the strength of the penalty (inf: all of them are 0)."""
         stack = _Stack.of([task])
         if groups is not None:
             few = len(np.unique(groups[task.rows])) < 2
-            return _chosen(stack, _ridge_path(self.standardize), [] if few else _folds(self, stack, data, groups))[0]
+            folds = [] if few else _folds(self, stack, data, groups)
+            w = _chosen(stack, _ridge_path(self.standardize), folds)[0]
+            X, y = stack.centred(np.ones(len(stack.y), dtype=bool))
+            scales = _scales(X, stack.weight, self.standardize)
+            # the strength of a ridge is what its gradient says: alpha w = Z'(y - Z w)
+            z = (X / scales).T @ (stack.weight * (y - X @ w))
+            u = np.where(np.isfinite(scales), w * scales, 0.0)
+            return w, float(z @ u / (u @ u)) if u.any() else np.inf
         X, y = stack.centred(np.ones(len(stack.y), dtype=bool))
         scales = _scales(X, stack.weight, self.standardize)
         Z = X / scales
         size = float((Z**2).sum()) / X.shape[1]
         if size == 0.0 or not y.any() or len(y) < 3:
-            return np.zeros(X.shape[1])
+            return np.zeros(X.shape[1]), np.inf
         from sklearn.linear_model import RidgeCV  # here: importing msmtfl does not wait for it
 
-        return np.asarray(RidgeCV(ALPHAS * size).fit(Z, y, sample_weight=task.weight).coef_ / scales)
+        model = RidgeCV(ALPHAS * size).fit(Z, y, sample_weight=task.weight)
+        return np.asarray(model.coef_ / scales), float(model.alpha_)
 
 
 class PooledRidgeCV(_Linear):
@@ -414,12 +492,12 @@ class PooledRidgeCV(_Linear):
         self.unknown_task = unknown_task
         self.random_state = random_state
 
-    def _coefs(self, data: TaskData, groups: np.ndarray | None) -> Floats:
+    def _coefs(self, data: TaskData, groups: np.ndarray | None) -> tuple[Floats, list[FoldFit]]:
         stack, records = _Stack.of(data.tasks), _records(self.cv)
         folds = _folds(self, stack, data, groups)
-        w, tried = _chosen(stack, _ridge_path(self.standardize), folds, records)
+        w, without, tried = _chosen(stack, _ridge_path(self.standardize), folds, records)
         self._keep(tried)
-        return np.tile(w, (data.m, 1))
+        return np.tile(w, (data.m, 1)), _pooled_fits(stack, data, folds, without)
 
     def _takes_folds(self, n_classes: int) -> bool:
         return True
@@ -494,7 +572,7 @@ class PooledLassoCV(_Linear):
         self.unknown_task = unknown_task
         self.random_state = random_state
 
-    def _coefs(self, data: TaskData, groups: np.ndarray | None) -> Floats:
+    def _coefs(self, data: TaskData, groups: np.ndarray | None) -> tuple[Floats, list[FoldFit]]:
         stack = _Stack.of(data.tasks)
         options: dict[str, Any] = {"thetas": [np.inf], "fit_intercept": False, "standardize": self.standardize}
         X, y = stack.centred(np.ones(len(stack.y), dtype=bool))
@@ -503,16 +581,18 @@ class PooledLassoCV(_Linear):
             for record, split in zip(records, self.cv if records else (), strict=True):
                 record.keep(np.zeros((1, int(split.test[stack.row].sum()))))
             self._keep(_what_was_tried(records, [np.zeros(1)] * len(records), [0.0], 0))
-            return np.zeros((data.m, data.d))
+            folds = _folds(self, stack, data, groups)
+            return np.zeros((data.m, data.d)), _pooled_fits(stack, data, folds, [np.zeros(data.d)] * len(folds))
         lams = regularization_surface(X, y, lams=self.lams, sample_weight=stack.weight, **options).lams
 
         def path(X: Floats, y: Floats, weight: Floats) -> Floats:
             surface = regularization_surface(X, y, lams=lams, sample_weight=weight, **options)
             return np.array([surface.coef(k, 0)[0] for k in range(len(lams))]).T
 
-        w, tried = _chosen(stack, path, _folds(self, stack, data, groups), records)
+        folds = _folds(self, stack, data, groups)
+        w, without, tried = _chosen(stack, path, folds, records)
         self._keep(tried)
-        return np.tile(w, (data.m, 1))
+        return np.tile(w, (data.m, 1)), _pooled_fits(stack, data, folds, without)
 
     def _takes_folds(self, n_classes: int) -> bool:
         return True
@@ -525,10 +605,13 @@ class _Logistic(_Baseline, MultiTaskClassifier):
     """A baseline for classes says how it makes coefficients (m, d) and intercepts (m,) of tasks with targets 0 and 1
     (`_binary`), given folds as pairs of rows; with K > 2 classes it is asked for each against the rest."""
 
-    def _binary(self, data: TaskData, folds: list[tuple[np.ndarray, np.ndarray]]) -> tuple[Floats, Floats]:
+    def _binary(self, data: TaskData, folds: list[tuple[np.ndarray, np.ndarray]]) -> Solved:
         raise NotImplementedError
 
-    def _solve(self, data: TaskData, groups: np.ndarray | None) -> tuple[Floats, Floats]:
+    def _scores(self, data: TaskData, without: list[FoldFit], groups: np.ndarray | None) -> HeldOutScores:
+        return held_out_scores(one_against_rest(data, self.classes_), without, Logistic(), classes=True, groups=groups)
+
+    def _solve(self, data: TaskData, groups: np.ndarray | None) -> Solved:
         if given_folds(self.cv):
             folds = [(np.flatnonzero(split.train), np.flatnonzero(split.test)) for split in self.cv]
         else:
@@ -536,8 +619,22 @@ class _Logistic(_Baseline, MultiTaskClassifier):
             folds = class_folds(data, self.classes_, max(self.cv, 2), self.random_state, groups, alone)
         K = len(self.classes_)
         parts = [self._binary(_one_class(data, k), folds) for k in (range(K) if K > 2 else [1])]
-        W, b = (np.stack(part, axis=1) for part in zip(*parts, strict=True))  # (m, K, d), (m, K)
-        return (W, b) if K > 2 else (W[:, 0], b[:, 0])
+        without = _joined([fits for *_, fits in parts], data.m)
+        W = np.stack([coef for coef, _, _ in parts], axis=1)  # (m, K, d)
+        b = np.stack([level for _, level, _ in parts], axis=1)
+        return (W, b, without) if K > 2 else (W[:, 0], b[:, 0], without)
+
+
+def _joined(fits: Sequence[Sequence[FoldFit]], m: int) -> list[FoldFit]:
+    """Fits of every class (or of the only one) without each fold, as one that has all classes of a task together."""
+    return [
+        FoldFit(
+            np.stack([fit.coef for fit in of_fold], axis=1).reshape(m * len(fits), -1),
+            np.stack([fit.intercept for fit in of_fold], axis=1).reshape(-1),
+            of_fold[0].test,
+        )
+        for of_fold in zip(*fits, strict=True)
+    ]
 
 
 def _one_class(data: TaskData, k: int) -> TaskData:
@@ -576,9 +673,9 @@ def _ridge_logistic(
     folds: list[tuple[np.ndarray, np.ndarray]],
     records: Sequence[Any] = (),
     shrunk: bool = False,
-) -> tuple[Floats, Floats, Tried | None]:
+) -> tuple[Floats, Floats, list[tuple[Floats, Floats]], Tried | None]:
     """(d,) and (tasks,): coefficients that the tasks share and their intercepts, at the penalty with the smallest held-out
-    log-loss; and what they were chosen from, if there are records of the folds."""
+    log-loss; both without each fold; and what they were chosen from, if there are records of the folds."""
     stack = _Stack.of(tasks)
 
     def path(on: np.ndarray) -> tuple[Floats, Floats, Floats]:
@@ -590,10 +687,11 @@ def _ridge_logistic(
         W, b = _logistic_path(given[0] / scales, *given[1:])
         return X, W / scales, b
 
-    total, of_folds = np.zeros(len(LOGISTIC_ALPHAS)), []
+    total, of_folds, paths = np.zeros(len(LOGISTIC_ALPHAS)), [], []
     for f, (train, test) in enumerate([np.isin(stack.row, rows) for rows in pair] for pair in folds):
         if test.any():
             X, W, b = path(train)
+            paths.append((W, b, train))
             linear = X[test] @ W.T + b[:, stack.task[test]].T + stack.offset[test, None]
             losses = Logistic().value(stack.y[test, None], linear)
             of_folds.append(_told(records, f, losses, stack.weight[test]))
@@ -602,7 +700,11 @@ def _ridge_logistic(
     best = int(np.argmin(total))
     means = np.array([_means(task.X, task.y, task.weight)[0] for task in tasks])
     tried = _what_was_tried(records, of_folds, np.count_nonzero(W, axis=1), best)
-    return W[best], b[best] - means @ W[best], tried
+    without = []
+    for V, c, train in paths:
+        centres = np.array([stack._mean_over(i, train)[0] for i in range(len(tasks))])
+        without.append((V[best], c[best] - centres @ V[best]))
+    return W[best], b[best] - means @ W[best], without, tried
 
 
 def _with_pseudo_samples(
@@ -692,9 +794,25 @@ class LogisticPerTaskCV(_Logistic):
         self.unknown_task = unknown_task
         self.random_state = random_state
 
-    def _binary(self, data: TaskData, folds: list[tuple[np.ndarray, np.ndarray]]) -> tuple[Floats, Floats]:
+    def _binary(self, data: TaskData, folds: list[tuple[np.ndarray, np.ndarray]]) -> Solved:
         parts = [_ridge_logistic([task], self.standardize, folds) for task in data.tasks]
-        return np.array([w for w, _, _ in parts]), np.array([b[0] for _, b, _ in parts])
+        known = all(len(without) == len(folds) for *_, without, _ in parts)  # tasks of a few rows may be in few folds
+        fits = [
+            FoldFit(
+                np.array([without[f][0] for *_, without, _ in parts]),
+                np.array([without[f][1][0] for *_, without, _ in parts]),
+                _rows(test, data.X.shape[0]),
+            )
+            for f, (_, test) in enumerate(folds if known else ())
+        ]
+        return np.array([w for w, *_ in parts]), np.array([b[0] for _, b, *_ in parts]), fits
+
+
+def _rows(rows: np.ndarray, N: int) -> np.ndarray:
+    """(N,) bool"""
+    out = np.zeros(N, dtype=bool)
+    out[rows] = True
+    return out
 
 
 class PooledLogisticCV(_Logistic):
@@ -788,7 +906,7 @@ class PooledLogisticCV(_Logistic):
         self.unknown_task = unknown_task
         self.random_state = random_state
 
-    def _binary(self, data: TaskData, folds: list[tuple[np.ndarray, np.ndarray]]) -> tuple[Floats, Floats]:
+    def _binary(self, data: TaskData, folds: list[tuple[np.ndarray, np.ndarray]]) -> Solved:
         if self.penalty not in ("l1", "l2"):
             raise ValueError(f"penalty must be 'l1' or 'l2', got {self.penalty!r}.")
         check_intercepts(self.intercepts, True)
@@ -799,9 +917,14 @@ class PooledLogisticCV(_Logistic):
         solve: Any = self._lasso if self.penalty == "l1" else _ridge_logistic
         records = _records(self.cv) if len(self.classes_) == 2 else []
         more = {"shrunk": True} if self.intercepts == "shrunk" else {}
-        w, b, tried = solve(data.tasks, self.standardize, folds, records, **more)
+        w, b, without, tried = solve(data.tasks, self.standardize, folds, records, **more)
         self._keep(tried)
-        return np.tile(w, (data.m, 1)), b
+        fits = [
+            FoldFit(np.tile(v, (data.m, 1)), c, _rows(test, data.X.shape[0]))
+            for (v, c), (_, test) in zip(without, folds, strict=False)
+            if len(without) == len(folds)
+        ]
+        return np.tile(w, (data.m, 1)), b, fits
 
     def _can_share(self, intercepts: str) -> bool:
         return intercepts == "task" or (intercepts == "shrunk" and self.penalty == "l2")
@@ -815,7 +938,7 @@ class PooledLogisticCV(_Logistic):
         standardize: bool,
         folds: list[tuple[np.ndarray, np.ndarray]],
         records: Sequence[Any],
-    ) -> tuple[Floats, Floats, Tried | None]:
+    ) -> tuple[Floats, Floats, list[tuple[Floats, Floats]], Tried | None]:
         """The intercepts are those of columns that say the task and have no penalty."""
         stack = _Stack.of(tasks)
         d, others = stack.X.shape[1], np.arange(1, len(tasks))
@@ -839,4 +962,9 @@ class PooledLogisticCV(_Logistic):
         if records:
             used = np.maximum(model.cv_results_["n_rows"] - len(others), 0)
             tried = Tried(fold_scores_of(model), used.astype(np.float64), model.best_index_)
-        return model.coef_[:d], model.intercept_ + np.append(0.0, model.coef_[d:]), tried
+        scores = model.held_out_
+        without = [
+            (w[:d], level + np.append(0.0, w[d:]))
+            for w, level in zip(scores.coefs()[0], scores.intercepts()[0], strict=True)
+        ]
+        return model.coef_[:d], model.intercept_ + np.append(0.0, model.coef_[d:]), without, tried

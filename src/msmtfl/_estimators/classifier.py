@@ -181,6 +181,43 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
         values = self.decision_function(X, task=task, offset=offset)
         return self.classes_[(values > 0).astype(np.intp) if self._width == 1 else np.argmax(values, axis=-1)]
 
+    def predict_set(self, X: Any, *, task: Any = None, level: float = 0.9, offset: Any = None) -> np.ndarray:
+        """Predict sets of classes that hold the classes of new samples with a given probability, task by task.
+
+        A class is in the set if its probability is no smaller than usual for the true classes of samples that
+        cross-validation held out (CV+), so the model must have chosen its parameters by folds. What is promised is as
+        for `predict_interval` of regressions: about `level` over the samples of a task, all classes together.
+        A set may hold no class, where every class would be less probable than usual.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray or sparse matrix of shape (n, d)
+            Samples in the form that was given to `fit`, with the column that identifies the
+            task if there was one.
+        task : array-like of shape (n,), optional
+            The label of the task of every sample, if `fit` was given labels.
+        level : float, default=0.9
+            The probability, between 0 and 1, with which a set shall hold the class.
+        offset : array-like of shape (n,) or (n, m), or float, optional
+            The offset of every sample, which is added to its linear predictor; (n, m) for a
+            model of a 2-D y. A model that was fitted with an offset needs it; 0 leaves it out.
+
+        Returns
+        -------
+        ndarray of bool of shape (n, K) or (n, m, K)
+            Whether the set holds each class, in the order of `classes_`; (n, m, K) if `fit` was given a 2-D y
+            and `task` is None.
+
+        Raises
+        ------
+        ValueError
+            The model knows nothing of samples held out (it was fitted without folds), or too few were for the level;
+            the message names the task and the largest level possible.
+        """
+        from .intervals import set_of  # it knows the families, and these know us
+
+        return set_of(self, X, task, level, offset)
+
     def score(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> float:
         """Return the accuracy: the share of samples whose class is predicted.
 
@@ -685,6 +722,9 @@ class MSMTFLClassifierCV(MultiTaskClassifier, ThetaSearch):
         that the other folds choose.
     n_splits_ : int
         Number of folds; 0 with an information criterion.
+    held_out_ : HeldOutScores
+        What `predict_interval` is made of: the errors of samples that folds held out, and
+        the coefficients without each fold. Only where samples were given and folds decide.
     cv_results_ : dict of arrays
         One entry per point of the grid, lam outermost, ready for a table: lam, theta,
         theta_ratio, n_rows (features used in any task), n_entries (coefficients that are

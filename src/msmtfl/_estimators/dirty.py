@@ -417,6 +417,9 @@ class DirtyMTLCV(CoupledSearch):
         that the other folds choose.
     n_splits_ : int
         Number of folds; 0 with an information criterion.
+    held_out_ : HeldOutScores
+        What `predict_interval` is made of: the errors of samples that folds held out, and
+        the coefficients without each fold. Only where samples were given and folds decide.
     cv_results_ : dict of arrays
         One entry per point of the grid, lam outermost, ready for a table: the parameters,
         n_rows (features used in any task), n_entries (coefficients that are not 0),

@@ -18,6 +18,7 @@ from .._objective.penalties import ConcaveRows, Penalty
 from .._objective.problem import Problem
 from .._objective.theta import unit
 from .._paths.choice import cross_fitted_score, warn_if_at_the_end, warn_if_too_good
+from .._paths.conformal import held_out_scores
 from .._paths.cross_validation import (
     CRITERIA,
     ERRORS,
@@ -158,11 +159,11 @@ class GridSearch(MultiTaskModel):
                     folds = [FoldRun(one, split, start, scorer, of_one.shape) for split in splits]
                     surface, held_out = work._search(one, of_one, grams, folds, progress)
                     choice = self._choice(one, surface, held_out)
-                    found.append((one, of_one, surface, held_out, choice))
+                    found.append((one, of_one, folds, surface, held_out, choice))
                 progress.finish()
             scores = np.array([self._best_of(choice[0]) for *_, choice in found])
             place = int(np.nanargmax(scores)) if np.isfinite(scores).any() else 0
-            problem, grid, surface, held_out, (results, (k, l), score) = found[place]
+            problem, grid, folds, surface, held_out, (results, (k, l), score) = found[place]
             if held_out is not None:
                 warn_if_too_good(held_out, problem, k, l)
                 if self._ends_by_chance():
@@ -177,6 +178,7 @@ class GridSearch(MultiTaskModel):
         self.surface_, self.cv_results_, self.best_score_ = surface, results, score
         self.best_point_, self.best_index_, self.n_splits_ = (k, l), k * grid.shape[1] + l, len(splits)
         self._store(problem, solution, penalty, grams)
+        self._keep_scores(problem, folds, k, l)
         release(problem)
         return solution, problem
 
@@ -207,6 +209,15 @@ class GridSearch(MultiTaskModel):
     def _chosen_l1_ratio(self) -> float:
         ratios = self._l1_ratios()
         return float(getattr(self, "l1_ratio_", ratios[0])) if len(ratios) > 1 else ratios[0]
+
+    def _keep_scores(self, problem: Problem, folds: list[FoldRun], k: int, l: int) -> None:
+        """What intervals are made of, where the rows are at hand that folds hold out (`_store` has forgotten any other)."""
+        fits = [fold.fit_at(k, l) for fold in folds] if isinstance(problem.data, TaskData) else []
+        known = [fit for fit in fits if fit is not None]
+        if known and len(known) == len(fits):
+            self.held_out_ = held_out_scores(
+                problem.data, known, problem.loss, problem.error == "log_loss", folds[0].split.groups
+            )
 
     def _scorer(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """What scores predictions of rows held out; None if their errors do."""
@@ -647,6 +658,9 @@ class MSMTFLCV(ThetaSearch, Welcoming):
         that the other folds choose.
     n_splits_ : int
         Number of folds; 0 with an information criterion.
+    held_out_ : HeldOutScores
+        What `predict_interval` is made of: the errors of samples that folds held out, and
+        the coefficients without each fold. Only where samples were given and folds decide.
     cv_results_ : dict of arrays
         One entry per point of the grid, lam outermost, ready for a table: lam, theta,
         theta_ratio, n_rows (features used in any task), n_entries (coefficients that are
@@ -952,6 +966,9 @@ class LassoMTLCV(StageSearch, Welcoming):
         that the other folds choose.
     n_splits_ : int
         Number of folds; 0 with an information criterion.
+    held_out_ : HeldOutScores
+        What `predict_interval` is made of: the errors of samples that folds held out, and
+        the coefficients without each fold. Only where samples were given and folds decide.
     cv_results_ : dict of arrays
         One entry per point of the grid, lam outermost, ready for a table: lam, theta,
         theta_ratio, n_rows (features used in any task), n_entries (coefficients that are

@@ -515,6 +515,9 @@ class SharedMTLCV(_Sharing, GridSearch, Growing):
         that the other folds choose.
     n_splits_ : int
         Number of folds; 0 with an information criterion.
+    held_out_ : HeldOutScores
+        What `predict_interval` is made of: the errors of samples that folds held out, and
+        the coefficients without each fold. Only where samples were given and folds decide.
     cv_results_ : dict of arrays
         One entry per point of the grid, lam outermost, ready for a table: lam_common,
         lam_deviation, theta, ratio, theta_ratio, n_rows (features used in any task),

@@ -56,11 +56,12 @@ Record: TypeAlias = Callable[["Split", TaskData, Solutions, Floats, Floats, list
 @dataclass(frozen=True)
 class Split:
     """Rows to train on and rows held out, both (N,) bool; who asks for more than mean errors is told of the solutions on
-    the training rows (`record`), once they have been measured."""
+    the training rows (`record`), once they have been measured. `groups` (N,) are those that folds keep together."""
 
     train: np.ndarray
     test: np.ndarray
     record: Record | None = field(default=None, repr=False, compare=False)
+    groups: np.ndarray | None = field(default=None, repr=False, compare=False)
 
     def measure(
         self, data: TaskData, surface: Solutions, scorer: Scorer | None, held: Callable[[], RowsHeldOut] | None = None
@@ -125,7 +126,7 @@ def read_splits(
         if len(pair) != 2:
             raise ValueError(f"cv must give pairs (training rows, test rows); fold {f} has {len(pair)} parts.")
         train, test = pair
-        split = Split(_mask(train, N, f), _mask(test, N, f))
+        split = Split(_mask(train, N, f), _mask(test, N, f), groups=groups)
         if (split.train & split.test).any():
             row = int(np.argmax(split.train & split.test))
             raise ValueError(f"row {row} is both in the training rows and in the test rows of fold {f}.")

@@ -18,6 +18,7 @@ import numpy as np
 from .._data.designs import Floats, Ints
 from .._objective.problem import Problem
 from .._runtime.threads import each
+from .conformal import FoldFit
 from .cross_validation import HeldOut, RowsHeldOut, Scorer, Split, error_scales, mean_errors, standard_errors
 from .surface import Solutions
 
@@ -157,6 +158,7 @@ class FoldRun:
         self.mse, self.weight = np.full((problem.m, *shape), np.nan), np.zeros(problem.m)
         self.scores = None if scorer is None else np.full(shape, np.nan)
         self.complete = np.zeros(shape, dtype=bool)
+        self.refitted: list[Solutions] = []
 
     def advance(self, ends: Ints) -> None:
         if self.walker is None:
@@ -178,12 +180,23 @@ class FoldRun:
         return self.held
 
     def _measure(self, solutions: Solutions) -> None:
-        solutions = self.scored(solutions)
+        found, solutions = solutions, self.scored(solutions)
+        if solutions is not found:
+            self.refitted.append(solutions)
         new = solutions.reached
         mse, self.weight, scores = self.split.measure(self.problem.data, solutions, self.scorer, self._held)
         self.mse[:, new], self.complete[new] = mse[:, new], solutions.complete[new]
         if self.scores is not None and scores is not None:
             self.scores[new] = scores[new]
+
+    def fit_at(self, k: int, l: int) -> FoldFit | None:
+        """The coefficients that were scored at a point; None if somebody else has solved it."""
+        for solutions in reversed(self.refitted if self.refitted or self.walker is None else [self.walker.solutions()]):
+            if solutions.reached[k, l] and solutions.problem is not None:
+                W, place = solutions.coef(k, l), solutions.last[k, l][None]
+                level = [solutions.intercepts_at(i, place, w[None])[0] for i, w in enumerate(W)]
+                return FoldFit(W, np.array(level), self.split.test)
+        return None
 
 
 def search(

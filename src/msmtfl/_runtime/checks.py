@@ -44,3 +44,13 @@ def check_verbose(value: Any) -> None:
 def check_n_jobs(n_jobs: Any) -> None:
     if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
         raise ValueError(f"n_jobs must be a non-zero integer or None, got {n_jobs!r}.")
+
+
+def check_level(level: Any) -> None:
+    """Whether a value is a probability that intervals can have."""
+    if not isinstance(level, Real) or isinstance(level, bool):
+        raise TypeError(f"level must be a number between 0 and 1, got {level!r}.")
+    value = float(level)
+    if not 0.0 < value < 1.0:
+        hint = f" For {value:g} per cent it is {value / 100:g}." if 1.0 < value < 100.0 else ""
+        raise ValueError(f"level must lie between 0 and 1, got {level!r}.{hint}")

@@ -35,7 +35,8 @@ from .table_files import check_ending, csv_text, read_table, records, table_byte
 PREDICT = """\b
 Examples:
   msmtfl predict model.msmtfl new.csv > predictions.csv
-  msmtfl predict model.msmtfl new.parquet --out predictions.parquet --unknown-task mean"""
+  msmtfl predict model.msmtfl new.parquet --out predictions.parquet --unknown-task mean
+  msmtfl predict model.msmtfl new.csv --interval 0.9 > predictions.csv"""
 INSPECT = """\b
 Examples:
   msmtfl inspect model.msmtfl
@@ -77,6 +78,14 @@ def predict(
     formulas: o.Formulas = False,
     as_json: o.AsJson = False,
     quiet: o.Quiet = False,
+    interval: Annotated[
+        float | None,
+        typer.Option(
+            "--interval",
+            help="How probable, e.g. 0.9: columns prediction_lower and prediction_upper hold the target so often; of a "
+            "classifier prediction_set holds the class.",
+        ),
+    ] = None,
 ) -> None:
     """Predict: one line per row of DATA, in its order, with columns task and prediction.
 
@@ -87,6 +96,8 @@ def predict(
         check_ending(out)
         if unknown_task not in (None, "error", "mean"):
             raise InputError(f"--unknown-task must be error or mean, got {unknown_task!r}.")
+        if interval is not None and not 0.0 < interval < 1.0:
+            raise InputError(f"--interval must lie between 0 and 1, got {interval:g}: 0.9 for 90 per cent.")
         fitted, columns = load(model)
         columns = _with_offset(fitted, _asked(fitted, columns, task), offset, exposure)
         name = id or columns.id
@@ -95,7 +106,7 @@ def predict(
             table = read_table(data, delimiter=delimiter, encoding=encoding, decimal=decimal, as_text=texts)
             if id is not None:
                 require(table, [id], "--id")
-            result = _predictions(fitted, columns, table, unknown_task or fitted.unknown_task, drop_missing)
+            result = _predictions(fitted, columns, table, unknown_task or fitted.unknown_task, drop_missing, interval)
             filled = about_fills(table, columns)
             if name in table.columns:
                 _carry(table[name], result)
@@ -166,7 +177,9 @@ def _with_offset(fitted: Any, columns: Columns, offset: str | None, exposure: st
     return columns
 
 
-def _predictions(fitted: Any, columns: Columns, table: Any, unknown_task: str, drop_missing: bool) -> Any:
+def _predictions(
+    fitted: Any, columns: Columns, table: Any, unknown_task: str, drop_missing: bool, level: float | None
+) -> Any:
     """Columns task and prediction, in the order of the table; its rows are the index (several of each in the wide form)."""
     pd = pandas()
     require(table, columns.features, f"the model needs {len(columns.features)} feature column(s)")
@@ -193,7 +206,7 @@ def _predictions(fitted: Any, columns: Columns, table: Any, unknown_task: str, d
     beside = offsets(kept, columns)
     if beside is not None:
         options["offset"] = beside
-    found = _predicted(model, given, options) if len(kept) else {}
+    found = _predicted(model, given, options, level) if len(kept) else {}
     if found and columns.task is not None and (codes < 0).any():
         spread = spread_over_tasks(fitted, X[codes < 0], None if beside is None else beside[codes < 0])
         if spread > 0:  # digits beyond would say that more is known
@@ -206,7 +219,7 @@ def _predictions(fitted: Any, columns: Columns, table: Any, unknown_task: str, d
         index, gone = np.repeat(table.index, m), np.repeat(gone, m)
     else:
         index, named = table.index, table[columns.task]
-    return pd.DataFrame({"task": named} | _with_gaps(fitted, found, gone), index=index)
+    return pd.DataFrame({"task": named} | _with_gaps(fitted, found, gone, level), index=index)
 
 
 def _known_labels(fitted: Any, column: Any, codes: np.ndarray) -> np.ndarray:
@@ -230,12 +243,17 @@ def _as_in_fit(fitted: Any, X: np.ndarray, labels: np.ndarray | None) -> tuple[A
     return frame, {} if inside or labels is None else {"task": labels}
 
 
-def _predicted(model: Any, X: Any, options: dict[str, Any]) -> dict[str, np.ndarray]:
+def _predicted(model: Any, X: Any, options: dict[str, Any], level: float | None) -> dict[str, np.ndarray]:
     """Columns of what the model predicts, all tasks of a row one after the other: of a classifier the class and the
-    probabilities."""
+    probabilities; with a level how far targets may lie, or which classes are possible."""
     out = {"prediction": model.predict(X, **options).ravel()}
     if not hasattr(model, "classes_"):
-        return out
+        ends = model.predict_interval(X, **options, level=level).reshape(-1, 2).T if level is not None else ()
+        return out | dict(zip(_of_level(model, level), ends, strict=True))
+    if level is not None:
+        held = model.predict_set(X, **options, level=level).reshape(-1, len(model.classes_))
+        names = np.array(label_texts(model.classes_.tolist()), dtype=object)
+        out["prediction_set"] = np.array([";".join(names[one]) for one in held], dtype=object)
     p, classes = model.predict_proba(X, **options), model.classes_
     if len(classes) == 2 and model._form == "wide" and "task" not in options:  # of the second class only
         p = np.stack([1.0 - p, p], axis=-1)
@@ -249,11 +267,20 @@ def _probabilities(model: Any) -> list[str]:
     return [f"probability[{name}]" for name in label_texts(getattr(model, "classes_", np.empty(0)).tolist())]
 
 
-def _with_gaps(fitted: Any, found: dict[str, np.ndarray], gone: np.ndarray) -> dict[str, np.ndarray]:
+def _of_level(model: Any, level: float | None) -> list[str]:
+    """What the columns of intervals, or of sets of classes, are called."""
+    if level is None:
+        return []
+    return ["prediction_set"] if hasattr(model, "classes_") else ["prediction_lower", "prediction_upper"]
+
+
+def _with_gaps(
+    fitted: Any, found: dict[str, np.ndarray], gone: np.ndarray, level: float | None
+) -> dict[str, np.ndarray]:
     """The columns with empty places for rows that are left out."""
     out = {}
-    for name in ("prediction", *_probabilities(fitted)):
-        classes = name == "prediction" and hasattr(fitted, "classes_")
+    for name in ("prediction", *_of_level(fitted, level), *_probabilities(fitted)):
+        classes = name in ("prediction", "prediction_set") and hasattr(fitted, "classes_")
         out[name] = np.full(len(gone), None if classes else np.nan, dtype=object if classes else float)
         if found:
             out[name][~gone] = found[name]

@@ -172,7 +172,7 @@ class _Auto(MultiTaskModel):
         position: int | None = self.best_estimator_._task_position
         return position
 
-    def _asked(self, method: str, X: Any, task: Any, offset: Any) -> Any:
+    def _asked(self, method: str, X: Any, task: Any, offset: Any, **options: Any) -> Any:
         """What a method of the model chosen says."""
         check_is_fitted(self, "best_estimator_")
         X = opened(X)
@@ -182,7 +182,7 @@ class _Auto(MultiTaskModel):
         if getattr(model, "unknown_task", self.unknown_task) != self.unknown_task:  # set after the fit
             model = copy(model).set_params(unknown_task=self.unknown_task)
         given = {name: value for name, value in (("task", task), ("offset", offset)) if value is not None}
-        return getattr(model, method)(X, **given)
+        return getattr(model, method)(X, **given, **options)
 
     def predict(self, X: Any, *, task: Any = None, offset: Any = None) -> Any:
         """Predict with the model that was chosen.
@@ -328,6 +328,32 @@ class MultiTaskAuto(_Auto, MultiTaskLinear):
     parameters, the nMSE to expect on new data is 0.231. Parameters were chosen by cross-validation.
     """
 
+    def predict_interval(self, X: Any, *, task: Any = None, level: float = 0.9, offset: Any = None) -> Any:
+        """Predict intervals with the model that was chosen, see its own `predict_interval`.
+
+        That the family was chosen on the same folds is outside of what is proven for them, as is the choice of
+        the parameters.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray or sparse matrix of shape (n, d)
+            Samples in the form that was given to `fit`, with the column that identifies the
+            task if there was one.
+        task : array-like of shape (n,), optional
+            The label of the task of every sample, if `fit` was given labels.
+        level : float, default=0.9
+            The probability, between 0 and 1, with which an interval shall hold the target.
+        offset : array-like of shape (n,) or (n, m), or float, optional
+            The offset of every sample, which is added to its linear predictor; (n, m) for a
+            model of a 2-D y. A model that was fitted with an offset needs it; 0 leaves it out.
+
+        Returns
+        -------
+        ndarray of shape (n, 2) or (n, m, 2)
+            The lower and the upper ends; (n, m, 2) if `fit` was given a 2-D y and `task` is None.
+        """
+        return self._asked("predict_interval", X, task, offset, level=level)
+
 
 class MultiTaskAutoClassifier(_Auto, MultiTaskClassifier):
     """Choose the family of classifiers that suits the data, for two classes or more.
@@ -454,6 +480,26 @@ class MultiTaskAutoClassifier(_Auto, MultiTaskClassifier):
             The probabilities, in the order of `classes_`.
         """
         return self._asked("predict_proba", X, task, offset)
+
+    def predict_set(self, X: Any, *, task: Any = None, level: float = 0.9) -> Any:
+        """Predict sets of classes with the model that was chosen, see its own `predict_set`.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray or sparse matrix of shape (n, d)
+            Samples in the form that was given to `fit`, with the column that identifies the
+            task if there was one.
+        task : array-like of shape (n,), optional
+            The label of the task of every sample, if `fit` was given labels.
+        level : float, default=0.9
+            The probability, between 0 and 1, with which a set shall hold the class.
+
+        Returns
+        -------
+        ndarray of bool of shape (n, K)
+            Whether the set holds each class, in the order of `classes_`.
+        """
+        return self._asked("predict_set", X, task, level=level)
 
 
 def _is_found(name: str) -> bool:

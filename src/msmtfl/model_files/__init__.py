@@ -54,6 +54,14 @@ In `fitted`, with m tasks, d features and c columns given (the task column too):
     n_splits_, cv_results_                  of a CV model: {column: (P,)} over the points of the grid, lam outer; test_mse
                                             and test_weight have an array (folds, m) per point
 
+    held_out_                               of a CV model that was fitted to samples by folds: what intervals are made of, a
+                                            dict. intercept (folds, m, K), K being 1 or the number of classes beyond two; at
+                                            and coef: coefficients without each fold, at places in C order of (folds, m, K,
+                                            d), 0 elsewhere; own_task, own_fold, own_score, own_weight: errors of samples
+                                            held out, by task and fold, rising, a new sample having weight 1; others_...:
+                                            those of predictions by the mean of the other tasks; grouped. Older files do not
+                                            have it
+
 A value is null, true, false, a number, a text, a list of values, or an object with one key that says what it is:
 
     float   "nan", "inf" or "-inf"

@@ -35,6 +35,7 @@ TARGETS = ("n_samples_", "target_mean_", "target_sd_", "n_fitted_tasks_")
 STAGED = (*LINEAR, *TARGETS, "row_norms_", "row_slopes_", "feature_importances_", *FITTING)
 SEARCH = (*STAGED, "cv_results_", "best_point_", "best_index_", "best_score_", "n_splits_")
 PLACES = "constant_at_"  # of the cells that are False in learnable_
+HELD_OUT = "held_out_"
 APART = ("stages_", "certificate_", "provenance_", "moments_")  # attributes that have keys of their own, or stay behind
 LAM_MAX = "lam_max_"
 LARGEST = 1e150  # of coefficients: products with features beyond it leave the range of floats

@@ -13,11 +13,13 @@ from .._estimators.classes import labels_of
 from .._estimators.families import family_of, known_strengths
 from .._objective.certificates import Certificate
 from .._objective.shapes import Lost
+from .._paths.conformal import HeldOutScores
 from .._solvers.stages import Stage
 from .layout import (
     APART,
     ATTRIBUTE,
     FORMAT,
+    HELD_OUT,
     PLACES,
     PREDICTING,
     VERSION,
@@ -133,6 +135,10 @@ def _read_fitted(read: Reader, cls: type, nodes: dict[str, Node], single: bool) 
         need(not (fault := beyond_range(key, out[key], tasks)), fault)
     for key in finite_attributes() & out.keys():
         need(bool(np.isfinite(out[key]).all()), f"{key} is not finite")
+    if HELD_OUT in out:
+        kept = typed(out[HELD_OUT], dict, HELD_OUT)
+        fitted = typed(out.get("n_fitted_tasks_", m), int, "n_fitted_tasks_")
+        out[HELD_OUT] = HeldOutScores.of_dict(kept, fitted, d, of_class[0] if of_class else 1)
     if PLACES in out:
         out[PLACES] = _learnable(out[PLACES], m, d)
     level = out.get("task_level_features_", np.empty(0, dtype=object))

@@ -27,6 +27,7 @@ from .layout import (
     ATTRIBUTE,
     ENTRIES,
     FORMAT,
+    HELD_OUT,
     INLINE,
     KEY,
     PLACES,
@@ -84,7 +85,9 @@ def document_of(model: Any, write: Writer, provenance: dict[str, Any] | None) ->
 
 
 def _compact(attributes: dict[str, Any]) -> dict[str, Any]:
-    """With the few places where nothing can be learned instead of a flag for every cell."""
+    """With the few places where nothing can be learned instead of a flag for every cell, and arrays of held-out scores."""
+    if HELD_OUT in attributes:
+        attributes = attributes | {HELD_OUT: attributes[HELD_OUT].to_dict()}
     if "learnable_" not in attributes:
         return attributes
     places = np.flatnonzero(~attributes["learnable_"])

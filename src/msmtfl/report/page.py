@@ -118,6 +118,7 @@ def _of_model(facts: ModelFacts) -> dict[str, Any]:
         "shares": sentences.shares(facts),
         "shares_bar": _shares_bar(facts),
         "prediction": sentences.prediction(facts),
+        "reach": sentences.reach(facts),
         "unmeasured": sentences.unmeasured(facts),
         "not_learned": sentences.not_learned(facts),
         "gain": sentences.gain(facts),

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from .._estimators.base import BETWEEN_TASKS
+from .._estimators.intervals import task_radii
 from .._objective.certificates import CRITICAL, Certificate
 from .._paths.choice import PERFECT, too_good
 from .._paths.cross_validation import CRITERIA
 from .facts import ModelFacts
 from .words import counted, every, listed, number, percent, short, task
 
+LEVEL = 0.9  # of intervals that are told of
 FAIR = "Each fold is predicted with the parameters that the other folds choose"
 
 
@@ -106,6 +108,23 @@ def prediction(facts: ModelFacts) -> str:
         said += f". In {counted(poor, 'task')} it is no better than {'these' if facts.classes else 'the mean'}"
     known = of_task < PERFECT
     return " ".join(filter(None, [f"{said}.", too_good(facts.model.tasks_[known], of_task[known], facts.measure.name)]))
+
+
+def reach(facts: ModelFacts) -> str:
+    """How far predictions may be off, task by task, as far as folds tell."""
+    radii = task_radii(facts.model, LEVEL)
+    known = np.flatnonzero(np.isfinite(radii))
+    if not known.size or facts.classes:
+        return ""
+    first, last = known[np.argmin(radii[known])], known[np.argmax(radii[known])]
+    ends = [f"± {number(radii[i])} in {task(facts.model.tasks_[i])}" for i in (first, last)]
+    far = f"± {number(radii[first])}" if len(radii) == 1 else f"from {ends[0]} to {ends[1]}"
+    few = len(radii) - len(known) - len(facts.added)
+    rest = f"; {counted(few, 'task')} {'has' if few == 1 else 'have'} too few rows to say" if few else ""
+    return (
+        f"In {percent(LEVEL, 0)} of new rows like these the target will be about this near its prediction: {far}{rest} "
+        "(predict_interval says it of every row)."
+    )
 
 
 def unmeasured(facts: ModelFacts) -> str:

@@ -1,0 +1,355 @@
+"""How far predictions may be off: scores of samples that folds hold out, and intervals of them (CV+).
+
+A sample's score says how wrong the prediction was that a model made without the sample's fold: |y - mu_f(x)| of numbers,
+1 - p_f(y | x) of classes. With scores R_r, fold f(r), weight v_r, V = sum_r v_r, and a new sample that counts 1, the
+interval of a level is
+
+    u(x) = the smallest u with  sum_r v_r [mu_f(r)(x) + R_r <= u]  >=  level (V + 1),   l(x) likewise from below
+
+(CV+: Barber, Candes, Ramdas and Tibshirani 2021). Without weights and groups v_r = 1. Scores are those of the sample's own
+task (Mondrian), so that the promise is for every task.
+
+Weights. A new sample is as heavy as samples are on average when they are met as often as they weigh: the unit of v_r is
+sum v^2 / sum v. So V is Kish's effective number of samples, and a common factor of the weights does not matter. A group of
+samples that stay in one fold counts as one sample would, each member having its share (Dunn, Wasserman and Ramdas 2022;
+Lee, Barber and Willett 2023).
+
+New tasks. The tasks are the groups then: a task counts 1, its samples share that, and its scores are of predictions by the
+mean coefficients of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from .._data.designs import Floats, Ints
+from .._data.tasks import TaskData
+from .._objective.losses import Loss
+
+KEPT = 100  # largest scores of a task and fold that are kept one by one
+FINENESS = 100  # of those below: together as many as change 1 - level by no more than one part in so many
+FEW = 256  # scores of a task up to which it is faster to sort them for every sample than to bisect
+STEPS = 60  # of a bisection: to the last digit
+DRAWS = 2**15  # ratios of scores, of all tasks, that stand for the tasks' common shape
+AT_ONCE = 2**21  # numbers that are drawn together
+ENDLESS = 1e9  # weight of a score that stands for as many as one likes
+SLACK = 1e-9  # of a level: rounding
+
+
+@dataclass(frozen=True)
+class FoldFit:
+    """Coefficients (m, d) and intercepts (m,) without a fold, and the rows (N,) bool that it holds out."""
+
+    coef: Floats
+    intercept: Floats
+    test: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Scores by task and by what was left out (a fold; of new tasks, a task), ascending within; a new sample weighs 1."""
+
+    task: Ints
+    fold: Ints
+    score: Floats
+    weight: Floats
+
+    @property
+    def columns(self) -> dict[str, np.ndarray]:
+        return {"task": self.task, "fold": self.fold, "score": self.score, "weight": self.weight}
+
+    @classmethod
+    def of_columns(cls, values: Mapping[str, Any], prefix: str, m: int, folds: int) -> Table:
+        """Of the columns of a table of m tasks, whose names have a prefix; a ValueError where they are none."""
+        columns: list[Any] = [values.get(f"{prefix}{name}") for name in ("task", "fold", "score", "weight")]
+        task, fold, score, weight = columns
+        n = len(score) if isinstance(score, np.ndarray) else -1
+        whole = all(isinstance(one, np.ndarray) and one.shape == (n,) and one.dtype.kind == "i" for one in (task, fold))
+        if not (whole and _are_floats(score, n) and _are_floats(weight, n)):
+            raise ValueError("the scores of samples held out are not columns of numbers.")
+        known = bool(((task >= 0) & (task < m) & (fold >= 0) & (fold < folds) & (score >= 0) & (weight > 0)).all())
+        if not known or not np.array_equal(np.lexsort((score, fold, task)), np.arange(n)):
+            raise ValueError("the scores of samples held out are out of range, or not in order.")
+        return cls(task, fold, score, weight)
+
+    def of_task(self, i: int) -> Table:
+        """Those of one task."""
+        part = slice(*np.searchsorted(self.task, [i, i + 1]))
+        return Table(*(values[part] for values in self.columns.values()))
+
+    @property
+    def size(self) -> float:
+        """The effective number of samples."""
+        return float(self.weight.sum())
+
+    @property
+    def largest_level(self) -> float:
+        """The largest level of which intervals are finite."""
+        return self.size / (self.size + 1.0)
+
+    def reaches(self, level: float) -> bool:
+        """Whether intervals of this level are finite."""
+        return level <= self.largest_level * (1.0 + SLACK)
+
+    def parts(self) -> list[tuple[int, Floats, Floats]]:
+        """For every fold its number, its scores, and the weights of the first k = 0, 1, ... of them."""
+        starts = np.flatnonzero(np.diff(self.fold, prepend=-1))
+        every = zip(starts.tolist(), [*starts[1:].tolist(), len(self.fold)], strict=True)
+        return [(int(self.fold[a]), self.score[a:b], np.append(0.0, np.cumsum(self.weight[a:b]))) for a, b in every]
+
+    def upper(self, mu: Floats, level: float) -> Floats:
+        """(n,): the upper ends of intervals, of predictions mu (n, folds) by the models without each fold."""
+        target = min(level * (self.size + 1.0), self.size) - SLACK
+        if len(self.score) > FEW:
+            return self._by_bisection(mu, target)
+        ends = mu[:, self.fold] + self.score
+        order = np.argsort(ends, axis=1)
+        place = np.argmax(np.cumsum(self.weight[order], axis=1) >= target, axis=1)[:, None]
+        return np.take_along_axis(ends, np.take_along_axis(order, place, axis=1), axis=1)[:, 0]
+
+    def _by_bisection(self, mu: Floats, target: float) -> Floats:
+        """(n,): where the weight of ends below reaches a target, in a time that hardly grows with the number of scores."""
+        parts = self.parts()
+        used = mu[:, [f for f, *_ in parts]]
+        low = used.min(axis=1) + min(score[0] for _, score, _ in parts)
+        high = used.max(axis=1) + max(score[-1] for _, score, _ in parts)
+        high = high + np.spacing(np.abs(high) + np.abs(used).max(axis=1))
+        for _ in range(STEPS):
+            middle = 0.5 * (low + high)
+            mass = sum(total[np.searchsorted(score, middle - mu[:, f], side="right")] for f, score, total in parts)
+            enough = mass >= target
+            high, low = np.where(enough, middle, high), np.where(enough, low, middle)
+        return np.asarray(high)
+
+    def interval(self, mu: Floats, level: float) -> Floats:
+        """(n, 2): the ends of intervals, of predictions mu (n, folds)."""
+        return np.sort(np.column_stack([-self.upper(-mu, level), self.upper(mu, level)]), axis=1)
+
+    def contains(self, scores: Floats, level: float) -> np.ndarray:
+        """(n,) bool: whether candidates are in the sets of a level, of the scores (n, folds) that they would have."""
+        target = level * (self.size + 1.0) - SLACK
+        below = sum(total[np.searchsorted(score, scores[:, f], side="left")] for f, score, total in self.parts())
+        return np.asarray(below < target)
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutScores:
+    """What a fit by folds keeps for intervals: coefficients and intercepts without each fold, and scores.
+
+    Parameters
+    ----------
+    at, coef : ndarray of shape (entries,)
+        Coefficients, 0 but at these places in C order of (folds, m, K, d), K being the problems of a task (more than two
+        classes have one each, otherwise 1).
+    intercept : ndarray of shape (folds, m, K)
+        Intercepts.
+    d : int
+        Number of features.
+    own : Table
+        Scores of the tasks, of predictions by their own coefficients.
+    others : Table
+        Scores of predictions by the mean coefficients of the other tasks; nothing of a single task.
+    grouped : bool
+        Whether samples stayed together in groups.
+    """
+
+    at: Ints = field(repr=False)
+    coef: Floats = field(repr=False)
+    intercept: Floats = field(repr=False)
+    d: int = field(repr=False)
+    own: Table = field(repr=False)
+    others: Table = field(repr=False)
+    grouped: bool = False
+
+    @property
+    def n_folds(self) -> int:
+        return len(self.intercept)
+
+    @property
+    def m(self) -> int:
+        return int(self.intercept.shape[1])
+
+    def coefs(self) -> Floats:
+        """(m, folds * K, d): as a model's linear predictors take them."""
+        F, m, K = self.intercept.shape
+        dense = np.zeros((F, m, K, self.d))
+        dense.reshape(-1)[self.at] = self.coef
+        return np.ascontiguousarray(np.moveaxis(dense, 0, 1)).reshape(m, F * K, self.d)
+
+    def intercepts(self) -> Floats:
+        """(m, folds * K)"""
+        return np.moveaxis(self.intercept, 0, 1).reshape(self.m, -1)
+
+    def borrowed(self, i: int, level: float) -> Table | None:
+        """In place of the scores of a task that has too few of its own for a level, one for all folds: the task's mean
+        score, times the quantile of what a score is in units of the mean of as many others, in all tasks. None where
+        all tasks together have too few scores as well."""
+        mine = self.own.of_task(i)
+        tasks = [one for one in map(self.own.of_task, range(self.m)) if len(one.score) > 1]
+        if len(mine.score) == 0 or level > self.largest_borrowed_level * (1.0 + SLACK):
+            return None
+        # one fewer than there are: scores of a small task are around a level that was fitted to them
+        count, total = max(round(mine.size) - 1, 1), sum(one.size for one in tasks)
+        draws = min(DRAWS // len(tasks) + 1, AT_ONCE // max(len(one.score) for one in tasks))
+        ratios = np.concatenate([_ratios(one, count, draws) for one in tasks])
+        ratios = ratios[np.isfinite(ratios)]
+        share = min(level * (total + 1.0) / total, 1.0)
+        times = np.quantile(ratios, share, method="higher") if ratios.size else 0.0
+        folds = np.unique(mine.fold)
+        score = np.full(len(folds), times * np.average(mine.score, weights=mine.weight))
+        return Table(np.full(len(folds), i), folds, score, np.full(len(folds), ENDLESS))
+
+    def to_dict(self) -> dict[str, Any]:
+        """What a file keeps: arrays and a flag."""
+        return {
+            "at": self.at,
+            "coef": self.coef,
+            "intercept": self.intercept,
+            **{f"own_{name}": values for name, values in self.own.columns.items()},
+            **{f"others_{name}": values for name, values in self.others.columns.items()},
+            "grouped": self.grouped,
+        }
+
+    @classmethod
+    def of_dict(cls, values: Mapping[str, Any], m: int, d: int, K: int) -> HeldOutScores:
+        """Back again, of a model with m tasks when it was fitted; a ValueError where that is not what was kept."""
+        intercept: Any = values.get("intercept")
+        at: Any = values.get("at")
+        coef: Any = values.get("coef")
+        right = isinstance(intercept, np.ndarray) and intercept.ndim == 3 and intercept.shape[1:] == (m, K)
+        if not right or not _are_floats(intercept.ravel(), intercept.size):
+            raise ValueError(f"the intercepts of folds are not numbers of shape (folds, {m}, {K}).")
+        places = isinstance(at, np.ndarray) and at.ndim == 1 and at.dtype.kind == "i" and bool((np.diff(at) > 0).all())
+        if not places or (at.size and not (at[0] >= 0 and at[-1] < intercept.size * d)):
+            raise ValueError("the coefficients of folds are not at places that there are.")
+        if not _are_floats(coef, len(at)):
+            raise ValueError("the coefficients of folds are not finite numbers.")
+        own = Table.of_columns(values, "own_", m, len(intercept))
+        others = Table.of_columns(values, "others_", m, m)
+        return cls(at, coef, intercept, d, own, others, values.get("grouped") is True)
+
+    @property
+    def largest_borrowed_level(self) -> float:
+        """The largest level that tasks together have scores for; 0 where there is one task."""
+        sizes = [one.size for one in map(self.own.of_task, range(self.m)) if len(one.score) > 1]
+        return 0.0 if len(sizes) < 2 else float(sum(sizes) / (sum(sizes) + 1.0))
+
+
+def _are_floats(values: Any, count: int) -> bool:
+    """Whether a value is so many finite floats."""
+    found = isinstance(values, np.ndarray) and values.shape == (count,) and values.dtype == np.float64
+    return bool(found and np.isfinite(values).all())
+
+
+def _ratios(table: Table, count: int, draws: int) -> Floats:
+    """Scores over the means of `count` others of the same task (fewer, if it has no more), drawn by their weights."""
+    random = np.random.default_rng(0)
+    count = min(count, len(table.score) - 1)
+    # the smallest of exponential times over weights are a draw without replacement
+    keys = random.exponential(size=(draws, len(table.score))) / table.weight
+    order = np.argpartition(keys, count, axis=1)[:, : count + 1]
+    drawn = random.permuted(table.score[order], axis=1)
+    mean = drawn[:, 1:].mean(axis=1)
+    return np.asarray(np.divide(drawn[:, 0], mean, out=np.full(draws, np.nan), where=mean > 0))
+
+
+# ------------------------------------------------------------------ from folds to scores
+
+
+def held_out_scores(
+    data: TaskData, fits: Sequence[FoldFit], loss: Loss, classes: bool = False, groups: np.ndarray | None = None
+) -> HeldOutScores:
+    """Scores of the samples that folds hold out; `groups` (N,) are labels of samples that stay together."""
+    K = data.classes
+    m = data.m // K
+    units = np.arange(data.X.shape[0]) if groups is None else np.unique(groups, return_inverse=True)[1].ravel()
+    pairs = [_with_means_of_others(fit, m, K) for fit in fits]
+    own, others = [], []
+    for i in range(m):
+        task, of_classes = data.tasks[i * K], data.tasks[i * K : (i + 1) * K]
+        y = task.y if K == 1 else np.argmax([one.y for one in of_classes], axis=0)
+        held = [np.flatnonzero(fit.test[task.rows]) for fit in fits]
+        sample, fold = np.concatenate(held), np.repeat(np.arange(len(fits)), [len(rows) for rows in held])
+        if sample.size == 0:
+            continue
+        linear = np.concatenate(
+            [task.X[rows] @ coef[i].T + level[i] for rows, (coef, level) in zip(held, pairs, strict=True)]
+        )  # of the task's own coefficients, and of the others'
+        if task.offset is not None:
+            linear += task.offset[sample, None]
+        mine, of_others = (misses(y[sample], part, loss, classes) for part in np.split(linear, 2, axis=1))
+        weight = np.ones(len(sample)) if task.weight is None else task.weight[sample]
+        weight = weight / np.bincount(sample)[sample]  # held out several times: a share of each
+        own.append((i, fold, mine, _in_units(weight, units[task.rows[sample]], sample)))
+        if m > 1:
+            others.append((i, np.full(len(sample), i), of_others, weight / weight.sum()))
+    size = data.m * data.d
+    at = [f * size + np.flatnonzero(fit.coef).astype(np.int64) for f, fit in enumerate(fits)]
+    entries = [fit.coef[fit.coef != 0.0] for fit in fits]
+    intercept = np.array([fit.intercept for fit in fits]).reshape(len(fits), m, K)
+    return HeldOutScores(
+        np.concatenate(at), np.concatenate(entries), intercept, data.d, _table(own), _table(others), groups is not None
+    )
+
+
+def _with_means_of_others(fit: FoldFit, m: int, K: int) -> tuple[Floats, Floats]:
+    """(m, 2 K, d) and (m, 2 K): coefficients and intercepts of the tasks, and the means of those of all others."""
+    coef, intercept, rest = fit.coef.reshape(m, K, -1), fit.intercept.reshape(m, K), max(m - 1, 1)
+    return (
+        np.concatenate([coef, (coef.sum(axis=0) - coef) / rest], axis=1),
+        np.concatenate([intercept, (intercept.sum(axis=0) - intercept) / rest], axis=1),
+    )
+
+
+def misses(y: Floats, f: Floats, loss: Loss, classes: bool) -> Floats:
+    """(n,): scores of targets (of classes: their codes) and linear predictors (n, K)."""
+    if not classes:
+        return np.abs(y - loss.response(f[:, 0]))
+    return 1.0 - class_shares(f)[np.arange(len(y)), y.astype(np.intp)]
+
+
+def class_shares(f: Floats) -> Floats:
+    """(..., classes): probabilities, of linear predictors (..., K), K = 1 for two classes."""
+    p = expit(f)
+    if f.shape[-1] == 1:
+        return np.concatenate([1.0 - p, p], axis=-1)
+    total = p.sum(axis=-1, keepdims=True)
+    return np.asarray(np.where(total > 0, p / np.where(total > 0, total, 1.0), 1.0 / f.shape[-1]))
+
+
+def _in_units(weight: Floats, unit: Ints, sample: Ints) -> Floats:
+    """Weights of entries: the entries of a unit (a group, or a sample) together have the mean weight v of its samples, in
+    units of sum v^2 / sum v over the task."""
+    _, unit = np.unique(unit, return_inverse=True)
+    members = np.bincount(unit[np.unique(sample, return_index=True)[1]])  # samples of the units, each counted once
+    shares = weight / members[unit]
+    v = np.bincount(unit, shares)
+    return np.asarray(shares * v.sum() / (v**2).sum())
+
+
+def _table(parts: Iterable[tuple[int, Ints, Floats, Floats]]) -> Table:
+    out: list[tuple[Any, ...]] = []
+    for i, fold, score, weight in parts:
+        for f in np.unique(fold).tolist():
+            of_fold = fold == f
+            values, weights = thinned(score[of_fold], weight[of_fold])
+            out.append((np.full(len(values), i, np.int32), np.full(len(values), f, np.int32), values, weights))
+    if not out:
+        return Table(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0), np.empty(0))
+    return Table(*map(np.concatenate, zip(*out, strict=True)))
+
+
+def thinned(score: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """Scores and weights, ascending; of many, those below the largest are put together and stand as the largest of them,
+    so that intervals become no narrower."""
+    order = np.argsort(-score, kind="stable")
+    score, weight = score[order], weight[order]
+    tail = np.cumsum(weight) / weight.mean()  # in samples
+    place = np.where(tail <= KEPT + 0.5, np.arange(len(tail)), len(tail) + np.floor(FINENESS * np.log(tail / KEPT)))
+    first = np.flatnonzero(np.diff(place, prepend=-1.0))
+    return score[first][::-1].copy(), np.add.reduceat(weight, first)[::-1].copy()
