@@ -357,7 +357,7 @@ def test_intervals_cover_on_other_rows_and_not_on_those_of_the_fit():
 def test_large_problems_are_done_in_pieces(monkeypatch):
     model = LassoMTL(lam=0.2).fit(X, y, task=TASK)
     whole = bootstrap_intervals(model, X, y, task=TASK, n_boot=60)
-    monkeypatch.setattr("msmtfl.inference.AT_ONCE", 300)
+    monkeypatch.setattr("msmtfl.inference.bootstrap.AT_ONCE", 300)
     pieces = bootstrap_intervals(model, X, y, task=TASK, n_boot=60)
     np.testing.assert_allclose(pieces.lower, whole.lower, rtol=1e-10)
 
