@@ -15,13 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._data.designs import Floats, Ints, RowTask
 from .._data.tables import names_of, warn_user
-from .._estimators.base import loss_of
 from .._runtime.checks import check_count
 from .._runtime.progress import Progress, one_blas_thread
 from .._runtime.threads import each
 from .._solvers.solvers import lassos_for
 from .._solvers.weighted_lasso import least_squares_on
-from .common import checked_model, entries_table
+from .common import check_level, check_squared, checked_model, entries_table
 
 AT_ONCE = 2**22  # numbers in the largest arrays of the bootstrap
 DEPENDENT = 1e-10  # share of the largest pivot, or eigenvalue of a resample, at which columns are linearly dependent
@@ -187,11 +186,9 @@ def bootstrap_intervals(
     """
     model = checked_model(model, n_jobs, verbose)
     check_is_fitted(model, "coef_")
-    if loss_of(model) != "squared":
-        raise ValueError(f"intervals are those of least squares; the model has loss={model.loss!r}.")
+    check_squared(model)
     check_count("n_boot", n_boot)
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level must be between 0 and 1, such as 0.95; got {level!r}.")
+    check_level(level)
     if n_boot < (least := ceil(round(2.0 / (1.0 - level), 6))):
         way_out = "Take a lower level, such as 0.99." if least > 10_000 else f"Better take {max(1000, 10 * least)}."
         raise ValueError(f"n_boot={n_boot} is too small for level={level}: at least {least} are needed. {way_out}")

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import clone
 
 from .._data.copies import groups_of
-from .._data.tasks import TaskData
-from .._estimators.base import MultiTaskLinear, model_chosen
+from .._data.designs import Floats, Ints
+from .._data.tables import as_values, is_sparse, read_features
+from .._data.tasks import Task, TaskData
+from .._estimators.base import MultiTaskLinear, loss_of, model_chosen
+from .._estimators.classifier import MultiTaskClassifier
+from .._estimators.families import family_of
 from .._runtime.checks import check_flag, check_n_jobs
 
 TRIES = 100  # to draw halves of the rows such that every task has some in both
@@ -24,12 +32,12 @@ class OfEntries(Protocol):
     def features(self) -> np.ndarray: ...
 
 
-def checked_model(model: Any, n_jobs: Any, verbose: Any) -> Any:
+def checked_model(model: Any, n_jobs: Any, verbose: Any, classes: bool = False) -> Any:
     """The model that is meant; of a fitted MultiTaskAuto the one that it chose."""
     model = model_chosen(model)
-    if hasattr(model, "predict_proba"):
-        raise TypeError(f"{type(model).__name__} is a classifier; half-samples and intervals are of regressions only.")
-    if not isinstance(model, MultiTaskLinear):
+    if isinstance(model, MultiTaskClassifier) and not classes:
+        raise TypeError(f"{type(model).__name__} is a classifier; these intervals are of regressions only.")
+    if not isinstance(model, MultiTaskLinear | MultiTaskClassifier):
         raise TypeError(f"give a model such as MSMTFL(), not {type(model).__name__}; of a Pipeline, its last step.")
     if not hasattr(model, "penalty_factors"):
         way = " Fit it first: then the model that it chooses is meant." if hasattr(model, "models") else ""
@@ -37,6 +45,84 @@ def checked_model(model: Any, n_jobs: Any, verbose: Any) -> Any:
     check_n_jobs(n_jobs)
     check_flag("verbose", verbose)
     return model
+
+
+def check_level(level: float) -> None:
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"level must be between 0 and 1, such as 0.95; got {level!r}.")
+
+
+def check_squared(model: Any) -> None:
+    if loss_of(model) != "squared":
+        raise ValueError(f"intervals are those of least squares; the model has loss={model.loss!r}.")
+
+
+@dataclass(frozen=True)
+class Samples:
+    """The samples that a user gave, as arrays of which some can be taken."""
+
+    X: Any  # (N, d) without the column of the task
+    y: np.ndarray
+    task: np.ndarray | None
+    weight: np.ndarray | None
+    groups: np.ndarray | None
+
+    @staticmethod
+    def read(estimator: Any, X: Any, y: Any, task: Any, weight: Any, groups: Any) -> Samples:
+        """Of data that the estimator has read before without complaint."""
+        values, labels, _ = read_features(X, task, estimator.task_column)
+        return Samples(
+            sliceable(values),
+            as_values(y, "y"),
+            None if labels is None else as_values(labels, "task"),
+            None if weight is None else as_values(weight, "sample_weight"),
+            None if groups is None else groups_of(groups, X),
+        )
+
+    def fit(self, estimator: Any, keep: np.ndarray) -> Any:
+        """A clone of the estimator, fitted to some of the samples, keep (N,) bool."""
+        model = clone(estimator).set_params(task_column=None)
+        known = {"task": self.task, "sample_weight": self.weight}
+        if self.groups is not None and family_of(model).is_search(model):
+            known["groups"] = self.groups
+        return model.fit(self.X[keep], self.y[keep], **{k: None if v is None else v[keep] for k, v in known.items()})
+
+
+def sliceable(X: Any) -> Any:
+    """A matrix of which some rows can be taken."""
+    sparse = issparse(X)
+    return X.tocsr() if sparse else X
+
+
+def as_dense(X: Any) -> Floats:
+    """A matrix, sparse or not, as an array of float64."""
+    return np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
+
+
+def dense_rows(task: Task, places: np.ndarray, features: Ints, centre: bool) -> tuple[Floats, Floats]:
+    """Some features (n, k) and the target (n,) of some of a task's samples, less their means if they are to be centred, and
+    times the roots of the weights."""
+    X = as_dense(task.X[places][:, features])
+    y, w = task.y[places], None if task.weight is None else task.weight[places]
+    if centre:
+        share = np.full(len(y), 1.0 / len(y)) if w is None else w / w.sum()
+        X, y = X - share @ X, y - share @ y
+    if w is None:
+        return X, y
+    root = np.sqrt(w / w.mean())
+    return root[:, None] * X, root * y
+
+
+def benjamini_hochberg(p: Floats) -> Floats:
+    """p-values that are to be held against the false discovery rate wanted, in the order given; NaN stays NaN."""
+    out, known = np.full(p.shape, np.nan), np.isfinite(p)
+    values = p[known]
+    order = np.argsort(values)
+    steps = values[order] * len(values) / np.arange(1, len(values) + 1)
+    of_known = np.empty_like(values)
+    of_known[order] = np.minimum(np.minimum.accumulate(steps[::-1])[::-1], 1.0)
+    out[known] = of_known
+    return out
 
 
 def draw_halves(data: TaskData, groups: Any, n_pairs: int, random: np.random.RandomState) -> list[np.ndarray]:
@@ -65,10 +151,15 @@ def draw_halves(data: TaskData, groups: Any, n_pairs: int, random: np.random.Ran
 
 
 def entries_table(result: OfEntries, cells: np.ndarray, **columns: np.ndarray) -> Any:
+    """A pandas table of some entries (m, d) bool, task outermost."""
+    i, j = np.nonzero(cells)
+    names = {"task": result.tasks[i], "feature": result.features[j]}
+    return to_pandas(names | {name: values[cells] for name, values in columns.items()})
+
+
+def to_pandas(columns: Mapping[str, np.ndarray]) -> Any:
     try:
         import pandas as pd
     except ImportError as error:
         raise ImportError("to_frame needs pandas (pip install pandas); the attributes hold the same.") from error
-    i, j = np.nonzero(cells)
-    names = {"task": result.tasks[i], "feature": result.features[j]}
-    return pd.DataFrame(names | {name: values[cells] for name, values in columns.items()})
+    return pd.DataFrame(dict(columns))
