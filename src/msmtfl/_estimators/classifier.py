@@ -57,6 +57,16 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
             n_jobs=self.n_jobs,
         )
 
+    def _make_problem(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Problem:
+        read = self._read_classes(X, y, task, sample_weight)
+        return self._weighed_anew(self._logistic_problem(read), read)
+
+    def _weighed_anew(self, problem: Problem, read: ClassData) -> Problem:
+        """On some of the rows weights of classes are those of these rows, as in a fit to them."""
+        if self.class_weight is None or isinstance(self.class_weight, dict):
+            return problem
+        return replace(problem, weigh=lambda keep: read.weights(self.class_weight, keep))
+
     def _note_classes(self, read: ClassData) -> None:
         """Arrange what a fit of the problems has stored by tasks and classes."""
         self.classes_, data, K = read.classes, read.tasks, len(read.classes)
@@ -753,10 +763,7 @@ class MSMTFLClassifierCV(MultiTaskClassifier, ThetaSearch):
         self._check_params()
         with one_blas_thread():
             read = self._read_classes(X, y, task, sample_weight)
-            problem = self._logistic_problem(read)
-            if self.class_weight is not None and not isinstance(self.class_weight, dict):
-                # weights of classes are those of the training rows, as in a fit of these
-                problem = replace(problem, weigh=lambda keep: read.weights(self.class_weight, keep))
+            problem = self._weighed_anew(self._logistic_problem(read), read)
             grid, splits, scorer = self._grid(problem), [], None
             if self._by_folds:
                 codes = as_given(y, read.codes)
@@ -765,9 +772,6 @@ class MSMTFLClassifierCV(MultiTaskClassifier, ThetaSearch):
         self._fit_point(problem, grid, splits, scorer)
         self._note_classes(read)
         return self
-
-    def _make_problem(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Problem:
-        return self._logistic_problem(self._read_classes(X, y, task, sample_weight))
 
     def _folds(self, read: ClassData, groups: Any) -> Any:
         """`cv`, a number being folds stratified by task and class."""

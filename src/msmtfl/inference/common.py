@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -17,6 +17,7 @@ from .._data.tasks import Task, TaskData
 from .._estimators.base import MultiTaskLinear, loss_of, model_chosen
 from .._estimators.classifier import MultiTaskClassifier
 from .._estimators.families import family_of
+from .._objective.losses import Loss
 from .._runtime.checks import check_flag, check_n_jobs
 
 TRIES = 100  # to draw halves of the rows such that every task has some in both
@@ -125,17 +126,24 @@ def benjamini_hochberg(p: Floats) -> Floats:
     return out
 
 
-def draw_halves(data: TaskData, groups: Any, n_pairs: int, random: np.random.RandomState) -> list[np.ndarray]:
-    """n_pairs random halves of the rows, (N,) bool, each followed by its complement; every task has rows in both.
+def draw_halves(
+    data: TaskData, groups: Any, n_pairs: int, random: np.random.RandomState, loss: Loss | None = None
+) -> list[np.ndarray]:
+    """n_pairs random halves of the rows, (N,) bool, each followed by its complement; every task has rows in both, and, where
+    a loss needs them (classes, counts that are not all 0), rows of every kind of target that it has.
 
-    Rows (or groups) that belong to the same set of tasks are shuffled and dealt out in turn, set after set in random
-    order. (Folds balanced with more care leave little to chance where such sets are small or groups differ in size.)
+    Rows (or groups) that belong to the same set of tasks (and kinds) are shuffled and dealt out in turn, set after set in
+    random order. (Folds balanced with more care leave little to chance where such sets are small or groups differ in size.)
     """
+    kinds = [(i, kind, rows) for i, of_task in enumerate(data.tasks) for kind, rows in _kinds(of_task, loss)]
+    member = np.zeros((data.X.shape[0], len(kinds)), dtype=bool)
+    for k, (_, _, rows) in enumerate(kinds):
+        member[rows, k] = True
     unit = np.arange(data.X.shape[0])
     if groups is not None:
         unit = np.unique(groups_of(groups, data.X), return_inverse=True)[1].ravel()
-    sets = np.zeros((unit.max() + 1, data.m), dtype=bool)
-    np.logical_or.at(sets, unit, data.membership)
+    sets = np.zeros((unit.max() + 1, len(kinds)), dtype=bool)
+    np.logical_or.at(sets, unit, member)
     stratum = np.unique(sets, axis=0, return_inverse=True)[1].ravel()
     out: list[np.ndarray] = []
     for _ in range(TRIES * n_pairs):
@@ -145,9 +153,19 @@ def draw_halves(data: TaskData, groups: Any, n_pairs: int, random: np.random.Ran
             out += [half[unit], ~half[unit]]
         if len(out) == 2 * n_pairs:
             return out
-    i = int(np.argmin(sets.sum(axis=0)))
-    size = f"{int(sets[:, i].sum())} {'row' if groups is None else 'group'}(s)"
+    rarest = int(np.argmin(sets.sum(axis=0)))
+    i, kind, _ = kinds[rarest]
+    size = f"{int(sets[:, rarest].sum())} {'row' if groups is None else 'group'}(s){kind}"
     raise ValueError(f"task {data.labels.tolist()[i]!r} has {size}, too few to have some in both halves. Leave it out.")
+
+
+def _kinds(task: Task, loss: Loss | None) -> Iterator[tuple[str, Ints]]:
+    """Rows of a task that both halves need some of, and what is said of them."""
+    away = np.zeros(len(task.y)) if loss is None else loss.escapes(task.y)
+    values = np.unique(away)
+    words = {1.0: " of one class", -1.0: " of one class" if 1.0 in values else " that are 0", 0.0: " that are not 0"}
+    for value in values:
+        yield words[float(value)] if len(values) > 1 else "", task.rows[away == value]
 
 
 def entries_table(result: OfEntries, cells: np.ndarray, **columns: np.ndarray) -> Any:
