@@ -16,7 +16,13 @@ from ._estimators.shared import SharedMTL, SharedMTLCV
 from ._paths.solve import regularization_surface
 from .compare.auto import MultiTaskAuto, MultiTaskAutoClassifier
 from .compare.run import compare_models
-from .inference import bootstrap_intervals, stability_selection
+from .inference import (
+    bootstrap_intervals,
+    debiased_intervals,
+    shared_features,
+    split_intervals,
+    stability_selection,
+)
 
 __version__ = "0.1.0"
 
@@ -41,7 +47,10 @@ __all__ = [
     "TaskKFold",
     "bootstrap_intervals",
     "compare_models",
+    "debiased_intervals",
     "regularization_surface",
+    "shared_features",
+    "split_intervals",
     "stability_selection",
     "stack_tasks",
 ]

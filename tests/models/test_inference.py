@@ -15,13 +15,16 @@ from msmtfl import (
     DirtyMTL,
     LassoMTL,
     LassoMTLCV,
+    MSMTFLClassifier,
     SharedMTL,
     bootstrap_intervals,
     stability_selection,
     stack_tasks,
 )
 from msmtfl._data.tasks import read_training
+from msmtfl._objective.losses import loss_named
 from msmtfl.inference import draw_halves
+from msmtfl.inference.stability_bounds import KINDS, false_selections, r_concave_tail
 
 X, y, TASK = stack_tasks(*random_tasks(0, m=3, n=[24, 31, 40], d=10, active=3), labels=["a", "b", "c"])
 WEIGHT = np.random.default_rng(1).uniform(0.5, 2.0, len(y))
@@ -268,6 +271,88 @@ def test_the_output_says_what_the_bound_supposes():
     assert "no useful bound on false cells" in str(stability_selection(LassoMTL(0.001), X, y, task=task, n_pairs=5))
 
 
+# ------------------------------------------------------------------ bounds, grids of lam, classes
+
+
+@pytest.mark.parametrize(
+    ("mean", "tau", "B", "r"), [(0.1, 0.6, 10, -0.5), (0.1, 0.7, 20, -0.25), (0.2, 0.6, 12, -0.25)]
+)
+def test_no_r_concave_distribution_has_a_heavier_tail(mean, tau, B, r):
+    bound, T, i = r_concave_tail(mean, tau, B, r), int(np.ceil(tau * B - 1e-9)), np.arange(B + 1)
+    rng, heaviest = np.random.default_rng(0), 0.0
+    for _ in range(3000):
+        convex = np.max(rng.exponential(10.0, (2, 1)) + rng.normal(size=(2, 1)) * rng.choice([0.1, 1, 5]) * i, axis=0)
+        k = rng.integers(T, B + 1)
+        if convex[: k + 1].min() <= 1e-3:
+            continue
+        f = np.where(i <= k, np.maximum(convex, 1e-3) ** (1 / r), 0.0)
+        f[k] *= rng.random()
+        f /= f.sum()
+        if i @ f / B <= mean:
+            heaviest = max(heaviest, f[T:].sum())
+    assert 0.5 * bound < heaviest <= bound
+
+
+def test_sharper_bounds_are_those_of_the_formulas():
+    assert false_selections(5, 100, 0.6, 50) == pytest.approx(1.25)
+    assert false_selections(5, 100, 0.6, 50, "unimodal") == pytest.approx(0.25 / (2 * (0.2 - 0.01)))
+    assert false_selections(5, 100, 0.9, 50, "unimodal") == pytest.approx(0.25 * 4 * 0.11 / 1.02)
+    assert np.isnan(false_selections(70, 100, 0.9, 50, "unimodal"))
+    for tau in (0.6, 0.75, 0.9):
+        crude, unimodal, concave = (false_selections(5, 100, tau, 50, kind) for kind in KINDS)
+        assert concave < unimodal < crude
+    assert false_selections(0, 10, 0.9, 50, "r-concave") == false_selections(0, 0, 0.9, 50) == 0.0
+
+
+def test_the_sharper_bounds_are_printed_beside_the_crude_one():
+    X, y, task = easy()
+    found = stability_selection(LassoMTL(lam=0.3), X, y, task=task, n_pairs=10)
+    shown = [f"{found.error_bound(kind=kind):.2g} ({kind})" for kind in KINDS]
+    assert f"false cells: at most {', '.join(shown)} of these on average" in str(found)
+    with pytest.raises(ValueError, match="kind must be one of 'crude', 'unimodal', 'r-concave'"):
+        found.error_bound(kind="sharp")
+
+
+@pytest.mark.parametrize("model", [LassoMTL(), L12MTL(), SharedMTL(0.3, 0.2), DirtyMTL(0.2, 0.3)])
+def test_a_grid_of_lams_counts_the_most_frequent_and_pays_for_all(model):
+    X, y, task = easy()
+    main = {SharedMTL: "lam_deviation", DirtyMTL: "lam_b"}.get(type(model), "lam")
+    lams = [0.15, 0.3]
+    grid = stability_selection(model, X, y, task=task, n_pairs=4, lams=lams)
+    alone = [
+        stability_selection(clone(model).set_params(**{main: lam}), X, y, task=task, n_pairs=4, random_state=0)
+        for lam in lams
+    ]
+    np.testing.assert_array_equal(grid.frequency, np.maximum(alone[0].frequency, alone[1].frequency))
+    np.testing.assert_array_equal(grid.row_frequency, np.maximum(alone[0].row_frequency, alone[1].row_frequency))
+    assert (grid.at_any_lam >= grid.frequency).all()
+    assert grid.q >= max(one.q for one in alone)
+    assert grid.error_bound() >= max(one.error_bound() for one in alone)
+    assert grid.lams.tolist() == [0.3, 0.15]
+    assert grid.of_these_rows == ""
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_classifiers_are_taken_and_every_half_has_every_class(classes):
+    X, y, task = easy(noise=0.1)
+    y = np.digitize(y, [0.0] if classes == 2 else [-0.7, 0.7])
+    rare = np.flatnonzero(y == 0)
+    y[rare[2:]] = 1  # two samples of a class in one task
+    y[np.flatnonzero(task == "b")[:2]] = 0
+    model = MSMTFLClassifier(0.03, np.inf)
+    found = stability_selection(model, X, y, task=task, n_pairs=3, random_state=2)
+    assert found.frequency.shape == found.candidates.shape == (2, 20)
+    assert found.tasks.tolist() == ["a", "b"]
+    halves = draw_halves(
+        model._make_problem(X, y, task, None).data, None, 3, np.random.RandomState(2), loss_named("logistic")
+    )
+    cells = []
+    for half in halves:
+        W = model.fit(X[half], y[half], task=task[half]).coef_ != 0
+        cells.append(W if classes == 2 else W.any(axis=1))
+    np.testing.assert_array_equal(found.frequency, np.mean(cells, axis=0))
+
+
 # ------------------------------------------------------------------ bootstrap intervals
 
 
@@ -358,7 +443,7 @@ def test_intervals_cover_on_other_rows_and_not_on_those_of_the_fit():
 def test_large_problems_are_done_in_pieces(monkeypatch):
     model = LassoMTL(lam=0.2).fit(X, y, task=TASK)
     whole = bootstrap_intervals(model, X, y, task=TASK, n_boot=60)
-    monkeypatch.setattr("msmtfl.inference.AT_ONCE", 300)
+    monkeypatch.setattr("msmtfl.inference.bootstrap.AT_ONCE", 300)
     pieces = bootstrap_intervals(model, X, y, task=TASK, n_boot=60)
     np.testing.assert_allclose(pieces.lower, whole.lower, rtol=1e-10)
 
@@ -394,6 +479,15 @@ ERRORS = {
     "threshold": (lambda: stability_selection(MSMTFL(), X, y, threshold=0.5), r"in \(0.5, 1\].*got 0.5"),
     "threshold of the bound": (lambda: stability_selection(MSMTFL(), X, y, n_pairs=1).error_bound(1.1), "got 1.1"),
     "groups": (lambda: stability_selection(MSMTFL(), X, y, groups=[1, 2]), "groups has 2 entries but X has 95 rows"),
+    "one of a class": (
+        lambda: stability_selection(MSMTFLClassifier(0.1), X, np.isin(np.arange(95), [0, 30, 31, 70, 71]), task=TASK),
+        r"task 'a' has 1 row\(s\) of one class, too few to have some in both halves",
+    ),
+    "lams of a search": (
+        lambda: stability_selection(MSMTFLCV(), X, y, lams=[1.0]),
+        r"MSMTFLCV chooses them on these samples. Give MSMTFL\(\)",
+    ),
+    "lams": (lambda: stability_selection(MSMTFL(), X, y, lams=[-1.0]), "lams must be one or more numbers above 0"),
     "one group": (
         lambda: stability_selection(MSMTFL(), X, y, task=TASK, groups=TASK),
         r"task 'a' has 1 group\(s\), too few",

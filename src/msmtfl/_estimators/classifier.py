@@ -61,6 +61,16 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
             intercepts=self.intercepts,
         )
 
+    def _make_problem(self, X: Any, y: Any, task: Any, sample_weight: Any, offset: Any = None) -> Problem:
+        read = self._read_classes(X, y, task, sample_weight, offset)
+        return self._weighed_anew(self._logistic_problem(read), read)
+
+    def _weighed_anew(self, problem: Problem, read: ClassData) -> Problem:
+        """On some of the rows weights of classes are those of these rows, as in a fit to them."""
+        if self.class_weight is None or isinstance(self.class_weight, dict):
+            return problem
+        return replace(problem, weigh=lambda keep: read.weights(self.class_weight, keep))
+
     def _note_classes(self, read: ClassData) -> None:
         """Arrange what a fit of the problems has stored by tasks and classes."""
         self.classes_, data, K = read.classes, read.tasks, len(read.classes)
@@ -883,10 +893,7 @@ class MSMTFLClassifierCV(MultiTaskClassifier, ThetaSearch):
         with one_blas_thread():
             forget(self, "l1_ratio_")
             read = self._read_classes(X, y, task, sample_weight, offset)
-            problem = self._logistic_problem(read)
-            if self.class_weight is not None and not isinstance(self.class_weight, dict):
-                # weights of classes are those of the training rows, as in a fit of these
-                problem = replace(problem, weigh=lambda keep: read.weights(self.class_weight, keep))
+            problem = self._weighed_anew(self._logistic_problem(read), read)
             grid, splits, scorer = self._grid(problem), [], None
             if self._by_folds:
                 codes = as_given(y, read.codes)
@@ -895,9 +902,6 @@ class MSMTFLClassifierCV(MultiTaskClassifier, ThetaSearch):
         self._fit_point(problem, grid, splits, scorer)
         self._note_classes(read)
         return self
-
-    def _make_problem(self, X: Any, y: Any, task: Any, sample_weight: Any, offset: Any = None) -> Problem:
-        return self._logistic_problem(self._read_classes(X, y, task, sample_weight, offset))
 
     def _folds(self, read: ClassData, groups: Any) -> Any:
         """`cv`, a number being folds stratified by task and class."""

@@ -388,6 +388,7 @@ FAMILIES: tuple[Family, ...] = (
         chosen="λ and θ",
         grid=THETAS,
         grid_attributes=("lams_", "thetas_"),
+        coef_on=staged_coef,
     ),
     Family(
         title="one logistic regression per task",

@@ -1,0 +1,409 @@
+"""Which features matter in at least r of the m tasks, with a false discovery rate: the multi-environment knockoff filter
+(Li, Sesia, Romano, Candes and Sabatti 2022, Biometrika 109).
+
+Every feature of every task gets a knockoff: a column with the same correlations to the other features, made without looking
+at the target. A lasso of the task chooses among features and knockoffs, and
+
+    V_ij = |coefficient of feature j| - |coefficient of its knockoff|        in task i
+
+If the feature does not matter in the task, the sign of V_ij is that of a fair coin, whatever the sizes |V| are, and
+independent of all others: swapping feature and knockoff in task i changes the sign of V_ij, and nothing else. (The lassos
+share one lam, chosen by cross-validation, which does not change either.)
+
+The score of a feature is the product of its r largest sizes, with a plus if V_ij > 0 in all of these r tasks, else with a
+minus. Which tasks these are is decided by sizes alone. If the feature matters in fewer than r tasks, one of the r signs at
+least is a coin, so that plus has a probability of 1/2 at most, whatever the other signs are. So the features with scores of
+at least t are declared, for the smallest t with
+
+    (1 + number of scores <= -t) / (number of scores >= t) <= fdr
+
+(knockoff+ of Barber and Candes 2015, Annals of Statistics 43). Hence 1/fdr features are declared at least, or none. Li and
+others look at all m signs: a feature needs few negative ones among them, and those of tasks in which it does not matter
+count, too. Both hold the rate, and this finds more (`benchmarks/studies/knockoffs.py` has both).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, eigh
+from sklearn.base import clone
+from sklearn.covariance import ledoit_wolf
+from sklearn.utils import check_random_state
+
+from .._data.designs import Floats
+from .._data.tables import is_sparse, names_of, warn_user
+from .._data.tasks import TaskData
+from .._estimators.base import loss_of
+from .._estimators.classifier import MSMTFLClassifierCV
+from .._estimators.search import MSMTFLCV
+from .._runtime.checks import check_count
+from .common import Samples, as_dense, checked_model, sliceable, to_pandas
+
+SWEEPS = 50  # of the coordinates of the knockoffs' distances; they settle in 5 to 15
+SETTLED = 1e-4  # largest change of a distance in a sweep, relative
+INSIDE = 1e-3  # how far distances stay from those at which a feature and its knockoff would be bound to each other
+REPEATED = (
+    0.9  # share of a task's samples that stand in another task, too, from which they are taken as the same samples
+)
+
+
+# ------------------------------------------------------------------ knockoffs
+
+
+def covariance_of(X: Floats) -> Floats:
+    """(d, d): correlations of columns of variance 1, shrunk towards 0 where there are few samples (Ledoit and Wolf)."""
+    shrunk = ledoit_wolf(X, assume_centered=True)[0]
+    sizes = np.sqrt(np.diag(shrunk))
+    return np.asarray(shrunk / np.outer(sizes, sizes))
+
+
+def distances(cov: Floats) -> Floats:
+    """(d,): s, where cov - diag(s) are the covariances of features with knockoffs, such that the entropy of both together,
+
+        log det(2 cov - diag(s)) + sum log s_j,
+
+    is largest (Gimenez and Zou 2019), by coordinate ascent. (s as large as possible, all alike or in sum, lets features be
+    told from combinations of knockoffs; Spector and Janson 2022, Annals of Statistics 50.)
+    """
+    d = len(cov)
+    lowest = max(float(eigh(cov, eigvals_only=True, subset_by_index=[0, 0])[0]), 0.0)
+    s = np.full(d, max(min(1.0, lowest), INSIDE * 1e-3))
+    inverse = np.linalg.inv(2.0 * cov - np.diag(s))
+    for _ in range(SWEEPS):
+        before = s.copy()
+        for j in range(d):
+            step = (1.0 / inverse[j, j] - s[j]) / 2.0  # where 1 / s_j is the entry of the inverse
+            column = inverse[:, j]
+            inverse += np.outer(column, column) * (step / (1.0 - step * column[j]))
+            s[j] += step
+        if np.abs(s - before).max() <= SETTLED * s.max():
+            break
+    return (1.0 - INSIDE) * s
+
+
+def draw_knockoffs(X: Floats, random: np.random.Generator, cov: Floats | None = None) -> Floats:
+    """(n, d): Gaussian knockoffs of columns with mean 0 and variance 1, of known or estimated covariance."""
+    cov = covariance_of(X) if cov is None else cov
+    s = distances(cov)
+    solved = cho_solve(cho_factor(cov), np.diag(s))  # cov^-1 diag(s)
+    values, vectors = eigh(2.0 * np.diag(s) - s[:, None] * solved)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    return np.asarray(X - X @ solved + random.standard_normal(X.shape) @ root.T)
+
+
+# ------------------------------------------------------------------ the filter
+
+
+def scores_of(V: Floats, r: int) -> Floats:
+    """(d,): products of the r largest sizes of V (m, d), with a plus where all r are positive, else a minus."""
+    largest = np.argsort(-np.abs(V), axis=0, kind="stable")[:r]
+    top = np.take_along_axis(V, largest, axis=0)
+    return np.asarray(np.abs(top).prod(axis=0) * np.where((top > 0.0).all(axis=0), 1.0, -1.0))
+
+
+def knockoff_plus(score: Floats, fdr: float) -> np.ndarray:
+    """(d,) bool: those declared at a false discovery rate."""
+    sizes = np.unique(np.abs(score[score != 0.0]))
+    for t in sizes:
+        if (1 + np.sum(score <= -t)) <= fdr * np.sum(score >= t) * (1 + 1e-12):
+            return np.asarray(score >= t)
+    return np.zeros(len(score), dtype=bool)
+
+
+# ------------------------------------------------------------------ what a user asks
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SharedFeatures:
+    """Features that matter in at least r tasks, declared with a false discovery rate.
+
+    Attributes
+    ----------
+    features : ndarray of str
+        Names of the features declared, the clearest first.
+    declared : ndarray of bool of shape (d,)
+        Whether a feature is declared.
+    statistics : ndarray of shape (m, d)
+        How much more of a lasso went to the feature than to its knockoff, per task (a single row for a 2-D y);
+        0 if neither was selected.
+    score : ndarray of shape (d,)
+        The product of the r largest sizes of `statistics`, positive if all r of them are; features with the
+        largest scores are declared. A score of 0 says that fewer than r tasks selected feature or knockoff.
+    r : int
+        The number of tasks asked about.
+    fdr : float
+        The false discovery rate asked for.
+    approximate : tuple of str
+        What makes the knockoffs approximate on these data, in words.
+    tasks : ndarray of shape (m,)
+        Labels of the tasks.
+    candidates : ndarray of shape (d,)
+        Names of all features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import MSMTFL
+    >>> from msmtfl.inference import shared_features
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.standard_normal((600, 30)), np.tile(["north", "south", "west"], 200)
+    >>> y = X[:, :12].sum(axis=1) + rng.standard_normal(600)
+    >>> found = shared_features(MSMTFL(), X, y, task=task, r=2, fdr=0.1)
+    >>> bool(found.declared[:12].all())
+    True
+    """
+
+    features: np.ndarray
+    declared: np.ndarray
+    statistics: Floats
+    score: Floats
+    r: int
+    fdr: float
+    approximate: tuple[str, ...]
+    tasks: np.ndarray
+    candidates: np.ndarray
+
+    def to_frame(self) -> Any:
+        """Return a pandas table with one line per feature, the largest scores first.
+
+        Returns
+        -------
+        DataFrame
+            The columns are feature, declared, tasks_for and tasks_against (numbers of tasks whose lasso prefers
+            the feature to its knockoff, or the knockoff), and score.
+        """
+        order = np.argsort(-self.score, kind="stable")
+        columns = {
+            "feature": self.candidates,
+            "declared": self.declared,
+            "tasks_for": (self.statistics > 0.0).sum(axis=0),
+            "tasks_against": (self.statistics < 0.0).sum(axis=0),
+            "score": self.score,
+        }
+        return to_pandas({name: values[order] for name, values in columns.items()})
+
+    def __repr__(self) -> str:
+        rate, m, least = f"{100 * self.fdr:g} %", len(self.tasks), least_declared(self.fdr)
+        what = f"at least {self.r} of {m} tasks" if m > 1 else "the task"
+        lines = [
+            f"{len(self.features)} of {len(self.candidates)} features declared to matter in {what}: "
+            f"{names_of(self.features) or 'none'}",
+            f"at most {rate} of the features declared are false on average over data sets like this one (false discovery",
+            f"rate). Such a filter declares at least {least} features at {rate}, or none. To matter is to tell something",
+            "of the target that the other features do not.",
+        ]
+        if not len(self.features):
+            lines.append("None declared is not none that matters: the evidence does not suffice at this rate.")
+        return "\n".join([*lines, *(f"approximate: {why}" for why in self.approximate)])
+
+
+def least_declared(fdr: float) -> int:
+    """No fewer features are declared at this rate, if any."""
+    return ceil(round(1.0 / fdr, 6))
+
+
+def shared_features(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    task: Any = None,
+    r: int = 2,
+    fdr: float = 0.1,
+    sample_weight: Any = None,
+    groups: Any = None,
+    random_state: Any = 0,
+    n_jobs: int | None = None,
+) -> SharedFeatures:
+    """Find the features that matter in at least r tasks, with a false discovery rate.
+
+    The multi-environment knockoff filter of Li, Sesia, Romano, Candes and Sabatti (2022). Every feature
+    competes with a knockoff of its own in every task: a random column with the same correlations to the other
+    features that knows nothing of the target. One lasso per task chooses among features and knockoffs, with a
+    lam that cross-validation chooses for all tasks; features preferred to their knockoffs by much, in the r
+    tasks that tell most, are declared.
+
+    The rate is exact if the features of each task are normal with a known covariance, whatever the model of
+    the target. Here the covariance is estimated from the task's samples, and the features may not be normal:
+    it holds about, as measured in ``benchmarks/studies/knockoffs.py``; `approximate` says what is doubtful.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A model or classifier of any family. It tells how the data are read (`task_column`), the loss,
+        `penalty_factors`, `positive` and `fit_intercept`; its own strengths of the penalty have no part in
+        this: models that select for all tasks at once would carry evidence from one task to another.
+    X : DataFrame, ndarray or sparse matrix of shape (N, d)
+        Samples of all tasks. A table or an array may have a column that identifies the task
+        (see `task_column`).
+    y : array-like of shape (N,) or (N, m)
+        Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
+        means not measured. Such tasks are not independent of each other: only r=1 can be asked of them.
+    task : array-like of shape (N,), optional
+        The label of the task of every sample, if the tasks are not a column of X.
+    r : int, default=2
+        In how many tasks, at least, a feature is to matter.
+    fdr : float, default=0.1
+        The share of false ones among the features declared, on average, that is accepted. At least 1 / fdr
+        features are declared, or none.
+    sample_weight : array-like of shape (N,) or (N, m), optional
+        Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+    groups : array-like of shape (N,), optional
+        Labels of groups: samples of one group (a patient, a speaker) stay in one fold. A group must not have
+        samples in several tasks if r is more than 1.
+    random_state : int, RandomState instance or None, default=0
+        The source of randomness that draws the knockoffs. Another draw may declare other features.
+    n_jobs : int, optional
+        Number of threads. The result does not depend on it.
+
+    Returns
+    -------
+    SharedFeatures
+        The features declared.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import MSMTFL
+    >>> from msmtfl.inference import shared_features
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.standard_normal((600, 30)), np.tile(["north", "south", "west"], 200)
+    >>> y = X[:, :8].sum(axis=1) + rng.standard_normal(600)
+    >>> sorted(shared_features(MSMTFL(), X, y, task=task, r=3, fdr=0.2).features)
+    ['x0', 'x1', 'x2', 'x3', 'x4', 'x5', 'x6', 'x7']
+    """
+    estimator = checked_model(estimator, n_jobs, False, classes=True)
+    data = clone(estimator)._read(X, y, task, sample_weight)
+    _check_question(data, r, fdr, groups)
+    samples = Samples.read(estimator, X, y, task, sample_weight, groups)
+    random = np.random.default_rng(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    both, approximate = beside_knockoffs(data, random)
+    V = lasso_statistics(estimator, data, samples, both, n_jobs)
+    if data.form == "wide":
+        V = V.sum(axis=0, keepdims=True)
+    score = scores_of(V, r)
+    declared = knockoff_plus(score, fdr)
+    order = np.argsort(-score, kind="stable")
+    return SharedFeatures(
+        features=data.features[order[declared[order]]],
+        declared=declared,
+        statistics=V,
+        score=score,
+        r=int(r),
+        fdr=float(fdr),
+        approximate=approximate,
+        tasks=data.labels,
+        candidates=data.features,
+    )
+
+
+def beside_knockoffs(data: TaskData, random: np.random.Generator) -> tuple[Floats, tuple[str, ...]]:
+    """(N, 2 d): the features of all samples, of mean 0 and variance 1 within a task, and beside them their knockoffs; and
+    what is approximate about these, in words. Columns that are constant in a task are 0 there."""
+    N, d = data.X.shape
+    out = np.zeros((N, 2 * d))
+    few, two = [], np.zeros(d, dtype=bool)
+    parts = [np.flatnonzero(data.membership.any(axis=1))] if data.form == "wide" else [one.rows for one in data.tasks]
+    labels = data.labels.tolist()
+    for i, rows in enumerate(parts):
+        X = as_dense(sliceable(data.X)[rows])
+        X = X - X.mean(axis=0)
+        sizes = X.std(axis=0)
+        vary = np.flatnonzero(sizes > 1e-12 * np.abs(X).max(axis=0, initial=0.0))
+        if not vary.size:
+            continue
+        unit = X[:, vary] / sizes[vary]
+        out[np.ix_(rows, vary)], out[np.ix_(rows, d + vary)] = unit, draw_knockoffs(unit, random)
+        two[vary] |= [len(np.unique(column[:1000])) == 2 for column in unit.T]
+        if len(rows) < vary.size:
+            few.append(labels[i])
+    words = []
+    if few:
+        size = "fewer samples than features, so that correlations are known badly"
+        words.append(f"task(s) {names_of(few)} have {size}." if data.form != "wide" else f"there are {size}.")
+    if two.any():
+        words.append(f"knockoffs are normal, but feature(s) {names_of(data.features[two])} have two values only.")
+    return out, tuple(words)
+
+
+def lasso_statistics(estimator: Any, data: TaskData, samples: Samples, both: Floats, n_jobs: int | None) -> Floats:
+    """(m, d): sizes of the features' coefficients less those of their knockoffs, in lassos of the tasks with one lam."""
+    factors = estimator.penalty_factors
+    options: dict[str, Any] = {
+        "thetas": [np.inf],
+        "entry_shares": 0,
+        "fit_intercept": estimator.fit_intercept,
+        "positive": getattr(estimator, "positive", False),
+        "penalty_factors": None if factors is None else np.concatenate([factors, factors]),
+        "n_jobs": n_jobs,
+    }
+    y = samples.y
+    if hasattr(estimator, "predict_proba"):
+        lassos: Any = MSMTFLClassifierCV(class_weight=getattr(estimator, "class_weight", None), **options)
+    else:
+        lassos = MSMTFLCV(loss=loss_of(estimator), epsilon=getattr(estimator, "epsilon", 1.35), **options)
+        if loss_of(estimator) == "squared":  # one lam suits tasks of all units then
+            y = _in_units(data, y)
+    known: Mapping[str, Any] = {"task": samples.task, "sample_weight": samples.weight, "groups": samples.groups}
+    W = np.abs(np.atleast_2d(lassos.fit(both, y, **known).coef_))
+    if W.ndim == 3 or len(W) != data.m:  # several classes
+        W = W.reshape(data.m, -1, W.shape[-1]).sum(axis=1)
+    return np.asarray(W[:, : data.d] - W[:, data.d :])
+
+
+def _in_units(data: TaskData, y: np.ndarray) -> Floats:
+    """Targets less their mean, in units of their standard deviation, within each task."""
+    out = np.array(y, dtype=np.float64)
+    for i, (one, target) in enumerate(zip(data.tasks, data.targets, strict=True)):
+        at = (one.rows, i) if out.ndim == 2 else one.rows
+        out[at] = (one.y - target.mean) / (np.sqrt(target.variance) or 1.0)
+    return out
+
+
+def _check_question(data: TaskData, r: int, fdr: float, groups: Any) -> None:
+    check_count("r", r)
+    if not 0.0 < fdr < 1.0:
+        raise ValueError(f"fdr must be between 0 and 1, such as 0.1; got {fdr!r}.")
+    if r > data.m:
+        tasks = f"are {data.m} tasks" if data.m > 1 else "is one task"
+        raise ValueError(f"r={r}, but there {tasks}: no feature can matter in more. Take r={data.m} at most.")
+    if r > 1:
+        why = _same_samples(data, groups)
+        if why:
+            raise ValueError(
+                f"{why}. Their errors are not independent of each other, and a chance finding in one task comes again in "
+                f"the others: no error rate can be given for r={r}. Take r=1 (matters in any task), or give each task "
+                "samples of its own."
+            )
+    if (least := least_declared(fdr)) > data.d:
+        warn_user(
+            f"at fdr={fdr:g} at least {least} features are declared, or none, and there are {data.d}: none can be. Take fdr "
+            f"of {1 / data.d:.2g} or more."
+        )
+
+
+def _same_samples(data: TaskData, groups: Any) -> str:
+    """Which tasks share samples, in words; "" if none is seen to."""
+    if data.form == "wide":
+        return "the columns of y are measured on the same samples"
+    if groups is not None:
+        shared = np.unique(np.asarray(groups), return_inverse=True)[1].ravel()
+        tasks_of = np.zeros((shared.max() + 1, data.m), dtype=bool)
+        np.logical_or.at(tasks_of, shared, data.membership)
+        if (tasks_of.sum(axis=1) > 1).any():
+            return "some groups have samples in several tasks"
+    if is_sparse(data.X):
+        return ""
+    rows = [{row.tobytes() for row in np.ascontiguousarray(one.X)} for one in data.tasks]
+    for i in range(data.m):
+        if len(rows[i]) < REPEATED * len(data.tasks[i].y):
+            continue  # values are so few that samples are alike within a task, too
+        for k in range(i):
+            if len(rows[i] & rows[k]) >= REPEATED * min(len(rows[i]), len(rows[k])):
+                return f"the samples of tasks {names_of(data.labels[[k, i]])} have the same values in all features"
+    return ""
