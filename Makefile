@@ -1,6 +1,9 @@
 # make demo   a first result on real data, in a virtual environment of its own
 # make test   the tests (make test-slow: those that start clusters, browsers and long runs)
 # make lint   what a maintainer checks besides: style, types, layering, docstrings
+# make coverage   which lines of the package the tests reach (without the compiled kernels)
+# make package    the sdist and the wheel, tried in a fresh environment (make sdist: the sdist alone)
+# make check-repository   sp-repo-review and zizmor: is the repository as the ecosystem expects it?
 # make bench  speed and accuracy against peers, some fifteen minutes (bench-full: everything); see docs/benchmarks.md
 # make bench-compare BASE=main   is the working tree slower than a revision?
 # make fuzz   random ugly data, damaged files, commands on ugly tables, until COUNT or MINUTES are over
@@ -11,7 +14,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml meson.build $(shell find src -type f -not -path '*/__pycache__/*')
 
-.PHONY: demo test test-slow lint format docs docs-site package stress fuzz bench bench-full bench-docs bench-compare clean
+.PHONY: demo test test-slow coverage lint check-repository format docs docs-site package sdist release-notes check-tag stress fuzz bench bench-full bench-docs bench-compare clean
 
 demo: $(VENV)/installed
 	$(BIN)/python -m msmtfl demo
@@ -22,12 +25,21 @@ test: $(VENV)/tested
 test-slow: $(VENV)/tested
 	$(BIN)/python -m pytest -m slow -n auto $(ARGS)
 
+coverage: $(VENV)/covered
+	$(BIN)/python -m coverage erase
+	$(BIN)/python -m pytest -n auto --cov --cov-report= $(ARGS)
+	$(BIN)/python -m coverage report --precision=1
+
 lint: $(VENV)/linted
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python docs/check_docstrings.py
+
+check-repository: $(VENV)/checked
+	$(BIN)/sp-repo-review .
+	$(BIN)/zizmor --offline --persona=pedantic .github
 
 format: $(VENV)/linted
 	$(BIN)/ruff check --fix .
@@ -49,6 +61,18 @@ package: $(VENV)/packaged
 	$(VENV)/fresh/bin/python -m pip install --quiet --upgrade pip
 	$(VENV)/fresh/bin/python -m pip install --quiet "$$(ls dist/*.whl)[cli]" --group pyproject.toml:test
 	$(VENV)/fresh/bin/python -m pytest -q $(ARGS)
+
+sdist: $(VENV)/packaged
+	$(BIN)/python -m build --sdist --outdir dist .
+
+# the section of CHANGELOG.md for this version
+release-notes:
+	mkdir -p dist
+	$(PYTHON) docs/release_notes.py > dist/release-notes.md
+
+# is TAG this version's, and has the changelog a date for it?
+check-tag:
+	$(PYTHON) docs/release_notes.py --check "$(TAG)"
 
 stress: $(VENV)/tested
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/studies/stress.py $(ARGS)
@@ -96,6 +120,14 @@ $(VENV)/installed: $(VENV)/created $(SOURCES)
 
 $(VENV)/tested: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --group test
+	@touch $@
+
+$(VENV)/covered: $(VENV)/tested
+	$(BIN)/python -m pip install --quiet --group coverage
+	@touch $@
+
+$(VENV)/checked: $(VENV)/created pyproject.toml
+	$(BIN)/python -m pip install --quiet --group repository
 	@touch $@
 
 $(VENV)/linted: $(VENV)/tested

@@ -2,7 +2,6 @@
 
 import os
 import sys
-import tomllib
 from pathlib import Path
 
 import matplotlib as mpl
@@ -14,7 +13,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 project = "msmtfl"
 author = "The msmtfl developers"
-version = release = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+version = release = (HERE.parent / "src" / "msmtfl" / "VERSION").read_text(encoding="utf-8").strip()
 project_copyright = author
 
 extensions = [

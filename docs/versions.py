@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-import tomllib
 from pathlib import Path
 
 PAGE = """<!doctype html>
@@ -43,7 +42,6 @@ def publish(built: Path, site: Path, version: str) -> None:
 
 
 if __name__ == "__main__":
-    project = Path(__file__).parents[1] / "pyproject.toml"
-    number = tomllib.loads(project.read_text(encoding="utf-8"))["project"]["version"]
+    number = (Path(__file__).parents[1] / "src" / "msmtfl" / "VERSION").read_text(encoding="utf-8").strip()
     publish(Path(sys.argv[1]), Path(sys.argv[2]), number)
     print(f"{sys.argv[2]}/{number}; all versions: {sys.argv[2]}/index.html")

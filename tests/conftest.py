@@ -32,7 +32,9 @@ def pytest_configure(config: pytest.Config) -> None:
         _load_uncompiled_kernel()
     # With workers the first warning of the package's own would import it here, in a thread for each worker: at once they
     # find it half imported.
-    importlib.import_module("msmtfl")
+    package = importlib.import_module("msmtfl")
+    for name in package.__all__:  # each is imported when it is asked for
+        getattr(package, name)
 
 
 class _KernelSources:

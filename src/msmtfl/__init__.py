@@ -1,30 +1,37 @@
-"""Sparse linear models for many related tasks: multi-stage multi-task feature learning with certificates."""
+"""Sparse linear models for many related tasks: multi-stage multi-task feature learning with certificates.
 
-from ._runtime import interrupt as _interrupt  # noqa: F401 (first: what follows takes seconds)
+A public name is imported when it is first asked for: `import msmtfl` alone costs next to nothing.
+"""
 
-# isort: split
-from ._data.folds import TaskKFold
-from ._data.moments import Moments
-from ._data.tasks import stack_tasks
-from ._estimators.classifier import MSMTFLClassifier, MSMTFLClassifierCV
-from ._estimators.dirty import DirtyMTL, DirtyMTLCV
-from ._estimators.l12 import L12MTL, L12MTLCV
-from ._estimators.msmtfl import MSMTFL, LassoMTL
-from ._estimators.pooling import PartialPooling, PartialPoolingCV
-from ._estimators.search import MSMTFLCV, LassoMTLCV
-from ._estimators.shared import SharedMTL, SharedMTLCV
-from ._paths.solve import regularization_surface
-from .compare.auto import MultiTaskAuto, MultiTaskAutoClassifier
-from .compare.run import compare_models
-from .inference import (
-    bootstrap_intervals,
-    debiased_intervals,
-    shared_features,
-    split_intervals,
-    stability_selection,
-)
+from importlib import import_module as _import_module
+from pathlib import Path as _Path
+from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+from ._runtime import interrupt as _interrupt  # noqa: F401 (first: what is imported later takes seconds)
+
+if TYPE_CHECKING:
+    from ._data.folds import TaskKFold
+    from ._data.moments import Moments
+    from ._data.tasks import stack_tasks
+    from ._estimators.classifier import MSMTFLClassifier, MSMTFLClassifierCV
+    from ._estimators.dirty import DirtyMTL, DirtyMTLCV
+    from ._estimators.l12 import L12MTL, L12MTLCV
+    from ._estimators.msmtfl import MSMTFL, LassoMTL
+    from ._estimators.pooling import PartialPooling, PartialPoolingCV
+    from ._estimators.search import MSMTFLCV, LassoMTLCV
+    from ._estimators.shared import SharedMTL, SharedMTLCV
+    from ._paths.solve import regularization_surface
+    from .compare.auto import MultiTaskAuto, MultiTaskAutoClassifier
+    from .compare.run import compare_models
+    from .inference import (
+        bootstrap_intervals,
+        debiased_intervals,
+        shared_features,
+        split_intervals,
+        stability_selection,
+    )
+
+__version__ = _Path(__file__).with_name("VERSION").read_text(encoding="utf-8").strip()
 
 __all__ = [
     "L12MTL",
@@ -54,3 +61,68 @@ __all__ = [
     "stability_selection",
     "stack_tasks",
 ]
+
+_MODULES = {  # of each public name: the module that has it
+    "TaskKFold": "_data.folds",
+    "Moments": "_data.moments",
+    "stack_tasks": "_data.tasks",
+    "MSMTFLClassifier": "_estimators.classifier",
+    "MSMTFLClassifierCV": "_estimators.classifier",
+    "DirtyMTL": "_estimators.dirty",
+    "DirtyMTLCV": "_estimators.dirty",
+    "L12MTL": "_estimators.l12",
+    "L12MTLCV": "_estimators.l12",
+    "MSMTFL": "_estimators.msmtfl",
+    "LassoMTL": "_estimators.msmtfl",
+    "PartialPooling": "_estimators.pooling",
+    "PartialPoolingCV": "_estimators.pooling",
+    "MSMTFLCV": "_estimators.search",
+    "LassoMTLCV": "_estimators.search",
+    "SharedMTL": "_estimators.shared",
+    "SharedMTLCV": "_estimators.shared",
+    "regularization_surface": "_paths.solve",
+    "MultiTaskAuto": "compare.auto",
+    "MultiTaskAutoClassifier": "compare.auto",
+    "compare_models": "compare.run",
+    "bootstrap_intervals": "inference",
+    "debiased_intervals": "inference",
+    "shared_features": "inference",
+    "split_intervals": "inference",
+    "stability_selection": "inference",
+}
+_PUBLIC_MODULES = (
+    "baselines",
+    "certificates",
+    "compare",
+    "comparison",
+    "copies",
+    "datasets",
+    "evidence",
+    "experiments",
+    "export",
+    "formulas",
+    "inference",
+    "metrics",
+    "model_files",
+    "optimum",
+    "plots",
+    "sharing",
+    "surface",
+    "theory",
+    "warnings",
+)
+
+if not TYPE_CHECKING:  # type checkers read the imports above
+
+    def __getattr__(name):
+        if name in _MODULES:
+            value = getattr(_import_module(f".{_MODULES[name]}", __name__), name)
+        elif name in _PUBLIC_MODULES:
+            value = _import_module(f".{name}", __name__)
+        else:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = value
+        return value
+
+    def __dir__():
+        return sorted({*globals(), *__all__, *_PUBLIC_MODULES})

@@ -255,10 +255,13 @@ def test_a_site_of_several_versions_lists_them_newest_first(tmp_path):
 
 
 @beside
-def test_versions_agree():
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
-    assert version == msmtfl.__version__
-    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+def test_the_version_stands_in_one_place():
+    assert (ROOT / "src" / "msmtfl" / "VERSION").read_text(encoding="utf-8").strip() == msmtfl.__version__
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert "version" not in project
+    assert project["dynamic"] == ["version"]
+    assert "version: files('src/msmtfl/VERSION')" in (ROOT / "meson.build").read_text(encoding="utf-8")
+    assert "\nversion:" not in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
 
 
 @beside

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: initializedcheck=False, infer_types=True
+# cython: initializedcheck=False, infer_types=True, freethreading_compatible=True
 """One task's weighted lasso as the solvers use it, and many of them after each other.
 
     min_w  1/2 w'Qw - c'w + sum_j a_j |w_j|,      Q = X'X,  c = X'y,  a_j in [0, inf]

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: initializedcheck=False, infer_types=True
+# cython: initializedcheck=False, infer_types=True, freethreading_compatible=True
 """The lasso in a common part and deviations of tasks from it, on the tasks' own Gram matrices.
 
     min_{b, V}  1/2 sum_i (w_i'Q_i w_i - 2 c_i'w_i) + sum_j a_j |b_j| + sum_ij a_ij |v_ij|,      w_i = b + v_i

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: initializedcheck=False, infer_types=True
+# cython: initializedcheck=False, infer_types=True, freethreading_compatible=True
 """The method of the weighted lasso: a block active set, exact up to rounding.
 
 A support with signs has a closed-form minimiser (one solve with its factor). A round adds the features

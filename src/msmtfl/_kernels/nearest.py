@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: initializedcheck=False, infer_types=True
+# cython: initializedcheck=False, infer_types=True, freethreading_compatible=True
 """The projection on the minimisers of a weighted lasso, where there are many: the one nearest to a point.
 
 A feature outside the support that is exactly at its bound and depends on the support (a *tie*) gives a null

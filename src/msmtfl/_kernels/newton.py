@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: initializedcheck=False, infer_types=True
+# cython: initializedcheck=False, infer_types=True, freethreading_compatible=True
 """One task's weighted lasso under a loss that is not squared, by proximal Newton steps, warm from the last solution.
 
     min_w  min_b sum_r v_r h(y_r, o_r + x_r'w + b) + sum_j a_j |w_j| + ridge_j w_j^2 / 2,   a_j in [0, inf]

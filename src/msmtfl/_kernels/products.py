@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: initializedcheck=False, infer_types=True
+# cython: initializedcheck=False, infer_types=True, freethreading_compatible=True
 """Products of a task's X in one pass over it: sums over its samples, its Gram matrix, rows of that.
 
 Where X lies in memory as the compiled loops want it they are used, else NumPy. This file is plain Python:

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: initializedcheck=False, infer_types=True
+# cython: initializedcheck=False, infer_types=True, freethreading_compatible=True
 """The second compiled kernel: block descent over rows that couple the tasks, in Gram form.
 
     min_W  sum_i kappa_i (1/2 w_i'Q_i w_i - c_i'w_i)  +  sum_j N_j(w^j),     w^j = (w_ji)_i: feature j in all tasks

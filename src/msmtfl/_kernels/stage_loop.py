@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: initializedcheck=False, infer_types=True
+# cython: initializedcheck=False, infer_types=True, freethreading_compatible=True
 """The third compiled kernel: Algorithm 1 of capped penalties at one lam, for one point (theta) after the other.
 
 A stage is known by its marks: the rows j whose norm reaches theta, and d + i d + j for the entries (i, j) that reach

@@ -48,7 +48,7 @@ def unpack(file: BinaryIO, size: int) -> dict[str, bytes]:
     except RefusedError:
         raise
     except Exception as error:  # zipfile has many, and adds to them
-        raise ValueError(f"the zip archive is damaged or cut off ({error or type(error).__name__}).") from error
+        raise ValueError(f"the zip archive is damaged or cut off ({str(error) or type(error).__name__}).") from error
 
 
 class RefusedError(ValueError):
@@ -92,7 +92,7 @@ def read_array(data: bytes) -> np.ndarray:
             raise ValueError(f"the version of .npy must be 1.0, not {'.'.join(map(str, version))}")
         shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
     except Exception as error:  # the header is parsed as Python
-        raise ValueError(f"is not an array: {error or type(error).__name__}") from error
+        raise ValueError(f"is not an array: {str(error) or type(error).__name__}") from error
     if fortran or dtype.kind not in KINDS or dtype.byteorder == ">" or not _is_shape(shape):
         raise ValueError(f"is an array of {dtype} that cannot be read: plain numbers or text in C order are expected")
     size, wanted = len(data) - file.tell(), math.prod(shape) * dtype.itemsize
