@@ -13,9 +13,9 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._estimators.base import require_offset
 from .._data.designs import Floats, Ints, RowTask
 from .._data.tables import names_of, warn_user
+from .._estimators.base import require_offset
 from .._runtime.checks import check_count
 from .._runtime.progress import Progress, one_blas_thread
 from .._runtime.threads import each
