@@ -371,7 +371,9 @@ def check_without_ridge(model: Any, what: str) -> None:
     """An error where a fitted model has a ridge, which something does not know."""
     ratio = getattr(model, "l1_ratio_", getattr(model, "l1_ratio", 1.0))
     if ratio != 1.0:
-        raise ValueError(f"{what} is about models without a ridge: this one has l1_ratio={ratio!r}. Fit with l1_ratio=1.")
+        raise ValueError(
+            f"{what} is about models without a ridge: this one has l1_ratio={ratio!r}. Fit with l1_ratio=1."
+        )
 
 
 def forget(model: Any, *names: str) -> None:

@@ -139,11 +139,8 @@ class CoupledRows:
             return
         at = np.arange(len(rows))
         for g, (gram, i) in enumerate(zip(self.grams, self.firsts, strict=True)):
-            if gram.whole is not None:
-                plain = gram.whole[rows, rows]
-            else:
-                plain = gram.known[gram.slot[rows], gram.slot[rows]]
-            Q[g, at, at] = plain + self.lam * self.ridge[i, rows]
+            known, places = (gram.known, gram.slot[rows]) if gram.whole is None else (gram.whole, rows)
+            Q[g, at, at] = known[places, places] + self.lam * self.ridge[i, rows]
 
     # ------------------------------------------------------------------ Gram matrices
 
