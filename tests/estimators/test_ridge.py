@@ -1,6 +1,7 @@
 """l1_ratio: the share of a penalty that is not a ridge."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -154,6 +155,17 @@ class TestOneFit:
             np.testing.assert_allclose(model.coef_[:, 0], model.coef_[:, -1], atol=1e-8)
             assert model.certificate_.unique
             assert (model.coef_[:, 0] > 0.1).all()
+
+    def test_no_warning_of_features_that_only_a_ridge_holds(self):
+        rng = np.random.default_rng(6)
+        X, task = rng.standard_normal((30, 12)), np.repeat([0, 1, 2], 10)
+        y = X.sum(axis=1)
+        for model in (MSMTFL(0.01, 0.01, l1_ratio=0.5), LassoMTL(0.1, l1_ratio=0.0)):
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                assert model.fit(X, y, task=task).converged_
+        with pytest.warns(UserWarning, match="un-penalised"):
+            MSMTFL(0.01, 0.01).fit(X, y, task=task)
 
     def test_a_task_added_later_has_the_ridge_of_the_others(self):
         X, y, task = tasks()

@@ -191,6 +191,8 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
 
     def _warn_of_crowds(self, free: np.ndarray, problem: Problem) -> None:
         """About tasks that have few samples for as many features as are free, (d, m) bool."""
+        if problem.unit_ridge is not None:
+            free = free & (problem.unit_ridge.T == 0.0)
         counts = np.array([np.count_nonzero(d.squares[free[:, i]]) for i, d in enumerate(problem.designs)])
         samples = np.maximum(self.n_samples_ - bool(self.fit_intercept), 1)
         labels, most = problem.data.labels, int(counts.max(initial=0))
