@@ -1,11 +1,12 @@
 """l1_ratio: the share of a penalty that is not a ridge."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.linear_model import ElasticNet, LogisticRegression, Ridge
+from sklearn.linear_model import ElasticNet, MultiTaskElasticNet, Ridge
 
 from msmtfl import (
     L12MTL,
@@ -21,11 +22,10 @@ from msmtfl import (
     MSMTFLClassifierCV,
     SharedMTL,
     SharedMTLCV,
-    load_model,
     regularization_surface,
-    save_model,
 )
 from msmtfl.formulas import formula
+from msmtfl.model_files import load_model, save_model
 
 SINGLE = [LassoMTL(0.2), MSMTFL(0.1, 0.5), L12MTL(0.3), DirtyMTL(0.1, 0.2), SharedMTL(0.2, 0.1)]
 SEARCHES = [LassoMTLCV, MSMTFLCV, L12MTLCV, DirtyMTLCV, SharedMTLCV]
@@ -56,7 +56,9 @@ class TestOneFit:
     def test_a_lasso_is_elastic_net_per_task(self, ratio, lam):
         X, y, task = tasks()
         model = LassoMTL(lam, l1_ratio=ratio).fit(X, y, task=task)
-        assert model.dual_gap_ <= 1e-10 and model.converged_ and model.certificate_.unique
+        assert model.dual_gap_ <= 1e-10
+        assert model.converged_
+        assert model.certificate_.unique
         for i, coef in enumerate(model.coef_):
             rows = task == i
             alpha = 3 * lam / 2
@@ -73,7 +75,8 @@ class TestOneFit:
         """The objective is what the formula says, and rises in all directions around the solution."""
         X, y, task = tasks()
         model = type(model)(**model.get_params() | {"l1_ratio": ratio}).fit(X, y, task=task)
-        assert model.dual_gap_ <= 1e-10 and model.certificate_.critical <= 1e-10
+        assert model.dual_gap_ <= 1e-10
+        assert model.certificate_.critical <= 1e-10
         rng, at = np.random.default_rng(1), _objective(model, X, y, task)
         assert at(*_point(model)) == pytest.approx(model.objective_, rel=1e-10)
         for size in (1e-2, 1e-4):
@@ -94,12 +97,21 @@ class TestOneFit:
             np.testing.assert_allclose(other.coef_, dense, rtol=0, atol=1e-9)
             assert other.dual_gap_ <= 1e-10
 
+    def test_l12_is_an_elastic_net_of_many_tasks(self):
+        rng = np.random.default_rng(4)
+        X = rng.standard_normal((30, 6))
+        Y = X[:, :2] @ rng.standard_normal((2, 3)) + 0.3 * rng.standard_normal((30, 3))
+        model = L12MTL(0.2, l1_ratio=0.4).fit(X, Y)
+        other = MultiTaskElasticNet(alpha=3 * 0.2 / 2, l1_ratio=0.4, tol=1e-14, max_iter=10**6).fit(X, Y)
+        np.testing.assert_allclose(model.coef_, other.coef_, rtol=0, atol=1e-8)
+
     def test_many_more_features_than_samples(self):
         rng = np.random.default_rng(3)
         X, task = rng.standard_normal((40, 600)), np.repeat([0, 1], 20)
         y = X[:, :5].sum(axis=1) + 0.1 * rng.standard_normal(40)
         model = LassoMTL(0.05, l1_ratio=0.3).fit(X, y, task=task)
-        assert model.dual_gap_ <= 1e-10 and (np.count_nonzero(model.coef_, axis=1) > 20).all()
+        assert model.dual_gap_ <= 1e-10
+        assert (np.count_nonzero(model.coef_, axis=1) > 20).all()
         other = ElasticNet(alpha=0.05, l1_ratio=0.3, tol=1e-14, max_iter=10**6).fit(X[:20], y[:20])
         np.testing.assert_allclose(model.coef_[0], other.coef_, rtol=0, atol=1e-8)
 
@@ -141,7 +153,19 @@ class TestOneFit:
         for model in (LassoMTL(0.1, l1_ratio=0.5), L12MTL(0.1, l1_ratio=0.5), MSMTFL(0.05, 0.3, l1_ratio=0.5)):
             model.fit(X, y, task=task)
             np.testing.assert_allclose(model.coef_[:, 0], model.coef_[:, -1], atol=1e-8)
-            assert model.certificate_.unique and (model.coef_[:, 0] > 0.1).all()
+            assert model.certificate_.unique
+            assert (model.coef_[:, 0] > 0.1).all()
+
+    def test_no_warning_of_features_that_only_a_ridge_holds(self):
+        rng = np.random.default_rng(6)
+        X, task = rng.standard_normal((30, 12)), np.repeat([0, 1, 2], 10)
+        y = X.sum(axis=1)
+        for model in (MSMTFL(0.01, 0.01, l1_ratio=0.5), LassoMTL(0.1, l1_ratio=0.0)):
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                assert model.fit(X, y, task=task).converged_
+        with pytest.warns(UserWarning, match="un-penalised"):
+            MSMTFL(0.01, 0.01).fit(X, y, task=task)
 
     def test_a_task_added_later_has_the_ridge_of_the_others(self):
         X, y, task = tasks()
@@ -195,18 +219,18 @@ def _objective(model, X, y, task):
 class TestOtherLosses:
     @pytest.mark.parametrize("ratio", [0.5, 0.0])
     def test_logistic_regression_with_an_elastic_net(self, ratio):
+        """Its conditions of optimality, by their definition."""
         X, y, task = tasks(n=40)
-        y = (y > np.median(y)).astype(int)
-        model = MSMTFLClassifier(0.05, np.inf, l1_ratio=ratio).fit(X, y, task=task)
+        y, lam = (y > np.median(y)).astype(int), 0.05
+        model = MSMTFLClassifier(lam, np.inf, l1_ratio=ratio).fit(X, y, task=task)
         assert model.dual_gap_ <= 1e-10
-        for i in range(3):
-            rows = task == i
-            C = 2.0 / (3 * rows.sum() * 0.05)
-            other = LogisticRegression(C=C, l1_ratio=ratio, penalty="elasticnet", solver="saga", tol=1e-12, max_iter=10**6)
-            with np.testing.suppress_warnings() as quiet:
-                quiet.filter(FutureWarning)
-                other.fit(X[rows], y[rows])
-            np.testing.assert_allclose(model.coef_[i], other.coef_[0], atol=1e-6)
+        for i, w in enumerate(model.coef_):
+            Z, z = X[task == i], y[task == i]
+            left = z - 1.0 / (1.0 + np.exp(-Z @ w - model.intercept_[i]))
+            slope = 2.0 / (3 * len(Z)) * Z.T @ left - (1.0 - ratio) * lam * w
+            assert abs(left.sum()) <= 1e-8
+            np.testing.assert_allclose(slope[w != 0.0], ratio * lam * np.sign(w[w != 0.0]), atol=1e-10)
+            assert (np.abs(slope) <= ratio * lam + 1e-10).all()
 
     @pytest.mark.parametrize("loss", ["poisson", "huber"])
     @pytest.mark.parametrize("ratio", [0.5, 0.0])
@@ -215,7 +239,9 @@ class TestOtherLosses:
         X, y, task = tasks()
         y = np.random.default_rng(2).poisson(np.exp(np.clip(y / 4, -3, 3))) if loss == "poisson" else y
         model = MSMTFL(0.05, theta, loss=loss, l1_ratio=ratio).fit(X, y, task=task)
-        assert model.dual_gap_ <= 1e-10 and model.certificate_.critical <= 1e-9 and model.converged_
+        assert model.dual_gap_ <= 1e-10
+        assert model.certificate_.critical <= 1e-9
+        assert model.converged_
 
     def test_classes_that_free_features_separate_have_a_fit(self):
         """Without a ridge no finite coefficients minimise the loss of the second stage."""
@@ -223,7 +249,9 @@ class TestOtherLosses:
         X, task = rng.standard_normal((60, 3)), np.repeat([0, 1], 30)
         y = (X[:, 0] > 0).astype(int)
         model = MSMTFLClassifier(0.02, 0.1, l1_ratio=0.5).fit(X, y, task=task)
-        assert model.converged_ and model.dual_gap_ <= 1e-10 and np.isfinite(model.coef_).all()
+        assert model.converged_
+        assert model.dual_gap_ <= 1e-10
+        assert np.isfinite(model.coef_).all()
 
 
 class TestSearches:
@@ -232,9 +260,16 @@ class TestSearches:
     def test_the_point_is_what_a_fit_gives(self, kind, ratio):
         X, y, task = tasks()
         model = kind(lams=8, cv=3, l1_ratio=ratio).fit(X, y, task=task)
-        assert np.nanmax(model.surface_.dual_gap) <= 1e-10 and model.l1_ratio_ == ratio
-        names = [name for name in ("lam", "theta", "lam_s", "lam_b", "lam_common", "lam_deviation") if hasattr(model, name + "_")]
-        fit = {LassoMTLCV: LassoMTL, MSMTFLCV: MSMTFL, L12MTLCV: L12MTL, DirtyMTLCV: DirtyMTL, SharedMTLCV: SharedMTL}[kind]
+        assert np.nanmax(model.surface_.dual_gap) <= 1e-10
+        assert model.l1_ratio_ == ratio
+        names = [
+            name
+            for name in ("lam", "theta", "lam_s", "lam_b", "lam_common", "lam_deviation")
+            if hasattr(model, name + "_")
+        ]
+        fit = {LassoMTLCV: LassoMTL, MSMTFLCV: MSMTFL, L12MTLCV: L12MTL, DirtyMTLCV: DirtyMTL, SharedMTLCV: SharedMTL}[
+            kind
+        ]
         known = fit().get_params()
         given = {name: getattr(model, name + "_") for name in names if name in known}
         if kind is MSMTFLCV:
@@ -245,20 +280,14 @@ class TestSearches:
 
     def test_held_out_errors_are_those_of_fits_to_the_training_part(self):
         X, y, task = tasks()
-        lams = np.array([0.3, 0.05])
-        model = LassoMTLCV(lams=lams, cv=3, l1_ratio=0.4, scoring="neg_mse").fit(X, y, task=task)
-        from msmtfl import TaskKFold
-
-        folds = list(TaskKFold(3, shuffle=True, random_state=model.random_state).split(X, y, task))
+        lams, rows = np.array([0.3, 0.05]), np.arange(len(y))
+        folds = [(rows[rows % 3 != f], rows[rows % 3 == f]) for f in range(3)]
+        model = LassoMTLCV(lams=lams, cv=folds, l1_ratio=0.4, scoring="neg_mse").fit(X, y, task=task)
         for k, lam in enumerate(lams):
-            scores = []
-            for train, test in folds:
+            for f, (train, test) in enumerate(folds):
                 part = LassoMTL(lam, l1_ratio=0.4).fit(X[train], y[train], task=task[train])
-                scores.append(-np.mean((part.predict(X[test], task=task[test]) - y[test]) ** 2))
-            kept = [model.cv_results_[f"split{f}_test_score"][k] for f in range(3)]
-            if np.allclose(sorted(kept), sorted(scores), rtol=1e-8):
-                continue
-            pytest.skip("the folds are dealt otherwise")
+                score = -np.mean((part.predict(X[test], task=task[test]) - y[test]) ** 2)
+                assert model.cv_results_[f"split{f}_test_score"][k] == pytest.approx(score, rel=1e-9)
 
     @pytest.mark.parametrize("kind", SEARCHES, ids=lambda kind: kind.__name__)
     def test_a_list_chooses_the_best_of_its_ratios(self, kind):
@@ -267,7 +296,8 @@ class TestSearches:
         alone = [kind(lams=6, cv=3, l1_ratio=ratio).fit(X, y, task=task) for ratio in (0.2, 1.0)]
         best = max(alone, key=lambda one: one.best_score_)
         np.testing.assert_allclose(both.l1_ratio_scores_, [one.best_score_ for one in alone], rtol=1e-8)
-        assert both.l1_ratio_ == best.l1_ratio and both.best_score_ == pytest.approx(best.best_score_, rel=1e-8)
+        assert both.l1_ratio_ == best.l1_ratio
+        assert both.best_score_ == pytest.approx(best.best_score_, rel=1e-8)
         np.testing.assert_allclose(both.coef_, best.coef_, atol=1e-8)
         assert set(both.cv_results_["l1_ratio"]) == {both.l1_ratio_}
         assert both.complete_surface(X, y, task=task).surface_.l1_ratio == both.l1_ratio_ if kind is MSMTFLCV else True
@@ -301,7 +331,8 @@ class TestAround:
         for model in (LassoMTL(0.1, l1_ratio=0.5), LassoMTLCV(lams=4, cv=3, l1_ratio=[0.5, 0.9])):
             save_model(model.fit(X, y, task=task), tmp_path / "model.msmtfl")
             read = load_model(tmp_path / "model.msmtfl")
-            assert read.l1_ratio == model.l1_ratio and formula(read) == formula(model)
+            assert read.l1_ratio == model.l1_ratio
+            assert formula(read) == formula(model)
         assert read.l1_ratio_ == model.l1_ratio_
 
     def test_formula(self):
@@ -326,7 +357,9 @@ class TestAround:
             return CliRunner().invoke(app, line)
 
         out = tmp_path / "m.msmtfl"
-        done = run("--model", "lasso", "--lam", "0.1", "--l1-ratio", "0.5", "--no-standardize", "--out", str(out), "--json")
+        done = run(
+            "--model", "lasso", "--lam", "0.1", "--l1-ratio", "0.5", "--no-standardize", "--out", str(out), "--json"
+        )
         assert done.exit_code == 0, done.output
         json.loads(done.stdout)
         alone = LassoMTL(0.1, l1_ratio=0.5).fit(X, y, task=task)
@@ -335,4 +368,5 @@ class TestAround:
         assert load_model(out).l1_ratio == [0.5, 1.0]
         for bad in ("2", "a"):
             failed = run("--model", "lasso", "--l1-ratio", bad)
-            assert failed.exit_code == 2 and "--l1-ratio must" in failed.output
+            assert failed.exit_code == 2
+            assert "--l1-ratio must" in failed.output

@@ -222,6 +222,8 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
 
     def _warn_of_crowds(self, free: np.ndarray, problem: Problem) -> None:
         """About tasks that have few samples for as many features as are free, (d, m) bool."""
+        if problem.unit_ridge is not None:
+            free = free & (problem.unit_ridge.T == 0.0)
         counts = np.array([np.count_nonzero(d.squares[free[:, i]]) for i, d in enumerate(problem.designs)])
         samples = np.maximum(self.n_samples_ - bool(self.fit_intercept), 1)
         labels, most = problem.data.labels, int(counts.max(initial=0))
@@ -505,7 +507,9 @@ def check_without_ridge(model: Any, what: str) -> None:
     """An error where a fitted model has a ridge, which something does not know."""
     ratio = getattr(model, "l1_ratio_", getattr(model, "l1_ratio", 1.0))
     if ratio != 1.0:
-        raise ValueError(f"{what} is about models without a ridge: this one has l1_ratio={ratio!r}. Fit with l1_ratio=1.")
+        raise ValueError(
+            f"{what} is about models without a ridge: this one has l1_ratio={ratio!r}. Fit with l1_ratio=1."
+        )
 
 
 def task_column_in(model: Any, X: Any) -> Any:

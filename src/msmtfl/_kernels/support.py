@@ -4,7 +4,8 @@
 
     min_w  1/2 w'Qw - c'w + sum_j a_j |w_j|,      Q = X'X,  c = X'y,  a_j in [0, inf]
 
-To the diagonal of Q a ridge can be added, level * ridge_j, without touching Q, which others may use. A support is a set of features with signs and values; its Gram matrix is kept as Q_AA = U'U. Features are
+To the diagonal of Q a ridge can be added, level * ridge_j, without touching Q, which others may use.
+A support is a set of features with signs and values; its Gram matrix is kept as Q_AA = U'U. Features are
 added one or LANES at a time, and refused if they depend on those that are in; any number of them is
 dropped at once. A support can be saved and gone back to.
 

@@ -15,9 +15,12 @@ it before it is used, so that the gap is never too small; it is infinite where n
 of a stage is sum_i (P_i - D_i) / n_i over sum_i |y_i|^2 / (2 n_i): the difference between primal and dual of the stage's
 objective over the loss at W = 0.
 
-With a ridge, sum_j r_j w_j^2 / 2 more in P, the dual has no bounds where r_j > 0: it loses (|x_j'u| - a_j)_+^2 / (2 r_j) there
-instead. With p_j the value nearest to x_j'u in [-a_j, a_j] the gap has the terms  a_j |w_j| - w_j p_j + r_j/2 (w_j - s_j)^2,
-s_j = (x_j'u - p_j) / r_j,  none of which is negative; and no direction is free in which such a w_j changes.
+With a ridge, sum_j r_j w_j^2 / 2 more in P, the dual has no bounds where r_j > 0: it loses (|x_j'u| - a_j)_+^2 / (2 r_j)
+there instead. With p_j the value nearest to x_j'u in [-a_j, a_j] the gap has the terms
+
+    a_j |w_j| - w_j p_j + r_j/2 (w_j - s_j)^2,      s_j = (x_j'u - p_j) / r_j,
+
+none of which is negative; and no direction is free in which such a w_j changes.
 """
 
 from __future__ import annotations
@@ -79,9 +82,9 @@ def certify_all(
     reasons: bool = False,
     ridge: Floats | None = None,
 ) -> list[TaskCertificate]:
-    """The same for several weights: rows of W and A (solutions, d), and of ridges, if there are any. X is gone through once for all of them, and equal sets
-    of columns are factorised once; a `memo` (any dict) keeps these for the next call on the same design. `reasons`: say why
-    a gap is large."""
+    """The same for several weights: rows of W and A (solutions, d), and of ridges, if there are any. X is gone through once
+    for all of them, and equal sets of columns are factorised once; a `memo` (any dict) keeps these for the next call on the
+    same design. `reasons`: say why a gap is large."""
     memo = {} if memo is None else memo
     design, of_design = apart(design)
     ridge = np.zeros_like(W) if ridge is None else ridge

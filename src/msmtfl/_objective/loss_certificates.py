@@ -16,8 +16,8 @@ largest that keeps |x_j'u| <= a_j is the dual point. The gap is
 
     P - D = sum_r v_r (h + h* + f_r u_r / v_r) + sum_j (a_j |w_j| - w_j x_j'u)
 
-in which no term is negative, with what rounding may hide added. A ridge is dealt with as in `certificates.py`. u = 0 is a dual point as well, with D = 0, so the gap is at
-most P.
+in which no term is negative, with what rounding may hide added. A ridge is dealt with as in `certificates.py`. u = 0 is a
+dual point as well, with D = 0, so the gap is at most P.
 """
 
 from __future__ import annotations

@@ -180,8 +180,7 @@ class Problem:
             return certify_all(self.designs[i], W, A, self.positive, memo, ridge=ridge)
         ridges = [None] * len(W) if ridge is None else ridge
         return [
-            certify_loss(ridged(self.designs[i], r), w, a, self.positive)
-            for w, a, r in zip(W, A, ridges, strict=True)
+            certify_loss(ridged(self.designs[i], r), w, a, self.positive) for w, a, r in zip(W, A, ridges, strict=True)
         ]
 
     @cached_property
@@ -218,7 +217,7 @@ class Problem:
         return np.ones((self.m, self.d), dtype=bool) if self.unit_ridge is None else self.unit_ridge == 0.0
 
     def escapes(self, i: int, W: Floats, A: Floats, ridge: bool = True) -> np.ndarray:
-        """(solutions,) bool: whether task i has no minimiser, for rows of W and A (solutions, d), with the ridge or without."""
+        """(solutions,) bool: whether task i has no minimiser, for rows of W and A (solutions, d), with or without ridge."""
         if not self.may_escape:
             return np.zeros(len(W), dtype=bool)
         design, known = self.designs[i], self._separating[i]

@@ -12,8 +12,8 @@ in all tasks, until it is feasible. The gap is
 in which no term is negative, with what rounding may hide added to every quantity. The relative gap is that over the loss at
 W = 0.
 
-With a ridge, sum_ij rho_ij w_ij^2 / 2 more in P, the rows g of the dual point (g_i = kappa_i x_ij'u_i) are not bounded: the dual
-loses sum_i (g_i - p_i)^2 / (2 rho_i) for any p of dual norm <= 1. With p = g - rho w, scaled if need be, a row adds
+With a ridge, sum_ij rho_ij w_ij^2 / 2 more in P, the rows g of the dual point (g_i = kappa_i x_ij'u_i) are not bounded: the
+dual loses sum_i (g_i - p_i)^2 / (2 rho_i) for any p of dual norm <= 1. With p = g - rho w, scaled if need be, a row adds
 N(w) - p'w + sum_i rho_i/2 (w_i - (g_i - p_i) / rho_i)^2  to the gap.
 """
 
@@ -170,7 +170,9 @@ def _ridge_slack(
     hidden = np.where(inside & ~free, 0.0, hidden)
     apart = np.abs(W - np.divide(dual - p, rho, out=np.zeros_like(W), where=soft))
     apart += np.divide(hidden, rho, out=np.zeros_like(W), where=soft)
-    return np.asarray(np.maximum(cost - (p * W).sum(axis=0), 0.0) + np.where(soft, 0.5 * rho * apart**2, 0.0).sum(axis=0))
+    return np.asarray(
+        np.maximum(cost - (p * W).sum(axis=0), 0.0) + np.where(soft, 0.5 * rho * apart**2, 0.0).sum(axis=0)
+    )
 
 
 @np.errstate(over="ignore", invalid="ignore")  # likewise

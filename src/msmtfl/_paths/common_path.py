@@ -114,7 +114,9 @@ class SharedGrid:
         of_column = np.array([strengths(ratio, self.m) for ratio, _ in self.columns])
         deviation = self.lams * of_column[:, 1]
         ratios = np.array([ratio for _, ratio in self.columns])
-        theta = np.where(np.isinf(deviation), np.inf, ratios * unit(self.l1_ratio, self.m, self.rho_bar) * deviation)
+        capped = np.isfinite(deviation) & np.isfinite(ratios)
+        units = unit(self.l1_ratio, self.m, self.rho_bar) * np.where(capped, deviation, 1.0)
+        theta = np.where(capped, np.where(capped, ratios, 1.0) * units, np.inf)
         common = self.lams * of_column[:, 0]
         return {"lam": self.lams, "lam_common": common, "lam_deviation": deviation, "theta": theta}
 
@@ -144,7 +146,9 @@ def shared_grid(
         shares = (SHARES[0] * min(max(r, FURTHER), 1.0), SHARES[1] * min(max(r, FURTHER), 1.0))
         paths[r] = read_lams(problem, lams, lam_min_ratio, shared_lam_max(problem, r), shares)
     columns = [(r, cap) for r in found.tolist() for cap in (caps.tolist() if r > 0 else [np.inf])]
-    return SharedGrid(np.stack([paths[r] for r, _ in columns], axis=1), tuple(columns), problem.m, problem.rho_bar, problem.l1_ratio)
+    return SharedGrid(
+        np.stack([paths[r] for r, _ in columns], axis=1), tuple(columns), problem.m, problem.rho_bar, problem.l1_ratio
+    )
 
 
 # ------------------------------------------------------------------ the result

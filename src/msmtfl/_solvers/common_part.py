@@ -385,9 +385,7 @@ class StackedLassos:
         weighed = self.grams.weighed
         if weighed is None:
             return self._by_rows
-        return self._kept(
-            "arrow", lambda: _ByArrow(weighed, self.stacked, self._all_units, self.ridge, self.n_jobs)
-        )
+        return self._kept("arrow", lambda: _ByArrow(weighed, self.stacked, self._all_units, self.ridge, self.n_jobs))
 
     @cached_property
     def _own_grams(self) -> Caches:

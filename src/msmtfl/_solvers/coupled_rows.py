@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -97,6 +98,7 @@ class CoupledRows:
         of_key = {keys[i]: g for g, i in enumerate(firsts)}
         self.which, self.firsts = np.array([of_key[key] for key in keys], dtype=np.intc), firsts
         self.plain_H = self.H
+        self.diagonals: Floats | None = None  # (groups, d), of whole Gram matrices
         if grams is None:
             self.grams = gram_caches([self.designs[i] for i in firsts], n_jobs=n_jobs)
         else:
@@ -122,11 +124,11 @@ class CoupledRows:
         """Have the ridge of this lam, if there is one, from the next solve on."""
         if self.ridge is None or lam == self.lam:
             return
-        self.lam = lam
+        self.lam, before = lam, self.lam
         more = self.kappa[:, None] * (lam * self.ridge)
         self.H = np.ascontiguousarray(np.where(self.plain_H > 0.0, self.plain_H + more.T, 0.0))
         if self.W.any():
-            self.G = self.gradient(self.W)
+            self.G = self.G - self.kappa[:, None] * ((lam - before) * self.ridge) * self.W.T
         if self.lassos is not None:
             self.lassos.at(lam)
         if self.work is not None:
@@ -137,13 +139,16 @@ class CoupledRows:
         """Have it on the diagonals of the Gram matrices (groups, K, K) between some rows."""
         if self.ridge is None:
             return
-        at = np.arange(len(rows))
-        for g, (gram, i) in enumerate(zip(self.grams, self.firsts, strict=True)):
-            if gram.whole is not None:
-                plain = gram.whole[rows, rows]
-            else:
-                plain = gram.known[gram.slot[rows], gram.slot[rows]]
-            Q[g, at, at] = plain + self.lam * self.ridge[i, rows]
+        at, more = np.arange(len(rows)), self.lam * self.ridge[self.firsts][:, rows]
+        if self.diagonals is None and all(gram.whole is not None for gram in self.grams):
+            wholes: list[Any] = [gram.whole for gram in self.grams]
+            self.diagonals = np.array([whole.diagonal() for whole in wholes])
+        if self.diagonals is not None:
+            Q[:, at, at] = self.diagonals[:, rows] + more
+            return
+        for g, gram in enumerate(self.grams):
+            known, places = (gram.known, gram.slot[rows]) if gram.whole is None else (gram.whole, rows)
+            Q[g, at, at] = known[places, places] + more[g]
 
     # ------------------------------------------------------------------ Gram matrices
 

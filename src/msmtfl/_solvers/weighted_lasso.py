@@ -139,9 +139,8 @@ class Lassos:
         self.m, self.d = len(self.designs), self.designs[0].d
         self.units = np.ones((self.m, self.d)) if units is None else self._checked(units)
         self.grams = task_caches(self.designs, n_jobs=n_jobs, to_the_bit=True) if grams is None else grams
-        self.tasks = [
-            state_of(gram, positive, None if ridge is None else ridge[i]) for i, gram in enumerate(self.grams)
-        ]
+        ridges = [None] * self.m if ridge is None else list(ridge)
+        self.tasks = [state_of(self.grams[i], positive, ridges[i]) for i in range(self.m)]
         self.status = np.zeros(self.m, np.intc)
         self.brief = False  # the last solve was
         self.many_small = self.m > MANY and self.d <= SMALL

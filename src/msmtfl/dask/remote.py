@@ -109,8 +109,8 @@ class Crew:
     def make_problem(self, model: Any) -> Problem:
         if model.l1_ratio != 1.0:
             raise ValueError(
-                "where samples stay with the workers there is no ridge: use l1_ratio=1, or have the tasks' statistics gathered "
-                "in place of their samples."
+                "where samples stay with the workers there is no ridge: use l1_ratio=1, or have the tasks' statistics "
+                "gathered in place of their samples."
             )
         data: Any = self.data
         warn_of_single_rows(data.labels.tolist(), [target.rows for target in data.targets])
