@@ -283,7 +283,8 @@ class LossTask:
         c, yy, null  gradient, sum of v h'^2 and half the loss at w = 0
 
     Only rows know such a loss, not statistics: there is no Gram matrix and no `target`. `curvature` is the mean one
-    at w = 0, unless it is given. `offset` (rows,) is added to every linear predictor: x_r'w + b stands for o_r + x_r'w + b.
+    at w = 0, unless it is given. `offset` (rows,), less its mean if there is an intercept, is added to every linear
+    predictor: x_r'w + b stands for o_r + x_r'w + b.
     """
 
     target = None
@@ -299,7 +300,9 @@ class LossTask:
         self.base = self.same_x = rows
         self.d, self.n, self.order, self.squares = rows.d, rows.n, rows.order, rows.squares
         self.y, self.of_loss, self.v, self.columns = y, loss, rows.u**2, rows.columns
-        self.offset = np.zeros(len(y)) if offset is None else offset
+        # the mean of an offset is a matter of the intercept: far from 0 it would cost all linear predictors digits
+        self.middle = 0.0 if offset is None or not rows.centre else float(np.average(offset, weights=self.v))
+        self.offset = np.zeros(len(y)) if offset is None else offset - self.middle
         self._levels: dict[int, float] = {}
         self._last: dict[str, Any] = {}  # what is known at the w asked for last
         start = np.zeros(self.d)
@@ -317,7 +320,7 @@ class LossTask:
         return np.asarray(self.base.apply(w) / self.base.u + self.offset)
 
     def level(self, w: Floats) -> float:
-        """The best intercept for features that are centred; 0 if the model has none."""
+        """The best intercept for features and an offset that are centred; 0 if the model has none."""
         if not self.base.centre:
             return 0.0
         key = _key(w)
@@ -349,7 +352,7 @@ class LossTask:
         dense = W if isinstance(W, np.ndarray) else W.dense(np.arange(W.shape[0]))
         if not self.base.centre:
             return np.zeros(len(dense))
-        out: Floats = np.array([self.level(w) for w in dense]) - dense @ self.base.mean
+        out: Floats = np.array([self.level(w) for w in dense]) - dense @ self.base.mean - self.middle
         return out
 
     # ------------------------------------------------------------------ the design
