@@ -642,7 +642,9 @@ def _one_class(data: TaskData, k: int) -> TaskData:
     return replace(data, tasks=tuple(replace(task, y=(task.y == k).astype(np.float64)) for task in data.tasks))
 
 
-def _logistic_path(X: Floats, y: Floats, weight: Floats, task: np.ndarray, offset: Floats) -> tuple[Floats, Floats]:
+def _logistic_path(
+    X: Floats, y: Floats, weight: Floats, task: np.ndarray, offset: Floats | float = 0.0
+) -> tuple[Floats, Floats]:
     """(points, d) and (points, tasks): the minimisers w, b of  sum_r v_r h(y_r, o_r + x_r'w + b_i(r)) + alpha/2 |w|^2"""
     d, m = X.shape[1], int(task.max()) + 1
     squares, sizes = weight @ X**2, np.bincount(task, weight, m)
@@ -657,7 +659,14 @@ def _logistic_path(X: Floats, y: Floats, weight: Floats, task: np.ndarray, offse
 
 
 def _deviance(
-    z: Floats, unit: Floats, alpha: float, X: Floats, y: Floats, weight: Floats, task: np.ndarray, offset: Floats
+    z: Floats,
+    unit: Floats,
+    alpha: float,
+    X: Floats,
+    y: Floats,
+    weight: Floats,
+    task: np.ndarray,
+    offset: Floats | float,
 ) -> tuple[float, Floats]:
     """The objective of `_logistic_path` and its gradient at (w, b) = z / unit"""
     loss, (w, b) = Logistic(), np.split(z / unit, [X.shape[1]])

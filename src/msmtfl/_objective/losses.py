@@ -292,8 +292,9 @@ class LossTask:
         c, yy, null  gradient, sum of v h'^2 and half the loss at w = 0
 
     Only rows know such a loss, not statistics: there is no Gram matrix and no `target`. `curvature` is the mean one
-    at w = 0, unless it is given. `offset` (rows,) is added to every linear predictor: x_r'w + b stands for o_r + x_r'w + b.
-    A `prior` that the task's level is drawn to is one more sample, or two: see `LevelRows`.
+    at w = 0, unless it is given. `offset` (rows,), less its mean if there is an intercept, is added to every linear
+    predictor: x_r'w + b stands for o_r + x_r'w + b. A `prior` that the task's level is drawn to is one more sample, or two:
+    see `LevelRows`.
     """
 
     target = None
@@ -308,12 +309,14 @@ class LossTask:
         prior: LevelPrior | None = None,
     ):
         self.prior = prior
+        # the mean of an offset is a matter of the intercept: far from 0 it would cost all linear predictors digits
+        self.middle = 0.0 if offset is None or not rows.centre else float(np.average(offset, weights=rows.u**2))
         offset = np.zeros(len(y)) if offset is None else offset
         if prior is not None:
             targets, shares = pseudo_samples(loss, prior.level + prior.offset)
             rows, y = LevelRows(rows, prior.at, prior.ridge * shares), np.append(y, targets)
             offset = np.append(offset, np.full(len(targets), prior.offset))
-        self.offset = offset
+        self.offset = offset - self.middle
         self.base = self.same_x = rows
         self.held = 0.0  # the level of a task that has no intercept of its own
         self.d, self.n, self.order, self.squares = rows.d, rows.n, rows.order, rows.squares
@@ -344,7 +347,7 @@ class LossTask:
 
     def drawn(self, prior: LevelPrior) -> LossTask:
         """The same task with its level drawn to a prior's."""
-        return LossTask(self.base, self.y, self.of_loss, self.curvature, self.offset, prior)
+        return LossTask(self.base, self.y, self.of_loss, self.curvature, self.offset + self.middle, prior)
 
     # ------------------------------------------------------------------ intercepts
 
@@ -353,7 +356,7 @@ class LossTask:
         return np.asarray(self.base.apply(w) / self.base.u + self.offset)
 
     def level(self, w: Floats) -> float:
-        """The best intercept for features that are centred; what is held (0) if the task has none of its own."""
+        """The best intercept for features and an offset that are centred; what is held (0) if the task has none of its own."""
         if not self.base.centre:
             return self.held
         key = _key(w)
@@ -385,7 +388,7 @@ class LossTask:
         dense = W if isinstance(W, np.ndarray) else W.dense(np.arange(W.shape[0]))
         if not self.base.centre:
             return np.full(len(dense), self.held)
-        out: Floats = np.array([self.level(w) for w in dense]) - dense @ self.base.mean
+        out: Floats = np.array([self.level(w) for w in dense]) - dense @ self.base.mean - self.middle
         return out
 
     # ------------------------------------------------------------------ the design
