@@ -239,11 +239,11 @@ class GridSearch(MultiTaskModel):
             release(problem)
         return self
 
-    def part_with_data(self) -> None:
+    def _part_with_data(self) -> None:
         """Leave the data behind, for another process; unlike pickling, without computing what would need them first."""
         self.surface_ = replace(self.surface_, problem=None)
 
-    def meet_data(self, X: Any, y: Any, task: Any, sample_weight: Any) -> None:
+    def _meet_data(self, X: Any, y: Any, task: Any, sample_weight: Any) -> None:
         """Take the data up again that were left behind: those that the model was fitted to."""
         if self.surface_.problem is not None:
             return

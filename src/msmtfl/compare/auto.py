@@ -123,7 +123,7 @@ class _Auto(MultiTaskModel):
         if self.chosen_ in found.fitted:
             best = found.fitted[self.chosen_]
             if isinstance(best, GridSearch):
-                best.meet_data(X, y, task, sample_weight)
+                best._meet_data(X, y, task, sample_weight)
             best.set_params(**{name: value for name, value in own.items() if name in best.get_params()})
             for message, category in found.warned[self.chosen_]:
                 warn_user(message, category)
