@@ -150,7 +150,7 @@ def test_ctrl_c_is_answered_at_once_and_leaves_no_worker():
     command = [sys.executable, "-c", textwrap.dedent(INTERRUPTED)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     pid, seconds = done.stdout.split()
-    assert float(seconds) < 2.0  # 0.01 on a machine that has nothing else to do
+    assert float(seconds) < 2.0  # machines may be busy
     assert gone(int(pid))
 
 

@@ -136,7 +136,10 @@ def compare_models(
     random_state : int, RandomState instance or None, default=0
         The source of randomness that deals out the samples to folds.
     n_jobs : int, optional
-        Number of threads, which work on models and their folds side by side.
+        Number of processes, which work on models side by side: this one, and others that are started beside
+        it. The result is the same to the bit. Where all fits together (models times folds, with `nested`
+        times `inner_cv`) have fewer than 50,000 coefficients they take less time than that, and stay in this
+        process, on one thread.
     verbose : bool, default=False
         Whether to show a progress bar.
     nested : bool, default=False

@@ -132,7 +132,7 @@ def _listened_to(call: Callable[[Work], Any], filters: Sequence[tuple[Any, ...]]
             warnings.filterwarnings(action, _pattern(message), category, _pattern(module), line)
         found = call(work)
     if isinstance(found, Searched) and isinstance(found.model, GridSearch):
-        found.model.part_with_data()
+        found.model._part_with_data()
     return found, [(str(one.message), one.category) for one in said]
 
 
