@@ -137,7 +137,9 @@ def to_sql(
     else:
         cases = [f"  WHEN {_literal(label, quote)} THEN {one}" for label, one in zip(labels, expressions, strict=True)]
         if model.unknown_task == "mean":
-            cases.append(f"  ELSE {_expression(coef.mean(axis=0), float(new_intercept(model, coef, intercept)), names)}")
+            cases.append(
+                f"  ELSE {_expression(coef.mean(axis=0), float(new_intercept(model, coef, intercept)), names)}"
+            )
         column = _name(_task_name(model, task_column), quote)
         columns = ["\n".join([f"CASE {column}", *cases, f"END AS {_name('prediction', quote)}"])]
     source = ".".join(_name(part, quote) for part in ([table] if isinstance(table, str) else table))

@@ -723,7 +723,9 @@ def _with_pseudo_samples(
     count = int(stack.task.max()) + 1
     some = [np.flatnonzero(on & (stack.task == i)) for i in range(count)]
     tasks = [
-        Task(i, stack.X[at], stack.y[at], stack.weight[at], at, stack.offset[at]) for i, at in enumerate(some) if len(at)
+        Task(i, stack.X[at], stack.y[at], stack.weight[at], at, stack.offset[at])
+        for i, at in enumerate(some)
+        if len(at)
     ]
     prior = loss_prior(tasks, Logistic())
     y, shares = pseudo_samples(Logistic(), prior.level + prior.offset)

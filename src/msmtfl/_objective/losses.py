@@ -356,7 +356,7 @@ class LossTask:
         return np.asarray(self.base.apply(w) / self.base.u + self.offset)
 
     def level(self, w: Floats) -> float:
-        """The best intercept for features and an offset that are centred; what is held (0) if the task has none of its own."""
+        """The best intercept for features and an offset that are centred; what is held (0) if the task has no own one."""
         if not self.base.centre:
             return self.held
         key = _key(w)

@@ -65,7 +65,8 @@ def make_problem(
             "task itself.",
             SharedLevelWarning,
         )
-    return Problem(data, designs, factors, standardize, positive, kind, error, l1_ratio=float(l1_ratio), intercepts=intercepts)
+    more: dict[str, Any] = {"l1_ratio": float(l1_ratio), "intercepts": intercepts}
+    return Problem(data, designs, factors, standardize, positive, kind, error, **more)
 
 
 def training(problem: Problem, keep: np.ndarray | int) -> Problem:
