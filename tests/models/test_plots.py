@@ -595,11 +595,13 @@ def test_dense_and_pooled_baselines_have_a_coefficient_map_but_no_stages(sample)
         assert np.nanmax(np.abs(cells(display))) == np.abs(fitted.coef_).max()
         for other in (StageHistoryDisplay, RowNormDisplay):
             with pytest.raises(
-                TypeError, match=r"not fitted in stages\. Take MSMTFL, .*, SharedMTL, PartialPooling or MSMTFLClassifier\."
+                TypeError,
+                match=r"not fitted in stages\. Take MSMTFL, .*, SharedMTL, PartialPooling or MSMTFLClassifier\.",
             ):
                 other.from_estimator(fitted)
         with pytest.raises(
-            TypeError, match=r"searches no grid\. Take MSMTFLCV, .*, SharedMTLCV, PartialPoolingCV or MSMTFLClassifierCV\."
+            TypeError,
+            match=r"searches no grid\. Take MSMTFLCV, .*, SharedMTLCV, PartialPoolingCV or MSMTFLClassifierCV\.",
         ):
             SurfaceDisplay.from_estimator(fitted)
 

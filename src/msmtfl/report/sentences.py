@@ -41,7 +41,11 @@ def shares(facts: ModelFacts) -> tuple[str, str, str]:
     if n["unused"] + n["constant"] == facts.d:
         return "", "No feature is used", ": all coefficients are 0."
     if not facts.family.selects(facts.model):
-        return "", "Every feature that varies is used", ": the penalty shrinks coefficients, and leaves none of them out."
+        return (
+            "",
+            "Every feature that varies is used",
+            ": the penalty shrinks coefficients, and leaves none of them out.",
+        )
     begin = f"Of {counted(facts.d, 'feature')} "
     if facts.m == 1:
         return begin, f"{n['one']:,} {'is' if n['one'] == 1 else 'are'} used", "."
