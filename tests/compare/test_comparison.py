@@ -318,7 +318,7 @@ def test_bad_input_is_named():
     for options, words in [
         (
             {"models": ["lasso", "pool"]},
-            "unknown model.*'pool'.*Known: 'pooled lasso', 'pooled ridge', 'lasso', .*'shared'",
+            "unknown model.*'pool'.*Known: 'pooled lasso', 'pooled ridge', 'partial-pooling', 'lasso', .*'shared'",
         ),
         ({"models": ["lasso"]}, "at least two models"),
         ({"models": FAST, "reference": "lasso"}, "reference='lasso' is not among"),

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.blas import dsyrk
+from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.optimize import minimize_scalar
 
 from .._data.designs import Design, Floats, Ints
@@ -206,12 +207,12 @@ class Pooling:
         return 1.0 / (1.0 + self.s / k)
 
     def _system(self, k: float) -> Floats:
-        """The matrix of the system in g b without k_common: (d, d), or (R, R) in directions."""
+        """The matrix of the system in g b without k_common: (d, d), or (R, R) in directions. What is below the diagonal is
+        not used."""
         if self.in_directions:
             root = np.sqrt(self._weights(k))
             return np.asarray(self._products * np.outer(root, root))
-        Q = self._rows(k)
-        return np.asarray(Q.T @ Q)
+        return np.asarray(dsyrk(1.0, self._rows(k).T))
 
     def _rows(self, k: float) -> Floats:
         """(R, d): the rows of the least squares in g b"""
@@ -229,19 +230,18 @@ class Pooling:
         h = h / self.g[:, None]
         if self.in_directions and k_common > 0.0:  # (Q'Q + c)^-1 = (1 - Q'(QQ' + c)^-1 Q) / c
             Q = self._rows(k)
-            x, log = _spd_solve(A + k_common * np.eye(len(A)), Q @ h)
+            x, log = _spd_solve(A, k_common, Q @ h)
             log += (len(h) - len(A)) * float(np.log(k_common))
             return (h - Q.T @ x) / k_common / self.g[:, None], log
         if self.in_directions:
-            Q = self._rows(k)
-            A = Q.T @ Q
+            A = dsyrk(1.0, self._rows(k).T)
         if k_common > 0.0 or self._null is None:
-            x, log = _spd_solve(A + k_common * np.eye(len(A)), h)
+            x, log = _spd_solve(A, k_common, h)
         else:  # of all b that are as good the smallest
             N = self._null
             level = float(np.trace(A)) / max(len(A) - N.shape[1], 1)
             level = level if level > 0.0 else 1.0
-            x, log = _spd_solve(A + level * (N @ N.T), h - N @ (N.T @ h))
+            x, log = _spd_solve(A + level * (N @ N.T), 0.0, h - N @ (N.T @ h))
             x -= N @ (N.T @ x)
             log -= N.shape[1] * float(np.log(level))
         return x / self.g[:, None], log
@@ -379,17 +379,16 @@ def _over(x: Floats, y: Floats) -> Floats:
     return np.asarray(x / y)
 
 
-def _spd_solve(A: Floats, h: Floats) -> tuple[Floats, float]:
-    """A^-1 h and log det A; where A is not positive to rounding, on what is."""
-    size = np.sqrt(np.where(np.diagonal(A) > 0.0, np.diagonal(A), 1.0))
-    scaled, h = A / np.outer(size, size), h / size[:, None]
-    of_size = 2.0 * float(np.log(size).sum())
-    try:
-        factor = cho_factor(scaled, lower=True, check_finite=False)
-        x = cho_solve(factor, h, check_finite=False)
-        return x / size[:, None], of_size + 2.0 * float(np.log(np.diagonal(factor[0])).sum())
-    except LinAlgError:
-        values, U = np.linalg.eigh(scaled)
-        kept = values > FLAT * float(values[-1])
-        U, values = U[:, kept], values[kept]
-        return U @ ((U.T @ h) / values[:, None]) / size[:, None], of_size + float(np.log(values).sum())
+def _spd_solve(A: Floats, level: float, h: Floats) -> tuple[Floats, float]:
+    """(A + level)^-1 h and the logarithm of the determinant; where that is not positive to rounding, on what is."""
+    M = np.array(A, order="F")
+    np.fill_diagonal(M, np.diagonal(A) + level)
+    factor, failed = dpotrf(M, lower=0, clean=0, overwrite_a=1)
+    if failed == 0:
+        return np.asarray(dpotrs(factor, h, lower=0)[0]), 2.0 * float(np.log(np.diagonal(factor)).sum())
+    size = np.sqrt(np.maximum(np.diagonal(A) + level, np.finfo(float).tiny))
+    values, U = np.linalg.eigh((A + level * np.eye(len(A))) / np.outer(size, size), UPLO="U")
+    kept = values > FLAT * float(values[-1])
+    U, values = U[:, kept], values[kept]
+    x = U @ ((U.T @ (h / size[:, None])) / values[:, None]) / size[:, None]
+    return x, 2.0 * float(np.log(size).sum()) + float(np.log(values).sum())

@@ -48,6 +48,8 @@ In `fitted`, with m tasks, d features and c columns given (the task column too):
     n_features_in_, feature_names_in_       c; (c,) text, if the columns had names
     lam_, theta_, lam_s_, lam_b_, lam_max_  numbers, those that the model has
     lam_common_, lam_deviation_             numbers, or inf
+    k_, k_common_                           numbers, or inf: those of PartialPooling
+    ks_, k_commons_                         of its CV model: (K,); (L,)
     objective_, dual_gap_, n_stages_, n_iter_, converged_, stopping_reason_
     lams_, thetas_                          of a CV model: (K,); (K, L)
     best_point_, best_index_, best_score_   of a CV model: (k, l); its place in the columns of cv_results_; its score
