@@ -93,6 +93,8 @@ def test_both_ways_to_find_an_end_agree(monkeypatch):
     table = Table(np.zeros(60, int), fold, score, rng.uniform(0.5, 1.5, 60))
     mu = rng.standard_normal((50, 3))
     sorted_ones = table.interval(mu, 0.9)
+    monkeypatch.setattr(conformal, "AT_ONCE", 7 * 60)  # a few samples at a time
+    np.testing.assert_array_equal(table.interval(mu, 0.9), sorted_ones)
     monkeypatch.setattr(conformal, "FEW", 0)
     np.testing.assert_allclose(table.interval(mu, 0.9), sorted_ones, rtol=1e-12, atol=1e-12)
 

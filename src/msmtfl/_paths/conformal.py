@@ -36,7 +36,7 @@ FINENESS = 100  # of those below: together as many as change 1 - level by no mor
 FEW = 256  # scores of a task up to which it is faster to sort them for every sample than to bisect
 STEPS = 60  # of a bisection: to the last digit
 DRAWS = 2**15  # ratios of scores, of all tasks, that stand for the tasks' common shape
-AT_ONCE = 2**21  # numbers that are drawn together
+AT_ONCE = 2**21  # numbers that are drawn, or sorted, together
 ENDLESS = 1e9  # weight of a score that stands for as many as one likes
 SLACK = 1e-9  # of a level: rounding
 
@@ -107,10 +107,13 @@ class Table:
         target = min(level * (self.size + 1.0), self.size) - SLACK
         if len(self.score) > FEW:
             return self._by_bisection(mu, target)
-        ends = mu[:, self.fold] + self.score
-        order = np.argsort(ends, axis=1)
-        place = np.argmax(np.cumsum(self.weight[order], axis=1) >= target, axis=1)[:, None]
-        return np.take_along_axis(ends, np.take_along_axis(order, place, axis=1), axis=1)[:, 0]
+        out, height = np.empty(len(mu)), max(AT_ONCE // len(self.score), 1)
+        for low in range(0, len(mu), height):
+            ends = mu[low : low + height, self.fold] + self.score
+            order = np.argsort(ends, axis=1)
+            place = np.argmax(np.cumsum(self.weight[order], axis=1) >= target, axis=1)[:, None]
+            out[low : low + height] = np.take_along_axis(ends, np.take_along_axis(order, place, axis=1), axis=1)[:, 0]
+        return out
 
     def _by_bisection(self, mu: Floats, target: float) -> Floats:
         """(n,): where the weight of ends below reaches a target, in a time that hardly grows with the number of scores."""
