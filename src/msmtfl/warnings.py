@@ -2,6 +2,14 @@
 
 from ._data.copies import RepeatedSamplesWarning
 from ._estimators.base import NewTaskWarning, TaskLevelWarning
+from ._estimators.intervals import SmallTaskWarning
 from ._paths.choice import GridEndWarning, TooGoodWarning
 
-__all__ = ["GridEndWarning", "NewTaskWarning", "RepeatedSamplesWarning", "TaskLevelWarning", "TooGoodWarning"]
+__all__ = [
+    "GridEndWarning",
+    "NewTaskWarning",
+    "RepeatedSamplesWarning",
+    "SmallTaskWarning",
+    "TaskLevelWarning",
+    "TooGoodWarning",
+]

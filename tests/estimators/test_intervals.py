@@ -93,6 +93,8 @@ def test_both_ways_to_find_an_end_agree(monkeypatch):
     table = Table(np.zeros(60, int), fold, score, rng.uniform(0.5, 1.5, 60))
     mu = rng.standard_normal((50, 3))
     sorted_ones = table.interval(mu, 0.9)
+    monkeypatch.setattr(conformal, "AT_ONCE", 7 * 60)  # a few samples at a time
+    np.testing.assert_array_equal(table.interval(mu, 0.9), sorted_ones)
     monkeypatch.setattr(conformal, "FEW", 0)
     np.testing.assert_allclose(table.interval(mu, 0.9), sorted_ones, rtol=1e-12, atol=1e-12)
 
@@ -330,7 +332,7 @@ def test_automatic_choice_has_the_intervals_of_its_model(names):
 def test_many_scores_are_kept_as_a_table_that_makes_no_interval_narrower():
     rng = np.random.default_rng(0)
     score, weight = np.abs(rng.standard_normal(20_000)), np.ones(20_000)
-    values, weights = thinned(score, weight)
+    _, values, weights = thinned(np.zeros(20_000, int), score, weight)
     assert len(values) < 800
     assert weights.sum() == pytest.approx(20_000)
     assert (np.diff(values) >= 0).all()
@@ -342,10 +344,21 @@ def test_many_scores_are_kept_as_a_table_that_makes_no_interval_narrower():
 
 
 def test_few_scores_are_kept_as_they_are():
-    score = np.random.default_rng(0).uniform(size=100)
-    values, weights = thinned(score, np.ones(100))
-    np.testing.assert_array_equal(values, np.sort(score))
-    np.testing.assert_array_equal(weights, np.ones(100))
+    score, group = np.random.default_rng(0).uniform(size=150), np.repeat([3, 0, 1], 50)
+    groups, values, weights = thinned(group, score, np.ones(150))
+    for one in (0, 1, 3):
+        np.testing.assert_array_equal(values[groups == one], np.sort(score[group == one]))
+    np.testing.assert_array_equal(weights, np.ones(150))
+
+
+def test_scores_of_several_tasks_are_put_together_each_by_itself():
+    rng = np.random.default_rng(0)
+    score, group = np.abs(rng.standard_normal(6000)), np.repeat([0, 1], [1000, 5000])
+    groups, values, weights = thinned(group, score, np.ones(6000))
+    for one in (0, 1):
+        _, alone, of_alone = thinned(group[group == one], score[group == one], np.ones((group == one).sum()))
+        np.testing.assert_array_equal(values[groups == one], alone)
+        np.testing.assert_allclose(weights[groups == one], of_alone)
 
 
 def test_scores_of_others_leave_the_task_out():

@@ -20,7 +20,7 @@ mean coefficients of the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,7 +36,7 @@ FINENESS = 100  # of those below: together as many as change 1 - level by no mor
 FEW = 256  # scores of a task up to which it is faster to sort them for every sample than to bisect
 STEPS = 60  # of a bisection: to the last digit
 DRAWS = 2**15  # ratios of scores, of all tasks, that stand for the tasks' common shape
-AT_ONCE = 2**21  # numbers that are drawn together
+AT_ONCE = 2**21  # numbers that are drawn, or sorted, together
 ENDLESS = 1e9  # weight of a score that stands for as many as one likes
 SLACK = 1e-9  # of a level: rounding
 
@@ -107,10 +107,13 @@ class Table:
         target = min(level * (self.size + 1.0), self.size) - SLACK
         if len(self.score) > FEW:
             return self._by_bisection(mu, target)
-        ends = mu[:, self.fold] + self.score
-        order = np.argsort(ends, axis=1)
-        place = np.argmax(np.cumsum(self.weight[order], axis=1) >= target, axis=1)[:, None]
-        return np.take_along_axis(ends, np.take_along_axis(order, place, axis=1), axis=1)[:, 0]
+        out, height = np.empty(len(mu)), max(AT_ONCE // len(self.score), 1)
+        for low in range(0, len(mu), height):
+            ends = mu[low : low + height, self.fold] + self.score
+            order = np.argsort(ends, axis=1)
+            place = np.argmax(np.cumsum(self.weight[order], axis=1) >= target, axis=1)[:, None]
+            out[low : low + height] = np.take_along_axis(ends, np.take_along_axis(order, place, axis=1), axis=1)[:, 0]
+        return out
 
     def _by_bisection(self, mu: Floats, target: float) -> Floats:
         """(n,): where the weight of ends below reaches a target, in a time that hardly grows with the number of scores."""
@@ -267,7 +270,7 @@ def held_out_scores(
     """Scores of the samples that folds hold out; `groups` (N,) are labels of samples that stay together."""
     K = data.classes
     m = data.m // K
-    units = np.arange(data.X.shape[0]) if groups is None else np.unique(groups, return_inverse=True)[1].ravel()
+    units = None if groups is None else np.unique(groups, return_inverse=True)[1].ravel()
     pairs = [_with_means_of_others(fit, m, K) for fit in fits]
     own, others = [], []
     for i in range(m):
@@ -285,7 +288,7 @@ def held_out_scores(
         mine, of_others = (misses(y[sample], part, loss, classes) for part in np.split(linear, 2, axis=1))
         weight = np.ones(len(sample)) if task.weight is None else task.weight[sample]
         weight = weight / np.bincount(sample)[sample]  # held out several times: a share of each
-        own.append((i, fold, mine, _in_units(weight, units[task.rows[sample]], sample)))
+        own.append((i, fold, mine, _in_units(weight, None if units is None else units[task.rows[sample]], sample)))
         if m > 1:
             others.append((i, np.full(len(sample), i), of_others, weight / weight.sum()))
     size = data.m * data.d
@@ -322,34 +325,44 @@ def class_shares(f: Floats) -> Floats:
     return np.asarray(np.where(total > 0, p / np.where(total > 0, total, 1.0), 1.0 / f.shape[-1]))
 
 
-def _in_units(weight: Floats, unit: Ints, sample: Ints) -> Floats:
-    """Weights of entries: the entries of a unit (a group, or a sample) together have the mean weight v of its samples, in
+def _in_units(weight: Floats, unit: Ints | None, sample: Ints) -> Floats:
+    """Weights of entries: the entries of a unit (a group; None: a sample) together have the mean weight v of its samples, in
     units of sum v^2 / sum v over the task."""
-    _, unit = np.unique(unit, return_inverse=True)
-    members = np.bincount(unit[np.unique(sample, return_index=True)[1]])  # samples of the units, each counted once
-    shares = weight / members[unit]
-    v = np.bincount(unit, shares)
+    if unit is None:
+        shares, v = weight, np.bincount(sample, weight)
+    else:
+        _, unit = np.unique(unit, return_inverse=True)
+        members = np.bincount(unit[np.unique(sample, return_index=True)[1]])  # samples of the units, each counted once
+        shares = weight / members[unit]
+        v = np.bincount(unit, shares)
     return np.asarray(shares * v.sum() / (v**2).sum())
 
 
-def _table(parts: Iterable[tuple[int, Ints, Floats, Floats]]) -> Table:
-    out: list[tuple[Any, ...]] = []
-    for i, fold, score, weight in parts:
-        for f in np.unique(fold).tolist():
-            of_fold = fold == f
-            values, weights = thinned(score[of_fold], weight[of_fold])
-            out.append((np.full(len(values), i, np.int32), np.full(len(values), f, np.int32), values, weights))
-    if not out:
+def _table(parts: Sequence[tuple[int, Ints, Floats, Floats]]) -> Table:
+    """The scores of tasks: place of the task, folds, scores and weights of each."""
+    if not parts:
         return Table(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0), np.empty(0))
-    return Table(*map(np.concatenate, zip(*out, strict=True)))
+    task = np.repeat(np.array([i for i, *_ in parts], dtype=np.int32), [len(one[1]) for one in parts])
+    fold, score, weight = (np.concatenate([one[k] for one in parts]) for k in (1, 2, 3))
+    folds = int(fold.max()) + 1
+    group, score, weight = thinned(task * np.int64(folds) + fold, score, weight)
+    return Table((group // folds).astype(np.int32), (group % folds).astype(np.int32), score, weight)
 
 
-def thinned(score: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Scores and weights, ascending; of many, those below the largest are put together and stand as the largest of them,
-    so that intervals become no narrower."""
-    order = np.argsort(-score, kind="stable")
-    score, weight = score[order], weight[order]
-    tail = np.cumsum(weight) / weight.mean()  # in samples
-    place = np.where(tail <= KEPT + 0.5, np.arange(len(tail)), len(tail) + np.floor(FINENESS * np.log(tail / KEPT)))
-    first = np.flatnonzero(np.diff(place, prepend=-1.0))
-    return score[first][::-1].copy(), np.add.reduceat(weight, first)[::-1].copy()
+def thinned(group: Ints, score: Floats, weight: Floats) -> tuple[Ints, Floats, Floats]:
+    """Scores and weights of every group (of a task and fold), ascending; of many, those below the largest are put together
+    and stand as the largest of them, so that intervals become no narrower."""
+    order = np.lexsort((-score, group))
+    group, score, weight = group[order], score[order], weight[order]
+    starts = np.flatnonzero(np.diff(group, prepend=-1))
+    counts = np.diff(starts, append=len(group))
+    total = np.add.reduceat(weight, starts)
+    before = np.repeat(np.cumsum(total) - total, counts)
+    tail = (np.cumsum(weight) - before) / np.repeat(total / counts, counts)  # in samples
+    place = np.arange(len(group)) - np.repeat(starts, counts)
+    many = tail > KEPT + 0.5
+    place[many] = len(group) + np.floor(FINENESS * np.log(tail[many] / KEPT)).astype(np.int64)
+    first = np.flatnonzero((np.diff(place, prepend=-1) != 0) | (np.diff(group, prepend=-1) != 0))
+    group, score, weight = group[first], score[first], np.add.reduceat(weight, first)
+    order = np.lexsort((score, group))
+    return group[order], score[order], weight[order]
