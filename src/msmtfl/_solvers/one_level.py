@@ -183,7 +183,9 @@ class AtBestLevel:
         out: tuple[Floats, Any] = found[-1]
         return out
 
-    def path(self, lams: Floats, weights: Floats, *, max_iter: int = 0, tick: Any, **_: Any) -> list[Any]:
+    def path(
+        self, lams: Floats, weights: Floats, *, max_iter: int = 0, tick: Callable[[float], None], **_: object
+    ) -> list[Any]:
         """Solve for lam times the weights (m, d), for one of lams (L,) after the other."""
         lassos: Any = self
         return one_by_one(lassos, lams, weights, max_iter, tick)
