@@ -219,3 +219,11 @@ def test_searches_and_baselines_have_formulas():
     }
     for model, start in classes.items():
         assert formula(fitted(model, YES)).startswith(start)
+
+
+def test_intercepts_that_share_are_said():
+    model = fitted(LassoMTL(0.1, intercepts="shrunk"))
+    k, level = f"{model.level_ridge_:.3g}", f"{model.common_level_:.3g}"
+    assert formula(model).endswith(f"intercepts drawn to the level {level} at the mean sample, as by {k} samples there")
+    assert formula(fitted(LassoMTL(0.1, intercepts="common"))).endswith("one intercept for all tasks")
+    assert "drawn to" not in formula(fitted(LassoMTL(0.1)))

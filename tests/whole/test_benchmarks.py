@@ -234,6 +234,7 @@ SMALLEST = [
         "school: 3 tasks, 1 splits",
         "",
     ),
+    pytest.param("intercepts.py", "--smallest", "| 2 to 8 | 0 | inf |", ""),
     pytest.param("registers.py", "--repeats 1", "| surface of Isolet", "", marks=SLOW),
     pytest.param(
         "choosing_families.py",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .base import model_chosen
 from .families import family_of
 from .formula_texts import PREDICTOR
@@ -35,5 +37,19 @@ def formula(model: Any) -> str:
     loss, penalty, notes = family_of(model).formula(model)
     predictor = PREDICTOR + " + intercept" * bool(getattr(model, "fit_intercept", True))
     predictor += " + offset" * bool(getattr(model, "uses_offset_", False))
+    notes = [*notes, *_of_intercepts(model)]
     constraint = ["w ≥ 0"] if getattr(model, "positive", False) else []
     return f"minimise  {loss}  +  {',   '.join([penalty, predictor, *notes, *constraint])}"
+
+
+def _of_intercepts(model: Any) -> list[str]:
+    """How they share, if they do."""
+    kind = getattr(model, "intercepts", "task")
+    if kind == "task" or not hasattr(model, "common_level_"):
+        return []
+    if kind == "common":
+        return ["one intercept for all tasks"]
+    if np.ndim(model.level_ridge_):
+        return ["intercepts drawn to a common level of every class"]
+    level, ridge = model.common_level_, model.level_ridge_
+    return [f"intercepts drawn to the level {level:.3g} at the mean sample, as by {ridge:.3g} samples there"]

@@ -17,7 +17,7 @@ loss, so that k = 1 / (s_u^2 h''(a_0)).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from scipy.optimize import minimize_scalar
 
 from .._data.designs import Floats, Ints, RowTask
 from .._data.level_rows import LevelPrior
+from .._data.tables import Matrix
 from .._data.tasks import TaskData
 from .._objective.losses import Loss, LossTask, best_level, robust_scale, weighted_median
 
@@ -139,7 +140,7 @@ def _random_levels(levels: Floats, variances: Floats) -> tuple[float, float]:
     return mean(spread)[0], spread
 
 
-def least(value: Any, low: float, high: float, points: int = 25) -> float:
+def least(value: Callable[[float], float], low: float, high: float, points: int = 25) -> float:
     """Where a function of one variable is least: about the best of some points."""
     grid = np.linspace(low, high, points)
     k = int(np.argmin([value(one) for one in grid]))
@@ -204,12 +205,14 @@ def _columns(tasks: Sequence[Any], loss: Loss, y: Floats, v: Floats, at: Floats)
     return np.asarray((X - at[some]) / np.sqrt(squares[some] / v.sum()))
 
 
-def _squared(X: Any) -> Any:
-    return X.multiply(X) if hasattr(X, "multiply") else np.square(X, dtype=np.float64)
+def _squared(X: Matrix) -> Any:
+    sparse: Any = X
+    return sparse.multiply(sparse) if hasattr(X, "multiply") else np.square(sparse, dtype=np.float64)
 
 
-def _dense(X: Any) -> Floats:
-    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+def _dense(X: Matrix) -> Floats:
+    sparse: Any = X
+    return np.asarray(sparse.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
 
 
 class _RandomLevels:

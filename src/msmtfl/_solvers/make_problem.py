@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._data.designs import AnyData, Data, Floats, stage_scale
+from .._data.designs import AnyData, Data, Design, FeatureRows, Floats, stage_scale
 from .._data.level_rows import LevelPrior, LevelTask, drawn
 from .._data.tables import warn_user
 from .._data.tasks import Task, TaskData, warn_of_single_rows
@@ -109,15 +109,15 @@ def _designs(
 ) -> list[Any]:
     if loss.squared:
         return _with_levels(list(data.designs(centre, n_jobs)), intercepts, prior)
+    assert isinstance(data, TaskData)
     if intercepts == "common" and shares_levels(intercepts, data):
         return _with_one_level(data, loss, factors, positive, n_jobs)
-    assert isinstance(data, TaskData)
     check_targets(data, loss, centre, intercepts)
     shrinks = shares_levels(intercepts, data)
     priors = loss_priors(data, loss) if shrinks and not loss.linear else None
     places = {id(task): i for i, task in enumerate(data.tasks)}
 
-    def make(rows: Any, task: Task) -> LossTask:
+    def make(rows: FeatureRows, task: Task) -> LossTask:
         if isinstance(loss, Huber):  # of y - f: an offset is a matter of y
             # at first with all of it, so that what is too large for its squares is seen
             return LossTask(rows, task.unexplained, Huber(np.inf))
@@ -133,7 +133,7 @@ def _designs(
     return designs
 
 
-def _with_one_level(data: Any, loss: Loss, factors: Floats, positive: bool, n_jobs: int | None) -> list[Any]:
+def _with_one_level(data: TaskData, loss: Loss, factors: Floats, positive: bool, n_jobs: int | None) -> list[Any]:
     """Tasks under a loss that is not squared, with one intercept: not centred, held at the level that is best at W = 0."""
     check_targets(data, loss, True, "common")
     kinds: list[Loss] = [loss] * data.m
@@ -152,9 +152,9 @@ def _with_one_level(data: Any, loss: Loss, factors: Floats, positive: bool, n_jo
     return list(out)
 
 
-def _rows_in(part: Any) -> int:
-    moments = getattr(part, "moments", None)
-    return int(np.count_nonzero(part.rows.u)) if moments is None else int(moments.rows)
+def _rows_in(part: Design) -> int:
+    rows, moments = getattr(part, "rows", None), getattr(part, "moments", None)
+    return int(np.count_nonzero(getattr(rows, "u", 0.0))) if moments is None else int(moments.rows)
 
 
 def shares_levels(intercepts: str, data: AnyData) -> bool:

@@ -60,7 +60,8 @@ def reach_of(designs: Sequence[Any], start: float) -> float:
     """How far from the level a better one is looked for: the spread of the targets (1 where these have another scale than
     linear predictors), and the way that the level has come."""
     linear = getattr(getattr(designs[0], "of_loss", None), "linear", True)
-    return (float(np.sqrt(2.0 * unit_of(designs))) if linear else 1.0) + abs(designs[0].prior.level - start)
+    way = abs(float(designs[0].prior.level) - start)
+    return way + (float(np.sqrt(2.0 * unit_of(designs))) if linear else 1.0)
 
 
 def _settle(designs: Sequence[Any], solve: Callable[[], Floats]) -> Floats:
@@ -194,9 +195,12 @@ class AtBestLevel:
         out: tuple[Floats, Any] = found[-1]
         return out
 
-    def path(self, lams: Floats, weights: Floats, *, max_iter: int = 0, tick: Any, **_: Any) -> list[Any]:
+    def path(
+        self, lams: Floats, weights: Floats, *, max_iter: int = 0, tick: Callable[[float], None], **_: object
+    ) -> list[Any]:
         """Solve for lam times the weights (m, d), for one of lams (L,) after the other."""
-        return one_by_one(self, lams, weights, max_iter, tick)
+        lassos: Any = self
+        return one_by_one(lassos, lams, weights, max_iter, tick)
 
     def warm(self, near: Floats) -> None:
         self.near = near
