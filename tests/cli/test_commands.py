@@ -1348,3 +1348,28 @@ def test_interrupt_leaves_nothing_behind(tmp_path):
     assert said == b"\nmsmtfl fit: stopped.\n"
     assert out.read_text() == "before"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.msmtfl", "pipe"]
+
+
+# ------------------------------------------------------------------ how sure
+
+
+def test_inspect_declares_shared_features(tmp_path):
+    rng = np.random.default_rng(0)
+    X, site = rng.standard_normal((600, 20)), np.tile(["north", "south", "west"], 200)
+    y = X[:, :8].sum(axis=1) + rng.standard_normal(600)
+    frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(20)]).assign(site=site, y=y)
+    table, model = written(frame, tmp_path / "table.csv"), tmp_path / "model.msmtfl"
+    done("fit", table, "--task", "site", "--target", "y", "--model", "lasso", "--out", model)
+    shown = done("inspect", model, table, "--fdr", "0.2", "--at-least", "3")
+    assert "features declared to matter in at least 3 of 3 tasks: 'f" in shown
+    assert "declares at least 5 features at 20 %, or none" in shown
+    found = json.loads(done("inspect", model, table, "--fdr", "0.2", "--json"))["shared_features"]
+    assert {f"f{j}" for j in range(8)} <= set(found["features"])
+    assert (found["at_least"], found["fdr"]) == (2, 0.2)
+    for arguments, said in {
+        (model, "--fdr", "0.1"): "--fdr and DATA, a table with the columns of the fit, go together",
+        (model, table, "--fdr", "0.1", "--at-least", "4"): "--at-least must be between 1 and 3",
+        (model, "--at-least", "2"): "are for --fdr, which is not given",
+        (model, table, "--fdr", "0.1", "--target", "no"): "'no'",
+    }.items():
+        refused("inspect", *arguments, said=[said])

@@ -277,7 +277,7 @@ def shared_features(
     >>> sorted(shared_features(MSMTFL(), X, y, task=task, r=3, fdr=0.2).features)
     ['x0', 'x1', 'x2', 'x3', 'x4', 'x5', 'x6', 'x7']
     """
-    estimator = checked_model(estimator, n_jobs, False, classes=True)
+    estimator = checked_model(estimator, n_jobs, False, classes=True, sparse=False)
     data = clone(estimator)._read(X, y, task, sample_weight)
     _check_question(data, r, fdr, groups)
     samples = Samples.read(estimator, X, y, task, sample_weight, groups)
@@ -333,11 +333,12 @@ def beside_knockoffs(data: TaskData, random: np.random.Generator) -> tuple[Float
 
 def lasso_statistics(estimator: Any, data: TaskData, samples: Samples, both: Floats, n_jobs: int | None) -> Floats:
     """(m, d): sizes of the features' coefficients less those of their knockoffs, in lassos of the tasks with one lam."""
-    factors = estimator.penalty_factors
+    factors = getattr(estimator, "penalty_factors", None)
     options: dict[str, Any] = {
         "thetas": [np.inf],
         "entry_shares": 0,
-        "fit_intercept": estimator.fit_intercept,
+        "standardize": True,  # knockoffs, too, have a variance of 1 in the samples at hand then: both are alike
+        "fit_intercept": getattr(estimator, "fit_intercept", True),
         "positive": getattr(estimator, "positive", False),
         "penalty_factors": None if factors is None else np.concatenate([factors, factors]),
         "n_jobs": n_jobs,
