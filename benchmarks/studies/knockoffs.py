@@ -91,10 +91,11 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=200)
     parser.add_argument("--samples", type=int, default=150, help="per task")
     parser.add_argument("--effect", type=float, default=0.45)
+    parser.add_argument("--only", default="", help="settings whose names hold this")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     print(f"{'':20} {'r':>2} {'method':16} {'rate':>5} {'false':>7} {'s.e.':>6} {'power':>6}")
-    for name, (rho, heterogeneous) in SETTINGS.items():
+    for name, (rho, heterogeneous) in ((k, v) for k, v in SETTINGS.items() if args.only in k):
         for (r, method), values in measured(
             args.draws, args.samples, rho, heterogeneous, args.effect, stability=True
         ).items():

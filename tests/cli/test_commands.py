@@ -1492,3 +1492,28 @@ def test_rows_without_predictions_have_no_intervals(data, tmp_path):
     found = predicted(out, path, "--interval", "0.8", "--drop-missing", "--quiet")
     assert found.loc[1].isna().tolist() == [False, True, True, True]
     assert found.drop(index=1).notna().all().all()
+
+
+# ------------------------------------------------------------------ how sure
+
+
+def test_inspect_declares_shared_features(tmp_path):
+    rng = np.random.default_rng(0)
+    X, site = rng.standard_normal((600, 20)), np.tile(["north", "south", "west"], 200)
+    y = X[:, :8].sum(axis=1) + rng.standard_normal(600)
+    frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(20)]).assign(site=site, y=y)
+    table, model = written(frame, tmp_path / "table.csv"), tmp_path / "model.msmtfl"
+    done("fit", table, "--task", "site", "--target", "y", "--model", "lasso", "--out", model)
+    shown = done("inspect", model, table, "--fdr", "0.2", "--at-least", "3")
+    assert "features declared to matter in at least 3 of 3 tasks: 'f" in shown
+    assert "declares at least 5 features at 20 %, or none" in shown
+    found = json.loads(done("inspect", model, table, "--fdr", "0.2", "--json"))["shared_features"]
+    assert {f"f{j}" for j in range(8)} <= set(found["features"])
+    assert (found["at_least"], found["fdr"]) == (2, 0.2)
+    for arguments, said in {
+        (model, "--fdr", "0.1"): "--fdr and DATA, a table with the columns of the fit, go together",
+        (model, table, "--fdr", "0.1", "--at-least", "4"): "--at-least must be between 1 and 3",
+        (model, "--at-least", "2"): "are for --fdr, which is not given",
+        (model, table, "--fdr", "0.1", "--target", "no"): "'no'",
+    }.items():
+        refused("inspect", *arguments, said=[said])

@@ -426,3 +426,12 @@ def test_the_families_in_one_table(tmp_path, monkeypatch, capsys):
     assert "| standard error of that | - / 0.1000 |" in shown
     assert "| splits of the lines, of the automatic choice | 1, 0 / 3, 2 |" in shown
     assert "auto chose lasso 2x." in shown
+
+
+def test_how_sure_studies_start(monkeypatch, capsys):
+    run_here("interval_coverage.py", "--draws", 1, "--features", 12, monkeypatch=monkeypatch)
+    shown = capsys.readouterr().out.splitlines()
+    assert sum(line.startswith("split") for line in shown) == 9
+    assert sum(line.startswith("debiased") for line in shown) == 15
+    run_here("knockoffs.py", "--draws", 1, "--only", "independent", monkeypatch=monkeypatch)
+    assert len(capsys.readouterr().out.splitlines()) == 1 + 4 * 3

@@ -106,7 +106,7 @@ def read_training(
         )
         if impute is not None:
             columns = with_fills(table, columns, impute)
-        kept = _complete(table, columns, drop_missing, quiet)
+        kept = complete(table, columns, drop_missing, quiet)
         number_rows(kept.index)
         filled = about_fills(kept, columns)
         if filled and not quiet:
@@ -114,7 +114,7 @@ def read_training(
         return Training(
             X=design(kept, columns),
             y=labels(kept[target]) if classes else numbers(kept[target], "--target", f"{CLASSES} Or encode them."),
-            weight=None if weight is None else _weights(kept[weight]),
+            weight=None if weight is None else weights(kept[weight]),
             group=IDENTICAL if group_identical else None if group is None else kept[group].map(str).to_numpy(),
             columns=columns,
             source=data.name,
@@ -123,7 +123,7 @@ def read_training(
         )
 
 
-def _complete(table: Any, columns: Columns, drop_missing: bool, quiet: bool) -> Any:
+def complete(table: Any, columns: Columns, drop_missing: bool, quiet: bool) -> Any:
     """The rows in which nothing is missing; the others are an error, or counted and left out."""
     gone = missing(table, columns)
     if not gone.any():
@@ -161,7 +161,7 @@ def warn_of_exposure(exposure: str | None, linear: bool) -> None:
         )
 
 
-def _weights(column: Any) -> np.ndarray:
+def weights(column: Any) -> np.ndarray:
     values = numbers(column, "--weight")
     negative = np.flatnonzero(values < 0)
     if negative.size:

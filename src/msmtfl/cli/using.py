@@ -40,7 +40,8 @@ Examples:
 INSPECT = """\b
 Examples:
   msmtfl inspect model.msmtfl
-  msmtfl inspect model.msmtfl --coefficients coefficients.csv --sql model.sql"""
+  msmtfl inspect model.msmtfl --coefficients coefficients.csv --sql model.sql
+  msmtfl inspect model.msmtfl table.csv --fdr 0.1 --at-least 3"""
 REPORT = """\b
 Example:
   msmtfl report model.msmtfl --out report.html"""
@@ -319,23 +320,52 @@ def _say(result: Any, absent: str | None, filled: str, quiet: bool) -> None:
 
 def inspect(
     model: ModelFile,
+    data: Annotated[
+        Path | None, typer.Argument(metavar="[DATA]", help="For --fdr: a table with the columns of the fit.")
+    ] = None,
     coefficients: Annotated[
         Path | None,
         typer.Option("--coefficients", help="Write the sharing map and coefficients: CSV, Parquet or JSON."),
     ] = None,
     sql: Annotated[Path | None, typer.Option("--sql", help="Write one SQL expression per task.")] = None,
+    fdr: Annotated[
+        float | None,
+        typer.Option("--fdr", help="Declare features shared, of which this share is false on average; needs DATA."),
+    ] = None,
+    at_least: Annotated[
+        int | None, typer.Option("--at-least", help="With --fdr: in how many tasks a feature is to matter. Default: 2.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option("--target", "-y", help="With --fdr: target column, if not that of the fit.")
+    ] = None,
+    delimiter: o.Delimiter = ",",
+    encoding: o.Encoding = "utf-8",
+    decimal: o.DecimalMark = ".",
     formulas: o.Formulas = False,
     as_json: o.AsJson = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Say what a model file holds: parameters, what is shared, what is proven, where it came from."""
+    """Say what a model file holds: parameters, what is shared, what is proven, where it came from.
+
+    With DATA and --fdr also which features matter in several tasks, with an error rate (knockoffs).
+    """
     with o.guard("inspect", quiet):
         from .._estimators.formulas import formula
         from .describing import describe, facts
+        from .sureness import as_facts, shared_in
 
-        o.check_outputs((coefficients, sql), model)
+        o.check_outputs((coefficients, sql), model, *([] if data is None else [data]))
         check_ending(coefficients)
-        fitted, _ = load(model)
+        if (data is None) != (fdr is None):
+            raise InputError("--fdr and DATA, a table with the columns of the fit, go together: give both or none.")
+        if fdr is None and (at_least is not None or target is not None):
+            raise InputError("--at-least and --target are for --fdr, which is not given.")
+        fitted, columns = load(model)
+        shared = None
+        if data is not None and fdr is not None:
+            how: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "quiet": quiet}
+            asked: dict[str, Any] = {"target": target, "at_least": 2 if at_least is None else at_least, "fdr": fdr}
+            shared = shared_in(fitted, columns, data, **asked, **how)
         if coefficients is not None:
             o.save(coefficients, table_bytes(_coefficients(fitted), coefficients, formulas))
         if sql is not None:
@@ -343,9 +373,11 @@ def inspect(
 
             o.save(sql, _commented(to_sql(fitted)))
         if as_json:
-            o.emit(json.dumps(facts(fitted) | {"provenance": fitted.provenance_}, indent=1) + "\n")
+            more = {} if shared is None else {"shared_features": as_facts(shared)}
+            o.emit(json.dumps(facts(fitted) | more | {"provenance": fitted.provenance_}, indent=1) + "\n")
         elif not quiet:
-            o.emit(f"{describe(fitted)}\n\n{formula(fitted)}\n\n{_origin(fitted.provenance_)}\n")
+            parts = [describe(fitted), *([] if shared is None else [str(shared)])]
+            o.emit("\n\n".join([*parts, formula(fitted), _origin(fitted.provenance_)]) + "\n")
 
 
 def _commented(expressions: dict[Any, str]) -> str:

@@ -107,8 +107,8 @@ class Intervals:
         if self.same_rows:
             lines += [
                 "NOT INTERVALS FOR EFFECTS: these rows have selected the features. One without effect is selected where",
-                f"it looks large by chance: fewer than {level} of such intervals cover 0, often far fewer. Select on one",
-                "half of the rows (fit), and call this with the other half.",
+                f"it looks large by chance: fewer than {level} of such intervals cover 0, often far fewer. Take",
+                "split_intervals: it selects on one half of the rows, and estimates on the other.",
             ]
         else:
             lines += [
@@ -141,6 +141,7 @@ def bootstrap_intervals(
     coefficient of the regression on the selected features, about as often as it says if there are many
     samples. **On the samples of the fit it does not**: features without effect were selected because they
     look large on these very samples, and too many of their intervals exclude 0; the result says so.
+    :func:`split_intervals` is the tool where there are no other samples.
 
     Resamples in which the selected columns are linearly dependent are left out; a task that loses more than
     half of them so has no intervals (NaN), and a warning says so.

@@ -33,14 +33,14 @@ class OfEntries(Protocol):
     def features(self) -> np.ndarray: ...
 
 
-def checked_model(model: Any, n_jobs: Any, verbose: Any, classes: bool = False) -> Any:
+def checked_model(model: Any, n_jobs: Any, verbose: Any, classes: bool = False, sparse: bool = True) -> Any:
     """The model that is meant; of a fitted MultiTaskAuto the one that it chose."""
     model = model_chosen(model)
     if isinstance(model, MultiTaskClassifier) and not classes:
         raise TypeError(f"{type(model).__name__} is a classifier; these intervals are of regressions only.")
     if not isinstance(model, MultiTaskLinear | MultiTaskClassifier):
         raise TypeError(f"give a model such as MSMTFL(), not {type(model).__name__}; of a Pipeline, its last step.")
-    if not hasattr(model, "penalty_factors"):
+    if sparse and not hasattr(model, "penalty_factors"):
         way = " Fit it first: then the model that it chooses is meant." if hasattr(model, "models") else ""
         raise TypeError(f"give a model with a sparse penalty, such as MSMTFL(), not {type(model).__name__}.{way}")
     check_n_jobs(n_jobs)

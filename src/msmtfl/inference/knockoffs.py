@@ -47,9 +47,8 @@ from .common import Samples, as_dense, checked_model, sliceable, to_pandas
 SWEEPS = 50  # of the coordinates of the knockoffs' distances; they settle in 5 to 15
 SETTLED = 1e-4  # largest change of a distance in a sweep, relative
 INSIDE = 1e-3  # how far distances stay from those at which a feature and its knockoff would be bound to each other
-REPEATED = (
-    0.9  # share of a task's samples that stand in another task, too, from which they are taken as the same samples
-)
+CONSTANT = 1e-12  # standard deviation, relative to the largest deviation, up to which a column is constant
+REPEATED = 0.9  # share of a task's samples that stand in another one, from which they are the same samples
 
 
 # ------------------------------------------------------------------ knockoffs
@@ -60,6 +59,19 @@ def covariance_of(X: Floats) -> Floats:
     shrunk = ledoit_wolf(X, assume_centered=True)[0]
     sizes = np.sqrt(np.diag(shrunk))
     return np.asarray(shrunk / np.outer(sizes, sizes))
+
+
+def covariance_near(X: Floats, common: Floats, share: float) -> Floats:
+    """(d, d): the correlations of a task's columns of variance 1, drawn towards those of all tasks together, of whose
+    samples it has this share: the closer the less they differ by more than chance."""
+    if share >= 1.0:
+        return common
+    n, d = X.shape
+    own = X.T @ X / n
+    apart = float(((own - common) ** 2).sum())
+    by_chance = (1.0 - share) * float((1.0 + own**2).sum() - 2.0 * d) / n  # of normal columns; diagonals are known
+    weight = 1.0 if by_chance >= apart else by_chance / apart
+    return np.asarray(weight * common + (1.0 - weight) * own)
 
 
 def distances(cov: Floats) -> Floats:
@@ -86,9 +98,8 @@ def distances(cov: Floats) -> Floats:
     return (1.0 - INSIDE) * s
 
 
-def draw_knockoffs(X: Floats, random: np.random.Generator, cov: Floats | None = None) -> Floats:
-    """(n, d): Gaussian knockoffs of columns with mean 0 and variance 1, of known or estimated covariance."""
-    cov = covariance_of(X) if cov is None else cov
+def draw_knockoffs(X: Floats, random: np.random.Generator, cov: Floats) -> Floats:
+    """(n, d): Gaussian knockoffs of columns with mean 0, variance 1 and this covariance."""
     s = distances(cov)
     solved = cho_solve(cho_factor(cov), np.diag(s))  # cov^-1 diag(s)
     values, vectors = eigh(2.0 * np.diag(s) - s[:, None] * solved)
@@ -229,8 +240,9 @@ def shared_features(
     tasks that tell most, are declared.
 
     The rate is exact if the features of each task are normal with a known covariance, whatever the model of
-    the target. Here the covariance is estimated from the task's samples, and the features may not be normal:
-    it holds about, as measured in ``benchmarks/studies/knockoffs.py``; `approximate` says what is doubtful.
+    the target. Here the covariance is estimated, from the task's samples and, as far as these do not differ
+    from the other tasks', from all of them; and the features may not be normal. So it holds about, as measured
+    in ``benchmarks/studies/knockoffs.py``; `approximate` says what is doubtful.
 
     Parameters
     ----------
@@ -277,7 +289,7 @@ def shared_features(
     >>> sorted(shared_features(MSMTFL(), X, y, task=task, r=3, fdr=0.2).features)
     ['x0', 'x1', 'x2', 'x3', 'x4', 'x5', 'x6', 'x7']
     """
-    estimator = checked_model(estimator, n_jobs, False, classes=True)
+    estimator = checked_model(estimator, n_jobs, False, classes=True, sparse=False)
     data = clone(estimator)._read(X, y, task, sample_weight)
     _check_question(data, r, fdr, groups)
     samples = Samples.read(estimator, X, y, task, sample_weight, groups)
@@ -307,21 +319,29 @@ def beside_knockoffs(data: TaskData, random: np.random.Generator) -> tuple[Float
     what is approximate about these, in words. Columns that are constant in a task are 0 there."""
     N, d = data.X.shape
     out = np.zeros((N, 2 * d))
-    few, two = [], np.zeros(d, dtype=bool)
     parts = [np.flatnonzero(data.membership.any(axis=1))] if data.form == "wide" else [one.rows for one in data.tasks]
-    labels = data.labels.tolist()
-    for i, rows in enumerate(parts):
+    for rows in parts:
         X = as_dense(sliceable(data.X)[rows])
         X = X - X.mean(axis=0)
         sizes = X.std(axis=0)
-        vary = np.flatnonzero(sizes > 1e-12 * np.abs(X).max(axis=0, initial=0.0))
+        vary = np.flatnonzero(sizes > CONSTANT * np.abs(X).max(axis=0, initial=0.0))
+        out[np.ix_(rows, vary)] = X[:, vary] / sizes[vary]
+    used = out[np.concatenate(parts), :d]
+    anywhere = np.flatnonzero(used.any(axis=0))
+    common = np.eye(d)
+    if anywhere.size:
+        common[np.ix_(anywhere, anywhere)] = covariance_of(used[:, anywhere])
+    few, two = [], np.zeros(d, dtype=bool)
+    for i, rows in enumerate(parts):
+        vary = np.flatnonzero(out[rows, :d].any(axis=0))
         if not vary.size:
             continue
-        unit = X[:, vary] / sizes[vary]
-        out[np.ix_(rows, vary)], out[np.ix_(rows, d + vary)] = unit, draw_knockoffs(unit, random)
+        unit = out[np.ix_(rows, vary)]
+        cov = covariance_near(unit, common[np.ix_(vary, vary)], len(rows) / len(used))
+        out[np.ix_(rows, d + vary)] = draw_knockoffs(unit, random, cov)
         two[vary] |= [len(np.unique(column[:1000])) == 2 for column in unit.T]
         if len(rows) < vary.size:
-            few.append(labels[i])
+            few.append(data.labels.tolist()[i])
     words = []
     if few:
         size = "fewer samples than features, so that correlations are known badly"
@@ -333,11 +353,12 @@ def beside_knockoffs(data: TaskData, random: np.random.Generator) -> tuple[Float
 
 def lasso_statistics(estimator: Any, data: TaskData, samples: Samples, both: Floats, n_jobs: int | None) -> Floats:
     """(m, d): sizes of the features' coefficients less those of their knockoffs, in lassos of the tasks with one lam."""
-    factors = estimator.penalty_factors
+    factors = getattr(estimator, "penalty_factors", None)
     options: dict[str, Any] = {
         "thetas": [np.inf],
         "entry_shares": 0,
-        "fit_intercept": estimator.fit_intercept,
+        "standardize": True,  # knockoffs, too, have a variance of 1 in the samples at hand then: both are alike
+        "fit_intercept": getattr(estimator, "fit_intercept", True),
         "positive": getattr(estimator, "positive", False),
         "penalty_factors": None if factors is None else np.concatenate([factors, factors]),
         "n_jobs": n_jobs,
