@@ -126,3 +126,14 @@ def test_workflows_run_nothing_that_cannot_be_run_here():
                 assert command.startswith("gh release create")
         for action in re.findall(r"uses: (\S+)", text):
             assert re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", action), f"{path.name}: {action} is not pinned by its hash"
+
+
+@beside
+def test_every_kernel_is_tried_in_wheels_and_says_that_it_does_without_the_global_lock():
+    meson = (ROOT / "src" / "msmtfl" / "_kernels" / "meson.build").read_text(encoding="utf-8")
+    kernels = re.findall(r"'(\w+)'", re.search(r"^kernels = \[(.*)\]", meson, flags=re.MULTILINE)[1])
+    tried = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["cibuildwheel"]["test-command"]
+    assert re.search(r"names = '(.*)'\.split", tried[0])[1].split() == kernels
+    for name in kernels:
+        source = (ROOT / "src" / "msmtfl" / "_kernels" / f"{name}.py").read_text(encoding="utf-8")
+        assert "freethreading_compatible=True" in source.split('"""')[0]
