@@ -346,7 +346,8 @@ class PartialPoolingCV(_Pooled, GridSearch, Growing):
         The source of randomness that deals out the samples when `cv` is a number.
     n_jobs : int, optional
         Number of threads, which work on folds side by side. The result is the same to
-        rounding.
+        rounding. With squared errors and fewer than 256 features a search stays on one thread,
+        where it is faster.
     memory_budget : float, optional
         Bytes that Gram matrices may take; by default 1 GiB.
     verbose : bool, default=False

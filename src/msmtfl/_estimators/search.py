@@ -584,8 +584,9 @@ class MSMTFLCV(ThetaSearch, Welcoming):
     l1_ratio : float or list of floats, default=1.0
         The share of the penalty that is as above, as in scikit-learn's ElasticNet; the rest
         is a ridge, (1 - l1_ratio) lam / 2 times the sum of (f_ji w_ji)^2, which no threshold
-        caps. By default there is none; with 0 there is nothing else. Of several values, which
-        share folds and Gram matrices, the one with the best score is taken: `l1_ratio_`.
+        caps; theta is counted in units of m l1_ratio lam / rho_bar. By default there is none;
+        with 0 there is nothing else. Of several values, which share folds and Gram matrices,
+        the one with the best score is taken: `l1_ratio_`.
     intercepts : {"task", "shrunk", "common"}, default="task"
         How intercepts share. "task": every task has its own, which knows nothing of the
         others. "shrunk": random intercepts. A task's level, its linear predictor at the mean
@@ -900,8 +901,9 @@ class LassoMTLCV(StageSearch, Welcoming):
     l1_ratio : float or list of floats, default=1.0
         The share of the penalty that is as above, as in scikit-learn's ElasticNet; the rest
         is a ridge, (1 - l1_ratio) lam / 2 times the sum of (f_ji w_ji)^2, which no threshold
-        caps. By default there is none; with 0 there is nothing else. Of several values, which
-        share folds and Gram matrices, the one with the best score is taken: `l1_ratio_`.
+        caps; theta is counted in units of m l1_ratio lam / rho_bar. By default there is none;
+        with 0 there is nothing else. Of several values, which share folds and Gram matrices,
+        the one with the best score is taken: `l1_ratio_`.
     intercepts : {"task", "shrunk", "common"}, default="task"
         How intercepts share. "task": every task has its own, which knows nothing of the
         others. "shrunk": random intercepts. A task's level, its linear predictor at the mean

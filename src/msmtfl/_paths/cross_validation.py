@@ -251,8 +251,8 @@ def _measure(
                 predictions[(slice(None), task.rows[some], *column)] = fitted.T
 
         measure = partial(problem.held_out, i)
-        of_task = surface.of_task(i), surface.intercepts_of(i)
-        weight[i], mse[i, :-1] = task_errors(task, rows, *of_task, places, measure, note)
+        W, intercepts = surface.of_task(i), surface.intercepts_of(i)
+        weight[i], mse[i, :-1] = task_errors(task, rows, W, intercepts, places, measure, note)
     scores = None
     if scorer is not None and predictions is not None:
         scores = np.array([*(scorer(values, split.test) for values in predictions), np.nan])[back]

@@ -159,7 +159,8 @@ def regularization_surface(
     l1_ratio : float, default=1.0
         The share of the penalty that is as above, as in scikit-learn's ElasticNet; the rest
         is a ridge, (1 - l1_ratio) lam / 2 times the sum of (f_ji w_ji)^2, which no threshold
-        caps. By default there is none; with 0 there is nothing else.
+        caps; theta is counted in units of m l1_ratio lam / rho_bar. By default there is none;
+        with 0 there is nothing else.
     offset : array-like of shape (N,) or (N, m), optional
         A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
         2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.

@@ -487,7 +487,7 @@ class MultiTaskAutoClassifier(_Auto, MultiTaskClassifier):
         """
         return self._asked("predict_proba", X, task, offset)
 
-    def predict_set(self, X: Any, *, task: Any = None, level: float = 0.9) -> Any:
+    def predict_set(self, X: Any, *, task: Any = None, level: float = 0.9, offset: Any = None) -> Any:
         """Predict sets of classes with the model that was chosen, see its own `predict_set`.
 
         Parameters
@@ -499,13 +499,16 @@ class MultiTaskAutoClassifier(_Auto, MultiTaskClassifier):
             The label of the task of every sample, if `fit` was given labels.
         level : float, default=0.9
             The probability, between 0 and 1, with which a set shall hold the class.
+        offset : array-like of shape (n,) or (n, m), or float, optional
+            The offset of every sample, which is added to its linear predictor; (n, m) for a
+            model of a 2-D y. A model that was fitted with an offset needs it; 0 leaves it out.
 
         Returns
         -------
         ndarray of bool of shape (n, K)
             Whether the set holds each class, in the order of `classes_`.
         """
-        return self._asked("predict_set", X, task, level=level)
+        return self._asked("predict_set", X, task, offset, level=level)
 
 
 def _is_found(name: str) -> bool:
