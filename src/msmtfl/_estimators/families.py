@@ -17,7 +17,7 @@ from .._data.designs import Floats
 from .._objective.problem import Problem
 from .._paths.grids import point_of
 from .._paths.solve import solve_surface
-from .base import model_chosen
+from .base import loss_of, model_chosen
 from .baselines import LogisticPerTaskCV, PooledLassoCV, PooledLogisticCV, PooledRidgeCV, RidgePerTaskCV
 from .classifier import MSMTFLClassifier, MSMTFLClassifierCV
 from .coupled import coupled_coef
@@ -454,6 +454,14 @@ def compared_variants(classify: bool) -> dict[str, tuple[Family, Variant]]:
     pairs = [(family, one) for family in known_families() if family.classifies == classify for one in family.variants]
     taking_part = [(one.place, one.name, family, one) for family, one in pairs if one.place is not None]
     return {name: (family, one) for _, name, family, one in sorted(taking_part, key=lambda part: part[0])}
+
+
+def lassos_like(model: Any, **options: Any) -> Any:
+    """A search of separate lassos, one per task with a common lam, for the loss or the classes of a model."""
+    options |= {"thetas": [np.inf], "entry_shares": 0}
+    if family_of(model).classifies:
+        return MSMTFLClassifierCV(class_weight=getattr(model, "class_weight", None), **options)
+    return MSMTFLCV(loss=loss_of(model), epsilon=getattr(model, "epsilon", 1.35), **options)
 
 
 def known_strengths() -> tuple[Strength, ...]:

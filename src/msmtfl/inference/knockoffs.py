@@ -39,8 +39,7 @@ from .._data.designs import Floats
 from .._data.tables import is_sparse, names_of, warn_user
 from .._data.tasks import TaskData
 from .._estimators.base import loss_of
-from .._estimators.classifier import MSMTFLClassifierCV
-from .._estimators.search import MSMTFLCV
+from .._estimators.families import lassos_like
 from .._runtime.checks import check_count
 from .common import Samples, as_dense, checked_model, sliceable, to_pandas
 
@@ -354,22 +353,17 @@ def beside_knockoffs(data: TaskData, random: np.random.Generator) -> tuple[Float
 def lasso_statistics(estimator: Any, data: TaskData, samples: Samples, both: Floats, n_jobs: int | None) -> Floats:
     """(m, d): sizes of the features' coefficients less those of their knockoffs, in lassos of the tasks with one lam."""
     factors = getattr(estimator, "penalty_factors", None)
-    options: dict[str, Any] = {
-        "thetas": [np.inf],
-        "entry_shares": 0,
-        "standardize": True,  # knockoffs, too, have a variance of 1 in the samples at hand then: both are alike
-        "fit_intercept": getattr(estimator, "fit_intercept", True),
-        "positive": getattr(estimator, "positive", False),
-        "penalty_factors": None if factors is None else np.concatenate([factors, factors]),
-        "n_jobs": n_jobs,
-    }
+    lassos = lassos_like(
+        estimator,
+        standardize=True,  # knockoffs, too, have a variance of 1 in the samples at hand then: both are alike
+        fit_intercept=getattr(estimator, "fit_intercept", True),
+        positive=getattr(estimator, "positive", False),
+        penalty_factors=None if factors is None else np.concatenate([factors, factors]),
+        n_jobs=n_jobs,
+    )
     y = samples.y
-    if hasattr(estimator, "predict_proba"):
-        lassos: Any = MSMTFLClassifierCV(class_weight=getattr(estimator, "class_weight", None), **options)
-    else:
-        lassos = MSMTFLCV(loss=loss_of(estimator), epsilon=getattr(estimator, "epsilon", 1.35), **options)
-        if loss_of(estimator) == "squared":  # one lam suits tasks of all units then
-            y = _in_units(data, y)
+    if not hasattr(estimator, "predict_proba") and loss_of(estimator) == "squared":
+        y = _in_units(data, y)  # one lam suits tasks of all units then
     known: Mapping[str, Any] = {"task": samples.task, "sample_weight": samples.weight, "groups": samples.groups}
     W = np.abs(np.atleast_2d(lassos.fit(both, y, **known).coef_))
     if W.ndim == 3 or len(W) != data.m:  # several classes
