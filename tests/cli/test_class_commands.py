@@ -212,8 +212,6 @@ def test_classifiers_and_pipelines_are_not_exported_and_the_error_says_what_to_d
             export(model)
         with pytest.raises(TypeError, match=r"Export its last step, pipeline\[-1\].*standardize=True"):
             export(pipeline)
-    with pytest.raises(TypeError, match="MSMTFLClassifier is a classifier"):
-        stability_selection(model, X, TABLE["relapse"], task=TASK)
 
 
 # ------------------------------------------------------------------ tools on an automatic choice

@@ -252,6 +252,7 @@ SMALLEST = [
 ]
 IN_OTHER_TESTS = (
     *("compare.py", "degrees_of_freedom.py", "fuzz_files.py", "null_comparisons.py", "report.py", "run.py"),
+    *("interval_coverage.py", "knockoffs.py"),
     "search_scores.py",
     *("streaming.py", "worker.py"),
 )

@@ -86,7 +86,8 @@ class Target:
     @staticmethod
     def of(y: Floats, weight: Floats | None) -> Target:
         mean = float(np.average(y, weights=weight))
-        variance = 0.0 if np.ptp(y) == 0.0 else float(np.average((y - mean) ** 2, weights=weight))
+        with np.errstate(over="ignore"):  # targets that are too large are refused later, by name
+            variance = 0.0 if np.ptp(y) == 0.0 else float(np.average((y - mean) ** 2, weights=weight))
         with np.errstate(over="ignore"):  # of a single target that is huge: infinite
             square = float(np.average(y**2, weights=weight))
         return Target(len(y), mean, variance, square)

@@ -388,6 +388,11 @@ class L12MTLCV(CoupledSearch):
         The smallest strength of the penalty at which all coefficients are 0.
     lams_ : ndarray of shape (K,)
         The values of lam of the grid.
+    l1_ratio_ : float
+        The value of l1_ratio that the model was fitted with.
+    l1_ratio_scores_ : ndarray of shape (n_ratios,)
+        With several values of l1_ratio: the best mean score at each (of a criterion: minus
+        its least value). `cv_results_` and `surface_` are those of `l1_ratio_`.
     best_point_ : tuple of int
         The place (k, l) of the choice in the grid.
     best_index_ : int

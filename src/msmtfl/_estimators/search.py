@@ -648,6 +648,11 @@ class MSMTFLCV(ThetaSearch, Welcoming):
         The values of lam of the grid.
     thetas_ : ndarray of shape (K, L)
         The values of theta of the grid, for every lam.
+    l1_ratio_ : float
+        The value of l1_ratio that the model was fitted with.
+    l1_ratio_scores_ : ndarray of shape (n_ratios,)
+        With several values of l1_ratio: the best mean score at each (of a criterion: minus
+        its least value). `cv_results_` and `surface_` are those of `l1_ratio_`.
     best_point_ : tuple of int
         The place (k, l) of the choice in the grid.
     best_index_ : int
@@ -958,6 +963,11 @@ class LassoMTLCV(StageSearch, Welcoming):
         The values of lam of the grid.
     thetas_ : ndarray of shape (K, 1)
         The values of theta of the grid, which are all inf: the lasso.
+    l1_ratio_ : float
+        The value of l1_ratio that the model was fitted with.
+    l1_ratio_scores_ : ndarray of shape (n_ratios,)
+        With several values of l1_ratio: the best mean score at each (of a criterion: minus
+        its least value). `cv_results_` and `surface_` are those of `l1_ratio_`.
     best_point_ : tuple of int
         The place (k, l) of the choice in the grid.
     best_index_ : int

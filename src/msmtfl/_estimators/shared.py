@@ -504,6 +504,11 @@ class SharedMTLCV(_Sharing, GridSearch, Growing):
         strengths (the smallest lam_deviation where lam_common is inf).
     thetas_ : ndarray of shape (K, L)
         The values of theta of the grid, whose columns are pairs of ratio and theta_ratio.
+    l1_ratio_ : float
+        The value of l1_ratio that the model was fitted with.
+    l1_ratio_scores_ : ndarray of shape (n_ratios,)
+        With several values of l1_ratio: the best mean score at each (of a criterion: minus
+        its least value). `cv_results_` and `surface_` are those of `l1_ratio_`.
     best_point_ : tuple of int
         The place (k, l) of the choice in the grid.
     best_index_ : int

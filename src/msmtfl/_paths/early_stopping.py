@@ -184,7 +184,8 @@ class FoldRun:
         if solutions is not found:
             self.refitted.append(solutions)
         new = solutions.reached
-        mse, self.weight, scores = self.split.measure(self.problem.data, solutions, self.scorer, self._held)
+        more = {"held": self._held} if isinstance(self.split, Split) else {}  # other kinds of data hold out no rows
+        mse, self.weight, scores = self.split.measure(self.problem.data, solutions, self.scorer, **more)
         self.mse[:, new], self.complete[new] = mse[:, new], solutions.complete[new]
         if self.scores is not None and scores is not None:
             self.scores[new] = scores[new]

@@ -163,7 +163,7 @@ class AtBestLevel:
         coefs: Callable[[Floats], Floats] = lambda W: W,
     ):
         self.problem, self.coefs, self._make = problem, coefs, make
-        self.ridge_at: Any = 0.0
+        self.ridges: list[Any] = []  # the one that was asked for last, if any was
         self.inner, self.near = make(), None
 
     near: Floats | None
@@ -171,12 +171,13 @@ class AtBestLevel:
     def make(self) -> Any:
         """A solver for the present level, with the present ridge."""
         made = self._make()
-        made.at(self.ridge_at)
+        for ridge in self.ridges:
+            made.at(ridge)
         return made
 
     def at(self, strength: Any) -> None:
         """The strength (or the ridge itself) that solutions are wanted for from now on."""
-        self.ridge_at = strength
+        self.ridges = [strength]
         self.inner.at(strength)
 
     def solve(self, *given: Any, **options: Any) -> tuple[Floats, Any]:

@@ -194,8 +194,9 @@ def caches_for(problem: Problem, structure: str, **options: float | None) -> Any
 class LassoStages:
     """Stages that are weighted lassos: weights (d, m)."""
 
-    def __init__(self, lassos: Lassos, designs: Sequence[Design]):
-        self.lassos, self.designs, self.grams = lassos, designs, lassos.grams
+    def __init__(self, lassos: Lassos, designs: Sequence[Design] | None = None):
+        self.lassos, self.grams = lassos, lassos.grams
+        self.designs = lassos.designs if designs is None else designs
         self.scale = stage_scale(lassos.designs)
 
     def solve(self, weights: Floats, last: Floats, max_iter: int, listener: Listener) -> Outcome:
