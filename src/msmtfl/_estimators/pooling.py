@@ -15,6 +15,7 @@ from .._objective.problem import Problem
 from .._paths.pooling_path import PoolingGrid, PoolingPaths, PoolingSurface, pooling_grid, pooling_ridge
 from .._runtime.checks import check_count, check_positive
 from .._runtime.progress import Monitor, Progress, one_blas_thread, with_callbacks
+from .._solvers.level_priors import weight_of_a_row
 from .._solvers.pooling import Pooling, sizes
 from .._solvers.solvers import POOLING, pooling_for, solver_for
 from .._solvers.stages import Solution, run_stages
@@ -257,7 +258,8 @@ class PartialPooling(_Pooled, Batchwise):
     def _penalty(self, problem: Problem, pooling: Pooling) -> PoolingRidge:
         k, k_common = self.k, float(self.k_common)
         if k is None:
-            samples = sum(design.n - bool(self.fit_intercept) for design in problem.designs)
+            n, rows = np.array([design.n for design in problem.designs]), [one.rows for one in problem.data.targets]
+            samples = n.sum() / weight_of_a_row(n, np.array(rows)) - problem.m * bool(self.fit_intercept)
             k = pooling.likely(k_common, samples)
             if np.isinf(k) and np.isinf(k_common):
                 k = sizes(problem)[0]

@@ -83,8 +83,10 @@ class PoolingRidge:
 
 
 def _strengths(k: float, factors: Floats) -> Floats:
-    """k f^2; 0 where f is 0, even if k is inf."""
-    return np.multiply(k, factors**2, out=np.zeros_like(factors), where=factors != 0.0)
+    """k f^2; 0 where f is 0, even if k is inf, and inf where f is, even if k is 0."""
+    excluded = np.isinf(factors)
+    found = np.multiply(k, factors**2, out=np.zeros_like(factors), where=(factors != 0.0) & ~excluded)
+    return np.where(excluded, np.inf, found)
 
 
 # ------------------------------------------------------------------ certificate

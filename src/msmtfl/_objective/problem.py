@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._data.designs import Floats, stage_scale
+from .._data.level_rows import LevelRows, LevelTask
 from .._data.ridged import ridged
 from .certificates import TaskCertificate, certify_all
 from .dual_points import Memo
@@ -61,9 +62,19 @@ class Problem:
     # ------------------------------------------------------------------ penalty factors
 
     @cached_property
+    def variances(self) -> Floats:
+        """(m, d): of the columns within the tasks, whatever their levels are drawn to; where a column does not vary within a
+        task, but counts because of its level, the mean of the tasks in which it does (or of what levels add)."""
+        total = np.array([design.squares / design.n for design in self.designs])
+        own = np.array([within(design) / design.n for design in self.designs])
+        known = (own > 0).sum(axis=0)
+        mean = np.where(known > 0, own.sum(axis=0) / np.maximum(known, 1), total.mean(axis=0))
+        return np.where(own > 0, own, np.where(total > 0, mean, 0.0))
+
+    @cached_property
     def units(self) -> Floats:
         """(m, d): standard deviations if standardised, else 1."""
-        squares = np.array([design.squares / design.n for design in self.designs])
+        squares = self.variances
         return np.sqrt(np.where(squares > 0, squares, 1.0)) if self.standardize else np.ones_like(squares)
 
     @cached_property
@@ -78,7 +89,7 @@ class Problem:
         given = self.given_factors[:, 0]
         if not self.standardize:
             return given
-        square = np.mean([design.squares / design.n for design in self.designs], axis=0)
+        square = self.variances.mean(axis=0)
         return np.asarray(given * np.sqrt(np.where(square > 0, square, 1.0)))
 
     @cached_property
@@ -243,3 +254,11 @@ class Problem:
         sizes = frees.sum(axis=1)
         out = {s: one(W[s], frees[s]) for s in sorted(first.values(), key=lambda s: -sizes[s])}  # smaller ones follow
         return np.array([out[first[key]] for key in keys], dtype=bool)
+
+
+def within(design: Any) -> Floats:
+    """(d,): sums of squares of a task's own columns, without what its level is drawn to."""
+    if isinstance(design, LevelTask):
+        return np.asarray(design.part.squares)
+    rows = getattr(design, "base", None)
+    return np.asarray(rows.base.squares if isinstance(rows, LevelRows) else design.squares)

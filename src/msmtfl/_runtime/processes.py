@@ -253,6 +253,8 @@ def _answer(job: Job, work: Any) -> bytes:
     except Exception as error:
         text = traceback.format_exc()
         try:
-            return bytes(cloudpickle.dumps((error, text)))
+            answer = bytes(cloudpickle.dumps((error, text)))
+            cloudpickle.loads(answer)  # some errors can be sent, but not received
+            return answer
         except Exception:
             return bytes(cloudpickle.dumps((RuntimeError(f"{type(error).__name__}: {error}"), text)))

@@ -40,7 +40,7 @@ WIDEST, NARROWEST = 10.0, 0.01  # standard deviations of levels on the scale of 
 
 def squared_prior(parts: Sequence[Any], rows: Sequence[int]) -> LevelPrior:
     """Of centred tasks under squared loss (`Design`s without priors) that have so many rows."""
-    weight = _weight_of_a_row(np.array([part.n for part in parts]), np.array(rows))
+    weight = weight_of_a_row(np.array([part.n for part in parts]), np.array(rows))
     n = np.array([part.n for part in parts]) / weight
     means = np.array([part.mean for part in parts])
     at = np.asarray(n @ means / n.sum())
@@ -57,7 +57,7 @@ def squared_prior(parts: Sequence[Any], rows: Sequence[int]) -> LevelPrior:
     return LevelPrior(at, level, weight * _strength(noise, spread, float(n.max())))
 
 
-def _weight_of_a_row(n: Floats, rows: np.ndarray) -> float:
+def weight_of_a_row(n: Floats, rows: np.ndarray) -> float:
     """What a sample weighs: 1 where weights count samples, else their mean."""
     counts = np.all(n == np.rint(n)) and (n >= rows).all()
     return 1.0 if counts else float(n.sum() / rows.sum())
@@ -123,7 +123,8 @@ def _random_levels(levels: Floats, variances: Floats) -> tuple[float, float]:
 
     def mean(spread: float) -> tuple[float, Floats]:
         precision = 1.0 / np.maximum(spread + variances, np.finfo(float).tiny)
-        return float(precision @ levels / precision.sum()), precision
+        weight = precision / precision.max()
+        return float(weight @ levels / weight.sum()), precision
 
     def value(spread: float) -> float:
         middle, precision = mean(spread)
@@ -172,7 +173,7 @@ def loss_prior(tasks: Sequence[Any], loss: Loss) -> LevelPrior:
     """Of tasks (`Task`) under a loss whose linear predictors have another scale than the targets."""
     v = [np.ones(len(task.y)) if task.weight is None else task.weight for task in tasks]
     n, rows = np.array([one.sum() for one in v]), np.array([len(one) for one in v])
-    weight = _weight_of_a_row(n, rows)
+    weight = weight_of_a_row(n, rows)
     at = np.asarray(sum(np.asarray(one @ task.X) for one, task in zip(v, tasks, strict=True)) / n.sum())
     y, weights = np.concatenate([task.y for task in tasks]), np.concatenate(v) / weight
     offset = np.concatenate([np.zeros(len(task.y)) if task.offset is None else task.offset for task in tasks])

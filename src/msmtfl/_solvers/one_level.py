@@ -29,6 +29,7 @@ from .weighted_lasso import one_by_one
 
 STEPS = 100  # of the search for a level; it takes about ten
 FLAT = 1e-14  # times the loss at W = 0, over the reach: a slope that rounding hides
+EPS = float(np.finfo(float).eps)
 NARROW = 4e-16  # relative width of a bracket
 
 
@@ -56,12 +57,27 @@ def unit_of(designs: Sequence[Any]) -> float:
     return 0.5 * float(np.mean([design.loss(np.zeros(design.d)) / design.n for design in designs]))
 
 
-def reach_of(designs: Sequence[Any], start: float) -> float:
+def reach_of(designs: Sequence[Any], start: float, lever: float) -> float:
     """How far from the level a better one is looked for: the spread of the targets (1 where these have another scale than
-    linear predictors), and the way that the level has come."""
+    linear predictors), as far as a feature that explains all of it moves the level at x = 0; and the way that the level has
+    come."""
     linear = getattr(getattr(designs[0], "of_loss", None), "linear", True)
     way = abs(float(designs[0].prior.level) - start)
-    return way + (float(np.sqrt(2.0 * unit_of(designs))) if linear else 1.0)
+    return way + (float(np.sqrt(2.0 * unit_of(designs))) if linear else 1.0) * (1.0 + lever)
+
+
+def lever_of(designs: Sequence[Any]) -> float:
+    """How far from 0 columns lie, in units of their standard deviations: the largest over tasks and features."""
+    out = 0.0
+    for design in designs:
+        if hasattr(design, "part"):
+            mean, squares = design.part.mean, design.part.squares / design.n
+        else:
+            mean = design.base.correlate(design.base.u) / design.n
+            squares = design.squares / design.n - mean**2
+        live = squares > 1e-14 * mean**2
+        out = max(out, float(np.max(np.abs(mean[live]) / np.sqrt(squares[live]), initial=0.0)))
+    return out
 
 
 def _settle(designs: Sequence[Any], solve: Callable[[], Floats]) -> Floats:
@@ -70,11 +86,11 @@ def _settle(designs: Sequence[Any], solve: Callable[[], Floats]) -> Floats:
     if prior is None:
         _move(designs, a)
     W = solve()
-    start, g = a, slope_of(designs, W)
+    start, g, lever = a, slope_of(designs, W), lever_of(designs)
     low, high = (-np.inf, 0.0), (np.inf, 0.0)  # levels and slopes to the left and to the right of the root
     step, best = 0.0, (abs(g), a, W)
     for _ in range(STEPS):
-        if abs(g) <= FLAT * unit_of(designs) / max(reach_of(designs, start), 1e-300) or g == 0.0:
+        if abs(g) <= FLAT * unit_of(designs) / max(reach_of(designs, start, lever), 1e-300) or g == 0.0:
             break
         low, high = ((a, g), high) if g < 0.0 else (low, (a, g))
         new = _between(low, high, a, g, step)
@@ -234,6 +250,7 @@ class LevelStages:
         self.tasks, self.make, self.coefs, self.near, self.classes = list(tasks), make, coefs, near, classes
         self.inner = make(near)
         self.designs: Sequence[Any] = self.inner.designs
+        self.lever = lever_of(self.tasks)
         self.starts = [float(task.prior.level) for task in self.tasks[:classes]]
 
     @property
@@ -259,9 +276,10 @@ class LevelStages:
         for c, start in enumerate(self.starts):
             of_class = self.tasks[c :: self.classes]
             unit = unit_of(of_class)
-            apart += (
-                abs(slope_of(of_class, W[c :: self.classes])) * reach_of(of_class, start) / unit if unit > 0.0 else 0.0
-            )
+            reach = reach_of(of_class, start, self.lever)
+            hidden = 4.0 * EPS * (abs(float(of_class[0].prior.level)) + reach)  # of the slope, by rounding
+            slope = abs(slope_of(of_class, W[c :: self.classes])) + hidden
+            apart += slope * reach / unit if unit > 0.0 else 0.0
         return replace(
             end,
             n_iter=sum(one.n_iter for one in found),

@@ -118,7 +118,7 @@ def _pseudo_inverse(G: Floats) -> tuple[Floats, int]:
 def _of_sums(design: Design, f: Floats, values: Floats, U: Floats, penalised: Ints, free: Ints) -> Directions:
     """By products of features, given their eigenvectors."""
     kept = values > FLAT * values.max(initial=0.0)
-    s, U = values[kept], U[:, kept]
+    s, U = values[kept], _where_it_varies(design, penalised, U[:, kept])
     lift, used = _lift(design, penalised, free)
     c, yy = design.c[penalised], design.yy
     if free.size:
@@ -127,6 +127,11 @@ def _of_sums(design: Design, f: Floats, values: Floats, U: Floats, penalised: In
     T = U / f[:, None]
     e = T.T @ c
     return Directions(s, T, e, U.T * f, max(yy - float(np.sum(e**2 / s)), 0.0), free, lift, used)
+
+
+def _where_it_varies(design: Design, penalised: Ints, U: Floats) -> Floats:
+    """Eigenvectors with zeros, in place of rounding, at the features that are constant in a task."""
+    return np.where(design.squares[penalised, None] > 0.0, U, 0.0)
 
 
 def _of_samples(design: Design, f: Floats, penalised: Ints, free: Ints) -> Directions:
@@ -143,7 +148,7 @@ def _of_samples(design: Design, f: Floats, penalised: Ints, free: Ints) -> Direc
     values, R = np.linalg.eigh(Z @ Z.T)
     kept = values > FLAT * values.max(initial=0.0)
     s, R = values[kept], R[:, kept]
-    U = Z.T @ (R / np.sqrt(s))
+    U = _where_it_varies(design, penalised, Z.T @ (R / np.sqrt(s)))
     e = np.sqrt(s) * (R.T @ y)
     rest = max(float(y @ y - np.sum(e**2 / s)), 0.0)
     return Directions(s, U / f[:, None], e, U.T * f, rest, free, lift, used)
@@ -212,7 +217,8 @@ class Pooling:
         if self.in_directions:
             root = np.sqrt(self._weights(k))
             return np.asarray(self._products * np.outer(root, root))
-        return np.asarray(dsyrk(1.0, self._rows(k).T))
+        rows = self._rows(k)
+        return np.asarray(dsyrk(1.0, rows.T)) if rows.size else np.zeros((rows.shape[1], rows.shape[1]))
 
     def _rows(self, k: float) -> Floats:
         """(R, d): the rows of the least squares in g b"""

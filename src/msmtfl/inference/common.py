@@ -48,9 +48,13 @@ def checked_model(model: Any, n_jobs: Any, verbose: Any, classes: bool = False, 
     return model
 
 
-def check_level(level: float) -> None:
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level must be between 0 and 1, such as 0.95; got {level!r}.")
+def refuse_offsets(model: Any, tool: str) -> None:
+    """An error if a fitted model has an offset, which a tool does not know."""
+    if getattr(model, "uses_offset_", False):
+        raise ValueError(
+            f"{tool} knows no offsets, but this {type(model).__name__} was fitted with one: what it says would be of another "
+            "model. With squared loss fit to y - offset, and give that as y."
+        )
 
 
 def check_squared(model: Any) -> None:

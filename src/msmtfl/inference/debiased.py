@@ -24,16 +24,17 @@ from .._data.designs import Floats
 from .._data.tables import names_of, warn_user
 from .._data.tasks import read_training
 from .._estimators.families import family_of
+from .._runtime.checks import check_level
 from .._runtime.progress import one_blas_thread
 from .._solvers.make_problem import make_problem
 from .._solvers.solvers import lassos_for
 from .common import (
     benjamini_hochberg,
-    check_level,
     check_squared,
     checked_model,
     dense_rows,
     entries_table,
+    refuse_offsets,
 )
 from .splitting import least_squares_intervals
 
@@ -192,6 +193,7 @@ def debiased_intervals(
     ([[1.8, -1.2], [1.8, -1.2]], [[2.3, -0.7], [2.3, -0.6]])
     """
     estimator = checked_model(estimator, None, False)
+    refuse_offsets(estimator, "debiased_intervals")
     check_squared(estimator)
     check_level(level)
     with one_blas_thread():
@@ -211,6 +213,9 @@ def debiased_intervals(
         centre = bool(estimator.fit_intercept)
         for i, of_task in enumerate(data.tasks):
             S = np.flatnonzero(inside[i])
+            if S.size == 0:
+                lost.setdefault("no feature varies in it", []).append(of_task.label)
+                continue
             Xi, yi = dense_rows(of_task, np.arange(rows[i]), S, centre)
             if exact[i]:
                 found = least_squares_intervals(Xi, yi, level, int(centre))

@@ -41,7 +41,7 @@ from .._data.tasks import TaskData
 from .._estimators.base import loss_of
 from .._estimators.families import lassos_like
 from .._runtime.checks import check_count
-from .common import Samples, as_dense, checked_model, sliceable, to_pandas
+from .common import Samples, as_dense, checked_model, refuse_offsets, sliceable, to_pandas
 
 SWEEPS = 50  # of the coordinates of the knockoffs' distances; they settle in 5 to 15
 SETTLED = 1e-4  # largest change of a distance in a sweep, relative
@@ -289,6 +289,7 @@ def shared_features(
     ['x0', 'x1', 'x2', 'x3', 'x4', 'x5', 'x6', 'x7']
     """
     estimator = checked_model(estimator, n_jobs, False, classes=True, sparse=False)
+    refuse_offsets(estimator, "shared_features")
     data = clone(estimator)._read(X, y, task, sample_weight)
     _check_question(data, r, fdr, groups)
     samples = Samples.read(estimator, X, y, task, sample_weight, groups)

@@ -14,15 +14,16 @@ from sklearn.utils import check_random_state
 
 from .._data.designs import Floats, Ints
 from .._data.tables import warn_user
+from .._runtime.checks import check_level
 from .._runtime.progress import one_blas_thread
 from .common import (
     Samples,
     benjamini_hochberg,
-    check_level,
     check_squared,
     checked_model,
     dense_rows,
     draw_halves,
+    refuse_offsets,
     to_pandas,
 )
 
@@ -213,6 +214,7 @@ def split_intervals(
     3  north      x3      2   -1.3   -0.7
     """
     estimator = checked_model(estimator, None, False)
+    refuse_offsets(estimator, "split_intervals")
     check_squared(estimator)
     check_level(level)
     with one_blas_thread():
