@@ -217,7 +217,8 @@ def test_equal_tasks_call_for_pooling_and_different_ones_do_not():
 
 @pytest.mark.slow
 def test_defaults_hold_the_papers_models_and_the_first_tries():
-    names = ["lasso", "l12", "dirty", "msmtfl", "bi-level", "shared", "ridge per task", "pooled lasso", "pooled ridge"]
+    names = ["lasso", "l12", "dirty", "msmtfl", "bi-level", "shared"]
+    names += ["ridge per task", "pooled lasso", "pooled ridge", "partial-pooling"]
     assert list(default_models()) == names
     X, y, task = make_data(7, n=15, d=4)
     result = compare_models(X, y, task=task, cv=2, inner_cv=2)

@@ -371,8 +371,8 @@ ERRORS = {
     "few tasks": (lambda: shared_features(MSMTFL(), X, y, task=TASK, r=3), r"r=3, but there are 2 tasks"),
     "r": (lambda: shared_features(MSMTFL(), X, y, task=TASK, r=0), "r must be at least 1"),
     "fdr": (lambda: shared_features(MSMTFL(), X, y, task=TASK, fdr=10), "fdr must be between 0 and 1"),
-    "level": (lambda: split_intervals(MSMTFL(), X, y, task=TASK, level=95), "level must be between 0 and 1"),
-    "level, debiased": (lambda: debiased_intervals(MSMTFL(), X, y, level=0), "level must be between 0 and 1"),
+    "level": (lambda: split_intervals(MSMTFL(), X, y, task=TASK, level=95), "level must lie between 0 and 1"),
+    "level, debiased": (lambda: debiased_intervals(MSMTFL(), X, y, level=0), "level must lie between 0 and 1"),
     "counts": (lambda: split_intervals(MSMTFL(loss="poisson"), X, COUNTS), "intervals are those of least squares"),
     "one sample": (
         lambda: split_intervals(LassoMTL(0.1), X[:21], y[:21], task=["big"] * 20 + ["one"]),

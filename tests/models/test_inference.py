@@ -502,7 +502,7 @@ ERRORS = {
         "the features are not those .*given: 'x0', 'x1'",
     ),
     "few resamples": (lambda: bootstrap_intervals(FITTED, X, y, n_boot=39), "n_boot=39 is too small .* at least 40"),
-    "level": (lambda: bootstrap_intervals(FITTED, X, y, level=95), "level must be between 0 and 1.*95"),
+    "level": (lambda: bootstrap_intervals(FITTED, X, y, level=95), "level must lie between 0 and 1.*0.95"),
 }
 
 

@@ -258,7 +258,7 @@ class Problem:
 
 def within(design: Any) -> Floats:
     """(d,): sums of squares of a task's own columns, without what its level is drawn to."""
-    if isinstance(design, LevelTask):
+    if isinstance(design, LevelTask) and np.isfinite(design.prior.ridge):
         return np.asarray(design.part.squares)
     rows = getattr(design, "base", None)
     return np.asarray(rows.base.squares if isinstance(rows, LevelRows) else design.squares)
