@@ -74,7 +74,7 @@ class DirtyMTL(Coupled):
     n_jobs : int, optional
         Number of threads, which work on tasks side by side. The result is the same to the
         bit.
-    l1_ratio : float, default=1.0
+    l1_ratio : float, default=1
         The share of the penalties that is as above; the rest is a ridge, (1 - l1_ratio)
         lam_s / 2 times the sum of (f_ji w_ji)^2. By default there is none.
     intercepts : {"task", "shrunk", "common"}, default="task"
@@ -343,7 +343,7 @@ class DirtyMTLCV(CoupledSearch):
         Bytes that Gram matrices may take; by default 1 GiB.
     verbose : bool, default=False
         Whether to show a progress bar.
-    l1_ratio : float or list of floats, default=1.0
+    l1_ratio : float or list of floats, default=1
         The share of the penalties that is as above; the rest is a ridge, (1 - l1_ratio)
         lam_s / 2 times the sum of (f_ji w_ji)^2. By default there is none. Of several values,
         which share folds and Gram matrices, the one with the best score is taken:

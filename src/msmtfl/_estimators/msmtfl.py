@@ -187,7 +187,7 @@ class MSMTFL(StagedFit, Batchwise, Welcoming):
     n_jobs : int, optional
         Number of threads, which work on tasks side by side. The result is the same to the
         bit.
-    l1_ratio : float, default=1.0
+    l1_ratio : float, default=1
         The share of the penalty that is as above, as in scikit-learn's ElasticNet; the rest
         is a ridge, (1 - l1_ratio) lam / 2 times the sum of (f_ji w_ji)^2, which no threshold
         caps; theta is counted in units of m l1_ratio lam / rho_bar. By default there is none;
@@ -529,7 +529,7 @@ class LassoMTL(Batchwise, Welcoming):
     n_jobs : int, optional
         Number of threads, which work on tasks side by side. The result is the same to the
         bit.
-    l1_ratio : float, default=1.0
+    l1_ratio : float, default=1
         The share of the penalty that is as above, as in scikit-learn's ElasticNet; the rest
         is a ridge, (1 - l1_ratio) lam / 2 times the sum of (f_ji w_ji)^2, which no threshold
         caps; theta is counted in units of m l1_ratio lam / rho_bar. By default there is none;

@@ -581,7 +581,7 @@ class MSMTFLCV(ThetaSearch, Welcoming):
         Bytes that Gram matrices may take; by default 1 GiB.
     verbose : bool, default=False
         Whether to show a progress bar.
-    l1_ratio : float or list of floats, default=1.0
+    l1_ratio : float or list of floats, default=1
         The share of the penalty that is as above, as in scikit-learn's ElasticNet; the rest
         is a ridge, (1 - l1_ratio) lam / 2 times the sum of (f_ji w_ji)^2, which no threshold
         caps; theta is counted in units of m l1_ratio lam / rho_bar. By default there is none;
@@ -903,7 +903,7 @@ class LassoMTLCV(StageSearch, Welcoming):
         Bytes that Gram matrices may take; by default 1 GiB.
     verbose : bool, default=False
         Whether to show a progress bar.
-    l1_ratio : float or list of floats, default=1.0
+    l1_ratio : float or list of floats, default=1
         The share of the penalty that is as above, as in scikit-learn's ElasticNet; the rest
         is a ridge, (1 - l1_ratio) lam / 2 times the sum of (f_ji w_ji)^2, which no threshold
         caps; theta is counted in units of m l1_ratio lam / rho_bar. By default there is none;

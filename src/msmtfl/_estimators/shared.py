@@ -137,7 +137,7 @@ class SharedMTL(_Sharing, Batchwise):
     n_jobs : int, optional
         Number of threads, which work on tasks side by side. The result is the same to the
         bit.
-    l1_ratio : float, default=1.0
+    l1_ratio : float, default=1
         The share of the penalties that is as above; the rest are ridges, (1 - l1_ratio) / 2
         times lam_common on squares of common values, and times lam_deviation on squares of
         deviations. By default there are none. With a ridge common values and deviations are
@@ -437,7 +437,7 @@ class SharedMTLCV(_Sharing, GridSearch, Growing):
         Bytes that Gram matrices may take; by default 1 GiB.
     verbose : bool, default=False
         Whether to show a progress bar.
-    l1_ratio : float or list of floats, default=1.0
+    l1_ratio : float or list of floats, default=1
         The share of the penalties that is as above; the rest are ridges, (1 - l1_ratio) / 2
         times lam_common on squares of common values, and times lam_deviation on squares of
         deviations. By default there are none. Of several values, which share folds and Gram

@@ -362,7 +362,22 @@ class Solutions:
         return np.asarray(self._data().designs[i].intercepts(self.of_task(i)))
 
     def intercepts_at(self, i: int, places: Ints, coefs: Floats) -> Floats:
-        """(len(places),): those of task i in some solutions, of which the coefficients (len(places), d) are known."""
+        """Return the intercepts of one task in some solutions, of which the coefficients are known.
+
+        Parameters
+        ----------
+        i : int
+            The place of the task in `tasks`.
+        places : ndarray of int of shape (some,)
+            The places of the solutions.
+        coefs : ndarray of shape (some, d)
+            The coefficients of the task there.
+
+        Returns
+        -------
+        ndarray of shape (some,)
+            The intercepts; zeros if the model has none.
+        """
         if has_one_level(self._data()):
             return self.intercepts_of(i)[places]
         return np.asarray(self._data().designs[i].intercepts(coefs))
@@ -621,6 +636,8 @@ class Surface(StagedSolutions):
         The sum of squared residuals of every task in every solution.
     problem : Problem or None
         The data; None after pickling.
+    l1_ratio : float
+        The share of the penalty that is a norm; the rest is a ridge.
 
     Examples
     --------
