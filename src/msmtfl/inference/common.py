@@ -52,7 +52,7 @@ def refuse_offsets(model: Any, tool: str) -> None:
     """An error if a fitted model has an offset, which a tool does not know."""
     if getattr(model, "uses_offset_", False):
         raise ValueError(
-            f"{tool} knows no offsets, but this {type(model).__name__} was fitted with one: it would be about another model. "
+            f"{tool} knows no offsets, but this {type(model).__name__} was fitted with one: it would not be about it. "
             "With squared loss fit to y - offset, and give that as y."
         )
 
