@@ -28,6 +28,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if importlib.util.find_spec("hypothesis") is not None:
+        from hypothesis import settings
+
+        # the same cases in every run; `make fuzz` and --hypothesis-seed look at others
+        settings.register_profile("fixed", derandomize=config.getoption("hypothesis_seed", None) is None)
+        settings.load_profile("fixed")
     if config.getoption("--uncompiled"):
         _load_uncompiled_kernel()
     # With workers the first warning of the package's own would import it here, in a thread for each worker: at once they

@@ -459,6 +459,7 @@ SIGNALLED = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SIGNALLED)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.sampled(3)
 def test_signals_at_any_moment_leave_whole_files(name, number, tmp_path):
     """Until the command has done its work: whatever it has written by then is the old file, or the new one, whole."""
     model = MSMTFL(lam=0.1, task_column="town").fit(TABLE[["a", "b", "c", "town"]], Y)
@@ -474,7 +475,7 @@ def test_signals_at_any_moment_leave_whole_files(name, number, tmp_path):
     subprocess.run(command, capture_output=True, check=True)
     lasts = time.monotonic() - began
     sizes = {path: len(path.read_bytes()) for path in paths.values() if path.exists()}
-    for wait in np.random.default_rng(number).uniform(0.1, 1.0, 3) * lasts:
+    for wait in np.random.default_rng(number).uniform(0.1, 1.0, 2) * lasts:
         for path in paths.values():
             path.write_text("before")
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:

@@ -58,6 +58,7 @@ def apart(monkeypatch):
 
 
 @pytest.mark.parametrize("options", [{}, {"nested": True, "inner_cv": 2}, {"screen": True, "leave_one_task_out": True}])
+@pytest.mark.sampled(3)
 def test_processes_do_not_change_the_result(apart, options):
     X, y, task = make_data()
     some = {name: model for name, model in models().items() if not options or name in ("lasso", "fixed", "ridge")}
@@ -74,6 +75,7 @@ def test_processes_do_not_change_the_result(apart, options):
 
 
 @pytest.mark.parametrize("name", ["dirty", "msmtfl", "pooled"])
+@pytest.mark.sampled(3)
 def test_a_model_from_another_process_is_the_one_that_would_be_fitted_here(apart, monkeypatch, name):
     X, y, task = make_data()
     some = {name: models()[name], "worse": LassoMTL(100.0)}

@@ -202,6 +202,7 @@ def test_intercepts_left_out_do_not_share(model):
 @pytest.mark.parametrize(
     "model", [LassoMTLCV(lams=6), MSMTFLCV(lams=6), L12MTLCV(lams=6), SharedMTLCV(lams=4)], ids=str
 )
+@pytest.mark.sampled(2)
 def test_folds_score_what_is_fitted_to_them(model, kind):
     """The held-out errors of a point are those of fits to the training samples alone."""
     X, y, task, _ = random_levels(sizes=(12, 30), m=6)

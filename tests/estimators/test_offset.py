@@ -84,6 +84,7 @@ def classes():
 
 
 @pytest.mark.parametrize("model", [*FITS, *SEARCHES, *BASELINES], ids=name_of)
+@pytest.mark.sampled(3)
 def test_numbers_are_fitted_less_their_offset(model, numbers):
     from sklearn.base import clone
 

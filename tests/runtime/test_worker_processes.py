@@ -122,6 +122,8 @@ INTERRUPTED = """
     import os, signal, threading, time
     from msmtfl._runtime.processes import Processes
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it may be ignored
+
     def long(given):
         for _ in range(6000):
             time.sleep(0.01)
