@@ -313,7 +313,7 @@ class PartialPoolingCV(_Pooled, GridSearch, Growing):
 
     Parameters
     ----------
-    ks : int or array-like of shape (K,), default=20
+    ks : int or array-like of shape (K,), default=10
         How many values of k the grid has, geometrically spaced from 1e3 to 1e-4 times the
         mean over features and tasks of a column's sum of squares (over its squared penalty
         factor); or the values themselves, in any order.
@@ -486,7 +486,7 @@ class PartialPoolingCV(_Pooled, GridSearch, Growing):
     >>> y = (X * np.repeat(slopes, 30, axis=0)).sum(axis=1) + rng.standard_normal(120)
     >>> model = PartialPoolingCV().fit(X, y, task=task)
     >>> model.coef_common_.round(1), len(model.cv_results_["k"])
-    (array([ 1. , -2. ,  0.4]), 120)
+    (array([ 1. , -2. ,  0.4]), 60)
     """
 
     _ends_early = False  # all points cost about as much as a few
@@ -494,7 +494,7 @@ class PartialPoolingCV(_Pooled, GridSearch, Growing):
 
     def __init__(
         self,
-        ks=20,
+        ks=10,
         *,
         k_commons=None,
         cv=5,
