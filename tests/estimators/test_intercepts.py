@@ -458,3 +458,34 @@ def test_the_command(tmp_path):
     wrong = runner.invoke(app, [*given, "--intercepts", "random"])
     assert wrong.exit_code != 0
     assert "intercepts must be one of" in wrong.output
+
+
+def test_columns_far_from_zero_are_solved_or_not_certified():
+    """A common intercept belongs to x = 0, which may be far from the data: then rounding hides where it is best."""
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((60, 3)), np.repeat([0, 1, 2], 20)
+    y = X[:, 0] + np.array([0.0, 1.0, 3.0])[task] + 0.3 * rng.standard_normal(60)
+    near = LassoMTL(0.1, intercepts="common").fit(X + 1e3, y, task=task)
+    assert near.converged_
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        far = LassoMTL(0.1, intercepts="common").fit(X + 1e7, y, task=task)
+    assert not far.converged_ or far.objective_ <= near.objective_ * 1.001
+
+
+def test_a_constant_target_is_the_level_of_all():
+    X, _, task, _ = random_levels(sizes=(5, 30))
+    for model in (LassoMTL(0.1), MSMTFL(0.3, 1.0, loss="huber")):
+        found = clone(model).set_params(intercepts="shrunk").fit(X, np.full(len(X), 3.0), task=task)
+        np.testing.assert_allclose(found.predict(X, task=task), 3.0, rtol=1e-9)
+
+
+def test_standardised_columns_have_the_units_of_their_tasks():
+    """What levels are drawn to does not count for the standard deviation of a column, so that tasks with much between them
+    are penalised as they are with intercepts of their own."""
+    X, y, task, _ = random_levels(sizes=(20, 30))
+    X = X + 5.0 * task[:, None]
+    own, shrunk = (
+        LassoMTL(0.05, standardize=True, intercepts=kind)._make_problem(X, y, task, None) for kind in ("task", "shrunk")
+    )
+    np.testing.assert_allclose(shrunk.units, own.units, rtol=1e-9)

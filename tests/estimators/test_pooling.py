@@ -345,3 +345,44 @@ def test_it_takes_part_in_comparisons_and_is_chosen_where_effects_are_dense():
     auto = MultiTaskAuto(cv=3, models=["lasso", "l12", "partial-pooling"]).fit(X, y, task=task)
     assert auto.chosen_ == "partial-pooling"
     assert auto.coef_common_.shape == (10,)
+
+
+# ------------------------------------------------------------------ columns that do not vary, and weights
+
+
+@pytest.mark.filterwarnings("ignore:feature.* are constant within every task")
+@pytest.mark.parametrize("column", [0, 2, 5])
+@pytest.mark.parametrize("value", [7.0, 0.0, "task"])
+def test_a_column_that_varies_in_no_task_changes_nothing(column, value):
+    rng = np.random.default_rng(column)
+    X, task = rng.standard_normal((112, 6)), np.repeat(np.arange(4), [30, 50, 12, 20])
+    y = X[:, 0] + rng.standard_normal(112)
+    X[:, column] = task if value == "task" else value
+    others = np.delete(X, column, axis=1)
+    for k in (2.0, None, np.inf):
+        model = PartialPooling(k).fit(X, y, task=task)
+        assert model.dual_gap_ < 1e-10
+        expected = PartialPooling(k).fit(others, y, task=task).predict(others, task=task)
+        np.testing.assert_allclose(model.predict(X, task=task), expected, atol=1e-9)
+    scores = PartialPoolingCV(3).fit(X, y, task=task).cv_results_["mean_test_score"]
+    assert scores.min() > -10.0
+
+
+def test_excluded_features_are_certified():
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((60, 3)), np.repeat([0, 1, 2], 20)
+    for factors in ([1.0, np.inf, 1.0], [np.inf] * 3):
+        model = PartialPooling(2.0, penalty_factors=factors).fit(X, X[:, 0], task=task)
+        assert model.converged_
+        assert model.coef_[:, 1].tolist() == [0.0] * 3
+
+
+@pytest.mark.parametrize("weight", [1 / 112, 0.1, 2.3])
+def test_a_factor_of_all_weights_does_not_change_what_likelihood_chooses(weight):
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((112, 4)), np.repeat(np.arange(4), 28)
+    slopes = rng.standard_normal(4) + 0.5 * rng.standard_normal((4, 4))
+    y = np.einsum("nj,nj->n", X, slopes[task]) + rng.standard_normal(112)
+    expected = PartialPooling().fit(X, y, task=task).k_
+    found = PartialPooling().fit(X, y, task=task, sample_weight=np.full(112, weight)).k_
+    assert found / weight == pytest.approx(expected, rel=1e-3)

@@ -389,3 +389,22 @@ def test_errors_say_what_to_do(case):
     call, message = ERRORS[case]
     with pytest.raises((ValueError, TypeError), match=message):
         call()
+
+
+def test_models_with_an_offset_are_refused_by_tools_that_know_none():
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((90, 4)), np.repeat([0, 1, 2], 30)
+    model = LassoMTL(0.1).fit(X, X[:, 0], task=task, offset=X[:, 1])
+    for tool in (split_intervals, debiased_intervals, shared_features):
+        with pytest.raises(ValueError, match=f"{tool.__name__} knows no offsets"):
+            tool(model, X, X[:, 0], task=task)
+
+
+@pytest.mark.filterwarnings("ignore:1 task.* have a single row", "ignore:no intervals for task")
+def test_a_task_in_which_no_feature_varies_has_no_debiased_intervals():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((90, 6))
+    y = X[:, 0] + rng.standard_normal(90)
+    found = debiased_intervals(LassoMTL(lam=0.1), X, y, task=np.array(["a"] * 60 + ["b"] * 29 + ["d"]))
+    assert "no intervals for task(s) 'd': no feature varies in it." in found.without
+    assert np.isfinite(found.estimate[0]).all()
