@@ -78,7 +78,7 @@ def prereleases(session: nox.Session) -> None:
 
 
 def make(session: nox.Session, target: str) -> None:
-    """A target of the Makefile, in this session's environment."""
+    """A target of the Makefile, in an environment that nox made."""
     session.run("make", target, f"VENV={session.virtualenv.location}/made", external=True)
 
 
