@@ -408,6 +408,7 @@ class Fixed:
         return X[:, self.column]
 
 
+@pytest.mark.slow
 def test_standard_errors_cover_in_simulation():
     """Forty tasks of two groups of five equal rows each: what counts is the spread between groups."""
     rng = np.random.default_rng(0)

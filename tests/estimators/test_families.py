@@ -361,6 +361,7 @@ def test_toys_are_compared_and_chosen(toys):
     assert family_of(auto) is toys
 
 
+@pytest.mark.slow
 def test_toys_in_words_and_pictures(toys):
     model, _ = fitted(toys, ToyMTLCV)
     page = report_html(model)
@@ -474,10 +475,12 @@ def offences(source):
     return out
 
 
+@pytest.mark.slow
 def test_no_other_file_knows_the_classes():
     assert offences(SOURCE) == {}
 
 
+@pytest.mark.slow
 def test_no_other_file_knows_attributes_of_one_family():
     """A model with `lam_b_` is a Dirty one: asking for that is asking for the class."""
     every = [

@@ -99,6 +99,7 @@ def test_both_ways_to_find_an_end_agree(monkeypatch):
     np.testing.assert_allclose(table.interval(mu, 0.9), sorted_ones, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_intervals_hold_on_average_for_every_task():
     """Few samples, unequal noise; the study benchmarks/studies/prediction_intervals.py is the large version."""
     counts, sd = np.array([6, 8, 12, 20, 30]), np.array([1.0, 0.3, 3.0, 1.0, 0.5])

@@ -292,6 +292,7 @@ def test_every_script_starts(script, monkeypatch, capsys):
     assert f"usage: {script}" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize(("script", "words", "shown", "needs"), SMALLEST)
 def test_every_script_runs_with_its_smallest_size(
@@ -431,6 +432,7 @@ def test_the_families_in_one_table(tmp_path, monkeypatch, capsys):
     assert "auto chose lasso 2x." in shown
 
 
+@pytest.mark.slow
 def test_how_sure_studies_start(monkeypatch, capsys):
     run_here("interval_coverage.py", "--draws", 1, "--features", 12, monkeypatch=monkeypatch)
     shown = capsys.readouterr().out.splitlines()

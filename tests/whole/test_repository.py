@@ -37,6 +37,7 @@ def test_importing_the_package_imports_neither_numpy_nor_scikit_learn():
     ]
 
 
+@pytest.mark.slow
 def test_an_estimator_imports_nothing_that_scikit_learn_does_not():
     """scikit-learn itself imports pandas where it is installed."""
     ours = "sorted({name.split('.')[0] for name in set(sys.modules) - before} - set(sys.stdlib_module_names))"
@@ -55,6 +56,7 @@ def test_public_names_are_the_same_for_readers_type_checkers_and_imports():
         assert name in dir(msmtfl)
 
 
+@pytest.mark.slow
 def test_public_modules_are_found_without_being_imported():
     modules = python("import msmtfl; print(*(getattr(msmtfl, name).__name__ for name in msmtfl._PUBLIC_MODULES))")
     assert modules == [f"msmtfl.{name}" for name in msmtfl._PUBLIC_MODULES]

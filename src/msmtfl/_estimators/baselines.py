@@ -303,6 +303,20 @@ def _scales(X: Floats, weight: Floats, standardize: bool) -> Floats:
     return np.where(square > 0, np.sqrt(square) if standardize else 1.0, np.inf)
 
 
+def _left_out_ridge(Z: Floats, y: Floats, weight: Floats, alphas: Floats) -> tuple[Floats, float]:
+    """(d,), and the strength: the ridge with the smallest squared error of samples that are left out one by one, intercept
+    included. Z and y are centred. A sample's residual without it is that with it, divided by 1 less its leverage; one
+    decomposition serves all strengths (scikit-learn's RidgeCV takes one strength after the other)."""
+    root = np.sqrt(weight)
+    U, size, Vt = np.linalg.svd(root[:, None] * Z, full_matrices=False)
+    along = U.T @ (root * y)
+    kept = size[:, None] ** 2 / (size[:, None] ** 2 + alphas)
+    residuals = (root * y)[:, None] - U @ (kept * along[:, None])
+    leverage = (weight / weight.sum())[:, None] + U**2 @ kept
+    best = int(np.argmin(((residuals / np.maximum(1.0 - leverage, np.finfo(float).eps)) ** 2).sum(axis=0)))
+    return Vt.T @ (size / (size**2 + alphas[best]) * along), float(alphas[best])
+
+
 def _ridge_path(standardize: bool) -> Path:
     def path(X: Floats, y: Floats, weight: Floats) -> Floats:
         """The minimisers of sum_r s_r (y_r - x_r'w)^2 + alpha |w|^2"""
@@ -420,10 +434,8 @@ class RidgePerTaskCV(_Linear):
         size = float((Z**2).sum()) / X.shape[1]
         if size == 0.0 or not y.any() or len(y) < 3:
             return np.zeros(X.shape[1]), np.inf
-        from sklearn.linear_model import RidgeCV  # here: importing msmtfl does not wait for it
-
-        model = RidgeCV(ALPHAS * size).fit(Z, y, sample_weight=task.weight)
-        return np.asarray(model.coef_ / scales), float(model.alpha_)
+        w, alpha = _left_out_ridge(Z, y, stack.weight, ALPHAS * size)
+        return np.asarray(w / scales), alpha
 
 
 class PooledRidgeCV(_Linear):

@@ -481,7 +481,8 @@ class _Run:
         folds = [place[of_fold] for of_fold in cells]
         if self.points:
             result = replace(result, chosen_errors=at_choice(points, folds, result))
-        return replace(result, corrected=corrected(points, folds, result, seed))
+        with one_blas_thread():  # of thousands of small products
+            return replace(result, corrected=corrected(points, folds, result, seed))
 
 
 def _clearly_worse(so_far: Comparison, folds: int) -> dict[str, Dropped]:
