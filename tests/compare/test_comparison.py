@@ -274,12 +274,14 @@ def test_figure(labels):
 # ------------------------------------------------------------------ baselines
 
 
-def test_ridge_per_task_is_ridge():
+@pytest.mark.parametrize("weighted", [False, True])
+def test_ridge_per_task_is_ridge(weighted):
     X, y, task = make_data(11)
-    model = RidgePerTaskCV().fit(X, y, task=task)
+    weight = np.random.default_rng(0).uniform(0.2, 3.0, len(y)) if weighted else np.ones(len(y))
+    model = RidgePerTaskCV().fit(X, y, task=task, sample_weight=weight if weighted else None)
     rows = task == "north"
-    size = ((X[rows] - X[rows].mean(axis=0)) ** 2).sum() / X.shape[1]
-    one = RidgeCV(np.geomspace(1e-4, 1e4, 33) * size).fit(X[rows], y[rows])
+    size = ((X[rows] - np.average(X[rows], axis=0, weights=weight[rows])) ** 2).sum() / X.shape[1]
+    one = RidgeCV(np.geomspace(1e-4, 1e4, 33) * size).fit(X[rows], y[rows], sample_weight=weight[rows])
     np.testing.assert_allclose(model.coef_[1], one.coef_)
     np.testing.assert_allclose(model.intercept_[1], one.intercept_)
 
