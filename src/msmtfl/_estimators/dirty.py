@@ -17,10 +17,45 @@ from .._runtime.checks import check_positive
 from .._runtime.progress import with_callbacks
 from .._solvers.make_problem import default_lam
 from .._solvers.stages import Solution
-from .coupled import Coupled, CoupledSearch
+from .coupled import Coupled, CoupledFit, CoupledGrid, CoupledSearch
 
 
-class DirtyMTL(Coupled):
+class DirtyFit(CoupledFit):
+    """A fit of the dirty model, with any loss."""
+
+    def _check_params(self) -> None:
+        self._check_common()
+        for name in ("lam_s", "lam_b"):
+            if getattr(self, name) is not None:
+                check_positive(name, getattr(self, name))
+
+    def _penalty(self, problem: Problem) -> tuple[Dirty, float]:
+        given = (self.lam_s, self.lam_b)
+        ratio = 1.0 / np.sqrt(problem.m) if None in given else self.lam_s / self.lam_b
+        lam_max = dirty_lam_max(problem, ratio)
+        lam_b = self.lam_b
+        if lam_b is None:
+            lam_b = default_lam(None, lam_max) if self.lam_s is None else self.lam_s / ratio
+        lam_s = ratio * lam_b if self.lam_s is None else self.lam_s
+        return Dirty(float(lam_s), float(lam_b), problem.factors, problem.l1_ratio), lam_max
+
+    def _keep(self, penalty: Dirty, solution: Solution) -> None:
+        _keep_parts(self, penalty, solution)
+
+
+class DirtySearch(CoupledGrid):
+    """A search of the strengths of the dirty model, with any loss."""
+
+    def _grid(self, problem: Problem) -> DirtyGrid:
+        return dirty_grid(problem, self.lams, self.ratios, self.lam_min_ratio)
+
+    def _keep_choice(self, problem: Problem, solution: Solution) -> None:
+        penalty = self.surface_.grid.penalty(*self.best_point_, problem.factors)
+        self.lam_max_ = dirty_lam_max(problem, penalty.lam_s / penalty.lam_b)
+        _keep_parts(self, penalty, solution)
+
+
+class DirtyMTL(DirtyFit, Coupled):
     r"""DirtyMTL (Jalali, Ravikumar, Sanghavi and Ruan): shared and task-specific coefficients, W = S + B.
 
     .. math::
@@ -189,6 +224,8 @@ class DirtyMTL(Coupled):
         lam_b=None,
         *,
         task_column=None,
+        loss="squared",
+        epsilon=1.35,
         fit_intercept=True,
         standardize=False,
         penalty_factors=None,
@@ -204,6 +241,8 @@ class DirtyMTL(Coupled):
         self.lam_s = lam_s
         self.lam_b = lam_b
         self.task_column = task_column
+        self.loss = loss
+        self.epsilon = epsilon
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.penalty_factors = penalty_factors
@@ -215,16 +254,6 @@ class DirtyMTL(Coupled):
         self.n_jobs = n_jobs
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
-
-    def _penalty(self, problem: Problem) -> tuple[Dirty, float]:
-        given = (self.lam_s, self.lam_b)
-        ratio = 1.0 / np.sqrt(problem.m) if None in given else self.lam_s / self.lam_b
-        lam_max = dirty_lam_max(problem, ratio)
-        lam_b = self.lam_b
-        if lam_b is None:
-            lam_b = default_lam(None, lam_max) if self.lam_s is None else self.lam_s / ratio
-        lam_s = ratio * lam_b if self.lam_s is None else self.lam_s
-        return Dirty(float(lam_s), float(lam_b), problem.factors, problem.l1_ratio), lam_max
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> DirtyMTL:
@@ -252,13 +281,7 @@ class DirtyMTL(Coupled):
         DirtyMTL
             The fitted model itself.
         """
-        self._check_common()
-        for name in ("lam_s", "lam_b"):
-            if getattr(self, name) is not None:
-                check_positive(name, getattr(self, name))
-        solution, problem, penalty = self._fit(X, y, task, sample_weight, offset)
-        _keep_parts(self, penalty, solution)
-        self._warn(solution, problem)
+        self._fit(X, y, task, sample_weight, offset)
         return self
 
 
@@ -272,7 +295,7 @@ def _keep_parts(model: Any, penalty: Dirty, solution: Solution) -> None:
     )
 
 
-class DirtyMTLCV(CoupledSearch):
+class DirtyMTLCV(DirtySearch, CoupledSearch):
     """DirtyMTL with lam_b and the ratio lam_s / lam_b chosen by cross-validation.
 
     All folds use the same values, taken from all data. The model is then fitted to all data at the point
@@ -495,6 +518,8 @@ class DirtyMTLCV(CoupledSearch):
         scoring="neg_nmse",
         selection="min",
         task_column=None,
+        loss="squared",
+        epsilon=1.35,
         fit_intercept=True,
         standardize=False,
         penalty_factors=None,
@@ -516,6 +541,8 @@ class DirtyMTLCV(CoupledSearch):
         self.scoring = scoring
         self.selection = selection
         self.task_column = task_column
+        self.loss = loss
+        self.epsilon = epsilon
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.penalty_factors = penalty_factors
@@ -529,9 +556,6 @@ class DirtyMTLCV(CoupledSearch):
         self.verbose = verbose
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
-
-    def _grid(self, problem: Problem) -> DirtyGrid:
-        return dirty_grid(problem, self.lams, self.ratios, self.lam_min_ratio)
 
     @with_callbacks
     def fit(
@@ -566,9 +590,5 @@ class DirtyMTLCV(CoupledSearch):
         DirtyMTLCV
             The fitted model itself.
         """
-        solution, problem = self._fit(X, y, task, sample_weight, groups, offset)
-        penalty = self.surface_.grid.penalty(*self.best_point_, problem.factors)
-        self.lam_max_ = dirty_lam_max(problem, penalty.lam_s / penalty.lam_b)
-        _keep_parts(self, penalty, solution)
-        self._warn(solution, problem)
+        self._fit_point(*self._search_problem(X, y, task, sample_weight, groups, offset))
         return self

@@ -17,10 +17,46 @@ from .._paths.coupled_path import (
 from .._runtime.checks import check_count, check_positive
 from .._runtime.progress import with_callbacks
 from .._solvers.make_problem import default_lam
-from .coupled import Coupled, CoupledSearch
+from .._solvers.stages import Solution
+from .coupled import Coupled, CoupledFit, CoupledGrid, CoupledSearch
 
 
-class L12MTL(Coupled):
+class L12Fit(CoupledFit):
+    """A fit of L1,2 at one lam, with any loss."""
+
+    def _most(self) -> int:
+        return 1 if np.isinf(self.theta) else self.max_stages
+
+    def _check_params(self) -> None:
+        self._check_common()
+        if self.lam is not None:
+            check_positive("lam", self.lam)
+        check_positive("theta", self.theta, allow_inf=True)
+        read_shape(self.penalty)
+        check_count("max_stages", self.max_stages)
+
+    def _penalty(self, problem: Problem) -> tuple[ConcaveGroups, float]:
+        lam_max = group_lam_max(problem)
+        lam = default_lam(self.lam, lam_max)
+        shape = read_shape(self.penalty)
+        return ConcaveGroups(lam, float(self.theta), problem.factors, shape, l1_ratio=problem.l1_ratio), lam_max
+
+    def _keep(self, penalty: ConcaveGroups, solution: Solution) -> None:
+        self.lam_, self.theta_ = penalty.lam, penalty.theta
+
+
+class L12Search(CoupledGrid):
+    """A search of lam, with any loss."""
+
+    def _grid(self, problem: Problem) -> GroupGrid:
+        return group_grid(problem, self.lams, self.lam_min_ratio)
+
+    def _keep_choice(self, problem: Problem, solution: Solution) -> None:
+        self.lams_ = self.surface_.grid.lam[:, 0]
+        self.lam_, self.lam_max_ = float(self.lams_[self.best_point_[0]]), group_lam_max(problem)
+
+
+class L12MTL(L12Fit, Coupled):
     r"""L1,2-regularised multi-task learning (the group lasso over tasks): a feature is used by all tasks or by none.
 
     .. math::
@@ -188,6 +224,8 @@ class L12MTL(Coupled):
         penalty="capped",
         task_column=None,
         max_stages=10,
+        loss="squared",
+        epsilon=1.35,
         fit_intercept=True,
         standardize=False,
         penalty_factors=None,
@@ -205,6 +243,8 @@ class L12MTL(Coupled):
         self.penalty = penalty
         self.task_column = task_column
         self.max_stages = max_stages
+        self.loss = loss
+        self.epsilon = epsilon
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.penalty_factors = penalty_factors
@@ -216,15 +256,6 @@ class L12MTL(Coupled):
         self.n_jobs = n_jobs
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
-
-    def _most(self) -> int:
-        return 1 if np.isinf(self.theta) else self.max_stages
-
-    def _penalty(self, problem: Problem) -> tuple[ConcaveGroups, float]:
-        lam_max = group_lam_max(problem)
-        lam = default_lam(self.lam, lam_max)
-        shape = read_shape(self.penalty)
-        return ConcaveGroups(lam, float(self.theta), problem.factors, shape, l1_ratio=problem.l1_ratio), lam_max
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> L12MTL:
@@ -252,19 +283,11 @@ class L12MTL(Coupled):
         L12MTL
             The fitted model itself.
         """
-        self._check_common()
-        if self.lam is not None:
-            check_positive("lam", self.lam)
-        check_positive("theta", self.theta, allow_inf=True)
-        read_shape(self.penalty)
-        check_count("max_stages", self.max_stages)
-        solution, problem, penalty = self._fit(X, y, task, sample_weight, offset)
-        self.lam_, self.theta_ = penalty.lam, penalty.theta
-        self._warn(solution, problem)
+        self._fit(X, y, task, sample_weight, offset)
         return self
 
 
-class L12MTLCV(CoupledSearch):
+class L12MTLCV(L12Search, CoupledSearch):
     """L1,2-regularised multi-task learning (the group lasso over tasks) with lam chosen by cross-validation.
 
     All folds use the same values of lam, taken from all data. The model is then fitted to all data at the
@@ -476,6 +499,8 @@ class L12MTLCV(CoupledSearch):
         scoring="neg_nmse",
         selection="min",
         task_column=None,
+        loss="squared",
+        epsilon=1.35,
         fit_intercept=True,
         standardize=False,
         penalty_factors=None,
@@ -496,6 +521,8 @@ class L12MTLCV(CoupledSearch):
         self.scoring = scoring
         self.selection = selection
         self.task_column = task_column
+        self.loss = loss
+        self.epsilon = epsilon
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.penalty_factors = penalty_factors
@@ -509,9 +536,6 @@ class L12MTLCV(CoupledSearch):
         self.verbose = verbose
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
-
-    def _grid(self, problem: Problem) -> GroupGrid:
-        return group_grid(problem, self.lams, self.lam_min_ratio)
 
     @with_callbacks
     def fit(
@@ -546,8 +570,5 @@ class L12MTLCV(CoupledSearch):
         L12MTLCV
             The fitted model itself.
         """
-        solution, problem = self._fit(X, y, task, sample_weight, groups, offset)
-        self.lams_ = self.surface_.grid.lam[:, 0]
-        self.lam_, self.lam_max_ = float(self.lams_[self.best_point_[0]]), group_lam_max(problem)
-        self._warn(solution, problem)
+        self._fit_point(*self._search_problem(X, y, task, sample_weight, groups, offset))
         return self

@@ -16,16 +16,16 @@ from .._paths.pooling_path import PoolingGrid, PoolingPaths, PoolingSurface, poo
 from .._runtime.checks import check_count, check_positive
 from .._runtime.progress import Monitor, Progress, one_blas_thread, with_callbacks
 from .._solvers.level_priors import weight_of_a_row
-from .._solvers.pooling import Pooling, sizes
+from .._solvers.pooling import sizes
 from .._solvers.solvers import POOLING, pooling_for, solver_for
 from .._solvers.stages import Solution, run_stages
-from .base import MultiTaskLinear
+from .base import MultiTaskModel
 from .search import GridSearch
 from .streaming import Batchwise, Growing
 
 
-class _Pooled(MultiTaskLinear):
-    """What PartialPooling and PartialPoolingCV have in common: they solve for b and V, and are about W = b + V to the
+class Pooled(MultiTaskModel):
+    """What models of partial pooling have in common, fits and searches: they solve for b and V, and are about W = b + V to the
     outside."""
 
     relax = False  # ridges leave no coefficient out: there is no support to refit
@@ -75,7 +75,76 @@ def pooled_coef(model: Any, part: Problem) -> Floats:
     return np.asarray(pooling_for(part).solve([(model.k_, model.k_common_)]).coefs[0])
 
 
-class PartialPooling(_Pooled, Batchwise):
+class PoolingFit(Pooled):
+    """A fit at one pair of strengths, with any loss."""
+
+    def _check_params(self) -> None:
+        self._check_common()
+        check_positive("k_common", self.k_common, allow_inf=True, allow_zero=True)
+        if self.k is not None:
+            check_positive("k", self.k, allow_inf=True)
+            if np.isinf(self.k) and np.isinf(self.k_common):
+                raise ValueError("with k=inf give a finite k_common: otherwise all coefficients are 0.")
+
+    def _penalty(self, problem: Problem, pooling: Any) -> PoolingRidge:
+        k, k_common = self.k, float(self.k_common)
+        if k is None:
+            n, rows = np.array([design.n for design in problem.designs]), [one.rows for one in problem.data.targets]
+            samples = n.sum() / weight_of_a_row(n, np.array(rows)) - problem.m * bool(self.fit_intercept)
+            k = pooling.likely(k_common, samples)
+            if np.isinf(k) and np.isinf(k_common):
+                k = sizes(problem)[0]
+        return pooling_ridge(problem, float(k), k_common)
+
+    def _fit_problem(self, problem: Problem, previous: Floats | None) -> None:
+        """Solve, and set the attributes of the fit, which goes on from no other."""
+        with one_blas_thread():
+            pooling = pooling_for(problem)
+            penalty = self._penalty(problem, pooling)
+            solver = solver_for(problem, penalty, grams=pooling)
+            listener = Monitor(self, 1, problem.m)
+            solution = run_stages(penalty, solver, max_stages=1, tol=self.tol, listener=listener)
+        self._store(problem, solution, penalty)
+        self._warn(solution, problem)
+
+
+class PoolingSearch(Pooled, GridSearch):
+    """A search of the strengths, with any loss."""
+
+    _structure = POOLING
+
+    _ends_early = False  # all points cost about as much as a few
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        if isinstance(self.ks, Integral):
+            check_count("ks", self.ks)
+
+    def _grid(self, problem: Problem) -> PoolingGrid:
+        return pooling_grid(problem, self.ks, self.k_commons)
+
+    def _ends_by_chance(self) -> bool:
+        return False  # the ends of the grid are one model for all tasks, and one for each
+
+    def _walker(
+        self, problem: Problem, grid: PoolingGrid, grams: Any, n_jobs: int | None, progress: Progress
+    ) -> PoolingPaths:
+        return PoolingPaths(problem, grid, grams, progress.step)
+
+    def _refit(
+        self, problem: Problem, surface: PoolingSurface, k: int, l: int, grams: Any
+    ) -> tuple[Solution, PoolingRidge]:
+        penalty = surface.grid.penalty(k, l, problem)
+        return run_stages(penalty, solver_for(problem, penalty, grams=grams), max_stages=1, tol=self.tol), penalty
+
+    def _fit_point(self, problem: Problem, grid: Any, splits: list[Any], scorer: Any) -> None:
+        """Choose a point, and set the attributes of a fit there."""
+        fitted = self._fit_grid(problem, grid, splits, scorer)
+        self.ks_, self.k_commons_ = self.surface_.grid.k[:, 0], self.surface_.grid.k_common[0]
+        self._warn(*fitted)
+
+
+class PartialPooling(PoolingFit, Batchwise):
     r"""Partial pooling: values common to all tasks, and deviations from them that are shrunk but not sparse.
 
     .. math::
@@ -228,6 +297,8 @@ class PartialPooling(_Pooled, Batchwise):
         k_common=0.0,
         *,
         task_column=None,
+        loss="squared",
+        epsilon=1.35,
         fit_intercept=True,
         standardize=False,
         penalty_factors=None,
@@ -239,6 +310,8 @@ class PartialPooling(_Pooled, Batchwise):
         self.k = k
         self.k_common = k_common
         self.task_column = task_column
+        self.loss = loss
+        self.epsilon = epsilon
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.penalty_factors = penalty_factors
@@ -246,24 +319,6 @@ class PartialPooling(_Pooled, Batchwise):
         self.unknown_task = unknown_task
         self.n_jobs = n_jobs
         self.intercepts = intercepts
-
-    def _check_params(self) -> None:
-        self._check_common()
-        check_positive("k_common", self.k_common, allow_inf=True, allow_zero=True)
-        if self.k is not None:
-            check_positive("k", self.k, allow_inf=True)
-            if np.isinf(self.k) and np.isinf(self.k_common):
-                raise ValueError("with k=inf give a finite k_common: otherwise all coefficients are 0.")
-
-    def _penalty(self, problem: Problem, pooling: Pooling) -> PoolingRidge:
-        k, k_common = self.k, float(self.k_common)
-        if k is None:
-            n, rows = np.array([design.n for design in problem.designs]), [one.rows for one in problem.data.targets]
-            samples = n.sum() / weight_of_a_row(n, np.array(rows)) - problem.m * bool(self.fit_intercept)
-            k = pooling.likely(k_common, samples)
-            if np.isinf(k) and np.isinf(k_common):
-                k = sizes(problem)[0]
-        return pooling_ridge(problem, float(k), k_common)
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> PartialPooling:
@@ -294,17 +349,11 @@ class PartialPooling(_Pooled, Batchwise):
         self._check_params()
         with one_blas_thread():
             problem = self._make_problem(X, y, task, sample_weight, offset)
-            pooling = pooling_for(problem)
-            penalty = self._penalty(problem, pooling)
-            solver = solver_for(problem, penalty, grams=pooling)
-            listener = Monitor(self, 1, problem.m)
-            solution = run_stages(penalty, solver, max_stages=1, tol=self.tol, listener=listener)
-        self._store(problem, solution, penalty)
-        self._warn(solution, problem)
+        self._fit_problem(problem, None)
         return self
 
 
-class PartialPoolingCV(_Pooled, GridSearch, Growing):
+class PartialPoolingCV(PoolingSearch, Growing):
     """PartialPooling with its strengths chosen by cross-validation.
 
     The grid has all pairs of k and k_common, from one model for all tasks to one ridge regression for
@@ -489,9 +538,6 @@ class PartialPoolingCV(_Pooled, GridSearch, Growing):
     (array([ 1. , -2. ,  0.4]), 60)
     """
 
-    _ends_early = False  # all points cost about as much as a few
-    _structure = POOLING
-
     def __init__(
         self,
         ks=10,
@@ -501,6 +547,8 @@ class PartialPoolingCV(_Pooled, GridSearch, Growing):
         scoring="neg_nmse",
         selection="min",
         task_column=None,
+        loss="squared",
+        epsilon=1.35,
         fit_intercept=True,
         standardize=False,
         penalty_factors=None,
@@ -518,6 +566,8 @@ class PartialPoolingCV(_Pooled, GridSearch, Growing):
         self.scoring = scoring
         self.selection = selection
         self.task_column = task_column
+        self.loss = loss
+        self.epsilon = epsilon
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.penalty_factors = penalty_factors
@@ -528,28 +578,6 @@ class PartialPoolingCV(_Pooled, GridSearch, Growing):
         self.memory_budget = memory_budget
         self.verbose = verbose
         self.intercepts = intercepts
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        if isinstance(self.ks, Integral):
-            check_count("ks", self.ks)
-
-    def _grid(self, problem: Problem) -> PoolingGrid:
-        return pooling_grid(problem, self.ks, self.k_commons)
-
-    def _ends_by_chance(self) -> bool:
-        return False  # the ends of the grid are one model for all tasks, and one for each
-
-    def _walker(
-        self, problem: Problem, grid: PoolingGrid, grams: Pooling, n_jobs: int | None, progress: Progress
-    ) -> PoolingPaths:
-        return PoolingPaths(problem, grid, grams, progress.step)
-
-    def _refit(
-        self, problem: Problem, surface: PoolingSurface, k: int, l: int, grams: Any
-    ) -> tuple[Solution, PoolingRidge]:
-        penalty = surface.grid.penalty(k, l, problem)
-        return run_stages(penalty, solver_for(problem, penalty, grams=grams), max_stages=1, tol=self.tol), penalty
 
     @with_callbacks
     def fit(
@@ -584,7 +612,5 @@ class PartialPoolingCV(_Pooled, GridSearch, Growing):
         PartialPoolingCV
             The fitted model itself.
         """
-        fitted = self._fit(X, y, task, sample_weight, groups, offset)
-        self.ks_, self.k_commons_ = self.surface_.grid.k[:, 0], self.surface_.grid.k_common[0]
-        self._warn(*fitted)
+        self._fit_point(*self._search_problem(X, y, task, sample_weight, groups, offset))
         return self

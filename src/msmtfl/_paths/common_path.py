@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,11 +25,11 @@ from .._objective.row_certificates import RowCertificate, certify_rows
 from .._objective.theta import unit
 from .._runtime.progress import one_blas_thread
 from .._runtime.threads import each
-from .._solvers.common_part import Stacked, StackedGrams, StackedLassos, settled
-from .._solvers.degrees import Form, face, traces
+from .._solvers.common_part import Stacked, settled
+from .._solvers.degrees import Form, curved, face, traces
 from .._solvers.make_problem import first_gradient, of_lasso
 from .._solvers.one_level import has_one_level
-from .._solvers.solvers import COMMON, caches_for, common_for
+from .._solvers.solvers import COMMON, caches_for, certify_common_ridges, common_for
 from .._solvers.stages import CONVEX, DENSE, FULL, REPEATS, UNFINISHED, algorithm_1, run, same
 from .crowding import Crowding
 from .grids import read_lams, read_ratios, read_theta_ratios
@@ -228,7 +229,8 @@ class SharedSurface(StagedSolutions):
             raise ValueError(
                 "degrees of freedom are not known of common values with a ridge: use cross-validation, or l1_ratio=1."
             )
-        return np.array([traces(designs, self._form(place)) for place in places.tolist()]).reshape(-1, len(designs))
+        found = [traces(curved(designs, self.coefs([place])[0]), self._form(place)) for place in places.tolist()]
+        return np.array(found).reshape(-1, len(designs))
 
     def _form(self, place: int) -> Form:
         """Deviations that are not 0 move each by itself, all other entries with the common value."""
@@ -257,7 +259,9 @@ class SharedSurface(StagedSolutions):
             penalty = self.grid.penalty(one.k, one.l, problem)
             norm, ridge = penalty.weights(bent(slopes)), penalty.ridge()
             with self._at_level(place):
-                if ridge is not None:
+                if ridge is not None and not problem.loss.squared:
+                    proofs.append(certify_common_ridges(stacked, self.point_at(place), norm, ridge))
+                elif ridge is not None:
                     a = 0.5 * problem.m * norm.weights()
                     proofs.append(certify(ridged(stacked, ridge), self.point_at(place), a))
                 else:
@@ -276,7 +280,7 @@ def solve_shared(
     tol: float = 1e-8,
     max_iter: int = 0,
     n_jobs: int | None = None,
-    grams: StackedGrams | None = None,
+    grams: Any = None,
     tick: Callable[[float], None] = lambda part: None,
     stop: Callable[[], None] | None = None,
 ) -> SharedSurface:
@@ -309,7 +313,7 @@ class SharedPaths:
         tol: float = 1e-8,
         max_iter: int = 0,
         n_jobs: int | None = None,
-        grams: StackedGrams | None = None,
+        grams: Any = None,
         tick: Callable[[float], None] = lambda part: None,
         stop: Callable[[], None] | None = None,
     ):
@@ -389,8 +393,8 @@ class _Walk:
         problem: Problem,
         grid: SharedGrid,
         columns: list[int],
-        first: StackedLassos,
-        later: StackedLassos,
+        first: Any,
+        later: Any,
         max_stages: int,
         max_iter: int,
     ):

@@ -37,6 +37,8 @@ FLAT = 1e-12  # curvature, as a share of the largest, below which it is not take
 CAUTION = 1e-6  # the least share of a majorant that is added where a loss has no curvature
 LARGEST = 1e150  # curvature
 LIKELY = 5  # times that a strength is found anew for the coefficients that it leads to
+NEAR, ROUGH = 1e-2, 1e-6  # a change from which on parabolas are minimised exactly, and how exactly they are before
+FASTER = 1.5  # the power of the last change, from which on convergence is that of Newton's method
 CLOSE = 1e-6  # a change of the linear predictors up to which steps need no line search: twice the root of what they gain
 NOISE = 1e-15  # of the objective: what rounding may hide
 
@@ -84,6 +86,7 @@ class _Present:
 
     P: Floats
     f: list[Floats]
+    levels: Floats
     value: float
 
 
@@ -169,31 +172,37 @@ class NewtonAround:
         """Newton steps on the features B until they settle; with how many they were, and whether they did."""
         form, part = self.form, self.form.on(penalty, B)
         blocks = [design.block(B) for design in self.designs]
-        now = self._at(part, P[:, B], [design.predictor(w) for design, w in zip(self.designs, form.coefs(P), strict=True)])
-        best, idle, moved = np.inf, 0, 1.0
+        W = form.coefs(P)
+        levels = np.array([design.level(w) for design, w in zip(self.designs, W, strict=True)])
+        now = self._at(part, P[:, B], [design.predictor(w) for design, w in zip(self.designs, W, strict=True)], levels)
+        best, idle, moved, before = np.inf, 0, 1.0, 1.0
         self.work = B
         for step in range(most):
-            to, bends, slopes = self._step(part, now, blocks, aim[:, B], max(SETTLED, 1e-2 * min(moved, 0.1) ** 2))
-            moved = self._moved(now, to, bends)
+            to, bends, slopes = self._step(part, now, blocks, aim[:, B], SETTLED if moved < NEAR else ROUGH)
+            moved, before = self._moved(now, to, bends), moved
             now, fell = self._search(part, now, to, slopes, moved)
             idle = 0 if moved < 0.5 * best or fell else idle + 1
             best = min(best, moved)
-            if moved <= GOAL or idle > PATIENCE:
-                return self._whole(P, B, now.P), step + 1, True
-        return self._whole(P, B, now.P), most, False
+            # steps that fall as the square of those before leave nothing to the next one
+            if moved <= GOAL or idle > PATIENCE or (moved <= CLOSE and before < NEAR and moved <= before**FASTER):
+                return self._whole(P, B, now), step + 1, True
+        return self._whole(P, B, now), most, False
 
-    def _whole(self, P: Floats, B: Ints, part: Floats) -> Floats:
+    def _whole(self, P: Floats, B: Ints, now: _Present) -> Floats:
+        """The point of all features; tasks are told what is known of it."""
         out = np.zeros_like(P)
-        out[:, B] = part
+        out[:, B] = now.P
+        for design, w, f, level in zip(self.designs, self.form.coefs(out), now.f, now.levels.tolist(), strict=True):
+            design.note(w, level, f)
         return out
 
-    def _at(self, part: Any, P: Floats, f: list[Floats]) -> _Present:
+    def _at(self, part: Any, P: Floats, f: list[Floats], levels: Floats) -> _Present:
         with np.errstate(over="ignore", invalid="ignore"):  # an infinite value is never a step down
             losses = (
                 k * float(design.v @ design.of_loss.value(design.y, one))
                 for k, design, one in zip(self.form.kappa, self.designs, f, strict=True)
             )
-            return _Present(P, f, sum(losses) + self.form.value(part, P))
+            return _Present(P, f, levels, sum(losses) + self.form.value(part, P))
 
     def _step(
         self, part: Any, now: _Present, blocks: list[Floats], aim: Floats, accuracy: float
@@ -213,11 +222,13 @@ class NewtonAround:
             slopes.append(slope)
         working = self._working(tasks)
         P, self.inner = self.form.solved(working, part, now.P, aim, accuracy)
-        f = []
-        for task, design, X, w in zip(tasks, self.designs, blocks, self.form.coefs(P), strict=True):
-            level = float(task.intercepts(w[None])[0]) if design.base.centre else 0.0
-            f.append(X @ w + level + _beside(design))
-        return self._at(part, P, f), bends, slopes
+        f, levels = [], now.levels.copy()
+        for i, (task, design, w) in enumerate(zip(tasks, self.designs, self.form.coefs(P), strict=True)):
+            level = 0.0
+            if design.base.centre:
+                level = levels[i] = float(task.intercepts(w[None])[0])
+            f.append(blocks[i] @ w + level + _beside(design))
+        return self._at(part, P, f, levels), bends, slopes
 
     def _working(self, tasks: list[Parabola]) -> Problem:
         """The problem with parabolas on the features in work, in the units of the problem itself."""
@@ -261,9 +272,8 @@ class NewtonAround:
                 self.caution = max(0.1 * self.caution, CAUTION) if t == 1.0 else min(10.0 * self.caution, 1.0)
                 return at, at.value < now.value - 100.0 * noise
             t *= 0.5
-            at = self._at(
-                part, now.P + t * (to.P - now.P), [f + t * (g - f) for f, g in zip(now.f, to.f, strict=True)]
-            )
+            f = [f + t * (g - f) for f, g in zip(now.f, to.f, strict=True)]
+            at = self._at(part, now.P + t * (to.P - now.P), f, now.levels + t * (to.levels - now.levels))
         self.caution = 1.0
         return now, False
 
