@@ -289,9 +289,7 @@ class ClassifierFit(MultiTaskClassifier):
     """A classifier at given strengths. A family says how a problem is solved and kept (`_fit_problem`)."""
 
     @with_callbacks
-    def fit(
-        self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None
-    ) -> Any:
+    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> Any:
         """Fit the model.
 
         Parameters
@@ -327,7 +325,8 @@ class ClassifierFit(MultiTaskClassifier):
     def _last_coefs(self, read: ClassData) -> Floats | None:
         """The last fit's coefficients (m, d), or (m K, d), if warm_start asks for them and classes, tasks and features are
         the same."""
-        if not (getattr(self, "warm_start", False) and hasattr(self, "coef_") and np.array_equal(self.classes_, read.classes)):
+        warm = getattr(self, "warm_start", False) and hasattr(self, "coef_")
+        if not (warm and np.array_equal(self.classes_, read.classes)):
             return None
         previous = self._previous(read.tasks)
         return None if previous is None else previous.reshape(-1, read.tasks.d)
@@ -648,6 +647,7 @@ class MSMTFLClassifier(ClassifierFit, StagedFit):
         self.n_jobs = n_jobs
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
+
 
 class MSMTFLClassifierCV(ClassifierSearch, ThetaSearch):
     """MSMTFLClassifier with lam and theta chosen by cross-validation.

@@ -82,6 +82,18 @@ class L12MTL(L12Fit, Coupled):
         `task`, or as columns of y.
     max_stages : int, default=10
         The largest number of stages; with 1 the model is the lasso.
+    loss : {"squared", "poisson", "huber"}, default="squared"
+        The loss. "poisson" is for counts (or any y >= 0) with mean exp(x'w + b), which is
+        what is predicted: in place of the squared error stands the deviance 2 (mu - y log
+        mu + y log y - y), and lam is 2 / m times the alpha of other generalised linear
+        models. "huber" is for targets with outliers: the squared error r^2 up to |r| = e_i,
+        and 2 e_i |r| - e_i^2 beyond, with e_i = `epsilon` times `scale_` of the task.
+        `lam_max_` is taken at the fit of intercepts only, and rho_bar counts the mean
+        curvature of the loss there (with "huber": at the fit that gives `scale_`).
+    epsilon : float, default=1.35
+        With loss="huber": how many standard deviations of the noise a residual may be large
+        before it counts as an outlier. With 1.35 the un-penalised estimate is some 95 % as
+        efficient as least squares if the noise is normal.
     fit_intercept : bool, default=True
         Whether every task has an intercept, which is not penalised.
     standardize : bool, default=False
@@ -91,7 +103,7 @@ class L12MTL(L12Fit, Coupled):
         Factors f of the penalty: a feature's norm is the root of the sum over tasks of
         (f_ji w_ji)^2. 0: the coefficient is never penalised; inf: the feature is excluded.
     relax : bool, default=False
-        Whether to refit by least squares on the support that was found, so that no
+        Whether to refit with the loss alone on the support that was found, so that no
         coefficient is shrunk. `stages_` and the certificate stay those of the penalised
         solution, whose coefficients are ``stages_[-1].coef``.
     tol : float, default=1e-8
@@ -160,6 +172,12 @@ class L12MTL(L12Fit, Coupled):
         Mean of the training targets of every task.
     target_sd_ : ndarray of shape (m,)
         Standard deviation of the training targets of every task.
+    scale_ : ndarray of shape (m,)
+        With loss="huber" only: robust estimates of the standard deviation of the tasks'
+        noise; a float if the model was fitted without tasks. They come from a fit of their
+        own, before lam and theta play a part, and are then held fixed: the problem that is
+        solved, and that the certificate is about, has this loss. See
+        :mod:`msmtfl._solvers.residual_scale`.
     lam_ : float
         The strength of the penalty that was used.
     theta_ : float
@@ -322,6 +340,18 @@ class L12MTLCV(L12Search, CoupledSearch):
     task_column : str or int, optional
         The column of X that identifies the task. Without it the tasks are given to `fit` as
         `task`, or as columns of y.
+    loss : {"squared", "poisson", "huber"}, default="squared"
+        The loss. "poisson" is for counts (or any y >= 0) with mean exp(x'w + b), which is
+        what is predicted: in place of the squared error stands the deviance 2 (mu - y log
+        mu + y log y - y), and lam is 2 / m times the alpha of other generalised linear
+        models. "huber" is for targets with outliers: the squared error r^2 up to |r| = e_i,
+        and 2 e_i |r| - e_i^2 beyond, with e_i = `epsilon` times `scale_` of the task.
+        `lam_max_` is taken at the fit of intercepts only, and rho_bar counts the mean
+        curvature of the loss there (with "huber": at the fit that gives `scale_`).
+    epsilon : float, default=1.35
+        With loss="huber": how many standard deviations of the noise a residual may be large
+        before it counts as an outlier. With 1.35 the un-penalised estimate is some 95 % as
+        efficient as least squares if the noise is normal.
     fit_intercept : bool, default=True
         Whether every task has an intercept, which is not penalised.
     standardize : bool, default=False
@@ -331,7 +361,7 @@ class L12MTLCV(L12Search, CoupledSearch):
         Factors f of the penalty: a feature's norm is the root of the sum over tasks of
         (f_ji w_ji)^2. 0: the coefficient is never penalised; inf: the feature is excluded.
     relax : bool, default=False
-        Whether to refit by least squares on the support that was found, so that no
+        Whether to refit with the loss alone on the support that was found, so that no
         coefficient is shrunk. `stages_` and the certificate stay those of the penalised
         solution, whose coefficients are ``stages_[-1].coef``.
     tol : float, default=1e-8
@@ -405,6 +435,12 @@ class L12MTLCV(L12Search, CoupledSearch):
         Mean of the training targets of every task.
     target_sd_ : ndarray of shape (m,)
         Standard deviation of the training targets of every task.
+    scale_ : ndarray of shape (m,)
+        With loss="huber" only: robust estimates of the standard deviation of the tasks'
+        noise; a float if the model was fitted without tasks. They come from a fit of their
+        own, before lam and theta play a part, and are then held fixed: the problem that is
+        solved, and that the certificate is about, has this loss. See
+        :mod:`msmtfl._solvers.residual_scale`.
     lam_ : float
         The strength of the penalty that was used.
     lam_max_ : float

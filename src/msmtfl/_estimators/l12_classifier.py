@@ -48,15 +48,14 @@ class L12MTLClassifier(ClassifierFit, L12Fit):
         Factors f of the penalty: a feature's norm is the root of the sum over tasks of
         (f_ji w_ji)^2. 0: the coefficient is never penalised; inf: the feature is excluded.
     relax : bool, default=False
-        Whether to refit by least squares on the support that was found, so that no
+        Whether to refit with the loss alone on the support that was found, so that no
         coefficient is shrunk. `stages_` and the certificate stay those of the penalised
         solution, whose coefficients are ``stages_[-1].coef``.
     tol : float, default=1e-8
         The relative duality gap that every stage must reach. Solves are exact: 1e-10 and
         less is usual.
     max_iter : int, optional
-        Limit on how often a stage's solver goes over the features; by default the solver's
-        own.
+        Limit on the Newton steps of a stage's solver; by default the solver's own.
     warm_start : bool, default=False
         Whether to start from the coefficients of the last fit, if its tasks and features
         are the same: the fit goes on with its stages.
@@ -84,11 +83,13 @@ class L12MTLClassifier(ClassifierFit, L12Fit):
     ----------
     classes_ : ndarray of shape (K,)
         The classes, sorted.
-    coef_ : ndarray of shape (m, d)
-        Coefficients of every task in the data's units; (d,) if the model was fitted without
-        tasks.
-    intercept_ : ndarray of shape (m,)
-        Intercepts of the tasks; a float if the model was fitted without tasks.
+    coef_ : ndarray of shape (m, d) or (m, K, d)
+        Coefficients of the log-odds of the second class, one line per task, in the data's
+        units. With K > 2 classes there are coefficients for each class against the rest.
+        Without the first axis if the model was fitted without tasks.
+    intercept_ : ndarray of shape (m,) or (m, K)
+        Intercepts of the tasks; without the first axis (a float, or K numbers) if the model
+        was fitted without tasks.
     common_level_ : float
         If intercepts share only: the common level, which is the linear predictor at
         `level_at_` of a task of which nothing else is known; with intercepts="common" the
@@ -115,10 +116,11 @@ class L12MTLClassifier(ClassifierFit, L12Fit):
         Number of training samples of every task.
     n_fitted_tasks_ : int
         Number of tasks of the fit, those that were added later not counted.
-    target_mean_ : ndarray of shape (m,)
-        Mean of the training targets of every task.
-    target_sd_ : ndarray of shape (m,)
-        Standard deviation of the training targets of every task.
+    target_mean_ : ndarray of shape (m,) or (m, K)
+        Share of the second class (of each class, if there are more than two) in the
+        training samples of every task.
+    target_sd_ : ndarray of shape (m,) or (m, K)
+        Standard deviation of the 0/1 indicator of that class.
     lam_ : float
         The strength of the penalty that was used.
     theta_ : float
@@ -131,7 +133,7 @@ class L12MTLClassifier(ClassifierFit, L12Fit):
     n_stages_ : int
         Number of stages.
     n_iter_ : int
-        Number of rounds of the solver, over all stages.
+        Number of Newton steps of the solver, over all stages.
     certificate_ : Certificate
         What is proven about the fit; print it for the answer in words.
     converged_ : bool
@@ -227,15 +229,13 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
         The smallest value of the grid over the largest. By default 1e-2, or 1e-3 if every
         task has more samples than features.
     cv : int, splitter or iterable of (train, test), default=5
-        The folds. A number means that many folds stratified by task (:class:`TaskKFold`);
-        with a 2-D y a sample is held out in all tasks at once. Every training fold needs
-        samples of every task.
-    scoring : {"neg_nmse", "neg_amse", "neg_mse", "neg_deviance"}, scorer name or callable, default="neg_nmse"
-        What is compared; greater is better. "neg_nmse", "neg_amse" and "neg_mse" are minus
-        a task's held-out squared error over the variance of its targets, over their mean
-        square, and as it is, averaged over tasks with the weights of the samples held out.
-        "neg_deviance" is minus the loss itself; with loss="huber" it keeps outliers that
-        are held out from deciding. Anything else is a scorer of scikit-learn.
+        The folds. A number means that many folds stratified by task and class. Every
+        training fold needs samples of every class of every task.
+    scoring : scorer name or callable, default="neg_log_loss"
+        What is compared on the samples held out, all tasks together; greater is better:
+        "neg_log_loss", "accuracy", "roc_auc" ("roc_auc_ovr" with more than two classes) or
+        any scorer of scikit-learn. With a 2-D y only "neg_log_loss". Held-out log-losses
+        use the class weights, too.
     selection : {"min", "1se", "aic", "bic", "ebic"}, default="min"
         How the point of the grid is chosen. "min": the best mean score. "1se": the simplest
         model within one standard error of it (the fewest features, then the fewest
@@ -258,15 +258,14 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
         Factors f of the penalty: a feature's norm is the root of the sum over tasks of
         (f_ji w_ji)^2. 0: the coefficient is never penalised; inf: the feature is excluded.
     relax : bool, default=False
-        Whether to refit by least squares on the support that was found, so that no
+        Whether to refit with the loss alone on the support that was found, so that no
         coefficient is shrunk. `stages_` and the certificate stay those of the penalised
         solution, whose coefficients are ``stages_[-1].coef``.
     tol : float, default=1e-8
         The relative duality gap that every stage must reach. Solves are exact: 1e-10 and
         less is usual.
     max_iter : int, optional
-        Limit on how often a stage's solver goes over the features; by default the solver's
-        own.
+        Limit on the Newton steps of a stage's solver; by default the solver's own.
     unknown_task : {"error", "mean"}, default="error"
         What `predict` does with a label that was not in the training data: raise an error,
         or predict with the mean coefficients of the known tasks, and warn.
@@ -299,11 +298,13 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
     ----------
     classes_ : ndarray of shape (K,)
         The classes, sorted.
-    coef_ : ndarray of shape (m, d)
-        Coefficients of every task in the data's units; (d,) if the model was fitted without
-        tasks.
-    intercept_ : ndarray of shape (m,)
-        Intercepts of the tasks; a float if the model was fitted without tasks.
+    coef_ : ndarray of shape (m, d) or (m, K, d)
+        Coefficients of the log-odds of the second class, one line per task, in the data's
+        units. With K > 2 classes there are coefficients for each class against the rest.
+        Without the first axis if the model was fitted without tasks.
+    intercept_ : ndarray of shape (m,) or (m, K)
+        Intercepts of the tasks; without the first axis (a float, or K numbers) if the model
+        was fitted without tasks.
     common_level_ : float
         If intercepts share only: the common level, which is the linear predictor at
         `level_at_` of a task of which nothing else is known; with intercepts="common" the
@@ -330,10 +331,11 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
         Number of training samples of every task.
     n_fitted_tasks_ : int
         Number of tasks of the fit, those that were added later not counted.
-    target_mean_ : ndarray of shape (m,)
-        Mean of the training targets of every task.
-    target_sd_ : ndarray of shape (m,)
-        Standard deviation of the training targets of every task.
+    target_mean_ : ndarray of shape (m,) or (m, K)
+        Share of the second class (of each class, if there are more than two) in the
+        training samples of every task.
+    target_sd_ : ndarray of shape (m,) or (m, K)
+        Standard deviation of the 0/1 indicator of that class.
     lam_ : float
         The strength of the penalty that was used.
     lam_max_ : float
@@ -379,7 +381,7 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
     n_stages_ : int
         Number of stages.
     n_iter_ : int
-        Number of rounds of the solver, over all stages.
+        Number of Newton steps of the solver, over all stages.
     certificate_ : Certificate
         What is proven about the fit; print it for the answer in words.
     converged_ : bool

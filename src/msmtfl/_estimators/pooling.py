@@ -25,7 +25,7 @@ from .streaming import Batchwise, Growing
 
 
 class Pooled(MultiTaskModel):
-    """What models of partial pooling have in common, fits and searches: they solve for b and V, and are about W = b + V to the
+    """What fits and searches of partial pooling have in common: they solve for b and V, and are about W = b + V to the
     outside."""
 
     relax = False  # ridges leave no coefficient out: there is no support to refit
@@ -175,6 +175,16 @@ class PartialPooling(PoolingFit, Batchwise):
     task_column : str or int, optional
         The column of X that identifies the task. Without it the tasks are given to `fit` as
         `task`, or as columns of y.
+    loss : {"squared", "poisson", "huber"}, default="squared"
+        The loss. "poisson" is for counts (or any y >= 0) with mean exp(x'w + b), which is
+        what is predicted: in place of the squared error stands the deviance 2 (mu - y log
+        mu + y log y - y). "huber" is for targets with outliers: the squared error r^2 up to
+        |r| = e_i, and 2 e_i |r| - e_i^2 beyond, with e_i = `epsilon` times `scale_` of the
+        task. Strengths are compared with sums of squares times the curvature of the loss.
+    epsilon : float, default=1.35
+        With loss="huber": how many standard deviations of the noise a residual may be large
+        before it counts as an outlier. With 1.35 the un-penalised estimate is some 95 % as
+        efficient as least squares if the noise is normal.
     fit_intercept : bool, default=True
         Whether every task has an intercept, which is not penalised.
     standardize : bool, default=False
@@ -186,8 +196,8 @@ class PartialPooling(PoolingFit, Batchwise):
         penalised (its values are then found in the deviations); inf: the feature is
         excluded.
     tol : float, default=1e-8
-        The relative duality gap that the solution must have to count as certified. It is a
-        closed form: 1e-10 and less is usual.
+        The relative duality gap that the solution must have to count as certified. With
+        squared loss it is a closed form: 1e-10 and less is usual.
     unknown_task : {"error", "mean"}, default="error"
         What `predict` does with a label that was not in the training data: raise an error,
         or predict with the mean coefficients of the known tasks, and warn.
@@ -239,6 +249,12 @@ class PartialPooling(PoolingFit, Batchwise):
         Mean of the training targets of every task.
     target_sd_ : ndarray of shape (m,)
         Standard deviation of the training targets of every task.
+    scale_ : ndarray of shape (m,)
+        With loss="huber" only: robust estimates of the standard deviation of the tasks'
+        noise; a float if the model was fitted without tasks. They come from a fit of their
+        own, before lam and theta play a part, and are then held fixed: the problem that is
+        solved, and that the certificate is about, has this loss. See
+        :mod:`msmtfl._solvers.residual_scale`.
     k_ : float
         The strength of the ridge on the deviations that was used; it may be inf.
     k_common_ : float
@@ -249,7 +265,7 @@ class PartialPooling(PoolingFit, Batchwise):
     n_stages_ : int
         Number of stages: 1.
     n_iter_ : int
-        Number of rounds of the solver: 1.
+        Number of rounds of the solver: 1 with squared loss.
     certificate_ : Certificate
         What is proven about the fit; print it for the answer in words.
     converged_ : bool
@@ -388,6 +404,16 @@ class PartialPoolingCV(PoolingSearch, Growing):
     task_column : str or int, optional
         The column of X that identifies the task. Without it the tasks are given to `fit` as
         `task`, or as columns of y.
+    loss : {"squared", "poisson", "huber"}, default="squared"
+        The loss. "poisson" is for counts (or any y >= 0) with mean exp(x'w + b), which is
+        what is predicted: in place of the squared error stands the deviance 2 (mu - y log
+        mu + y log y - y). "huber" is for targets with outliers: the squared error r^2 up to
+        |r| = e_i, and 2 e_i |r| - e_i^2 beyond, with e_i = `epsilon` times `scale_` of the
+        task. Strengths are compared with sums of squares times the curvature of the loss.
+    epsilon : float, default=1.35
+        With loss="huber": how many standard deviations of the noise a residual may be large
+        before it counts as an outlier. With 1.35 the un-penalised estimate is some 95 % as
+        efficient as least squares if the noise is normal.
     fit_intercept : bool, default=True
         Whether every task has an intercept, which is not penalised.
     standardize : bool, default=False
@@ -399,8 +425,8 @@ class PartialPoolingCV(PoolingSearch, Growing):
         penalised (its values are then found in the deviations); inf: the feature is
         excluded.
     tol : float, default=1e-8
-        The relative duality gap that the solution must have to count as certified. It is a
-        closed form: 1e-10 and less is usual.
+        The relative duality gap that the solution must have to count as certified. With
+        squared loss it is a closed form: 1e-10 and less is usual.
     unknown_task : {"error", "mean"}, default="error"
         What `predict` does with a label that was not in the training data: raise an error,
         or predict with the mean coefficients of the known tasks, and warn.
@@ -460,6 +486,12 @@ class PartialPoolingCV(PoolingSearch, Growing):
         Mean of the training targets of every task.
     target_sd_ : ndarray of shape (m,)
         Standard deviation of the training targets of every task.
+    scale_ : ndarray of shape (m,)
+        With loss="huber" only: robust estimates of the standard deviation of the tasks'
+        noise; a float if the model was fitted without tasks. They come from a fit of their
+        own, before lam and theta play a part, and are then held fixed: the problem that is
+        solved, and that the certificate is about, has this loss. See
+        :mod:`msmtfl._solvers.residual_scale`.
     k_ : float
         The strength of the ridge on the deviations that was chosen; it may be inf.
     k_common_ : float
@@ -498,7 +530,7 @@ class PartialPoolingCV(PoolingSearch, Growing):
     n_stages_ : int
         Number of stages: 1.
     n_iter_ : int
-        Number of rounds of the solver: 1.
+        Number of rounds of the solver: 1 with squared loss.
     certificate_ : Certificate
         What is proven about the fit; print it for the answer in words.
     converged_ : bool

@@ -48,8 +48,8 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
         penalised (its values are then found in the deviations); inf: the feature is
         excluded.
     tol : float, default=1e-8
-        The relative duality gap that the solution must have to count as certified. It is a
-        closed form: 1e-10 and less is usual.
+        The relative duality gap that the solution must have to count as certified. 1e-10
+        and less is usual.
     unknown_task : {"error", "mean"}, default="error"
         What `predict` does with a label that was not in the training data: raise an error,
         or predict with the mean coefficients of the known tasks, and warn.
@@ -61,11 +61,11 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (K,)
+    classes_ : ndarray of shape (2,)
         The classes, sorted.
     coef_ : ndarray of shape (m, d)
-        Coefficients of every task, the common values plus the task's deviations; (d,) if
-        the model was fitted without tasks.
+        Coefficients of the log-odds of the second class, the common values plus the task's
+        deviations; (d,) if the model was fitted without tasks.
     coef_common_ : ndarray of shape (d,)
         The common values b.
     coef_deviation_ : ndarray of shape (m, d)
@@ -100,9 +100,9 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
     n_fitted_tasks_ : int
         Number of tasks of the fit, those that were added later not counted.
     target_mean_ : ndarray of shape (m,)
-        Mean of the training targets of every task.
+        Share of the second class in the training samples of every task.
     target_sd_ : ndarray of shape (m,)
-        Standard deviation of the training targets of every task.
+        Standard deviation of the 0/1 indicator of that class.
     k_ : float
         The strength of the ridge on the deviations that was used; it may be inf.
     k_common_ : float
@@ -113,7 +113,7 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
     n_stages_ : int
         Number of stages: 1.
     n_iter_ : int
-        Number of rounds of the solver: 1.
+        Number of Newton steps of the solver, over all stages.
     certificate_ : Certificate
         What is proven about the fit; print it for the answer in words.
     converged_ : bool
@@ -200,15 +200,13 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
         feature), 0.001, 0.01, 0.1 and 1 times the mean over features of the sum of squares
         of a column over all tasks, and inf (no common part).
     cv : int, splitter or iterable of (train, test), default=5
-        The folds. A number means that many folds stratified by task (:class:`TaskKFold`);
-        with a 2-D y a sample is held out in all tasks at once. Every training fold needs
-        samples of every task.
-    scoring : {"neg_nmse", "neg_amse", "neg_mse", "neg_deviance"}, scorer name or callable, default="neg_nmse"
-        What is compared; greater is better. "neg_nmse", "neg_amse" and "neg_mse" are minus
-        a task's held-out squared error over the variance of its targets, over their mean
-        square, and as it is, averaged over tasks with the weights of the samples held out.
-        "neg_deviance" is minus the loss itself; with loss="huber" it keeps outliers that
-        are held out from deciding. Anything else is a scorer of scikit-learn.
+        The folds. A number means that many folds stratified by task and class. Every
+        training fold needs samples of every class of every task.
+    scoring : scorer name or callable, default="neg_log_loss"
+        What is compared on the samples held out, all tasks together; greater is better:
+        "neg_log_loss", "accuracy", "roc_auc" ("roc_auc_ovr" with more than two classes) or
+        any scorer of scikit-learn. With a 2-D y only "neg_log_loss". Held-out log-losses
+        use the class weights, too.
     selection : {"min", "1se", "aic", "bic", "ebic"}, default="min"
         How the point of the grid is chosen. "min": the best mean score. "1se": the largest k
         within one standard error of it. The others are information criteria, which need no
@@ -231,8 +229,8 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
         penalised (its values are then found in the deviations); inf: the feature is
         excluded.
     tol : float, default=1e-8
-        The relative duality gap that the solution must have to count as certified. It is a
-        closed form: 1e-10 and less is usual.
+        The relative duality gap that the solution must have to count as certified. 1e-10
+        and less is usual.
     unknown_task : {"error", "mean"}, default="error"
         What `predict` does with a label that was not in the training data: raise an error,
         or predict with the mean coefficients of the known tasks, and warn.
@@ -252,11 +250,11 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (K,)
+    classes_ : ndarray of shape (2,)
         The classes, sorted.
     coef_ : ndarray of shape (m, d)
-        Coefficients of every task, the common values plus the task's deviations; (d,) if
-        the model was fitted without tasks.
+        Coefficients of the log-odds of the second class, the common values plus the task's
+        deviations; (d,) if the model was fitted without tasks.
     coef_common_ : ndarray of shape (d,)
         The common values b.
     coef_deviation_ : ndarray of shape (m, d)
@@ -291,9 +289,9 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
     n_fitted_tasks_ : int
         Number of tasks of the fit, those that were added later not counted.
     target_mean_ : ndarray of shape (m,)
-        Mean of the training targets of every task.
+        Share of the second class in the training samples of every task.
     target_sd_ : ndarray of shape (m,)
-        Standard deviation of the training targets of every task.
+        Standard deviation of the 0/1 indicator of that class.
     k_ : float
         The strength of the ridge on the deviations that was chosen; it may be inf.
     k_common_ : float
@@ -332,7 +330,7 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
     n_stages_ : int
         Number of stages: 1.
     n_iter_ : int
-        Number of rounds of the solver: 1.
+        Number of Newton steps of the solver, over all stages.
     certificate_ : Certificate
         What is proven about the fit; print it for the answer in words.
     converged_ : bool

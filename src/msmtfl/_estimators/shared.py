@@ -32,7 +32,8 @@ from .streaming import Batchwise, Growing
 
 
 class Sharing(MultiTaskModel):
-    """What models with common values have in common, fits and searches: they solve for P, b and V, and are about W = b + V to the outside."""
+    """What fits and searches of models with common values share: they solve for P, b and V, and are about W = b + V to
+    the outside."""
 
     _of_several = "which of them is returned depends on the start"
 
@@ -210,6 +211,18 @@ class SharedMTL(SharedFit, Batchwise):
         `task`, or as columns of y.
     max_stages : int, default=10
         The largest number of stages. With theta = inf there is one.
+    loss : {"squared", "poisson", "huber"}, default="squared"
+        The loss. "poisson" is for counts (or any y >= 0) with mean exp(x'w + b), which is
+        what is predicted: in place of the squared error stands the deviance 2 (mu - y log
+        mu + y log y - y), and lam is 2 / m times the alpha of other generalised linear
+        models. "huber" is for targets with outliers: the squared error r^2 up to |r| = e_i,
+        and 2 e_i |r| - e_i^2 beyond, with e_i = `epsilon` times `scale_` of the task.
+        `lam_max_` is taken at the fit of intercepts only, and rho_bar counts the mean
+        curvature of the loss there (with "huber": at the fit that gives `scale_`).
+    epsilon : float, default=1.35
+        With loss="huber": how many standard deviations of the noise a residual may be large
+        before it counts as an outlier. With 1.35 the un-penalised estimate is some 95 % as
+        efficient as least squares if the noise is normal.
     fit_intercept : bool, default=True
         Whether every task has an intercept, which is not penalised.
     standardize : bool, default=False
@@ -221,7 +234,7 @@ class SharedMTL(SharedFit, Batchwise):
         penalised (its values are then found in the deviations); inf: the feature is
         excluded.
     relax : bool, default=False
-        Whether to refit by least squares on the support of the common values and deviations
+        Whether to refit with the loss alone on the support of the common values and deviations
         that were found, so that none of them is shrunk. `stages_` and the certificate stay
         those of the penalised solution.
     tol : float, default=1e-8
@@ -294,6 +307,12 @@ class SharedMTL(SharedFit, Batchwise):
         Mean of the training targets of every task.
     target_sd_ : ndarray of shape (m,)
         Standard deviation of the training targets of every task.
+    scale_ : ndarray of shape (m,)
+        With loss="huber" only: robust estimates of the standard deviation of the tasks'
+        noise; a float if the model was fitted without tasks. They come from a fit of their
+        own, before lam and theta play a part, and are then held fixed: the problem that is
+        solved, and that the certificate is about, has this loss. See
+        :mod:`msmtfl._solvers.residual_scale`.
     lam_common_ : float
         The strength of the penalty on the common values that was used.
     lam_deviation_ : float
@@ -472,6 +491,18 @@ class SharedMTLCV(SharedSearch, Growing):
         `task`, or as columns of y.
     max_stages : int, default=10
         The largest number of stages. With theta = inf there is one.
+    loss : {"squared", "poisson", "huber"}, default="squared"
+        The loss. "poisson" is for counts (or any y >= 0) with mean exp(x'w + b), which is
+        what is predicted: in place of the squared error stands the deviance 2 (mu - y log
+        mu + y log y - y), and lam is 2 / m times the alpha of other generalised linear
+        models. "huber" is for targets with outliers: the squared error r^2 up to |r| = e_i,
+        and 2 e_i |r| - e_i^2 beyond, with e_i = `epsilon` times `scale_` of the task.
+        `lam_max_` is taken at the fit of intercepts only, and rho_bar counts the mean
+        curvature of the loss there (with "huber": at the fit that gives `scale_`).
+    epsilon : float, default=1.35
+        With loss="huber": how many standard deviations of the noise a residual may be large
+        before it counts as an outlier. With 1.35 the un-penalised estimate is some 95 % as
+        efficient as least squares if the noise is normal.
     fit_intercept : bool, default=True
         Whether every task has an intercept, which is not penalised.
     standardize : bool, default=False
@@ -483,7 +514,7 @@ class SharedMTLCV(SharedSearch, Growing):
         penalised (its values are then found in the deviations); inf: the feature is
         excluded.
     relax : bool, default=False
-        Whether to refit by least squares on the support of the common values and deviations
+        Whether to refit with the loss alone on the support of the common values and deviations
         that were found, so that none of them is shrunk. `stages_` and the certificate stay
         those of the penalised solution.
     tol : float, default=1e-8
@@ -560,6 +591,12 @@ class SharedMTLCV(SharedSearch, Growing):
         Mean of the training targets of every task.
     target_sd_ : ndarray of shape (m,)
         Standard deviation of the training targets of every task.
+    scale_ : ndarray of shape (m,)
+        With loss="huber" only: robust estimates of the standard deviation of the tasks'
+        noise; a float if the model was fitted without tasks. They come from a fit of their
+        own, before lam and theta play a part, and are then held fixed: the problem that is
+        solved, and that the certificate is about, has this loss. See
+        :mod:`msmtfl._solvers.residual_scale`.
     lam_common_ : float
         The strength of the penalty on the common values that was chosen.
     lam_deviation_ : float

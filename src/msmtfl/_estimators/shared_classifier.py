@@ -14,7 +14,8 @@ class SharedMTLClassifier(ClassifierFit, SharedFit):
 
     .. math::
         \min_{W, a} \sum_{i=1}^m \frac{2}{m n_i} \sum_r [\log(1 + e^{f_r}) - y_r f_r]
-               + \lambda_c \sum_{j=1}^d |b_j| + \lambda_d \sum_{j=1}^d \min(\|v^j\|_1, \theta), \quad w_i = b + v_i, \qquad f_r = x_r' w_i + a_i
+               + \lambda_c \sum_{j=1}^d |b_j| + \lambda_d \sum_{j=1}^d \min(\|v^j\|_1, \theta),
+               \qquad f_r = x_r' w_i + a_i, \quad w_i = b + v_i
 
     Common values and sparse deviations (:class:`SharedMTL`) with the deviance in place of the squared
     error, for y 0 or 1. It is solved by Newton steps around the solver of the squared error, and
@@ -52,14 +53,14 @@ class SharedMTLClassifier(ClassifierFit, SharedFit):
         penalised (its values are then found in the deviations); inf: the feature is
         excluded.
     relax : bool, default=False
-        Whether to refit by least squares on the support of the common values and deviations
-        that were found, so that none of them is shrunk. `stages_` and the certificate stay
-        those of the penalised solution.
+        Whether to refit with the loss alone on the support of the common values and
+        deviations that were found, so that none of them is shrunk. `stages_` and the
+        certificate stay those of the penalised solution.
     tol : float, default=1e-8
-        The relative duality gap that every stage must reach. Solves are exact: 1e-10 and
-        less is usual.
+        The relative duality gap that the solution must have to count as certified. 1e-10
+        and less is usual.
     max_iter : int, optional
-        Limit on the rounds of a stage's solver. The default is far more than it needs.
+        Limit on the Newton steps of a stage's solver; by default the solver's own.
     warm_start : bool, default=False
         Whether to start from the coefficients of the last fit, if its tasks and features
         are the same: the fit goes on with its stages.
@@ -85,11 +86,11 @@ class SharedMTLClassifier(ClassifierFit, SharedFit):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (K,)
+    classes_ : ndarray of shape (2,)
         The classes, sorted.
     coef_ : ndarray of shape (m, d)
-        Coefficients of every task, the common values plus the task's deviations; (d,) if
-        the model was fitted without tasks.
+        Coefficients of the log-odds of the second class, the common values plus the task's
+        deviations; (d,) if the model was fitted without tasks.
     coef_common_ : ndarray of shape (d,)
         The common values b.
     coef_deviation_ : ndarray of shape (m, d)
@@ -124,9 +125,9 @@ class SharedMTLClassifier(ClassifierFit, SharedFit):
     n_fitted_tasks_ : int
         Number of tasks of the fit, those that were added later not counted.
     target_mean_ : ndarray of shape (m,)
-        Mean of the training targets of every task.
+        Share of the second class in the training samples of every task.
     target_sd_ : ndarray of shape (m,)
-        Standard deviation of the training targets of every task.
+        Standard deviation of the 0/1 indicator of that class.
     lam_common_ : float
         The strength of the penalty on the common values that was used.
     lam_deviation_ : float
@@ -142,7 +143,7 @@ class SharedMTLClassifier(ClassifierFit, SharedFit):
     n_stages_ : int
         Number of stages.
     n_iter_ : int
-        Number of rounds of the solver, over all stages.
+        Number of Newton steps of the solver, over all stages.
     certificate_ : Certificate
         What is proven about the fit; print it for the answer in words.
     converged_ : bool
@@ -250,15 +251,13 @@ class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
         task has more samples than features, times the ratio if that is less than 1 (but no
         less than a tenth).
     cv : int, splitter or iterable of (train, test), default=5
-        The folds. A number means that many folds stratified by task (:class:`TaskKFold`);
-        with a 2-D y a sample is held out in all tasks at once. Every training fold needs
-        samples of every task.
-    scoring : {"neg_nmse", "neg_amse", "neg_mse", "neg_deviance"}, scorer name or callable, default="neg_nmse"
-        What is compared; greater is better. "neg_nmse", "neg_amse" and "neg_mse" are minus
-        a task's held-out squared error over the variance of its targets, over their mean
-        square, and as it is, averaged over tasks with the weights of the samples held out.
-        "neg_deviance" is minus the loss itself; with loss="huber" it keeps outliers that
-        are held out from deciding. Anything else is a scorer of scikit-learn.
+        The folds. A number means that many folds stratified by task and class. Every
+        training fold needs samples of every class of every task.
+    scoring : scorer name or callable, default="neg_log_loss"
+        What is compared on the samples held out, all tasks together; greater is better:
+        "neg_log_loss", "accuracy", "roc_auc" ("roc_auc_ovr" with more than two classes) or
+        any scorer of scikit-learn. With a 2-D y only "neg_log_loss". Held-out log-losses
+        use the class weights, too.
     selection : {"min", "1se", "aic", "bic", "ebic"}, default="min"
         How the point of the grid is chosen. "min": the best mean score. "1se": the simplest
         model within one standard error of it (the fewest features, then the fewest
@@ -285,14 +284,14 @@ class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
         penalised (its values are then found in the deviations); inf: the feature is
         excluded.
     relax : bool, default=False
-        Whether to refit by least squares on the support of the common values and deviations
-        that were found, so that none of them is shrunk. `stages_` and the certificate stay
-        those of the penalised solution.
+        Whether to refit with the loss alone on the support of the common values and
+        deviations that were found, so that none of them is shrunk. `stages_` and the
+        certificate stay those of the penalised solution.
     tol : float, default=1e-8
-        The relative duality gap that every stage must reach. Solves are exact: 1e-10 and
-        less is usual.
+        The relative duality gap that the solution must have to count as certified. 1e-10
+        and less is usual.
     max_iter : int, optional
-        Limit on the rounds of a stage's solver. The default is far more than it needs.
+        Limit on the Newton steps of a stage's solver; by default the solver's own.
     unknown_task : {"error", "mean"}, default="error"
         What `predict` does with a label that was not in the training data: raise an error,
         or predict with the mean coefficients of the known tasks, and warn.
@@ -307,10 +306,11 @@ class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
     verbose : bool, default=False
         Whether to show a progress bar.
     l1_ratio : float or list of floats, default=1
-        The share of the penalties that is as above; the rest are ridges, (1 - l1_ratio) / 2
-        times lam_common on squares of common values, and times lam_deviation on squares of
-        deviations. By default there are none. Of several values, which share folds and Gram
-        matrices, the one with the best score is taken: `l1_ratio_`.
+        The share of the penalty that is as above, as in scikit-learn's ElasticNet; the rest
+        is a ridge, (1 - l1_ratio) lam / 2 times the sum of (f_ji w_ji)^2, which no threshold
+        caps; theta is counted in units of m l1_ratio lam / rho_bar. By default there is none;
+        with 0 there is nothing else. Of several values, which share folds and Gram matrices,
+        the one with the best score is taken: `l1_ratio_`.
     intercepts : {"task", "shrunk", "common"}, default="task"
         How intercepts share. "task": every task has its own, which knows nothing of the
         others. "shrunk": random intercepts. A task's level, its linear predictor at the mean
@@ -322,11 +322,11 @@ class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (K,)
+    classes_ : ndarray of shape (2,)
         The classes, sorted.
     coef_ : ndarray of shape (m, d)
-        Coefficients of every task, the common values plus the task's deviations; (d,) if
-        the model was fitted without tasks.
+        Coefficients of the log-odds of the second class, the common values plus the task's
+        deviations; (d,) if the model was fitted without tasks.
     coef_common_ : ndarray of shape (d,)
         The common values b.
     coef_deviation_ : ndarray of shape (m, d)
@@ -361,9 +361,9 @@ class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
     n_fitted_tasks_ : int
         Number of tasks of the fit, those that were added later not counted.
     target_mean_ : ndarray of shape (m,)
-        Mean of the training targets of every task.
+        Share of the second class in the training samples of every task.
     target_sd_ : ndarray of shape (m,)
-        Standard deviation of the training targets of every task.
+        Standard deviation of the 0/1 indicator of that class.
     lam_common_ : float
         The strength of the penalty on the common values that was chosen.
     lam_deviation_ : float
@@ -371,8 +371,7 @@ class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
     theta_ : float
         The norm that was used: from it a feature's deviations are free.
     lam_max_ : float
-        The smallest lam_common at which all coefficients are 0, at this ratio of the two
-        strengths (the smallest lam_deviation where lam_common is inf).
+        The smallest strength of the penalty at which all coefficients are 0.
     thetas_ : ndarray of shape (K, L)
         The values of theta of the grid, whose columns are pairs of ratio and theta_ratio.
     l1_ratio_ : float
@@ -415,7 +414,7 @@ class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
     n_stages_ : int
         Number of stages.
     n_iter_ : int
-        Number of rounds of the solver, over all stages.
+        Number of Newton steps of the solver, over all stages.
     certificate_ : Certificate
         What is proven about the fit; print it for the answer in words.
     converged_ : bool

@@ -111,7 +111,7 @@ def certify_pooling(designs: Sequence[Any], P: Floats, penalty: PoolingRidge) ->
 @np.errstate(over="ignore", invalid="ignore")
 def certify_ridges(designs: Sequence[Any], P: Floats, A: Floats, ridge: Floats, scale: Floats) -> RowCertificate:
     """Gap and optimality of P (p,) for losses times `scale` (m,), with weights A of an l1 norm and ridges ((m + 1, d) each,
-    in the same sums) in b and V; where one of them is inf, P is 0. What has neither norm nor ridge is looked for within FAR."""
+    in the same sums) in b and V; where one of them is inf, P is 0. What has neither is looked for within FAR."""
     none = (NONE,) * len(designs)
     if any(vacuous(design) for design in designs):
         return RowCertificate(float("inf"), float("inf"), False, none, Doubt("underflow"))
@@ -124,9 +124,7 @@ def certify_ridges(designs: Sequence[Any], P: Floats, A: Floats, ridge: Floats, 
     return RowCertificate(gap, kkt, gap <= 1.0, none, doubt)
 
 
-def _gap(
-    designs: Sequence[Any], P: Floats, A: Floats, strengths: Floats, scale: Floats
-) -> tuple[float, float, float]:
+def _gap(designs: Sequence[Any], P: Floats, A: Floats, strengths: Floats, scale: Floats) -> tuple[float, float, float]:
     """The relative gap, what it would be without rounding, and the largest violation of the optimality conditions as a
     correlation."""
     parts = P.reshape(len(designs) + 1, -1)
@@ -143,9 +141,7 @@ def _gap(
     ridge, bound = np.where(fixed, 0.0, strengths), np.where(fixed, 0.0, A)
     slopes = np.where(fixed, 0.0, np.vstack([gradients.sum(axis=0), gradients]) - ridge * parts)
     hidden = np.where(fixed, 0.0, np.vstack([noise.sum(axis=0), noise]))
-    error = np.where(
-        parts != 0.0, np.abs(slopes - bound * np.sign(parts)), np.maximum(np.abs(slopes) - bound, 0.0)
-    )
+    error = np.where(parts != 0.0, np.abs(slopes - bound * np.sign(parts)), np.maximum(np.abs(slopes) - bound, 0.0))
     reach = FAR * np.maximum(np.abs(parts), np.abs(W).max(axis=0))
     unit = float(2.0 * sum(s * task.unit for s, task in zip(scale, tasks, strict=True)))
 

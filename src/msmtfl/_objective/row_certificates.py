@@ -52,7 +52,9 @@ class RowCertificate:
     unique: bool
     dependent: tuple[Ints, ...]
     doubt: Doubt | None = None
-    escapes: tuple[int, ...] = ()  # tasks that have no minimiser: theirs are the features in which the loss always falls
+    escapes: tuple[
+        int, ...
+    ] = ()  # tasks that have no minimiser: theirs are the features in which the loss always falls
 
     @property
     def relative_gap(self) -> float:

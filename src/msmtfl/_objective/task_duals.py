@@ -1,4 +1,4 @@
-"""One task of a model that couples tasks, as its certificate sees it: a gradient, a dual point, and how far the two are apart.
+"""One task of a model that couples tasks, as its certificate sees it: a gradient, a dual point, and how far these are apart.
 
 `SquaredDual` is that of squared loss (`dual_points.py`), `LossDual` that of any other (`loss_certificates.py`, where dual
 points are explained). All is in the task's own sums. Nothing here is shared with the solvers.
@@ -84,9 +84,7 @@ class LossDual:
         self.blur = unit * (float(root @ np.abs(w)) + float(np.sqrt(v @ self.f**2)))
         self.spread = float(np.sqrt(self.held_bend.max(initial=0.0)))
         # the intercept fits all there is, but for rounding
-        self.constant = bool(
-            design.base.centre and not w.any() and np.ptp(y) == 0.0 and np.ptp(design.offset) == 0.0
-        )
+        self.constant = bool(design.base.centre and not w.any() and np.ptp(y) == 0.0 and np.ptp(design.offset) == 0.0)
         if self.constant:
             self.unit, self.s, self.gradient = 0.0, np.zeros_like(self.s), np.zeros_like(self.gradient)
             self.noise = np.zeros_like(self.noise)

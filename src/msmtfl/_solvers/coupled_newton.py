@@ -4,8 +4,8 @@
 
 A step replaces every task's loss by its parabola at the present f, which is a task under squared loss with other weights and
 targets. The problem with these tasks is solved by the solver of its structure, from the present P; then follows a
-line search on what is minimised. That is the same for all structures: a `Form` says how points, penalty and coefficients hang
-together, and which solver is around. Only the features in work (in use, free, or with a gradient too large for 0) take
+line search on what is minimised. That is the same for all structures: a `Form` says how points, penalty and coefficients
+hang together, and which solver is around. Only the features in work (in use, free, or with a gradient too large for 0) take
 part; the gradient of all others is looked at when the steps have settled.
 """
 
@@ -29,7 +29,9 @@ from .pooling import PooledFit, Pooling, sizes
 
 GOAL = 1e-12  # change of the linear predictors, over the root of the loss at W = 0, at which steps end
 PATIENCE = 3  # steps without progress that are made before rounding is blamed
-STEPS = 300  # Newton steps with the same features in work; it takes less than ten, or thirty where classes are separable
+STEPS = (
+    300  # Newton steps with the same features in work; it takes less than ten, or thirty where classes are separable
+)
 ROUNDS = 1000  # of taking features into work
 VIOLATES = 1e-10  # excess of a feature's gradient over its bound, relatively, from which it is taken into work
 AT_LEAST = 16  # features taken into work together
@@ -39,7 +41,9 @@ LARGEST = 1e150  # curvature
 LIKELY = 5  # times that a strength is found anew for the coefficients that it leads to
 NEAR, ROUGH = 1e-2, 1e-6  # a change from which on parabolas are minimised exactly, and how exactly they are before
 FASTER = 1.5  # the power of the last change, from which on convergence is that of Newton's method
-CLOSE = 1e-6  # a change of the linear predictors up to which steps need no line search: twice the root of what they gain
+CLOSE = (
+    1e-6  # a change of the linear predictors up to which steps need no line search: twice the root of what they gain
+)
 NOISE = 1e-15  # of the objective: what rounding may hide
 
 
@@ -264,7 +268,9 @@ class NewtonAround:
         fall = min(fall + self.form.value(part, to.P) - self.form.value(part, now.P), 0.0)
         size, t, at = abs(now.value) + self.unit, 1.0, to
         noise = NOISE * size
-        if moved <= CLOSE and to.value <= now.value + CLOSE**2 * size:  # rounding of the objective says nothing any more
+        if (
+            moved <= CLOSE and to.value <= now.value + CLOSE**2 * size
+        ):  # rounding of the objective says nothing any more
             self.caution = max(0.1 * self.caution, CAUTION)
             return to, to.value < now.value - 100.0 * noise
         for _ in range(60):
@@ -323,9 +329,7 @@ class _OfRows:
     def solved(
         self, problem: Problem, penalty: tuple[RowNorm, Floats | None], P: Floats, aim: Floats, accuracy: float
     ) -> tuple[Floats, CoupledRows]:
-        rows = CoupledRows(
-            problem.designs, problem.factors, units=problem.units, ridge=penalty[1], n_jobs=self.n_jobs
-        )
+        rows = CoupledRows(problem.designs, problem.factors, units=problem.units, ridge=penalty[1], n_jobs=self.n_jobs)
         rows.at(1.0)
         rows.warm(P)
         return rows.solve(penalty[0], settled=accuracy)[0], rows
@@ -411,7 +415,9 @@ class _OfCommon:
         self, problem: Problem, penalty: tuple[Floats, Floats | None], P: Floats, aim: Floats, accuracy: float
     ) -> tuple[Floats, StackedLassos]:
         a, ridge = penalty
-        lassos = StackedLassos(StackedGrams(problem.designs, n_jobs=self.n_jobs), units=problem.units, n_jobs=self.n_jobs)
+        lassos = StackedLassos(
+            StackedGrams(problem.designs, n_jobs=self.n_jobs), units=problem.units, n_jobs=self.n_jobs
+        )
         lassos.at(None if ridge is None else ridge.ravel())
         lassos.warm(P.ravel())
         found, _ = lassos.solve(a.ravel(), aim.ravel())

@@ -1,8 +1,8 @@
 """What solves a problem: `solver_for` makes the solver of its stages. No solver is made of a problem anywhere else.
 
 The convex problem of a stage has one of four structures, which the penalty names: weighted lassos ("lassos"), a norm of
-every row ("rows"), a part that is common to all tasks ("common"), or that with ridges only ("pooling"). Where the loss is not
-squared, the first has a solver of its own; the others are solved by Newton steps around theirs (`coupled_newton.py`).
+every row ("rows"), a part that is common to all tasks ("common"), or that with ridges only ("pooling"). Where the loss is
+not squared, the first has a solver of its own; the others are solved by Newton steps around theirs (`coupled_newton.py`).
 """
 
 from __future__ import annotations

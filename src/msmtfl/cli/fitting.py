@@ -75,7 +75,8 @@ def fit(
         float | None, typer.Option("--k-common", help="partial-pooling: strength for common values.")
     ] = None,
     loss: Annotated[
-        str | None, typer.Option("--loss", help="squared, poisson (counts) or huber (outliers); not for lasso and baselines.")
+        str | None,
+        typer.Option("--loss", help="squared, poisson (counts) or huber (outliers); not for lasso and baselines."),
     ] = None,
     l1_ratio: Annotated[
         str | None,
