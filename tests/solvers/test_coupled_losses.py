@@ -74,7 +74,7 @@ def shrink(V, t):
 
 
 def shrink_largest(V, t):
-    """The proximal map of t max_i |v_i| for every column of V (m, d): what is left of V by the nearest point of an l1 ball."""
+    """The proximal map of t max_i |v_i| for every column of V (m, d): what the nearest point of an l1 ball leaves."""
     out = np.empty_like(V)
     for j, v in enumerate(V.T):
         size = np.sort(np.abs(v))[::-1]
@@ -133,15 +133,15 @@ def least(family, loss, X, y, task, scales, steps=20000):
         grads = [G] + [G.sum(axis=0, keepdims=True) if one else G for _ in range(count - 1)]
         return float(weight @ h), grads, np.bincount(task, g)
 
-    t, momentum, best = 1.0, 1.0, np.inf
+    t, momentum, best, last = 1.0, 1.0, np.inf, np.inf
     P, b, old_P, old_b = Z, level, Z, level
     for step in range(steps):
         f0, grads, slope = smooth(P, b)
         while True:
-            new_P, new_b = prox([a - t * g for a, g in zip(P, grads)], t), b - t * slope
-            moves = [q - a for q, a in zip(new_P, P)]
+            new_P, new_b = prox([a - t * g for a, g in zip(P, grads, strict=True)], t), b - t * slope
+            moves = [q - a for q, a in zip(new_P, P, strict=True)]
             f1 = smooth(new_P, new_b)[0]
-            bound = f0 + sum((g * v).sum() for g, v in zip(grads, moves)) + slope @ (new_b - b)
+            bound = f0 + sum((g * v).sum() for g, v in zip(grads, moves, strict=True)) + slope @ (new_b - b)
             bound += (sum((v**2).sum() for v in moves) + ((new_b - b) ** 2).sum()) / (2.0 * t)
             if f1 <= bound + 1e-15:
                 break
@@ -159,7 +159,7 @@ def least(family, loss, X, y, task, scales, steps=20000):
             last = now
         best, after = now, 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
         share, momentum = (momentum - 1.0) / after, after
-        P = [q + share * (q - o) for q, o in zip(new_P, old_P)]
+        P = [q + share * (q - o) for q, o in zip(new_P, old_P, strict=True)]
         b = new_b + share * (new_b - old_b)
         old_P, old_b = new_P, new_b
     return float(smooth(old_P, old_b)[0] + value(old_P))
@@ -285,7 +285,7 @@ def test_an_offset_is_part_of_the_linear_predictor(family):
     moved = model_of(family, "poisson").fit(X, y, task=task, offset=offset)
     plain = model_of(family, "poisson").fit(X, y, task=task)
     np.testing.assert_allclose(moved.coef_, plain.coef_, atol=1e-8)
-    np.testing.assert_allclose(moved.intercept_ + [0.5, -1.0, 2.0], plain.intercept_, atol=1e-8)
+    np.testing.assert_allclose(moved.intercept_ + np.array([0.5, -1.0, 2.0]), plain.intercept_, atol=1e-8)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
