@@ -26,7 +26,7 @@ from .streaming import Batchwise, Welcoming
 class StagedFit(MultiTaskModel):
     """A fit at one lam and one theta, by Algorithm 1, to a problem with any loss."""
 
-    def _fit_stages(self, problem: Problem, previous: Floats | None, solver: Any = None) -> None:
+    def _fit_problem(self, problem: Problem, previous: Floats | None, solver: Any = None) -> None:
         """Solve, and set the attributes of the fit; `previous` (m, d) are the coefficients of a fit to go on from. `solver`
         solves the stages, if it is to be another than that for data at hand."""
         with one_blas_thread():
@@ -390,7 +390,7 @@ class MSMTFL(StagedFit, Batchwise, Welcoming):
         self._check_params()
         with one_blas_thread():
             problem = self._make_problem(X, y, task, sample_weight, offset)
-        self._fit_stages(problem, self._previous(problem.data))
+        self._fit_problem(problem, self._previous(problem.data))
         return self
 
     def surface(

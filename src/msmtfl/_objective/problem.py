@@ -49,6 +49,8 @@ class Problem:
     scored_by: tuple[Loss, ...] | None = None  # of a training fold: the tasks' losses in the problem of all rows
     l1_ratio: float = 1.0  # of the penalty; the rest is a ridge, (1 - l1_ratio) lam / 2 sum_ji f_ji^2 w_ji^2
     intercepts: str = "task"  # how they share: "task" (not at all), "shrunk" or "common"
+    known_units: Floats | None = None  # (m, d): units of another problem, in whose place this one is solved
+    known_common: Floats | None = None  # (d,): its factors of a common part
 
     @property
     def m(self) -> int:
@@ -74,6 +76,8 @@ class Problem:
     @cached_property
     def units(self) -> Floats:
         """(m, d): standard deviations if standardised, else 1."""
+        if self.known_units is not None:
+            return self.known_units
         squares = self.variances
         return np.sqrt(np.where(squares > 0, squares, 1.0)) if self.standardize else np.ones_like(squares)
 
@@ -86,6 +90,8 @@ class Problem:
     def common_factors(self) -> Floats:
         """(d,): those of a part that is common to all tasks; if the problem is standardised with the root of the mean
         variance of a column."""
+        if self.known_common is not None:
+            return self.known_common
         given = self.given_factors[:, 0]
         if not self.standardize:
             return given

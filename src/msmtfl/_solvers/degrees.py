@@ -28,6 +28,7 @@ from numpy.linalg import LinAlgError
 from scipy.linalg import cholesky, eigh
 
 from .._data.designs import Design, Floats, Ints
+from .._objective.losses import LossTask
 
 RANK = 1e-9  # of the largest eigenvalue of a matrix with ones on its diagonal: what is smaller counts as 0
 TIED = 1e-9  # relative difference of entries at the same level
@@ -101,7 +102,30 @@ def level_form(W: Floats, factors: Floats) -> Form:
     return face(own, np.array(shared, dtype=np.intp), np.reshape(follow, (len(shared), m)).T)
 
 
-def traces(designs: Sequence[Design], form: Form) -> Floats:
+class Curved:
+    """Second derivatives of a task's loss at w, in place of its Gram matrix."""
+
+    def __init__(self, design: LossTask, w: Floats):
+        self.design, self.n, self.order = design, design.n, design.order
+        self.weight = design.v * design.of_loss.curvature(design.y, design.predictor(w))
+
+    def _columns(self, features: Ints) -> Floats:
+        """Weighed by the root of the curvature; with an intercept less their means."""
+        X, total = self.design.block(features), float(self.weight.sum())
+        if self.design.base.centre and total > 0.0:
+            X = X - self.weight @ X / total
+        return np.asarray(np.sqrt(self.weight)[:, None] * X)
+
+    def gram_block(self, some: Ints, others: Ints) -> Floats:
+        return np.asarray(self._columns(some).T @ self._columns(others))
+
+
+def curved(designs: Sequence[Any], W: Floats) -> Sequence[Any]:
+    """Tasks whose Gram matrices are second derivatives at W (m, d), whatever their loss is."""
+    return [Curved(x, w) if isinstance(x, LossTask) else x for x, w in zip(designs, W, strict=True)]
+
+
+def traces(designs: Sequence[Any], form: Form) -> Floats:
     """(m,): every task's degrees of freedom.
 
     With D_i the second derivatives of task i's loss in its own coefficients and s, and H those of the objective, they are
