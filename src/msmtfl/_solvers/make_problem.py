@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._data.designs import AnyData, Data, Design, FeatureRows, Floats, stage_scale
+from .._data.designs import AnyData, Data, Design, FeatureRows, Floats, RowTask, stage_scale
 from .._data.level_rows import LevelPrior, LevelTask, drawn
 from .._data.tables import warn_user
 from .._data.tasks import Task, TaskData, warn_of_single_rows
@@ -80,6 +80,37 @@ def training(problem: Problem, keep: np.ndarray | int) -> Problem:
     centre, kind = problem.designs[0].base.centre, problem.intercepts
     designs = _designs(data, problem.loss, centre, problem.given_factors, problem.positive, intercepts=kind)
     return replace(problem, designs=designs, scored_by=tuple(design.of_loss for design in problem.designs))
+
+
+def remade(problem: Problem, data: TaskData, factors: Floats, centre: bool) -> Problem:
+    """The same loss and kind of penalty for other data, with penalty factors (d, m); intercepts do not share."""
+    designs = _designs(data, problem.loss, centre, factors, problem.positive)
+    return replace(problem, data=data, designs=designs, given_factors=factors, intercepts="task")
+
+
+def on_rows(problem: Problem, keep: np.ndarray) -> Problem:
+    """As `training`, but on data that hold no other rows than these, keep (N,) bool: for models that look at rows."""
+    data = problem.data.kept(keep, None if problem.weigh is None else problem.weigh(keep))
+    out = remade(problem, data, problem.given_factors, centred(problem))
+    return out if problem.loss.squared else replace(out, scored_by=tuple(one.of_loss for one in problem.designs))
+
+
+def centred(problem: Problem) -> bool:
+    """Whether tasks have intercepts; of data that have rows."""
+    first = problem.designs[0]
+    return bool((first.rows if problem.loss.squared else first.base).centre)
+
+
+def with_offset(problem: Problem, offsets: Sequence[Floats], factors: Floats) -> Problem:
+    """The same problem where the linear predictor of every task has more of an offset, with other penalty factors (d, m).
+    With squared loss what is known of X serves both."""
+    pairs = zip(problem.data.tasks, offsets, strict=True)
+    tasks = tuple(replace(one, offset=more if one.offset is None else one.offset + more) for one, more in pairs)
+    data = replace(problem.data, tasks=tasks)
+    if not problem.loss.squared:
+        return replace(remade(problem, data, factors, centred(problem)), scored_by=problem.scored_by)
+    designs = [RowTask(one.rows, task.unexplained) for one, task in zip(problem.designs, tasks, strict=True)]
+    return replace(problem, data=data, designs=designs, given_factors=factors)
 
 
 def gather(problem: Problem, keeps: Sequence[np.ndarray | int], n_jobs: int | None = None) -> None:
