@@ -73,14 +73,15 @@ class _Pretrained(MultiTaskLinear):
         solution = run_stages(
             penalty, solver, max_stages=1, tol=self.tol, max_iter=self.max_iter or 0, listener=listener
         )
-        (stage,) = solution.stages
+        proof, (stage,) = first.prove(problem), solution.stages
+        gap = proof.relative_gap
         whole = replace(
             stage,
             coef=(1.0 - alpha) * first.coef + stage.coef,
-            dual_gap=max(stage.dual_gap, first.dual_gap),
-            unique=stage.unique and first.unique,
+            dual_gap=max(stage.dual_gap, gap),
+            unique=stage.unique and proof.unique,
         )
-        solution = replace(solution, stages=(whole,), converged=solution.converged and first.dual_gap <= self.tol)
+        solution = replace(solution, stages=(whole,), converged=solution.converged and gap <= self.tol)
         return solution, ConcaveRows(lam, np.inf, problem.factors)
 
     def _keep_parts(self, first: FirstStep, alpha: float, lam: float) -> None:

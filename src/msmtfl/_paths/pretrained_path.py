@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._data.designs import Floats, Ints
+from .._objective.certificates import TaskCertificate
 from .._objective.problem import Problem
 from .._solvers.make_problem import with_offset
 from .._solvers.solvers import LASSOS, caches_for
@@ -121,7 +122,8 @@ class PretrainedSurface(Solutions):
     grid: PretrainedGrid
     firsts: tuple[FirstStep, ...] = field(repr=False)
     parts: tuple[Surface, ...] = field(repr=False)
-    last_of: Ints = field(repr=False)
+    places: Ints = field(repr=False)  # (K, L), in `solved`
+    done: np.ndarray = field(repr=False)  # (K, L) bool: whether the point was solved to the end
 
     def __repr__(self) -> str:
         K, L = self.grid.shape
@@ -139,7 +141,11 @@ class PretrainedSurface(Solutions):
 
     @property
     def last(self) -> Ints:
-        return self.last_of
+        return self.places
+
+    @property
+    def complete(self) -> np.ndarray:
+        return self.done
 
     @cached_property
     def columns(self) -> list[Surface]:
@@ -151,21 +157,23 @@ class PretrainedSurface(Solutions):
         return np.hstack([values(column) for column in self.columns])
 
     @cached_property
-    def complete(self) -> np.ndarray:
-        return self._beside(lambda column: column.complete)
-
-    @cached_property
     def objective(self) -> Floats:
         return self._beside(lambda column: column.objective)
 
     @cached_property
+    def _first_proofs(self) -> list[TaskCertificate]:
+        """Of the first step of every column."""
+        known = {id(first): first.prove(self._data()) for first in self.firsts}
+        return [known[id(first)] for first in self.firsts]
+
+    @cached_property
     def dual_gap(self) -> Floats:
-        first = np.array([one.dual_gap for one in self.firsts])
+        first = np.array([proof.relative_gap for proof in self._first_proofs])
         return np.asarray(np.maximum(self._beside(lambda column: column.dual_gap), first))
 
     @cached_property
     def unique(self) -> np.ndarray:
-        first = np.array([one.unique for one in self.firsts])
+        first = np.array([proof.unique for proof in self._first_proofs])
         return np.asarray(self._beside(lambda column: column.unique) & first)
 
     def to_dict(self) -> dict[str, np.ndarray]:
@@ -176,8 +184,8 @@ class PretrainedSurface(Solutions):
 
     def __getstate__(self) -> dict[str, Any]:
         if self.problem is not None:
-            _ = self._intercepts, self.complete, self.objective, self.dual_gap, self.unique
-        state = {name: value for name, value in self.__dict__.items() if name not in ("columns", "_by_task")}
+            _ = self._intercepts, self.objective, self.dual_gap, self.unique
+        state = {name: value for name, value in self.__dict__.items() if name not in ("columns", "_by_task", "_first_proofs")}
         return {**state, "problem": None}
 
 
@@ -217,12 +225,13 @@ class PretrainedPaths:
     def _gathered(self, parts: list[Surface | None]) -> PretrainedSurface:
         data, m = self.problem.data, self.problem.m
         solved: list[Solved] = []
-        last = np.full(self.grid.shape, -1, dtype=np.intp)
+        last, complete = np.full(self.grid.shape, -1, dtype=np.intp), np.zeros(self.grid.shape, dtype=bool)
         kept = []
         for l, (part, first, alpha) in enumerate(zip(parts, self.firsts, self.grid.alphas, strict=True)):
             if part is None:
                 part = self.paths[l]._gathered([])
             kept.append(replace(part, problem=None))
+            complete[:, l] = part.complete[:, 0]
             common = np.tile((1.0 - alpha) * first.coef, m)
             last[:, l] = np.where(part.last[:, 0] >= 0, part.last[:, 0] + len(solved), -1)
             solved += [_sum_of(one, common) for one in part.solved]
@@ -234,7 +243,8 @@ class PretrainedPaths:
             grid=self.grid,
             firsts=self.firsts,
             parts=tuple(kept),
-            last_of=last,
+            places=last,
+            done=complete,
         )
 
 

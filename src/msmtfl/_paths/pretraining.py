@@ -17,8 +17,9 @@ from scipy.sparse import csr_array, hstack, issparse, vstack
 from .._data.designs import Floats, Ints
 from .._data.folds import TaskKFold
 from .._data.tasks import Task, TaskData
+from .._objective.certificates import TaskCertificate
 from .._objective.problem import Problem
-from .._solvers.make_problem import centred, remade
+from .._solvers.make_problem import centred, remade, typical_huber
 from .._solvers.solvers import LASSOS, caches_for
 from .cross_validation import Scorer
 from .early_stopping import FoldRun, Front, held_out_errors, search
@@ -40,14 +41,20 @@ class OffsetFolds:
 
 @dataclass(frozen=True, eq=False)
 class FirstStep:
-    """Coefficients (d,) common to all tasks, at a strength; for every task its samples' offsets, which are x'b less its mean
-    over the task, b being fitted without the fold of the sample; and what is proven about the fit."""
+    """Coefficients (d,) common to all tasks, at a strength, and for every task its samples' offsets, which are x'b less its
+    mean over the task, b being fitted without the fold of the sample. `point` are the coefficients of all columns that the
+    first step has (`Pooled`)."""
 
     lam: float
     coef: Floats
     offsets: tuple[Floats, ...]
-    dual_gap: float
-    unique: bool
+    point: Floats
+
+    def prove(self, problem: Problem) -> TaskCertificate:
+        """What is proven about the fit to all samples of a problem."""
+        pooled = Pooled(problem, Stack.of(problem.data)).problem
+        (proof,) = pooled.certify(0, self.point[None], self.lam * pooled.stage_weights, lams=np.array([self.lam]))
+        return proof
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +145,8 @@ class Pooled:
         factors = np.concatenate([factors, np.zeros(X.shape[1] - problem.d)])[:, None]
         one = Task("all", X, y, stack.weight, np.arange(len(y)), offset)
         data = TaskData((one,), np.array(["all"]), np.arange(X.shape[1]), "single", X)
-        made = remade(replace(problem, standardize=False), data, factors, self.levels and not self.centres)
+        plain, levels = replace(problem, standardize=False), self.levels and not self.centres
+        made = remade(plain, data, factors, levels, typical_huber(problem))
         self.problem = made if made.loss.squared else replace(made, error="deviance", scored_by=None)
 
     def seen(self, stack: Stack) -> tuple[Any, Floats, Floats | None]:
@@ -214,13 +222,8 @@ def pretrain(problem: Problem, lams: Floats | None, folds: OffsetFolds, **option
         for part, test in zip(parts, tests, strict=True):
             b, of = part.coef(k, 0)[0, : problem.d], stack.only(test)
             offsets[test] = of.X @ b - (means @ b)[of.task]
-        step = FirstStep(
-            lam=float(values[k]),
-            coef=surface.coef(k, 0)[0, : problem.d] if parts else np.zeros(problem.d),
-            offsets=tuple(np.split(offsets, bounds)),
-            dual_gap=float(surface.dual_gap[k, 0]),
-            unique=bool(surface.unique[k, 0]),
-        )
+        point = surface.coef(k, 0)[0] * bool(parts)
+        step = FirstStep(float(values[k]), point[: problem.d], tuple(np.split(offsets, bounds)), point)
         out.append(step)
     return out
 

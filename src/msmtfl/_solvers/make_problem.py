@@ -82,9 +82,13 @@ def training(problem: Problem, keep: np.ndarray | int) -> Problem:
     return replace(problem, designs=designs, scored_by=tuple(design.of_loss for design in problem.designs))
 
 
-def remade(problem: Problem, data: TaskData, factors: Floats, centre: bool) -> Problem:
-    """The same loss and kind of penalty for other data, with penalty factors (d, m); intercepts do not share."""
-    designs = _designs(data, problem.loss, centre, factors, problem.positive)
+def remade(problem: Problem, data: TaskData, factors: Floats, centre: bool, kind: Huber | None = None) -> Problem:
+    """The same loss and kind of penalty for other data, with penalty factors (d, m); intercepts do not share. `kind` is
+    Huber's loss of all tasks, where its scale is known."""
+    if kind is None:
+        designs = _designs(data, problem.loss, centre, factors, problem.positive)
+    else:
+        designs = data.designs(centre, None, lambda rows, task: LossTask(rows, task.unexplained, kind))
     return replace(problem, data=data, designs=designs, given_factors=factors, intercepts="task")
 
 
@@ -101,15 +105,28 @@ def centred(problem: Problem) -> bool:
     return bool((first.rows if problem.loss.squared else first.base).centre)
 
 
+def typical_huber(problem: Problem) -> Huber | None:
+    """Huber's loss at the median of the tasks' scales; None where the loss is another."""
+    if problem.scales is None or not isinstance(problem.loss, Huber):
+        return None
+    scale = float(np.median(problem.scales))
+    return Huber(problem.loss.epsilon * scale, scale)
+
+
 def with_offset(problem: Problem, offsets: Sequence[Floats], factors: Floats) -> Problem:
     """The same problem where the linear predictor of every task has more of an offset, with other penalty factors (d, m).
-    With squared loss what is known of X serves both."""
+    What is known of X serves both."""
     pairs = zip(problem.data.tasks, offsets, strict=True)
     tasks = tuple(replace(one, offset=more if one.offset is None else one.offset + more) for one, more in pairs)
     data = replace(problem.data, tasks=tasks)
-    if not problem.loss.squared:
-        return replace(remade(problem, data, factors, centred(problem)), scored_by=problem.scored_by)
-    designs = [RowTask(one.rows, task.unexplained) for one, task in zip(problem.designs, tasks, strict=True)]
+    pairs = list(zip(problem.designs, tasks, strict=True))
+    designs: list[Any]
+    if problem.loss.squared:
+        designs = [RowTask(one.rows, task.unexplained) for one, task in pairs]
+    elif isinstance(problem.loss, Huber):  # scales are those of the noise, which stays the same
+        designs = [LossTask(one.base, task.unexplained, one.of_loss, one.curvature) for one, task in pairs]
+    else:
+        designs = [LossTask(one.base, task.y, one.of_loss, offset=task.offset) for one, task in pairs]
     return replace(problem, data=data, designs=designs, given_factors=factors)
 
 
