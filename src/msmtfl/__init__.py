@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ._estimators.l12 import L12MTL, L12MTLCV
     from ._estimators.msmtfl import MSMTFL, LassoMTL
     from ._estimators.pooling import PartialPooling, PartialPoolingCV
+    from ._estimators.pretrained import PretrainedMTL, PretrainedMTLCV
     from ._estimators.search import MSMTFLCV, LassoMTLCV
     from ._estimators.shared import SharedMTL, SharedMTLCV
     from ._paths.solve import regularization_surface
@@ -49,6 +50,8 @@ __all__ = [
     "MultiTaskAutoClassifier",
     "PartialPooling",
     "PartialPoolingCV",
+    "PretrainedMTL",
+    "PretrainedMTLCV",
     "SharedMTL",
     "SharedMTLCV",
     "TaskKFold",
@@ -76,6 +79,8 @@ _MODULES = {  # of each public name: the module that has it
     "LassoMTL": "_estimators.msmtfl",
     "PartialPooling": "_estimators.pooling",
     "PartialPoolingCV": "_estimators.pooling",
+    "PretrainedMTL": "_estimators.pretrained",
+    "PretrainedMTLCV": "_estimators.pretrained",
     "MSMTFLCV": "_estimators.search",
     "LassoMTLCV": "_estimators.search",
     "SharedMTL": "_estimators.shared",

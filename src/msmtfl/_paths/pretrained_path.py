@@ -185,14 +185,16 @@ class PretrainedSurface(Solutions):
     def __getstate__(self) -> dict[str, Any]:
         if self.problem is not None:
             _ = self._intercepts, self.objective, self.dual_gap, self.unique
-        state = {name: value for name, value in self.__dict__.items() if name not in ("columns", "_by_task", "_first_proofs")}
-        return {**state, "problem": None}
+        of_data = ("columns", "_by_task", "_first_proofs")
+        return {name: value for name, value in self.__dict__.items() if name not in of_data} | {"problem": None}
 
 
 class PretrainedPaths:
     """Goes down the columns of a grid, each the path of the lassos of one second step."""
 
-    def __init__(self, problem: Problem, grid: PretrainedGrid, *, budget: float | None, n_jobs: int | None, **options: Any):
+    def __init__(
+        self, problem: Problem, grid: PretrainedGrid, *, budget: float | None, n_jobs: int | None, **options: Any
+    ):
         self.problem, self.grid = problem, grid
         limits = {name: options[name] for name in ("tol", "max_iter")}
         self.firsts = grid.pretrained(problem, **limits)
@@ -200,9 +202,7 @@ class PretrainedPaths:
         for first, alpha in zip(self.firsts, grid.alphas, strict=True):
             second = second_step(problem, first, float(alpha))
             grams = caches_for(second, LASSOS, reuse=True, budget=budget, n_jobs=n_jobs)
-            self.paths.append(
-                StagePaths(second, grid.column, max_stages=1, n_jobs=n_jobs, grams=grams, **options)
-            )
+            self.paths.append(StagePaths(second, grid.column, max_stages=1, n_jobs=n_jobs, grams=grams, **options))
         self.moved = [False] * len(self.paths)
 
     def advance(self, ends: Ints) -> None:
@@ -211,13 +211,13 @@ class PretrainedPaths:
             self.paths[l].advance(ends[l : l + 1])
 
     def finish(self, points: np.ndarray) -> bool:
-        self.moved = [
-            path.done[0] > 0 and path.finish(points[:, l : l + 1]) for l, path in enumerate(self.paths)
-        ]
+        self.moved = [path.done[0] > 0 and path.finish(points[:, l : l + 1]) for l, path in enumerate(self.paths)]
         return any(self.moved)
 
     def latest(self) -> PretrainedSurface:
-        return self._gathered([path.latest() if moved else None for path, moved in zip(self.paths, self.moved, strict=True)])
+        return self._gathered(
+            [path.latest() if moved else None for path, moved in zip(self.paths, self.moved, strict=True)]
+        )
 
     def solutions(self) -> PretrainedSurface:
         return self._gathered([path.solutions() for path in self.paths])

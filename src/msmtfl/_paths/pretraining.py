@@ -72,7 +72,7 @@ class Stack:
     @classmethod
     def of(cls, data: TaskData) -> Stack:
         tasks, sizes = data.tasks, [len(task.y) for task in data.tasks]
-        parts = [task.X for task in tasks]
+        parts: list[Any] = [task.X for task in tasks]
         X = vstack(parts, format="csr") if issparse(parts[0]) else np.concatenate(parts).astype(np.float64, copy=False)
 
         def joined(values: list[Floats | None], otherwise: float) -> Floats | None:
@@ -110,14 +110,14 @@ class Stack:
     @cached_property
     def totals(self) -> Floats:
         """(m,): the tasks' weights."""
-        return np.bincount(self.task, self.weights, self.m)
+        return np.bincount(self.task, self.weights, self.m).astype(np.float64)
 
     def means(self, values: Any) -> Floats:
         """(m, ...): means over the tasks; 0 of those without samples."""
         n = len(self.y)
         share = self.weights / self.totals[self.task]
-        out = csr_array((share, (self.task, np.arange(n))), shape=(self.m, n)) @ values
-        return np.asarray(out.toarray() if issparse(out) else out)
+        out: Any = csr_array((share, (self.task, np.arange(n))), shape=(self.m, n)) @ values
+        return np.asarray(out.toarray() if hasattr(out, "toarray") else out)
 
     def indicators(self) -> csr_array:
         """(n, m - 1): columns that say the task, but for the first."""
@@ -199,7 +199,9 @@ def pretrain(problem: Problem, lams: Floats | None, folds: OffsetFolds, **option
     held = [(Pooled(problem, stack.only(~test)), test) for test in tests]
     paths = whole.paths(grid, options)
     runs = [
-        FoldRun(whole.problem, _Fold(pooled, stack.only(test)), partial(_begin, pooled, grid, options), None, grid.shape)  # type: ignore[arg-type]
+        FoldRun(
+            whole.problem, _Fold(pooled, stack.only(test)), partial(_begin, pooled, grid, options), None, grid.shape
+        )
         for pooled, test in held
     ]
     places = list(range(len(values)))
@@ -209,7 +211,8 @@ def pretrain(problem: Problem, lams: Floats | None, folds: OffsetFolds, **option
     else:
         places = places if lams is not None else [0]
         ends = np.array([len(values)])
-        for one in (paths, *runs):
+        work: list[StagePaths | FoldRun] = [paths, *runs]
+        for one in work:
             one.advance(ends)
             one.finish(np.zeros(grid.shape, dtype=bool))
     surface = paths.solutions()

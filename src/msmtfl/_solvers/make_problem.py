@@ -116,8 +116,10 @@ def typical_huber(problem: Problem) -> Huber | None:
 def with_offset(problem: Problem, offsets: Sequence[Floats], factors: Floats) -> Problem:
     """The same problem where the linear predictor of every task has more of an offset, with other penalty factors (d, m).
     What is known of X serves both."""
-    pairs = zip(problem.data.tasks, offsets, strict=True)
-    tasks = tuple(replace(one, offset=more if one.offset is None else one.offset + more) for one, more in pairs)
+    tasks = tuple(
+        replace(one, offset=more if one.offset is None else one.offset + more)
+        for one, more in zip(problem.data.tasks, offsets, strict=True)
+    )
     data = replace(problem.data, tasks=tasks)
     pairs = list(zip(problem.designs, tasks, strict=True))
     designs: list[Any]
