@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, hstack, issparse, vstack
 
+from .._data.copies import sample_keys
 from .._data.designs import Floats, Ints
 from .._data.folds import TaskKFold
 from .._data.tasks import Task, TaskData
@@ -195,7 +196,7 @@ def pretrain(problem: Problem, lams: Floats | None, folds: OffsetFolds, **option
     values = read_lams(whole.problem, N_LAMS) if lams is None else lams
     never = np.full((len(values), 1), np.inf)
     grid = Grid(values, never, np.zeros(1), never)
-    tests = _dealt(stack, problem.data.form == "wide", folds)
+    tests = dealt(stack, problem.data.form == "wide", folds)
     held = [(Pooled(problem, stack.only(~test)), test) for test in tests]
     paths = whole.paths(grid, options)
     runs = [
@@ -240,13 +241,27 @@ def _chosen(errors: Floats, lams: Floats) -> int:
     return int(np.nanargmin(errors.mean(axis=0)))
 
 
-def _dealt(stack: Stack, wide: bool, folds: OffsetFolds) -> list[np.ndarray]:
-    """(n,) bool each: samples that are held out together, stratified by task; of a 2-D y in all tasks at once."""
+def dealt(stack: Stack, wide: bool, folds: OffsetFolds) -> list[np.ndarray]:
+    """(n,) bool each: samples that are held out together, stratified by task; of a 2-D y in all tasks at once.
+
+    Copies of a sample stay together, and the order of samples makes no difference: so a weight of 2 is the same as a sample
+    that is given twice.
+    """
     rows, first = np.unique(stack.row, return_index=True)
-    strata = np.zeros(len(rows), dtype=np.intp) if wide else stack.task[first]
-    groups = None if folds.groups is None else np.asarray(folds.groups)[rows]
-    n = min(folds.n, len(rows) if groups is None else len(np.unique(groups)))
+    if folds.groups is not None:
+        of_row, strata = np.unique(np.asarray(folds.groups)[rows], return_inverse=True)[1], None
+    else:
+        several = wide and stack.m > 1  # targets for every sample: its features say which it is
+        keys = sample_keys(stack.X[first], np.zeros(len(rows)) if several else stack.y[first])
+        at = np.zeros(len(rows), dtype=np.intp) if wide else stack.task[first]
+        distinct, of_row = np.unique(np.column_stack([at.astype(np.uint64), keys]), axis=0, return_inverse=True)
+        strata = distinct[:, 0].astype(np.intp)
+    of_row = of_row.ravel()
+    count = int(of_row.max()) + 1
+    n = min(folds.n, count)
     if n < 2:
         return []
-    dealt = TaskKFold(n, random_state=folds.random_state).deal_evenly(strata, groups)
-    return [np.isin(stack.row, rows[test]) for train, test in dealt if len(train) and len(test)]
+    strata = np.zeros(count, dtype=np.intp) if strata is None else strata
+    parts = TaskKFold(n, random_state=folds.random_state).deal_evenly(strata)
+    tests = [np.isin(stack.row, rows[np.isin(of_row, test)]) for _, test in parts]
+    return [test for test in tests if test.any() and not test.all()]
