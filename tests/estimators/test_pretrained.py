@@ -68,7 +68,9 @@ def test_both_steps_are_the_lassos_that_they_say(alpha):
     model = PretrainedMTL(0.05, 0.2, alpha).fit(X, y, task=task)
     np.testing.assert_allclose(model.coef_, by_hand(X, y, task, 0.05, 0.2, alpha), atol=1e-9)
     np.testing.assert_allclose(model.coef_, (1 - alpha) * model.coef_common_ + model.coef_specific_, atol=1e-12)
-    assert model.dual_gap_ < 1e-10 and model.converged_ and model.certificate_.unique
+    assert model.dual_gap_ < 1e-10
+    assert model.converged_
+    assert model.certificate_.unique
     means = np.array([y[task == i].mean() - X[task == i].mean(axis=0) @ model.coef_[i] for i in range(4)])
     np.testing.assert_allclose(model.intercept_, means, atol=1e-9)
 
@@ -78,7 +80,8 @@ def test_the_ends_of_alpha():
     apart = PretrainedMTL(0.05, alpha=1.0).fit(X, y, task=task)
     np.testing.assert_array_equal(apart.coef_, LassoMTL(0.05).fit(X, y, task=task).coef_)
     whole = PretrainedMTL(0.02, 0.4, alpha=0.0).fit(X, y, task=task)
-    assert not whole.coef_[:, whole.coef_common_ == 0].any() and whole.coef_specific_.any()
+    assert not whole.coef_[:, whole.coef_common_ == 0].any()
+    assert whole.coef_specific_.any()
     strong = PretrainedMTL(1e6, 0.4, alpha=0.0).fit(X, y, task=task)
     np.testing.assert_array_equal(strong.coef_, np.tile(strong.coef_common_, (4, 1)))
 
@@ -125,7 +128,9 @@ def test_the_surface_with_its_certificates_and_without_its_data():
     model = PretrainedMTLCV(lams=6, alphas=[0.0, 0.5, 1.0], cv=3).fit(X, y, task=task)
     model.complete_surface(X, y, task=task)
     surface = model.surface_
-    assert surface.complete.all() and surface.dual_gap.max() < 1e-10 and surface.unique.all()
+    assert surface.complete.all()
+    assert surface.dual_gap.max() < 1e-10
+    assert surface.unique.all()
     again = pickle.loads(pickle.dumps(surface))
     np.testing.assert_array_equal(again.dual_gap, surface.dual_gap)
     np.testing.assert_array_equal(again.coef(3, 1), surface.coef(3, 1))
@@ -183,7 +188,10 @@ def test_other_losses(loss):
     if loss == "poisson":
         y = np.random.default_rng(0).poisson(np.exp(0.5 * X[:, 0] + 0.3 * (task == 1) * X[:, 3])).astype(float)
     model = PretrainedMTL(0.03, 0.1, 0.5, loss=loss).fit(X, y, task=task)
-    assert model.dual_gap_ < 1e-8 and model.converged_ and model.coef_common_.any() and model.coef_specific_.any()
+    assert model.dual_gap_ < 1e-8
+    assert model.converged_
+    assert model.coef_common_.any()
+    assert model.coef_specific_.any()
     apart = PretrainedMTL(0.03, 0.1, 1.0, loss=loss).fit(X, y, task=task)
     np.testing.assert_allclose(apart.coef_, MSMTFL(0.03, np.inf, loss=loss).fit(X, y, task=task).coef_, atol=1e-7)
 
@@ -192,7 +200,8 @@ def test_tasks_of_few_samples():
     X, y, task = sample(n=12)
     keep = (task > 0) | (np.arange(len(y)) < 2)  # two samples of the first task: some folds hold out both, or one
     model = PretrainedMTL(0.05, alpha=0.25).fit(X[keep], y[keep], task=task[keep])
-    assert np.isfinite(model.coef_).all() and model.coef_common_.any()
+    assert np.isfinite(model.coef_).all()
+    assert model.coef_common_.any()
 
 
 def test_what_is_refused():
@@ -221,8 +230,9 @@ def test_in_comparisons_where_it_is_named():
 @pytest.mark.slow
 def test_selected_in_half_samples():
     X, y, task = sample()
-    found = stability_selection(PretrainedMTL(0.05, 0.2, 0.5), X, y, task=task, n_pairs=8)
-    assert found.frequency[:, 0].min() == 1.0 and found.frequency[:, 9].max() < 0.9
+    found = stability_selection(PretrainedMTL(0.2, 0.8, 0.5), X, y, task=task, n_pairs=8)
+    assert found.frequency[:, 0].min() == 1.0
+    assert found.frequency[:, 9].max() < 0.7
 
 
 @pytest.mark.slow
@@ -242,4 +252,5 @@ def test_it_predicts_better_than_what_it_is_made_of():
         models = [PretrainedMTLCV(), PretrainedMTLCV(alphas=[0.0], lams=[1e3]), LassoMTLCV()]
         errors.append([np.mean((m.fit(X, y, task=task).predict(X_new, task=task) - truth) ** 2) for m in models])
     mine, pooled, apart = np.mean(errors, axis=0)
-    assert mine < 0.95 * pooled and mine < 0.9 * apart
+    assert mine < 0.95 * pooled
+    assert mine < 0.9 * apart

@@ -364,9 +364,9 @@ FAMILIES: tuple[Family, ...] = (
         strengths=(
             LAM,
             Strength("alpha", "α"),
-            Strength("lam_common", "λ_c"),
+            Strength("lam_common", "λ_c", may_be_inf=True),
         ),
-        by_default=(("lam",), ("alpha",), ("lam_common",)),
+        by_default=(("lam",), ("lam_common",)),
         chosen="λ and α",
         parts=(
             Part("coef_common_", "First step", "the lasso of all tasks", common=True),

@@ -28,6 +28,7 @@ from .grids import Grid, read_lams
 from .solve import StagePaths
 from .surface import Solutions
 
+LOOKED_AT = 8  # columns that say, beside the target, in which order samples are dealt out
 N_LAMS = 30  # of the path of which a strength is chosen
 
 
@@ -244,18 +245,23 @@ def _chosen(errors: Floats, lams: Floats) -> int:
 def dealt(stack: Stack, wide: bool, folds: OffsetFolds) -> list[np.ndarray]:
     """(n,) bool each: samples that are held out together, stratified by task; of a 2-D y in all tasks at once.
 
-    Copies of a sample stay together, and the order of samples makes no difference: so a weight of 2 is the same as a sample
-    that is given twice.
+    Copies of a sample stay together, and neither the order of samples nor the units of columns and targets make a
+    difference: so a weight of 2 is the same as a sample that is given twice.
     """
     rows, first = np.unique(stack.row, return_index=True)
     if folds.groups is not None:
         of_row, strata = np.unique(np.asarray(folds.groups)[rows], return_inverse=True)[1], None
     else:
         several = wide and stack.m > 1  # targets for every sample: its features say which it is
-        keys = sample_keys(stack.X[first], np.zeros(len(rows)) if several else stack.y[first])
+        X, y = stack.X[first], np.zeros(len(rows)) if several else stack.y[first]
         at = np.zeros(len(rows), dtype=np.intp) if wide else stack.task[first]
-        distinct, of_row = np.unique(np.column_stack([at.astype(np.uint64), keys]), axis=0, return_inverse=True)
-        strata = distinct[:, 0].astype(np.intp)
+        columns = [] if issparse(X) else list(X[:, :LOOKED_AT].T[::-1])
+        keys = sample_keys(X, y)
+        order = np.lexsort((keys, *columns, y, at))
+        new = np.append(False, (np.diff(keys[order]) != 0) | (np.diff(at[order]) != 0))
+        of_row = np.empty(len(rows), dtype=np.intp)
+        of_row[order] = np.cumsum(new)
+        strata = at[order][np.append(True, new[1:])]
     of_row = of_row.ravel()
     count = int(of_row.max()) + 1
     n = min(folds.n, count)
