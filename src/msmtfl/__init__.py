@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ._estimators.msmtfl import MSMTFL, LassoMTL
     from ._estimators.pooling import PartialPooling, PartialPoolingCV
     from ._estimators.pooling_classifier import PartialPoolingClassifier, PartialPoolingClassifierCV
+    from ._estimators.pretrained import PretrainedMTL, PretrainedMTLCV
     from ._estimators.search import MSMTFLCV, LassoMTLCV
     from ._estimators.shared import SharedMTL, SharedMTLCV
     from ._estimators.shared_classifier import SharedMTLClassifier, SharedMTLClassifierCV
@@ -59,6 +60,8 @@ __all__ = [
     "PartialPoolingCV",
     "PartialPoolingClassifier",
     "PartialPoolingClassifierCV",
+    "PretrainedMTL",
+    "PretrainedMTLCV",
     "SharedMTL",
     "SharedMTLCV",
     "SharedMTLClassifier",
@@ -94,6 +97,8 @@ _MODULES = {  # of each public name: the module that has it
     "PartialPoolingCV": "_estimators.pooling",
     "PartialPoolingClassifier": "_estimators.pooling_classifier",
     "PartialPoolingClassifierCV": "_estimators.pooling_classifier",
+    "PretrainedMTL": "_estimators.pretrained",
+    "PretrainedMTLCV": "_estimators.pretrained",
     "MSMTFLCV": "_estimators.search",
     "LassoMTLCV": "_estimators.search",
     "SharedMTL": "_estimators.shared",

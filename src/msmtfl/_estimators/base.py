@@ -42,7 +42,7 @@ from .._runtime.checks import check_count, check_flag, check_n_jobs, check_posit
 from .._runtime.progress import CallbackSupportMixin
 from .._runtime.whole import guard_methods
 from .._solvers.gram import Gram
-from .._solvers.make_problem import check_intercepts, check_loss, common_levels, make_problem
+from .._solvers.make_problem import check_intercepts, check_loss, common_levels, make_problem, training
 from .._solvers.solvers import lassos_for
 from .._solvers.stages import ASKED, ONE_STAGE, Solution
 from .._solvers.weighted_lasso import least_squares_on
@@ -109,6 +109,10 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
             n_jobs=self.n_jobs,
             intercepts=self.intercepts,
         )
+
+    def _training(self, problem: Problem, keep: np.ndarray | int) -> Problem:
+        """The problem of some of the rows (of statistics: without one fold)."""
+        return training(problem, keep)
 
     def _chosen_l1_ratio(self) -> float:
         """Which share of the penalty is a norm; the rest is a ridge."""

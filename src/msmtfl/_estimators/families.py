@@ -30,18 +30,20 @@ from .formula_texts import (
     of_dirty,
     of_pooled_logistic,
     of_pooling,
+    of_pretrained,
     of_rows,
     of_shared,
     penalised,
     squares_of_dirty,
     squares_of_shared,
 )
-from .grid_words import COMMON, LAMS, POOLED, RATIOS, THETAS, GridWords
+from .grid_words import COMMON, LAMS, POOLED, PRETRAINED, RATIOS, THETAS, GridWords
 from .l12 import L12MTL, L12MTLCV
 from .l12_classifier import L12MTLClassifier, L12MTLClassifierCV
 from .msmtfl import MSMTFL, LassoMTL
 from .pooling import PartialPooling, PartialPoolingCV, pooled_coef
 from .pooling_classifier import PartialPoolingClassifier, PartialPoolingClassifierCV
+from .pretrained import PretrainedMTL, PretrainedMTLCV, pretrained_coef
 from .search import MSMTFLCV, LassoMTLCV
 from .shared import SharedMTL, SharedMTLCV, shared_coef
 from .shared_classifier import SharedMTLClassifier, SharedMTLClassifierCV
@@ -122,6 +124,7 @@ class Variant:
     takes : the strengths that the command takes; None: all of the family
     options : parameters of the CV class that make the variant
     place : where it stands in comparisons, from the plainest on; None: it takes no part
+    when_named : whether comparisons have it only where it is asked for by name
     command : whether `msmtfl fit` knows it
     """
 
@@ -131,6 +134,7 @@ class Variant:
     options: Mapping[str, Any] = field(default_factory=dict)
     place: int | None = None
     command: bool = True
+    when_named: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -349,6 +353,35 @@ _REGRESSIONS: tuple[Family, ...] = (
         has_largest=False,
     ),
     Family(
+        title="the pretrained lasso: one lasso for all tasks, then one per task that starts from it",
+        fit=PretrainedMTL,
+        search=PretrainedMTLCV,
+        variants=(
+            Variant(
+                "pretrained",
+                "one lasso for all tasks, then one per task that starts from it",
+                place=10,
+                when_named=True,
+            ),
+        ),
+        formula=penalised(of_pretrained),
+        strengths=(
+            LAM,
+            Strength("alpha", "α"),
+            Strength("lam_common", "λ_c", may_be_inf=True),
+        ),
+        by_default=(("lam",), ("lam_common",)),
+        chosen="λ and α",
+        parts=(
+            Part("coef_common_", "First step", "the lasso of all tasks", common=True),
+            Part("coef_specific_", "Largest of the second step"),
+        ),
+        grid=PRETRAINED,
+        grid_attributes=("lams_",),
+        coef_on=at_once(pretrained_coef),
+        has_largest=False,
+    ),
+    Family(
         title="one ridge regression per task",
         fit=None,
         search=RidgePerTaskCV,
@@ -488,10 +521,12 @@ def named_variants(more: Iterable[Family] = (), classify: bool = False) -> dict[
     return {one.name: (family, one) for family in families for one in family.variants if one.command}
 
 
-def compared_variants(classify: bool) -> dict[str, tuple[Family, Variant]]:
-    """What takes part in comparisons, of numbers or of classes, by name: the plainest first."""
+def compared_variants(classify: bool, named: bool = False) -> dict[str, tuple[Family, Variant]]:
+    """What takes part in comparisons, of numbers or of classes, by name: the plainest first. With `named` also what does
+    only where it is asked for."""
     pairs = [(family, one) for family in known_families() if family.classifies == classify for one in family.variants]
-    taking_part = [(one.place, one.name, family, one) for family, one in pairs if one.place is not None]
+    listed = [(family, one) for family, one in pairs if named or not one.when_named]
+    taking_part = [(one.place, one.name, family, one) for family, one in listed if one.place is not None]
     return {name: (family, one) for _, name, family, one in sorted(taking_part, key=lambda part: part[0])}
 
 

@@ -63,13 +63,20 @@ def fit(
     lam_s: Annotated[float | None, typer.Option("--lam-s", help="dirty: strength for specific coefficients.")] = None,
     lam_b: Annotated[float | None, typer.Option("--lam-b", help="dirty: strength for shared coefficients.")] = None,
     lam_common: Annotated[
-        float | None, typer.Option("--lam-common", help="shared: strength for common values.")
+        float | None,
+        typer.Option("--lam-common", help="shared: strength for common values; pretrained: of the first step."),
     ] = None,
     lam_deviation: Annotated[
         float | None, typer.Option("--lam-deviation", help="shared: strength for deviations from them.")
     ] = None,
     k: Annotated[
         float | None, typer.Option("--k", help="partial-pooling: strength for deviations from common values.")
+    ] = None,
+    alpha: Annotated[
+        float | None,
+        typer.Option(
+            help="pretrained: from 0 (start from the lasso of all tasks) to 1 (separate lassos).", show_default=False
+        ),
     ] = None,
     k_common: Annotated[
         float | None, typer.Option("--k-common", help="partial-pooling: strength for common values.")
@@ -137,6 +144,7 @@ def fit(
         given = {"lam": lam, "theta": theta, "lam_s": lam_s, "lam_b": lam_b}
         given |= {"lam_common": lam_common, "lam_deviation": lam_deviation}
         given |= {"lam_entry": lam_entry, "theta_entry": theta_entry, "k": k, "k_common": k_common}
+        given |= {"alpha": alpha}
         family, variant = _family(model, classify)
         selection = selection or _usual_selection(family)
         common = {

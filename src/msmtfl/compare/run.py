@@ -255,7 +255,7 @@ def contest(
     classify = classifies(models, classify)
     check_intercepts(intercepts, True)
     options = {"cv": inner_cv, "standardize": standardize, "random_state": random_state, "intercepts": intercepts}
-    chosen = read_models(models, default_models(**options, classify=classify))
+    chosen = read_models(models, default_models(**options, classify=classify, named=models is not None))
     names = list(chosen)
     if reference is None:
         reference = REFERENCE if REFERENCE in chosen else names[0]
