@@ -394,7 +394,7 @@ def test_degrees_of_freedom_are_those_of_the_covariances(monkeypatch, capsys):
     words = ("--tasks", 2, "--samples", 8, "--features", 6, "--draws", 3)
     run_here("degrees_of_freedom.py", *words, monkeypatch=monkeypatch)
     shown = capsys.readouterr().out.splitlines()
-    assert len(shown) == 10
+    assert len(shown) == 16
     assert shown[0].split() == ["model", "coefficients", "charged", "true", "z"]
     assert sum("(not convex)" in line for line in shown) == 3
     monkeypatch.syspath_prepend(str(BENCHMARKS / "runner"))

@@ -338,10 +338,12 @@ class MultiTaskLinear(RegressorMixin, MultiTaskModel):
     def predict_interval(self, X: Any, *, task: Any = None, level: float = 0.9, offset: Any = None) -> Floats:
         """Predict intervals that hold the targets of new samples with a given probability, task by task.
 
-        They are made of the errors on samples that cross-validation held out (CV+), so the model must have
-        chosen its parameters by folds. For new samples of a task like those that it was fitted to, intervals
-        hold the target with a probability of about `level`. Proven is 1 - 2 (1 - level), less a term that
-        falls with the number of samples, for folds that had no part in choosing the parameters.
+        They are made of the errors on samples that cross-validation held out, so the model must have chosen
+        its parameters by folds. For new samples of a task like those that it was fitted to, intervals hold the
+        target with a probability of about `level`. For tasks with fewer than 50 samples they are those of CV+,
+        of which 1 - 2 (1 - level) is proven, less a term that falls with the number of samples, for folds that
+        had no part in choosing the parameters. For others they are around the mean of the predictions by the
+        models without each fold, which is no further off than these models are on average.
         The scale is that of the targets, whatever the loss.
 
         A task with too few samples for the level, fewer than level / (1 - level), borrows the shape of the

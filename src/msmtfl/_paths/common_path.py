@@ -26,7 +26,7 @@ from .._objective.theta import unit
 from .._runtime.progress import one_blas_thread
 from .._runtime.threads import each
 from .._solvers.common_part import Stacked, settled
-from .._solvers.degrees import Form, curved, face, traces
+from .._solvers.degrees import Form, common_form, curved, face, traces
 from .._solvers.make_problem import first_gradient, of_lasso
 from .._solvers.one_level import has_one_level
 from .._solvers.proximal_newton import MANY
@@ -226,18 +226,19 @@ class SharedSurface(StagedSolutions):
 
     def degrees(self, places: Ints) -> Floats:
         designs = self._data().designs
-        if self._data().unit_ridge is not None:
-            raise ValueError(
-                "degrees of freedom are not known of common values with a ridge: use cross-validation, or l1_ratio=1."
-            )
         found = [traces(curved(designs, self.coefs([place])[0]), self._form(place)) for place in places.tolist()]
         return np.array(found).reshape(-1, len(designs))
 
     def _form(self, place: int) -> Form:
         """Deviations that are not 0 move each by itself, all other entries with the common value."""
+        problem, one = self._data(), self.solved[place]
         W, b = self.coefs([place])[0], self._common(place)
         deviates, shared = b != W, np.flatnonzero(b)
-        return face([np.flatnonzero(mine) for mine in deviates], shared, np.where(deviates[:, shared], 0.0, 1.0))
+        own = [np.flatnonzero(mine) for mine in deviates]
+        ridge = self.grid.penalty(one.k, one.l, problem).ridge()
+        if ridge is not None:
+            return common_form(own, shared, (2.0 / problem.m) * ridge.reshape(problem.m + 1, -1))
+        return face(own, shared, np.where(deviates[:, shared], 0.0, 1.0))
 
     @cached_property
     def objective(self) -> Floats:
