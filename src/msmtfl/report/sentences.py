@@ -67,7 +67,8 @@ def freed(facts: ModelFacts) -> str:
     if not facts.freed:
         return "The cap freed no feature from the penalty."
     many = len(facts.freed) > 1
-    said = f"The cap freed {listed(facts.freed)} from the penalty: their coefficients are not shrunk"
+    whose = "their" if many else "its"
+    said = f"The cap freed {listed(facts.freed)} from the penalty: {whose} coefficients are not shrunk"
     if facts.bilevel:
         return f"{said}, but for small ones."
     if facts.m > 1:
@@ -205,13 +206,14 @@ def gain(facts: ModelFacts) -> str:
         return "Cross-validation chose a point of the grid where nothing is shared: these data give no reason to share."
     found = facts.evidence
     better, worse = (int((facts.gain_clear == sign).sum()) for sign in (-1, 1))
+    tasks = found.tasks_in_words().replace(" tasks ", f" {facts.subject.tasks} ", 1)
     begin = {"better": "Sharing lowers the error", "worse": "Sharing raises the error"}
     way = "lower" if found.difference < 0 else "higher"
     doubt = f", but {found.doubt}" if found.beyond and not found.clear else ""
     return (
         f"{begin.get(found.standing, 'Whether sharing helps is not clear')}: compared with the best independent lassos "
         f"({facts.measure.name} {number(found.base)}) it is {percent(abs(found.change))} {way} (standard error "
-        f"{percent(found.se_of_change)}){doubt}. {found.tasks_in_words()}; {better or 'none'} clearly "
+        f"{percent(found.se_of_change)}){doubt}. {tasks}; {better or 'none'} clearly "
         f"gain{'s' * (better < 2)} and {worse or 'none'} clearly lose{'s' * (worse < 2)} (corrected for how many were looked at). {FAIR}; standard "
         "errors are for other rows to train on as well as to predict."
     )

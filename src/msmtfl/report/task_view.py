@@ -74,7 +74,8 @@ def _said(facts: ModelFacts, i: int) -> str:
     if facts.errors is not None and np.isfinite(facts.errors.relative[i]):
         loss, share = facts.errors.loss[i], 1.0 - facts.errors.relative[i]
         if facts.classes:
-            parts.append(f"held-out log-loss {number(loss)}, {percent(share, 0)} below that of its class shares")
+            way = "below" if share >= 0 else "above"
+            parts.append(f"held-out log-loss {number(loss)}, {percent(abs(share), 0)} {way} that of its class shares")
         else:
             more = f"{percent(share, 0)} of its variation explained" if share > 0 else "no better than its mean"
             parts.append(f"off by {number(np.sqrt(loss))} on rows held out, {more}")
