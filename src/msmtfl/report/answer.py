@@ -23,6 +23,8 @@ class Phrase:
 
 def answer(facts: ModelFacts) -> list[list[Phrase]]:
     """Two or three sentences."""
+    if not facts.importance.any():
+        return [features(facts)]
     found = [features(facts), _plain(error(facts)), _plain(sure(facts))]
     return [one for one in found if one]
 
@@ -118,7 +120,8 @@ def error(facts: ModelFacts) -> str:
     found, words = facts.explained, facts.subject
     if found is None:
         return ""
-    spread = f" (95 % interval for new rows: {percent(found.share - found.reach, 0)} to {_upto(found)})"
+    chance = ", so it may be chance" if found.share <= found.reach else ""
+    spread = f" (95 % interval for new rows: {percent(found.share - found.reach, 0)} to {_upto(found)}{chance})"
     spread = spread if np.isfinite(found.reach) and found.share > 0 else ""
     of_each = f"each {words.task}'s own" if facts.m > 1 else "the"
     if facts.classes:
