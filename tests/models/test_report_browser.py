@@ -366,8 +366,7 @@ def test_first_screen_answers(patients, visit, width, scheme):
 
 
 def test_a_task_is_chosen_with_the_keyboard(patients, visit):
-    model, path = patients
-    page = visit(path)
+    page = visit(patients[1])
     select = page.locator("#one-task")
     names = select.locator("option").all_inner_texts()
     assert names == ["all patients together", *[f"P{i + 1}" for i in range(12)]]
@@ -429,7 +428,7 @@ def test_tables_are_taken_along_as_csv(patients, visit):
 
 def test_charts_are_taken_along_as_svg_and_png(patients, visit):
     page = visit(patients[1])
-    for button in page.locator('[data-picture], #one-panels button').all():
+    for button in page.locator("[data-picture], #one-panels button").all():
         name, content = taken(page, button)
         if name.endswith("svg"):
             assert ElementTree.fromstring(content).tag == "{http://www.w3.org/2000/svg}svg"

@@ -6,12 +6,12 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 from scipy.special import expit
 from sklearn.metrics import confusion_matrix, roc_auc_score
 
 from msmtfl import (
     MSMTFLCV,
-    L12MTLCV,
     LassoMTL,
     LassoMTLCV,
     MSMTFLClassifierCV,
@@ -135,7 +135,9 @@ def test_share_explained_is_that_of_all_rows_together(model, facts):
     results = model.cv_results_
     scores = np.array([results[f"split{f}_test_score"] for f in range(3)])
     points = [np.argmax(np.delete(scores, f, axis=0).mean(axis=0)) for f in range(3)]
-    mse, weight = (np.array([results[name][p][f] for f, p in enumerate(points)]) for name in ("test_mse", "test_weight"))
+    mse, weight = (
+        np.array([results[name][p][f] for f, p in enumerate(points)]) for name in ("test_mse", "test_weight")
+    )
     share = 1.0 - (mse * weight).sum() / (weight * model.target_sd_**2).sum()
     assert facts.explained.share == pytest.approx(share)
     assert f"{100 * share:.0f}\N{NO-BREAK SPACE}% of the variation within patients is explained" in said(facts)
@@ -293,6 +295,16 @@ def test_a_model_from_a_file_does_not_call_its_rows_held_out(model, table, tmp_p
     assert not read_samples(load_model(tmp_path / "m.msmtfl"), *table, None, None, None).held_out
 
 
+def test_sparse_rows_have_the_same_spreads(table):
+    X, y = table
+    values, task = X.drop(columns="patient").to_numpy(), X["patient"].to_numpy()
+    model = LassoMTL(lam=0.05).fit(csr_array(values), y, task=task)
+    samples = read_samples(model, csr_array(values), y, task, None, None)
+    dense = read_samples(LassoMTL(lam=0.05).fit(values, y, task=task), values, y, task, None, None)
+    np.testing.assert_allclose(samples.spreads, dense.spreads)
+    np.testing.assert_allclose(samples.predicted[0], dense.predicted[0])
+
+
 def test_tasks_are_in_natural_order(facts, page):
     assert facts.model.tasks_.tolist() == ["P10", "P8", "P9"]
     assert [row[0].text for row in model_tables.tasks_table(facts).rows] == ["P8", "P9", "P10"]
@@ -420,7 +432,9 @@ def test_errors_of_baselines_are_those_of_their_folds(kind, table):
     facts = facts_of(kind(task_column="patient", cv=3).fit(X, y), X, y)
     left = [(facts.samples.observed(i) - facts.samples.predicted[i]) ** 2 for i in range(3)]
     np.testing.assert_allclose(facts.errors.loss, [one.mean() for one in left])
-    np.testing.assert_allclose(facts.errors.relative, facts.errors.loss / [np.var(facts.samples.observed(i)) for i in range(3)])
+    np.testing.assert_allclose(
+        facts.errors.relative, facts.errors.loss / [np.var(facts.samples.observed(i)) for i in range(3)]
+    )
     assert "The same folds chose the parameters" in sentences.prediction(facts)
 
 

@@ -170,7 +170,7 @@ class HeldOutScores:
     own: Table = field(repr=False)
     others: Table = field(repr=False)
     grouped: bool = False
-    fold_of: Ints | None = field(default=None, repr=False)
+    fold_of: np.ndarray | None = field(default=None, repr=False)
 
     @property
     def n_folds(self) -> int:

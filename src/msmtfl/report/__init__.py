@@ -1,7 +1,9 @@
 """A report of a fitted model or a comparison: one HTML file that needs nothing else.
 
 `subject.py` knows what target and tasks are called, `facts.py`, `samples.py` and `sureness.py` what is known of a model,
-`answer.py` and `sentences.py` say it, `task_view.py`, `charts.py` and `pictures.py` draw, `page.py` fills in the template; `style.css` and `script.js` go into the file as they are. Bokeh, which draws what moves, goes into it, too.
+`answer.py`, `sentences.py` and the modules of tables say it, `task_view.py`, `charts.py` and `pictures.py` draw, `page.py`
+fills in the template; `style.css` and `script.js` go into the file as they are. Bokeh, which draws what moves, goes into it,
+too.
 """
 
 from __future__ import annotations

@@ -127,7 +127,9 @@ def error(facts: ModelFacts) -> str:
     if facts.classes:
         if found.share <= 0:
             return f"On rows held out it predicts no better than {of_each} class shares."
-        return f"On rows held out its log-loss is {percent(found.share, 0)} below that of {of_each} class shares{spread}."
+        return (
+            f"On rows held out its log-loss is {percent(found.share, 0)} below that of {of_each} class shares{spread}."
+        )
     off = f"On rows held out predictions are off by {number(np.sqrt(found.loss))}"
     mean = f"{of_each} mean by {number(np.sqrt(found.nothing))}"
     if found.share <= 0:

@@ -136,7 +136,7 @@ class ModelFacts:
 
     @cached_property
     def ratio(self) -> str:
-        """What the exponential of an effect is: "odds ratio", "rate ratio", or "" where effects are in the target's units."""
+        """What the exponential of an effect is: "odds ratio" or "rate ratio"; "" where effects are in the target's units."""
         if self.classes:
             return "odds ratio"
         return "" if loss_named(loss_of(self.model)).linear else "rate ratio"
@@ -279,8 +279,8 @@ class ModelFacts:
 
     @cached_property
     def gain_clear(self) -> Ints:
-        """(m,): -1 for tasks that clearly gain, 1 for those that clearly lose, 0 for others; at a false discovery rate of 5 %
-        over all tasks (Benjamini and Hochberg)."""
+        """(m,): -1 for tasks that clearly gain, 1 for those that clearly lose, 0 for others; at a false discovery rate of
+        5 % over all tasks (Benjamini and Hochberg)."""
         out = np.zeros(self.m, dtype=np.intp)
         if self.gain is None:
             return out

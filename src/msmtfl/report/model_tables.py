@@ -44,9 +44,7 @@ def tasks_table(facts: ModelFacts) -> Table:
         columns.append(counts("Rows", facts.n_samples[place]))
     if facts.unit is not None:
         columns += _targets(facts, place)
-    columns.append(
-        counts("Features used", facts.sharing.support.sum(axis=1)[place], "with a coefficient other than 0")
-    )
+    columns.append(counts("Features used", facts.sharing.support.sum(axis=1)[place], "with a coefficient other than 0"))
     if facts.errors is not None:
         loss = facts.errors.loss[place]
         if facts.classes:
@@ -178,7 +176,10 @@ def _effects(facts: ModelFacts, place: Ints) -> list[Column]:
     way = texts("Direction", words, "in which the prediction goes when the feature rises")
     out = [way, figures(head, typical, f"{unit}{of}")]
     if facts.m > 1:
-        out += [figures("Lowest", low, f"{head.lower()}, smallest of those"), figures("Highest", high, "largest of those")]
+        out += [
+            figures("Lowest", low, f"{head.lower()}, smallest of those"),
+            figures("Highest", high, "largest of those"),
+        ]
     return out
 
 

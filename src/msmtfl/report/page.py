@@ -176,7 +176,8 @@ def _coefficient_map(facts: ModelFacts) -> Illustration | None:
         return None
     rows = min(NAMED, used)
     alt = (
-        f"Coefficients of features in {facts.subject.counted(facts.m)}, as colours. The table of features holds the numbers."
+        f"Coefficients of features in {facts.subject.counted(facts.m)}, as colours. The table of features holds the "
+        "numbers."
     )
     size = float(np.clip(3.4 + 0.4 * facts.m, 5.0, 9.0)), 1.4 + 0.19 * rows
     scale = "row" if facts.own_scales else None
@@ -242,13 +243,11 @@ def _gains_chart(facts: ModelFacts) -> Illustration | None:
         return None
     alt = "Held-out error of each task less that of independent lassos; the table below holds the numbers."
     model, unmeasured = facts.model, sentences.unmeasured(facts)
-    drawn, display = picture(
-        lambda axes: GainDisplay.from_estimator(model, ax=axes[0, 0]), alt, 7.0, _tall(model.n_fitted_tasks_)
-    )
+    measured = model.n_fitted_tasks_
+    drawn, display = picture(lambda axes: GainDisplay.from_estimator(model, ax=axes[0, 0]), alt, 7.0, _tall(measured))
     caption = (
-        f"Held-out {facts.measure.name} less that of the best independent lassos, 95 % intervals over folds, each task by itself: of "
-        f"{model.n_fitted_tasks_:,} about {0.05 * model.n_fitted_tasks_:.2g} would exclude 0 by chance. Blue: below 0; orange: "
-        f"above 0; grey: 0 is not excluded. {sentences.FAIR}."
+        f"Held-out {facts.measure.name} less that of the best independent lassos, 95 % intervals over folds, each task by "
+        f"itself: of {measured:,} about {0.05 * measured:.2g} would exclude 0 by chance. Blue: below 0; orange: above 0; grey: 0 is not excluded. {sentences.FAIR}."
     )
     return Illustration("gains", charts.gain_chart(display), drawn, caption, [unmeasured] if unmeasured else [])
 

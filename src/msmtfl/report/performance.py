@@ -71,7 +71,9 @@ def confusion_table(facts: ModelFacts) -> Table | None:
     right = np.divide(np.diag(table), table.sum(axis=1), out=np.full(K, np.nan), where=table.sum(axis=1) > 0)
     columns = [texts(f"{facts.subject.target} is", facts.classes)]
     columns += [counts(f"predicted {short(name, 24)}", table[:, k]) for k, name in enumerate(facts.classes)]
-    columns.append(Column("Found", [Cell(f"{100 * x:.1f} %", float(x)) for x in right], True, "share predicted as this"))
+    columns.append(
+        Column("Found", [Cell(f"{100 * x:.1f} %", float(x)) for x in right], True, "share predicted as this")
+    )
     return Table("confusion", "Confusion of classes", columns, K)
 
 

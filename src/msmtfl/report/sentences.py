@@ -51,7 +51,11 @@ def shares(facts: ModelFacts) -> str:
     used = facts.d - n["unused"] - n["constant"]
     begin = f"Of {counted(facts.d, 'feature')} {used:,} {'is' if used == 1 else 'are'} used"
     if facts.m > 1:
-        said = {"all": f"in {every(facts.m)} {tasks}", "some": f"in some {tasks}", "one": f"in one {facts.subject.task} only"}
+        said = {
+            "all": f"in {every(facts.m)} {tasks}",
+            "some": f"in some {tasks}",
+            "one": f"in one {facts.subject.task} only",
+        }
         parts = [(n[name], text) for name, text in said.items() if n[name]]
         only = f", {parts[0][1]}" + " each" * (parts[0][0] > 1 and n["one"] > 0)
         begin += only if len(parts) == 1 else f": {listed([f'{count:,} {text}' for count, text in parts])}"
@@ -73,8 +77,8 @@ def freed(facts: ModelFacts) -> str:
         return f"{said}, but for small ones."
     if facts.m > 1:
         said += (
-            f", and {'they are' if many else 'it is'} in every one of the {facts.subject.tasks} by construction, needed there "
-            "or not"
+            f", and {'they are' if many else 'it is'} in every one of the {facts.subject.tasks} by construction, "
+            "needed there or not"
         )
     return f"{said}."
 
@@ -111,14 +115,14 @@ def not_learned(facts: ModelFacts) -> str:
     if level.any():
         said.append(
             f"Constant within every {facts.subject.task} and different only between {facts.subject.tasks}: "
-            f"{listed(found.features[level])}. Beside an intercept per {facts.subject.task} their effect cannot be learned, and coefficients of 0 say nothing about it. "
-            f"{BETWEEN_TASKS}"
+            f"{listed(found.features[level])}. Beside an intercept per {facts.subject.task} their effect "
+            f"cannot be learned, and coefficients of 0 say nothing about it. {BETWEEN_TASKS}"
         )
     partly = int((~found.learnable).any(axis=0).sum() - (found.classes == "constant").sum())
     if partly:
         said.append(
-            f"{counted(partly, 'feature')} {'is' if partly == 1 else 'are'} constant within some of the {facts.subject.tasks}, where no "
-            "coefficient can be learned. The table of features says in how many tasks each varies."
+            f"{counted(partly, 'feature')} {'is' if partly == 1 else 'are'} constant within some of the "
+            f"{facts.subject.tasks}, where no coefficient can be learned. The table of features says in how many each varies."
         )
     return " ".join(said)
 
@@ -214,8 +218,8 @@ def gain(facts: ModelFacts) -> str:
         f"{begin.get(found.standing, 'Whether sharing helps is not clear')}: compared with the best independent lassos "
         f"({facts.measure.name} {number(found.base)}) it is {percent(abs(found.change))} {way} (standard error "
         f"{percent(found.se_of_change)}){doubt}. {tasks}; {better or 'none'} clearly "
-        f"gain{'s' * (better < 2)} and {worse or 'none'} clearly lose{'s' * (worse < 2)} (corrected for how many were looked at). {FAIR}; standard "
-        "errors are for other rows to train on as well as to predict."
+        f"gain{'s' * (better < 2)} and {worse or 'none'} clearly lose{'s' * (worse < 2)} (corrected for how "
+        f"many were looked at). {FAIR}; standard errors are for other rows to train on as well as to predict."
     )
 
 

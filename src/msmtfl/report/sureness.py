@@ -46,8 +46,8 @@ class Sureness:
 
 
 def sureness_of(model: Any, intervals: Any, made: bool = False) -> Sureness:
-    """Of what split_intervals, debiased_intervals or bootstrap_intervals returned, or a table with the columns task, feature,
-    lower and upper."""
+    """Of what split_intervals, debiased_intervals or bootstrap_intervals returned, or a table with the columns task,
+    feature, lower and upper."""
     frame = intervals.to_frame() if hasattr(intervals, "to_frame") else intervals
     columns = [str(name) for name in getattr(frame, "columns", ())]
     missing = [name for name in ("task", "feature", "lower", "upper") if name not in columns]
@@ -93,6 +93,8 @@ def cheap_intervals(model: Any, samples: Samples, X: Any, y: Any, task: Any, sam
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        asked = lassos_like(model, task_column=model.task_column)  # it is fitted to none of the tasks: least squares will do
+        asked = lassos_like(
+            model, task_column=model.task_column
+        )  # it is fitted to none of the tasks: least squares will do
         found = debiased_intervals(asked, X, y, task=task, sample_weight=sample_weight)
     return sureness_of(model, found, made=True)
