@@ -805,7 +805,7 @@ def test_reasons_and_certificates_tell_convex_from_not():
     assert "convex, one stage" in convex.stopping_reason_
     assert "the objective is convex" in str(convex.certificate_)
     capped = L12MTL(0.1, 100.0).fit(X, y, task=task)
-    assert "capped rows repeats" in capped.stopping_reason_
+    assert "freed features repeats" in capped.stopping_reason_
     assert "non-convex" in str(capped.certificate_)
     assert L12MTL(0.1, 0.5, max_stages=1).fit(X, y, task=task).stopping_reason_ == "one stage, as asked: max_stages=1"
 

@@ -33,7 +33,6 @@ from msmtfl import (
     compare_models,
 )
 from msmtfl._estimators.base import MultiTaskLinear
-from msmtfl._estimators.baselines import PooledLassoCV, PooledRidgeCV
 from msmtfl._runtime.drawing import new_figure, pyplot
 from msmtfl.model_files import load_model, save_model
 from msmtfl.plots import CoefficientMapDisplay, GainDisplay
@@ -179,10 +178,11 @@ def near(text):
 
 def test_tasks_and_errors_are_the_models(model, page):
     head, rows = page.table("tasks")
-    assert head == ["Task", "Rows", "Target mean", "Target s.d.", "Features used", "Held-out error", "nMSE"]
+    known = ["Task", "Rows", "Target mean", "Target s.d.", "Features used", "Held-out error", "nMSE", "90 % within ±"]
+    assert head == known
     by_hand = held_out_by_others(model)
     for i, row in enumerate(rows):
-        values = [near(text) for text in row[1:]]
+        values = [near(text) for text in row[1:-1]]
         used = np.count_nonzero(model.coef_[i])
         expected = [30, model.target_mean_[i], model.target_sd_[i], used, by_hand[i] ** 0.5]
         np.testing.assert_allclose(values, [*expected, by_hand[i] / model.target_sd_[i] ** 2], rtol=5e-3)
@@ -199,12 +199,13 @@ def test_gains_are_measured_against_the_best_lasso_of_the_grid(model, page):
 def test_features_table_is_the_sharing_map(model, page):
     found = sharing_map(model)
     head, rows = page.table("features")
-    assert [row[0] for row in rows] == found.features[found.order].tolist()
-    for row, j in zip(rows, found.order, strict=True):
+    order = np.argsort(-found.row_norms, kind="stable")  # the strongest first
+    assert [row[0] for row in rows] == found.features[order].tolist()
+    for row, j in zip(rows, order, strict=True):
         cells = dict(zip(head, row, strict=True))
-        assert cells["Shared by"] == {"all": "all 3", "some": "some", "one": "one", "unused": "none"}[found.classes[j]]
+        assert cells["Used in"] == {"all": "all 3", "some": "some", "one": "one", "unused": "none"}[found.classes[j]]
         assert cells["Freed"] == ("freed" if found.freed[j] else "no")
-        assert near(cells["Row norm"]) == pytest.approx(found.row_norms[j], rel=5e-3)
+        assert near(cells["Strength"]) == pytest.approx(found.row_norms[j], rel=5e-3)
         for i, label in enumerate(TASKS):
             assert near(cells[label]) == pytest.approx(model.coef_[i, j], rel=5e-3, abs=1e-12)
 
@@ -223,7 +224,7 @@ def test_map_holds_every_stage(model, page):
 
 def test_summary_counts_features_and_gives_errors(model, page):
     n = sharing_map(model).counts
-    assert f"Of 6 features {n['all']} are used by all 3 tasks" in page.text
+    assert f"Of 6 features {6 - n['unused']} are used: {n['all']} in all 3 tasks" in page.text
     held_out = (
         "On rows held out in 3 folds, each predicted with parameters that the other folds chose, the squared error is"
     )
@@ -334,12 +335,12 @@ def test_what_could_not_be_learned_is_said_and_marked(undrawn, tmp_path):
     save_model(LassoMTL(0.05).fit(X, y, task=task), tmp_path / "m.msmtfl")
     model = load_model(tmp_path / "m.msmtfl")
     page = Page(report_html(model))
-    assert "and 2 could not be learned." in page.text
+    assert ". 2 could not be learned." in page.text
     assert "Constant within every task and different only between tasks: age and sex." in page.text
     assert "1 feature is constant within some of the tasks" in page.text
     head, rows = page.table("features")
     found = {row[0]: dict(zip(head, row, strict=True)) for row in rows}
-    assert (found["age"]["Shared by"], found["age"]["Varies in"], found["age"]["east"]) == ("not learned", "0", "–")
+    assert (found["age"]["Used in"], found["age"]["Varies in"], found["age"]["east"]) == ("not learned", "0", "–")
     assert (found["x0"]["Varies in"], found["x0"]["south"]) == ("2", "–")
     chart = page.charts["map"]
     assert chart["constant"] == [chart["rows"].index("x0") * 3 + 2]
@@ -358,7 +359,7 @@ def test_classes_are_shown_one_by_one():
         cells = np.frombuffer(base64.b64decode(packed), dtype="<f4").reshape(len(order), 2)[::-1]
         np.testing.assert_allclose(np.nan_to_num(cells) * chart["scale"], model.coef_[:, k, order].T, rtol=1e-6)
     options = [element.text for element in page.all("option")]
-    assert options[:4] == ["all together: sizes, no signs", "<c>", "a", "b"]
+    assert options[-4:] == ["all together: sizes, no signs", "<c>", "a", "b"]
     head, rows = page.table("features")
     assert head[-6:] == [f"{name}: {one}" for name in ("one", "two") for one in ("<c>", "a", "b")]
     for row in rows:
@@ -389,7 +390,8 @@ def test_one_task_alone_has_nothing_to_share(undrawn):
     page = Page(report_html(MSMTFL().fit(X, y)))
     assert re.search(r"Of 6 features \d are used\.", page.text)
     assert "sharing gained" not in page.text
-    assert page.table("features")[0] == ["Feature", "Row norm", "Freed", "Coefficient"]
+    heads = ["Feature", "Direction", "Effect of one unit", "Strength", "Freed", "Coefficient"]
+    assert page.table("features")[0] == heads
 
 
 def test_two_responses_of_one_table_are_two_tasks():
@@ -397,7 +399,7 @@ def test_two_responses_of_one_table_are_two_tasks():
     Y = np.stack([y, -y], axis=1)
     Y[:5, 0] = np.nan
     facts = ModelFacts(MSMTFLCV(lams=5, cv=3).fit(X, Y))
-    assert "used by both tasks" in "".join(sentences.shares(facts))
+    assert sentences.shares(facts).endswith("in both tasks.")
     assert [row[1].text for row in model_tables.tasks_table(facts).rows] == ["85", "90"]
     assert "in task 0" in sentences.prediction(facts)
 
@@ -417,7 +419,10 @@ def test_task_with_constant_target_has_no_relative_error():
     y[task == "north"] = 3.0
     with pytest.warns(UserWarning, match="constant"):
         facts = ModelFacts(MSMTFLCV(lams=5, cv=3).fit(X, y, task=task))
-    assert [row[-1].text == "–" for row in model_tables.tasks_table(facts).rows] == [False, True, False]
+    table = model_tables.tasks_table(facts)
+    heads = [column.head for column in table.columns]
+    assert [row[heads.index("nMSE")].text == "–" for row in table.rows] == [False, True, False]
+    assert [row[heads.index("Note")].text for row in table.rows] == ["", "the target does not vary", ""]
     assert "from" in sentences.prediction(facts)
 
 
@@ -432,9 +437,9 @@ def test_task_added_later_is_not_measured(undrawn, tmp_path):
     for grown in (model, load_model(tmp_path / "model.msmtfl")):
         page = Page(report_html(grown))
         rows = page.table("tasks")[1]
-        assert rows[:3] == before.table("tasks")[1]
+        assert [row[:-1] for row in rows[:3]] == before.table("tasks")[1]
         assert rows[3][:2] == ["west", "40"]
-        assert rows[3][-2:] == ["–", "–"]
+        assert rows[3][-4:] == ["–", "–", "–", "added later, not measured"]
         assert page.table("gains") == before.table("gains")
         assert page.charts["gains"]["rows"] == before.charts["gains"]["rows"]
         assert sentences.gain(ModelFacts(grown)) == gain
@@ -446,7 +451,7 @@ def test_task_added_later_is_not_measured(undrawn, tmp_path):
 def test_one_measured_task_has_no_range_of_errors(undrawn):
     X, y, _ = make_data()
     model = MSMTFLCV(lams=5, cv=3).fit(X, y, task=np.full(90, "north")).add_task(X, y, "west")
-    assert sentences.prediction(ModelFacts(model)).endswith("mean over tasks by size).")
+    assert sentences.prediction(ModelFacts(model)).endswith("mean by size).")
     assert "Not measured: west" in Page(report_html(model)).text
 
 
@@ -598,7 +603,7 @@ def test_long_tables_and_large_maps_are_thinned_with_a_note(simple, undrawn, mon
     strong = np.argsort(-simple.row_norms_)
     head, rows = page.table("features")
     assert {row[0] for row in rows} == set(simple.features_[strong[:4]])
-    assert "4 of 6 rows: the strongest are shown." in page.text
+    assert "4 of 6 lines: the strongest are shown." in page.text
     assert {"Lowest", "Highest"} <= set(head)
     assert set(page.charts["map"]["rows"]) == set(simple.features_[strong[:3]])
     assert "The 3 strongest of 6 features are shown" in page.text
@@ -654,10 +659,10 @@ def test_file_is_written_whole_or_not_at_all(simple, undrawn, tmp_path):
 def test_what_has_no_report_is_refused(simple, comparison):
     with pytest.raises(NotFittedError):
         report_html(MSMTFL())
-    with pytest.raises(TypeError, match=r"a report is of 'MSMTFLCV'.*, not PooledRidgeCV"):
-        report_html(fitted(PooledRidgeCV(cv=3)))
-    with pytest.raises(TypeError, match=r"a report is of 'MSMTFLCV'.*, not PooledLassoCV"):
-        report_html(fitted(PooledLassoCV(cv=3)))
+    with pytest.raises(ValueError, match="give X and y together"):
+        report_html(simple, X=make_data()[0])
+    with pytest.raises(TypeError, match="what shared_features returns, not LassoMTL"):
+        report_html(simple, shared=simple)
     with pytest.raises(ValueError, match="leave comparison= out"):
         report_html(comparison, comparison=comparison)
     with pytest.raises(TypeError, match="what compare_models returns, not LassoMTL"):

@@ -1,16 +1,19 @@
 """The report in a real browser: chromium, driven by playwright. Skipped where one of them is absent."""
 
 import dataclasses
+import io
+import pathlib
 import re
 import shutil
 import sys
 import time
+import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from msmtfl import MSMTFLCV, LassoMTL, MSMTFLClassifier
+from msmtfl import MSMTFLCV, LassoMTL, MSMTFLClassifier, MSMTFLClassifierCV
 from msmtfl.report import write_report
 
 for needed in ("bokeh", "jinja2", "matplotlib"):
@@ -95,6 +98,32 @@ def visit(browser):
         context.close()
 
 
+@pytest.fixture(scope="module")
+def patients(tmp_path_factory):
+    """Of a model and its rows: P1 to P12, a target with a name."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.standard_normal((360, 6)), columns=["dose", "age", "=mass", "sun", "rain", 'a "b", c'])
+    X["patient"] = np.repeat([f"P{i + 1}" for i in range(12)], 30)
+    y = pd.Series(2 * X["dose"] - X["age"] + 0.5 * rng.standard_normal(360), name="updrs")
+    model = MSMTFLCV(task_column="patient", lams=8, cv=3).fit(X, y)
+    path = tmp_path_factory.mktemp("patients") / "report.html"
+    write_report(model, path, X=X, y=y)
+    return model, path
+
+
+@pytest.fixture(scope="module")
+def relapses(tmp_path_factory):
+    """Of a classifier and its rows."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.standard_normal((300, 4)), columns=["dose", "age", "sun", "rain"])
+    X["patient"] = np.repeat([f"P{i + 1}" for i in range(3)], 100)
+    y = pd.Series(np.where(2 * X["dose"] + rng.logistic(size=300) > 0, "yes", "no"), name="relapse")
+    path = tmp_path_factory.mktemp("relapses") / "report.html"
+    options = {"lams": 5, "cv": 3, "entry_shares": 0, "theta_ratios": [2]}
+    write_report(MSMTFLClassifierCV(task_column="patient", **options).fit(X, y), path, X=X, y=y)
+    return path
+
+
 def column(page, table, place):
     """Texts of a column, of the rows that are shown."""
     return page.evaluate(
@@ -130,7 +159,7 @@ def test_page_loads_offline_without_a_complaint(report, visit):
     assert page.locator("figure.alive").count() == 3
     assert page.locator("figure .still:visible").count() == 0
     assert page.locator("#live-map canvas").count() > 0
-    assert page.locator("h1").inner_text() == "What 3 tasks share"
+    assert page.locator("h1").inner_text() == "What predicts the target in 3 tasks"
 
 
 def test_slider_moves_with_the_keyboard_and_changes_the_map(model, report, visit):
@@ -139,12 +168,13 @@ def test_slider_moves_with_the_keyboard_and_changes_the_map(model, report, visit
     said, live = page.locator("#stage-said"), page.locator("#live-map")
     last, picture = said.inner_text(), live.screenshot()
     assert last.startswith(f"Stage {len(model.stages_)} of {len(model.stages_)}")
-    assert f"{len(model.stages_[-1].free_rows)} capped row" in last
+    free = len(model.stages_[-1].free_rows)
+    assert f"{free} feature{'s' * (free != 1)} freed" in last
     page.locator("#stage").focus()
     page.keyboard.press("Home")
     page.wait_for_timeout(100)
     assert said.inner_text().startswith("Stage 1 of")
-    assert "0 capped rows" in said.inner_text()
+    assert "0 features freed" in said.inner_text()
     assert f"{np.count_nonzero(model.stages_[0].coef)} coefficients" in said.inner_text()
     assert live.screenshot() != picture
     page.keyboard.press("End")
@@ -210,7 +240,7 @@ def test_search_and_choice_filter_the_features(model, report, visit):
 
 def test_columns_sort_with_the_keyboard(model, report, visit):
     page = visit(report)
-    head = page.locator("#table-features th", has_text="Row norm")
+    head = page.locator("#table-features th", has_text="Strength")
     names = model.features_[np.argsort(-model.row_norms_, kind="stable")].tolist()
     used = int((model.row_norms_ > 0).sum())
     assert head.get_attribute("aria-sort") == "none"
@@ -221,7 +251,7 @@ def test_columns_sort_with_the_keyboard(model, report, visit):
     page.keyboard.press("Space")
     assert head.get_attribute("aria-sort") == "ascending"
     assert column(page, "features", 0)[-used:] == names[:used][::-1]
-    page.locator("#table-features th", has_text="Feature").get_by_role("button").click()
+    page.locator("#table-features thead th").first.get_by_role("button").click()
     assert column(page, "features", 0) == [f"gene {j}" for j in range(40)]
     assert head.get_attribute("aria-sort") == "none"
 
@@ -287,7 +317,7 @@ def test_page_is_readable_without_scripts(report, visit):
     assert page.locator(".js-only:visible").count() == 0
     assert page.locator(".live:visible").count() == 0
     assert page.locator("#table-features tbody tr:visible").count() == 40
-    assert "are used by all 3 tasks" in page.locator("main").inner_text()
+    assert "in all 3 tasks" in page.locator("main").inner_text()
 
 
 def test_print_shows_still_pictures_on_white(report, visit):
@@ -320,6 +350,104 @@ def test_keyboard_reaches_the_content_first(report, visit):
     assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
 
 
+# ------------------------------------------------------------------ in the user's words
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_first_screen_answers(patients, visit, width, scheme):
+    page = visit(patients[1], viewport={"width": width, "height": 900}, color_scheme=scheme)
+    assert page.locator("h1").inner_text() == "What predicts updrs in 12 patients"
+    lead = page.locator("#summary .lead").first
+    assert lead.bounding_box()["y"] + lead.bounding_box()["height"] < 900
+    assert lead.inner_text().startswith("updrs rises with dose (+")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.troubles == []
+
+
+def test_a_task_is_chosen_with_the_keyboard(patients, visit):
+    page = visit(patients[1])
+    select = page.locator("#one-task")
+    names = select.locator("option").all_inner_texts()
+    assert names == ["all patients together", *[f"P{i + 1}" for i in range(12)]]
+    assert page.locator("#one-said").inner_text().startswith("P1: 30 rows")
+    assert page.locator("#one-panels svg").count() == 3
+    assert page.locator("#one-panels svg").nth(1).locator("circle").count() == 30
+    select.focus()
+    page.keyboard.press("ArrowDown")
+    assert page.locator("#one-said").inner_text().startswith("P2: ")
+    assert page.locator("#one-panels h3").first.inner_text().startswith("P2: effect of one s.d.")
+    page.locator("#one-after").press("Enter")
+    assert select.input_value() == "2"
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Enter")
+    assert select.input_value() == "1"
+    assert "Resembles most: P" in page.locator("#one-alike").inner_text()
+    select.select_option("all")
+    assert page.locator("#one-panels svg").first.locator("circle").count() == 360
+    assert page.troubles == []
+
+
+def test_threshold_and_task_change_the_curves(relapses, visit):
+    page = visit(relapses)
+    said = page.locator("#threshold-said")
+    first = said.inner_text()
+    assert first.startswith("From a probability of 50 % on: found ")
+    page.locator("#threshold").focus()
+    page.keyboard.press("Home")
+    assert said.inner_text().startswith("From a probability of 1 % on: found ")
+    assert "(100 %) rows of yes" in said.inner_text()
+    assert page.locator("#curve-panels svg").count() == 2
+    shape = page.locator("#curve-panels polyline").get_attribute("points")
+    page.locator("#curve-task").select_option("2")
+    assert page.locator("#curve-panels h3").first.inner_text() == "P2: ROC, yes"
+    assert page.locator("#curve-panels polyline").get_attribute("points") != shape
+    assert page.troubles == []
+
+
+def taken(page, button):
+    """What a button downloads: the name, and the bytes."""
+    with page.expect_download() as found:
+        button.click()
+    return found.value.suggested_filename, pathlib.Path(found.value.path()).read_bytes()
+
+
+def test_tables_are_taken_along_as_csv(patients, visit):
+    model, path = patients
+    page = visit(path)
+    name, content = taken(page, page.locator('[data-csv="features"]'))
+    assert name == "What-predicts-updrs-in-12-patients-features.csv"
+    frame = pd.read_csv(io.BytesIO(content), encoding="utf-8-sig")
+    assert sorted(frame["Feature"]) == sorted(["dose", "age", "'=mass", "sun", "rain", 'a "b", c'])
+    strength = dict(zip(frame["Feature"], frame["Strength"], strict=True))
+    assert strength["dose"] == pytest.approx(model.row_norms_[list(model.features_).index("dose")], rel=1e-8)
+    for button in page.locator("[data-csv]").all():
+        assert len(pd.read_csv(io.BytesIO(taken(page, button)[1]))) > 0
+    assert page.troubles == []
+
+
+def test_charts_are_taken_along_as_svg_and_png(patients, visit):
+    page = visit(patients[1])
+    for button in page.locator("[data-picture], #one-panels button").all():
+        name, content = taken(page, button)
+        if name.endswith("svg"):
+            assert ElementTree.fromstring(content).tag == "{http://www.w3.org/2000/svg}svg"
+        else:
+            assert content.startswith(b"\x89PNG")
+            assert len(content) > 2000
+    assert page.troubles == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(patients, relapses, visit, scheme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    for path in (patients[1], relapses):
+        page = visit(path, color_scheme=scheme, bypass_csp=True)
+        found = axe.Axe().run(page).response["violations"]
+        serious = [one for one in found if one["impact"] in ("serious", "critical")]
+        assert not serious, [(one["id"], [node["html"][:200] for node in one["nodes"][:3]]) for one in serious]
+
+
 def test_ten_thousand_features_of_two_hundred_tasks(visit, tmp_path, capsys):
     rng = np.random.default_rng(0)
     X, task = rng.standard_normal((400, 10_000)), np.repeat([f"hospital {i}" for i in range(200)], 2)
@@ -343,7 +471,7 @@ def test_ten_thousand_features_of_two_hundred_tasks(visit, tmp_path, capsys):
     assert page.troubles == []
     text = page.locator("main").inner_text()
     assert "The 300 strongest of 10,000 features are shown" in text
-    assert "1,000 of 10,000 rows: the strongest are shown." in text
+    assert "1,000 of 10,000 lines: the strongest are shown." in text
     page.locator("#stage").focus()
     page.keyboard.press("Home")
     assert "Stage 1 of 8" in page.locator("#stage-said").inner_text()

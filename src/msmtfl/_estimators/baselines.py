@@ -76,6 +76,10 @@ class _Baseline:
     def _solve(self, data: TaskData, groups: np.ndarray | None) -> Solved:
         raise NotImplementedError
 
+    def _as_fitted(self, data: TaskData) -> TaskData:
+        """The data with the targets that are fitted: of classes, each against the rest."""
+        return data
+
     def _scores(self, data: TaskData, without: list[FoldFit], groups: np.ndarray | None) -> HeldOutScores:
         """What intervals are made of."""
         return held_out_scores(data, without, Squared(), groups=groups)
@@ -133,6 +137,11 @@ class _Baseline:
             self.held_out_ = self._scores(data, without, together)
         self._form, self._task_position, self.uses_offset_ = data.form, data.task_position, data.has_offset
         self.tasks_, self.features_ = data.labels, data.features
+        targets = self._as_fitted(data).targets
+        self.n_samples_, self.n_fitted_tasks_ = np.array([len(one.y) for one in data.tasks]), data.m
+        shape = (data.m,) if len(targets) == data.m else (data.m, -1)  # of more than two classes
+        self.target_mean_ = np.reshape([target.mean for target in targets], shape)
+        self.target_sd_ = np.sqrt(np.reshape([target.variance for target in targets], shape))
         self.learnable_, self.task_level_features_ = problem.learnable, data.features[problem.of_task_level]
         warn_of_task_level(self.task_level_features_)
         single = data.form == "single"
@@ -620,8 +629,11 @@ class _Logistic(_Baseline, MultiTaskClassifier):
     def _binary(self, data: TaskData, folds: list[tuple[np.ndarray, np.ndarray]]) -> Solved:
         raise NotImplementedError
 
+    def _as_fitted(self, data: TaskData) -> TaskData:
+        return one_against_rest(data, self.classes_)
+
     def _scores(self, data: TaskData, without: list[FoldFit], groups: np.ndarray | None) -> HeldOutScores:
-        return held_out_scores(one_against_rest(data, self.classes_), without, Logistic(), classes=True, groups=groups)
+        return held_out_scores(self._as_fitted(data), without, Logistic(), classes=True, groups=groups)
 
     def _solve(self, data: TaskData, groups: np.ndarray | None) -> Solved:
         if given_folds(self.cv):

@@ -307,7 +307,7 @@ class MSMTFL(StagedFit, Batchwise, Welcoming):
     >>> model.stages_[-1].free_rows
     array([0, 3])
     >>> model.stopping_reason_
-    'converged: the set of capped rows repeats, so W is a critical point'
+    'converged: the set of freed features repeats, so W is a critical point'
     >>> model.predict(X[:2], task=["north", "south"]).shape
     (2,)
     """

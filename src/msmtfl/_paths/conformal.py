@@ -191,6 +191,8 @@ class HeldOutScores:
         Scores of predictions by the mean coefficients of the other tasks; nothing of a single task.
     grouped : bool
         Whether samples stayed together in groups.
+    fold_of : ndarray of shape (N,), optional
+        The fold that held each sample out, -1 for none; None of a model that was read from a file.
     """
 
     at: Ints = field(repr=False)
@@ -200,6 +202,7 @@ class HeldOutScores:
     own: Table = field(repr=False)
     others: Table = field(repr=False)
     grouped: bool = False
+    fold_of: np.ndarray | None = field(default=None, repr=False)
 
     @property
     def n_folds(self) -> int:
@@ -327,8 +330,12 @@ def held_out_scores(
     at = [f * size + np.flatnonzero(fit.coef).astype(np.int64) for f, fit in enumerate(fits)]
     entries = [fit.coef[fit.coef != 0.0] for fit in fits]
     intercept = np.array([fit.intercept for fit in fits]).reshape(len(fits), m, K)
+    fold_of = np.full(data.X.shape[0], -1, dtype=np.int16)
+    for f, fit in enumerate(fits):
+        fold_of[fit.test] = f
+    tables = (_table(own), _table(others))
     return HeldOutScores(
-        np.concatenate(at), np.concatenate(entries), intercept, data.d, _table(own), _table(others), groups is not None
+        np.concatenate(at), np.concatenate(entries), intercept, data.d, *tables, groups is not None, fold_of
     )
 
 

@@ -23,9 +23,9 @@ from .._objective.penalties import Penalty
 from .._objective.shapes import CAPPED
 from .._runtime.progress import Listener
 
-REPEATS = "converged: the set of capped rows repeats, so W is a critical point"
+REPEATS = "converged: the set of freed features repeats, so W is a critical point"
 SAME_WEIGHTS = "converged: the next stage would have the same weights, so W is a critical point"
-CYCLES = "stopped: the sets of capped rows run in a cycle. Try another theta or lam"
+CYCLES = "stopped: the sets of freed features run in a cycle. Try another theta or lam"
 LIMIT = "stopped: max_stages={} reached before the weights of the stages repeated. Raise max_stages to go on"
 ASKED = "stopped: a callback asked to"
 CONVEX = "converged: the problem is convex, one stage solves it"

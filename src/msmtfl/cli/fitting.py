@@ -170,8 +170,6 @@ def fit(
         elif selection not in ("min", "1se"):
             _refuse(f"with --selection {selection}", **folded)
         o.check_outputs((out, report), data)
-        if report is not None and not family.staged:
-            raise InputError(f"--report: there is no report of {model}; `msmtfl inspect` says what a model file holds.")
         if report is not None:
             from ..report import write_report  # now: what it needs may be absent
         training = read_training(
@@ -208,7 +206,7 @@ def fit(
                 save_model(estimator, out, provenance=provenance)
         if report is not None:
             with o.writing(report):
-                write_report(estimator, report, command=command)
+                write_report(estimator, report, command=command, **training.report_arguments())
         written = {name: str(path) for name, path in (("model_file", out), ("report", report)) if path is not None}
         if as_json:
             o.emit(json.dumps(facts(estimator) | {"seconds": round(seconds, 3)} | written, indent=1) + "\n")

@@ -54,6 +54,19 @@ class Training:
             out["groups"] = self.group
         return out
 
+    def report_arguments(self) -> dict[str, Any]:
+        """What a report shows beside the model: the rows, and what columns are called."""
+        gone = f"{self.dropped:,} row{'s were' if self.dropped > 1 else ' was'} left out because of missing values."
+        return {
+            "X": self.X,
+            "y": self.y,
+            "sample_weight": self.weight,
+            "offset": self.offset,
+            "target": self.columns.target,
+            "task_name": self.columns.task,
+            "left_out": gone if self.dropped else None,
+        }
+
     def provenance(self, command: str) -> dict[str, Any]:
         return {
             "command": command,

@@ -153,7 +153,7 @@ def gain_over_lasso(model: Any) -> tuple[Floats, Floats]:
     interval reaches to either side, by Student's t over folds and for new data. Each fold is predicted at the points that
     the other folds choose. NaN where there is nothing to tell from, as for tasks that `add_task` added."""
     change, weight = _over_lasso(model)
-    mean, se = _over_folds(change, weight)
+    mean, se = over_folds(change, weight)
     folds = ((weight > 0) & np.isfinite(change)).sum(axis=0)
     return mean, np.where(folds > 1, clear_from(np.maximum(folds, 2)) * se, np.nan)
 
@@ -166,7 +166,7 @@ def evidence_over_lasso(model: Any) -> Evidence:
     known = np.where(np.isfinite(change), weight, 0.0)
     of_fold = known.sum(axis=1)
     means = np.divide((np.nan_to_num(change) * known).sum(axis=1), of_fold, out=np.zeros(len(known)), where=of_fold > 0)
-    difference, se = (float(part[0]) for part in _over_folds(means[:, None], of_fold[:, None]))
+    difference, se = (float(part[0]) for part in over_folds(means[:, None], of_fold[:, None]))
     lasso = np.nan_to_num(_relative(model, points_without(model, _lassos(model)))[0])
     sizes = known.sum(axis=0)
     base = np.divide((lasso * known).sum(axis=0), sizes, out=np.full(len(sizes), np.nan), where=sizes > 0)
@@ -175,7 +175,7 @@ def evidence_over_lasso(model: Any) -> Evidence:
         se=se,
         base=float((lasso * known).sum() / known.sum()),
         reach=float(clear_from(int((of_fold > 0).sum())) * se),
-        by_task=_over_folds(change, weight)[0],
+        by_task=over_folds(change, weight)[0],
         base_by_task=base,
         weight=sizes,
         tasks=model.tasks_,
@@ -277,7 +277,7 @@ def _lassos(model: Any) -> Ints:
     return found
 
 
-def _over_folds(change: Floats, weight: Floats) -> tuple[Floats, Floats]:
+def over_folds(change: Floats, weight: Floats) -> tuple[Floats, Floats]:
     """(m,): means over folds (the first axis), weighted, and their standard errors for new data: other rows to predict and
     to train on (Nadeau and Bengio, Machine Learning 52, 2003)."""
     weight = np.where(np.isfinite(change), weight, 0.0)

@@ -52,7 +52,7 @@ def coefficient_map(facts: ModelFacts) -> Chart:
     norms, as in the still picture. Cells are scaled to [-1, 1], `scale` undoes it; the script gives each row its own
     scale where the page asks for it, and adds up the sizes over classes."""
     models, frames, used = bokeh("models"), facts.frames, facts.ever_used
-    tasks, K = largest(np.arange(facts.m), facts.n_samples, MAP_TASKS), facts.coef.shape[1]
+    tasks, K = largest(facts.task_order, facts.n_samples, MAP_TASKS), facts.K
     most = max(min(MAP_FEATURES, MAP_CELLS // (len(tasks) * len(frames) * K)), 1)
     rows = largest(used, facts.sharing.row_norms, most)
     p, m = len(rows), len(tasks)
@@ -101,9 +101,10 @@ def _mark_groups(plot: Any, facts: ModelFacts, rows: Ints) -> None:
     models, p, groups = bokeh("models"), len(rows), facts.groups(rows)
     starts = [k for k in range(p) if k == 0 or groups[k] != groups[k - 1]]
     middles = [p - (start + end) / 2 for start, end in zip(starts, [*starts[1:], p], strict=True)]
-    said = {"freed": "freed", "all": f"{every(facts.m)} tasks", "some": "some tasks", "unused": "unused"}
+    tasks = facts.subject.tasks
+    said = {"freed": "freed", "all": f"{every(facts.m)} {tasks}", "some": f"some {tasks}", "unused": "unused"}
     said["constant"] = "constant"
-    said["one"] = "one task" if facts.m > 1 else "used"
+    said["one"] = f"one {facts.subject.task}" if facts.m > 1 else "used"
     words = models.LinearAxis(name="groups", ticker=_at(middles))
     words.major_label_overrides = {place: said[groups[k]] for place, k in zip(middles, starts, strict=True)}
     plot.add_layout(words, "right")

@@ -7,14 +7,16 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.stats import t as student_t
 
 from .._data.designs import Floats, Ints
-from .._data.tables import names_of
 from .._estimators.base import loss_of, separate
-from .._estimators.families import family_of, has_family, known_families
+from .._estimators.families import family_of
+from .._objective.losses import loss_named
 from .._paths.choice import points_without
-from ..compare.evidence import Evidence
+from ..compare.evidence import Evidence, clear_from
 from ..compare.scoring import Measure
+from ..inference.common import benjamini_hochberg
 from ..plots.views import (
     SearchGrid,
     evidence_over_lasso,
@@ -23,9 +25,16 @@ from ..plots.views import (
     knowing_nothing,
     measure_of,
     measures,
+    over_folds,
     search_grid,
 )
-from ..sharing import SharingMap, coef_by_class, map_of, split_classes
+from ..sharing import SharingMap, coef_by_class, map_of, size_over_classes, split_classes
+from .samples import Samples
+from .subject import Subject, natural_order
+from .sureness import Sureness
+
+TINY = 1e-300
+UNLIKE = 30.0  # times that one standard deviation is another from which on coefficients have a scale each
 
 FIT = {
     "single": "fit(X, y)",
@@ -58,31 +67,51 @@ class HeldOut:
         return float(np.average(values[seen], weights=self.weight[seen])) if seen.any() else float("nan")
 
 
+@dataclass(frozen=True)
+class Explained:
+    """Share of the tasks' own variation (or log-loss) that is saved on rows held out, how far its 95 % interval reaches, and
+    the mean losses of the model and of knowing nothing but the task."""
+
+    share: float
+    reach: float
+    loss: float
+    nothing: float
+
+
 class ModelFacts:
     """Of a fitted model, also one from a file.
 
     sharing : who uses which feature
     m, d, coef : tasks, features, (m, K, d) coefficients; K = 1 but for more than two classes
     family : what is known of its family
-    stages : its stages
-    searched : whether it chose its parameters on a grid
+    stages : its stages; none of a model that is not made in stages
+    searched : whether it has the errors of a grid on which it chose its parameters
     measure : what its errors are
     shares : whether it is a model that lets tasks share, and there are some
+    subject : what target and tasks are called
+    samples : rows of the data and their predictions, if they are at hand
+    sure : intervals of coefficients, if they are at hand
     """
 
-    def __init__(self, model: Any):
+    def __init__(
+        self,
+        model: Any,
+        subject: Subject | None = None,
+        samples: Samples | None = None,
+        sure: Sureness | None = None,
+    ):
         self.model = model
         self.sharing: SharingMap = map_of(model)
         self.coef = coef_by_class(model)
-        self.m, _, self.d = self.coef.shape
-        if not (has_family(model) and family_of(model).staged):
-            known = names_of(family.search.__name__ for family in known_families() if family.staged)
-            raise TypeError(f"a report is of {known} (or without CV), not {model!r}.")
+        self.m, self.K, self.d = self.coef.shape
         self.family = family_of(model)
-        self.stages: list[Any] = list(model.stages_)
+        self.stages: list[Any] = list(getattr(model, "stages_", ()))
         self.searched = hasattr(model, "cv_results_")
         self.shares = self.m > 1 and self.family.shares
         self.measure: Measure = measure_of(model)
+        self.subject = subject or Subject()
+        self.samples = samples
+        self.sure = sure
 
     # ------------------------------------------------------------------ features
 
@@ -93,18 +122,54 @@ class ModelFacts:
 
     @cached_property
     def n_samples(self) -> Floats:
-        return np.asarray(self.model.n_samples_, dtype=np.float64)
+        """(m,): rows of the tasks; NaN where they are not known."""
+        if hasattr(self.model, "n_samples_"):
+            return np.asarray(self.model.n_samples_, dtype=np.float64)
+        return np.full(self.m, np.nan) if self.samples is None else self.samples.counts.astype(np.float64)
+
+    @cached_property
+    def task_order(self) -> Ints:
+        """Places of the tasks as a reader would sort them: P2 before P10."""
+        return natural_order(self.model.tasks_)
+
+    # ------------------------------------------------------------------ effects
+
+    @cached_property
+    def ratio(self) -> str:
+        """What the exponential of an effect is: "odds ratio" or "rate ratio"; "" where effects are in the target's units."""
+        if self.classes:
+            return "odds ratio"
+        return "" if loss_named(loss_of(self.model)).linear else "rate ratio"
+
+    @cached_property
+    def spreads(self) -> Floats | None:
+        """(d,): standard deviations of the features within tasks; None without data."""
+        return None if self.samples is None else self.samples.spreads
+
+    @cached_property
+    def effects(self) -> Floats:
+        """(m, K, d): change of the linear predictor by one standard deviation of a feature, or by one unit without data."""
+        return self.coef if self.spreads is None else self.coef * self.spreads
+
+    @cached_property
+    def importance(self) -> Floats:
+        """(d,): how much a feature counts, whatever its units are as far as that is known."""
+        if self.spreads is None:
+            return np.asarray(self.sharing.row_norms)
+        return np.asarray(size_over_classes(self.effects).mean(axis=0))
+
+    @cached_property
+    def by_importance(self) -> Ints:
+        """Places of the features, the strongest first."""
+        return np.argsort(-self.importance, kind="stable")
 
     @property
     def own_scales(self) -> bool:
         """Whether coefficients are in units too different for one colour scale."""
-        return bool(self.model.standardize)
-
-    @cached_property
-    def strongest(self) -> list[str]:
-        """Features that several tasks use (if there is one task: that it uses), largest row norm first."""
-        used = np.flatnonzero(self.sharing.n_tasks > min(1, self.m - 1))
-        return self.sharing.features[used[np.argsort(-self.sharing.row_norms[used], kind="stable")]].tolist()
+        if self.spreads is None:
+            return bool(self.model.standardize)
+        known = self.spreads[self.spreads > 0]
+        return bool(self.model.standardize or (known.size and known.max() > UNLIKE * known.min()))
 
     @cached_property
     def freed(self) -> list[str] | None:
@@ -119,8 +184,14 @@ class ModelFacts:
             Frame(f"Stage {s.stage} of {len(self.stages)}", split_classes(s.coef, self.m), s.free_rows)
             for s in self.stages
         ]
+        if not out:
+            return [Frame("", self.coef, np.empty(0, dtype=np.intp))]
         last = Frame(f"Refitted by {self.refitted_by}", self.coef, out[-1].free_rows)
-        return [*out, last] if self.model.relax else out
+        return [*out, last] if self.relaxed else out
+
+    @property
+    def relaxed(self) -> bool:
+        return bool(getattr(self.model, "relax", False))
 
     @property
     def refitted_by(self) -> str:
@@ -142,32 +213,86 @@ class ModelFacts:
     # ------------------------------------------------------------------ errors
 
     @cached_property
+    def by_fold(self) -> tuple[Floats, Floats, bool] | None:
+        """(folds, m) each: mean losses of rows held out, and their weights; and whether each fold was predicted with the
+        parameters that the others choose. None if no rows were held out, or if their deviance alone was looked at."""
+        if measures(self.model):
+            loss, weight = held_out(self.model, points_without(self.model))
+            return loss, np.where(np.isfinite(loss), weight, 0.0), True
+        scores = getattr(self.model, "held_out_", None)
+        if scores is None or self.K > 1 or scores.n_folds < 2:
+            return None
+        own, shape = scores.own, (scores.n_folds, self.m)
+        at = own.fold * self.m + own.task
+        size = -np.log(np.maximum(1.0 - own.score, TINY)) if self.classes else own.score**2
+        weight = np.bincount(at, own.weight, shape[0] * self.m).reshape(shape)
+        total = np.bincount(at, own.weight * size, shape[0] * self.m).reshape(shape)
+        return np.divide(total, weight, out=np.full(shape, np.nan), where=weight > 0), weight, False
+
+    @cached_property
     def errors(self) -> HeldOut | None:
         """None if no rows were held out, or if their deviance alone was looked at."""
-        if not measures(self.model):
+        if self.by_fold is None or self.unit is None:
             return None
-        loss, weight = held_out(self.model, points_without(self.model))
-        weight = np.where(np.isfinite(loss), weight, 0.0)  # (folds, m)
+        loss, weight, _ = self.by_fold
         total, nothing = weight.sum(axis=0), np.full(self.m, np.nan)
         of_task = np.divide((np.nan_to_num(loss) * weight).sum(axis=0), total, out=nothing.copy(), where=total > 0)
-        unit = knowing_nothing(self.model)
-        return HeldOut(total, of_task, np.divide(of_task, unit, out=nothing, where=unit > 0))
+        return HeldOut(total, of_task, np.divide(of_task, self.unit, out=nothing, where=self.unit > 0))
+
+    @cached_property
+    def unit(self) -> Floats | None:
+        """(m,): the loss of knowing nothing but the task's mean or class shares; None where it is not known."""
+        return knowing_nothing(self.model) if hasattr(self.model, "target_sd_") else None
+
+    @cached_property
+    def explained(self) -> Explained | None:
+        """Which share of the loss of knowing nothing but the task is saved, all rows together, by the folds."""
+        if self.by_fold is None or self.unit is None:
+            return None
+        loss, weight, _ = self.by_fold
+        known = np.where(np.isfinite(loss) & (self.unit > 0), weight, 0.0)
+        base, lost = (known * self.unit).sum(axis=1), (np.nan_to_num(loss) * known).sum(axis=1)
+        seen = base > 0
+        if not seen.any():
+            return None
+        share = 1.0 - lost[seen] / base[seen]
+        mean, se = (float(part[0]) for part in over_folds(share[:, None], base[seen][:, None]))
+        reach = clear_from(int(seen.sum())) * se if seen.sum() > 1 else float("nan")
+        total = known.sum()
+        return Explained(mean, float(reach), float(lost.sum() / total), float(base.sum() / total))
 
     @property
     def added(self) -> list[Any]:
         """Labels of the tasks that add_task added: their errors are not known."""
-        return self.model.tasks_[self.model.n_fitted_tasks_ :].tolist()
+        return self.model.tasks_[getattr(self.model, "n_fitted_tasks_", self.m) :].tolist()
 
     @cached_property
     def gain(self) -> tuple[Floats, Floats] | None:
         """(m,) each: error less that of the best lasso of the grid, and how far its interval reaches; None where the fit
         cannot know."""
-        if self.errors is None or not self.shares:
+        if not measures(self.model) or not self.shares:
             return None
         try:
             return gain_over_lasso(self.model)
         except ValueError:  # a grid without the lasso
             return None
+
+    @cached_property
+    def gain_clear(self) -> Ints:
+        """(m,): -1 for tasks that clearly gain, 1 for those that clearly lose, 0 for others; at a false discovery rate of
+        5 % over all tasks (Benjamini and Hochberg)."""
+        out = np.zeros(self.m, dtype=np.intp)
+        if self.gain is None:
+            return out
+        change, reach = self.gain
+        folds = int(self.model.n_splits_)
+        se = reach / clear_from(folds)
+        known = np.isfinite(change) & (se > 0)
+        size = np.divide(np.abs(change), se, out=np.zeros(self.m), where=known)
+        p = np.where(known, 2.0 * student_t.sf(size, max(folds - 1, 1)), np.nan)
+        clear = benjamini_hochberg(p) <= 0.05
+        out[clear] = np.sign(change[clear]).astype(np.intp)
+        return out
 
     @cached_property
     def shares_nothing(self) -> bool:
@@ -200,7 +325,8 @@ class ModelFacts:
         """Python that fits the model once more, and the same without the search."""
         model = self.model
         call = FIT[model._form] if model.task_column is None else "fit(table, y)  # features and the task column"
-        lines = [f"from msmtfl import {type(model).__name__}", "", f"model = {model!r}", f"model.{call}"]
+        room = "msmtfl" if self.family.staged else "msmtfl.baselines"
+        lines = [f"from {room} import {type(model).__name__}", "", f"model = {model!r}", f"model.{call}"]
         cls = self.family.fit
         if cls is not None and type(model) is self.family.search:
             known = cls().get_params()

@@ -12,14 +12,20 @@ import sklearn
 
 from .._data.designs import Floats, Ints
 from .._estimators.classes import labels_of
+from .._estimators.intervals import task_radii
+from .._paths.choice import PERFECT
 from ..plots.maps import OVER_CLASSES
 from ..sharing import size_over_classes
+from . import performance
 from .facts import ModelFacts, largest
+from .sureness import ERROR_RATE, Sureness
 from .tabular import Cell, Column, Table, counts, figures, texts
 from .words import every, listed, percent
 
 MOST_ROWS = 1000
 MOST_COLUMNS = 12  # tasks up to which the table of features has a column for each
+LEVEL = 0.9  # of intervals of predictions that are told of
+RANGE = (-1e300, 1e300)  # of effects
 MOST_ROWS_SHOWN = "those with the most rows are shown"
 VALUES = {
     "lam_max_": "λ from which on all is 0",
@@ -33,12 +39,12 @@ VALUES = {
 
 def tasks_table(facts: ModelFacts) -> Table:
     model, place = facts.model, _tasks_shown(facts, facts.m)
-    columns = [
-        texts("Task", model.tasks_[place]),
-        counts("Rows", facts.n_samples[place]),
-        *_targets(facts, place),
-        counts("Features used", facts.sharing.support.sum(axis=1)[place], "with a coefficient other than 0"),
-    ]
+    columns = [texts(facts.subject.task.capitalize(), model.tasks_[place])]
+    if np.isfinite(facts.n_samples).all():
+        columns.append(counts("Rows", facts.n_samples[place]))
+    if facts.unit is not None:
+        columns += _targets(facts, place)
+    columns.append(counts("Features used", facts.sharing.support.sum(axis=1)[place], "with a coefficient other than 0"))
     if facts.errors is not None:
         loss = facts.errors.loss[place]
         if facts.classes:
@@ -47,9 +53,36 @@ def tasks_table(facts: ModelFacts) -> Table:
         else:
             root = "root of the mean squared error of rows held out, in the target's units"
             columns.append(figures("Held-out error", np.sqrt(loss), root))
-        share = f"{facts.measure.about}: 0 is perfect, 1 is to know nothing but the task"
+        share = f"{facts.measure.about}: 0 is perfect, 1 is to know nothing but the {facts.subject.task}"
         columns.append(figures(facts.measure.heading, facts.errors.relative[place], share))
-    return Table("tasks", "The tasks", columns, facts.m, MOST_ROWS_SHOWN)
+    columns += _more_of_tasks(facts, place)
+    return Table("tasks", f"The {facts.subject.tasks}", columns, facts.m, MOST_ROWS_SHOWN)
+
+
+def _more_of_tasks(facts: ModelFacts, place: Ints) -> list[Column]:
+    """How far predictions may be off, how well classes are told apart, and what to look at."""
+    out: list[Column] = []
+    radii = task_radii(facts.model, LEVEL)
+    if not facts.classes and np.isfinite(radii).any():
+        out.append(figures("90 % within ±", radii[place], "of new rows like these, how far from their prediction"))
+    auc = performance.auc_by_task(facts)
+    if auc is not None:
+        out.append(figures("AUC", auc[place], "area under the ROC curve: 0.5 is chance, 1 is perfect"))
+    notes = [_note(facts, int(i), radii) for i in place]
+    return [*out, texts("Note", notes, wraps=True)] if any(notes) else out
+
+
+def _note(facts: ModelFacts, i: int, radii: Floats) -> str:
+    """What a reader should look at in a task."""
+    if facts.errors is not None and facts.errors.relative[i] < PERFECT:
+        return "too good: is the target computed from a feature?"
+    if facts.model.tasks_[i] in facts.added:
+        return "added later, not measured"
+    if facts.unit is not None and facts.unit[i] == 0:
+        return "the target does not vary"
+    if np.isfinite(radii).any() and not np.isfinite(radii[i]):
+        return "too few rows to say how far predictions are off"
+    return ""
 
 
 def _targets(facts: ModelFacts, place: Ints) -> list[Column]:
@@ -70,44 +103,92 @@ def gains_table(facts: ModelFacts) -> Table | None:
     change, reach, error = facts.gain[0][place], facts.gain[1][place], facts.errors.relative[place]
     base, measure = error - change, facts.measure.heading
     share = np.divide(-change, base, out=np.full(len(base), np.nan), where=base > 0)
-    verdict = np.where(change < -reach, "gains", np.where(change > reach, "loses", "not clear"))
+    verdict = np.select([facts.gain_clear[place] < 0, facts.gain_clear[place] > 0], ["gains", "loses"], "not clear")
     columns = [
-        texts("Task", facts.model.tasks_[place]),
+        texts(facts.subject.task.capitalize(), facts.model.tasks_[place]),
         figures(measure, error, f"of rows held out: {facts.measure.about}"),
         figures(f"{measure} of lasso", base, "of one lasso per task, on the same rows"),
         figures("Difference", change, "below 0: sharing helps", 2),
         figures("± 95 %", reach, "how far the interval of the difference reaches", 2),
         Column("Gain", [Cell(percent(x), float(x)) for x in share], True, "share of the lasso's error that is saved"),
-        texts("Verdict", verdict, "clear where the 95 % interval excludes 0"),
+        texts("Verdict", verdict, "clear at a false discovery rate of 5 % over all tasks"),
     ]
     return Table("gains", "What sharing gained, by task", columns, measured, MOST_ROWS_SHOWN)
 
 
 def features_table(facts: ModelFacts) -> Table:
     found, model, kinds = facts.sharing, facts.model, []
-    place = largest(found.order, found.row_norms, MOST_ROWS)
+    place = facts.by_importance[:MOST_ROWS]
     columns = [texts("Feature", found.features[place])]
     if facts.m > 1:
         said = {"all": every(facts.m), "some": "some", "one": "one", "unused": "none", "constant": "not learned"}
         shared = [said[name] for name in found.classes[place]]
         kinds = list(dict.fromkeys(shared))
+        columns.append(texts("Used in", shared, f"{facts.subject.tasks} in which its coefficient is not 0"))
+    columns += _effects(facts, place)
+    if facts.sure is not None:
+        hint = f"{facts.subject.tasks}, of {facts.m:,}: {sure_hint(facts.sure)}"
+        columns.append(counts("Clearly non-zero in", facts.sure.clear_in[place], hint))
+    if facts.m > 1:
         users = [Cell(_users(facts, j), int(found.n_tasks[j])) for j in place]
-        columns += [texts("Shared by", shared), Column("Used by", users, wraps=True)]
+        columns.append(Column("Used by", users, wraps=True))
     if found.learnable is not None and not found.learnable.all():
         varies = found.learnable.sum(axis=0)[place]
-        columns.append(
-            counts("Varies in", varies, "tasks: elsewhere the column is constant, and nothing can be learned")
-        )
-    columns.append(figures("Row norm", found.row_norms[place], "how much it counts over all tasks"))
+        hint = f"{facts.subject.tasks}: elsewhere the column is constant, and nothing can be learned"
+        columns.append(counts("Varies in", varies, hint))
+    columns.append(figures("Strength", found.row_norms[place], "how much it counts in the penalty, over all tasks"))
     if found.freed is not None:
         freed = ["freed" if free else "no" for free in found.freed[place]]
-        columns.append(texts("Freed", freed, "the cap freed it from the penalty of rows"))
+        hint = "the cap freed it from the penalty, so that it is in every task where it varies"
+        columns.append(texts("Freed", freed, hint))
     for part in facts.family.parts:
         values = getattr(model, part.attribute)
         shown = values if part.common else np.abs(np.atleast_2d(values)).max(axis=0)
         columns.append(figures(part.title, shown[place], part.note))
     columns += _coefficients(facts, place)
     return Table("features", "The features", columns, facts.d, "the strongest are shown", kinds)
+
+
+def sure_hint(sure: Sureness) -> str:
+    """What "clearly" means."""
+    if sure.corrected:
+        return f"false discovery rate {100 * ERROR_RATE:g} % over all coefficients that were looked at"
+    level = "its interval" if sure.level is None else f"its {100 * sure.level:g} % interval"
+    return f"{level} excludes 0, not corrected for how many were looked at"
+
+
+def _effects(facts: ModelFacts, place: Ints) -> list[Column]:
+    """Direction, and the effect of one standard deviation (without data: of one unit) over the tasks that use a feature."""
+    if facts.K > 1:
+        return []
+    W = facts.effects[:, 0][:, place]
+    used = np.where(W == 0, np.nan, W)
+    up, down = (W > 0).sum(axis=0), (W < 0).sum(axis=0)
+    words = [_way(int(a), int(b)) for a, b in zip(up, down, strict=True)]
+    some, step = ~np.isnan(used).all(axis=0), "one s.d." if facts.spreads is not None else "one unit"
+    shape = np.exp if facts.ratio else np.asarray
+    typical, low, high = np.full((3, len(place)), np.nan)
+    typical[some] = shape(np.clip(np.nanmedian(used[:, some], axis=0), *RANGE))
+    low[some], high[some] = (shape(np.clip(f(used[:, some], axis=0), *RANGE)) for f in (np.nanmin, np.nanmax))
+    head = f"{facts.ratio.capitalize()} of {step}" if facts.ratio else f"Effect of {step}"
+    of = f", median over the {facts.subject.tasks} that use it" if facts.m > 1 else ""
+    unit = "factor of the odds" if facts.classes else "factor of the rate" if facts.ratio else "in the target's units"
+    way = texts("Direction", words, "in which the prediction goes when the feature rises")
+    out = [way, figures(head, typical, f"{unit}{of}")]
+    if facts.m > 1:
+        out += [
+            figures("Lowest", low, f"{head.lower()}, smallest of those"),
+            figures("Highest", high, "largest of those"),
+        ]
+    return out
+
+
+def _way(up: int, down: int) -> str:
+    """
+    >>> _way(3, 0), _way(0, 1), _way(3, 1), _way(0, 0)
+    ('up', 'down', '3 up, 1 down', '–')
+    """
+    return f"{up:,} up, {down:,} down" if up and down else "up" if up else "down" if down else "–"
 
 
 def _coefficients(facts: ModelFacts, place: Ints) -> list[Column]:
@@ -129,10 +210,7 @@ def _coefficients(facts: ModelFacts, place: Ints) -> list[Column]:
         if m > MOST_COLUMNS:
             return [figures("Largest size", _of_known(sizes, np.fmax), f"largest over tasks of the {OVER_CLASSES}")]
         return [figures(f"Size: {task}", w, OVER_CLASSES) for task, w in zip(facts.model.tasks_, sizes, strict=True)]
-    return [
-        figures("Lowest", _of_known(W[:, 0], np.fmin), "smallest coefficient over tasks"),
-        figures("Highest", _of_known(W[:, 0], np.fmax), "largest coefficient over tasks"),
-    ]
+    return []
 
 
 def _of_known(values: Floats, best: np.ufunc) -> Floats:
@@ -151,16 +229,40 @@ def _users(facts: ModelFacts, j: int) -> str:
     return f"all but {listed(labels[~used])}" if facts.m - n <= 2 else f"{n} of {facts.m}"
 
 
+def intervals_table(facts: ModelFacts) -> Table | None:
+    """The intervals of the strongest features, one line each."""
+    sure = facts.sure
+    if sure is None or not sure.lines:
+        return None
+    rank = np.empty(facts.d, dtype=np.intp)
+    rank[facts.by_importance] = np.arange(facts.d)
+    place = np.argsort(facts.task_order)
+    entries = sorted(sure.lines, key=lambda at: (rank[at[1]], place[at[0]]))
+    shown = [(i, j, line) for i, j in entries[:MOST_ROWS] for line in sure.lines[i, j]][:MOST_ROWS]
+    level = "" if sure.level is None else f"{100 * sure.level:g} % "
+    columns = [
+        texts("Feature", (facts.sharing.features[j] for _, j, _ in shown)),
+        texts(facts.subject.task.capitalize(), (facts.model.tasks_[i] for i, *_ in shown)),
+        figures("Coefficient", (facts.coef[i, 0, j] for i, j, _ in shown), "the model's, in the units of the data"),
+        figures("Lower", (line[0] for *_, line in shown), f"end of the {level}interval"),
+        figures("Upper", (line[1] for *_, line in shown), f"end of the {level}interval"),
+        texts("Clearly non-zero", ("yes" if sure.clear[i, j] else "no" for i, j, _ in shown), sure_hint(sure)),
+    ]
+    total = sum(len(lines) for lines in sure.lines.values())
+    return Table("intervals", "Intervals of the coefficients", columns, total, "those of the strongest features")
+
+
 def _tasks_shown(facts: ModelFacts, first: int) -> Ints:
-    """Of the first tasks those that a table has room for."""
-    return largest(np.arange(first), facts.n_samples, MOST_ROWS)
+    """Of the first tasks those that a table has room for, as a reader would sort them."""
+    order = facts.task_order
+    return largest(order[order < first], facts.n_samples, MOST_ROWS)
 
 
 def stages_table(facts: ModelFacts) -> Table:
     stages = facts.stages
     columns = [
         Column("Stage", [Cell(str(s.stage), s.stage) for s in stages]),
-        counts("Capped rows", (len(s.free_rows) for s in stages), "features that the stage left un-penalised"),
+        counts("Freed", (len(s.free_rows) for s in stages), "features that the stage left un-penalised"),
         counts("Features in use", (s.coef.any(axis=0).sum() for s in stages)),
         counts("Coefficients", (np.count_nonzero(s.coef) for s in stages), "that are not 0"),
         figures("Objective", (s.objective for s in stages), digits=6),

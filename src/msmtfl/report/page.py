@@ -15,11 +15,15 @@ import numpy as np
 from .._estimators.formulas import formula
 from .._runtime.drawing import NAMED
 from ..compare.comparison import Comparison
+from ..inference import SharedFeatures
 from ..plots.grids import GainDisplay, SurfaceDisplay
 from ..plots.maps import CoefficientMapDisplay
 from . import charts, contest, model_tables, sentences
+from .answer import answer, outcome
 from .facts import ModelFacts
+from .performance import calibration_table, confusion_table, overall_auc
 from .pictures import Picture, picture
+from .task_view import task_view
 from .words import counted, every, number, short, symbol
 
 PRINT_ROWS = 60  # of a table; as in style.css
@@ -44,12 +48,16 @@ def render(
     title: str | None,
     command: str | None,
     reason: str | None = None,
+    shared: SharedFeatures | None = None,
+    left_out: str | None = None,
 ) -> str:
     """The report as HTML; `reason`: why this model was chosen among others."""
     library, template = charts.library(), _template()
     content: dict[str, Any] = {"facts": facts, "comparison": comparison, "command": command, "reason": reason}
+    view = None
     if facts is not None:
-        content |= _of_model(facts)
+        content |= _of_model(facts, left_out) | {"shared": shared}
+        view = task_view(facts)
     if comparison is not None:
         content |= _of_comparison(comparison)
     content["snippet"] = contest.snippet(comparison) if facts is None else facts.snippet()
@@ -58,7 +66,7 @@ def render(
     content["byline"] = _byline(facts, comparison)
     content["sections"] = _sections(content)
     shown = [one for one in content.values() if isinstance(one, Illustration)]
-    return _fill(template, content, {one.name: one.chart for one in shown}, library)
+    return _fill(template, content, {"charts": {one.name: one.chart for one in shown}, "tasks": view}, library)
 
 
 def _template() -> Any:
@@ -73,13 +81,13 @@ def _template() -> Any:
     return environment.from_string(_asset("template.html"))
 
 
-def _fill(template: Any, content: dict[str, Any], drawn: dict[str, charts.Chart], library: str) -> str:
+def _fill(template: Any, content: dict[str, Any], data: dict[str, Any], library: str) -> str:
     from markupsafe import Markup
 
     from .. import __version__
 
     script, style = _asset("script.js"), _asset("style.css")
-    text = json.dumps({"charts": drawn}, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     for sign in "<>&":  # no end of the element in it, and no comment
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     text_of_page: str = template.render(
@@ -107,40 +115,56 @@ def _digest(text: str) -> str:
 # ------------------------------------------------------------------ a model
 
 
-def _of_model(facts: ModelFacts) -> dict[str, Any]:
+def _of_model(facts: ModelFacts, left_out: str | None) -> dict[str, Any]:
     """What the template says of a model."""
     return {
         "model_name": type(facts.model).__name__,
         "known_as": facts.family.title,
+        "answer": answer(facts),
         "formula": formula(facts.model),
         "choice": sentences.choice(facts),
         "strengths": sentences.strengths(facts),
         "shares": sentences.shares(facts),
+        "freed": sentences.freed(facts),
         "shares_bar": _shares_bar(facts),
         "prediction": sentences.prediction(facts),
         "reach": sentences.reach(facts),
+        "suspicious": sentences.suspicious(facts),
         "unmeasured": sentences.unmeasured(facts),
-        "not_learned": sentences.not_learned(facts),
+        "left_out": sentences.left_out(facts, left_out),
         "gain": sentences.gain(facts),
-        "proof": sentences.proof(facts),
         "within": sentences.within(facts),
-        "certificate": sentences.certificate(facts.model.certificate_),
+        "intervals_said": sentences.intervals(facts),
+        "rows_said": sentences.rows_shown(facts),
+        "overall_auc": overall_auc(facts) if facts.classes and facts.samples is not None else None,
         "coefficient_map": _coefficient_map(facts),
         "gains_chart": _gains_chart(facts),
         "surface": _surface(facts),
         "features": model_tables.features_table(facts),
         "tasks": model_tables.tasks_table(facts),
+        "intervals": model_tables.intervals_table(facts),
+        "confusion": confusion_table(facts),
+        "calibration": calibration_table(facts),
         "gains": model_tables.gains_table(facts),
-        "stages": model_tables.stages_table(facts),
         "parameters": model_tables.parameters_table(facts),
         "values": model_tables.values_table(facts),
+        **(_of_stages(facts) if facts.stages else {}),
+    }
+
+
+def _of_stages(facts: ModelFacts) -> dict[str, Any]:
+    """Of a model that has them: what is proven of each."""
+    return {
+        "proof": sentences.proof(facts),
+        "certificate": sentences.certificate(facts.model.certificate_),
+        "stages": model_tables.stages_table(facts),
     }
 
 
 def _shares_bar(facts: ModelFacts) -> list[tuple[str, int, str]]:
     """Class, number of features, words."""
-    said = {"all": f"used by {every(facts.m)} tasks", "some": "by some", "one": "by one only", "unused": "unused"}
-    said["constant"] = "could not be learned"
+    said = {"all": f"in {every(facts.m)} {facts.subject.tasks}", "some": "in some", "one": "in one only"}
+    said |= {"unused": "unused", "constant": "could not be learned"}
     if facts.m == 1:
         said["one"] = "used"
     return [(name, n, said[name]) for name, n in facts.sharing.counts.items() if n]
@@ -152,7 +176,8 @@ def _coefficient_map(facts: ModelFacts) -> Illustration | None:
         return None
     rows = min(NAMED, used)
     alt = (
-        f"Coefficients of features in {counted(facts.m, 'task')}, as colours. The table of features holds the numbers."
+        f"Coefficients of features in {facts.subject.counted(facts.m)}, as colours. The table of features holds the "
+        "numbers."
     )
     size = float(np.clip(3.4 + 0.4 * facts.m, 5.0, 9.0)), 1.4 + 0.19 * rows
     scale = "row" if facts.own_scales else None
@@ -169,19 +194,17 @@ def _coefficient_map(facts: ModelFacts) -> Illustration | None:
     if used < facts.d:
         constant = int((facts.sharing.classes == "constant").sum())
         why = f", {constant:,} of them because nothing could be learned" if constant else ""
-        notes.append(f"Left out: {counted(facts.d - used, 'feature')} that no task uses in any stage{why}.")
+        notes.append(f"Left out: {counted(facts.d - used, 'feature')} not used in any {facts.subject.task}{why}.")
     if chart["constant"]:
         notes.append(
-            f"Crosses: {counted(len(chart['constant']), 'cell')} in which the column is constant within the task, so that "
-            "nothing could be learned."
+            f"Crosses: {counted(len(chart['constant']), 'cell')} in which the column is constant within the "
+            f"{facts.subject.task}, so that nothing could be learned."
         )
     if m < facts.m:
-        notes.append(f"The {m:,} tasks with the most rows are shown, of {facts.m:,}.")
+        notes.append(f"The {m:,} {facts.subject.tasks} with the most rows are shown, of {facts.m:,}.")
     if rows < p:
         notes.append(f"In print, and where scripts do not run, at most {rows} features are shown.")
-    rises = "the target rises with the feature; orange: it falls"
-    if len(facts.classes) == 2:
-        rises = f"the odds of {short(facts.classes[1])} rise with the feature; orange: they fall"
+    rises = f"{outcome(facts)} {'rise' if facts.classes else 'rises'} with the feature; orange: the opposite"
     caption = f"Blue: {rises}. Blank cells (in print: grey) are exactly 0."
     if len(facts.classes) > 2:
         caption = (
@@ -220,12 +243,11 @@ def _gains_chart(facts: ModelFacts) -> Illustration | None:
         return None
     alt = "Held-out error of each task less that of independent lassos; the table below holds the numbers."
     model, unmeasured = facts.model, sentences.unmeasured(facts)
-    drawn, display = picture(
-        lambda axes: GainDisplay.from_estimator(model, ax=axes[0, 0]), alt, 7.0, _tall(model.n_fitted_tasks_)
-    )
+    measured = model.n_fitted_tasks_
+    drawn, display = picture(lambda axes: GainDisplay.from_estimator(model, ax=axes[0, 0]), alt, 7.0, _tall(measured))
     caption = (
-        f"Held-out {facts.measure.name} less that of the best independent lassos, 95 % intervals over folds. {COLOURS} "
-        f"{sentences.FAIR}."
+        f"Held-out {facts.measure.name} less that of the best independent lassos, 95 % intervals over folds, each task by "
+        f"itself: of {measured:,} about {0.05 * measured:.2g} would exclude 0 by chance. Blue: below 0; orange: above 0; grey: 0 is not excluded. {sentences.FAIR}."
     )
     return Illustration("gains", charts.gain_chart(display), drawn, caption, [unmeasured] if unmeasured else [])
 
@@ -267,7 +289,7 @@ def _of_comparison(result: Comparison) -> dict[str, Any]:
 
 def _title(facts: ModelFacts | None, comparison: Comparison | None) -> str:
     if facts is not None:
-        return f"What {counted(facts.m, 'task')} share" if facts.m > 1 else "A sparse linear model"
+        return facts.subject.title(facts.m)
     assert comparison is not None
     return f"Did sharing help {counted(len(comparison.tasks), 'task')}?"
 
@@ -276,9 +298,8 @@ def _byline(facts: ModelFacts | None, comparison: Comparison | None) -> list[str
     now = datetime.now(UTC)
     today = f"{now.day} {now:%B %Y}"
     if facts is not None:
-        n = int(facts.n_samples.sum())
-        size = [counted(facts.m, "task"), counted(n, "row"), counted(facts.d, "feature")]
-        return [type(facts.model).__name__, *size, today]
+        rows = [counted(int(facts.n_samples.sum()), "row")] if np.isfinite(facts.n_samples).all() else []
+        return [facts.subject.counted(facts.m), *rows, counted(facts.d, "feature"), today]
     assert comparison is not None
     return [counted(len(comparison.models), "model"), counted(len(comparison.tasks), "task"), today]
 
@@ -287,15 +308,27 @@ def _sections(content: dict[str, Any]) -> list[tuple[str, str]]:
     """Anchors and headings for the table of contents."""
     facts = content["facts"]
     every_one = [
-        ("summary", "Summary", facts),
-        ("coefficients", "Coefficients", facts),
-        ("features", "Features", facts),
-        ("tasks", "Tasks and errors", facts),
+        ("summary", "The answer", facts),
+        ("features", "Which features", facts),
+        ("coefficients", "For whom", facts),
+        ("tasks", _capital(facts.subject.tasks) if facts else "", facts),
+        ("one", _one_by_one(facts) if facts else "", facts and (facts.m > 1 or facts.samples)),
+        ("classes", "Classes", facts and content["confusion"]),
+        ("sure", "How sure am I", facts),
         ("sharing", "What sharing gained", facts and facts.shares),
         ("comparison", "Comparison", content["comparison"]),
+        ("method", "Method", facts),
         ("choice", "Choice of parameters", facts and content["surface"]),
-        ("proof", "What is proven", facts),
+        ("proof", "What is proven", facts and facts.stages),
         ("settings", "Parameters" if facts else "Versions", True),
         ("reproduce", "Reproduce", True),
     ]
     return [(anchor, text) for anchor, text, there in every_one if there]
+
+
+def _capital(word: str) -> str:
+    return word[:1].upper() + word[1:]
+
+
+def _one_by_one(facts: ModelFacts) -> str:
+    return f"One {facts.subject.task} at a time" if facts.m > 1 else "Row by row"

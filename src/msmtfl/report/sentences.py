@@ -12,18 +12,22 @@ from .._objective.certificates import CRITICAL, Certificate
 from .._paths.choice import PERFECT, too_good
 from .._paths.cross_validation import CRITERIA
 from .facts import ModelFacts
+from .sureness import ERROR_RATE
 from .words import counted, every, listed, number, percent, short, task
 
 LEVEL = 0.9  # of intervals that are told of
+FEW = 10  # rows of a task below which it is named
 FAIR = "Each fold is predicted with the parameters that the other folds choose"
 
 
 def choice(facts: ModelFacts) -> str:
     """How the parameters came about."""
+    if not facts.searched and facts.family.is_search(facts.model):
+        return "Cross-validation chose the strength of the penalty"
     if not facts.searched:
         return "The parameters were given, or are the defaults for these data"
     model, points = facts.model, len(next(iter(facts.model.cv_results_.values())))
-    what = "λ and θ of rows and entries" if facts.bilevel else facts.family.chosen
+    what = "λ and θ of features and of single coefficients" if facts.bilevel else facts.family.chosen
     if model.selection in CRITERIA:
         valued = int(np.isfinite(model.cv_results_[model.selection]).sum())
         some = "" if valued == points else f"{valued:,} of {points:,} candidates, those with a convex penalty"
@@ -37,24 +41,69 @@ def strengths(facts: ModelFacts) -> list[str]:
     return [f"{strength.symbol} = {number(value, 4)}" for strength, value in found.items()]
 
 
-def shares(facts: ModelFacts) -> tuple[str, str, str]:
-    """How many features are used by whom: a sentence in three parts, of which the second matters most."""
-    n = facts.sharing.counts
+def shares(facts: ModelFacts) -> str:
+    """How many features are used, and in how many tasks."""
+    n, tasks = facts.sharing.counts, facts.subject.tasks
     if n["unused"] + n["constant"] == facts.d:
-        return "", "No feature is used", ": all coefficients are 0."
+        return "No feature is used: all coefficients are 0."
     if not facts.family.selects(facts.model):
-        return (
-            "",
-            "Every feature that varies is used",
-            ": the penalty shrinks coefficients, and leaves none of them out.",
+        return "Every feature that varies is used: the penalty shrinks coefficients, and leaves none of them out."
+    used = facts.d - n["unused"] - n["constant"]
+    begin = f"Of {counted(facts.d, 'feature')} {used:,} {'is' if used == 1 else 'are'} used"
+    if facts.m > 1:
+        said = {
+            "all": f"in {every(facts.m)} {tasks}",
+            "some": f"in some {tasks}",
+            "one": f"in one {facts.subject.task} only",
+        }
+        parts = [(n[name], text) for name, text in said.items() if n[name]]
+        only = f", {parts[0][1]}" + " each" * (parts[0][0] > 1 and n["one"] > 0)
+        begin += only if len(parts) == 1 else f": {listed([f'{count:,} {text}' for count, text in parts])}"
+    if n["constant"]:
+        begin += f". {n['constant']:,} could not be learned"
+    return f"{begin}."
+
+
+def freed(facts: ModelFacts) -> str:
+    """What the cap freed from the penalty."""
+    if facts.freed is None:
+        return ""
+    if not facts.freed:
+        return "The cap freed no feature from the penalty."
+    many = len(facts.freed) > 1
+    whose = "their" if many else "its"
+    said = f"The cap freed {listed(facts.freed)} from the penalty: {whose} coefficients are not shrunk"
+    if facts.bilevel:
+        return f"{said}, but for small ones."
+    if facts.m > 1:
+        said += (
+            f", and {'they are' if many else 'it is'} in every one of the {facts.subject.tasks} by construction, "
+            "needed there or not"
         )
-    begin = f"Of {counted(facts.d, 'feature')} "
-    if facts.m == 1:
-        return begin, f"{n['one']:,} {'is' if n['one'] == 1 else 'are'} used", "."
-    said = {"some": "by some", "one": "by one only", "unused": "by none", "constant": "could not be learned"}
-    rest = listed([f"{n[name]:,} {text}" for name, text in said.items() if n[name]])
-    used = f"{n['all']:,} are" if n["all"] > 1 else "1 is" if n["all"] else "none is"
-    return begin, f"{used} used by {every(facts.m)} tasks", f", {rest}." if rest else "."
+    return f"{said}."
+
+
+def left_out(facts: ModelFacts, before: str | None = None) -> str:
+    """Rows, columns and tasks that had no part, or of which little can be said; `before`: what a caller knows of them."""
+    found, said = facts.sharing, [before or ""]
+    user = getattr(facts.model, "provenance_", {}).get("user")
+    dropped = user.get("rows_dropped") if isinstance(user, dict) else None
+    if isinstance(dropped, int) and dropped > 0 and not before:
+        said.append(f"{counted(dropped, 'row')} with missing values {'was' if dropped == 1 else 'were'} left out.")
+    same = (found.classes == "constant") & ~(found.task_level if found.task_level is not None else np.False_)
+    if found.learnable is not None and same.any():
+        many = int(same.sum()) > 1
+        what = f"The column{'s' * many} {listed(found.features[same])}"
+        said.append(f"{what} {'are' if many else 'is'} the same in all rows, and could not be learned from.")
+    said.append(not_learned(facts))
+    few = np.flatnonzero(facts.n_samples < FEW)
+    if few.size and facts.m > 1:
+        tasks = listed([task(label) for label in facts.model.tasks_[few]])
+        said.append(
+            f"{facts.subject.counted(len(few))} with fewer than {FEW} rows: {tasks}. Their own errors and coefficients are "
+            "known poorly."
+        )
+    return " ".join(filter(None, said))
 
 
 def not_learned(facts: ModelFacts) -> str:
@@ -65,15 +114,15 @@ def not_learned(facts: ModelFacts) -> str:
     said, level = [], found.task_level
     if level.any():
         said.append(
-            f"Constant within every task and different only between tasks: {listed(found.features[level])}. Beside an "
-            "intercept per task their effect cannot be learned, and coefficients of 0 say nothing about it. "
-            f"{BETWEEN_TASKS}"
+            f"Constant within every {facts.subject.task} and different only between {facts.subject.tasks}: "
+            f"{listed(found.features[level])}. Beside an intercept per {facts.subject.task} their effect "
+            f"cannot be learned, and coefficients of 0 say nothing about it. {BETWEEN_TASKS}"
         )
     partly = int((~found.learnable).any(axis=0).sum() - (found.classes == "constant").sum())
     if partly:
         said.append(
-            f"{counted(partly, 'feature')} {'is' if partly == 1 else 'are'} constant within some of the tasks, where no "
-            "coefficient can be learned. The table of features says in how many tasks each varies."
+            f"{counted(partly, 'feature')} {'is' if partly == 1 else 'are'} constant within some of the "
+            f"{facts.subject.tasks}, where no coefficient can be learned. The table of features says in how many each varies."
         )
     return " ".join(said)
 
@@ -81,7 +130,8 @@ def not_learned(facts: ModelFacts) -> str:
 def prediction(facts: ModelFacts) -> str:
     """How well the model predicts, as far as the fit knows."""
     errors = facts.errors
-    if errors is None and facts.grid is not None and facts.model.n_splits_:
+    crossed = facts.by_fold is not None and facts.by_fold[2]
+    if not crossed and facts.grid is not None and facts.model.n_splits_:
         value, folds = facts.grid.values[tuple(facts.grid.chosen)], facts.model.n_splits_
         measure = facts.grid.measure.removeprefix("held-out ")
         return (
@@ -91,6 +141,9 @@ def prediction(facts: ModelFacts) -> str:
     if errors is None:
         way = "selection='min' with several folds" if facts.searched else facts.family.search.__name__
         none = "no rows out that had no part in the choice" if getattr(facts.model, "n_splits_", 0) else "no rows out"
+        if facts.family.is_search(facts.model):
+            way = "compare_models"
+            return f"This fit held {none}, so how well it predicts is not known: {way} measures it."
         return f"This fit held {none}, so how well it predicts is not known: {way} measures it, and so does compare_models."
     of_task = errors.relative
     if not np.isfinite(of_task).any():
@@ -99,9 +152,11 @@ def prediction(facts: ModelFacts) -> str:
     loss, unit = (
         ("log-loss", "that of the class shares") if facts.classes else ("squared error", "the targets' variance")
     )
+    folds = len(facts.by_fold[0]) if facts.by_fold is not None else 0
+    own = f"each {facts.subject.task} by itself, " * (facts.m > 1)
     said = (
-        f"On rows held out in {facts.model.n_splits_} folds, each predicted with parameters that the other folds chose, the "
-        f"{loss} is {percent(error)} of {unit} ({facts.measure.name} {number(error)}, mean over tasks by size)"
+        f"On rows held out in {folds} folds{', each predicted with parameters that the other folds chose' * crossed}, the "
+        f"{loss} is {percent(error)} of {unit} ({own}{facts.measure.name} {number(error)}, mean by size)"
     )
     if np.isfinite(of_task).sum() > 1:
         extremes = (np.nanargmin(of_task), np.nanargmax(of_task))
@@ -109,22 +164,30 @@ def prediction(facts: ModelFacts) -> str:
         said += f": from {ends[0]} to {ends[1]}"
     poor = int((of_task >= 1).sum())
     if poor:
-        said += f". In {counted(poor, 'task')} it is no better than {'these' if facts.classes else 'the mean'}"
-    known = of_task < PERFECT
-    return " ".join(filter(None, [f"{said}.", too_good(facts.model.tasks_[known], of_task[known], facts.measure.name)]))
+        said += f". In {facts.subject.counted(poor)} it is no better than {'these' if facts.classes else 'the mean'}"
+    said += "" if crossed else ". The same folds chose the parameters: new data will be predicted a little less well"
+    return f"{said}."
+
+
+def suspicious(facts: ModelFacts) -> str:
+    """Tasks that are predicted better than measurements allow."""
+    if facts.errors is None:
+        return ""
+    known = facts.errors.relative < PERFECT
+    return too_good(facts.model.tasks_[known], facts.errors.relative[known], facts.measure.name)
 
 
 def reach(facts: ModelFacts) -> str:
     """How far predictions may be off, task by task, as far as folds tell."""
     radii = task_radii(facts.model, LEVEL)
-    known = np.flatnonzero(np.isfinite(radii))
+    known = np.flatnonzero(np.isfinite(radii) & (radii > 0))
     if not known.size or facts.classes:
         return ""
     first, last = known[np.argmin(radii[known])], known[np.argmax(radii[known])]
     ends = [f"± {number(radii[i])} in {task(facts.model.tasks_[i])}" for i in (first, last)]
     far = f"± {number(radii[first])}" if len(radii) == 1 else f"from {ends[0]} to {ends[1]}"
-    few = len(radii) - len(known) - len(facts.added)
-    rest = f"; {counted(few, 'task')} {'has' if few == 1 else 'have'} too few rows to say" if few else ""
+    few = int(np.isnan(radii).sum()) - len(facts.added)
+    rest = f"; {facts.subject.counted(few)} {'has' if few == 1 else 'have'} too few rows to say" if few else ""
     return (
         f"In {percent(LEVEL, 0)} of new rows like these the target will be about this near its prediction: {far}{rest} "
         "(predict_interval says it of every row)."
@@ -145,17 +208,18 @@ def gain(facts: ModelFacts) -> str:
         return ""
     if facts.shares_nothing:
         return "Cross-validation chose a point of the grid where nothing is shared: these data give no reason to share."
-    found, (difference, reach) = facts.evidence, facts.gain
-    better, worse = (int((sign * difference > reach).sum()) for sign in (-1, 1))
+    found = facts.evidence
+    better, worse = (int((facts.gain_clear == sign).sum()) for sign in (-1, 1))
+    tasks = found.tasks_in_words().replace(" tasks ", f" {facts.subject.tasks} ", 1)
     begin = {"better": "Sharing lowers the error", "worse": "Sharing raises the error"}
     way = "lower" if found.difference < 0 else "higher"
     doubt = f", but {found.doubt}" if found.beyond and not found.clear else ""
     return (
         f"{begin.get(found.standing, 'Whether sharing helps is not clear')}: compared with the best independent lassos "
         f"({facts.measure.name} {number(found.base)}) it is {percent(abs(found.change))} {way} (standard error "
-        f"{percent(found.se_of_change)}){doubt}. {found.tasks_in_words()}; {better or 'none'} clearly "
-        f"gain{'s' * (better < 2)} and {worse or 'none'} clearly lose{'s' * (worse < 2)} (95 % intervals). {FAIR}; standard "
-        "errors are for other rows to train on as well as to predict."
+        f"{percent(found.se_of_change)}){doubt}. {tasks}; {better or 'none'} clearly "
+        f"gain{'s' * (better < 2)} and {worse or 'none'} clearly lose{'s' * (worse < 2)} (corrected for how "
+        f"many were looked at). {FAIR}; standard errors are for other rows to train on as well as to predict."
     )
 
 
@@ -211,3 +275,33 @@ def certificate(found: Certificate) -> list[Line]:
         else:
             lines.append(Line(text[0].upper() + text[1:], "care" if text.startswith(doubts) else "good"))
     return lines
+
+
+def intervals(facts: ModelFacts) -> str:
+    """What the intervals of coefficients are, if there are any."""
+    sure = facts.sure
+    if sure is None:
+        return ""
+    clear, known = int(sure.clear.sum()), int(sure.known.sum())
+    said = f"Of {known:,} coefficients that have an interval {clear:,} {'is' if clear == 1 else 'are'} clearly non-zero"
+    if sure.corrected:
+        said += f", at a false discovery rate of {percent(ERROR_RATE, 0)} over all of them"
+    else:
+        said += ": their interval excludes 0, which is not corrected for how many were looked at"
+    if sure.made:
+        said += (
+            f". The intervals are those of least squares on all features, in each {facts.subject.task} by itself: every "
+            f"{facts.subject.task} has rows enough. They take rows as independent, and do not depend on what the model chose"
+        )
+    return f"{said}."
+
+
+def rows_shown(facts: ModelFacts) -> str:
+    """Which predictions of rows are shown."""
+    if facts.samples is None:
+        return ""
+    if facts.samples.held_out:
+        return "Every row is predicted by the model that was fitted without the row's fold, with the parameters chosen."
+    return (
+        "Rows are predicted by the model itself. If it was fitted to them, it looks better here than it is on new rows."
+    )

@@ -1,0 +1,155 @@
+"""The first screen: what predicts the target, how well, and how sure that is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .facts import Explained, ModelFacts
+from .words import number, percent, short
+
+TOLD = 3  # features of the first sentence
+WEAK = 0.1  # of the strongest: features below are not told of there
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """A part of a sentence; names are set off from the words."""
+
+    text: str
+    name: bool = False
+
+
+def answer(facts: ModelFacts) -> list[list[Phrase]]:
+    """Two or three sentences."""
+    if not facts.importance.any():
+        return [features(facts)]
+    found = [features(facts), _plain(error(facts)), _plain(sure(facts))]
+    return [one for one in found if one]
+
+
+def _plain(text: str) -> list[Phrase]:
+    return [Phrase(text)] if text else []
+
+
+# ------------------------------------------------------------------ which features
+
+
+def features(facts: ModelFacts) -> list[Phrase]:
+    """The strongest features, and in which direction."""
+    top = [int(j) for j in facts.by_importance[:TOLD] if facts.importance[j] > 0]
+    top = [j for j in top if facts.importance[j] >= WEAK * facts.importance[top[0]]]
+    what = outcome(facts)
+    if not top:
+        return _plain(f"No feature predicts {what}: all coefficients are 0.")
+    if facts.K > 1:
+        names = [part for name in _names(facts, top) for part in (Phrase(", "), name)][1:]
+        return [Phrase(f"What tells the classes of {facts.subject.target} apart most: "), *names, Phrase(".")]
+    verbs = {1: "rises with ", -1: "falls with ", 0: f"rises in some {facts.subject.tasks} and falls in others with "}
+    if facts.classes:
+        verbs = {1: "rise with ", -1: "fall with ", 0: f"rise in some {facts.subject.tasks} and fall in others with "}
+    groups: dict[int, list[int]] = {}  # the strongest first
+    for j in top:
+        groups.setdefault(direction(facts, j), []).append(j)
+    out = [Phrase(what[:1].upper() + what[1:] if what.startswith("the ") else what, not what.startswith("the "))]
+    for k, (sign, places) in enumerate(groups.items()):
+        out.append(Phrase((" " if k == 0 else " and " if k == len(groups) - 1 else ", ") + verbs[sign]))
+        for n, (name, j) in enumerate(zip(_names(facts, places), places, strict=True)):
+            out.append(Phrase("" if n == 0 else " and " if n == len(places) - 1 else ", "))
+            out += [name, Phrase(f" ({effect(facts, j)})")]
+    return [*out, Phrase(".")]
+
+
+def _names(facts: ModelFacts, places: list[int]) -> list[Phrase]:
+    return [Phrase(short(facts.sharing.features[j]), True) for j in places]
+
+
+def outcome(facts: ModelFacts) -> str:
+    """What rises or falls: the target, the odds of a class, or a rate."""
+    target = facts.subject.target
+    if len(facts.classes) == 2:
+        return f"the odds of {target} = {short(facts.classes[1])}"
+    if facts.classes:
+        return f"the classes of {target}"
+    return f"the rate of {target}" if facts.ratio else target
+
+
+def direction(facts: ModelFacts, j: int) -> int:
+    """1 or -1 if nine in ten of the tasks that use a feature have this sign; 0 if they differ."""
+    w = facts.coef[:, 0, j]
+    up, down = int((w > 0).sum()), int((w < 0).sum())
+    return 1 if up >= 9 * down else -1 if down >= 9 * up else 0
+
+
+def effect(facts: ModelFacts, j: int) -> str:
+    """How large, and in how many tasks."""
+    w = facts.effects[:, 0, j]
+    used, per = w[w != 0], "per s.d." if facts.spreads is not None else "per unit"
+    if direction(facts, j) == 0:
+        return f"{int((w > 0).sum()):,} up, {int((w < 0).sum()):,} down, {evidence(facts, j)}".rstrip(", ")
+    return ", ".join(filter(None, [f"{sized(facts, float(np.median(used)))} {per}", evidence(facts, j)]))
+
+
+def sized(facts: ModelFacts, value: float, digits: int = 2) -> str:
+    """A change of the linear predictor in words: in the target's units, or as a factor of odds or rates."""
+    if facts.ratio:
+        return f"×{number(np.exp(np.clip(value, -50, 50)), digits)}"
+    return f"{'+' if value > 0 else ''}{number(value, digits)}"
+
+
+def evidence(facts: ModelFacts, j: int) -> str:
+    """In how many tasks a feature is clearly non-zero, or else has the same sign."""
+    m, w = facts.m, facts.coef[:, 0, j]
+    if m == 1:
+        return "" if facts.sure is None else "clearly non-zero" if facts.sure.clear[0, j] else "not clearly non-zero"
+    if facts.sure is not None:
+        return f"clearly non-zero in {facts.subject.some_of(int(facts.sure.clear_in[j]), m)}"
+    if np.ptp(w) == 0:
+        return f"one value for {facts.subject.some_of(m, m)}"
+    if direction(facts, j) == 0:
+        return ""
+    return f"this direction in {facts.subject.some_of(max(int((w > 0).sum()), int((w < 0).sum())), m)}"
+
+
+# ------------------------------------------------------------------ how well
+
+
+def error(facts: ModelFacts) -> str:
+    """The error in the target's units, and the share of the variation that is explained."""
+    found, words = facts.explained, facts.subject
+    if found is None:
+        return ""
+    chance = ", so it may be chance" if found.share <= found.reach else ""
+    spread = f" (95 % interval for new rows: {percent(found.share - found.reach, 0)} to {_upto(found)}{chance})"
+    spread = spread if np.isfinite(found.reach) and found.share > 0 else ""
+    of_each = f"each {words.task}'s own" if facts.m > 1 else "the"
+    if facts.classes:
+        if found.share <= 0:
+            return f"On rows held out it predicts no better than {of_each} class shares."
+        return (
+            f"On rows held out its log-loss is {percent(found.share, 0)} below that of {of_each} class shares{spread}."
+        )
+    off = f"On rows held out predictions are off by {number(np.sqrt(found.loss))}"
+    mean = f"{of_each} mean by {number(np.sqrt(found.nothing))}"
+    if found.share <= 0:
+        return f"{off} (root mean square), {mean}: the features explain nothing of what varies."
+    within = f" within {words.tasks}" if facts.m > 1 else ""
+    return f"{off} (root mean square), {mean}: {percent(found.share, 0)} of the variation{within} is explained{spread}."
+
+
+def _upto(found: Explained) -> str:
+    return percent(min(found.share + found.reach, 1.0), 0)
+
+
+def sure(facts: ModelFacts) -> str:
+    """In how many tasks it is better than knowing nothing but the task."""
+    if facts.errors is None or facts.m == 1:
+        return ""
+    known = np.isfinite(facts.errors.relative)
+    n, better = int(known.sum()), int((facts.errors.relative[known] < 1).sum())
+    if not n:
+        return ""
+    than = "class shares" if facts.classes else "mean"
+    which = facts.subject.some_of(better, n)
+    return f"It beats the {facts.subject.task}'s own {than} in {which}."

@@ -1,0 +1,137 @@
+"""What the rows of the data add to a report: predictions to hold against what was observed, and standard deviations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+from sklearn.base import clone
+
+from .._data.designs import Floats, Ints
+from .._data.tables import is_sparse, names_of
+from .._data.tasks import Task, TaskData
+from .._estimators.base import loss_of
+from .._objective.losses import Loss, loss_named
+from .._paths.conformal import HeldOutScores, class_shares, misses
+
+NEAR = 1e-6  # relative difference of scores that are the same but for rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Rows of the tasks of a model, in the order of its `tasks_`, beside its predictions.
+
+    Attributes
+    ----------
+    places : (m,) the task of the data that belongs to each task of the model; -1 for none
+    predicted : per task (n,), or (n, classes) probabilities
+    held_out : whether each row was predicted by the model without the row's fold
+    """
+
+    data: TaskData
+    places: Ints
+    predicted: list[Floats]
+    held_out: bool
+
+    def task(self, i: int) -> Task | None:
+        """The rows of a task of the model."""
+        return None if self.places[i] < 0 else self.data.tasks[self.places[i]]
+
+    def observed(self, i: int) -> Floats:
+        """(n,): targets of a task, of classes their codes."""
+        found = self.task(i)
+        return np.empty(0) if found is None else np.asarray(found.y)
+
+    @cached_property
+    def counts(self) -> Ints:
+        """(m,): rows of the tasks."""
+        return np.array([len(one) for one in self.predicted])
+
+    @cached_property
+    def spreads(self) -> Floats:
+        """(d,): standard deviations of the features within tasks, 0 of what is constant in each of them."""
+        total, freedom = np.zeros(self.data.d), 0
+        for task in {id(one.X): one for one in self.data.tasks}.values():
+            total += _squares_about_mean(task.X)
+            freedom += task.X.shape[0] - 1
+        return np.sqrt(total / max(freedom, 1))
+
+
+def _squares_about_mean(X: Any) -> Floats:
+    """(d,): sums of squares about the column means."""
+    if is_sparse(X):
+        X = csr_array(X, dtype=np.float64)
+        return np.maximum(X.power(2).sum(axis=0) - X.shape[0] * X.mean(axis=0) ** 2, 0.0)
+    found = np.var(X, axis=0, dtype=np.float64) * X.shape[0]
+    flat = np.ptp(X, axis=0) == 0 if len(X) else True
+    return np.asarray(np.where(flat, 0.0, found))
+
+
+def read_samples(model: Any, X: Any, y: Any, task: Any, sample_weight: Any, offset: Any) -> Samples:
+    """The rows given, each predicted without its fold where the model knows it, and otherwise by the model itself."""
+    data: TaskData = clone(model)._read(X, y, task, sample_weight, offset)
+    known = {label: k for k, label in enumerate(data.labels.tolist())}
+    places = np.array([known.get(label, -1) for label in model.tasks_.tolist()])
+    if (places < 0).all() or data.d != len(model.features_):
+        raise ValueError(
+            f"the data are not those of the model, which has the tasks {names_of(model.tasks_)} and "
+            f"{len(model.features_)} features; the data have {names_of(data.labels)} and {data.d}."
+        )
+    loss = loss_named("logistic" if hasattr(model, "classes_") else loss_of(model))
+    m = len(model.tasks_)
+    coef = np.reshape(model.coef_, (m, -1, data.d))
+    level = np.reshape(model.intercept_, (m, -1))
+    scores: HeldOutScores | None = getattr(model, "held_out_", None)
+    if scores is not None and scores.fold_of is not None and len(scores.fold_of) == data.X.shape[0]:
+        linear = _without_folds(data, places, scores)
+        if linear is not None and _are_of_the_fit(model, data, places, linear, scores, loss):
+            return Samples(data, places, [_response(model, one, loss) for one in linear], True)
+    linear = [_linear(data, place, coef[i], level[i]) for i, place in enumerate(places)]
+    return Samples(data, places, [_response(model, one, loss) for one in linear], False)
+
+
+def _linear(data: TaskData, place: int, coef: Floats, level: Floats) -> Floats:
+    """(n, K): linear predictors of a task's rows."""
+    if place < 0:
+        return np.empty((0, len(level)))
+    task = data.tasks[place]
+    found = np.asarray(task.X @ coef.T) + level
+    return found if task.offset is None else found + task.offset[:, None]
+
+
+def _without_folds(data: TaskData, places: Ints, scores: HeldOutScores) -> list[Floats] | None:
+    """Linear predictors (n, K) by the fits without each row's fold; None if a row was in no fold."""
+    if scores.fold_of is None or (places[: scores.m] < 0).any():
+        return None
+    F, m, K = scores.intercept.shape
+    coefs, levels = scores.coefs(), scores.intercepts()
+    out = []
+    for i, place in enumerate(places):
+        if i >= m or place < 0:
+            out.append(np.empty((0, K)))
+            continue
+        fold = scores.fold_of[data.tasks[place].rows]
+        if (fold < 0).any():
+            return None
+        every = _linear(data, int(place), coefs[i], levels[i]).reshape(-1, F, K)
+        out.append(every[np.arange(len(fold)), fold])
+    return out
+
+
+def _are_of_the_fit(
+    model: Any, data: TaskData, places: Ints, linear: list[Floats], scores: HeldOutScores, loss: Loss
+) -> bool:
+    """Whether the rows are those of the fit: each task's largest miss is the one that the fit has kept."""
+    for i in range(scores.m):
+        kept = scores.own.of_task(i).score
+        found = misses(data.tasks[places[i]].y, linear[i], loss, hasattr(model, "classes_"))
+        if len(kept) and not np.isclose(found.max(initial=0.0), kept.max(), rtol=NEAR, atol=NEAR):
+            return False
+    return True
+
+
+def _response(model: Any, linear: Floats, loss: Loss) -> Floats:
+    return class_shares(linear) if hasattr(model, "classes_") else np.asarray(loss.response(linear[:, 0]))

@@ -1,0 +1,121 @@
+"""What a report is about, in the user's words: the target, and what a task is."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .words import short
+
+WORD = re.compile(r"[^\W\d_]{3,}([ _-][^\W\d_]+){0,2}")  # a name that can be counted: school, test site
+NUMBERED = re.compile(r"[ _-]?(id|ids|no|nr|num|number|code|label|#)$|Id$|ID$")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The words of a page.
+
+    Attributes
+    ----------
+    target : what is predicted: the name of the target, or "the target"
+    task, tasks : what a task is, one and several of them: "school", "schools"
+    wide : whether the tasks are targets themselves, columns of one table
+    """
+
+    target: str = "the target"
+    task: str = "task"
+    tasks: str = "tasks"
+    wide: bool = False
+
+    def counted(self, n: int) -> str:
+        """
+        >>> Subject("score", "school", "schools").counted(139)
+        '139 schools'
+        """
+        return f"{n:,} {self.task if n == 1 else self.tasks}"
+
+    def some_of(self, n: int, m: int) -> str:
+        """
+        >>> Subject().some_of(3, 3), Subject().some_of(2, 3), Subject().some_of(1, 1)
+        ('all 3 tasks', '2 of 3 tasks', 'the only task')
+        """
+        if m == 1:
+            return f"the only {self.task}"
+        every = f"both {self.tasks}" if m == 2 else f"all {m:,} {self.tasks}"
+        return every if n == m else f"{n:,} of {m:,} {self.tasks}"
+
+    def title(self, m: int) -> str:
+        """
+        >>> Subject("updrs", "patient", "patients").title(42)
+        'What predicts updrs in 42 patients'
+        """
+        if self.wide:
+            return f"What predicts {m:,} targets"
+        return f"What predicts {self.target}" + (f" in {self.counted(m)}" if m > 1 else "")
+
+
+def subject_of(model: Any, target: Any = None, task_name: Any = None, y: Any = None) -> Subject:
+    """From the names that were given, the file of the model, or the table that it was fitted to."""
+    columns = _columns(model)
+    if model._form == "wide":
+        return Subject(task="target", tasks="targets", wide=True)
+    target = target or columns.get("target") or getattr(y, "name", None)
+    own = model.task_column if isinstance(model.task_column, str) else None
+    one, several = task_words(task_name or columns.get("task") or own)
+    named = isinstance(target, str) and target.strip()
+    return Subject(short(target) if named else "the target", one, several)
+
+
+def _columns(model: Any) -> dict[str, Any]:
+    """What the command noted of the columns in the file of a model."""
+    user = getattr(model, "provenance_", {}).get("user")
+    found = user.get("columns") if isinstance(user, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def task_words(name: Any) -> tuple[str, str]:
+    """One and several of what a column of tasks is called; "task" where that is no word.
+
+    >>> task_words("school"), task_words("patient_id"), task_words("Cities"), task_words("x7"), task_words("city")
+    (('school', 'schools'), ('patient', 'patients'), ('Cities', 'Cities'), ('task', 'tasks'), ('city', 'cities'))
+    """
+    plain = NUMBERED.sub("", str(name or "").strip()).strip(" _-")
+    if not WORD.fullmatch(plain) or len(plain) > 30:
+        return "task", "tasks"
+    text = re.sub(r"[_-]", " ", plain)
+    return text, _plural(text)
+
+
+def _plural(word: str) -> str:
+    """
+    >>> _plural("class"), _plural("campus"), _plural("schools"), _plural("branch"), _plural("day")
+    ('classes', 'campuses', 'schools', 'branches', 'days')
+    """
+    lower = word.lower()
+    if lower.endswith(("ss", "us", "is", "x", "z", "ch", "sh")):
+        return f"{word}es"
+    if lower.endswith("s"):  # it is one already
+        return word
+    if lower.endswith("y") and lower[-2] not in "aeiou":
+        return f"{word[:-1]}ies"
+    return f"{word}s"
+
+
+def natural_order(labels: Any) -> np.ndarray:
+    """Places of labels with numbers in them in the order of the numbers.
+
+    >>> natural_order(["P10", "P2", "P1"]).tolist(), natural_order([3, 1, 2]).tolist()
+    ([2, 1, 0], [1, 2, 0])
+    """
+
+    def key(place: int) -> list[tuple[int, int, str]]:
+        parts = re.split(r"(\d+)", str(listed[place]))
+        return [(0, int(part), "") if part.isdecimal() else (1, 0, part.lower()) for part in parts if part]
+
+    listed = np.asarray(labels).tolist()
+    if all(isinstance(label, (int, float)) for label in listed):
+        return np.argsort(np.asarray(listed), kind="stable")
+    return np.array(sorted(range(len(listed)), key=key), dtype=np.intp)
