@@ -108,6 +108,7 @@ _PUBLIC_MODULES = (
     "plots",
     "sharing",
     "surface",
+    "tables",
     "theory",
     "warnings",
 )
