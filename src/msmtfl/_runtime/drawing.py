@@ -165,14 +165,13 @@ def bulk(values: Any, reach: Any = 0.0) -> tuple[float, float]:
     the others would press these together."""
     values, reach = np.broadcast_arrays(np.asarray(values, dtype=np.float64), np.asarray(reach, dtype=np.float64))
     known = np.isfinite(values)
-    low, middle, high = np.quantile(values[known], [0.25, 0.5, 0.75]) if known.any() else (0.0, 0.0, 1.0)
-    room = 3.0 * max(high - low, float(np.median(reach[known])) if known.any() else 0.0)
-    inside = known & (np.abs(values - middle) <= room)
-    if not inside.any() or room == 0.0:
-        inside = known
-    if not inside.any():
+    if not known.any():
         return 0.0, 1.0
-    bars = np.minimum(np.where(np.isfinite(reach), reach, 0.0), room or np.inf)
+    far = np.abs(values - np.median(values[known]))
+    bars = np.where(np.isfinite(reach), reach, 0.0)
+    room = max(5.0 * float(np.median(far[known])), 3.0 * float(np.median(bars[known])))
+    inside = known & (far <= room) if room > 0.0 else known
+    bars = np.minimum(bars, room or np.inf)
     ends = float((values - bars)[inside].min()), float((values + bars)[inside].max())
     margin = 0.04 * (ends[1] - ends[0]) or 0.5
     return ends[0] - margin, ends[1] + margin
