@@ -133,6 +133,7 @@ _PUBLIC_MODULES = (
     "plots",
     "sharing",
     "surface",
+    "tables",
     "theory",
     "warnings",
 )

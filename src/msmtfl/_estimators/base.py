@@ -175,7 +175,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         self.features_ = data.features
         targets = data.targets
         self.n_samples_ = np.array([target.rows for target in targets])
-        self.learnable_ = problem.learnable
+        self.learnable_, self.feature_sd_ = problem.learnable, problem.feature_sds
         self.task_level_features_ = data.features[problem.of_task_level]
         self.target_mean_ = np.array([target.mean for target in targets])
         self.target_sd_ = np.sqrt([target.variance for target in targets])

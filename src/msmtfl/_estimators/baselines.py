@@ -143,6 +143,7 @@ class _Baseline:
         self.target_mean_ = np.reshape([target.mean for target in targets], shape)
         self.target_sd_ = np.sqrt(np.reshape([target.variance for target in targets], shape))
         self.learnable_, self.task_level_features_ = problem.learnable, data.features[problem.of_task_level]
+        self.feature_sd_ = problem.feature_sds
         warn_of_task_level(self.task_level_features_)
         single = data.form == "single"
         self.coef_ = W[0] if single else W
@@ -382,6 +383,10 @@ class RidgePerTaskCV(_Linear):
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
+    feature_sd_ : ndarray of shape (d,)
+        Standard deviations of the features within tasks, pooled over the tasks in which a
+        feature varies; 0 where it never does. A coefficient times it is the effect of one
+        standard deviation.
     task_level_features_ : ndarray
         Names of the features that are constant within every task and differ only between
         tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
@@ -490,6 +495,10 @@ class PooledRidgeCV(_Linear):
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
+    feature_sd_ : ndarray of shape (d,)
+        Standard deviations of the features within tasks, pooled over the tasks in which a
+        feature varies; 0 where it never does. A coefficient times it is the effect of one
+        standard deviation.
     task_level_features_ : ndarray
         Names of the features that are constant within every task and differ only between
         tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
@@ -569,6 +578,10 @@ class PooledLassoCV(_Linear):
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
+    feature_sd_ : ndarray of shape (d,)
+        Standard deviations of the features within tasks, pooled over the tasks in which a
+        feature varies; 0 where it never does. A coefficient times it is the effect of one
+        standard deviation.
     task_level_features_ : ndarray
         Names of the features that are constant within every task and differ only between
         tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
@@ -807,6 +820,10 @@ class LogisticPerTaskCV(_Logistic):
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
+    feature_sd_ : ndarray of shape (d,)
+        Standard deviations of the features within tasks, pooled over the tasks in which a
+        feature varies; 0 where it never does. A coefficient times it is the effect of one
+        standard deviation.
     task_level_features_ : ndarray
         Names of the features that are constant within every task and differ only between
         tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
@@ -904,6 +921,10 @@ class PooledLogisticCV(_Logistic):
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
+    feature_sd_ : ndarray of shape (d,)
+        Standard deviations of the features within tasks, pooled over the tasks in which a
+        feature varies; 0 where it never does. A coefficient times it is the effect of one
+        standard deviation.
     task_level_features_ : ndarray
         Names of the features that are constant within every task and differ only between
         tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.

@@ -575,6 +575,10 @@ class MSMTFLClassifier(ClassifierFit, StagedFit):
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
+    feature_sd_ : ndarray of shape (d,)
+        Standard deviations of the features within tasks, pooled over the tasks in which a
+        feature varies; 0 where it never does. A coefficient times it is the effect of one
+        standard deviation.
     task_level_features_ : ndarray
         Names of the features that are constant within every task and differ only between
         tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
@@ -875,6 +879,10 @@ class MSMTFLClassifierCV(ClassifierSearch, ThetaSearch):
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
+    feature_sd_ : ndarray of shape (d,)
+        Standard deviations of the features within tasks, pooled over the tasks in which a
+        feature varies; 0 where it never does. A coefficient times it is the effect of one
+        standard deviation.
     task_level_features_ : ndarray
         Names of the features that are constant within every task and differ only between
         tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.

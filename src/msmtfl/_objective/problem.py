@@ -147,6 +147,13 @@ class Problem:
         return np.array([design.squares > 0.0 for design in self.designs])
 
     @cached_property
+    def feature_sds(self) -> Floats:
+        """(d,): standard deviations of the columns within the tasks, pooled over the tasks in which they vary; else 0."""
+        own = np.array([within(design) for design in self.designs])
+        n = np.array([design.n for design in self.designs], dtype=np.float64) @ (own > 0.0)
+        return np.asarray(np.sqrt(np.divide(own.sum(axis=0), n, out=np.zeros(self.d), where=n > 0.0)))
+
+    @cached_property
     def of_task_level(self) -> np.ndarray:
         """(d,) bool: columns that are constant within every task, but not the same in all."""
         places = np.flatnonzero(~self.learnable.any(axis=0))
