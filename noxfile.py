@@ -81,7 +81,7 @@ def prereleases(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS[2], default=False)
 def interop(session: nox.Session) -> None:
-    """Models inside other packages: MLflow, ONNX Runtime, DuckDB, MAPIE, SHAP (and PostgreSQL, if MSMTFL_POSTGRES is set)."""
+    """Models inside other packages: MLflow, ONNX Runtime, DuckDB, MAPIE, SHAP; PostgreSQL if MSMTFL_POSTGRES is set."""
     install(session, "interop")
     session.run("python", "-m", "pytest", "-m", "slow or not slow", *(session.posargs or [INTEROP]))
 
