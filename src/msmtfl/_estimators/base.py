@@ -299,6 +299,27 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         require_offset(self, offset)
         return check_offset(offset, shape, self.tasks_)
 
+    def summary(self, *, max_features: int = 30) -> Any:
+        """Summarise the fitted model: its features, how it was fitted, and what is proven of it.
+
+        Every line of the table is a feature: the number of tasks whose coefficient is not 0, and the smallest,
+        the median and the largest of these coefficients.
+
+        Parameters
+        ----------
+        max_features : int, default=30
+            Number of features that texts show, those that most tasks use first. The data frame has all.
+
+        Returns
+        -------
+        Summary
+            Print it for the text. `as_latex()`, `as_markdown()` and `to_frame()` are other forms; notebooks show the
+            Markdown.
+        """
+        from .summary import summary_of  # it knows the families, and these know us
+
+        return summary_of(self, max_features)
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
