@@ -68,7 +68,7 @@ class FoldFit:
 @dataclass(frozen=True, eq=False)
 class Table:
     """Scores by task and by what was left out (a fold; of new tasks, a task), ascending within; a new sample weighs 1.
-    `plus`: whether intervals are to be those of CV+, however many scores there are."""
+    `plus`: whether intervals are to be those of CV+ as it stands, however many scores there are."""
 
     task: Ints
     fold: Ints
@@ -137,6 +137,8 @@ class Table:
         a, b = below[rows, low], below[rows, high]
         share = np.divide(target - a, b - a, out=np.ones(len(ends)), where=b > a)
         share *= (self.size + 1.0 - b) / (self.size + 1.0 - target)
+        if self.plus:  # weights that are not those of single scores
+            share[:] = 1.0
         first, second = ends[rows, order[rows, low]], ends[rows, order[rows, high]]
         return np.asarray(first + np.clip(share, 0.0, 1.0) * (second - first))
 

@@ -48,15 +48,6 @@ def checked_model(model: Any, n_jobs: Any, verbose: Any, classes: bool = False, 
     return model
 
 
-def refuse_offsets(model: Any, tool: str) -> None:
-    """An error if a fitted model has an offset, which a tool does not know."""
-    if getattr(model, "uses_offset_", False):
-        raise ValueError(
-            f"{tool} knows no offsets, but this {type(model).__name__} was fitted with one: it would not be about it. "
-            "With squared loss fit to y - offset, and give that as y."
-        )
-
-
 def check_squared(model: Any) -> None:
     if loss_of(model) != "squared":
         raise ValueError(f"intervals are those of least squares; the model has loss={model.loss!r}.")
@@ -71,9 +62,10 @@ class Samples:
     task: np.ndarray | None
     weight: np.ndarray | None
     groups: np.ndarray | None
+    offset: np.ndarray | None = None
 
     @staticmethod
-    def read(estimator: Any, X: Any, y: Any, task: Any, weight: Any, groups: Any) -> Samples:
+    def read(estimator: Any, X: Any, y: Any, task: Any, weight: Any, groups: Any, offset: Any = None) -> Samples:
         """Of data that the estimator has read before without complaint."""
         values, labels, _ = read_features(X, task, estimator.task_column)
         return Samples(
@@ -82,12 +74,13 @@ class Samples:
             None if labels is None else as_values(labels, "task"),
             None if weight is None else as_values(weight, "sample_weight"),
             None if groups is None else groups_of(groups, X),
+            None if offset is None else as_values(offset, "offset"),
         )
 
     def fit(self, estimator: Any, keep: np.ndarray) -> Any:
         """A clone of the estimator, fitted to some of the samples, keep (N,) bool."""
         model = clone(estimator).set_params(task_column=None)
-        known = {"task": self.task, "sample_weight": self.weight}
+        known = {"task": self.task, "sample_weight": self.weight, "offset": self.offset}
         if self.groups is not None and family_of(model).is_search(model):
             known["groups"] = self.groups
         return model.fit(self.X[keep], self.y[keep], **{k: None if v is None else v[keep] for k, v in known.items()})
@@ -105,10 +98,10 @@ def as_dense(X: Any) -> Floats:
 
 
 def dense_rows(task: Task, places: np.ndarray, features: Ints, centre: bool) -> tuple[Floats, Floats]:
-    """Some features (n, k) and the target (n,) of some of a task's samples, less their means if they are to be centred, and
-    times the roots of the weights."""
+    """Some features (n, k) and the target (n,), less the offset, of some of a task's samples, less their means if they are to
+    be centred, and times the roots of the weights."""
     X = as_dense(task.X[places][:, features])
-    y, w = task.y[places], None if task.weight is None else task.weight[places]
+    y, w = task.unexplained[places], None if task.weight is None else task.weight[places]
     if centre:
         share = np.full(len(y), 1.0 / len(y)) if w is None else w / w.sum()
         X, y = X - share @ X, y - share @ y
