@@ -15,6 +15,7 @@ from msmtfl import (
     LassoMTL,
     LassoMTLCV,
     MSMTFLClassifier,
+    MultiTaskAuto,
     SharedMTL,
     stack_tasks,
 )
@@ -379,6 +380,10 @@ ERRORS = {
         "task 'one' has 1 row.*too few",
     ),
     "classifier": (lambda: split_intervals(MSMTFLClassifier(), X, y > 0), "is a classifier; these intervals"),
+    "not chosen yet": (
+        lambda: shared_features(MultiTaskAuto(), X, y, task=TASK),
+        "MultiTaskAuto has not chosen a model yet: fit it first",
+    ),
     "no model": (lambda: shared_features("MSMTFL", X, y), "give a model such as MSMTFL"),
 }
 

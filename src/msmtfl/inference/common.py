@@ -40,9 +40,12 @@ def checked_model(model: Any, n_jobs: Any, verbose: Any, classes: bool = False, 
         raise TypeError(f"{type(model).__name__} is a classifier; these intervals are of regressions only.")
     if not isinstance(model, MultiTaskLinear | MultiTaskClassifier):
         raise TypeError(f"give a model such as MSMTFL(), not {type(model).__name__}; of a Pipeline, its last step.")
+    if hasattr(model, "models"):  # it chooses among them, and has not yet
+        raise TypeError(
+            f"{type(model).__name__} has not chosen a model yet: fit it first, then the one it chooses is meant."
+        )
     if sparse and not hasattr(model, "penalty_factors"):
-        way = " Fit it first: then the model that it chooses is meant." if hasattr(model, "models") else ""
-        raise TypeError(f"give a model with a sparse penalty, such as MSMTFL(), not {type(model).__name__}.{way}")
+        raise TypeError(f"give a model with a sparse penalty, such as MSMTFL(), not {type(model).__name__}.")
     check_n_jobs(n_jobs)
     check_flag("verbose", verbose)
     return model
@@ -98,7 +101,7 @@ def as_dense(X: Any) -> Floats:
 
 
 def dense_rows(task: Task, places: np.ndarray, features: Ints, centre: bool) -> tuple[Floats, Floats]:
-    """Some features (n, k) and the target (n,), less the offset, of some of a task's samples, less their means if they are to
+    """Some features (n, k) and the target less the offset (n,) of some of a task's samples, less their means if they are to
     be centred, and times the roots of the weights."""
     X = as_dense(task.X[places][:, features])
     y, w = task.unexplained[places], None if task.weight is None else task.weight[places]

@@ -269,7 +269,8 @@ def least_squares_intervals(X: Floats, y: Floats, level: float, more: int, half:
     degrees = n - k - more
     if degrees < 1:
         if half:
-            return "half of its samples are no more than the features selected (and the intercept). A larger lam selects fewer"
+            few = "half of its samples are no more than the features selected (and the intercept)"
+            return f"{few}. A larger lam selects fewer"
         return "its samples are no more than its features (and the intercept)"
     length = np.linalg.norm(X, axis=0)
     length[length == 0.0] = 1.0
