@@ -33,7 +33,7 @@ mean coefficients of the others.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -98,7 +98,7 @@ class Table:
     def of_task(self, i: int) -> Table:
         """Those of one task."""
         part = slice(*np.searchsorted(self.task, [i, i + 1]))
-        return replace(self, **{name: values[part] for name, values in self.columns.items()})
+        return Table(self.task[part], self.fold[part], self.score[part], self.weight[part], self.plus)
 
     @property
     def size(self) -> float:
