@@ -18,7 +18,7 @@ from .._data.designs import AnyData, Floats, Ints
 from .._data.tables import names_of, warn_user
 from .._data.tasks import TaskData
 from .._objective.problem import Problem
-from .cross_validation import EQUAL, HeldOut, choose, simplest_first, standard_errors
+from .cross_validation import EQUAL, HeldOut, choose, simplest_first, standard_errors, to_explain
 
 # Error relative to knowing nothing below which a task is not predicted but known: measurements have noise.
 PERFECT = 1e-6
@@ -177,7 +177,7 @@ def _nmse(held_out: HeldOut, problem: Problem, k: int, l: int) -> tuple[Floats, 
     """
     mse, weight = held_out.mse[:, :, k, l], np.where(np.isfinite(held_out.mse[:, :, k, l]), held_out.weight, 0.0)
     total = weight.sum(axis=0)
-    variance = np.array([target.variance for target in problem.data.targets])
+    variance = np.array([target.variance for target in to_explain(problem.data)])
     known = (total > 0) & (variance > 0)
     mean = (np.nan_to_num(mse) * weight).sum(axis=0)
     return np.divide(mean, total * variance, out=np.ones(len(total)), where=known), total
