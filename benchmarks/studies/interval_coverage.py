@@ -15,7 +15,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import argparse
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -87,18 +88,21 @@ def same_samples(draws: int, n: int, d: int, rho: float, model: Any) -> tuple[An
     return np.concatenate(null), np.concatenate(active)
 
 
-def cases(draws: int, d: int) -> Iterator[tuple[str, tuple[Any, Any]]]:
+def cases(draws: int, d: int) -> Iterator[tuple[str, Callable[[], tuple[Any, Any]]]]:
     for rho in (0.0, 0.5, 0.8):
         for model in (LassoMTL(0.1), LassoMTLCV(), MSMTFLCV()):
             what = f"n = 2d, rho {rho}, {type(model).__name__}"
-            yield f"split, {what}", split(draws, 2 * d, d, rho, model)
+            yield f"split, {what}", partial(split, draws, 2 * d, d, rho, model)
     for rho in (0.0, 0.5, 0.8):
-        yield f"debiased, n = 2d, rho {rho}", debiased(draws, 2 * d, d, rho, LassoMTLCV())
+        yield f"debiased, n = 2d, rho {rho}", partial(debiased, draws, 2 * d, d, rho, LassoMTLCV())
         for n, said in ((3 * d // 2, "n = 1.5d"), (d // 2, "n = d/2")):
             for model in (LassoMTLCV(), MSMTFLCV()):
-                yield f"debiased, {said}, rho {rho}, {type(model).__name__}", debiased(draws, n, d, rho, model)
+                yield (
+                    f"debiased, {said}, rho {rho}, {type(model).__name__}",
+                    partial(debiased, draws, n, d, rho, model),
+                )
     name = "bootstrap on the samples of the fit, n = 2d, rho 0.5, LassoMTLCV"
-    yield name, same_samples(draws, 2 * d, d, 0.5, LassoMTLCV())
+    yield name, partial(same_samples, draws, 2 * d, d, 0.5, LassoMTLCV())
 
 
 def main() -> None:
@@ -106,11 +110,15 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=40, help="data sets of four tasks each")
     parser.add_argument("--features", type=int, default=60)
     parser.add_argument("--nodewise", type=float, default=nodes.NODEWISE, help="strength of the nodewise lassos")
+    parser.add_argument("--only", default="", help="cases whose names hold this")
     args = parser.parse_args()
     nodes.NODEWISE = args.nodewise
     warnings.simplefilter("ignore")
     print(f"{'':72} {'null':>6} {'active':>7} {'intervals':>10}")
-    for name, (null, active) in cases(args.draws, args.features):
+    for name, measured in cases(args.draws, args.features):
+        if args.only not in name:
+            continue
+        null, active = measured()
         print(f"{name:72} {null.mean():6.3f} {active.mean():7.3f} {len(null) + len(active):10}", flush=True)
 
 

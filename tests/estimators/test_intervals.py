@@ -22,6 +22,7 @@ from msmtfl import (
     MultiTaskAuto,
     SharedMTLCV,
 )
+from msmtfl._estimators import intervals
 from msmtfl._estimators.base import NewTaskWarning
 from msmtfl._estimators.baselines import (
     LogisticPerTaskCV,
@@ -300,6 +301,22 @@ def test_new_tasks():
         model.predict_interval(X[~known], task=task[~known], level=0.95)
     with pytest.raises(ValueError, match="unknown task"):
         model.set_params(unknown_task="error").predict_interval(X[~known], task=task[~known])
+
+
+@pytest.mark.filterwarnings("ignore::msmtfl._estimators.base.NewTaskWarning")
+@pytest.mark.parametrize("intercepts", ["task", "shrunk", "common"])
+def test_intervals_of_new_tasks_are_around_their_prediction(intercepts):
+    """Tasks of 5 samples are drawn to the common level, one of 300 is not: the mean of intercepts is not that level."""
+    rng = np.random.default_rng(0)
+    task = np.repeat(np.arange(12), [300] + [5] * 11)
+    X = rng.standard_normal((len(task), 2))
+    y = X[:, 0] + np.where(task == 0, 6.0, rng.standard_normal(12)[task]) + 0.5 * rng.standard_normal(len(task))
+    model = LassoMTLCV(lams=5, intercepts=intercepts, unknown_task="mean").fit(X, y, task=task)
+    new = model.predict(X[:4], task=["new"] * 4)
+    left_out = intervals._left_out(model, model.held_out_, X[:4])
+    np.testing.assert_allclose(left_out.mean(axis=1), new, rtol=1e-9, atol=1e-9)
+    low, high = model.predict_interval(X[:4], task=["new"] * 4, level=0.8).T
+    assert ((low < new) & (new < high)).all()
 
 
 def test_without_folds_there_are_no_intervals():

@@ -24,6 +24,7 @@ from msmtfl import (
     SharedMTLCV,
     regularization_surface,
 )
+from msmtfl._paths.choice import fold_scores_of, points_without
 from msmtfl.formulas import formula
 from msmtfl.model_files import load_model, save_model
 
@@ -301,6 +302,26 @@ class TestSearches:
         np.testing.assert_allclose(both.coef_, best.coef_, atol=1e-8)
         assert set(both.cv_results_["l1_ratio"]) == {both.l1_ratio_}
         assert both.complete_surface(X, y, task=task).surface_.l1_ratio == both.l1_ratio_ if kind is MSMTFLCV else True
+
+    @pytest.mark.parametrize("selection", ["min", "1se"])
+    def test_folds_choose_the_ratio_for_each_other_as_well(self, selection, tmp_path):
+        """Else the score of a model that chose among many ratios is that of one who knew the best."""
+        X, y, task = tasks()
+        y = y + 4.0 * np.random.default_rng(0).standard_normal(len(y))  # so that folds differ
+        ratios = [0.05, 0.3, 0.6, 1.0]
+        model = LassoMTLCV(lams=6, cv=4, l1_ratio=ratios, selection=selection).fit(X, y, task=task)
+        alone = [LassoMTLCV(lams=6, cv=4, l1_ratio=r, selection=selection).fit(X, y, task=task) for r in ratios]
+        scores = np.array([fold_scores_of(one) for one in alone])  # (ratios, folds, points)
+        expected = []
+        for f in range(4):
+            points = [points_without(one)[f] for one in alone]
+            others = [np.delete(of_ratio, f, axis=0).mean(axis=0).max() for of_ratio in scores]
+            best = int(np.argmax(others))
+            expected.append(scores[best, f, points[best]])
+        assert model.cross_fitted_score_ == pytest.approx(np.mean(expected), rel=1e-8)
+        assert model.cross_fitted_score_ != pytest.approx(alone[ratios.index(model.l1_ratio_)].cross_fitted_score_)
+        save_model(model, tmp_path / "model.msmtfl")
+        assert load_model(tmp_path / "model.msmtfl").cross_fitted_score_ == model.cross_fitted_score_
 
     def test_a_list_of_a_classifier(self):
         X, y, task = tasks(n=40)

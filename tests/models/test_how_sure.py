@@ -15,6 +15,7 @@ from msmtfl import (
     LassoMTL,
     LassoMTLCV,
     MSMTFLClassifier,
+    MultiTaskAuto,
     SharedMTL,
     stack_tasks,
 )
@@ -381,6 +382,10 @@ ERRORS = {
         "task 'one' has 1 row.*too few",
     ),
     "classifier": (lambda: split_intervals(MSMTFLClassifier(), X, y > 0), "is a classifier; these intervals"),
+    "not chosen yet": (
+        lambda: shared_features(MultiTaskAuto(), X, y, task=TASK),
+        "MultiTaskAuto has not chosen a model yet: fit it first",
+    ),
     "no model": (lambda: shared_features("MSMTFL", X, y), "give a model such as MSMTFL"),
 }
 
@@ -393,13 +398,60 @@ def test_errors_say_what_to_do(case):
         call()
 
 
-def test_models_with_an_offset_are_refused_by_tools_that_know_none():
+@pytest.mark.parametrize("tool", [split_intervals, debiased_intervals, shared_features])
+def test_an_offset_is_subtracted_from_numbers(tool):
+    """n is more than twice d in one task, less in the other: both ways of `debiased_intervals`."""
     rng = np.random.default_rng(0)
-    X, task = rng.standard_normal((90, 4)), np.repeat([0, 1, 2], 30)
-    model = LassoMTL(0.1).fit(X, X[:, 0], task=task, offset=X[:, 1])
-    for tool in (split_intervals, debiased_intervals, shared_features):
-        with pytest.raises(ValueError, match=f"{tool.__name__} knows no offsets"):
-            tool(model, X, X[:, 0], task=task)
+    X, task = rng.standard_normal((130, 20)), np.repeat(["a", "b"], [30, 100])
+    offset = 5 * rng.standard_normal(130)
+    y = X[:, :6].sum(axis=1) + rng.standard_normal(130)
+    model = LassoMTL(0.1)
+    found, plain = tool(model, X, y + offset, task=task, offset=offset), tool(model, X, y, task=task)
+    values = "statistics" if tool is shared_features else "lower"
+    np.testing.assert_allclose(getattr(found, values), getattr(plain, values), rtol=1e-9, atol=1e-9)
+    assert not np.allclose(
+        getattr(tool(model, X, y + offset, task=task), values), getattr(plain, values), equal_nan=True
+    )
+    fitted = LassoMTL(0.1).fit(X, y + offset, task=task, offset=offset)
+    with pytest.raises(ValueError, match=r"was fitted with an offset: pass offset="):
+        tool(fitted, X, y + offset, task=task)
+
+
+def test_an_offset_of_a_2d_y_keeps_the_names_of_tasks():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 5))
+    Y = pd.DataFrame(X[:, [0, 1]] + rng.standard_normal((80, 2)), columns=["north", "south"])
+    offset = rng.standard_normal((80, 2))
+    found = debiased_intervals(LassoMTL(0.1), X, Y + offset, offset=offset)
+    assert found.tasks.tolist() == ["north", "south"]
+    np.testing.assert_allclose(found.lower, debiased_intervals(LassoMTL(0.1), X, Y).lower, atol=1e-9)
+
+
+def test_shared_features_of_rates():
+    """Counts per exposure: without the offset, exposures that a feature goes along with would pass for an effect of it."""
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((400, 10)), np.tile(["a", "b"], 200)
+    exposure = np.exp(X[:, 9])
+    counts = rng.poisson(exposure * np.exp(0.6 * X[:, :5].sum(axis=1) / np.sqrt(2)))
+    model = MSMTFL(loss="poisson")
+    with_offset, without = (
+        shared_features(model, X, counts, task=task, fdr=0.3, offset=o).score for o in (np.log(exposure), None)
+    )
+    assert without[9] > 10 * max(abs(with_offset[9]), 1e-9)
+    assert (with_offset[:5] > abs(with_offset[9])).all()
+
+
+def test_words_about_tasks_without_intervals():
+    """`debiased_intervals` has no halves."""
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((80, 4)), np.repeat(["a", "b"], 40)
+    X[:40, 3] = X[:40, 0]
+    y = X[:, 0] + rng.standard_normal(80)
+    with pytest.warns(UserWarning, match=r"task\(s\) 'a': its features are linearly dependent, or one is constant"):
+        found = debiased_intervals(LassoMTL(0.1), X, y, task=task)
+    assert "half" not in str(found)
+    with pytest.warns(UserWarning, match="on the estimating half the features selected are linearly dependent"):
+        split_intervals(LassoMTL(1e-4), X, y, task=task)
 
 
 @pytest.mark.filterwarnings("ignore:1 task.* have a single row", "ignore:no intervals for task")

@@ -1,6 +1,7 @@
 """Work in processes of their own."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from msmtfl._runtime.processes import LARGE, Processes
+from msmtfl._runtime.processes import BEGIN, LARGE, Processes
 
 
 def double(value, given):
@@ -182,3 +183,16 @@ def test_workers_end_with_who_has_started_them():
     parent.wait()
     parent.stdout.close()
     assert gone(pid)
+
+
+@pytest.mark.slow
+def test_a_worker_removes_its_files_when_nobody_asks_any_more(tmp_path):
+    """As it is where whoever started it was killed, and could not."""
+    folder = tmp_path / "msmtfl_work"
+    folder.mkdir()
+    with (folder / "work").open("wb") as file:
+        pickle.dump({"x": 1}, file)
+    worker = subprocess.Popen([sys.executable, "-c", BEGIN, *sys.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    worker.communicate(pickle.dumps(folder / "work"), timeout=60)
+    assert worker.returncode == 0
+    assert not folder.exists()

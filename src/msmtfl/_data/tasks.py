@@ -107,6 +107,7 @@ class TaskData:
     X: Floats  # all rows, as given: what an error message looks a value up in
     task_position: int | None = None  # of the task column, if there is one
     classes: int = 1  # tasks stand together in as many, one per class, on the same rows
+    offset_of_targets: bool = False  # whether an offset is in the units of y: the linear predictor itself is predicted
 
     @property
     def m(self) -> int:
@@ -130,6 +131,14 @@ class TaskData:
     @cached_property
     def targets(self) -> list[Target]:
         return [Target.of(task.y, task.weight) for task in self.tasks]
+
+    @cached_property
+    def to_explain(self) -> list[Target]:
+        """The targets that errors are relative to: less the offset, where that can be subtracted from them, so that nothing
+        depends on whether it was."""
+        if not (self.has_offset and self.offset_of_targets):
+            return self.targets
+        return [Target.of(task.unexplained, task.weight) for task in self.tasks]
 
     def rows(self, centre: bool, n_jobs: int | None = None) -> list[FeatureRows]:
         """The feature side of every task; tasks on the same rows share theirs."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -80,6 +81,9 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         X = opened(X)
         validate_data(self, X, skip_check_array=True)
         data = read_training(X, y, task=task, task_column=self.task_column, sample_weight=sample_weight, offset=offset)
+        if offset is not None:
+            numbers = not hasattr(type(self), "predict_proba")
+            data = replace(data, offset_of_targets=numbers and loss_named(loss_of(self)).linear)
         if not hasattr(self, "n_features_in_"):  # nested lists
             self.n_features_in_ = data.d + (data.task_position is not None)
         return data

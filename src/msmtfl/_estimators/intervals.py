@@ -16,7 +16,7 @@ from .._data.tasks import grouped
 from .._objective.losses import loss_named
 from .._paths.conformal import HeldOutScores, Table, class_shares
 from .._runtime.checks import check_level
-from .base import NewTaskWarning, loss_of, respond, task_column_in
+from .base import NewTaskWarning, loss_of, new_intercept, respond, task_column_in
 from .families import family_of
 
 
@@ -121,9 +121,11 @@ def _padded(values: Floats, tasks: int) -> Floats:
 
 
 def _left_out(model: Any, scores: HeldOutScores, values: Any) -> Floats:
-    """(n, m K): linear predictors by the mean coefficients of all tasks but one, for each of the tasks."""
+    """(n, m K): linear predictors by the mean coefficients of all tasks but one, for each of the tasks. Their mean is what
+    `predict` says of a new task, also where the intercepts share a level that is not the mean of those of the tasks."""
     (_, m, K), tasks = scores.intercept.shape, len(model.tasks_)
     coef, intercept = np.reshape(model.coef_, (tasks, K, -1))[:m], np.reshape(model.intercept_, (tasks, K))[:m]
+    intercept = intercept + new_intercept(model, coef, intercept) - intercept.mean(axis=0)
     each = np.asarray(values @ coef.reshape(m * K, -1).T).reshape(-1, m, K) + intercept
     return np.asarray((each.sum(axis=1, keepdims=True) - each) / (m - 1)).reshape(len(each), -1)
 

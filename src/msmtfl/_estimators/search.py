@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from .._data.tasks import TaskData
 from .._objective.penalties import ConcaveRows, Penalty
 from .._objective.problem import Problem
 from .._objective.theta import unit
-from .._paths.choice import cross_fitted_score, warn_if_at_the_end, warn_if_too_good
+from .._paths.choice import OVER_RATIOS, cross_fitted_over, cross_fitted_score, warn_if_at_the_end, warn_if_too_good
 from .._paths.conformal import held_out_scores
 from .._paths.cross_validation import (
     CRITERIA,
@@ -174,6 +175,10 @@ class GridSearch(MultiTaskModel):
         forget(self, "l1_ratio_scores_")
         if len(ratios) > 1:
             results["l1_ratio"] = np.full(grid.shape[0] * grid.shape[1], problem.l1_ratio)
+            if held_out is not None and len(splits) > 1:
+                known = {"n_splits_": len(splits), "selection": self.selection}
+                searches: Any = [SimpleNamespace(cv_results_=choice[0], **known) for *_, choice in found]
+                results[OVER_RATIOS] = np.full(grid.shape[0] * grid.shape[1], cross_fitted_over(searches))
             self.l1_ratio_scores_ = scores
         self.surface_, self.cv_results_, self.best_score_ = surface, results, score
         self.best_point_, self.best_index_, self.n_splits_ = (k, l), k * grid.shape[1] + l, len(splits)

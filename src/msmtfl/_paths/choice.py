@@ -18,7 +18,7 @@ from .._data.designs import AnyData, Floats, Ints
 from .._data.tables import names_of, warn_user
 from .._data.tasks import TaskData
 from .._objective.problem import Problem
-from .cross_validation import EQUAL, HeldOut, choose, simplest_first, standard_errors
+from .cross_validation import EQUAL, HeldOut, choose, simplest_first, standard_errors, to_explain
 
 # Error relative to knowing nothing below which a task is not predicted but known: measurements have noise.
 PERFECT = 1e-6
@@ -26,6 +26,7 @@ FLAT = 0.01  # share of the error by which it must still fall at the end of a gr
 TWICE, FAR = 1.9, 4.0  # times the smallest lam: where the grid is looked at for comparison; a coarser one cannot tell
 CLEARLY = 2.0  # standard errors over folds
 NOTHING_TO_GAIN = 0.01  # of the variance of targets: errors below it need no smaller lam
+OVER_RATIOS = "cross_fitted_score"  # the column of `cv_results_` that says so where several l1_ratios were tried
 VALUES = 10  # different targets of a task without which an exact prediction is no wonder
 
 
@@ -95,8 +96,23 @@ def cross_fitted_score(model: Searched) -> float:
         raise AttributeError(
             f"this {type(model).__name__} has no cross_fitted_score_: that takes a search with at least two folds."
         )
-    scores = fold_scores_of(model)
-    return float(np.mean(scores[np.arange(len(scores)), points_without(model)]))
+    known = model.cv_results_.get(OVER_RATIOS)  # of several l1_ratios `cv_results_` has one only
+    return float(np.mean(_at_points_of_others(model)[1]) if known is None else known[0])
+
+
+def cross_fitted_over(searches: Sequence[Searched]) -> float:
+    """The same where the folds choose among several searches on the same folds as well: each fold is scored in the search,
+    and at the point, that the others choose."""
+    others, own = np.moveaxis([_at_points_of_others(one) for one in searches], 1, 0)
+    best = np.argmax(others, axis=0)
+    return float(np.mean(own[best, np.arange(own.shape[1])]))
+
+
+def _at_points_of_others(model: Searched) -> tuple[Floats, Floats]:
+    """(folds,) each: the best mean score of the others, and that of the fold at the point that they choose."""
+    scores, places = fold_scores_of(model), points_without(model)
+    mean = (scores.sum(axis=0) - scores) / (len(scores) - 1)
+    return np.where(np.isfinite(mean), mean, -np.inf).max(axis=1), scores[np.arange(len(scores)), places]
 
 
 class TooGoodWarning(UserWarning):
@@ -161,7 +177,7 @@ def _nmse(held_out: HeldOut, problem: Problem, k: int, l: int) -> tuple[Floats, 
     """
     mse, weight = held_out.mse[:, :, k, l], np.where(np.isfinite(held_out.mse[:, :, k, l]), held_out.weight, 0.0)
     total = weight.sum(axis=0)
-    variance = np.array([target.variance for target in problem.data.targets])
+    variance = np.array([target.variance for target in to_explain(problem.data)])
     known = (total > 0) & (variance > 0)
     mean = (np.nan_to_num(mse) * weight).sum(axis=0)
     return np.divide(mean, total * variance, out=np.ones(len(total)), where=known), total

@@ -9,9 +9,9 @@ interval of a level is
 (CV+: Barber, Candes, Ramdas and Tibshirani 2021). Without weights and groups v_r = 1. Scores are those of the sample's own
 task (Mondrian), so that the promise is for every task.
 
-Between scores. Where level (V + 1) = t is none of the weights below an end, but between a and b of two neighbouring ones, the
-way from one end to the other is divided by the share  (t - a) / (b - a) * (V + 1 - b) / (V + 1 - t).  On average over draws
-that is exact where errors have an exponential tail, since -log(1 - F) of order statistics grows by independent
+Between scores. Where level (V + 1) = t is none of the weights below an end, but between a and b of two neighbouring ones,
+the way from one end to the other is divided by the share  (t - a) / (b - a) * (V + 1 - b) / (V + 1 - t).  On average over
+draws that is exact where errors have an exponential tail, since -log(1 - F) of order statistics grows by independent
 exponential steps of mean 1 / (n - k); `benchmarks/studies/prediction_intervals.py quantiles` has other tails. The larger
 end would hold 93.3 % at a level of 90 % and 14 scores.
 
@@ -49,8 +49,9 @@ FEW = 256  # scores of a task up to which it is faster to sort them for every sa
 STEPS = 60  # of a bisection: to the last digit
 DRAWS = 2**15  # ratios of scores, of all tasks, that stand for the tasks' common shape
 AT_ONCE = 2**21  # numbers that are drawn, or sorted, together
-# Scores of a task from which intervals are around the mean prediction. With fewer the choice of parameters on the same folds
-# shows: tasks of 10 samples had 86 % at a level of 90 %, and have 91 % by CV+; with 300 (Isolet) CV+ has 92 %, the mean 91 %.
+# Scores of a task from which intervals are around the mean prediction. With fewer the choice of parameters on the same
+# folds shows: tasks of 10 samples had 86 % at a level of 90 %, and have 92 % by CV+; with 300 (Isolet) CV+ has 92 %, and the
+# mean 91 %.
 MANY = 50
 ENDLESS = 1e9  # weight of a score that stands for as many as one likes
 SLACK = 1e-9  # of a level: rounding
@@ -68,7 +69,7 @@ class FoldFit:
 @dataclass(frozen=True, eq=False)
 class Table:
     """Scores by task and by what was left out (a fold; of new tasks, a task), ascending within; a new sample weighs 1.
-    `plus`: whether intervals are to be those of CV+, however many scores there are."""
+    `plus`: whether intervals are to be those of CV+ as it stands, however many scores there are."""
 
     task: Ints
     fold: Ints
@@ -97,7 +98,7 @@ class Table:
     def of_task(self, i: int) -> Table:
         """Those of one task."""
         part = slice(*np.searchsorted(self.task, [i, i + 1]))
-        return Table(*(values[part] for values in self.columns.values()), plus=self.plus)
+        return Table(self.task[part], self.fold[part], self.score[part], self.weight[part], self.plus)
 
     @property
     def size(self) -> float:
@@ -137,6 +138,8 @@ class Table:
         a, b = below[rows, low], below[rows, high]
         share = np.divide(target - a, b - a, out=np.ones(len(ends)), where=b > a)
         share *= (self.size + 1.0 - b) / (self.size + 1.0 - target)
+        if self.plus:  # weights that are not those of single scores
+            share[:] = 1.0
         first, second = ends[rows, order[rows, low]], ends[rows, order[rows, high]]
         return np.asarray(first + np.clip(share, 0.0, 1.0) * (second - first))
 

@@ -420,7 +420,7 @@ def fold_scores(held_out: HeldOut, data: AnyData, scoring: Scoring) -> Floats:
     if held_out.scores is not None:
         return held_out.scores  # where a solution is not complete, too: who chooses must look
     assert isinstance(scoring, str)
-    scale = np.array([_scale(target, scoring) for target in data.targets])
+    scale = np.array([_scale(target, scoring) for target in to_explain(data)])
     if (scale == 0).any():
         flat = data.labels[scale == 0].tolist()
         everything = len(flat) == data.m
@@ -450,8 +450,13 @@ def mean_errors(mse: Floats, weight: Floats, scale: Floats) -> Floats:
 
 def error_scales(data: AnyData, scoring: str) -> Floats:
     """(m,): what the tasks' squared errors are divided by. 0 where that is undefined, unless it is so everywhere: then 1."""
-    scale = np.array([_scale(target, scoring) for target in data.targets])
+    scale = np.array([_scale(target, scoring) for target in to_explain(data)])
     return scale if scale.any() else np.ones_like(scale)
+
+
+def to_explain(data: AnyData) -> Sequence[TargetSums]:
+    """The targets that errors are relative to: less the offset, where there is one that can be subtracted from them."""
+    return data.to_explain if isinstance(data, TaskData) else data.targets
 
 
 def _scale(target: TargetSums, scoring: str) -> float:

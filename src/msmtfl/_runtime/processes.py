@@ -2,13 +2,15 @@
 
 The calling thread does its share, so that n_jobs processes are n_jobs - 1 workers, and waits for none of them to start.
 What jobs work on goes to the workers once, large arrays as files that they map into memory. A worker ends as soon as the
-pipe that it is asked through is closed: with `close`, and with whoever started it, however that ends.
+pipe that it is asked through is closed: with `close`, and with whoever started it, however that ends. It then removes these
+files, which whoever started it can no longer do if it was killed.
 """
 
 from __future__ import annotations
 
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -234,10 +236,15 @@ def serve() -> None:
 
 
 def _listen(stream: IO[bytes], asked: SimpleQueue[Any]) -> None:
+    given: Path | None = None  # what is sent first
     while True:
         try:
-            asked.put(pickle.load(stream))
+            job = pickle.load(stream)
+            given = job if given is None else given
+            asked.put(job)
         except EOFError:
+            if given is not None:
+                shutil.rmtree(given.parent, ignore_errors=True)
             os._exit(0)  # nobody waits for what is under way
         except Exception as error:  # a job of what is not to be had here
             asked.put(partial(_fail, error))

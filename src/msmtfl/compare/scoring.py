@@ -193,7 +193,8 @@ class Cells:
         self.given = kind.given(self.y)
         clusters = np.arange(N) if groups is None else groups
         self.cell_cluster = np.unique(clusters[self.cell_row], return_inverse=True)[1].ravel()
-        self.unit = np.array([kind.unit(task) for task in data.tasks])
+        to_explain = data.less_offset() if data.offset_of_targets else data
+        self.unit = np.array([kind.unit(task) for task in to_explain.tasks])
         self.rounding = np.array([kind.rounding(*pair) for pair in zip(data.tasks, self.unit, strict=True)])
         if not (self.unit > 0).any():
             raise ValueError("the targets of all tasks are constant: there is nothing to compare.")
@@ -255,15 +256,23 @@ class Cells:
     def _targets(self) -> Floats:
         return self.y[self.cell_row, self.cell_task] if self.wide else self.y[self.cell_row]
 
+    @property
+    def _to_explain(self) -> Floats:
+        """The targets, less the offset where that is in their units."""
+        if self.offset is None or not self.data.offset_of_targets:
+            return self._targets
+        wide = self.offset.ndim == 2
+        return self._targets - (self.offset[self.cell_row, self.cell_task] if wide else self.offset[self.cell_row])
+
     def of_means(self, splits: Sequence[Split]) -> Floats:
-        """(cells,): losses of predicting the mean of the task's training rows (of classes their shares), averaged where a
-        row was held out more than once; NaN where it never was."""
-        total, times = np.zeros(len(self.cell_row)), np.zeros(len(self.cell_row))
+        """(cells,): losses of predicting the mean of the task's training rows (of classes their shares) beside the offset,
+        averaged where a row was held out more than once; NaN where it never was."""
+        total, times, targets = np.zeros(len(self.cell_row)), np.zeros(len(self.cell_row)), self._to_explain
         for split in splits:
             train, test = split.train[self.cell_row], split.test[self.cell_row]
             weight = np.where(train, self.cell_weight, 0.0)
-            known = self.kind.of_means(self._targets, self.cell_task, weight, self.data.m)
-            total[test] += self.kind.losses(self._targets[test], known[self.cell_task[test]])
+            known = self.kind.of_means(targets, self.cell_task, weight, self.data.m)
+            total[test] += self.kind.losses(targets[test], known[self.cell_task[test]])
             times += test
         return _ratio(total, times, np.nan)
 

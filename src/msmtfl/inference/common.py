@@ -40,21 +40,15 @@ def checked_model(model: Any, n_jobs: Any, verbose: Any, classes: bool = False, 
         raise TypeError(f"{type(model).__name__} is a classifier; these intervals are of regressions only.")
     if not isinstance(model, MultiTaskLinear | MultiTaskClassifier):
         raise TypeError(f"give a model such as MSMTFL(), not {type(model).__name__}; of a Pipeline, its last step.")
+    if hasattr(model, "models"):  # it chooses among them, and has not yet
+        raise TypeError(
+            f"{type(model).__name__} has not chosen a model yet: fit it first, then the one it chooses is meant."
+        )
     if sparse and not hasattr(model, "penalty_factors"):
-        way = " Fit it first: then the model that it chooses is meant." if hasattr(model, "models") else ""
-        raise TypeError(f"give a model with a sparse penalty, such as MSMTFL(), not {type(model).__name__}.{way}")
+        raise TypeError(f"give a model with a sparse penalty, such as MSMTFL(), not {type(model).__name__}.")
     check_n_jobs(n_jobs)
     check_flag("verbose", verbose)
     return model
-
-
-def refuse_offsets(model: Any, tool: str) -> None:
-    """An error if a fitted model has an offset, which a tool does not know."""
-    if getattr(model, "uses_offset_", False):
-        raise ValueError(
-            f"{tool} knows no offsets, but this {type(model).__name__} was fitted with one: it would not be about it. "
-            "With squared loss fit to y - offset, and give that as y."
-        )
 
 
 def check_squared(model: Any) -> None:
@@ -71,9 +65,10 @@ class Samples:
     task: np.ndarray | None
     weight: np.ndarray | None
     groups: np.ndarray | None
+    offset: np.ndarray | None = None
 
     @staticmethod
-    def read(estimator: Any, X: Any, y: Any, task: Any, weight: Any, groups: Any) -> Samples:
+    def read(estimator: Any, X: Any, y: Any, task: Any, weight: Any, groups: Any, offset: Any = None) -> Samples:
         """Of data that the estimator has read before without complaint."""
         values, labels, _ = read_features(X, task, estimator.task_column)
         return Samples(
@@ -82,12 +77,13 @@ class Samples:
             None if labels is None else as_values(labels, "task"),
             None if weight is None else as_values(weight, "sample_weight"),
             None if groups is None else groups_of(groups, X),
+            None if offset is None else as_values(offset, "offset"),
         )
 
     def fit(self, estimator: Any, keep: np.ndarray) -> Any:
         """A clone of the estimator, fitted to some of the samples, keep (N,) bool."""
         model = clone(estimator).set_params(task_column=None)
-        known = {"task": self.task, "sample_weight": self.weight}
+        known = {"task": self.task, "sample_weight": self.weight, "offset": self.offset}
         if self.groups is not None and family_of(model).is_search(model):
             known["groups"] = self.groups
         return model.fit(self.X[keep], self.y[keep], **{k: None if v is None else v[keep] for k, v in known.items()})
@@ -105,10 +101,10 @@ def as_dense(X: Any) -> Floats:
 
 
 def dense_rows(task: Task, places: np.ndarray, features: Ints, centre: bool) -> tuple[Floats, Floats]:
-    """Some features (n, k) and the target (n,) of some of a task's samples, less their means if they are to be centred, and
-    times the roots of the weights."""
+    """Some features (n, k) and the target less the offset (n,) of some of a task's samples, less their means if they are to
+    be centred, and times the roots of the weights."""
     X = as_dense(task.X[places][:, features])
-    y, w = task.y[places], None if task.weight is None else task.weight[places]
+    y, w = task.unexplained[places], None if task.weight is None else task.weight[places]
     if centre:
         share = np.full(len(y), 1.0 / len(y)) if w is None else w / w.sum()
         X, y = X - share @ X, y - share @ y

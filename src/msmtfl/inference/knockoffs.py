@@ -24,7 +24,6 @@ count, too. Both hold the rate, and this finds more (`benchmarks/studies/knockof
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
@@ -38,10 +37,10 @@ from sklearn.utils import check_random_state
 from .._data.designs import Floats
 from .._data.tables import is_sparse, names_of, warn_user
 from .._data.tasks import TaskData
-from .._estimators.base import loss_of
+from .._estimators.base import loss_of, require_offset
 from .._estimators.families import lassos_like
 from .._runtime.checks import check_count
-from .common import Samples, as_dense, checked_model, refuse_offsets, sliceable, to_pandas
+from .common import Samples, as_dense, checked_model, sliceable, to_pandas
 
 SWEEPS = 50  # of the coordinates of the knockoffs' distances; they settle in 5 to 15
 SETTLED = 1e-4  # largest change of a distance in a sweep, relative
@@ -226,6 +225,7 @@ def shared_features(
     r: int = 2,
     fdr: float = 0.1,
     sample_weight: Any = None,
+    offset: Any = None,
     groups: Any = None,
     random_state: Any = 0,
     n_jobs: int | None = None,
@@ -264,6 +264,8 @@ def shared_features(
         features are declared, or none.
     sample_weight : array-like of shape (N,) or (N, m), optional
         Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+    offset : array-like of shape (N,) or (N, m), optional
+        A known part of the linear predictor, as `fit` takes it; a model that was fitted with one needs it.
     groups : array-like of shape (N,), optional
         Labels of groups: samples of one group (a patient, a speaker) stay in one fold. A group must not have
         samples in several tasks if r is more than 1.
@@ -289,10 +291,10 @@ def shared_features(
     ['x0', 'x1', 'x2', 'x3', 'x4', 'x5', 'x6', 'x7']
     """
     estimator = checked_model(estimator, n_jobs, False, classes=True, sparse=False)
-    refuse_offsets(estimator, "shared_features")
-    data = clone(estimator)._read(X, y, task, sample_weight)
+    require_offset(estimator, offset)
+    data = clone(estimator)._read(X, y, task, sample_weight, offset)
     _check_question(data, r, fdr, groups)
-    samples = Samples.read(estimator, X, y, task, sample_weight, groups)
+    samples = Samples.read(estimator, X, y, task, sample_weight, groups, offset)
     random = np.random.default_rng(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     both, approximate = beside_knockoffs(data, random)
     V = lasso_statistics(estimator, data, samples, both, n_jobs)
@@ -362,10 +364,12 @@ def lasso_statistics(estimator: Any, data: TaskData, samples: Samples, both: Flo
         penalty_factors=None if factors is None else np.concatenate([factors, factors]),
         n_jobs=n_jobs,
     )
-    y = samples.y
+    y, offset = samples.y, samples.offset
     if not hasattr(estimator, "predict_proba") and loss_of(estimator) == "squared":
-        y = _in_units(data, y)  # one lam suits tasks of all units then
-    known: Mapping[str, Any] = {"task": samples.task, "sample_weight": samples.weight, "groups": samples.groups}
+        y, offset = _in_units(data.less_offset(), y), None  # one lam suits tasks of all units then
+    known: dict[str, Any] = {"task": samples.task, "sample_weight": samples.weight, "groups": samples.groups}
+    if offset is not None:
+        known["offset"] = offset
     W = np.abs(np.atleast_2d(lassos.fit(both, y, **known).coef_))
     if W.ndim == 3 or len(W) != data.m:  # several classes
         W = W.reshape(data.m, -1, W.shape[-1]).sum(axis=1)

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 
 from .._data.designs import Floats, Ints
 from .._data.tables import warn_user
+from .._estimators.base import require_offset
 from .._runtime.checks import check_level
 from .._runtime.progress import one_blas_thread
 from .common import (
@@ -23,7 +24,6 @@ from .common import (
     checked_model,
     dense_rows,
     draw_halves,
-    refuse_offsets,
     to_pandas,
 )
 
@@ -152,6 +152,7 @@ def split_intervals(
     task: Any = None,
     level: float = 0.95,
     sample_weight: Any = None,
+    offset: Any = None,
     groups: Any = None,
     random_state: Any = 0,
 ) -> SplitIntervals:
@@ -186,6 +187,8 @@ def split_intervals(
         The probability that an interval is to cover.
     sample_weight : array-like of shape (N,) or (N, m), optional
         Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+    offset : array-like of shape (N,) or (N, m), optional
+        A known part of the linear predictor, as `fit` takes it; a model that was fitted with one needs it.
     groups : array-like of shape (N,), optional
         Labels of groups: samples of one group (a patient, a speaker) stay in one half, and in one fold of
         a CV model. Intervals take the samples of a group as independent all the same.
@@ -214,12 +217,12 @@ def split_intervals(
     3  north      x3      2   -1.3   -0.7
     """
     estimator = checked_model(estimator, None, False)
-    refuse_offsets(estimator, "split_intervals")
+    require_offset(estimator, offset)
     check_squared(estimator)
     check_level(level)
     with one_blas_thread():
-        data = clone(estimator)._make_problem(X, y, task, sample_weight).data
-        samples = Samples.read(estimator, X, y, task, sample_weight, groups)
+        data = clone(estimator)._make_problem(X, y, task, sample_weight, offset).data
+        samples = Samples.read(estimator, X, y, task, sample_weight, groups, offset)
         halves = draw_halves(data, groups, 1, check_random_state(random_state))
         shape = (2, data.m, data.d)
         estimate, lower, upper, p_value, p_adjusted = np.full((5, *shape), np.nan)
@@ -231,7 +234,7 @@ def split_intervals(
                 places, S = np.flatnonzero(~half[of_task.rows]), np.flatnonzero(support[split, i])
                 n_estimating[split, i] = len(places)
                 rows = dense_rows(of_task, places, S, estimator.fit_intercept)
-                found = least_squares_intervals(*rows, level, int(estimator.fit_intercept))
+                found = least_squares_intervals(*rows, level, int(estimator.fit_intercept), half=True)
                 if isinstance(found, str):
                     lost.setdefault(found, []).append(f"{of_task.label!r} (split {split + 1})")
                 else:
@@ -257,22 +260,24 @@ def split_intervals(
     )
 
 
-def least_squares_intervals(X: Floats, y: Floats, level: float, more: int) -> Floats | str:
-    """(4, k): estimates, ends of their intervals and p-values, `more` coefficients having been fitted besides; or, in words,
-    why there are none."""
+def least_squares_intervals(X: Floats, y: Floats, level: float, more: int, half: bool = False) -> Floats | str:
+    """(4, k): estimates, ends of their intervals and p-values, `more` coefficients having been fitted besides; or, in words
+    about a task, of which these are all samples or half of them, why there are none."""
     n, k = X.shape
     if k == 0:
         return np.empty((4, 0))
     degrees = n - k - more
     if degrees < 1:
-        return (
-            "half of its samples are no more than the features selected (and the intercept). A larger lam selects fewer"
-        )
+        if half:
+            few = "half of its samples are no more than the features selected (and the intercept)"
+            return f"{few}. A larger lam selects fewer"
+        return "its samples are no more than its features (and the intercept)"
     length = np.linalg.norm(X, axis=0)
     length[length == 0.0] = 1.0
     Q, R, order = qr(X / length, mode="economic", pivoting=True)
     if abs(R[-1, -1]) <= DEPENDENT * max(abs(R[0, 0]), 1.0):
-        return "on the estimating half the features selected are linearly dependent, or one is constant"
+        where = "on the estimating half the features selected" if half else "its features"
+        return f"{where} are linearly dependent, or one is constant"
     start = Q.T @ y
     inverse = solve_triangular(R, np.eye(k))
     estimate, spread = np.empty(k), np.empty(k)
