@@ -11,8 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._data.designs import Floats
 from ._data.tables import names_of
-from ._estimators.base import MultiTaskLinear, loss_of, model_chosen, new_intercept
+from ._estimators.base import MultiTaskLinear, loss_of, model_chosen
 from ._estimators.classifier import MultiTaskClassifier
+from ._estimators.new_tasks import Line, new_line
 from ._objective.losses import loss_named
 
 TERMS = 16  # of a sum without parentheses
@@ -136,10 +137,9 @@ def to_sql(
         ]
     else:
         cases = [f"  WHEN {_literal(label, quote)} THEN {one}" for label, one in zip(labels, expressions, strict=True)]
-        if model.unknown_task == "mean":
-            cases.append(
-                f"  ELSE {_expression(coef.mean(axis=0), float(new_intercept(model, coef, intercept)), names)}"
-            )
+        if model.unknown_task != "error":
+            w, b = new_line(model, coef[:, None], intercept[:, None])
+            cases.append(f"  ELSE {_expression(w[0], float(b[0]), names)}")
         column = _name(_task_name(model, task_column), quote)
         columns = ["\n".join([f"CASE {column}", *cases, f"END AS {_name('prediction', quote)}"])]
     source = ".".join(_name(part, quote) for part in ([table] if isinstance(table, str) else table))
@@ -251,7 +251,7 @@ def to_onnx(model: Any) -> Any:
     inputs = [helper.make_tensor_value_info("X", double, ["rows", coef.shape[1]])]
     if model._form == "long":
         tensor = _label_tensor(onnx, labels)
-        of_new = new_intercept(model, coef, intercept) if model.unknown_task == "mean" else None
+        of_new = None if model.unknown_task == "error" else new_line(model, coef[:, None], intercept[:, None])
         inputs.append(helper.make_tensor_value_info("task", tensor.data_type, ["rows"]))
         nodes, constants = _by_label(onnx, coef, intercept, of_new)
         tensors = [tensor]
@@ -290,7 +290,7 @@ def _onnx() -> Any:
 Node = tuple[str, str, str, dict[str, Any]]  # operator, inputs, output, options
 
 
-def _by_label(onnx: Any, coef: Floats, intercept: Floats, of_new: Floats | None) -> tuple[list[Node], dict[str, Any]]:
+def _by_label(onnx: Any, coef: Floats, intercept: Floats, of_new: Line | None) -> tuple[list[Node], dict[str, Any]]:
     """Operators and constants that take every row's coefficients by its label; costs rows (m + d)."""
     whole, flag = {"to": onnx.TensorProto.INT32}, {"to": onnx.TensorProto.BOOL}
     nodes: list[Node] = [
@@ -309,7 +309,7 @@ def _by_label(onnx: Any, coef: Floats, intercept: Floats, of_new: Floats | None)
     constants = {"one": np.array([1]), "coef": coef, "intercept": intercept}
     if of_new is not None:
         nodes += [("MatMul", "X mean_coef", "mean_sums", {}), ("Add", "mean_sums mean_intercept", "of_others", {})]
-        constants |= {"mean_coef": coef.mean(axis=0), "mean_intercept": of_new}
+        constants |= {"mean_coef": of_new[0][0], "mean_intercept": np.asarray(of_new[1][0])}
     else:
         constants |= {"of_others": np.array(np.nan)}
     return [*nodes, ("Where", "known of_task of_others", "prediction", {})], constants

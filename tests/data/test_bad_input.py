@@ -287,7 +287,7 @@ CASES = {
     "max_iter=0": refused(lambda: fit(max_iter=0), ValueError, "max_iter must be at least 1"),
     "n_jobs=0": refused(lambda: fit(n_jobs=0), ValueError, "n_jobs", "non-zero"),
     "standardize='yes'": refused(lambda: fit(standardize="yes"), TypeError, "standardize must be True or False"),
-    "unknown_task='zero'": refused(lambda: fit(unknown_task="zero"), ValueError, "unknown_task", "'error' or 'mean'"),
+    "unknown_task='zero'": refused(lambda: fit(unknown_task="zero"), ValueError, "unknown_task", "'error', 'mean'"),
     "penalty_factors of another shape": refused(
         lambda: fit(penalty_factors=np.ones(3)), ValueError, r"\(3,\)", r"\(4,\)", r"\(4, 2\)"
     ),

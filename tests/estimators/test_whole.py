@@ -279,7 +279,7 @@ def test_unknown_task_is_looked_at_when_it_is_used(model):
     X, y, task = problem()
     model.fit(X, target(model, y), task=task)
     try:
-        with pytest.raises(ValueError, match="unknown_task must be 'error' or 'mean', got 'any'"):
+        with pytest.raises(ValueError, match="unknown_task must be 'error', 'mean', 'common' or 'similar', got 'any'"):
             model.set_params(unknown_task="any").predict(X, task=task)
         with pytest.raises(ValueError, match="unknown task label"):
             model.set_params(unknown_task="error").predict(X[:1], task=["new"])

@@ -19,6 +19,7 @@ from msmtfl import (
     LassoMTLCV,
     MSMTFLClassifier,
     PartialPoolingCV,
+    PretrainedMTLCV,
     SharedMTLCV,
     compare_models,
     regularization_surface,
@@ -425,7 +426,7 @@ def test_surface_draws_every_point_with_the_choice_and_its_region(searched):
 def test_surfaces_of_models_from_files_are_the_same(sample, tmp_path):
     X, y, task = sample
     models = [MSMTFLCV(lams=4, cv=3), LassoMTLCV(lams=4, cv=3), L12MTLCV(lams=4, cv=3), DirtyMTLCV(lams=4, cv=3)]
-    models += [SharedMTLCV(lams=4, cv=3), PartialPoolingCV(ks=4, cv=3)]
+    models += [SharedMTLCV(lams=4, cv=3), PartialPoolingCV(ks=4, cv=3), PretrainedMTLCV(lams=4, cv=3)]
     for place, fitted in enumerate(one.fit(X, y, task=task) for one in models):
         path = tmp_path / f"{place}.msmtfl"
         save_model(fitted, path)
@@ -657,12 +658,12 @@ def test_dense_and_pooled_baselines_have_a_coefficient_map_but_no_stages(sample)
         for other in (StageHistoryDisplay, RowNormDisplay):
             with pytest.raises(
                 TypeError,
-                match=r"not fitted in stages\. Take MSMTFL, .*, SharedMTL, PartialPooling or MSMTFLClassifier\.",
+                match=r"not fitted in stages\. Take MSMTFL, .*, SharedMTL, PartialPooling, PretrainedMTL or MSMTFLClassifier\.",
             ):
                 other.from_estimator(fitted)
         with pytest.raises(
             TypeError,
-            match=r"searches no grid\. Take MSMTFLCV, .*, SharedMTLCV, PartialPoolingCV or MSMTFLClassifierCV\.",
+            match=r"searches no grid\. Take MSMTFLCV, .*, SharedMTLCV, PartialPoolingCV, PretrainedMTLCV or MSMTFLClassifierCV\.",
         ):
             SurfaceDisplay.from_estimator(fitted)
 

@@ -500,7 +500,7 @@ def missing_values(values: np.ndarray) -> np.ndarray:
 
 
 def match_labels(known: np.ndarray, task: Labels, rows: int, unknown: str) -> np.ndarray:
-    """Codes of the rows' tasks among the known ones; -1 for a new label if unknown == "mean"."""
+    """Codes of the rows' tasks among the known ones; -1 for a new label, unless unknown == "error"."""
     labels, codes = factorise(task, rows)
     place = {value: i for i, value in enumerate(known.tolist())}
     to_known = np.array([place.get(value, -1) for value in labels.tolist()], dtype=np.intp)

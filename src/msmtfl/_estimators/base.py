@@ -47,6 +47,7 @@ from .._solvers.make_problem import check_intercepts, check_loss, common_levels,
 from .._solvers.solvers import lassos_for
 from .._solvers.stages import ASKED, ONE_STAGE, Solution
 from .._solvers.weighted_lasso import least_squares_on
+from .new_tasks import WAYS, WORDS, feature_means, new_lines
 
 BETWEEN_TASKS = (  # what can learn from columns that differ between tasks only
     "To learn from the differences between tasks, fit one model to all rows without task labels (in cross-validation with "
@@ -181,6 +182,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         self.n_samples_ = np.array([target.rows for target in targets])
         self.learnable_, self.feature_sd_ = problem.learnable, problem.feature_sds
         self.task_level_features_ = data.features[problem.of_task_level]
+        self.feature_means_ = feature_means(problem)
         self.target_mean_ = np.array([target.mean for target in targets])
         self.target_sd_ = np.sqrt([target.variance for target in targets])
         intercept = np.array([design.intercepts(w[None])[0] for design, w in zip(problem.designs, W, strict=True)])
@@ -249,6 +251,10 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
                 "of a lasso. Choose a larger theta or lam."
             )
 
+    def _common(self) -> Floats | None:
+        """Coefficients that the tasks have in common, where the model has such a part: (d,), or (K, d) of classes."""
+        return None
+
     def _separates(self) -> bool:
         """Whether the penalty, at the strengths of the fit, leaves every task to itself: with a cap on rows it does not."""
         capless = np.isinf(getattr(self, "theta_", np.inf)) or getattr(self, "max_stages", 1) == 1
@@ -291,11 +297,15 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         for rows, w, b in zip(of_known, coef, intercept, strict=True):
             out[rows] = values[rows] @ w.T + b
         if (codes < 0).any():
-            new = values[of_new]
-            out[of_new] = new @ coef.mean(axis=0).T + new_intercept(self, coef, intercept)
-            labels = np.asarray(task)[codes < 0]
+            new, places = values[of_new], np.flatnonzero(codes < 0)
+            labels = np.asarray(task)[places].tolist()
+            order = {label: i for i, label in enumerate(dict.fromkeys(labels))}
+            of_label = np.array([order[label] for label in labels])
+            groups = np.split(np.argsort(of_label, kind="stable"), np.cumsum(np.bincount(of_label))[:-1])
+            for rows, (w, b) in new_lines(self, new, groups, coef, intercept):
+                out[places[rows]] = new[rows] @ w.T + b
             spread = spread_over_tasks(self, new, None if beside is None else beside[of_new])
-            warn_of_new_tasks(self, list(dict.fromkeys(labels.tolist())), new.shape[0], spread)
+            warn_of_new_tasks(self, list(order), new.shape[0], spread)
         return out if beside is None else out + beside[:, None]
 
     def _offset(self, offset: Any, shape: tuple[int, ...]) -> Floats | None:
@@ -501,14 +511,6 @@ def level_prior(model: Any) -> LevelPrior | None:
     return LevelPrior(model.level_at_, model.common_level_, model.level_ridge_)
 
 
-def new_intercept(model: Any, coef: Floats, intercept: Floats) -> Floats:
-    """The intercept of a task of which nothing is known, beside the mean of the coefficients (m, ..., d): that of the common
-    level where intercepts share one, else the mean of the intercepts (m, ...)."""
-    if not hasattr(model, "common_level_"):
-        return np.asarray(intercept.mean(axis=0))
-    return np.asarray(model.common_level_ - coef.mean(axis=0) @ model.level_at_)
-
-
 def spread_over_tasks(model: Any, X: Any, offset: Floats | None = None) -> float:
     """How far the predictions of known tasks lie apart in samples of new ones: the root mean square, over the first of them,
     of their standard deviation. That is about the error of predicting one task by the mean of the others, noise aside. NaN
@@ -528,8 +530,8 @@ def warn_of_new_tasks(model: Any, labels: list[Any], rows: int, spread: float) -
     )
     way = "" if hasattr(model, "classes_") else " compare_models(..., leave_one_task_out=True) estimates it."
     warn_user(
-        f"task(s) {names_of(labels)} were not in the training data: their {rows} prediction(s) use the mean coefficients of "
-        f"the {len(model.tasks_)} known task(s).{apart} The error of such predictions is not known.{way}",
+        f"task(s) {names_of(labels)} were not in the training data: their {rows} prediction(s) use "
+        f"{WORDS[model.unknown_task].format(len(model.tasks_))}.{apart} The error of such predictions is not known.{way}",
         NewTaskWarning,
     )
 
@@ -559,8 +561,10 @@ def forget(model: Any, *names: str) -> None:
 
 def check_use(model: Any) -> None:
     """Whether the parameters that predictions depend on make sense: they may be set after the fit, or come from a file."""
-    if model.unknown_task not in ("error", "mean"):
-        raise ValueError(f"unknown_task must be 'error' or 'mean', got {model.unknown_task!r}.")
+    if model.unknown_task not in ("error", *WAYS):
+        raise ValueError(
+            f"unknown_task must be 'error', {', '.join(map(repr, WAYS[:-1]))} or {WAYS[-1]!r}, got {model.unknown_task!r}."
+        )
     if hasattr(model, "loss"):
         check_loss(model.loss, model.epsilon)
 

@@ -28,6 +28,7 @@ from .._solvers.make_problem import check_intercepts, make_problem
 from .base import MultiTaskLinear, forget, warn_of_task_level
 from .classes import class_folds, one_against_rest
 from .classifier import MSMTFLClassifierCV, MultiTaskClassifier
+from .new_tasks import feature_means
 
 ALPHAS = np.geomspace(1e-4, 1e4, 33)  # of ridge, times the mean square of the columns
 LOGISTIC_ALPHAS = ALPHAS[::3]  # a step is a fit
@@ -57,6 +58,7 @@ class _Baseline:
     _tried: Tried | None = None
     standardize: bool
     random_state: Any
+    coef_: Any
     _read: Callable[..., TaskData]
 
     def _keep(self, tried: Tried | None) -> None:
@@ -72,6 +74,10 @@ class _Baseline:
 
     def _separates(self) -> bool:
         return isinstance(self, (RidgePerTaskCV, LogisticPerTaskCV))
+
+    def _common(self) -> Floats | None:
+        """One model for all tasks is what they have in common."""
+        return None if self._separates() else np.asarray(self.coef_)[0]
 
     def _solve(self, data: TaskData, groups: np.ndarray | None) -> Solved:
         raise NotImplementedError
@@ -143,7 +149,7 @@ class _Baseline:
         self.target_mean_ = np.reshape([target.mean for target in targets], shape)
         self.target_sd_ = np.sqrt(np.reshape([target.variance for target in targets], shape))
         self.learnable_, self.task_level_features_ = problem.learnable, data.features[problem.of_task_level]
-        self.feature_sd_ = problem.feature_sds
+        self.feature_means_, self.feature_sd_ = feature_means(problem), problem.feature_sds
         warn_of_task_level(self.task_level_features_)
         single = data.form == "single"
         self.coef_ = W[0] if single else W
@@ -356,9 +362,13 @@ class RidgePerTaskCV(_Linear):
     standardize : bool, default=False
         Whether every task's columns are penalised as if they were scaled to unit standard
         deviation. Coefficients stay in the data's units.
-    unknown_task : {"error", "mean"}, default="error"
-        What `predict` does with a label that was not in the training data: raise an error,
-        or predict with the mean coefficients of the known tasks, and warn.
+    unknown_task : {"error", "mean", "common", "similar"}, default="error"
+        What `predict` does with a label that was not in the training data: raise an error, or
+        predict and warn, with the mean coefficients of the known tasks; with what they have in
+        common, if the model has such a part; or with their mean weighted by exp(-D_i / D),
+        where D_i is how far the means of the features in the samples to be predicted are from
+        those of task i (the mean square of the differences in standard deviations), and D the
+        median distance of two known tasks.
     random_state : int, RandomState instance or None, default=0
         The source of randomness that deals out the samples to folds.
 
@@ -380,6 +390,9 @@ class RidgePerTaskCV(_Linear):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    feature_means_ : ndarray of shape (m, d)
+        Means of the features over the training samples of every task, by which
+        unknown_task="similar" knows how similar tasks are.
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
@@ -468,9 +481,13 @@ class PooledRidgeCV(_Linear):
     standardize : bool, default=False
         Whether every task's columns are penalised as if they were scaled to unit standard
         deviation. Coefficients stay in the data's units.
-    unknown_task : {"error", "mean"}, default="error"
-        What `predict` does with a label that was not in the training data: raise an error,
-        or predict with the mean coefficients of the known tasks, and warn.
+    unknown_task : {"error", "mean", "common", "similar"}, default="error"
+        What `predict` does with a label that was not in the training data: raise an error, or
+        predict and warn, with the mean coefficients of the known tasks; with what they have in
+        common, if the model has such a part; or with their mean weighted by exp(-D_i / D),
+        where D_i is how far the means of the features in the samples to be predicted are from
+        those of task i (the mean square of the differences in standard deviations), and D the
+        median distance of two known tasks.
     random_state : int, RandomState instance or None, default=0
         The source of randomness that deals out the samples to folds.
 
@@ -492,6 +509,9 @@ class PooledRidgeCV(_Linear):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    feature_means_ : ndarray of shape (m, d)
+        Means of the features over the training samples of every task, by which
+        unknown_task="similar" knows how similar tasks are.
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
@@ -551,9 +571,13 @@ class PooledLassoCV(_Linear):
     standardize : bool, default=False
         Whether every task's columns are penalised as if they were scaled to unit standard
         deviation. Coefficients stay in the data's units.
-    unknown_task : {"error", "mean"}, default="error"
-        What `predict` does with a label that was not in the training data: raise an error,
-        or predict with the mean coefficients of the known tasks, and warn.
+    unknown_task : {"error", "mean", "common", "similar"}, default="error"
+        What `predict` does with a label that was not in the training data: raise an error, or
+        predict and warn, with the mean coefficients of the known tasks; with what they have in
+        common, if the model has such a part; or with their mean weighted by exp(-D_i / D),
+        where D_i is how far the means of the features in the samples to be predicted are from
+        those of task i (the mean square of the differences in standard deviations), and D the
+        median distance of two known tasks.
     random_state : int, RandomState instance or None, default=0
         The source of randomness that deals out the samples to folds.
 
@@ -575,6 +599,9 @@ class PooledLassoCV(_Linear):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    feature_means_ : ndarray of shape (m, d)
+        Means of the features over the training samples of every task, by which
+        unknown_task="similar" knows how similar tasks are.
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
@@ -789,9 +816,13 @@ class LogisticPerTaskCV(_Logistic):
     standardize : bool, default=False
         Whether every task's columns are penalised as if they were scaled to unit standard
         deviation. Coefficients stay in the data's units.
-    unknown_task : {"error", "mean"}, default="error"
-        What `predict` does with a label that was not in the training data: raise an error,
-        or predict with the mean coefficients of the known tasks, and warn.
+    unknown_task : {"error", "mean", "common", "similar"}, default="error"
+        What `predict` does with a label that was not in the training data: raise an error, or
+        predict and warn, with the mean coefficients of the known tasks; with what they have in
+        common, if the model has such a part; or with their mean weighted by exp(-D_i / D),
+        where D_i is how far the means of the features in the samples to be predicted are from
+        those of task i (the mean square of the differences in standard deviations), and D the
+        median distance of two known tasks.
     random_state : int, RandomState instance or None, default=0
         The source of randomness that deals out the samples to folds.
 
@@ -817,6 +848,9 @@ class LogisticPerTaskCV(_Logistic):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    feature_means_ : ndarray of shape (m, d)
+        Means of the features over the training samples of every task, by which
+        unknown_task="similar" knows how similar tasks are.
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
@@ -887,9 +921,13 @@ class PooledLogisticCV(_Logistic):
     standardize : bool, default=False
         Whether every task's columns are penalised as if they were scaled to unit standard
         deviation. Coefficients stay in the data's units.
-    unknown_task : {"error", "mean"}, default="error"
-        What `predict` does with a label that was not in the training data: raise an error,
-        or predict with the mean coefficients of the known tasks, and warn.
+    unknown_task : {"error", "mean", "common", "similar"}, default="error"
+        What `predict` does with a label that was not in the training data: raise an error, or
+        predict and warn, with the mean coefficients of the known tasks; with what they have in
+        common, if the model has such a part; or with their mean weighted by exp(-D_i / D),
+        where D_i is how far the means of the features in the samples to be predicted are from
+        those of task i (the mean square of the differences in standard deviations), and D the
+        median distance of two known tasks.
     random_state : int, RandomState instance or None, default=0
         The source of randomness that deals out the samples to folds.
     intercepts : {"task", "shrunk"}, default="task"
@@ -918,6 +956,9 @@ class PooledLogisticCV(_Logistic):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    feature_means_ : ndarray of shape (m, d)
+        Means of the features over the training samples of every task, by which
+        unknown_task="similar" knows how similar tasks are.
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.

@@ -91,6 +91,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
         self.coef_, self.intercept_ = (coef[0], level[0]) if data.form == "single" else (coef, level)
         self.tasks_, self.n_samples_ = data.labels, self.n_samples_[::K]
         self.learnable_ = self.learnable_[::K]
+        self.feature_means_ = self.feature_means_[::K]
         self.n_fitted_tasks_ = m
         self.target_mean_, self.target_sd_ = self.target_mean_.reshape(m, K), self.target_sd_.reshape(m, K)
         self._note_parts(lambda part: part.reshape(m, K, d)[0] if data.form == "single" else part.reshape(m, K, d))
@@ -472,9 +473,13 @@ class MSMTFLClassifier(ClassifierFit, StagedFit):
         Coefficients to start from instead of 0, which matters because the problem is not
         convex: their norms decide which features stage 1 leaves free. With K > 2 classes
         they are given for every pair of task and class, task by task.
-    unknown_task : {"error", "mean"}, default="error"
-        What `predict` does with a label that was not in the training data: raise an error,
-        or predict with the mean coefficients of the known tasks, and warn.
+    unknown_task : {"error", "mean", "common", "similar"}, default="error"
+        What `predict` does with a label that was not in the training data: raise an error, or
+        predict and warn, with the mean coefficients of the known tasks; with what they have in
+        common, if the model has such a part; or with their mean weighted by exp(-D_i / D),
+        where D_i is how far the means of the features in the samples to be predicted are from
+        those of task i (the mean square of the differences in standard deviations), and D the
+        median distance of two known tasks.
     n_jobs : int, optional
         Number of threads, which work on tasks side by side. The result is the same to the
         bit.
@@ -572,6 +577,9 @@ class MSMTFLClassifier(ClassifierFit, StagedFit):
     feature_importances_ : ndarray of shape (n_features_in_,)
         The norms of the features in the order of the columns of X; a column that identifies
         the task gets the largest.
+    feature_means_ : ndarray of shape (m, d)
+        Means of the features over the training samples of every task, by which
+        unknown_task="similar" knows how similar tasks are.
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
@@ -730,9 +738,13 @@ class MSMTFLClassifierCV(ClassifierSearch, ThetaSearch):
         less is usual.
     max_iter : int, optional
         Limit on the rounds of a stage's solver. The default is far more than it needs.
-    unknown_task : {"error", "mean"}, default="error"
-        What `predict` does with a label that was not in the training data: raise an error,
-        or predict with the mean coefficients of the known tasks, and warn.
+    unknown_task : {"error", "mean", "common", "similar"}, default="error"
+        What `predict` does with a label that was not in the training data: raise an error, or
+        predict and warn, with the mean coefficients of the known tasks; with what they have in
+        common, if the model has such a part; or with their mean weighted by exp(-D_i / D),
+        where D_i is how far the means of the features in the samples to be predicted are from
+        those of task i (the mean square of the differences in standard deviations), and D the
+        median distance of two known tasks.
     random_state : int, RandomState instance or None, default=0
         The source of randomness that deals out the samples when `cv` is a number.
     n_jobs : int, optional
@@ -876,6 +888,9 @@ class MSMTFLClassifierCV(ClassifierSearch, ThetaSearch):
     feature_importances_ : ndarray of shape (n_features_in_,)
         The norms of the features in the order of the columns of X; a column that identifies
         the task gets the largest.
+    feature_means_ : ndarray of shape (m, d)
+        Means of the features over the training samples of every task, by which
+        unknown_task="similar" knows how similar tasks are.
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.

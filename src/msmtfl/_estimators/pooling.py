@@ -37,6 +37,9 @@ class Pooled(MultiTaskModel):
         if not self._can_share(self.intercepts):
             raise ValueError("intercepts='common' is not possible with partial pooling: take 'shrunk' or 'task'.")
 
+    def _common(self) -> Floats:
+        return np.asarray(self.coef_common_)
+
     def _can_share(self, intercepts: str) -> bool:
         return intercepts != "common"  # one intercept is found for tasks that count the same, not for samples that do
 
@@ -198,9 +201,13 @@ class PartialPooling(PoolingFit, Batchwise):
     tol : float, default=1e-8
         The relative duality gap that the solution must have to count as certified. With
         squared loss it is a closed form: 1e-10 and less is usual.
-    unknown_task : {"error", "mean"}, default="error"
-        What `predict` does with a label that was not in the training data: raise an error,
-        or predict with the mean coefficients of the known tasks, and warn.
+    unknown_task : {"error", "mean", "common", "similar"}, default="error"
+        What `predict` does with a label that was not in the training data: raise an error, or
+        predict and warn, with the mean coefficients of the known tasks; with the common
+        values; or with the mean weighted by exp(-D_i / D), where D_i is how far the means of
+        the features in the samples to be predicted are from those of task i (the mean square
+        of the differences in standard deviations), and D the median distance of two known
+        tasks.
     n_jobs : int, optional
         Number of threads that read the tasks. The result is the same to the bit.
     intercepts : {"task", "shrunk"}, default="task"
@@ -285,6 +292,10 @@ class PartialPooling(PoolingFit, Batchwise):
     feature_importances_ : ndarray of shape (n_features_in_,)
         The norms of the features in the order of the columns of X; a column that identifies
         the task gets the largest.
+    feature_means_ : x
+        x
+    feature_sd_ : x
+        x
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
@@ -431,9 +442,13 @@ class PartialPoolingCV(PoolingSearch, Growing):
     tol : float, default=1e-8
         The relative duality gap that the solution must have to count as certified. With
         squared loss it is a closed form: 1e-10 and less is usual.
-    unknown_task : {"error", "mean"}, default="error"
-        What `predict` does with a label that was not in the training data: raise an error,
-        or predict with the mean coefficients of the known tasks, and warn.
+    unknown_task : {"error", "mean", "common", "similar"}, default="error"
+        What `predict` does with a label that was not in the training data: raise an error, or
+        predict and warn, with the mean coefficients of the known tasks; with the common
+        values; or with the mean weighted by exp(-D_i / D), where D_i is how far the means of
+        the features in the samples to be predicted are from those of task i (the mean square
+        of the differences in standard deviations), and D the median distance of two known
+        tasks.
     random_state : int, RandomState instance or None, default=0
         The source of randomness that deals out the samples when `cv` is a number.
     n_jobs : int, optional
@@ -554,6 +569,10 @@ class PartialPoolingCV(PoolingSearch, Growing):
     feature_importances_ : ndarray of shape (n_features_in_,)
         The norms of the features in the order of the columns of X; a column that identifies
         the task gets the largest.
+    feature_means_ : x
+        x
+    feature_sd_ : x
+        x
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.

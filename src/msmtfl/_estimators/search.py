@@ -577,9 +577,13 @@ class MSMTFLCV(ThetaSearch, Welcoming):
         less is usual.
     max_iter : int, optional
         Limit on the rounds of a stage's solver. The default is far more than it needs.
-    unknown_task : {"error", "mean"}, default="error"
-        What `predict` does with a label that was not in the training data: raise an error,
-        or predict with the mean coefficients of the known tasks, and warn.
+    unknown_task : {"error", "mean", "common", "similar"}, default="error"
+        What `predict` does with a label that was not in the training data: raise an error, or
+        predict and warn, with the mean coefficients of the known tasks; with what they have in
+        common, if the model has such a part; or with their mean weighted by exp(-D_i / D),
+        where D_i is how far the means of the features in the samples to be predicted are from
+        those of task i (the mean square of the differences in standard deviations), and D the
+        median distance of two known tasks.
     random_state : int, RandomState instance or None, default=0
         The source of randomness that deals out the samples when `cv` is a number.
     n_jobs : int, optional
@@ -724,6 +728,9 @@ class MSMTFLCV(ThetaSearch, Welcoming):
     feature_importances_ : ndarray of shape (n_features_in_,)
         The norms of the features in the order of the columns of X; a column that identifies
         the task gets the largest.
+    feature_means_ : ndarray of shape (m, d)
+        Means of the features over the training samples of every task, by which
+        unknown_task="similar" knows how similar tasks are.
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
@@ -903,9 +910,13 @@ class LassoMTLCV(StageSearch, Welcoming):
         less is usual.
     max_iter : int, optional
         Limit on the rounds of a stage's solver. The default is far more than it needs.
-    unknown_task : {"error", "mean"}, default="error"
-        What `predict` does with a label that was not in the training data: raise an error,
-        or predict with the mean coefficients of the known tasks, and warn.
+    unknown_task : {"error", "mean", "common", "similar"}, default="error"
+        What `predict` does with a label that was not in the training data: raise an error, or
+        predict and warn, with the mean coefficients of the known tasks; with what they have in
+        common, if the model has such a part; or with their mean weighted by exp(-D_i / D),
+        where D_i is how far the means of the features in the samples to be predicted are from
+        those of task i (the mean square of the differences in standard deviations), and D the
+        median distance of two known tasks.
     random_state : int, RandomState instance or None, default=0
         The source of randomness that deals out the samples when `cv` is a number.
     n_jobs : int, optional
@@ -1037,6 +1048,9 @@ class LassoMTLCV(StageSearch, Welcoming):
     feature_importances_ : ndarray of shape (n_features_in_,)
         The norms of the features in the order of the columns of X; a column that identifies
         the task gets the largest.
+    feature_means_ : ndarray of shape (m, d)
+        Means of the features over the training samples of every task, by which
+        unknown_task="similar" knows how similar tasks are.
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.

@@ -61,6 +61,9 @@ class Sharing(MultiTaskModel):
         common, deviation = strengths(ratio, m)
         self.lam_max_ = shared_lam_max(problem, ratio) * (deviation if np.isinf(common) else common)
 
+    def _common(self) -> Floats:
+        return np.asarray(self.coef_common_)
+
     def _separates(self) -> bool:
         capless, m = np.isinf(self.theta_), len(self.tasks_)
         return bool(capless and self.lam_common_ >= m * self.lam_deviation_)
@@ -245,9 +248,13 @@ class SharedMTL(SharedFit, Batchwise):
     warm_start : bool, default=False
         Whether to start from the coefficients of the last fit, if its tasks and features
         are the same: the fit goes on with its stages.
-    unknown_task : {"error", "mean"}, default="error"
-        What `predict` does with a label that was not in the training data: raise an error,
-        or predict with the mean coefficients of the known tasks, and warn.
+    unknown_task : {"error", "mean", "common", "similar"}, default="error"
+        What `predict` does with a label that was not in the training data: raise an error, or
+        predict and warn, with the mean coefficients of the known tasks; with what they have in
+        common, if the model has such a part; or with their mean weighted by exp(-D_i / D),
+        where D_i is how far the means of the features in the samples to be predicted are from
+        those of task i (the mean square of the differences in standard deviations), and D the
+        median distance of two known tasks.
     n_jobs : int, optional
         Number of threads, which work on tasks side by side. The result is the same to the
         bit.
@@ -349,6 +356,9 @@ class SharedMTL(SharedFit, Batchwise):
     feature_importances_ : ndarray of shape (n_features_in_,)
         The norms of the features in the order of the columns of X; a column that identifies
         the task gets the largest.
+    feature_means_ : ndarray of shape (m, d)
+        Means of the features over the training samples of every task, by which
+        unknown_task="similar" knows how similar tasks are.
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
@@ -526,9 +536,13 @@ class SharedMTLCV(SharedSearch, Growing):
         less is usual.
     max_iter : int, optional
         Limit on the rounds of a stage's solver. The default is far more than it needs.
-    unknown_task : {"error", "mean"}, default="error"
-        What `predict` does with a label that was not in the training data: raise an error,
-        or predict with the mean coefficients of the known tasks, and warn.
+    unknown_task : {"error", "mean", "common", "similar"}, default="error"
+        What `predict` does with a label that was not in the training data: raise an error, or
+        predict and warn, with the mean coefficients of the known tasks; with what they have in
+        common, if the model has such a part; or with their mean weighted by exp(-D_i / D),
+        where D_i is how far the means of the features in the samples to be predicted are from
+        those of task i (the mean square of the differences in standard deviations), and D the
+        median distance of two known tasks.
     random_state : int, RandomState instance or None, default=0
         The source of randomness that deals out the samples when `cv` is a number.
     n_jobs : int, optional
@@ -673,6 +687,9 @@ class SharedMTLCV(SharedSearch, Growing):
     feature_importances_ : ndarray of shape (n_features_in_,)
         The norms of the features in the order of the columns of X; a column that identifies
         the task gets the largest.
+    feature_means_ : ndarray of shape (m, d)
+        Means of the features over the training samples of every task, by which
+        unknown_task="similar" knows how similar tasks are.
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.

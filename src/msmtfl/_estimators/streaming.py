@@ -25,6 +25,7 @@ from .._solvers.make_problem import make_problem
 from .._solvers.solvers import solver_for
 from .._solvers.stages import UNSOLVED, Stage, run_stages
 from .base import MultiTaskLinear, importances, level_prior, loss_of, require_offset
+from .new_tasks import feature_means
 
 
 class Growing(MultiTaskLinear):
@@ -231,6 +232,8 @@ class Welcoming(Growing):
             self.learnable_ = np.vstack([self.learnable_, problem.learnable])
             of_level = np.isin(self.features_, self.task_level_features_) & ~problem.learnable[0]
             self.task_level_features_ = self.features_[of_level]
+        if hasattr(self, "feature_means_"):
+            self.feature_means_ = np.vstack([self.feature_means_, feature_means(problem)])
         self.target_mean_ = np.append(self.target_mean_, target.mean)
         self.target_sd_ = np.append(self.target_sd_, np.sqrt(target.variance))
         self.stages_ = [

@@ -13,6 +13,7 @@ import typer
 
 from .._data.tables import names_of
 from .._estimators.base import spread_over_tasks
+from .._estimators.new_tasks import WAYS
 from .._runtime.printable import printable
 from . import options as o
 from .data import (
@@ -66,8 +67,9 @@ def predict(
         str | None,
         typer.Option(
             "--unknown-task",
-            help="error, or mean: predict new tasks with the mean coefficients, in as many digits as known tasks agree in. "
-            "Default: as the model was made.",
+            help="error, or how to predict new tasks: mean (coefficients of the known ones), common (what they have in "
+            "common) or similar (mean weighted by similarity), in as many digits as known tasks agree in. Default: as the "
+            "model was made.",
         ),
     ] = None,
     drop_missing: Annotated[
@@ -95,8 +97,10 @@ def predict(
     with o.guard("predict", quiet):
         o.check_outputs((out,), model, data)
         check_ending(out)
-        if unknown_task not in (None, "error", "mean"):
-            raise InputError(f"--unknown-task must be error or mean, got {unknown_task!r}.")
+        if unknown_task not in (None, "error", *WAYS):
+            raise InputError(
+                f"--unknown-task must be error, {', '.join(WAYS[:-1])} or {WAYS[-1]}, got {unknown_task!r}."
+            )
         if interval is not None and not 0.0 < interval < 1.0:
             raise InputError(f"--interval must lie between 0 and 1, got {interval:g}: 0.9 for 90 per cent.")
         fitted, columns = load(model)

@@ -19,6 +19,7 @@ from .scoring import EPS, NMSE, Measure, steady_variances
 __all__ = ["CLEAR", "LEVEL", "REFERENCE", "SEPARATE", "Comparison", "Corrected", "Dropped"]
 
 REFERENCE = "lasso"  # separate models: what sharing is measured against
+NEW_TASK = ("new_task_nmse", "new_task_nmse_centred", "new_task_nmse_common", "new_task_nmse_similar")
 SEPARATE = (REFERENCE, "ridge per task")  # models by default that share nothing
 NAMED = 3  # how many of the tasks that gain or lose the verdict names
 NESTED, PLAIN = "nested cross-validation", "cross-validation"
@@ -167,8 +168,14 @@ class Comparison:
         nMSE of tasks left out as a whole, predicted by the mean of the others with their mean intercept.
     new_task_nmse_centred : ndarray of shape (models, m) or None
         nMSE of tasks left out as a whole, predicted by the mean of the others with the task's own intercept.
-    new_task : ndarray of shape (models, m, 2) or None
-        Both of these.
+    new_task_nmse_common : ndarray of shape (models, m) or None
+        nMSE of tasks left out as a whole, predicted by what the others have in common
+        (unknown_task="common"); NaN for models without such a part.
+    new_task_nmse_similar : ndarray of shape (models, m) or None
+        nMSE of tasks left out as a whole, predicted by the mean of the others weighted by how similar their
+        features are (unknown_task="similar"); NaN for models that do not have this way.
+    new_task : ndarray of shape (models, m, 4) or None
+        All of these.
     errors : ndarray of shape (models, scores)
         Losses of the samples held out, one score per sample and task.
     cell_task : ndarray of shape (scores,)
@@ -473,6 +480,16 @@ class Comparison:
         """The nMSE of tasks left out as a whole, predicted with their own intercept; None if not asked for."""
         return None if self.new_task is None else self.new_task[:, :, 1]
 
+    @property
+    def new_task_nmse_common(self) -> Floats | None:
+        """The nMSE of tasks left out as a whole, predicted by what the others have in common, or None."""
+        return None if self.new_task is None else self.new_task[:, :, 2]
+
+    @property
+    def new_task_nmse_similar(self) -> Floats | None:
+        """The nMSE of tasks left out as a whole, predicted by the others that are similar, or None."""
+        return None if self.new_task is None else self.new_task[:, :, 3]
+
     # ------------------------------------------------------------------ tables
 
     def summary(self) -> Any:
@@ -503,8 +520,7 @@ class Comparison:
         if self.auc is not None:
             columns["auc"] = self.auc
         if self.new_task is not None:
-            columns["new_task_nmse"] = np.nanmean(self.new_task[:, :, 0], axis=1)
-            columns["new_task_nmse_centred"] = np.nanmean(self.new_task[:, :, 1], axis=1)
+            columns |= dict(zip(NEW_TASK, mean_over_tasks(self.new_task).T, strict=True))
         return _pandas().DataFrame(columns).sort_values(self.measure.column, ignore_index=True)
 
     def to_frame(self) -> Any:
@@ -528,8 +544,7 @@ class Comparison:
         if self.auc_by_task is not None:
             columns["auc"] = self.auc_by_task.ravel()
         if self.new_task is not None:
-            columns["new_task_nmse"] = self.new_task[:, :, 0].ravel()
-            columns["new_task_nmse_centred"] = self.new_task[:, :, 1].ravel()
+            columns |= {name: self.new_task[:, :, place].ravel() for place, name in enumerate(NEW_TASK)}
         return _pandas().DataFrame(columns)
 
     # ------------------------------------------------------------------ words
@@ -767,6 +782,17 @@ class Comparison:
         for axis in (left, right):
             quiet(axis, "x")
         return left.figure
+
+
+def mean_over_tasks(new_task: Floats) -> Floats:
+    """(models, ways): means of errors (models, m, ways) over the tasks that have one; NaN where none has."""
+    known = np.isfinite(new_task)
+    return np.divide(
+        np.where(known, new_task, 0.0).sum(axis=1),
+        known.sum(axis=1),
+        out=np.full(new_task.shape[::2], np.nan),
+        where=known.any(axis=1),
+    )
 
 
 def _standing(result: Comparison, found: Evidence, name: str) -> str:

@@ -12,6 +12,7 @@ import inspect
 import time
 import warnings
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,10 +25,12 @@ from sklearn.metrics import roc_auc_score
 from .._data.designs import Floats, Ints
 from .._data.tasks import Task, TaskData, check_weights
 from .._estimators.class_scores import normalised
+from .._estimators.new_tasks import WAYS
 from .._paths.cross_validation import Split
 
 EPS = np.finfo(np.float64).eps
 LEAST = EPS  # a probability below counts as this: no loss is infinite
+OTHER_WAYS = WAYS[1:]  # of predicting new tasks, beside the mean
 DIGITS = 64 * EPS  # what a sum of products may lose, relative to targets
 
 
@@ -311,9 +314,10 @@ class Cells:
                 out[:, i] = every * roc_auc_score(target[at], p[at], sample_weight=weight[at]), every
         return out
 
-    def new_task(self, model: Any, i: int) -> tuple[float, float]:
+    def new_task(self, model: Any, i: int) -> tuple[float, ...]:
         """nMSE in a task that was not in the training data, with the mean coefficients of the others: with their mean
-        intercept, and with the task's own."""
+        intercept, and with the task's own; then with what the others have in common, and with the mean of those that are
+        similar (NaN where the model does not have such a way)."""
         task = self.data.tasks[i]
         if hasattr(model, "unknown_task"):
             model = clone(model).set_params(unknown_task="mean")
@@ -322,18 +326,30 @@ class Cells:
             others = np.delete(np.arange(self.data.m), i)
             rows = np.flatnonzero(np.isfinite(self.y[:, others]).any(axis=1))
             prediction = self._fit(model, rows, others).predict(task.X, **options).mean(axis=1)
+            by_way = [np.full(len(task.y), np.nan)] * len(OTHER_WAYS)
         else:
             rows = np.sort(np.concatenate([other.rows for k, other in enumerate(self.data.tasks) if k != i]))
             assert self.labels is not None
-            prediction = self._fit(model, rows).predict(
-                task.X, task=np.repeat(self.data.labels[i : i + 1], len(task.y)), **options
+            fitted, options = (
+                self._fit(model, rows),
+                options | {"task": np.repeat(self.data.labels[i : i + 1], len(task.y))},
             )
-        rest = task.y - prediction
+            prediction = fitted.predict(task.X, **options)
+            by_way = [_by_way(fitted, way, task.X, options) for way in OTHER_WAYS]
         if self.unit[i] == 0:
-            return np.nan, np.nan
-        return float(np.average(rest**2, weights=task.weight) / self.unit[i]), float(
-            _variance(rest, task.weight) / self.unit[i]
-        )
+            return (np.nan,) * (2 + len(OTHER_WAYS))
+        errors = [
+            float(np.average((task.y - one) ** 2, weights=task.weight) / self.unit[i]) for one in [prediction, *by_way]
+        ]
+        return errors[0], float(_variance(task.y - prediction, task.weight) / self.unit[i]), *errors[1:]
+
+
+def _by_way(fitted: Any, way: str, X: Any, options: dict[str, Any]) -> Any:
+    """Predictions of a new task in another way than by the mean; NaN if the model does not have it."""
+    able = hasattr(fitted, "feature_means_") and (way != "common" or fitted._common() is not None)
+    if not able:
+        return np.full(X.shape[0], np.nan)
+    return copy(fitted).set_params(unknown_task=way).predict(X, **options)
 
 
 def features_used(fitted: Any) -> float:

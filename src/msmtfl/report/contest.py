@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compare.comparison import Comparison
+from .._estimators.new_tasks import WAYS
+from ..compare.comparison import Comparison, mean_over_tasks
 from ..compare.scoring import LOG_LOSS
 from .model_tables import MOST_ROWS
 from .tabular import Cell, Column, Table, counts, figures, texts
@@ -54,8 +55,12 @@ def models_table(result: Comparison) -> Table:
     if result.auc is not None:
         columns.append(figures("AUC", result.auc[order], "area under the curve of a task, mean over tasks by size"))
     if result.new_task is not None:
-        hint = "nMSE in a task left out as a whole, predicted by the mean of the others"
-        columns.append(figures("New task", np.nanmean(result.new_task[order, :, 0], axis=1), hint))
+        found = mean_over_tasks(result.new_task)[order]
+        for place, way in ((0, "the mean of the others"), (2, "what the others have in common"), (3, "similar others")):
+            hint = f"nMSE in a task left out as a whole, predicted by {way}"
+            title = "New task" if place == 0 else f"New task, by {WAYS[place - 1]}"
+            if np.isfinite(found[:, place]).any():
+                columns.append(figures(title, found[:, place], hint))
     return Table("models", "The models on the same held-out rows", columns, len(order))
 
 

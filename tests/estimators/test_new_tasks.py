@@ -1,0 +1,170 @@
+"""Tasks that were not in the training data: the ways of predicting them."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from msmtfl import (
+    L12MTL,
+    DirtyMTL,
+    LassoMTL,
+    LassoMTLCV,
+    MSMTFLClassifier,
+    PartialPooling,
+    PretrainedMTL,
+    SharedMTL,
+    compare_models,
+)
+from msmtfl._estimators.new_tasks import similarity, spread
+from msmtfl.baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
+from msmtfl.export import to_sql
+from msmtfl.model_files import load_model, save_model
+from msmtfl.warnings import NewTaskWarning
+
+WITH_COMMON = [
+    SharedMTL(0.05, 0.05),
+    SharedMTL(0.05, 0.05, intercepts="shrunk"),
+    PartialPooling(10.0),
+    PretrainedMTL(0.05, 0.1, 0.3),
+    PooledLassoCV(cv=3),
+    PooledRidgeCV(cv=3),
+]
+WITHOUT = [LassoMTL(0.05), L12MTL(0.05), DirtyMTL(0.05, 0.1), RidgePerTaskCV()]
+
+
+def sample(seed=0, m=5, n=30, d=4, apart=4.0):
+    """X, y, labels: slopes that go with the level of a task's features; levels and slopes far from 0."""
+    rng = np.random.default_rng(seed)
+    kind = np.arange(m) % 2  # two kinds of tasks
+    task = np.repeat([f"t{i}" for i in range(m)], n)
+    X = rng.standard_normal((m * n, d)) + apart * np.repeat(kind, n)[:, None]
+    slopes = np.where(kind == 1, -1.0, 2.0)[:, None] * np.ones(d)
+    y = np.einsum("nj,nj->n", X, np.repeat(slopes, n, axis=0)) + 7.0 + rng.standard_normal(m * n)
+    return X, y, task
+
+
+def predicted(model, X, label="new", **options):
+    with pytest.warns(NewTaskWarning):
+        return model.predict(X, task=np.repeat(label, len(X)), **options)
+
+
+def name(model):
+    return type(model).__name__
+
+
+@pytest.mark.parametrize("model", WITH_COMMON, ids=name)
+def test_by_what_the_known_tasks_have_in_common(model):
+    X, y, task = sample(apart=1.0)
+    model.set_params(unknown_task="common").fit(X, y, task=task)
+    b = getattr(model, "coef_common_", model.coef_[0])
+    found = predicted(model, X)
+    rest = found - X @ b
+    np.testing.assert_allclose(rest, rest[0], atol=1e-9)
+    if not hasattr(model, "common_level_"):  # the mean of the levels that tasks have with these coefficients
+        levels = [(y - X @ b)[task == label].mean() for label in np.unique(task)]
+        np.testing.assert_allclose(rest[0], np.mean(levels), atol=1e-8)
+    else:
+        np.testing.assert_allclose(rest[0] + model.level_at_ @ b, model.common_level_, atol=1e-9)
+
+
+@pytest.mark.parametrize("model", WITHOUT, ids=name)
+def test_models_without_a_common_part_say_so(model):
+    X, y, task = sample()
+    model.set_params(unknown_task="common").fit(X, y, task=task)
+    model.predict(X, task=task)  # known tasks
+    with pytest.raises(
+        ValueError, match=rf"{name(model)} has no part that is common to all tasks.*'mean' or 'similar'"
+    ):
+        model.predict(X[:2], task=["new", "new"])
+
+
+@pytest.mark.parametrize("model", [*WITH_COMMON, *WITHOUT], ids=name)
+def test_by_tasks_that_are_similar(model):
+    """A mean of the known tasks' predictions, with the shares that the rule says; far tasks hardly count."""
+    X, y, task = sample()
+    model.set_params(unknown_task="similar").fit(X, y, task=task)
+    new = X[task == "t1"] + 0.1
+    means = np.array([X[task == label].mean(axis=0) for label in model.tasks_])
+    sd = np.sqrt(np.mean([X[task == label].var(axis=0) for label in model.tasks_], axis=0))
+    np.testing.assert_allclose(model.feature_means_, means, atol=1e-12)
+    np.testing.assert_allclose(model.feature_sd_, sd, atol=1e-12)
+    far = (((means - new.mean(axis=0)) / sd) ** 2).mean(axis=1)
+    pairs = [(((means[i] - means[k]) / sd) ** 2).mean() for i in range(5) for k in range(i)]
+    share = np.exp(-far / np.median(pairs))
+    share /= share.sum()
+    assert share[[1, 3]].sum() > 0.55
+    each = np.array([model.predict(new, task=np.repeat(label, len(new))) for label in model.tasks_])
+    if not hasattr(model, "common_level_"):
+        np.testing.assert_allclose(predicted(model, new), share @ each, atol=1e-9)
+    # two new tasks at once are two by themselves
+    with pytest.warns(NewTaskWarning, match="similar"):
+        parts = model.predict(np.vstack([new, X[:5]]), task=["p"] * len(new) + ["q"] * 5)
+    np.testing.assert_allclose(parts[: len(new)], predicted(model, new), atol=1e-9)
+    np.testing.assert_allclose(parts[len(new) :], predicted(model, X[:5]), atol=1e-9)
+
+
+def test_shares_add_up_whatever_the_distances():
+    means, sd = np.array([[0.0, 5.0], [1.0, 5.0], [1e3, 5.0]]), np.array([1.0, 0.0])
+    assert spread(means, sd) == pytest.approx(999.0**2)
+    share = similarity(np.array([1e6, 0.0]), means, sd, spread(means, sd))
+    assert share.sum() == pytest.approx(1.0)
+    assert share.argmax() == 2
+    np.testing.assert_allclose(similarity(np.zeros(2), np.zeros((3, 2)), sd, 0.0), 1 / 3)
+
+
+def test_from_files_sparse_data_and_classes(tmp_path):
+    X, y, task = sample()
+    for way in ("common", "similar"):
+        model = SharedMTL(0.05, 0.05, unknown_task=way).fit(X, y, task=task)
+        save_model(model, tmp_path / "model.json")
+        again = load_model(tmp_path / "model.json")
+        np.testing.assert_array_equal(predicted(again, X[:7]), predicted(model, X[:7]))
+        thin = SharedMTL(0.05, 0.05, unknown_task=way).fit(csr_array(X), y, task=task)
+        np.testing.assert_allclose(predicted(thin, X[:7]), predicted(model, X[:7]), atol=1e-8)
+    classes = np.digitize(X[:, 0] - X[:, 1] + np.random.default_rng(1).standard_normal(len(X)), [-1.0, 1.0])
+    model = MSMTFLClassifier(0.01, unknown_task="similar").fit(X, classes, task=task)
+    assert model.feature_means_.shape == (5, 4)
+    with pytest.warns(NewTaskWarning):
+        share = model.predict_proba(X[:4], task=["new"] * 4)
+    np.testing.assert_allclose(share.sum(axis=1), 1.0)
+
+
+def test_exported_with_what_new_tasks_have():
+    X, y, task = sample()
+    model = SharedMTL(0.05, 0.05, unknown_task="common").fit(X, y, task=task)
+    text = to_sql(model, table="visits", task_column="site")
+    assert "ELSE" in text
+    with pytest.raises(ValueError, match="depends on the samples"):
+        to_sql(model.set_params(unknown_task="similar"), table="visits", task_column="site")
+
+
+def test_an_added_task_has_means_as_well():
+    X, y, task = sample()
+    known = task != "t4"
+    model = LassoMTL(0.05, unknown_task="similar").fit(X[known], y[known], task=task[known])
+    model.add_task(X[~known], y[~known], "t4")
+    np.testing.assert_allclose(model.feature_means_[-1], X[~known].mean(axis=0))
+    assert np.isfinite(predicted(model, X[:3])).all()
+
+
+def test_what_is_no_way():
+    X, y, task = sample()
+    with pytest.raises(ValueError, match="'error', 'mean', 'common' or 'similar', got 'median'"):
+        LassoMTL(0.05, unknown_task="median").fit(X, y, task=task)
+
+
+@pytest.mark.slow
+def test_what_to_expect_of_a_new_task_in_each_way():
+    """Two kinds of tasks, which their features tell apart: similar ones predict a new one, the mean does not."""
+    X, y, task = sample(m=8)
+    models = {"shared": SharedMTL(0.05, 0.05), "lasso": LassoMTLCV(lams=5, cv=3)}
+    found = compare_models(X, y, task=task, models=models, cv=3, inner_cv=3, leave_one_task_out=True)
+    assert found.new_task.shape == (2, 8, 4)
+    assert np.isnan(found.new_task_nmse_common[1]).all()
+    assert (found.new_task_nmse_similar.mean(axis=1) < 0.6 * found.new_task_nmse.mean(axis=1)).all()
+    left = task != "t3"
+    model = SharedMTL(0.05, 0.05, unknown_task="common").fit(X[left], y[left], task=task[left])
+    rest = y[~left] - predicted(model, X[~left], "t3")
+    assert found.new_task_nmse_common[0, 3] == pytest.approx(np.mean(rest**2) / y[~left].var(), rel=1e-9)
+    table = found.summary()
+    assert {"new_task_nmse", "new_task_nmse_common", "new_task_nmse_similar"} <= set(table.columns)
