@@ -9,12 +9,12 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from msmtfl import (
+    L12MTLCV,
     DirtyMTLClassifier,
     DirtyMTLClassifierCV,
     DirtyMTLCV,
     L12MTLClassifier,
     L12MTLClassifierCV,
-    L12MTLCV,
     MultiTaskAutoClassifier,
     PartialPoolingClassifier,
     PartialPoolingClassifierCV,
@@ -137,7 +137,7 @@ def test_scores_are_log_losses_of_fits_without_the_fold(model):
 @pytest.mark.parametrize("model", REGRESSIONS, ids=named)
 @pytest.mark.sampled(3)
 def test_searches_of_regressions(model, loss):
-    X, y, task = make_data()
+    X, _, task = make_data()
     counts = np.random.default_rng(1).poisson(np.exp(0.5 * X[:, 0])).astype(float)
     search = type(model)(**model.get_params() | {"loss": loss, "scoring": "neg_deviance"}).fit(X, counts, task=task)
     assert search.certificate_.optimal
