@@ -16,6 +16,7 @@ from msmtfl import (
     L12MTLClassifier,
     L12MTLClassifierCV,
     MultiTaskAutoClassifier,
+    PartialPooling,
     PartialPoolingClassifier,
     PartialPoolingClassifierCV,
     PartialPoolingCV,
@@ -24,6 +25,7 @@ from msmtfl import (
     SharedMTLCV,
     compare_models,
 )
+from msmtfl._estimators.families import family_of
 from msmtfl.model_files import load_model, save_model
 
 FITS = [L12MTLClassifier(), DirtyMTLClassifier(), SharedMTLClassifier(), PartialPoolingClassifier()]
@@ -190,3 +192,13 @@ def test_the_automatic_choice_takes_them():
     chosen = MultiTaskAutoClassifier(models, cv=2, inner_cv=2).fit(X, y, task=task)
     assert chosen.chosen_ in models
     assert chosen.score(X, y, task=task) > 0.7
+
+
+def test_formulas_have_the_loss():
+    X, y, task = make_data()
+    classes = PartialPoolingClassifier(k=1.0).fit(X, y, task=task)
+    counts = PartialPooling(k=1.0, loss="poisson").fit(X, y, task=task)
+    numbers = PartialPooling(k=1.0).fit(X, y, task=task)
+    assert family_of(classes).formula(classes)[0] == "2/N Σᵢ Σᵣ [log(1 + exp fᵣ) − yᵣ fᵣ]"
+    assert "exp fᵣ − yᵣ fᵣ" in family_of(counts).formula(counts)[0]
+    assert family_of(numbers).formula(numbers)[0] == "1/N Σᵢ ‖fᵢ − yᵢ‖²"
