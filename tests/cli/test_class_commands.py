@@ -172,10 +172,10 @@ def test_text_as_a_target_is_refused_with_the_way_out(data):
     for command in (("fit",), ("compare", *FEW)):
         result = run(command[0], data, *ROLES, *command[1:])
         assert result.exit_code == 2
-        assert "--model classifier (or auto-classifier), msmtfl compare --classify" in " ".join(result.stderr.split())
-    result = run("compare", data, *ROLES, "--models", "lasso,dirty", "--classify")
+        assert "msmtfl fit --classify, msmtfl compare --classify" in " ".join(result.stderr.split())
+    result = run("compare", data, *ROLES, "--models", "lasso,dirt", "--classify")
     assert result.exit_code == 2
-    assert "unknown model(s) 'dirty'. Known: 'lasso'" in " ".join(result.stderr.split())
+    assert "unknown model(s) 'dirt'." in " ".join(result.stderr.split())
 
 
 # ------------------------------------------------------------------ reports and pictures of classifiers
@@ -278,3 +278,29 @@ def test_predictions_come_with_sets_of_classes(tmp_path):
     assert set(found.prediction_set) <= {"", "ill", "well", "ill;well"}
     held = [state in text.split(";") for state, text in zip(table.state, found.prediction_set, strict=True)]
     assert 0.7 < np.mean(held) < 0.95
+
+
+# ------------------------------------------------------------------ the classifier of any model
+
+
+@pytest.mark.parametrize(("model", "kind"), [("l12", "L12MTLClassifier"), ("shared", "SharedMTLClassifier")])
+def test_classify_takes_the_classifier_of_a_model(data, tmp_path, model, kind):
+    out = tmp_path / "model.msmtfl"
+    given = ("--lam", "0.05") if model == "l12" else ("--lam-common", "0.1", "--lam-deviation", "0.05")
+    told = testing.CliRunner().invoke(
+        app, ["fit", str(data), *ROLES, "--model", model, "--classify", *given, "--out", str(out)]
+    )
+    assert told.exit_code == 0, told.output
+    assert type(load_model(out)).__name__ == kind
+    assert load_model(out).classes_.tolist() == ["no", "yes"]
+
+
+def test_counts_by_any_model(tmp_path):
+    path, out = tmp_path / "counts.csv", tmp_path / "model.msmtfl"
+    counts = np.random.default_rng(0).poisson(np.exp(0.5 * TABLE["f0"]))
+    TABLE.drop(columns=["score", "relapse"]).assign(relapse=counts).to_csv(path, index=False)
+    options = ["--model", "dirty", "--lam-s", "0.05", "--lam-b", "0.1", "--loss", "poisson", "--out", str(out)]
+    told = testing.CliRunner().invoke(app, ["fit", str(path), *ROLES, *options])
+    assert told.exit_code == 0, told.output
+    assert load_model(out).loss == "poisson"
+    assert (load_model(out).predict(TABLE.drop(columns=["score", "relapse"])) > 0).all()

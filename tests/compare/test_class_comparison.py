@@ -135,8 +135,8 @@ def test_text_and_mixtures_are_refused_with_the_way_out():
         compare_models(X, y, task=task, models={"weak": FAST["weak"], "l": LassoMTL()})
     with pytest.raises(TypeError, match="classify=False, but the models are classifiers"):
         compare_models(X, y, task=task, models=FAST, classify=False)
-    with pytest.raises(ValueError, match=r"unknown model.*'dirty'.*Known: 'lasso', 'msmtfl', 'bi-level'"):
-        compare_models(X, y, task=task, models=["lasso", "dirty"], classify=True)
+    with pytest.raises(ValueError, match=r"unknown model.*'dirt'.*Known: .*'dirty'"):
+        compare_models(X, y, task=task, models=["lasso", "dirt"], classify=True)
     with pytest.raises(ValueError, match="leave_one_task_out is for numbers"):
         compare_models(X, y, task=task, models=FAST, leave_one_task_out=True)
 

@@ -9,13 +9,14 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from msmtfl import (
+    L12MTLCV,
     DirtyMTLClassifier,
     DirtyMTLClassifierCV,
     DirtyMTLCV,
     L12MTLClassifier,
     L12MTLClassifierCV,
-    L12MTLCV,
     MultiTaskAutoClassifier,
+    PartialPooling,
     PartialPoolingClassifier,
     PartialPoolingClassifierCV,
     PartialPoolingCV,
@@ -24,6 +25,7 @@ from msmtfl import (
     SharedMTLCV,
     compare_models,
 )
+from msmtfl._estimators.families import family_of
 from msmtfl.model_files import load_model, save_model
 
 FITS = [L12MTLClassifier(), DirtyMTLClassifier(), SharedMTLClassifier(), PartialPoolingClassifier()]
@@ -137,7 +139,7 @@ def test_scores_are_log_losses_of_fits_without_the_fold(model):
 @pytest.mark.parametrize("model", REGRESSIONS, ids=named)
 @pytest.mark.sampled(3)
 def test_searches_of_regressions(model, loss):
-    X, y, task = make_data()
+    X, _, task = make_data()
     counts = np.random.default_rng(1).poisson(np.exp(0.5 * X[:, 0])).astype(float)
     search = type(model)(**model.get_params() | {"loss": loss, "scoring": "neg_deviance"}).fit(X, counts, task=task)
     assert search.certificate_.optimal
@@ -190,3 +192,13 @@ def test_the_automatic_choice_takes_them():
     chosen = MultiTaskAutoClassifier(models, cv=2, inner_cv=2).fit(X, y, task=task)
     assert chosen.chosen_ in models
     assert chosen.score(X, y, task=task) > 0.7
+
+
+def test_formulas_have_the_loss():
+    X, y, task = make_data()
+    classes = PartialPoolingClassifier(k=1.0).fit(X, y, task=task)
+    counts = PartialPooling(k=1.0, loss="poisson").fit(X, y, task=task)
+    numbers = PartialPooling(k=1.0).fit(X, y, task=task)
+    assert family_of(classes).formula(classes)[0] == "2/N Σᵢ Σᵣ [log(1 + exp fᵣ) − yᵣ fᵣ]"
+    assert "exp fᵣ − yᵣ fᵣ" in family_of(counts).formula(counts)[0]
+    assert family_of(numbers).formula(numbers)[0] == "1/N Σᵢ ‖fᵢ − yᵢ‖²"

@@ -145,7 +145,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         self._l1_ratios()
         check_intercepts(self.intercepts, self.fit_intercept)
         check_positive("tol", self.tol)
-        if self.max_iter is not None:
+        if getattr(self, "max_iter", None) is not None:
             check_count("max_iter", self.max_iter)
         check_n_jobs(self.n_jobs)
 

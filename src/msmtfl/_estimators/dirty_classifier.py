@@ -174,6 +174,9 @@ class DirtyMTLClassifier(ClassifierFit, DirtyFit):
     (['ill', 'well'], True)
     """
 
+    coef_specific_: Floats
+    coef_shared_: Floats
+
     def __init__(
         self,
         lam_s=None,
@@ -429,6 +432,9 @@ class DirtyMTLClassifierCV(ClassifierSearch, DirtySearch):
     >>> model.classes_.tolist(), model.score(X, y, task=task) > 0.8
     (['ill', 'well'], True)
     """
+
+    coef_specific_: Floats
+    coef_shared_: Floats
 
     def __init__(
         self,

@@ -83,10 +83,14 @@ def of_pooling(model: Any) -> Formula:
         note = "wᵢ = b: one for all tasks"
     elif np.isinf(model.k_common_):
         note = "wᵢ = vᵢ: nothing in common"
+    kind = loss_named("logistic" if hasattr(model, "classes_") else loss_of(model))
+    share, _, rest = kind.text.replace("({m} nᵢ)", "N").partition(" ")
     notes = [f"{note}, N samples in all"]
+    if kind.note:
+        notes.append(kind.note.format(epsilon=getattr(model, "epsilon", 0.0)))
     if getattr(model, "penalty_factors", None) is not None:
         notes.append("with penalty_factors f: f w in the place of w in the penalty")
-    return "1/N Σᵢ ‖fᵢ − yᵢ‖²", "  +  ".join(filter(None, (deviations, common))), notes
+    return f"{share} Σᵢ {rest}", "  +  ".join(filter(None, (deviations, common))), notes
 
 
 def _of_classes(model: Any) -> list[str]:

@@ -29,7 +29,6 @@ class Pooled(MultiTaskModel):
     outside."""
 
     relax = False  # ridges leave no coefficient out: there is no support to refit
-    max_iter = None  # the solution is a closed form
     _of_several = "the smallest common values are returned"
 
     def _check_common(self) -> None:

@@ -241,7 +241,8 @@ def _dependent(designs: Sequence[Any], W: Floats, norm: RowNorm, gradients: Floa
     def columns(i: int, features: Ints) -> Floats | None:
         """Of one task, with what a ridge adds."""
         if views is None:
-            return designs[i].columns(features)
+            X: Floats | None = designs[i].columns(features)
+            return X
         return ridge_rows(designs[i], views[i].independent_columns(features), features)
 
     if ((_ridges(designs).T > 0.0) | ~live).all():  # strictly convex in all of them

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,6 +25,7 @@ from .._objective.theta import unit
 from .._runtime.progress import one_blas_thread
 from .._runtime.threads import each
 from .._solvers.common_part import Stacked, settled
+from .._solvers.coupled_newton import CommonGrams, CommonSolver
 from .._solvers.degrees import Form, common_form, curved, face, traces
 from .._solvers.make_problem import first_gradient, of_lasso
 from .._solvers.one_level import has_one_level
@@ -282,7 +282,7 @@ def solve_shared(
     tol: float = 1e-8,
     max_iter: int = 0,
     n_jobs: int | None = None,
-    grams: Any = None,
+    grams: CommonGrams | None = None,
     tick: Callable[[float], None] = lambda part: None,
     stop: Callable[[], None] | None = None,
 ) -> SharedSurface:
@@ -315,7 +315,7 @@ class SharedPaths:
         tol: float = 1e-8,
         max_iter: int = 0,
         n_jobs: int | None = None,
-        grams: Any = None,
+        grams: CommonGrams | None = None,
         tick: Callable[[float], None] = lambda part: None,
         stop: Callable[[], None] | None = None,
     ):
@@ -395,8 +395,8 @@ class _Walk:
         problem: Problem,
         grid: SharedGrid,
         columns: list[int],
-        first: Any,
-        later: Any,
+        first: CommonSolver,
+        later: CommonSolver,
         max_stages: int,
         max_iter: int,
     ):

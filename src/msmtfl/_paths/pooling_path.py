@@ -16,6 +16,7 @@ from .._objective.pooling import PoolingRidge, certify_pooling
 from .._objective.problem import Problem
 from .._objective.row_certificates import RowCertificate
 from .._runtime.progress import one_blas_thread
+from .._solvers.coupled_newton import AnyPooling
 from .._solvers.pooling import PooledFit, sizes
 from .._solvers.solvers import pooling_for
 from .surface import Solutions, TaskCoefs
@@ -113,7 +114,7 @@ class PoolingSurface(Solutions):
     grid: PoolingGrid
     common: Floats = field(repr=False)
     coefs_of: Floats = field(repr=False)
-    pooling: Any = field(repr=False, default=None)
+    pooling: AnyPooling | None = field(repr=False, default=None)
 
     def __repr__(self) -> str:
         K, L = self.grid.shape
@@ -212,7 +213,7 @@ class PoolingSurface(Solutions):
 class PoolingPaths:
     """Solves all points of the grid at once, whatever of them is asked for; coefficients under squared loss are not kept."""
 
-    def __init__(self, problem: Problem, grid: PoolingGrid, known: Any, tick: Callable[[float], None]):
+    def __init__(self, problem: Problem, grid: PoolingGrid, known: AnyPooling | None, tick: Callable[[float], None]):
         self.problem, self.grid, self.tick = problem, grid, tick
         self.pooling = pooling_for(problem, known)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -46,6 +46,10 @@ CLOSE = (
 )
 NOISE = 1e-15  # of the objective: what rounding may hide
 
+Stage = TypeVar("Stage")  # the penalty of a stage, in the form in which a structure's solver takes it
+RowsStage: TypeAlias = tuple[RowNorm, Floats | None]  # a norm, and a ridge (m, d), in sums
+CommonStage: TypeAlias = tuple[Floats, Floats | None]  # weights and a ridge (m + 1, d), in sums
+
 
 class Parabola(RowTask):
     """The parabola that touches a task's loss, as a task under squared loss. Its n is that of the task, so that losses count
@@ -57,7 +61,7 @@ class Parabola(RowTask):
         self.n, self.yy = n, unit
 
 
-class Form(Protocol):
+class Form(Protocol[Stage]):
     """What the Newton steps ask of a structure. Points P are (height, d); a `penalty` is that of a stage, in the form in
     which the structure's solver takes it."""
 
@@ -67,20 +71,20 @@ class Form(Protocol):
     def coefs(self, P: Floats) -> Floats:
         """(m, d)"""
 
-    def value(self, penalty: Any, P: Floats) -> float:
+    def value(self, penalty: Stage, P: Floats) -> float:
         """The penalty at P."""
 
-    def on(self, penalty: Any, features: Ints) -> Any:
+    def on(self, penalty: Stage, features: Ints) -> Stage:
         """The penalty of some of the features."""
 
-    def always(self, penalty: Any) -> np.ndarray:
+    def always(self, penalty: Stage) -> np.ndarray:
         """(d,) bool: features that are in work from the start, as they are free."""
 
-    def excess(self, penalty: Any, G: Floats) -> Floats:
+    def excess(self, penalty: Stage, G: Floats) -> Floats:
         """(d,): how large the gradients of features that are 0 are, 1 being as large as they may be; G (m, d) is minus the
         gradient of the loss, kappa_i times that of a task."""
 
-    def solved(self, problem: Problem, penalty: Any, P: Floats, aim: Floats, accuracy: float) -> tuple[Floats, Any]:
+    def solved(self, problem: Problem, penalty: Stage, P: Floats, aim: Floats, accuracy: float) -> tuple[Floats, Any]:
         """The minimiser for a problem with squared loss, from P, of several the nearest to `aim`; and what found it."""
 
 
@@ -94,7 +98,7 @@ class _Present:
     value: float
 
 
-class NewtonAround:
+class NewtonAround(Generic[Stage]):
     """Minimises the loss plus a penalty; each solve starts where the last one ended.
 
     Attributes
@@ -103,7 +107,7 @@ class NewtonAround:
     inner : what solved the last parabola, on the features `work`
     """
 
-    def __init__(self, problem: Problem, form: Form):
+    def __init__(self, problem: Problem, form: Form[Stage]):
         self.problem, self.form = problem, form
         self.designs: Sequence[LossTask] = problem.designs
         self.last = np.zeros((form.height, problem.d))
@@ -127,7 +131,7 @@ class NewtonAround:
         parts = zip(self.form.kappa, self.designs, self.form.coefs(P), strict=True)
         return np.array([k * design.gradient(w) for k, design, w in parts])
 
-    def solve(self, penalty: Any, aim: Floats | None = None, max_iter: int = 0) -> tuple[Floats, int]:
+    def solve(self, penalty: Stage, aim: Floats | None = None, max_iter: int = 0) -> tuple[Floats, int]:
         """The point (height, d), and Newton steps."""
         form, most = self.form, max_iter or STEPS
         P, aim = self._start(penalty), np.zeros_like(self.last) if aim is None else aim
@@ -148,7 +152,7 @@ class NewtonAround:
         self.last = P
         return P.copy(), max(total, 1)
 
-    def _start(self, penalty: Any) -> Floats:
+    def _start(self, penalty: Stage) -> Floats:
         """The last solution, if it is better than 0."""
         P = np.where(self.live & np.isfinite(self.last), self.last, 0.0)
         if not P.any():
@@ -159,7 +163,7 @@ class NewtonAround:
         )
         return P if loss + self.form.value(penalty, P) <= self.unit else np.zeros_like(P)
 
-    def _wanted(self, penalty: Any, P: Floats, work: np.ndarray) -> np.ndarray:
+    def _wanted(self, penalty: Stage, P: Floats, work: np.ndarray) -> np.ndarray:
         """(d,) bool: the features that violate optimality most."""
         if work[self.live].all():
             return np.zeros_like(work)
@@ -172,7 +176,7 @@ class NewtonAround:
 
     # ------------------------------------------------------------------ the features in work
 
-    def _descend(self, penalty: Any, P: Floats, B: Ints, aim: Floats, most: int) -> tuple[Floats, int, bool]:
+    def _descend(self, penalty: Stage, P: Floats, B: Ints, aim: Floats, most: int) -> tuple[Floats, int, bool]:
         """Newton steps on the features B until they settle; with how many they were, and whether they did."""
         form, part = self.form, self.form.on(penalty, B)
         blocks = [design.block(B) for design in self.designs]
@@ -200,7 +204,7 @@ class NewtonAround:
             design.note(w, level, f)
         return out
 
-    def _at(self, part: Any, P: Floats, f: list[Floats], levels: Floats) -> _Present:
+    def _at(self, part: Stage, P: Floats, f: list[Floats], levels: Floats) -> _Present:
         with np.errstate(over="ignore", invalid="ignore"):  # an infinite value is never a step down
             losses = (
                 k * float(design.v @ design.of_loss.value(design.y, one))
@@ -209,7 +213,7 @@ class NewtonAround:
             return _Present(P, f, levels, sum(losses) + self.form.value(part, P))
 
     def _step(
-        self, part: Any, now: _Present, blocks: list[Floats], aim: Floats, accuracy: float
+        self, part: Stage, now: _Present, blocks: list[Floats], aim: Floats, accuracy: float
     ) -> tuple[_Present, list[Floats], list[Floats]]:
         """The minimiser with the parabolas at the present point, their curvatures and slopes."""
         tasks, bends, slopes = [], [], []
@@ -226,13 +230,13 @@ class NewtonAround:
             slopes.append(slope)
         working = self._working(tasks)
         P, self.inner = self.form.solved(working, part, now.P, aim, accuracy)
-        f, levels = [], now.levels.copy()
+        predictors, levels = [], now.levels.copy()
         for i, (task, design, w) in enumerate(zip(tasks, self.designs, self.form.coefs(P), strict=True)):
             level = 0.0
             if design.base.centre:
                 level = levels[i] = float(task.intercepts(w[None])[0])
-            f.append(blocks[i] @ w + level + _beside(design))
-        return self._at(part, P, f, levels), bends, slopes
+            predictors.append(blocks[i] @ w + level + _beside(design))
+        return self._at(part, P, predictors, levels), bends, slopes
 
     def _working(self, tasks: list[Parabola]) -> Problem:
         """The problem with parabolas on the features in work, in the units of the problem itself."""
@@ -258,7 +262,7 @@ class NewtonAround:
         return float(np.sqrt(square / self.unit)) if self.unit > 0.0 else 0.0
 
     def _search(
-        self, part: Any, now: _Present, to: _Present, slopes: list[Floats], moved: float
+        self, part: Stage, now: _Present, to: _Present, slopes: list[Floats], moved: float
     ) -> tuple[_Present, bool]:
         """As far towards `to` as the objective falls enough; and whether it falls by more than rounding."""
         fall = sum(
@@ -311,23 +315,23 @@ class _OfRows:
     def coefs(self, P: Floats) -> Floats:
         return P
 
-    def value(self, penalty: tuple[RowNorm, Floats | None], P: Floats) -> float:
+    def value(self, penalty: RowsStage, P: Floats) -> float:
         norm, ridge = penalty
         out = norm.value(P.T)
         return out if ridge is None else out + 0.5 * float(np.sum(self.kappa[:, None] * ridge * P**2))
 
-    def on(self, penalty: tuple[RowNorm, Floats | None], features: Ints) -> tuple[RowNorm, Floats | None]:
+    def on(self, penalty: RowsStage, features: Ints) -> RowsStage:
         norm, ridge = penalty
         return norm.of_rows(features), None if ridge is None else ridge[:, features]
 
-    def always(self, penalty: tuple[RowNorm, Floats | None]) -> np.ndarray:
+    def always(self, penalty: RowsStage) -> np.ndarray:
         return np.asarray(penalty[0].free().any(axis=1))
 
-    def excess(self, penalty: tuple[RowNorm, Floats | None], G: Floats) -> Floats:
+    def excess(self, penalty: RowsStage, G: Floats) -> Floats:
         return penalty[0].dual(G.T)
 
     def solved(
-        self, problem: Problem, penalty: tuple[RowNorm, Floats | None], P: Floats, aim: Floats, accuracy: float
+        self, problem: Problem, penalty: RowsStage, P: Floats, aim: Floats, accuracy: float
     ) -> tuple[Floats, CoupledRows]:
         rows = CoupledRows(problem.designs, problem.factors, units=problem.units, ridge=penalty[1], n_jobs=self.n_jobs)
         rows.at(1.0)
@@ -350,7 +354,7 @@ class LossRows:
         """Have the ridge of this lam, if there is one, from the next solve on."""
         self.lam = lam
 
-    def _penalty(self, norm: RowNorm) -> tuple[RowNorm, Floats | None]:
+    def _penalty(self, norm: RowNorm) -> RowsStage:
         ridge = self.problem.unit_ridge
         return norm, None if ridge is None else self.lam * ridge
 
@@ -393,26 +397,26 @@ class _OfCommon:
     def coefs(self, P: Floats) -> Floats:
         return np.asarray(P[0] + P[1:])
 
-    def value(self, penalty: tuple[Floats, Floats | None], P: Floats) -> float:
+    def value(self, penalty: CommonStage, P: Floats) -> float:
         a, ridge = penalty
         out = float(_finite(a, np.abs(P)).sum())
         out += 0.0 if ridge is None else 0.5 * float(np.sum(ridge * P**2))
         return 2.0 * out / self.m
 
-    def on(self, penalty: tuple[Floats, Floats | None], features: Ints) -> tuple[Floats, Floats | None]:
+    def on(self, penalty: CommonStage, features: Ints) -> CommonStage:
         a, ridge = penalty
         return a[:, features], None if ridge is None else ridge[:, features]
 
-    def always(self, penalty: tuple[Floats, Floats | None]) -> np.ndarray:
+    def always(self, penalty: CommonStage) -> np.ndarray:
         return np.asarray((penalty[0] == 0.0).any(axis=0))
 
-    def excess(self, penalty: tuple[Floats, Floats | None], G: Floats) -> Floats:
+    def excess(self, penalty: CommonStage, G: Floats) -> Floats:
         sizes = 0.5 * self.m * np.abs(np.vstack([G.sum(axis=0), G]))
         bound = penalty[0]
         return np.asarray(np.divide(sizes, bound, out=np.zeros_like(sizes), where=bound > 0.0).max(axis=0))
 
     def solved(
-        self, problem: Problem, penalty: tuple[Floats, Floats | None], P: Floats, aim: Floats, accuracy: float
+        self, problem: Problem, penalty: CommonStage, P: Floats, aim: Floats, accuracy: float
     ) -> tuple[Floats, StackedLassos]:
         a, ridge = penalty
         lassos = StackedLassos(
@@ -444,7 +448,7 @@ class LossCommon:
         self.stacked = self.grams.stacked
         self.newton = NewtonAround(problem, _OfCommon(problem, n_jobs))
         self.ridge: Floats | None = None
-        self.solver: NewtonAround | None = None
+        self.solver: NewtonAround[CommonStage] | None = None
 
     @property
     def finished(self) -> bool:
@@ -547,3 +551,8 @@ class LossPooling:
             if k == before or (np.isinf(k) and np.isinf(k_common)):
                 break
         return k
+
+
+CommonGrams: TypeAlias = StackedGrams | LossGrams
+CommonSolver: TypeAlias = StackedLassos | LossCommon
+AnyPooling: TypeAlias = Pooling | LossPooling

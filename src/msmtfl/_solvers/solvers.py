@@ -29,7 +29,7 @@ from .._objective.row_certificates import RowCertificate, certify_rows, row_viol
 from .._runtime.progress import Listener
 from .._runtime.threads import each
 from .common_part import Stacked, StackedGrams, StackedLassos, settled
-from .coupled_newton import LossCommon, LossGrams, LossPooling, LossRows
+from .coupled_newton import AnyPooling, CommonGrams, CommonSolver, LossCommon, LossGrams, LossPooling, LossRows
 from .coupled_rows import CoupledRows
 from .gram import Gram, gram_caches
 from .one_level import AtBestLevel, LevelStages, has_one_level
@@ -163,7 +163,7 @@ def _rows_for(problem: Problem, grams: list[Gram] | None, n_jobs: int | None) ->
     )
 
 
-def common_for(problem: Problem, grams: Any = None, n_jobs: int | None = None) -> Any:
+def common_for(problem: Problem, grams: CommonGrams | None = None, n_jobs: int | None = None) -> Any:
     """A problem with a part that is common to all tasks."""
     if has_one_level(problem):
         make = partial(_common_for, problem, None, n_jobs)
@@ -171,14 +171,14 @@ def common_for(problem: Problem, grams: Any = None, n_jobs: int | None = None) -
     return _common_for(problem, grams, n_jobs)
 
 
-def _common_for(problem: Problem, grams: Any, n_jobs: int | None) -> StackedLassos | LossCommon:
+def _common_for(problem: Problem, grams: CommonGrams | None, n_jobs: int | None) -> CommonSolver:
     if not problem.loss.squared:
-        return LossCommon(problem, grams, n_jobs)
-    grams = StackedGrams(problem.designs, n_jobs=n_jobs) if grams is None else grams
+        return LossCommon(problem, grams if isinstance(grams, LossGrams) else None, n_jobs)
+    grams = grams if isinstance(grams, StackedGrams) else StackedGrams(problem.designs, n_jobs=n_jobs)
     return StackedLassos(grams, units=problem.units, n_jobs=n_jobs)
 
 
-def pooling_for(problem: Problem, known: Any = None) -> Any:
+def pooling_for(problem: Problem, known: AnyPooling | None = None) -> AnyPooling:
     """A problem with a common part and deviations that have ridges only; as it is, if it was made before."""
     if known is not None:
         return known
@@ -341,7 +341,7 @@ class RowStages:
 class CommonStages:
     """Stages in (b, V): points are (1, p), weights a `SharedNorm`; what is proven is about W = b + V."""
 
-    def __init__(self, lassos: StackedLassos | LossCommon, data: AnyData | None = None):
+    def __init__(self, lassos: CommonSolver, data: AnyData | None = None):
         self.lassos: Any = lassos
         self.grams = lassos.grams
         self.designs: list[Any] = [lassos.stacked]
@@ -374,7 +374,7 @@ class CommonStages:
 class RidgedCommonStages(CommonStages):
     """The same with a ridge on b and V: then these are what is unique, and what is proven is about them."""
 
-    def __init__(self, lassos: StackedLassos):
+    def __init__(self, lassos: CommonSolver):
         super().__init__(lassos)
         self.designs = [ridged(lassos.stacked, lassos.ridge)]
 
@@ -421,7 +421,7 @@ def certify_common_ridges(stacked: Stacked, P: Floats, norm: SharedNorm, ridge: 
 class PoolingStages:
     """The only stage of partial pooling: points are (1, p), b first, then V; weights are a `PoolingRidge`."""
 
-    def __init__(self, pooling: Pooling | LossPooling):
+    def __init__(self, pooling: AnyPooling):
         self.pooling, self.grams = pooling, pooling
         self.designs = [AllTasks(pooling.problem.designs)]
 

@@ -27,7 +27,7 @@ from .data import (
 from .options import listed, number_rows, tell
 from .table_files import read_table
 
-CLASSES = "If they are classes: msmtfl fit --model classifier (or auto-classifier), msmtfl compare --classify."
+CLASSES = "If they are classes: msmtfl fit --classify, msmtfl compare --classify."
 
 
 @dataclass(frozen=True)

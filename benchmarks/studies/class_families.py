@@ -1,0 +1,115 @@
+"""Classifiers of all families on new samples: AUC and log-loss over random splits.
+
+Two kinds of tasks: resistance of HIV to eight protease inhibitors by mutation (hiv_pi, where MSMTFL_DATA names a folder that
+has it), "resistant" being a fold change of susceptibility of at least three; and tasks like those of landmine detection
+(`landmine.py`), which are generated. Every family chooses its parameters on the training samples by three folds.
+
+    python benchmarks/studies/class_families.py --splits 10
+    python benchmarks/studies/class_families.py --splits 2 --only landmine --tasks 3
+
+Both measures are a task's own, averaged over tasks: AUC, and the log-loss over that of the class shares of the training
+samples. Standard errors are over splits, of the differences to separate lassos on the same split.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from landmine import make_data as landmines
+from sklearn.metrics import log_loss, roc_auc_score
+
+from msmtfl.compare.run import default_models
+
+FOLD_CHANGE = 3.0  # from which on a virus counts as resistant
+REFERENCE = "lasso"
+
+
+def hiv(split, share, tasks):
+    """Training and test samples of some drugs, split by isolate: one isolate is measured with several drugs."""
+    path = Path(os.environ.get("MSMTFL_DATA", "")) / "hiv_pi.npz"
+    if not path.exists():
+        return None
+    with np.load(path) as table:
+        X, y, task, isolate = (table[name] for name in ("X", "y", "task", "isolate"))
+    some = task < tasks
+    X, y, task, isolate = (
+        X[some].astype(float),
+        (y[some] >= np.log10(FOLD_CHANGE)).astype(int),
+        task[some],
+        isolate[some],
+    )
+    names = np.unique(isolate)
+    chosen = np.random.default_rng(split).choice(names, int(share * len(names)), replace=False)
+    train = np.isin(isolate, chosen)
+    return (X[train], y[train], task[train]), (X[~train], y[~train], task[~train])
+
+
+def scores(p, y, task, shares):
+    """AUC and relative log-loss, averaged over tasks."""
+    found = []
+    for i in np.unique(task):
+        rows = task == i
+        null = log_loss(y[rows], np.full(rows.sum(), shares[i]), labels=[0, 1])
+        found.append((roc_auc_score(y[rows], p[rows]), log_loss(y[rows], p[rows], labels=[0, 1]) / null))
+    return np.mean(found, axis=0)
+
+
+def study(name, make, splits, lams) -> None:
+    models = default_models(cv=3, standardize=True, classify=True)
+    results, seconds = np.full((len(models), splits, 2), np.nan), np.zeros(len(models))
+    for split in range(splits):
+        made = make(split)
+        if made is None:
+            print(f"{name}: no data (MSMTFL_DATA)")
+            return
+        (X, y, task), (X_new, y_new, task_new) = made
+        shares = {i: y[task == i].mean() for i in np.unique(task)}
+        for k, model in enumerate(models.values()):
+            if "lams" in model.get_params():
+                model.set_params(lams=lams)
+            began = time.perf_counter()
+            p = model.fit(X, y, task=task).predict_proba(X_new, task=task_new)[:, 1]
+            seconds[k] += time.perf_counter() - began
+            results[k, split] = scores(p, y_new, task_new, shares)
+    base, root = list(models).index(REFERENCE), np.sqrt(splits)
+    print(f"{name}: {len(shares)} tasks, {len(y)} training samples, {X.shape[1]} features; {splits} splits")
+    beside = f"{'- lasso':>8} {'(s.e.)':>8}"
+    print(f"{'model':<16} {'AUC':>6} {beside} {'log-loss':>9} {beside} {'s per fit':>10}")
+    for k in np.argsort(results[:, :, 1].mean(axis=1)):
+        gain = results[k] - results[base]
+        mean, error = gain.mean(axis=0), np.std(gain, axis=0, ddof=1) / root
+        auc, loss = results[k].mean(axis=0)
+        print(
+            f"{list(models)[k]:<16} {auc:6.3f} {mean[0]:+8.3f} ({error[0]:.4f}) "
+            f"{loss:9.3f} {mean[1]:+8.3f} ({error[1]:.4f}) {seconds[k] / splits:10.1f}",
+            flush=True,
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--splits", type=int, default=10)
+    parser.add_argument("--tasks", type=int, default=8)
+    parser.add_argument("--share", type=float, default=0.1, help="of the isolates that train (hiv_pi)")
+    parser.add_argument("--lams", type=int, default=15)
+    parser.add_argument("--only", choices=["hiv_pi", "landmine"])
+    arguments = parser.parse_args()
+    if arguments.splits < 2:
+        parser.error("standard errors need at least two splits")
+    warnings.simplefilter("ignore")
+    kinds = {
+        "hiv_pi": lambda split: hiv(split, arguments.share, arguments.tasks),
+        "landmine": lambda split: landmines("sparse", split, arguments.tasks),
+    }
+    for name, make in kinds.items():
+        if arguments.only in (None, name):
+            study(name, make, arguments.splits, arguments.lams)
+
+
+if __name__ == "__main__":
+    main()
