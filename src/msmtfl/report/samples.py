@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 from sklearn.base import clone
 
 from .._data.designs import Floats, Ints
@@ -63,8 +62,9 @@ class Samples:
 def _squares_about_mean(X: Any) -> Floats:
     """(d,): sums of squares about the column means."""
     if is_sparse(X):
-        X = csr_array(X, dtype=np.float64)
-        return np.maximum(X.power(2).sum(axis=0) - X.shape[0] * X.mean(axis=0) ** 2, 0.0)
+        columns: Any = X
+        square, mean = columns.power(2).sum(axis=0), columns.mean(axis=0)
+        return np.maximum(np.ravel(square) - columns.shape[0] * np.ravel(mean) ** 2, 0.0)
     found = np.var(X, axis=0, dtype=np.float64) * X.shape[0]
     flat = np.ptp(X, axis=0) == 0 if len(X) else True
     return np.asarray(np.where(flat, 0.0, found))
