@@ -7,6 +7,7 @@
 nox -s tests-3.13                # the tests under a Python
 nox -s oldest                    # with the oldest dependencies that pyproject.toml allows
 nox -s prereleases               # with the newest ones, not yet released too
+nox -s interop                   # inside MLflow, ONNX Runtime, DuckDB, MAPIE, SHAP
 nox -s tests-3.13 -- tests/data  # what follows -- goes to pytest
 """
 
@@ -25,6 +26,7 @@ nox.options.error_on_missing_interpreters = False
 PYTHONS = ["3.11", "3.12", "3.13", "3.14", "3.15"]
 FREE_THREADED = ["3.14t"]
 THREADED = "tests/runtime/test_concurrent_fits.py"
+INTEROP = "tests/whole/test_interoperability.py"
 PROJECT = tomllib.loads(Path(__file__).with_name("pyproject.toml").read_text(encoding="utf-8"))
 
 
@@ -75,6 +77,13 @@ def prereleases(session: nox.Session) -> None:
     """The tests with the newest dependencies, not yet released too."""
     install(session, "test", options=("--pre", "--upgrade", "--upgrade-strategy", "eager"))
     session.run("python", "-m", "pytest", "-n", "auto", *session.posargs)
+
+
+@nox.session(python=PYTHONS[2], default=False)
+def interop(session: nox.Session) -> None:
+    """Models inside other packages: MLflow, ONNX Runtime, DuckDB, MAPIE, SHAP; PostgreSQL if MSMTFL_POSTGRES is set."""
+    install(session, "interop")
+    session.run("python", "-m", "pytest", "-m", "slow or not slow", *(session.posargs or [INTEROP]))
 
 
 def make(session: nox.Session, target: str) -> None:

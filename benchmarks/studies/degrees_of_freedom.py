@@ -17,6 +17,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import argparse
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from msmtfl._data.tasks import read_training
 from msmtfl._paths.common_path import shared_grid, shared_lam_max, solve_shared
 from msmtfl._paths.coupled_path import DirtyGrid, GroupGrid, dirty_lam_max, group_lam_max, solve_rows
 from msmtfl._paths.grids import read_grid
+from msmtfl._paths.pooling_path import PoolingPaths, pooling_grid
 from msmtfl._paths.solve import solve_surface
 from msmtfl._solvers.make_problem import largest_lam, make_problem
 
@@ -41,11 +43,19 @@ def families(first: Any, share: float) -> Iterator[tuple[str, bool, Solve]]:
 
     def dirty(ratio: float) -> Solve:
         lam = np.array([[share * dirty_lam_max(first, ratio)]])
-        return lambda problem: solve_rows(problem, DirtyGrid(lam, ratio * lam))
+        return lambda problem: solve_rows(problem, DirtyGrid(lam, ratio * lam, problem.l1_ratio))
 
     def shared(ratio: float, theta_ratio: float = np.inf) -> Solve:
         lam = share * shared_lam_max(first, ratio)
         return lambda problem: solve_shared(problem, shared_grid(problem, [lam], [ratio], [theta_ratio]))
+
+    def half(solve: Solve) -> Solve:
+        return lambda problem: solve(replace(problem, l1_ratio=0.5))
+
+    def pooled(k: float, k_common: float) -> Solve:
+        return lambda problem: PoolingPaths(
+            problem, pooling_grid(problem, [k], [k_common]), None, lambda _: None
+        ).solutions()
 
     lam = np.array([[share * group_lam_max(first)]])
     yield "lasso", True, rows(thetas=[np.inf])
@@ -54,6 +64,12 @@ def families(first: Any, share: float) -> Iterator[tuple[str, bool, Solve]]:
     yield "Dirty, lam_s = 0.4 lam_b", True, dirty(0.4)
     yield "shared values, ratio 0.5", True, shared(0.5)
     yield "shared values, ratio 0 (pooled)", True, shared(0.0)
+    yield "lasso, l1_ratio 0.5", True, half(rows(thetas=[np.inf]))
+    yield "L1,2, l1_ratio 0.5", True, half(lambda problem: solve_rows(problem, GroupGrid(lam)))
+    yield "Dirty, 0.4, l1_ratio 0.5", True, half(dirty(0.4))
+    yield "shared values, 0.5, l1_ratio 0.5", True, half(shared(0.5))
+    yield "partial pooling", True, pooled(10.0, 0.0)
+    yield "partial pooling, ridge on both", True, pooled(3.0, 10.0)
     yield "MSMTFL, theta ratio 2", False, rows(theta_ratios=[2.0])
     yield "bi-level", False, rows(theta_ratios=[2.0], entry_shares=[0.5], entry_ratios=[0.5])
     yield "shared values, capped", False, shared(0.5, 1.0)

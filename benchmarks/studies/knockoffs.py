@@ -68,12 +68,14 @@ def rates(found: Any, true: Any) -> tuple[float, float]:
     return np.sum(found & ~true) / max(found.sum(), 1), np.sum(found & true) / max(true.sum(), 1)
 
 
-def measured(draws: int, n: int, rho: float, heterogeneous: bool, effect: float, stability: bool) -> dict[Any, Any]:
+def measured(
+    draws: int, n: int, rho: float, heterogeneous: bool, effect: float, stability: bool, first: int = 0
+) -> dict[Any, Any]:
     """By question and method: false discovery proportions and powers, one per data set."""
     X, y, task, _ = drawn(10**6, n, rho, heterogeneous, effect)
     lam = LassoMTLCV(selection="1se").fit(X, y, task=task).lam_ if stability else 1.0
     out: dict[Any, list[tuple[float, float]]] = {}
-    for seed in range(draws):
+    for seed in range(first, first + draws):
         X, y, task, W = drawn(seed, n, rho, heterogeneous, effect)
         V = shared_features(LassoMTL(), X, y, task=task, r=1, random_state=seed).statistics
         often = stability_selection(LassoMTL(lam), X, y, task=task, n_pairs=15).selected() if stability else None
@@ -89,6 +91,7 @@ def measured(draws: int, n: int, rho: float, heterogeneous: bool, effect: float,
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0, help="seed of the first data set: others give other data sets")
     parser.add_argument("--samples", type=int, default=150, help="per task")
     parser.add_argument("--effect", type=float, default=0.45)
     parser.add_argument("--only", default="", help="settings whose names hold this")
@@ -97,7 +100,7 @@ def main() -> None:
     print(f"{'':20} {'r':>2} {'method':16} {'rate':>5} {'false':>7} {'s.e.':>6} {'power':>6}")
     for name, (rho, heterogeneous) in ((k, v) for k, v in SETTINGS.items() if args.only in k):
         for (r, method), values in measured(
-            args.draws, args.samples, rho, heterogeneous, args.effect, stability=True
+            args.draws, args.samples, rho, heterogeneous, args.effect, stability=True, first=args.first
         ).items():
             (false, power), se = values.mean(axis=0), values[:, 0].std() / np.sqrt(len(values))
             rate = "" if method == "stability" else f"{QUESTIONS[r]:.2f}"

@@ -4,6 +4,7 @@
     python benchmarks/studies/prediction_intervals.py small-tasks --reps 100
     python benchmarks/studies/prediction_intervals.py new-tasks --reps 50
     MSMTFL_DATA=... python benchmarks/studies/prediction_intervals.py real --splits 20
+    python benchmarks/studies/prediction_intervals.py quantiles
     python benchmarks/studies/prediction_intervals.py cost
 
 synthetic: few samples per task, noise that differs tenfold between tasks, 10^4 new samples per task; what is shown is the
@@ -18,6 +19,9 @@ real: school, computer and Isolet, training and test rows drawn anew. Beside int
 tasks pooled; the lasso of each task with the lam that the search has chosen) and of crepes, Mondrian by task (a third of
 the training rows calibrates), if these packages are installed. Coverage per task is told beside what binomial noise and the
 draw of n_i scores would make of it.
+
+quantiles: what the quantile of a few scores holds of new ones, where it lies between two scores; beside it the larger of the
+two, and the straight line between them.
 
 cost: the share of a search's time that goes into what it keeps for intervals.
 """
@@ -162,6 +166,29 @@ def small_tasks(levels: list[float], reps: int) -> None:
                 )
 
 
+def quantiles(levels: list[float], reps: int) -> None:
+    """Per cent of new scores below the quantile of n scores, which is exact: their distribution is known."""
+    shapes = {
+        "uniform": (lambda rng, size: rng.uniform(-1, 1, size), lambda x: np.minimum(0.5 + 0.5 * x, 1.0)),
+        "normal": (lambda rng, size: rng.standard_normal(size), norm.cdf),
+        "t, 3 d.f.": (lambda rng, size: rng.standard_t(3, size), t(3).cdf),
+    }
+    print("level   n  " + "".join(f"{shape:>10s}: used  line  larger" for shape in shapes))
+    for level in levels:
+        for n in (10, 12, 14, 16, 22, 25, 30, 40):
+            at = level * (n + 1)
+            if at > n:
+                continue
+            shown, one, k = "", np.zeros(n, int), int(np.floor(at + 1e-9))
+            for draw_from, cdf in shapes.values():
+                scores = np.sort(np.abs(draw_from(np.random.default_rng(0), (20 * reps, n))), axis=1)
+                low, high = scores[:, k - 1], scores[:, min(k, n - 1)]
+                used = np.array([Table(one, one, score, np.ones(n)).radius(level) for score in scores])
+                ways = used, low + (at - k) * (high - low), scores[:, int(np.ceil(at - 1e-9)) - 1]
+                shown += "     " + "".join(f"{100 * np.mean(2 * cdf(way) - 1):7.1f}" for way in ways)
+            print(f"{level:4.2f} {n:4d}  {shown}", flush=True)
+
+
 # ------------------------------------------------------------------ real data
 
 
@@ -285,7 +312,7 @@ def cost(model: str, m: int, n: int, d: int, repeats: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["synthetic", "small-tasks", "new-tasks", "real", "cost"])
+    parser.add_argument("what", choices=["synthetic", "small-tasks", "new-tasks", "quantiles", "real", "cost"])
     parser.add_argument("--model", default="MSMTFLCV")
     parser.add_argument("--levels", type=float, nargs="*", default=[0.8, 0.9, 0.95])
     parser.add_argument("--reps", type=int, default=100)
@@ -303,6 +330,8 @@ def main() -> None:
         synthetic(a.model, a.levels, a.reps, a.new, a.features, a.lams)
     elif a.what == "small-tasks":
         small_tasks([level for level in a.levels if level > 6 / 7], a.reps)
+    elif a.what == "quantiles":
+        quantiles(a.levels, a.reps)
     elif a.what == "new-tasks":
         new_tasks(a.model, a.levels, a.reps, 20, a.features, a.lams)
     elif a.what == "cost":

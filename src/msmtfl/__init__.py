@@ -15,11 +15,16 @@ if TYPE_CHECKING:
     from ._data.tasks import stack_tasks
     from ._estimators.classifier import MSMTFLClassifier, MSMTFLClassifierCV
     from ._estimators.dirty import DirtyMTL, DirtyMTLCV
+    from ._estimators.dirty_classifier import DirtyMTLClassifier, DirtyMTLClassifierCV
     from ._estimators.l12 import L12MTL, L12MTLCV
+    from ._estimators.l12_classifier import L12MTLClassifier, L12MTLClassifierCV
     from ._estimators.msmtfl import MSMTFL, LassoMTL
     from ._estimators.pooling import PartialPooling, PartialPoolingCV
+    from ._estimators.pooling_classifier import PartialPoolingClassifier, PartialPoolingClassifierCV
+    from ._estimators.pretrained import PretrainedMTL, PretrainedMTLCV
     from ._estimators.search import MSMTFLCV, LassoMTLCV
     from ._estimators.shared import SharedMTL, SharedMTLCV
+    from ._estimators.shared_classifier import SharedMTLClassifier, SharedMTLClassifierCV
     from ._paths.solve import regularization_surface
     from .compare.auto import MultiTaskAuto, MultiTaskAutoClassifier
     from .compare.run import compare_models
@@ -40,6 +45,10 @@ __all__ = [
     "MSMTFLCV",
     "DirtyMTL",
     "DirtyMTLCV",
+    "DirtyMTLClassifier",
+    "DirtyMTLClassifierCV",
+    "L12MTLClassifier",
+    "L12MTLClassifierCV",
     "LassoMTL",
     "LassoMTLCV",
     "MSMTFLClassifier",
@@ -49,8 +58,14 @@ __all__ = [
     "MultiTaskAutoClassifier",
     "PartialPooling",
     "PartialPoolingCV",
+    "PartialPoolingClassifier",
+    "PartialPoolingClassifierCV",
+    "PretrainedMTL",
+    "PretrainedMTLCV",
     "SharedMTL",
     "SharedMTLCV",
+    "SharedMTLClassifier",
+    "SharedMTLClassifierCV",
     "TaskKFold",
     "bootstrap_intervals",
     "compare_models",
@@ -70,16 +85,26 @@ _MODULES = {  # of each public name: the module that has it
     "MSMTFLClassifierCV": "_estimators.classifier",
     "DirtyMTL": "_estimators.dirty",
     "DirtyMTLCV": "_estimators.dirty",
+    "DirtyMTLClassifier": "_estimators.dirty_classifier",
+    "DirtyMTLClassifierCV": "_estimators.dirty_classifier",
     "L12MTL": "_estimators.l12",
     "L12MTLCV": "_estimators.l12",
+    "L12MTLClassifier": "_estimators.l12_classifier",
+    "L12MTLClassifierCV": "_estimators.l12_classifier",
     "MSMTFL": "_estimators.msmtfl",
     "LassoMTL": "_estimators.msmtfl",
     "PartialPooling": "_estimators.pooling",
     "PartialPoolingCV": "_estimators.pooling",
+    "PartialPoolingClassifier": "_estimators.pooling_classifier",
+    "PartialPoolingClassifierCV": "_estimators.pooling_classifier",
+    "PretrainedMTL": "_estimators.pretrained",
+    "PretrainedMTLCV": "_estimators.pretrained",
     "MSMTFLCV": "_estimators.search",
     "LassoMTLCV": "_estimators.search",
     "SharedMTL": "_estimators.shared",
     "SharedMTLCV": "_estimators.shared",
+    "SharedMTLClassifier": "_estimators.shared_classifier",
+    "SharedMTLClassifierCV": "_estimators.shared_classifier",
     "regularization_surface": "_paths.solve",
     "MultiTaskAuto": "compare.auto",
     "MultiTaskAutoClassifier": "compare.auto",
@@ -108,6 +133,7 @@ _PUBLIC_MODULES = (
     "plots",
     "sharing",
     "surface",
+    "tables",
     "theory",
     "warnings",
 )

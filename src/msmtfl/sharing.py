@@ -8,9 +8,9 @@ says nothing, and the map says where that is so.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -19,6 +19,9 @@ from ._data.designs import Floats, Ints
 from ._data.tables import choices_of, close_to, names_of
 from ._estimators.base import BETWEEN_TASKS, MultiTaskModel, model_chosen
 from ._estimators.families import family_of, has_family
+
+if TYPE_CHECKING:
+    from .inference import SharedFeatures
 
 CLASSES = ("all", "some", "one", "unused", "constant")
 LISTED = 5  # features of a class that are named when a map is printed
@@ -61,6 +64,11 @@ class SharingMap:
         lowers those of others.
     outcomes : ndarray of shape (K,) or None
         The classes that such a classifier predicts; None for all other models.
+    shared : SharedFeatures or None
+        Which features are declared to matter in at least r tasks, with a false discovery rate; None if that
+        was not asked.
+    declared : ndarray of bool of shape (d,) or None
+        Whether a feature is; None if that was not asked.
     counts : dict {class: int}
         Number of features by `classes`.
     order : ndarray of shape (d,)
@@ -89,6 +97,12 @@ class SharingMap:
     learnable: np.ndarray | None = None
     task_level: np.ndarray | None = None
     outcomes: np.ndarray | None = None
+    shared: SharedFeatures | None = None
+
+    @property
+    def declared(self) -> np.ndarray | None:
+        """Whether a feature is declared to matter in at least r tasks, (d,); None if that was not asked."""
+        return None if self.shared is None else self.shared.declared
 
     @cached_property
     def n_tasks(self) -> Ints:
@@ -149,7 +163,8 @@ class SharingMap:
         -------
         DataFrame
             The columns are feature, class, n_tasks, n_learnable (tasks in which it varies), tasks (a tuple of
-            labels), row_norm, freed and sign; with more than two classes a sign for each.
+            labels), row_norm, freed and sign; with more than two classes a sign for each. With `shared` also
+            declared: whether the feature matters in at least r tasks, at the false discovery rate asked for.
         """
         nothing = [None] * len(self.features)
         columns = {
@@ -162,9 +177,12 @@ class SharingMap:
             "freed": nothing if self.freed is None else self.freed,
         }
         if self.outcomes is None:
-            return _pandas().DataFrame(columns | {"sign": self.signs})
-        signs = zip(self.outcomes.tolist(), self.signs, strict=True)
-        return _pandas().DataFrame(columns | {f"sign[{one}]": of_class for one, of_class in signs})
+            columns["sign"] = self.signs
+        else:
+            columns |= {f"sign[{one}]": of for one, of in zip(self.outcomes.tolist(), self.signs, strict=True)}
+        if self.declared is not None:
+            columns["declared"] = self.declared
+        return _pandas().DataFrame(columns)
 
     # ------------------------------------------------------------------ in words
 
@@ -184,7 +202,21 @@ class SharingMap:
         if (mixed := np.asarray(np.atleast_2d(self.signs == "mixed").any(axis=0))).any():
             where = "" if self.outcomes is None else " for the same class"
             lines.append(f"{int(mixed.sum()):5d} with signs that differ between tasks{where}{self._mixed(mixed)}")
-        return "\n".join([*lines, *self._closest(), *self._advice()])
+        return "\n".join([*lines, *self._with_error_rate(), *self._closest(), *self._advice()])
+
+    def _with_error_rate(self) -> list[str]:
+        """Which features are declared, and how many the model uses in as many tasks without that being shown."""
+        if self.shared is None:
+            return []
+        m, r, declared = len(self.tasks), self.shared.r, self.shared.declared
+        where = f"at least {r} of {m} tasks" if m > 1 else "the task"
+        rate = f"at most {100 * self.shared.fdr:g} % of them false on average"
+        lines = [f"{int(declared.sum()):5d} declared to matter in {where} ({rate}){self._named(declared)}"]
+        if (unsure := (self.n_tasks >= r) & ~declared).any():
+            lines.append(
+                f"{int(unsure.sum()):5d} used by {where} but not declared, which may be chance{self._named(unsure)}"
+            )
+        return [*lines, *(f"      approximate: {why}" for why in self.shared.approximate)]
 
     def _strongest(self, name: str) -> str:
         """The features of a class, with what the class leaves open."""
@@ -262,8 +294,11 @@ class SharingMap:
         return [f"tasks that share most: {pair}, {both} of the {either} features that either uses"]
 
 
-def sharing_map(model: Any, *, class_of_interest: Any = None) -> SharingMap:
+def sharing_map(model: Any, *, class_of_interest: Any = None, shared: SharedFeatures | None = None) -> SharingMap:
     """Class every feature as used by all tasks, by some, by one or by none, or as constant: not to be learned.
+
+    What a model uses is no proof that a feature matters: with `shared` the map also says which features do, with
+    an error rate.
 
     Parameters
     ----------
@@ -273,6 +308,10 @@ def sharing_map(model: Any, *, class_of_interest: Any = None) -> SharingMap:
     class_of_interest : str or number, optional
         One of the `classes_` of a classifier with more than two: the map is that of the coefficients of
         this class alone. By default a feature is used where any class uses it.
+    shared : SharedFeatures, optional
+        What :func:`msmtfl.inference.shared_features` has found on data with the same features and tasks. The
+        map then shows which features are declared to matter in at least r tasks, and how many the model uses
+        in as many tasks without being declared.
 
     Returns
     -------
@@ -307,7 +346,26 @@ def sharing_map(model: Any, *, class_of_interest: Any = None) -> SharingMap:
             f"{type(model).__name__} sets no coefficient to zero: every task uses every feature, so there is no sharing to "
             "map. Take a sparse model, such as MSMTFLCV, LassoMTLCV or PooledLassoCV."
         )
-    return map_of(model, class_of_interest)
+    found = map_of(model, class_of_interest)
+    return found if shared is None else replace(found, shared=_about_the_same(found, shared))
+
+
+def _about_the_same(found: SharingMap, shared: Any) -> SharedFeatures:
+    """Shared features, if they are about the features and tasks of a map."""
+    from .inference import SharedFeatures  # here: reading a model does not wait for it
+
+    if not isinstance(shared, SharedFeatures):
+        raise TypeError(f"shared must be what shared_features returns, not {type(shared).__name__}.")
+    for what, mine, theirs in (
+        ("features", found.features, shared.candidates),
+        ("tasks", found.tasks, shared.tasks),
+    ):
+        if [str(name) for name in mine.tolist()] != [str(name) for name in theirs.tolist()]:
+            raise ValueError(
+                f"shared is about other {what} ({names_of(theirs)}) than the model ({names_of(mine)}). Call shared_features "
+                f"with data that have the same {what}, in the same order."
+            )
+    return shared
 
 
 def map_of(model: Any, class_of_interest: Any = None) -> SharingMap:

@@ -92,6 +92,7 @@ def test_a_model_without_strengths_is_described_without_gaps():
     assert describe(dense).splitlines()[0] == "PooledRidgeCV: 3 tasks, 4 features"
 
 
+@pytest.mark.slow
 def test_scores_for_programs_say_what_they_are(data):
     told = json.loads(done("compare", data, *ROLES, *FEW, "--classify", "--json"))
     assert (told["measure"], told["reference"]) == ("relative_log_loss", "ridge per task")
@@ -250,6 +251,7 @@ def test_a_report_of_an_automatic_choice_says_why(chosen, tmp_path):
     assert "choice" not in load_model(tmp_path / "b.msmtfl").provenance_
 
 
+@pytest.mark.slow
 def test_a_choice_among_classifiers_has_a_report_with_its_comparison():
     models = {"weak": MSMTFLClassifier(0.01), "strong": MSMTFLClassifier(0.1)}
     auto = MultiTaskAutoClassifier(models, cv=2).fit(X, TABLE["relapse"], task=TASK)

@@ -37,6 +37,7 @@ def test_version_and_help_with_examples(told):
     assert "Example" in shown
 
 
+@pytest.mark.slow
 def test_unknown_command_fails_on_stderr():
     pytest.importorskip("typer")
     failed = run("-m", "msmtfl", "nonsense")

@@ -354,6 +354,7 @@ main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["numpy", "msmtfl._paths.solve", "msmtfl.cli.using"])
 def test_ctrl_c_during_imports(module):
     code = IMPORTING.format(argv=["/usr/bin/msmtfl", "--version"], module=module)

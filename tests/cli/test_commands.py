@@ -1008,6 +1008,7 @@ def in_file(path, content):
     return path
 
 
+@pytest.mark.slow
 def test_files_that_are_no_tables(data, model, tmp_path):
     csv = data.read_bytes()
     parquet = written(TABLE, tmp_path / "t.parquet").read_bytes()

@@ -297,6 +297,7 @@ def of_sizes(seed, cv, n=40):
     return compare_models(X, y, task=np.zeros(n, int), models=models, cv=cv)
 
 
+@pytest.mark.slow
 def test_families_differ_by_more_than_their_standard_error_of_rows():
     """Over new data sets: the rows of a fold's training are as much of a sample as those held out."""
     found = [of_sizes(seed, cv=5) for seed in range(100)]
@@ -331,6 +332,7 @@ def test_rows_that_count_nowhere_do_not_widen_it():
     np.testing.assert_allclose(many.se, few.se)
 
 
+@pytest.mark.slow
 def test_the_choice_goes_by_the_standard_error_of_families():
     seen = set()
     for seed in range(40):
@@ -401,6 +403,7 @@ def test_what_is_clearly_worse_on_the_first_fold_is_not_tried_on_the_others(n_jo
     assert set(MultiTaskAuto(models, cv=4, screen=False).fit(X, y, task=task).comparison_.models) == set(models)
 
 
+@pytest.mark.slow
 def test_the_reference_and_the_second_best_stay_whatever_they_do():
     X, y, task = data(False, n=100)
     models, _ = counted()
@@ -411,6 +414,7 @@ def test_the_reference_and_the_second_best_stay_whatever_they_do():
     assert compare_models(X, y, task=task, models=two, cv=4, screen=True).dropped == {}
 
 
+@pytest.mark.slow
 def test_where_none_is_clearly_worse_all_are_tried_everywhere():
     X, y, task = data(True)
     y = y + 20.0 * np.random.default_rng(0).standard_normal(len(y))
@@ -480,6 +484,7 @@ def test_one_fold_is_not_screened_and_screen_is_a_flag():
         compare_models(X, y, task=task, models=models, screen="yes")
 
 
+@pytest.mark.slow
 def test_the_model_chosen_has_five_folds_if_rows_allow():
     """After a nested comparison; otherwise the folds of the comparison are those of the search."""
     X, y, task = data(True)
@@ -501,6 +506,7 @@ def test_the_model_chosen_has_five_folds_if_rows_allow():
 # ------------------------------------------------------------------ nothing to be known
 
 
+@pytest.mark.slow
 def test_a_choice_among_models_that_know_nothing_says_so():
     rng = np.random.default_rng(0)
     X, task = rng.standard_normal((120, 5)), np.repeat(["a", "b", "c"], 40)

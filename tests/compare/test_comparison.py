@@ -274,12 +274,14 @@ def test_figure(labels):
 # ------------------------------------------------------------------ baselines
 
 
-def test_ridge_per_task_is_ridge():
+@pytest.mark.parametrize("weighted", [False, True])
+def test_ridge_per_task_is_ridge(weighted):
     X, y, task = make_data(11)
-    model = RidgePerTaskCV().fit(X, y, task=task)
+    weight = np.random.default_rng(0).uniform(0.2, 3.0, len(y)) if weighted else np.ones(len(y))
+    model = RidgePerTaskCV().fit(X, y, task=task, sample_weight=weight if weighted else None)
     rows = task == "north"
-    size = ((X[rows] - X[rows].mean(axis=0)) ** 2).sum() / X.shape[1]
-    one = RidgeCV(np.geomspace(1e-4, 1e4, 33) * size).fit(X[rows], y[rows])
+    size = ((X[rows] - np.average(X[rows], axis=0, weights=weight[rows])) ** 2).sum() / X.shape[1]
+    one = RidgeCV(np.geomspace(1e-4, 1e4, 33) * size).fit(X[rows], y[rows], sample_weight=weight[rows])
     np.testing.assert_allclose(model.coef_[1], one.coef_)
     np.testing.assert_allclose(model.intercept_[1], one.intercept_)
 
@@ -345,8 +347,8 @@ def test_models_that_cannot_take_part_are_named():
         compare_models(X, y, task=task, models=["lasso", "lasso"])
     with pytest.raises(TypeError, match="names of models must be text"):
         compare_models(X, y, task=task, models={1: LassoMTL(0.1), 2: LassoMTL(0.2)})
-    with pytest.raises(ValueError, match=r"task 'east' has \d+ row\(s\) to train on in fold 0, fewer than inner_cv=20"):
-        compare_models(X, y, task=task, inner_cv=20)
+    with pytest.raises(ValueError, match=r"every task has fewer rows to train on in fold 0 than inner_cv=\d+"):
+        compare_models(X, y, task=task, inner_cv=1000)
     table = pd.DataFrame(X, columns=list("abcdef")).assign(hospital=task)
     table.loc[7, "c"] = np.nan
     with pytest.raises(ValueError, match="'c', row 7"):
@@ -408,6 +410,7 @@ class Fixed:
         return X[:, self.column]
 
 
+@pytest.mark.slow
 def test_standard_errors_cover_in_simulation():
     """Forty tasks of two groups of five equal rows each: what counts is the spread between groups."""
     rng = np.random.default_rng(0)
@@ -487,3 +490,18 @@ def test_a_column_out_of_range_is_called_by_its_name():
         compare_models(table, table["x0"], task_column="town", models=["ridge per task", "pooled ridge"], cv=2)
     with pytest.raises(ValueError, match="column 'x2' in task 'a' is too large"):
         PooledRidgeCV(task_column="town", cv=2).fit(table, table["x0"])
+
+
+def test_a_task_of_one_row_is_fitted_and_left_out_of_the_scores():
+    X, y, task = make_data(18)
+    alone = np.append(task, "lonely")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        result = compare_models(np.vstack([X, X[:1]]), np.append(y, 3.0), task=alone, models=FAST, cv=3)
+    assert any("'lonely' have 1 sample" in str(one.message) for one in said)
+    i = result.tasks.tolist().index("lonely")
+    assert np.isnan(result.error_by_task[:, i]).all()
+    known = np.delete(result.error_by_task, i, axis=1)
+    assert np.isfinite(known).all()
+    assert np.isfinite(result.error).all()
+    assert result.best in result.models

@@ -346,6 +346,7 @@ def test_where_folds_keep_no_point_in_common_a_model_is_fitted_on_each(monkeypat
 # ------------------------------------------------------------------ the correction
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["rows", "groups", "repeated"])
 def test_a_draw_chooses_as_a_comparison_of_its_samples_would(form, monkeypatch):
     """A sample that is drawn twice is there as two."""
@@ -425,6 +426,7 @@ def of_chance(seed, models=3, P=40, n=60, folds=5):
     return base, corrected(made, cells, base, seed)
 
 
+@pytest.mark.slow
 def test_the_error_of_the_luckiest_of_many_is_that_of_new_data():
     found = [of_chance(seed) for seed in range(30)]
     assert np.mean([base.error.min() for base, _ in found]) < 0.75

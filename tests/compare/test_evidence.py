@@ -265,6 +265,7 @@ def test_what_is_too_good_is_named():
 # ------------------------------------------------------------------ data without a difference
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not BENCHMARKS.exists(), reason="no benchmarks beside the tests")
 def test_models_that_are_equally_good_seldom_get_a_clear_verdict(monkeypatch):
     """Sixty data sets, each predicted from features of either kind: two standard errors over rows are too few."""

@@ -57,6 +57,7 @@ def apart(monkeypatch):
     return names
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"nested": True, "inner_cv": 2}, {"screen": True, "leave_one_task_out": True}])
 @pytest.mark.sampled(3)
 def test_processes_do_not_change_the_result(apart, options):
@@ -74,6 +75,7 @@ def test_processes_do_not_change_the_result(apart, options):
         np.testing.assert_array_equal(one.new_task, two.new_task)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["dirty", "msmtfl", "pooled"])
 @pytest.mark.sampled(3)
 def test_a_model_from_another_process_is_the_one_that_would_be_fitted_here(apart, monkeypatch, name):
@@ -112,6 +114,7 @@ def test_small_comparisons_stay_in_one_process(monkeypatch):
         compare_models(X, y, task=task, models=two, cv=3, n_jobs=2)
 
 
+@pytest.mark.slow
 def test_what_the_chosen_search_warns_of_in_another_process_is_said_once(apart):
     X, y, task = make_data(noise=0.1)
     rough = {"lam_min_ratio": 0.1, "lams": 8}
@@ -145,6 +148,7 @@ class Troubled(RegressorMixin, BaseEstimator):
         return np.zeros(X.shape[0])
 
 
+@pytest.mark.slow
 def test_warnings_and_errors_of_other_processes_come_here(apart):
     X, y, task = make_data()
     some = {name: Troubled(os.getpid()) for name in "abcdef"}

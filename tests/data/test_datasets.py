@@ -631,6 +631,7 @@ def test_columns_of_the_stand_in_are_positive_correlated_and_of_wild_scales():
     assert np.abs(correlation - np.eye(306)).max() < 0.95
 
 
+@pytest.mark.slow
 def test_a_linear_model_explains_some_of_the_stand_in():
     """Neither nothing nor everything: ridge on one visit, and a sparse model of all of them."""
     data = make_mri_standin()

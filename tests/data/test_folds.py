@@ -7,7 +7,7 @@ import pytest
 import sklearn
 from sklearn.model_selection import GridSearchCV, check_cv, cross_val_score, cross_validate
 
-from msmtfl import LassoMTL, TaskKFold
+from msmtfl import MSMTFLCV, LassoMTL, LassoMTLCV, PartialPoolingCV, SharedMTLCV, TaskKFold
 
 TASK = np.repeat(["a", "b", "c"], [23, 5, 14])
 X = np.random.default_rng(0).standard_normal((42, 2))
@@ -29,6 +29,17 @@ def test_folds_are_even_and_hold_every_task(shuffle):
         assert len(test) in (10, 11)
         for label, count in {"a": 23, "b": 5, "c": 14}.items():
             assert (TASK[test] == label).sum() in (count // 4, count // 4 + 1)
+
+
+def test_small_tasks_are_held_out_where_they_can_be_and_single_samples_never():
+    task = np.repeat(["a", "b", "c"], [20, 3, 1])
+    with pytest.warns(UserWarning, match="task.*'c' have 1 sample.*no held-out error"):
+        folds = folds_of(TaskKFold(5, task=task, random_state=0), np.zeros((24, 1)))
+    assert np.array_equal(np.sort(np.concatenate([test for _, test in folds])), np.arange(23))
+    for train, test in folds:
+        assert np.array_equal(np.union1d(train, test), np.arange(24))
+        assert set(task[train]) == {"a", "b", "c"}
+        assert 23 in train
 
 
 def test_random_state_makes_folds_reproducible():
@@ -77,7 +88,7 @@ def test_groups_stay_together(shuffle):
 
 
 ERRORS = {
-    "small task": (lambda: folds_of(TaskKFold(6, task=TASK)), "task 'b' has 5 row.*n_splits=6.*at most|leave"),
+    "small tasks": (lambda: folds_of(TaskKFold(24, task=TASK)), "every task.*n_splits=24 folds; 'a' has most, 23"),
     "one fold": (lambda: TaskKFold(1), "n_splits must be an integer of at least 2, got 1"),
     "folds as text": (lambda: TaskKFold("5"), "n_splits must be an integer"),
     "absent column": (
@@ -150,3 +161,18 @@ def test_folds_within_tasks_depend_only_on_their_numbers_of_rows(labels, shuffle
         fold[test] = f
     for label, mine in zip(labels, cv.deal_tasks(np.array(labels), counts), strict=True):
         np.testing.assert_array_equal(fold[task == label], mine)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("kind", [LassoMTLCV, SharedMTLCV, PartialPoolingCV, MSMTFLCV])
+@pytest.mark.sampled(2)
+def test_a_search_fits_a_task_of_one_sample_and_scores_the_others(kind):
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((41, 3)), np.repeat(["a", "b", "c"], [20, 20, 1])
+    y = X[:, 0] + 0.3 * rng.standard_normal(41)
+    model = kind(cv=4).fit(X, y, task=task)
+    assert model.tasks_.tolist() == ["a", "b", "c"]
+    assert np.isfinite(model.best_score_)
+    weight = np.array(model.cv_results_["test_weight"][0])
+    np.testing.assert_array_equal(weight.sum(axis=0), [20, 20, 0])
+    assert np.isfinite(model.predict(X, task=task)).all()

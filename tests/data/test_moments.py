@@ -1237,6 +1237,7 @@ def test_float32_columns_lose_no_digits(tmp_path):
         assert_equal_sums(moments, Moments().update(X.astype(float), y, task=TASK))
 
 
+@pytest.mark.slow
 def test_thousands_of_tasks_in_a_batch(tmp_path):
     rows = 12_000  # times three folds: more than 2**15
     task = np.random.default_rng(0).permutation(rows)

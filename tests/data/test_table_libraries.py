@@ -60,6 +60,7 @@ def test_every_library_gives_the_coefficients_of_pandas(name):
     np.testing.assert_array_equal(found, expected.predict(FRAME))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["lazy polars", "pyarrow", "dict"])
 def test_every_door_takes_them(name):
     X, options = TABLES[name](), {"task_column": "town"}

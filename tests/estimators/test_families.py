@@ -96,7 +96,7 @@ def test_every_estimator_is_in_one_record(cls):
 def test_every_public_estimator_is_among_them():
     public = [getattr(msmtfl, name) for name in msmtfl.__all__ if inspect.isclass(getattr(msmtfl, name))]
     models = {cls for cls in public if issubclass(cls, MultiTaskModel) and not hasattr(cls(), "models")}
-    assert len(models) == 14
+    assert len(models) == 24
     assert models <= set(estimators())
 
 
@@ -117,10 +117,12 @@ def test_the_family_of_subclasses_and_of_the_model_chosen():
 def test_names_are_those_of_the_command_and_of_comparisons():
     baselines = ["ridge per task", "pooled lasso", "pooled ridge"]
     first, pooling = ["bi-level", "msmtfl", "lasso", "l12", "dirty", "shared"], "partial-pooling"
-    assert list(named_variants()) == [*first, pooling, *baselines, "classifier"]
+    assert list(named_variants()) == [*first, pooling, "pretrained", *baselines, "classifier"]
     first = ["lasso", "l12", "dirty", "msmtfl", "bi-level", "shared"]
     assert list(compared_variants(False)) == [*first, *baselines, pooling]
-    assert list(compared_variants(True)) == ["lasso", "msmtfl", "bi-level", *baselines]
+    assert list(compared_variants(True)) == [*first, *baselines, pooling]
+    assert set(named_variants(classify=True)) == {"classifier", *first, *baselines, pooling}
+    assert list(compared_variants(False, named=True)) == [*first, *baselines, pooling, "pretrained"]
 
 
 # ------------------------------------------------------------------ what a record says is true
@@ -159,7 +161,7 @@ def test_defaults_are_taken_from_the_data(family):
     """Twice the target, twice lam (and theta): what is left out is not a fixed number. The strength of a ridge is doubled by
     features that are larger by the root of 2."""
     X, y, task = data()
-    if family.has_largest:
+    if family.selects(None):
         once, twice = (family.fit().fit(X, scale * y, task=task) for scale in (1, 2))
     else:
         y = y + np.where(task == "t0", X[:, 1], 0.0)  # tasks differ
@@ -246,7 +248,7 @@ def test_points_that_are_lassos_give_lassos(family):
     """And some of the others do not."""
     model, (X, y, task) = fitted(family, family.search)
     found, results, others = set(lasso_points(model).tolist()), model.cv_results_, []
-    if not family.has_largest:  # ridges
+    if not family.selects(model):  # ridges
         assert not found
         return
     for p in range(len(results["lam_b" if "lam_b" in results else "lam"])):
@@ -361,6 +363,7 @@ def test_toys_are_compared_and_chosen(toys):
     assert family_of(auto) is toys
 
 
+@pytest.mark.slow
 def test_toys_in_words_and_pictures(toys):
     model, _ = fitted(toys, ToyMTLCV)
     page = report_html(model)
@@ -474,18 +477,22 @@ def offences(source):
     return out
 
 
+@pytest.mark.slow
 def test_no_other_file_knows_the_classes():
     assert offences(SOURCE) == {}
 
 
+@pytest.mark.slow
 def test_no_other_file_knows_attributes_of_one_family():
     """A model with `lam_b_` is a Dirty one: asking for that is asking for the class."""
-    every = [
-        [*(one.attribute for one in family.strengths), *(one.attribute for one in family.parts)] for family in FAMILIES
+    every = [  # those of classifiers are the same
+        [*(one.attribute for one in family.strengths), *(one.attribute for one in family.parts)]
+        for family in FAMILIES
+        if not family.classifies
     ]
     counts = {name: sum(name in of_family for of_family in every) for names in every for name in names}
     special = {name for name, count in counts.items() if count == 1}
-    assert {"lam_b_", "lam_common_", "coef_shared_"} <= special
+    assert {"lam_b_", "lam_deviation_", "coef_shared_"} <= special
     found = {}
     for path in sorted(SOURCE.rglob("*.py")):
         place = path.relative_to(SOURCE)

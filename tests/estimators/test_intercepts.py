@@ -114,6 +114,7 @@ def test_the_form_of_the_data_makes_no_difference(model):
         np.testing.assert_allclose([summed.common_level_, summed.level_ridge_, *summed.intercept_], levels, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_strengths_are_those_of_the_variances():
     """k = s^2 / s_u^2, also where slopes differ between the tasks, and at the limits."""
 
@@ -250,6 +251,7 @@ def test_folds_by_subtraction_have_the_gram_matrix_of_their_samples():
 # ------------------------------------------------------------------ classes and counts
 
 
+@pytest.mark.slow
 def test_tasks_of_one_class_are_refused_with_the_way_out_or_fitted_with_a_note():
     X, y, task = classes(seed=1)
     lonely = [i for i in range(12) if not y[task == i].any()]
@@ -366,6 +368,7 @@ def test_a_level_that_has_not_settled_is_not_certified(monkeypatch):
     assert model.dual_gap_ > 1e-6
 
 
+@pytest.mark.slow
 def test_a_common_intercept_of_classes_and_counts():
     X, y, task = classes(seed=1)
     with pytest.warns(UserWarning, match="one class only"):
@@ -419,6 +422,7 @@ def test_moments_choose_a_common_intercept_too():
 # ------------------------------------------------------------------ comparison and command
 
 
+@pytest.mark.slow
 def test_comparisons_leave_out_who_needs_an_intercept_per_task():
     X, y, task = classes(seed=1, sizes=(20, 40))
     options = {"task": task, "classify": True, "cv": 3, "inner_cv": 3}
@@ -460,6 +464,7 @@ def test_the_command(tmp_path):
     assert "intercepts must be one of" in wrong.output
 
 
+@pytest.mark.slow
 def test_columns_far_from_zero_are_solved_or_not_certified():
     """A common intercept belongs to x = 0, which may be far from the data: then rounding hides where it is best."""
     rng = np.random.default_rng(0)

@@ -83,6 +83,7 @@ def classes():
 # ------------------------------------------------------------------ squared errors: a matter of the target
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [*FITS, *SEARCHES, *BASELINES], ids=name_of)
 @pytest.mark.sampled(3)
 def test_numbers_are_fitted_less_their_offset(model, numbers):
@@ -183,6 +184,7 @@ def test_errors_are_relative_to_the_target_itself(numbers):
 # ------------------------------------------------------------------ counts and classes
 
 
+@pytest.mark.slow
 def test_free_poisson_is_the_model_of_rates(counts):
     """Counts with offset log e are rates y / e of weight e."""
     X, y, task, exposure = counts
@@ -394,6 +396,7 @@ def test_more_than_two_classes_have_no_offset(classes):
 # ------------------------------------------------------------------ comparing, and what is asked of models
 
 
+@pytest.mark.slow
 def test_comparison_of_numbers_is_that_of_targets_less_offset(numbers):
     X, y, task, offset = numbers
     names = ["lasso", "msmtfl", "shared", "ridge per task", "pooled lasso", "pooled ridge"]
@@ -407,6 +410,7 @@ def test_comparison_of_numbers_is_that_of_targets_less_offset(numbers):
     np.testing.assert_allclose(one.unit, [y[task == label].var() for label in "abc"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nested", [False, True])
 def test_comparison_of_counts(counts, nested):
     X, y, task, exposure = counts
@@ -418,6 +422,7 @@ def test_comparison_of_counts(counts, nested):
     assert with_it.error.max() < 0.3 * without.error.min()
 
 
+@pytest.mark.slow
 def test_comparison_of_classes(classes):
     X, y, task, offset = classes
     names = ["lasso", "ridge per task", "pooled lasso", "pooled ridge"]

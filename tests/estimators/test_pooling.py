@@ -315,6 +315,7 @@ def test_the_likelihood_is_that_of_all_targets():
     np.testing.assert_allclose(found, found[0], atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("noise", "spread", "most"), [(1.0, 0.5, 0.4), (2.0, 0.5, 0.5), (1.0, 0.1, 1.2)])
 def test_the_likelihood_finds_the_ratio_of_variances(noise, spread, most):
     logs = []
@@ -338,6 +339,7 @@ def test_tasks_that_do_not_differ_are_one():
 # ------------------------------------------------------------------ in company
 
 
+@pytest.mark.slow
 def test_it_takes_part_in_comparisons_and_is_chosen_where_effects_are_dense():
     X, y, task = sample(12, (15, 30), 10, 3, 0.25)
     result = compare_models(X, y, task=task, models=["lasso", "shared", "partial-pooling"], cv=3)

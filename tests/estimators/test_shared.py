@@ -484,6 +484,7 @@ def test_points_of_the_surface_are_the_models_on_their_own():
         assert results["n_entries"][place] == np.count_nonzero(one.coef_common_) + np.count_nonzero(one.coef_deviation_)
 
 
+@pytest.mark.slow
 def test_search_contains_pooled_and_separate_models_and_picks_the_best():
     model = SharedMTLCV(lams=5, cv=3).fit(X, y, task=TASK)
     results = model.cv_results_

@@ -153,6 +153,7 @@ def test_five_thousand_features_do_not_nest_too_deeply():
         assert close(found, model.predict(x, task=[label]), x, model.coef_)
 
 
+@pytest.mark.slow
 def test_hundreds_of_tasks_and_features():
     rng = np.random.default_rng(4)
     coef = rng.standard_normal((300, 200))

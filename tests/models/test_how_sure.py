@@ -255,6 +255,7 @@ def test_covariances_are_drawn_towards_those_of_all_tasks_where_these_are_alike(
     assert covariance_near(other, common, 1.0) is common
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [LassoMTL(), MSMTFL(loss="huber"), SharedMTL()], ids=["lasso", "huber", "shared"])
 def test_a_swap_in_one_task_flips_that_task_s_sign_and_nothing_else(model):
     X, y, task = simple(n=180, d=6, m=3)
@@ -325,6 +326,7 @@ def test_shared_features_are_found_and_said():
     assert classes.declared[:12].sum() >= 9
 
 
+@pytest.mark.slow
 def test_false_discoveries_are_as_rare_as_asked_for():
     found = loaded("knockoffs").measured(8, 150, 0.5, False, 0.45, stability=False)
     for r, rate in {1: 0.1, 2: 0.1, 4: 0.2}.items():

@@ -157,7 +157,9 @@ def test_a_loaded_model_can_be_fitted_again(cls, tmp_path):
 
 def test_all_models_are_tested():
     classifiers = {name for name, (cls, _) in MODELS.items() if issubclass(cls, MultiTaskClassifier)}
-    assert classifiers == {"MSMTFLClassifier", "MSMTFLClassifierCV", "LogisticPerTaskCV", "PooledLogisticCV"}
+    families = ("MSMTFL", "L12MTL", "DirtyMTL", "SharedMTL", "PartialPooling")
+    named = {f"{name}Classifier{cv}" for name in families for cv in ("", "CV")}
+    assert classifiers == named | {"LogisticPerTaskCV", "PooledLogisticCV"}
     assert {cls.__name__ for cls in MAKE} | classifiers == set(MODELS)  # those are in test_class*.py
 
 
@@ -184,7 +186,7 @@ def with_coefficients(*coefs):
     model.row_norms_ = model.feature_importances_ = np.abs(coefs[-1][0])
     model.n_features_in_, model.n_stages_, model.n_fitted_tasks_ = d, len(coefs), m
     model.n_samples_, model.target_mean_, model.target_sd_ = np.full(m, 12), np.zeros(m), np.ones(m)
-    model.learnable_ = np.arange(m * d).reshape(m, d) % 1000 != 7
+    model.learnable_, model.feature_sd_ = np.arange(m * d).reshape(m, d) % 1000 != 7, np.ones(d)
     nothing = (np.empty(0, dtype=np.intp),) * m
     model.stages_ = [Stage(**{**vars(model.stages_[0]), "coef": coef, "ambiguous": nothing}) for coef in coefs]
     return model

@@ -25,7 +25,19 @@ from msmtfl import (
     stability_selection,
 )
 from msmtfl._estimators.baselines import PooledLassoCV, RidgePerTaskCV
-from msmtfl._runtime.drawing import BLUE, GREY, ORANGE, apart, differences, log_edges, panels, runs, shown
+from msmtfl._runtime.drawing import (
+    BLUE,
+    GREY,
+    ORANGE,
+    apart,
+    bulk,
+    differences,
+    log_edges,
+    mark_beyond,
+    panels,
+    runs,
+    shown,
+)
 from msmtfl.datasets import make_multitask
 from msmtfl.model_files import load_model, save_model
 from msmtfl.plots import (
@@ -100,7 +112,7 @@ def cells(display):
 
 
 def test_coefficient_map_draws_the_coefficients_shared_features_first(model):
-    display = CoefficientMapDisplay.from_estimator(model)
+    display = CoefficientMapDisplay.from_estimator(model, scale=None)
     found = sharing_map(model)
     order = found.order[found.n_tasks[found.order] > 0]
     expected = model.coef_[:, order].T
@@ -120,8 +132,55 @@ def test_coefficients_by_row_have_a_largest_of_one(model):
     display = CoefficientMapDisplay.from_estimator(model, scale="row")
     np.testing.assert_allclose(np.nanmax(np.abs(cells(display)), axis=1), 1.0)
     assert "largest of its feature" in display.colorbar_.ax.get_ylabel()
-    with pytest.raises(ValueError, match="scale must be None or 'row'"):
+    with pytest.raises(ValueError, match="scale must be 'sd', 'row' or None"):
         CoefficientMapDisplay.from_estimator(model, scale="column")
+
+
+def test_by_default_effects_of_a_standard_deviation_are_drawn_so_that_units_do_not_matter(sample):
+    X, y, task = sample
+    units = 10.0 ** np.arange(-4, 4)
+    plain, wild = (
+        CoefficientMapDisplay.from_estimator(MSMTFL(0.1, 2.0, standardize=True).fit(X * scale, y, task=task))
+        for scale in (np.ones(8), units)
+    )
+    np.testing.assert_allclose(cells(wild), cells(plain), rtol=1e-6)
+    own = np.array([np.asarray(X)[task == one].std(axis=0) for one in ("north", "south", "west")])
+    fitted = MSMTFL(0.1, 2.0).fit(X, y, task=task)
+    np.testing.assert_allclose(fitted.feature_sd_, np.sqrt((own**2).mean(axis=0)))
+    assert "per standard deviation" in wild.colorbar_.ax.get_ylabel()
+
+
+def test_a_few_huge_coefficients_do_not_leave_the_others_white():
+    coef = np.full((10, 10), 0.5)
+    coef[0, 0] = 100.0
+    display = CoefficientMapDisplay(coef, np.arange(10), np.arange(10), np.full(10, "all"), 10, 10).plot()
+    assert display.image_.get_clim() == (-0.5, 0.5)
+    assert "colours end at 0.50" in display.colorbar_.ax.get_ylabel()
+    assert display.colorbar_.extend == "both"
+    even = CoefficientMapDisplay(coef.clip(max=1.0), np.arange(10), np.arange(10), np.full(10, "all"), 10, 10).plot()
+    assert even.image_.get_clim() == (-1.0, 1.0)
+    assert even.colorbar_.extend == "neither"
+
+
+def test_tasks_are_drawn_in_their_natural_order(sample):
+    X, y, task = sample
+    labels = np.select([task == "north", task == "south"], ["P10", "P2"], "P1")
+    display = CoefficientMapDisplay.from_estimator(LassoMTL(0.1).fit(X, y, task=labels), scale=None)
+    assert texts(display.ax_.xaxis) == ["P1", "P2", "P10"]
+    fitted = LassoMTL(0.1).fit(X, y, task=labels)
+    best = int(np.argmax(np.abs(fitted.coef_).sum(axis=0)))
+    drawn = display.coef[:, display.features.tolist().index(fitted.features_[best])]
+    np.testing.assert_array_equal(
+        drawn, fitted.coef_[[fitted.tasks_.tolist().index(f"P{k}") for k in (1, 2, 10)], best]
+    )
+
+
+def test_displays_are_one_line_when_printed(model, searched):
+    for display in (CoefficientMapDisplay.from_estimator(model), SurfaceDisplay.from_estimator(searched)):
+        text = repr(display)
+        assert "\n" not in text
+        assert len(text) < 120
+        assert text.startswith(f"<{type(display).__name__}: ")
 
 
 @pytest.fixture(scope="module")
@@ -138,12 +197,12 @@ def of_classes():
 
 
 def test_classes_are_drawn_one_by_one_or_as_sizes_without_sign(of_classes):
-    display = CoefficientMapDisplay.from_estimator(of_classes)
+    display = CoefficientMapDisplay.from_estimator(of_classes, scale=None)
     np.testing.assert_array_equal(cells(display), [[1.0, 3.0], [np.nan, 0.5]])
     assert display.image_.get_clim() == (0.0, 3.0)
     assert "sum of |coefficients| over classes" in display.colorbar_.ax.get_ylabel()
     assert display.ax_.get_title(loc="left").startswith("Coefficients of 2 of 3 features over 3 classes")
-    one = CoefficientMapDisplay.from_estimator(of_classes, class_of_interest="b")
+    one = CoefficientMapDisplay.from_estimator(of_classes, class_of_interest="b", scale=None)
     np.testing.assert_array_equal(cells(one), [[np.nan, -2.0]])
     assert one.image_.get_clim() == (-2.0, 2.0)
     assert one.ax_.get_title(loc="left").startswith("Coefficients of 1 of 3 features for class b")
@@ -178,8 +237,10 @@ def test_of_many_features_the_strongest_are_shown_and_counted(many):
         display.ax_.get_title(loc="left") == f"Coefficients of 3 of 60 features\nthe strongest of {used} that are used"
     )
     assert cells(display).shape == (3, 139)
-    assert texts(display.ax_.xaxis) == []
-    assert display.ax_.get_xlabel() == "139 tasks"
+    assert texts(display.ax_.xaxis) == [str(i) for i in range(139)]
+    narrow = CoefficientMapDisplay.from_estimator(many, max_features=3, ax=Figure(figsize=(4, 3)).subplots())
+    assert texts(narrow.ax_.xaxis) == []  # letters would be too small to read
+    assert narrow.ax_.get_xlabel() == "139 tasks"
     with pytest.raises(ValueError, match="max_features"):
         CoefficientMapDisplay.from_estimator(many, max_features=0)
 
@@ -591,7 +652,7 @@ def test_dense_and_pooled_baselines_have_a_coefficient_map_but_no_stages(sample)
     X, y, task = sample
     for kind in (RidgePerTaskCV, PooledLassoCV):
         fitted = kind().fit(X, y, task=task)
-        display = CoefficientMapDisplay.from_estimator(fitted)
+        display = CoefficientMapDisplay.from_estimator(fitted, scale=None)
         assert np.nanmax(np.abs(cells(display))) == np.abs(fitted.coef_).max()
         for other in (StageHistoryDisplay, RowNormDisplay):
             with pytest.raises(
@@ -651,3 +712,16 @@ def test_cells_end_half_way_and_stretches_are_found():
     assert len(log_edges([3.0])) == 2
     assert runs([True, False, True, True]) == [(0, 1), (2, 4)]
     assert runs([]) == []
+
+
+def test_a_few_far_values_do_not_press_the_others_together():
+    values, reach = np.array([0.022, 0.023, 0.026, 0.028, 1.05, 1.08]), np.full(6, 0.002)
+    low, high = bulk(values, reach)
+    assert 0.0 < low < 0.020
+    assert 0.030 < high < 0.05
+    assert bulk([1.0, 2.0, 3.0]) == pytest.approx((0.92, 3.08))  # nothing far: all of them
+    assert bulk([2.0, 2.0]) == (1.5, 2.5)
+    ax = Figure().subplots()
+    ax.set_xlim(low, high)
+    mark_beyond(ax, values, range(6), [BLUE] * 6)
+    assert [note.get_text() for note in ax.texts] == ["1.05", "1.08"]

@@ -496,6 +496,7 @@ def test_the_sentence_on_sharing_follows_the_total_and_the_tasks(model, change, 
     assert (doubt is None) == (said != "Whether sharing helps is not clear: ")
 
 
+@pytest.mark.slow
 def test_model_from_a_file_has_the_same_report(model, page, undrawn, tmp_path):
     save_model(model, tmp_path / "model.msmtfl")
     loaded = Page(report_html(load_model(tmp_path / "model.msmtfl")))
@@ -517,6 +518,7 @@ def test_a_comparison_says_how_parameters_were_chosen_and_what_is_corrected(comp
     assert "Corrected" not in nested.text
 
 
+@pytest.mark.slow
 def test_comparison_alone_and_beside_a_model(simple, comparison):
     alone = Page(report_html(comparison))
     head, rows = alone.table("models")

@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from msmtfl import L12MTL, MSMTFL, MSMTFLCV, DirtyMTL, LassoMTL, Moments, MSMTFLClassifier, SharedMTL
 from msmtfl._estimators.baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
+from msmtfl.inference import SharedFeatures, shared_features
 from msmtfl.model_files import load_model, save_model
 from msmtfl.sharing import CLASSES, sharing_map, task_similarity
 
@@ -326,3 +327,61 @@ def test_a_class_has_a_map_of_its_own(of_classes):
         sharing_map(of_classes, class_of_interest="d")
     with pytest.raises(ValueError, match="coefficients are of classes where there are more than two"):
         sharing_map(with_coef([[1.0]]), class_of_interest="b")
+
+
+def found_among(features, tasks, declared, **more):
+    """What `shared_features` would return."""
+    names, score = np.array(features), np.where(declared, 1.0, -0.5)
+    known = {"r": 2, "fdr": 0.1, "approximate": (), **more}
+    return SharedFeatures(
+        features=names[declared],
+        declared=np.array(declared),
+        statistics=np.tile(score, (len(tasks), 1)),
+        score=score,
+        tasks=np.array(tasks),
+        candidates=names,
+        **known,
+    )
+
+
+def test_a_map_says_what_is_declared_with_an_error_rate(model):
+    plain = sharing_map(model)
+    declared = np.isin(plain.features, ["all+", "mixed", "none"])
+    found = sharing_map(model, shared=found_among(plain.features, plain.tasks, declared))
+    np.testing.assert_array_equal(found.declared, declared)
+    text = str(found).splitlines()
+    assert "    3 declared to matter in at least 2 of 3 tasks (at most 10 % of them false on average)" in text[7]
+    assert "    2 used by at least 2 of 3 tasks but not declared, which may be chance: " in text[8]
+    assert "'all-'" in text[8]
+    assert "'two'" in text[8]
+    assert [line for line in text if line not in str(plain).splitlines()] == text[7:9]
+    frame = found.to_frame().set_index("feature")
+    assert frame.index[frame["declared"]].tolist() == plain.features[declared].tolist()
+    assert plain.declared is None
+    assert "declared" not in plain.to_frame()
+
+
+def test_what_is_approximate_is_said_in_the_map(model):
+    plain = sharing_map(model)
+    shared = found_among(plain.features, plain.tasks, np.ones(7, dtype=bool), approximate=("knockoffs are rough.",))
+    assert "      approximate: knockoffs are rough." in str(sharing_map(model, shared=shared)).splitlines()
+
+
+def test_declared_features_must_be_about_the_same_data(model):
+    plain = sharing_map(model)
+    with pytest.raises(ValueError, match=r"other features \('x0', .*\) than the model .* in the same order"):
+        sharing_map(model, shared=found_among([f"x{j}" for j in range(7)], plain.tasks, np.ones(7, dtype=bool)))
+    with pytest.raises(ValueError, match=r"other tasks \('a', 'b', 'c'\) than the model"):
+        sharing_map(model, shared=found_among(plain.features, ["a", "b", "c"], np.ones(7, dtype=bool)))
+    with pytest.raises(TypeError, match="what shared_features returns, not ndarray"):
+        sharing_map(model, shared=np.ones(7, dtype=bool))
+
+
+def test_a_map_with_what_shared_features_finds():
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((300, 15)), np.tile(["north", "south"], 150)
+    y = X[:, :6].sum(axis=1) + rng.standard_normal(300)
+    model = MSMTFL(0.1, 1.5).fit(X, y, task=task)
+    found = sharing_map(model, shared=shared_features(model, X, y, task=task, r=2, fdr=0.2))
+    assert found.declared[:6].all()
+    assert "declared to matter in at least 2 of 2 tasks" in str(found)

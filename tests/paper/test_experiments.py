@@ -586,6 +586,7 @@ def test_stages_that_only_continue_each_other_make_the_error_of_a_lasso_fall():
     assert (found.verdict, found.source) == ("holds", "control")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", Figure1().settings, ids=str)
 def test_in_the_papers_settings_a_stopped_solver_falls_without_a_cap_but_not_with_the_literal_one(setting):
     """A first stage that was not solved frees features that have no business being free, and they stay so."""
@@ -1051,6 +1052,7 @@ def test_prediction_rows_are_direct_fits(name, protocol, adni):
     assert "chosen_lam_entry" not in row
 
 
+@pytest.mark.slow
 def test_msmtfl_is_the_papers_model_wherever_the_bi_level_one_would_be_chosen():
     """Features that a part of the tasks use: the default search takes a penalty on entries, the experiment may not."""
     X, y, task, _ = make_multitask(4, 40, 10, zero_rows=0.4, zero_entries=0.6, sigma=0.05, random_state=0)

@@ -134,6 +134,7 @@ def test_more_columns_than_independent_rows_have_eigenvalue_zero_exactly():
     assert sparse_eigenvalues(X, 6).rho_min.high == 0.0
 
 
+@pytest.mark.slow
 def test_a_zero_column_and_a_copy_make_the_smallest_eigenvalue_zero():
     X = np.random.default_rng(0).standard_normal((50, 30))
     X[:, 7] = 0.0

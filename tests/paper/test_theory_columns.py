@@ -129,6 +129,7 @@ def test_pi_without_correlations_and_with_dependent_columns():
     assert found.holds  # the bound is infinite, too
 
 
+@pytest.mark.slow
 def test_lemma_19_holds_on_any_design():
     near = []
     for X in designs(7, 60, ((30, 4), (9, 5), (12, 6), (6, 5))):

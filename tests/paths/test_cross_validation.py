@@ -367,7 +367,7 @@ def test_rare_tasks_of_a_2d_target_are_in_every_training_fold():
 
 rows = np.arange(N)
 BAD = {
-    "few rows": ({"task": np.where(rows < 3, "small", TASK), "cv": 4}, "'small' has 3 .*4 folds.*at most as many"),
+    "few rows": ({"cv": 80}, "every task has fewer samples than n_splits=80"),
     "few measured": ({"y": np.c_[y, np.where(rows < 4, y, np.nan)], "cv": 5}, "task 1 has 4 .*5 folds.*at most"),
     "a task left out": ({"cv": KFold(3)}, "fold 0 leaves task.*'east' without training rows.*TaskKFold"),
     "groups of another length": ({"groups": rows[:-1]}, "groups has 89 entries but X has 90 rows"),

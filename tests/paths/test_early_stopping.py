@@ -127,6 +127,7 @@ def test_points_near_the_best():
 # ------------------------------------------------------------------ searches
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", SEARCHES, ids=NAMES)
 @pytest.mark.sampled(2)
 def test_the_choice_is_that_of_the_whole_grid(search):
@@ -152,6 +153,7 @@ def test_the_choice_is_that_of_the_whole_grid(search):
     assert (results["n_rows"][~results["solved"]] == -1).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", SEARCHES, ids=NAMES)
 @pytest.mark.sampled(2)
 def test_points_left_out_are_said_to_be_and_can_be_had(search):
@@ -215,6 +217,7 @@ def test_threads_and_progress(capsys):
     np.testing.assert_allclose(one.coef_, two.coef_, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "search", [MSMTFLCV(12), L12MTLCV(8), DirtyMTLCV(6), SharedMTLCV(6)], ids=lambda one: one._step
 )
@@ -259,6 +262,7 @@ def test_points_that_run_out_of_rounds_are_gone_on_with_if_they_matter(monkeypat
     assert model.cv_results_["finished"][model.best_index_]
 
 
+@pytest.mark.slow
 def test_dirty_columns_that_have_the_same_minimisers_share_them(monkeypatch):
     rng = np.random.default_rng(5)
     m, n, d = 20, 30, 12

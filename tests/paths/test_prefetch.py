@@ -245,6 +245,7 @@ def test_nothing_is_fetched_from_a_closed_matrix():
         np.testing.assert_array_equal(lassos.solve(A)[0], W)
 
 
+@pytest.mark.slow
 def test_folds_on_threads_find_their_rows():
     """Within a thread there are no further ones: surfaces of folds go as they do alone."""
     X, y, task = wide_tasks(m=2)
@@ -261,6 +262,7 @@ def test_threads_come_to_the_same_bits_every_time():
             assert first.coef(*point).tobytes() == other.coef(*point).tobytes()
 
 
+@pytest.mark.slow
 def test_progress_counts_every_lam_once(monkeypatch):
     X, y, task = wide_tasks(noise=2.0)
     problem = posed(X, y, task)

@@ -72,8 +72,8 @@ def on_threads(call, jobs):
 
 @pytest.fixture
 def often(monkeypatch):
-    """Threads take turns as often as they can: what is not safe fails sooner. Nobody is warned meanwhile: before 3.14 Python's
-    list of filters is shared by all threads, so that one may bring back filters under which a warning is an error."""
+    """Threads take turns as often as they can: what is not safe fails sooner. Nobody is warned meanwhile: before 3.14
+    Python's list of filters is shared by all threads, and one may bring back filters that make a warning an error."""
     monkeypatch.setattr(warnings, "warn", lambda *args, **options: None)
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)

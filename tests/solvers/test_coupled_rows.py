@@ -223,6 +223,7 @@ def test_equals_fista(kind, share):
             assert max(np.abs(fit).max() for fit in fits) <= 1e-4 * max(np.abs(y).max() for _, y, _ in problem)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.9, 0.3, 0.03, 0.003])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.sampled(3)
@@ -325,6 +326,7 @@ def hard_problems(draw):
     return Xs, ys, f, draw(st.sampled_from([0.9, 0.3, 0.03, 1e-3])), draw(st.sampled_from([0, 0.5, 1, 1.5, 2, 2.7, 3]))
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(hard_problems())
 def test_exact_or_honest(data):
@@ -477,6 +479,7 @@ def random_penalty(rng, b, f):
     return [("group", share * group), ("group", 0.0), ("dirty", share * dirty / ratio, share * dirty)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wild", [0, 3])
 def test_a_row_is_minimised_exactly(wild):
     """p = b - h v is in the subdifferential at v: its dual norm is at most 1, and p'v is the norm of v."""
@@ -504,6 +507,7 @@ def test_a_row_is_minimised_exactly(wild):
                 assert level == pytest.approx(np.linalg.norm(f * v), rel=1e-11)
 
 
+@pytest.mark.slow
 def test_a_group_row_equals_bisection():
     rng = np.random.default_rng(8)
     for _ in range(200):
@@ -518,6 +522,7 @@ def test_a_group_row_equals_bisection():
         assert level == pytest.approx(high, rel=1e-9, abs=1e-15)
 
 
+@pytest.mark.slow
 def test_a_dirty_row_equals_a_general_minimiser():
     """Over v, t and s >= 0 with |f v| <= t + s: quadratic, with linear constraints."""
     rng = np.random.default_rng(8)
@@ -679,6 +684,7 @@ def test_an_excluded_entry_in_use_is_no_solution():
         assert certify_rows(designs, W, norm).gap == np.inf
 
 
+@pytest.mark.slow
 def test_generic_minimisers_are_unique():
     """But for tasks that a Dirty model interpolates: there entries below their row's level move freely."""
     for seed in range(2):
@@ -795,6 +801,7 @@ def test_many_free_entries_beside_dirty_rows_are_not_unique():
 # ------------------------------------------------------------------ routes
 
 
+@pytest.mark.slow
 def test_gram_rows_on_demand_equal_whole_matrices():
     designs, problem = prepared(*oracles.random_tasks(21, m=3, n=40, d=150, active=6))
     fetched = []
@@ -811,6 +818,7 @@ def test_gram_rows_on_demand_equal_whole_matrices():
     assert min(fetched) < 20
 
 
+@pytest.mark.slow
 def test_gram_rows_that_had_to_go_come_back():
     designs, problem = prepared(*oracles.random_tasks(22, m=3, n=60, d=200, active=10))
     grams = gram_caches(designs, budget=1.0)
@@ -852,6 +860,7 @@ def test_one_matrix_serves_tasks_on_the_same_rows():
             np.testing.assert_allclose(solve(same, penalty)[0], W, rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["plain", "few samples", "unequal", "zero columns"])
 def test_warm_equals_cold(kind):
     designs, problem = make(kind, 25)
@@ -869,6 +878,7 @@ def test_warm_equals_cold(kind):
             np.testing.assert_allclose(W.T, cold, rtol=0, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_many_rows_in_use_at_once():
     """More rows than are inverted together, and more than may join together."""
     designs, problem = prepared(*oracles.random_tasks(26, m=3, n=150, d=120, active=100, noise=0.1))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from msmtfl import L12MTLCV, MSMTFLCV, DirtyMTLCV, LassoMTLCV, SharedMTLCV
+from msmtfl import L12MTLCV, MSMTFLCV, DirtyMTLCV, LassoMTLCV, MSMTFLClassifierCV, SharedMTLCV
 from msmtfl._data.tasks import read_training
 from msmtfl._paths.common_path import shared_grid, shared_lam_max, solve_shared
 from msmtfl._paths.coupled_path import DirtyGrid, GroupGrid, dirty_lam_max, group_lam_max, solve_rows
@@ -42,7 +42,8 @@ def group(problem, lam=None):
 def dirty(ratio, share=0.1):
     def solve(problem, lam=None):
         lam = share * dirty_lam_max(problem, ratio) if lam is None else lam
-        return solve_rows(problem, DirtyGrid(np.array([[lam]]), np.array([[ratio * lam]]))), lam
+        grid = DirtyGrid(np.array([[lam]]), np.array([[ratio * lam]]), problem.l1_ratio)
+        return solve_rows(problem, grid), lam
 
     return solve
 
@@ -66,6 +67,8 @@ FAMILIES = {
 SETTINGS = {
     "plain": {},
     "no intercept, factors": {"fit_intercept": False, "penalty_factors": np.r_[0.0, 2.0, np.inf, np.ones(D - 3)]},
+    "ridge": {"l1_ratio": 0.5},
+    "ridge, factors": {"l1_ratio": 0.3, "penalty_factors": np.r_[0.0, 2.0, np.inf, np.ones(D - 3)]},
     "standardised, weights": {
         "standardize": True,
         "weight": np.random.default_rng(9).uniform(0.3, 3.0, len(TASK)),
@@ -108,6 +111,56 @@ def test_degrees_are_the_divergence_of_the_fit_in_every_task(family, setting):
     assert charged.shape == (1, M)
     np.testing.assert_allclose(charged[0], divergences(X, y, solve, **options), atol=2e-5)
     assert 0.5 < charged.sum() < np.count_nonzero(surface.coef(0, 0)) + 1e-9
+
+
+@pytest.mark.parametrize("ratio", [0.0, 0.5, 1.0, np.inf])
+def test_common_values_with_a_ridge_follow_the_targets_as_charged(ratio):
+    """Differences of targets cost a solve each, so that one task's are enough."""
+    X, y = make_data()
+    solve, setting = shared(ratio), {"l1_ratio": 0.4}
+    surface, lam = solve(posed(X, y, **setting))
+    charged, step, found = surface.degrees(surface.last.ravel())[0, 0], 1e-6, 0.0
+    for r in np.flatnonzero(TASK == 0):
+        ends = []
+        for side in (step, -step):
+            moved = y.copy()
+            moved[r] += side
+            problem = posed(X, moved, **setting)
+            ends.append(fits(problem, solve(problem, lam)[0])[r])
+        found += (ends[0] - ends[1]) / (2.0 * step)
+    assert charged == pytest.approx(found, abs=2e-5)
+    assert 0.3 < charged < np.count_nonzero(surface.coef(0, 0)[0]) - 0.05
+
+
+def test_a_ridge_beside_counts_follows_them_as_charged():
+    """The mean of a count is e^f, and moves with the counts as that of the parabola does that touches the loss."""
+    X, y = make_data()
+    y, step = np.exp(0.5 * y), 1e-5
+    setting = {"l1_ratio": 0.5, "loss": "poisson"}
+    surface, lam = lasso(posed(X, y, **setting))
+    charged, found = surface.degrees(surface.last.ravel())[0], -1.0  # less the intercept
+    for place, r in enumerate(np.flatnonzero(TASK == 2)):
+        ends = []
+        for side in (step, -step):
+            moved = y.copy()
+            moved[r] += side
+            problem = posed(X, moved, **setting)
+            ends.append(np.exp(problem.designs[2].predictor(lasso(problem, lam)[0].coef(0, 0)[2])[place]))
+        found += (ends[0] - ends[1]) / (2.0 * step)
+    assert charged[2] == pytest.approx(found, abs=1e-4)
+    assert charged[2] < np.count_nonzero(surface.coef(0, 0)[2]) - 0.1
+
+
+def test_a_ridge_beside_classes_with_one_intercept():
+    X, y = make_data()
+    model = MSMTFLClassifierCV(lams=[0.05], l1_ratio=0.2, intercepts="common", selection="aic", theta_ratios=[np.inf])
+    model.fit(X, y > 0, task=TASK)
+    charged = model.surface_.degrees(np.array([0]))[0]
+    for i in range(M):
+        Z, p = X[i == TASK][:, model.coef_[i] != 0], model.predict_proba(X, task=TASK)[i == TASK, 1]
+        G = Z.T @ ((p * (1 - p))[:, None] * Z)
+        ridge = 0.5 * M * len(Z) * 0.8 * 0.05 * np.eye(len(G))
+        assert charged[i] == pytest.approx(np.trace(np.linalg.solve(G + ridge, G)), rel=1e-6)
 
 
 def test_more_coefficients_than_samples_leave_no_more_degrees_than_samples():

@@ -147,6 +147,7 @@ def test_one_task_agrees_with_an_independent_solver(loss, weighted):
     assert design.intercepts(W)[0] == pytest.approx(b, abs=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", LOSSES)
 def test_weights_may_differ_between_entries_and_some_be_zero_or_infinite(loss):
     X, y, task = make_data(loss)
@@ -368,6 +369,7 @@ def test_a_minimiser_that_exists_proves_itself(seed, gap, monkeypatch):
     assert bool(asked) == (gap > 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["logistic", "poisson"])
 def test_features_that_leave_no_minimiser_alone_are_those_of_the_linear_program(loss, monkeypatch):
     monkeypatch.setattr(loss_certificates, "_held_back", lambda *args: False)

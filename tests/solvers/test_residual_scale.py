@@ -31,6 +31,7 @@ def strong(seed):
     return X, y
 
 
+@pytest.mark.slow
 def test_a_strong_signal_does_not_make_it_the_squared_loss():
     w = np.array([10.0, -8.0, 6.0])
     errors = []
@@ -68,6 +69,7 @@ def test_the_scale_is_the_standard_deviation_of_the_noise_of_each_task():
     assert not hasattr(model.set_params(loss="squared").fit(X, y, task=task), "scale_")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("outliers", "most"), [(0.0, 1.3), (0.1, 1.8), (0.2, 3.5)])
 def test_more_features_than_samples(outliers, most):
     found = []
@@ -79,6 +81,7 @@ def test_more_features_than_samples(outliers, most):
     assert 0.7 < np.median(quiet) < 1.3
 
 
+@pytest.mark.slow
 def test_small_tasks_take_the_features_that_others_found():
     X, y, task, _ = make_data(1, n=20, d=60, used=4, signal=10.0, m=8)
     apart = [MSMTFL(loss="huber").fit(X[task == i], y[task == i]).scale_ for i in range(8)]
@@ -87,6 +90,7 @@ def test_small_tasks_take_the_features_that_others_found():
     assert together.max() < 2.0
 
 
+@pytest.mark.slow
 def test_normal_noise_costs_little_and_outliers_do_not_cost_much():
     for outliers, most in ((0.0, 1.1), (0.1, 0.5), (0.2, 0.5)):
         errors = []

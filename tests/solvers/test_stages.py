@@ -92,6 +92,7 @@ def test_lasso_equals_sklearn_per_task():
         assert model.intercept_[i] == pytest.approx(peer.intercept_, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_one_task_is_capped_l1():
     (X,), (y,) = oracles.random_tasks(3, m=1, n=40, d=15, active=6, noise=1.0)
     lam, theta = 0.1 * oracles.lam_max([X], [y]), 0.5
@@ -229,6 +230,7 @@ def test_exact_on_the_paper_s_kind_of_data():
     check_gaps(Xs, ys, oracles.lam_max(Xs, ys) * np.geomspace(1, 3e-3, 5))
 
 
+@pytest.mark.slow
 def test_exact_on_isolet(isolet):
     X, y, task = isolet
     Xs, ys = [X[task == i] for i in range(5)], [y[task == i] for i in range(5)]

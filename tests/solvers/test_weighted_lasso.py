@@ -397,6 +397,7 @@ def hard_problems(draw):
     return X, y, a, draw(st.booleans())
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(hard_problems())
 def test_exact_or_honest(problem):

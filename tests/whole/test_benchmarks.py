@@ -292,6 +292,7 @@ def test_every_script_starts(script, monkeypatch, capsys):
     assert f"usage: {script}" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize(("script", "words", "shown", "needs"), SMALLEST)
 def test_every_script_runs_with_its_smallest_size(
@@ -393,7 +394,7 @@ def test_degrees_of_freedom_are_those_of_the_covariances(monkeypatch, capsys):
     words = ("--tasks", 2, "--samples", 8, "--features", 6, "--draws", 3)
     run_here("degrees_of_freedom.py", *words, monkeypatch=monkeypatch)
     shown = capsys.readouterr().out.splitlines()
-    assert len(shown) == 10
+    assert len(shown) == 16
     assert shown[0].split() == ["model", "coefficients", "charged", "true", "z"]
     assert sum("(not convex)" in line for line in shown) == 3
     monkeypatch.syspath_prepend(str(BENCHMARKS / "runner"))
@@ -431,6 +432,7 @@ def test_the_families_in_one_table(tmp_path, monkeypatch, capsys):
     assert "auto chose lasso 2x." in shown
 
 
+@pytest.mark.slow
 def test_how_sure_studies_start(monkeypatch, capsys):
     run_here("interval_coverage.py", "--draws", 1, "--features", 12, monkeypatch=monkeypatch)
     shown = capsys.readouterr().out.splitlines()

@@ -121,6 +121,7 @@ LONG = (
     "pipeline",
     "parameters",
     "paper",
+    "how_sure",
 )  # they compare many models
 
 
@@ -196,6 +197,7 @@ def test_the_picture_of_the_layers_shows_the_way_of_a_fit():
     assert svg.count('class="module way"') == len(made.WAY)
 
 
+@pytest.mark.slow
 @beside
 def test_names_on_pages_lead_to_their_source():
     pytest.importorskip("sphinx")

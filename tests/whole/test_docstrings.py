@@ -66,6 +66,7 @@ def test_every_attribute_of_a_fitted_model_is_documented_and_there(name, check):
     assert found - documented <= elsewhere
 
 
+@pytest.mark.slow
 def test_docstrings_have_the_texts_that_they_share(check):
     table = check.shared_texts(check.SHARED.read_text(encoding="utf-8"))
     others = [one.name for one in check.public(check.api_names()) if check.change_of(one, table) is not None]

@@ -7,6 +7,7 @@ import pytest
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks" / "studies"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 100])
 def test_commands_on_ugly_tables_work_or_say_what_is_wrong(seed):
     """`python tests/fuzz_commands.py` in small."""
@@ -19,6 +20,7 @@ def test_commands_on_ugly_tables_work_or_say_what_is_wrong(seed):
     assert sum(outcomes.values()) == 8
 
 
+@pytest.mark.slow
 def test_commands_that_fail_are_found(monkeypatch):
     """The fuzzer does not pass whatever it is shown."""
     pytest.importorskip("typer")
@@ -37,6 +39,7 @@ def test_commands_that_fail_are_found(monkeypatch):
     assert any("an error" in line for found in bad for line in found.failures)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not BENCHMARKS.exists(), reason="no benchmarks beside the tests")
 def test_damaged_files_are_refused_or_read_as_written(monkeypatch):
     pytest.importorskip("typer")

@@ -20,6 +20,7 @@ from msmtfl._objective.row_certificates import certify_rows
 SEEDS = st.integers(0, 2**31)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [220, 225, 2334, 20_439, 21_794, 22_188, 24_046, 24_343])
 def test_fits_that_left_the_range_of_floats_once(seed):
     """Each ended in a warning of numpy's or an error of scipy's."""
@@ -75,6 +76,7 @@ def exact_primal(X, y, w, a):
     return r @ r / 2 + gaps.penalty_of(w.astype(gaps.LD), a)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(SEEDS)
 def test_weak_duality_of_lassos(seed):
@@ -93,6 +95,7 @@ def test_weak_duality_of_lassos(seed):
             assert gap >= (value - min(values)) * (1 - 1e-12)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None, derandomize=True)
 @given(SEEDS)
 def test_weak_duality_of_rows(seed):
@@ -123,6 +126,7 @@ def test_weak_duality_of_rows(seed):
             assert gap >= float((value - min(values)) / unit) * (1 - 1e-12)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None, derandomize=True)
 @given(SEEDS, st.sampled_from(["logistic", "poisson", "huber"]))
 def test_weak_duality_of_losses(seed, name):

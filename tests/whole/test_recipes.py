@@ -79,6 +79,7 @@ def log_cosh(monkeypatch):
     monkeypatch.setitem(losses.LOSSES, "logcosh", lambda epsilon: LogCosh())
 
 
+@pytest.mark.slow
 def test_a_loss_is_one_class(log_cosh, tmp_path):
     """Fit, certificate, path, cross-validation, formula and model file know it; a general optimiser finds nothing better."""
     X, y, task = make()
@@ -137,6 +138,7 @@ def test_a_shape_is_one_class(make_model):
     )
 
 
+@pytest.mark.slow
 def test_a_shape_serves_searches_and_bi_level_models():
     X, y, task = make()
     search = MSMTFLCV(lams=5, cv=3, penalty=Exponential(), entry_shares=[0.0, 0.5]).fit(X, y, task=task)

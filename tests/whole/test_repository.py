@@ -37,6 +37,7 @@ def test_importing_the_package_imports_neither_numpy_nor_scikit_learn():
     ]
 
 
+@pytest.mark.slow
 def test_an_estimator_imports_nothing_that_scikit_learn_does_not():
     """scikit-learn itself imports pandas where it is installed."""
     ours = "sorted({name.split('.')[0] for name in set(sys.modules) - before} - set(sys.stdlib_module_names))"
@@ -55,6 +56,7 @@ def test_public_names_are_the_same_for_readers_type_checkers_and_imports():
         assert name in dir(msmtfl)
 
 
+@pytest.mark.slow
 def test_public_modules_are_found_without_being_imported():
     modules = python("import msmtfl; print(*(getattr(msmtfl, name).__name__ for name in msmtfl._PUBLIC_MODULES))")
     assert modules == [f"msmtfl.{name}" for name in msmtfl._PUBLIC_MODULES]
@@ -137,3 +139,15 @@ def test_every_kernel_is_tried_in_wheels_and_says_that_it_does_without_the_globa
     for name in kernels:
         source = (ROOT / "src" / "msmtfl" / "_kernels" / f"{name}.py").read_text(encoding="utf-8")
         assert "freethreading_compatible=True" in source.split('"""')[0]
+
+
+@beside
+def test_memory_views_are_compiled_once_and_do_without_the_global_lock():
+    """Cython writes them into every kernel unless it is told where they are: 0.5 MB more in a wheel."""
+    meson = (ROOT / "src" / "msmtfl" / "_kernels" / "meson.build").read_text(encoding="utf-8")
+    commands = re.findall(r"command: \[cython, (.*)\]", meson)
+    assert len(commands) == 2
+    generate, kernel = sorted(commands, key=lambda command: "--shared" in command)
+    assert "freethreading_compatible=True" in generate
+    assert "--generate-shared" in generate
+    assert "'--shared', shared" in kernel

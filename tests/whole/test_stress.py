@@ -10,6 +10,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks" / "studies"
 pytestmark = pytest.mark.skipif(not BENCHMARKS.exists(), reason="no benchmarks beside the tests")
 
 
+@pytest.mark.slow
 def test_hundreds_of_random_solves(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     import stress

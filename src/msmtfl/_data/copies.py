@@ -105,6 +105,12 @@ def _hashes(X: Matrix) -> np.ndarray:
     return out
 
 
+def sample_keys(X: Matrix, y: np.ndarray) -> np.ndarray:
+    """(N,) 64-bit numbers that samples with the same features and target have in common, and that do not depend on where
+    they stand."""
+    return np.asarray(_hashes(X) + (_mixed(y) << np.uint64(1)) + _mixed(y))
+
+
 def _mixed(values: np.ndarray) -> np.ndarray:
     """Bits of numbers, the high ones, in which small integers differ, also at the low end; 0 and -0 are 0."""
     values = np.ascontiguousarray(values) + values.dtype.type(0)

@@ -9,7 +9,9 @@ import numpy as np
 from sklearn.model_selection import BaseCrossValidator, StratifiedGroupKFold
 from sklearn.utils import check_random_state
 
-from .tables import Labels, RandomState, Table, column_position, factorise, names_of, read_groups, split_off
+from .tables import Labels, RandomState, Table, column_position, factorise, names_of, read_groups, split_off, warn_user
+
+NEVER = -1  # the fold of samples that are never held out
 
 
 class TaskKFold(BaseCrossValidator):
@@ -36,6 +38,10 @@ class TaskKFold(BaseCrossValidator):
     Notes
     -----
     With `groups` (e.g. patients or speakers) given to `split`, samples of one group stay together.
+
+    A task with fewer samples than folds is held out in some of them. The sample of a task that has no other
+    is in every training fold, so that it is never held out: cross_val_predict, which needs a prediction of
+    every sample, does not take such a split.
 
     Examples
     --------
@@ -147,13 +153,22 @@ class TaskKFold(BaseCrossValidator):
 
     def _deal(self, labels: np.ndarray, codes: np.ndarray) -> np.ndarray:
         counts = np.bincount(codes, minlength=len(labels))
-        if counts.min() < self.n_splits:
-            i = int(np.argmin(counts))
+        if counts.max() < self.n_splits:
+            i = int(np.argmax(counts))
             raise ValueError(
-                f"task {labels.tolist()[i]!r} has {counts[i]} sample(s), fewer than n_splits={self.n_splits} folds. Use at "
-                "most as many folds as the smallest task has rows, or leave that task out."
+                f"every task has fewer samples than n_splits={self.n_splits} folds; {labels.tolist()[i]!r} has most, "
+                f"{counts[i]}. Use fewer folds."
             )
-        return self._deal_out(codes)
+        alone = counts == 1
+        fold = np.full(len(codes), NEVER, dtype=np.intp)
+        several = ~alone[codes]
+        fold[several] = self._deal_out(codes[several])
+        if alone.any():
+            warn_user(
+                f"task(s) {names_of(labels[alone])} have 1 sample, which is in the training samples of every fold: there is no "
+                "held-out error of these tasks."
+            )
+        return fold
 
     def deal_evenly(
         self, codes: np.ndarray, groups: np.ndarray | None = None

@@ -80,11 +80,16 @@ class Ridged:
 
     def columns(self, features: Ints) -> Floats | None:
         X = self.base.columns(features)
-        if X is None:
-            return None
-        own = np.zeros((self.d, len(features)))
-        own[features, np.arange(len(features))] = self.root[features]
-        return np.concatenate([X, own])
+        return None if X is None else ridge_rows(self, X, features)
+
+
+def ridge_rows(design: Any, X: Floats, features: Ints) -> Floats:
+    """Columns (rows, features) of a design with the rows of its ridge, if it has one, at the end."""
+    if not isinstance(design, Ridged):
+        return X
+    own = np.zeros((design.d, len(features)))
+    own[features, np.arange(len(features))] = design.root[features]
+    return np.concatenate([X, own])
 
 
 def ridged(design: Any, ridge: Floats | None) -> Any:

@@ -42,7 +42,7 @@ from .._runtime.checks import check_count, check_flag, check_n_jobs, check_posit
 from .._runtime.progress import CallbackSupportMixin
 from .._runtime.whole import guard_methods
 from .._solvers.gram import Gram
-from .._solvers.make_problem import check_intercepts, check_loss, common_levels, make_problem
+from .._solvers.make_problem import check_intercepts, check_loss, common_levels, make_problem, training
 from .._solvers.solvers import lassos_for
 from .._solvers.stages import ASKED, ONE_STAGE, Solution
 from .._solvers.weighted_lasso import least_squares_on
@@ -110,6 +110,10 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
             intercepts=self.intercepts,
         )
 
+    def _training(self, problem: Problem, keep: np.ndarray | int) -> Problem:
+        """The problem of some of the rows (of statistics: without one fold)."""
+        return training(problem, keep)
+
     def _chosen_l1_ratio(self) -> float:
         """Which share of the penalty is a norm; the rest is a ridge."""
         return self._l1_ratios()[0]
@@ -171,7 +175,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         self.features_ = data.features
         targets = data.targets
         self.n_samples_ = np.array([target.rows for target in targets])
-        self.learnable_ = problem.learnable
+        self.learnable_, self.feature_sd_ = problem.learnable, problem.feature_sds
         self.task_level_features_ = data.features[problem.of_task_level]
         self.target_mean_ = np.array([target.mean for target in targets])
         self.target_sd_ = np.sqrt([target.variance for target in targets])
@@ -295,6 +299,27 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         require_offset(self, offset)
         return check_offset(offset, shape, self.tasks_)
 
+    def summary(self, *, max_features: int = 30) -> Any:
+        """Summarise the fitted model: its features, how it was fitted, and what is proven of it.
+
+        Every line of the table is a feature: the number of tasks whose coefficient is not 0, and the smallest,
+        the median and the largest of these coefficients.
+
+        Parameters
+        ----------
+        max_features : int, default=30
+            Number of features that texts show, those that most tasks use first. The data frame has all.
+
+        Returns
+        -------
+        Summary
+            Print it for the text. `as_latex()`, `as_markdown()` and `to_frame()` are other forms; notebooks show the
+            Markdown.
+        """
+        from .summary import summary_of  # it knows the families, and these know us
+
+        return summary_of(self, max_features)
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
@@ -334,10 +359,12 @@ class MultiTaskLinear(RegressorMixin, MultiTaskModel):
     def predict_interval(self, X: Any, *, task: Any = None, level: float = 0.9, offset: Any = None) -> Floats:
         """Predict intervals that hold the targets of new samples with a given probability, task by task.
 
-        They are made of the errors on samples that cross-validation held out (CV+), so the model must have
-        chosen its parameters by folds. For new samples of a task like those that it was fitted to, intervals
-        hold the target with a probability of about `level`. Proven is 1 - 2 (1 - level), less a term that
-        falls with the number of samples, for folds that had no part in choosing the parameters.
+        They are made of the errors on samples that cross-validation held out, so the model must have chosen
+        its parameters by folds. For new samples of a task like those that it was fitted to, intervals hold the
+        target with a probability of about `level`. For tasks with fewer than 50 samples they are those of CV+,
+        of which 1 - 2 (1 - level) is proven, less a term that falls with the number of samples, for folds that
+        had no part in choosing the parameters. For others they are around the mean of the predictions by the
+        models without each fold, which is no further off than these models are on average.
         The scale is that of the targets, whatever the loss.
 
         A task with too few samples for the level, fewer than level / (1 - level), borrows the shape of the

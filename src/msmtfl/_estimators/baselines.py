@@ -143,6 +143,7 @@ class _Baseline:
         self.target_mean_ = np.reshape([target.mean for target in targets], shape)
         self.target_sd_ = np.sqrt(np.reshape([target.variance for target in targets], shape))
         self.learnable_, self.task_level_features_ = problem.learnable, data.features[problem.of_task_level]
+        self.feature_sd_ = problem.feature_sds
         warn_of_task_level(self.task_level_features_)
         single = data.form == "single"
         self.coef_ = W[0] if single else W
@@ -312,6 +313,20 @@ def _scales(X: Floats, weight: Floats, standardize: bool) -> Floats:
     return np.where(square > 0, np.sqrt(square) if standardize else 1.0, np.inf)
 
 
+def _left_out_ridge(Z: Floats, y: Floats, weight: Floats, alphas: Floats) -> tuple[Floats, float]:
+    """(d,), and the strength: the ridge with the smallest squared error of samples that are left out one by one, intercept
+    included. Z and y are centred. A sample's residual without it is that with it, divided by 1 less its leverage; one
+    decomposition serves all strengths (scikit-learn's RidgeCV takes one strength after the other)."""
+    root = np.sqrt(weight)
+    U, size, Vt = np.linalg.svd(root[:, None] * Z, full_matrices=False)
+    along = U.T @ (root * y)
+    kept = size[:, None] ** 2 / (size[:, None] ** 2 + alphas)
+    residuals = (root * y)[:, None] - U @ (kept * along[:, None])
+    leverage = (weight / weight.sum())[:, None] + U**2 @ kept
+    best = int(np.argmin(((residuals / np.maximum(1.0 - leverage, np.finfo(float).eps)) ** 2).sum(axis=0)))
+    return Vt.T @ (size / (size**2 + alphas[best]) * along), float(alphas[best])
+
+
 def _ridge_path(standardize: bool) -> Path:
     def path(X: Floats, y: Floats, weight: Floats) -> Floats:
         """The minimisers of sum_r s_r (y_r - x_r'w)^2 + alpha |w|^2"""
@@ -376,6 +391,10 @@ class RidgePerTaskCV(_Linear):
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
+    feature_sd_ : ndarray of shape (d,)
+        Standard deviations of the features within tasks, pooled over the tasks in which a
+        feature varies; 0 where it never does. A coefficient times it is the effect of one
+        standard deviation.
     task_level_features_ : ndarray
         Names of the features that are constant within every task and differ only between
         tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
@@ -437,10 +456,8 @@ class RidgePerTaskCV(_Linear):
         size = float((Z**2).sum()) / X.shape[1]
         if size == 0.0 or not y.any() or len(y) < 3:
             return np.zeros(X.shape[1]), np.inf
-        from sklearn.linear_model import RidgeCV  # here: importing msmtfl does not wait for it
-
-        model = RidgeCV(ALPHAS * size).fit(Z, y, sample_weight=task.weight)
-        return np.asarray(model.coef_ / scales), float(model.alpha_)
+        w, alpha = _left_out_ridge(Z, y, stack.weight, ALPHAS * size)
+        return np.asarray(w / scales), alpha
 
 
 class PooledRidgeCV(_Linear):
@@ -494,6 +511,10 @@ class PooledRidgeCV(_Linear):
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
+    feature_sd_ : ndarray of shape (d,)
+        Standard deviations of the features within tasks, pooled over the tasks in which a
+        feature varies; 0 where it never does. A coefficient times it is the effect of one
+        standard deviation.
     task_level_features_ : ndarray
         Names of the features that are constant within every task and differ only between
         tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
@@ -581,6 +602,10 @@ class PooledLassoCV(_Linear):
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
+    feature_sd_ : ndarray of shape (d,)
+        Standard deviations of the features within tasks, pooled over the tasks in which a
+        feature varies; 0 where it never does. A coefficient times it is the effect of one
+        standard deviation.
     task_level_features_ : ndarray
         Names of the features that are constant within every task and differ only between
         tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
@@ -828,6 +853,10 @@ class LogisticPerTaskCV(_Logistic):
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
+    feature_sd_ : ndarray of shape (d,)
+        Standard deviations of the features within tasks, pooled over the tasks in which a
+        feature varies; 0 where it never does. A coefficient times it is the effect of one
+        standard deviation.
     task_level_features_ : ndarray
         Names of the features that are constant within every task and differ only between
         tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
@@ -934,6 +963,10 @@ class PooledLogisticCV(_Logistic):
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
+    feature_sd_ : ndarray of shape (d,)
+        Standard deviations of the features within tasks, pooled over the tasks in which a
+        feature varies; 0 where it never does. A coefficient times it is the effect of one
+        standard deviation.
     task_level_features_ : ndarray
         Names of the features that are constant within every task and differ only between
         tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.

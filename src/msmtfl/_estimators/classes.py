@@ -223,14 +223,11 @@ def class_folds(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Folds stratified by task and class; an error if a training fold would lack a class of a task, or, where tasks do not
     stand `alone` but share a level, all samples of a task."""
-    few = []
+    few, single = [], []
     for task in data.tasks:
         if not alone:
             if len(task.y) < 2:
-                raise ValueError(
-                    f"task {task.label!r} has 1 row: held out, none is left to train. Leave the task out, or give pairs of "
-                    "(training, test) rows as cv that keep it in all training rows."
-                )
+                single.append(task)
             continue
         counts = np.bincount(task.y.astype(np.intp), minlength=len(classes))
         rare = int(np.argmin(counts))
@@ -247,10 +244,19 @@ def class_folds(
             f"task(s) {names_of(few)} have fewer rows of a class than cv={n_splits} folds: some hold out none of them. "
             "Use fewer folds."
         )
+    if single:
+        warn_user(
+            f"task(s) {names_of([task.label for task in single])} have 1 sample, which is in the training samples of every "
+            "fold: there is no held-out error of these tasks."
+        )
     pattern = np.full((data.X.shape[0], data.m), -1)
     for i, task in enumerate(data.tasks):
         pattern[task.rows, i] = task.y
-    used = np.flatnonzero((pattern >= 0).any(axis=1))
+    known = (pattern >= 0).any(axis=1)
+    stay = np.zeros(len(known), dtype=bool)
+    for task in single:
+        stay[task.rows] = True
+    used, kept = np.flatnonzero(known & ~stay), np.flatnonzero(known & stay)
     strata = np.unique(pattern[used], axis=0, return_inverse=True)[1].ravel()
     of_rows = None if groups is None else groups_of(groups, data.X)[used]
     dealer = TaskKFold(n_splits, random_state=check_random_state(random_state))
@@ -260,10 +266,11 @@ def class_folds(
         lost = [
             task.label
             for i, task in enumerate(data.tasks)
-            if any(len(np.unique(pattern[used[train], i][pattern[used[train], i] >= 0])) < needed for train, _ in fold)
+            if task not in single
+            and any(len(np.unique(pattern[used[train], i][pattern[used[train], i] >= 0])) < needed for train, _ in fold)
         ]
         if not lost:
-            return [(used[train], used[test]) for train, test in fold]
+            return [(np.union1d(used[train], kept), used[test]) for train, test in fold]
     lacking = " of every class" * alone
     raise ValueError(
         f"some folds leave task(s) {names_of(lost)} without training rows{lacking}. Use fewer folds, or leave these "

@@ -6,6 +6,7 @@ With K > 2 classes there is one such problem per task and class; all of them sha
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -32,6 +33,8 @@ from .search import ThetaSearch
 class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
     """What all multi-task classifiers share: reading classes, predicting them and their probabilities."""
 
+    _many = True  # whether there may be more than two classes
+
     def _read(self, X: Any, y: Any, task: Any, sample_weight: Any, offset: Any = None) -> TaskData:
         """The data of the tasks with codes of `classes_` as targets."""
         read = self._read_classes(X, y, task, sample_weight, offset)
@@ -41,6 +44,12 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
     def _read_classes(self, X: Any, y: Any, task: Any, sample_weight: Any, offset: Any = None) -> ClassData:
         classes, codes = encode(y)
         refuse_many_classes(offset, classes)
+        if not self._many and len(classes) > 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass: y holds "
+                f"{len(classes)} classes, and values that these have in common, each against the rest, would mean nothing. "
+                f"Wrap {type(self).__name__} in scikit-learn's OneVsRestClassifier, or take a model that shares features."
+            )
         data = super()._read(X, as_given(y, codes), task, sample_weight, offset)
         if getattr(self, "intercepts", "task") == "task" or data.m == 1:
             refuse_lonely(data, classes, getattr(self, "fit_intercept", True))
@@ -53,7 +62,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
             loss="logistic",
             fit_intercept=self.fit_intercept,
             standardize=self.standardize,
-            positive=self.positive,
+            positive=getattr(self, "positive", False),
             penalty_factors=self.penalty_factors,
             l1_ratio=self._chosen_l1_ratio(),
             error="log_loss",
@@ -84,6 +93,15 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
         self.learnable_ = self.learnable_[::K]
         self.n_fitted_tasks_ = m
         self.target_mean_, self.target_sd_ = self.target_mean_.reshape(m, K), self.target_sd_.reshape(m, K)
+        self._note_parts(lambda part: part.reshape(m, K, d)[0] if data.form == "single" else part.reshape(m, K, d))
+
+    def _note_parts(self, arrange: Callable[[Floats], Floats]) -> None:
+        """Arrange the parts of coefficients that a family keeps by themselves."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = self._many
+        return tags
 
     # ------------------------------------------------------------------ using
 
@@ -267,10 +285,124 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
         return float(np.average(found[seen] == truth[seen], weights=full))
 
 
+class ClassifierFit(MultiTaskClassifier):
+    """A classifier at given strengths. A family says how a problem is solved and kept (`_fit_problem`)."""
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray or sparse matrix of shape (N, d)
+            Samples of all tasks. A table or an array may have a column that identifies the task
+            (see `task_column`).
+        y : array-like of shape (N,) or (N, m)
+            Classes. A 2-D y has one column per task, all of them for the same samples X; NaN or
+            None means not measured.
+        task : array-like of shape (N,), optional
+            The label of the task of every sample, if the tasks are not a column of X.
+        sample_weight : array-like of shape (N,) or (N, m), optional
+            Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+        offset : array-like of shape (N,) or (N, m), optional
+            A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
+            2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.
+            `predict` then needs the offsets of its samples, too.
+
+        Returns
+        -------
+        object
+            The fitted model itself.
+        """
+        self._check_params()
+        with one_blas_thread():
+            read = self._read_classes(X, y, task, sample_weight, offset)
+            problem = self._logistic_problem(read)
+        self._fit_problem(problem, self._last_coefs(read))
+        self._note_classes(read)
+        return self
+
+    def _last_coefs(self, read: ClassData) -> Floats | None:
+        """The last fit's coefficients (m, d), or (m K, d), if warm_start asks for them and classes, tasks and features are
+        the same."""
+        warm = getattr(self, "warm_start", False) and hasattr(self, "coef_")
+        if not (warm and np.array_equal(self.classes_, read.classes)):
+            return None
+        previous = self._previous(read.tasks)
+        return None if previous is None else previous.reshape(-1, read.tasks.d)
+
+
+class ClassifierSearch(MultiTaskClassifier):
+    """A classifier that chooses its strengths. A family says how (`_grid`, `_fit_point`)."""
+
+    @with_callbacks
+    def fit(
+        self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None, offset: Any = None
+    ) -> Any:
+        """Choose lam and theta, and fit the model to all samples with them.
+
+        Held-out errors use the weights of the samples, too.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray or sparse matrix of shape (N, d)
+            Samples of all tasks. A table or an array may have a column that identifies the task
+            (see `task_column`).
+        y : array-like of shape (N,) or (N, m)
+            Classes. A 2-D y has one column per task, all of them for the same samples X; NaN or
+            None means not measured.
+        task : array-like of shape (N,), optional
+            The label of the task of every sample, if the tasks are not a column of X.
+        sample_weight : array-like of shape (N,) or (N, m), optional
+            Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+        groups : array-like of shape (N,) or "identical", optional
+            Labels of groups: samples of one group (a patient, a speaker) stay in one fold.
+            "identical": samples with the same features are a group.
+        offset : array-like of shape (N,) or (N, m), optional
+            A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
+            2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.
+            `predict` then needs the offsets of its samples, too.
+
+        Returns
+        -------
+        object
+            The fitted model itself.
+        """
+        self._check_params()
+        with one_blas_thread():
+            forget(self, "l1_ratio_")
+            read = self._read_classes(X, y, task, sample_weight, offset)
+            problem = self._weighed_anew(self._logistic_problem(read), read)
+            grid, splits, scorer = self._grid(problem), [], None
+            if self._by_folds:
+                codes = as_given(y, read.codes)
+                splits = read_splits(self._folds(read, groups), X, codes, groups, problem.data, self.random_state)
+                scorer = self._class_scorer(X, read)
+        self._fit_point(problem, grid, splits, scorer)
+        self._note_classes(read)
+        return self
+
+    def _folds(self, read: ClassData, groups: Any) -> Any:
+        """`cv`, a number being folds stratified by task and class."""
+        if not isinstance(self.cv, (int, np.integer)) or isinstance(self.cv, bool) or self.cv < 2:
+            return self.cv
+        alone = self.intercepts == "task"
+        return class_folds(read.tasks, read.classes, int(self.cv), self.random_state, groups, alone)
+
+    def _class_scorer(self, X: Any, read: ClassData) -> Any:
+        """What scores the rows held out; None if their errors, the log-losses, do."""
+        classes, codes, weight = read.classes, read.codes, read.weights(self.class_weight)
+        if isinstance(self.scoring, str) and self.scoring == LOG_LOSS:
+            return LogLoss(codes, weight, len(classes)) if len(classes) > 2 else None
+        if codes.ndim == 2:
+            raise ValueError(f"with a 2-D y scoring must be {LOG_LOSS!r}; got {self.scoring!r}.")
+        return ClassScorer(self.scoring, X, classes[codes.astype(np.intp)], weight, classes)
+
+
 # ------------------------------------------------------------------ the estimators
 
 
-class MSMTFLClassifier(MultiTaskClassifier, StagedFit):
+class MSMTFLClassifier(ClassifierFit, StagedFit):
     r"""Multi-stage multi-task feature learning for classes: sparse logistic regressions of related tasks.
 
     .. math::
@@ -443,6 +575,10 @@ class MSMTFLClassifier(MultiTaskClassifier, StagedFit):
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
+    feature_sd_ : ndarray of shape (d,)
+        Standard deviations of the features within tasks, pooled over the tasks in which a
+        feature varies; 0 where it never does. A coefficient times it is the effect of one
+        standard deviation.
     task_level_features_ : ndarray
         Names of the features that are constant within every task and differ only between
         tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
@@ -516,52 +652,8 @@ class MSMTFLClassifier(MultiTaskClassifier, StagedFit):
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
 
-    @with_callbacks
-    def fit(
-        self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None
-    ) -> MSMTFLClassifier:
-        """Fit the model.
 
-        Parameters
-        ----------
-        X : DataFrame, ndarray or sparse matrix of shape (N, d)
-            Samples of all tasks. A table or an array may have a column that identifies the task
-            (see `task_column`).
-        y : array-like of shape (N,) or (N, m)
-            Classes. A 2-D y has one column per task, all of them for the same samples X; NaN or
-            None means not measured.
-        task : array-like of shape (N,), optional
-            The label of the task of every sample, if the tasks are not a column of X.
-        sample_weight : array-like of shape (N,) or (N, m), optional
-            Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
-        offset : array-like of shape (N,) or (N, m), optional
-            A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
-            2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.
-            `predict` then needs the offsets of its samples, too.
-
-        Returns
-        -------
-        MSMTFLClassifier
-            The fitted model itself.
-        """
-        self._check_params()
-        with one_blas_thread():
-            read = self._read_classes(X, y, task, sample_weight, offset)
-            problem = self._logistic_problem(read)
-        self._fit_stages(problem, self._last_coefs(read))
-        self._note_classes(read)
-        return self
-
-    def _last_coefs(self, read: ClassData) -> Floats | None:
-        """The last fit's coefficients (m, d), or (m K, d), if warm_start asks for them and classes, tasks and features are
-        the same."""
-        if not (self.warm_start and hasattr(self, "coef_") and np.array_equal(self.classes_, read.classes)):
-            return None
-        previous = self._previous(read.tasks)
-        return None if previous is None else previous.reshape(-1, read.tasks.d)
-
-
-class MSMTFLClassifierCV(MultiTaskClassifier, ThetaSearch):
+class MSMTFLClassifierCV(ClassifierSearch, ThetaSearch):
     """MSMTFLClassifier with lam and theta chosen by cross-validation.
 
     The whole grid of lam and theta is solved on every training fold. All folds use the same values, taken
@@ -787,6 +879,10 @@ class MSMTFLClassifierCV(MultiTaskClassifier, ThetaSearch):
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
+    feature_sd_ : ndarray of shape (d,)
+        Standard deviations of the features within tasks, pooled over the tasks in which a
+        feature varies; 0 where it never does. A coefficient times it is the effect of one
+        standard deviation.
     task_level_features_ : ndarray
         Names of the features that are constant within every task and differ only between
         tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
@@ -863,66 +959,3 @@ class MSMTFLClassifierCV(MultiTaskClassifier, ThetaSearch):
         self.verbose = verbose
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
-
-    @with_callbacks
-    def fit(
-        self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None, offset: Any = None
-    ) -> MSMTFLClassifierCV:
-        """Choose lam and theta, and fit the model to all samples with them.
-
-        Held-out errors use the weights of the samples, too.
-
-        Parameters
-        ----------
-        X : DataFrame, ndarray or sparse matrix of shape (N, d)
-            Samples of all tasks. A table or an array may have a column that identifies the task
-            (see `task_column`).
-        y : array-like of shape (N,) or (N, m)
-            Classes. A 2-D y has one column per task, all of them for the same samples X; NaN or
-            None means not measured.
-        task : array-like of shape (N,), optional
-            The label of the task of every sample, if the tasks are not a column of X.
-        sample_weight : array-like of shape (N,) or (N, m), optional
-            Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
-        groups : array-like of shape (N,) or "identical", optional
-            Labels of groups: samples of one group (a patient, a speaker) stay in one fold.
-            "identical": samples with the same features are a group.
-        offset : array-like of shape (N,) or (N, m), optional
-            A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
-            2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.
-            `predict` then needs the offsets of its samples, too.
-
-        Returns
-        -------
-        MSMTFLClassifierCV
-            The fitted model itself.
-        """
-        self._check_params()
-        with one_blas_thread():
-            forget(self, "l1_ratio_")
-            read = self._read_classes(X, y, task, sample_weight, offset)
-            problem = self._weighed_anew(self._logistic_problem(read), read)
-            grid, splits, scorer = self._grid(problem), [], None
-            if self._by_folds:
-                codes = as_given(y, read.codes)
-                splits = read_splits(self._folds(read, groups), X, codes, groups, problem.data, self.random_state)
-                scorer = self._class_scorer(X, read)
-        self._fit_point(problem, grid, splits, scorer)
-        self._note_classes(read)
-        return self
-
-    def _folds(self, read: ClassData, groups: Any) -> Any:
-        """`cv`, a number being folds stratified by task and class."""
-        if not isinstance(self.cv, (int, np.integer)) or isinstance(self.cv, bool) or self.cv < 2:
-            return self.cv
-        alone = self.intercepts == "task"
-        return class_folds(read.tasks, read.classes, int(self.cv), self.random_state, groups, alone)
-
-    def _class_scorer(self, X: Any, read: ClassData) -> Any:
-        """What scores the rows held out; None if their errors, the log-losses, do."""
-        classes, codes, weight = read.classes, read.codes, read.weights(self.class_weight)
-        if isinstance(self.scoring, str) and self.scoring == LOG_LOSS:
-            return LogLoss(codes, weight, len(classes)) if len(classes) > 2 else None
-        if codes.ndim == 2:
-            raise ValueError(f"with a 2-D y scoring must be {LOG_LOSS!r}; got {self.scoring!r}.")
-        return ClassScorer(self.scoring, X, classes[codes.astype(np.intp)], weight, classes)

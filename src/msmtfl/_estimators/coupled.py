@@ -15,14 +15,15 @@ from .._runtime.progress import Monitor, Progress, one_blas_thread
 from .._solvers.gram import Gram
 from .._solvers.solvers import ROWS, rows_for, solver_for
 from .._solvers.stages import Solution, algorithm_1, run, run_stages, same
+from .base import MultiTaskModel
 from .search import GridSearch
 from .streaming import Batchwise, Growing
 
 SEARCH_SETTLED = 1e-12  # the accuracy of a grid's points, as of a fit: held-out errors are those of fits
 
 
-class Coupled(Batchwise):
-    """One fit of a row-coupled model. A model says which penalty (`_penalty`)."""
+class CoupledFit(MultiTaskModel):
+    """One fit of a row-coupled model, with any loss. A model says which penalty (`_penalty`)."""
 
     _of_several = "which of them is returned depends on the start"
 
@@ -36,11 +37,10 @@ class Coupled(Batchwise):
     def _separates(self) -> bool:
         return separated(self)
 
-    def _fit(self, X: Any, y: Any, task: Any, sample_weight: Any, offset: Any) -> tuple[Solution, Problem, Any]:
+    def _fit_problem(self, problem: Problem, previous: Floats | None) -> None:
+        """Solve, and set the attributes of the fit; `previous` (m, d) are the coefficients of a fit to go on from."""
         with one_blas_thread():
-            problem = self._make_problem(X, y, task, sample_weight, offset)
             penalty, lam_max = self._penalty(problem)
-            previous = self._previous(problem.data)
             solution = run_stages(
                 penalty,
                 solver_for(problem, penalty, lam=ridge_lam(penalty), n_jobs=self.n_jobs, near=previous),
@@ -52,7 +52,22 @@ class Coupled(Batchwise):
             )
         self._store(problem, solution, penalty)
         self.lam_max_ = lam_max
-        return solution, problem, penalty
+        self._keep(penalty, solution)
+        self._warn(solution, problem)
+
+    def _keep(self, penalty: Any, solution: Solution) -> None:
+        """Set the attributes that are the family's own."""
+        raise NotImplementedError
+
+
+class Coupled(CoupledFit, Batchwise):
+    """The same as a regression."""
+
+    def _fit(self, X: Any, y: Any, task: Any, sample_weight: Any, offset: Any) -> None:
+        self._check_params()
+        with one_blas_thread():
+            problem = self._make_problem(X, y, task, sample_weight, offset)
+        self._fit_problem(problem, self._previous(problem.data))
 
 
 def ridge_lam(penalty: Any) -> float:
@@ -86,12 +101,12 @@ def coupled_coef(model: Any, part: Problem) -> Floats:
     return found[-1]
 
 
-class CoupledSearch(GridSearch, Growing):
-    """Grids of a row-coupled model."""
+class CoupledGrid(GridSearch):
+    """Grids of a row-coupled model, with any loss."""
 
     _step = "points"
     _structure = ROWS
-    _of_several = Coupled._of_several
+    _of_several = CoupledFit._of_several
 
     def _separates(self) -> bool:
         return separated(self)
@@ -118,3 +133,17 @@ class CoupledSearch(GridSearch, Growing):
         lam = ridge_lam(penalty)
         solver = solver_for(problem, penalty, lam=lam, grams=grams, n_jobs=self.n_jobs, near=surface.coef(k, l))
         return run_stages(penalty, solver, max_stages=1, tol=self.tol, max_iter=self.max_iter or 0), penalty
+
+    def _fit_point(self, problem: Problem, grid: Any, splits: list[Any], scorer: Any) -> None:
+        """Choose a point, and set the attributes of a fit there."""
+        solution, problem = self._fit_grid(problem, grid, splits, scorer)
+        self._keep_choice(problem, solution)
+        self._warn(solution, problem)
+
+    def _keep_choice(self, problem: Problem, solution: Solution) -> None:
+        """Set the attributes that are the family's own."""
+        raise NotImplementedError
+
+
+class CoupledSearch(CoupledGrid, Growing):
+    """The same as a regression."""

@@ -17,10 +17,45 @@ from .._runtime.checks import check_positive
 from .._runtime.progress import with_callbacks
 from .._solvers.make_problem import default_lam
 from .._solvers.stages import Solution
-from .coupled import Coupled, CoupledSearch
+from .coupled import Coupled, CoupledFit, CoupledGrid, CoupledSearch
 
 
-class DirtyMTL(Coupled):
+class DirtyFit(CoupledFit):
+    """A fit of the dirty model, with any loss."""
+
+    def _check_params(self) -> None:
+        self._check_common()
+        for name in ("lam_s", "lam_b"):
+            if getattr(self, name) is not None:
+                check_positive(name, getattr(self, name))
+
+    def _penalty(self, problem: Problem) -> tuple[Dirty, float]:
+        given = (self.lam_s, self.lam_b)
+        ratio = 1.0 / np.sqrt(problem.m) if None in given else self.lam_s / self.lam_b
+        lam_max = dirty_lam_max(problem, ratio)
+        lam_b = self.lam_b
+        if lam_b is None:
+            lam_b = default_lam(None, lam_max) if self.lam_s is None else self.lam_s / ratio
+        lam_s = ratio * lam_b if self.lam_s is None else self.lam_s
+        return Dirty(float(lam_s), float(lam_b), problem.factors, problem.l1_ratio), lam_max
+
+    def _keep(self, penalty: Dirty, solution: Solution) -> None:
+        _keep_parts(self, penalty, solution)
+
+
+class DirtySearch(CoupledGrid):
+    """A search of the strengths of the dirty model, with any loss."""
+
+    def _grid(self, problem: Problem) -> DirtyGrid:
+        return dirty_grid(problem, self.lams, self.ratios, self.lam_min_ratio)
+
+    def _keep_choice(self, problem: Problem, solution: Solution) -> None:
+        penalty = self.surface_.grid.penalty(*self.best_point_, problem.factors)
+        self.lam_max_ = dirty_lam_max(problem, penalty.lam_s / penalty.lam_b)
+        _keep_parts(self, penalty, solution)
+
+
+class DirtyMTL(DirtyFit, Coupled):
     r"""DirtyMTL (Jalali, Ravikumar, Sanghavi and Ruan): shared and task-specific coefficients, W = S + B.
 
     .. math::
@@ -47,6 +82,18 @@ class DirtyMTL(Coupled):
     task_column : str or int, optional
         The column of X that identifies the task. Without it the tasks are given to `fit` as
         `task`, or as columns of y.
+    loss : {"squared", "poisson", "huber"}, default="squared"
+        The loss. "poisson" is for counts (or any y >= 0) with mean exp(x'w + b), which is
+        what is predicted: in place of the squared error stands the deviance 2 (mu - y log
+        mu + y log y - y), and lam is 2 / m times the alpha of other generalised linear
+        models. "huber" is for targets with outliers: the squared error r^2 up to |r| = e_i,
+        and 2 e_i |r| - e_i^2 beyond, with e_i = `epsilon` times `scale_` of the task.
+        `lam_max_` is taken at the fit of intercepts only, and rho_bar counts the mean
+        curvature of the loss there (with "huber": at the fit that gives `scale_`).
+    epsilon : float, default=1.35
+        With loss="huber": how many standard deviations of the noise a residual may be large
+        before it counts as an outlier. With 1.35 the un-penalised estimate is some 95 % as
+        efficient as least squares if the noise is normal.
     fit_intercept : bool, default=True
         Whether every task has an intercept, which is not penalised.
     standardize : bool, default=False
@@ -56,7 +103,7 @@ class DirtyMTL(Coupled):
         Factors f of the penalties f_ji |s_ji| and f_ji |b_ji|. 0: the coefficient is never
         penalised; inf: the feature is excluded.
     relax : bool, default=False
-        Whether to refit by least squares on the support that was found, so that no
+        Whether to refit with the loss alone on the support that was found, so that no
         coefficient is shrunk. `stages_` and the certificate stay those of the penalised
         solution, whose coefficients are ``stages_[-1].coef``.
     tol : float, default=1e-8
@@ -128,6 +175,12 @@ class DirtyMTL(Coupled):
         Mean of the training targets of every task.
     target_sd_ : ndarray of shape (m,)
         Standard deviation of the training targets of every task.
+    scale_ : ndarray of shape (m,)
+        With loss="huber" only: robust estimates of the standard deviation of the tasks'
+        noise; a float if the model was fitted without tasks. They come from a fit of their
+        own, before lam and theta play a part, and are then held fixed: the problem that is
+        solved, and that the certificate is about, has this loss. See
+        :mod:`msmtfl._solvers.residual_scale`.
     lam_s_ : float
         The strength of the penalty on the task-specific coefficients that was used.
     lam_b_ : float
@@ -165,6 +218,10 @@ class DirtyMTL(Coupled):
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
+    feature_sd_ : ndarray of shape (d,)
+        Standard deviations of the features within tasks, pooled over the tasks in which a
+        feature varies; 0 where it never does. A coefficient times it is the effect of one
+        standard deviation.
     task_level_features_ : ndarray
         Names of the features that are constant within every task and differ only between
         tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
@@ -189,6 +246,8 @@ class DirtyMTL(Coupled):
         lam_b=None,
         *,
         task_column=None,
+        loss="squared",
+        epsilon=1.35,
         fit_intercept=True,
         standardize=False,
         penalty_factors=None,
@@ -204,6 +263,8 @@ class DirtyMTL(Coupled):
         self.lam_s = lam_s
         self.lam_b = lam_b
         self.task_column = task_column
+        self.loss = loss
+        self.epsilon = epsilon
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.penalty_factors = penalty_factors
@@ -215,16 +276,6 @@ class DirtyMTL(Coupled):
         self.n_jobs = n_jobs
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
-
-    def _penalty(self, problem: Problem) -> tuple[Dirty, float]:
-        given = (self.lam_s, self.lam_b)
-        ratio = 1.0 / np.sqrt(problem.m) if None in given else self.lam_s / self.lam_b
-        lam_max = dirty_lam_max(problem, ratio)
-        lam_b = self.lam_b
-        if lam_b is None:
-            lam_b = default_lam(None, lam_max) if self.lam_s is None else self.lam_s / ratio
-        lam_s = ratio * lam_b if self.lam_s is None else self.lam_s
-        return Dirty(float(lam_s), float(lam_b), problem.factors, problem.l1_ratio), lam_max
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> DirtyMTL:
@@ -252,13 +303,7 @@ class DirtyMTL(Coupled):
         DirtyMTL
             The fitted model itself.
         """
-        self._check_common()
-        for name in ("lam_s", "lam_b"):
-            if getattr(self, name) is not None:
-                check_positive(name, getattr(self, name))
-        solution, problem, penalty = self._fit(X, y, task, sample_weight, offset)
-        _keep_parts(self, penalty, solution)
-        self._warn(solution, problem)
+        self._fit(X, y, task, sample_weight, offset)
         return self
 
 
@@ -272,7 +317,7 @@ def _keep_parts(model: Any, penalty: Dirty, solution: Solution) -> None:
     )
 
 
-class DirtyMTLCV(CoupledSearch):
+class DirtyMTLCV(DirtySearch, CoupledSearch):
     """DirtyMTL with lam_b and the ratio lam_s / lam_b chosen by cross-validation.
 
     All folds use the same values, taken from all data. The model is then fitted to all data at the point
@@ -312,6 +357,18 @@ class DirtyMTLCV(CoupledSearch):
     task_column : str or int, optional
         The column of X that identifies the task. Without it the tasks are given to `fit` as
         `task`, or as columns of y.
+    loss : {"squared", "poisson", "huber"}, default="squared"
+        The loss. "poisson" is for counts (or any y >= 0) with mean exp(x'w + b), which is
+        what is predicted: in place of the squared error stands the deviance 2 (mu - y log
+        mu + y log y - y), and lam is 2 / m times the alpha of other generalised linear
+        models. "huber" is for targets with outliers: the squared error r^2 up to |r| = e_i,
+        and 2 e_i |r| - e_i^2 beyond, with e_i = `epsilon` times `scale_` of the task.
+        `lam_max_` is taken at the fit of intercepts only, and rho_bar counts the mean
+        curvature of the loss there (with "huber": at the fit that gives `scale_`).
+    epsilon : float, default=1.35
+        With loss="huber": how many standard deviations of the noise a residual may be large
+        before it counts as an outlier. With 1.35 the un-penalised estimate is some 95 % as
+        efficient as least squares if the noise is normal.
     fit_intercept : bool, default=True
         Whether every task has an intercept, which is not penalised.
     standardize : bool, default=False
@@ -321,7 +378,7 @@ class DirtyMTLCV(CoupledSearch):
         Factors f of the penalties f_ji |s_ji| and f_ji |b_ji|. 0: the coefficient is never
         penalised; inf: the feature is excluded.
     relax : bool, default=False
-        Whether to refit by least squares on the support that was found, so that no
+        Whether to refit with the loss alone on the support that was found, so that no
         coefficient is shrunk. `stages_` and the certificate stay those of the penalised
         solution, whose coefficients are ``stages_[-1].coef``.
     tol : float, default=1e-8
@@ -399,6 +456,12 @@ class DirtyMTLCV(CoupledSearch):
         Mean of the training targets of every task.
     target_sd_ : ndarray of shape (m,)
         Standard deviation of the training targets of every task.
+    scale_ : ndarray of shape (m,)
+        With loss="huber" only: robust estimates of the standard deviation of the tasks'
+        noise; a float if the model was fitted without tasks. They come from a fit of their
+        own, before lam and theta play a part, and are then held fixed: the problem that is
+        solved, and that the certificate is about, has this loss. See
+        :mod:`msmtfl._solvers.residual_scale`.
     lam_s_ : float
         The strength of the penalty on the task-specific coefficients that was chosen.
     lam_b_ : float
@@ -469,6 +532,10 @@ class DirtyMTLCV(CoupledSearch):
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
+    feature_sd_ : ndarray of shape (d,)
+        Standard deviations of the features within tasks, pooled over the tasks in which a
+        feature varies; 0 where it never does. A coefficient times it is the effect of one
+        standard deviation.
     task_level_features_ : ndarray
         Names of the features that are constant within every task and differ only between
         tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
@@ -495,6 +562,8 @@ class DirtyMTLCV(CoupledSearch):
         scoring="neg_nmse",
         selection="min",
         task_column=None,
+        loss="squared",
+        epsilon=1.35,
         fit_intercept=True,
         standardize=False,
         penalty_factors=None,
@@ -516,6 +585,8 @@ class DirtyMTLCV(CoupledSearch):
         self.scoring = scoring
         self.selection = selection
         self.task_column = task_column
+        self.loss = loss
+        self.epsilon = epsilon
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.penalty_factors = penalty_factors
@@ -529,9 +600,6 @@ class DirtyMTLCV(CoupledSearch):
         self.verbose = verbose
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
-
-    def _grid(self, problem: Problem) -> DirtyGrid:
-        return dirty_grid(problem, self.lams, self.ratios, self.lam_min_ratio)
 
     @with_callbacks
     def fit(
@@ -566,9 +634,5 @@ class DirtyMTLCV(CoupledSearch):
         DirtyMTLCV
             The fitted model itself.
         """
-        solution, problem = self._fit(X, y, task, sample_weight, groups, offset)
-        penalty = self.surface_.grid.penalty(*self.best_point_, problem.factors)
-        self.lam_max_ = dirty_lam_max(problem, penalty.lam_s / penalty.lam_b)
-        _keep_parts(self, penalty, solution)
-        self._warn(solution, problem)
+        self._fit_point(*self._search_problem(X, y, task, sample_weight, groups, offset))
         return self

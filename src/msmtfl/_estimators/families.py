@@ -7,7 +7,7 @@ reports read the records; none of them tests for a class.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from .baselines import LogisticPerTaskCV, PooledLassoCV, PooledLogisticCV, Poole
 from .classifier import MSMTFLClassifier, MSMTFLClassifierCV
 from .coupled import coupled_coef
 from .dirty import DirtyMTL, DirtyMTLCV
+from .dirty_classifier import DirtyMTLClassifier, DirtyMTLClassifierCV
 from .formula_texts import (
     LOGISTIC,
     Formula,
@@ -29,18 +30,23 @@ from .formula_texts import (
     of_dirty,
     of_pooled_logistic,
     of_pooling,
+    of_pretrained,
     of_rows,
     of_shared,
     penalised,
     squares_of_dirty,
     squares_of_shared,
 )
-from .grid_words import COMMON, LAMS, POOLED, RATIOS, THETAS, GridWords
+from .grid_words import COMMON, LAMS, POOLED, PRETRAINED, RATIOS, THETAS, GridWords
 from .l12 import L12MTL, L12MTLCV
+from .l12_classifier import L12MTLClassifier, L12MTLClassifierCV
 from .msmtfl import MSMTFL, LassoMTL
 from .pooling import PartialPooling, PartialPoolingCV, pooled_coef
+from .pooling_classifier import PartialPoolingClassifier, PartialPoolingClassifierCV
+from .pretrained import PretrainedMTL, PretrainedMTLCV, pretrained_coef
 from .search import MSMTFLCV, LassoMTLCV
 from .shared import SharedMTL, SharedMTLCV, shared_coef
+from .shared_classifier import SharedMTLClassifier, SharedMTLClassifierCV
 
 CoefOn = Callable[..., Floats]  # fitted model, part of its problem, budget=, tick= -> (m, d)
 
@@ -118,6 +124,7 @@ class Variant:
     takes : the strengths that the command takes; None: all of the family
     options : parameters of the CV class that make the variant
     place : where it stands in comparisons, from the plainest on; None: it takes no part
+    when_named : whether comparisons have it only where it is asked for by name
     command : whether `msmtfl fit` knows it
     """
 
@@ -127,6 +134,7 @@ class Variant:
     options: Mapping[str, Any] = field(default_factory=dict)
     place: int | None = None
     command: bool = True
+    when_named: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,7 +250,7 @@ LAM_ENTRY = Strength("lam_entry", "λₑ", optional=True)
 THETA_ENTRY = Strength("theta_entry", "θₑ", caps="lam_entry", may_be_inf=True)
 BILEVEL = (LAM, THETA, LAM_ENTRY, THETA_ENTRY)
 
-FAMILIES: tuple[Family, ...] = (
+_REGRESSIONS: tuple[Family, ...] = (
     Family(
         title="multi-stage multi-task feature learning",
         fit=MSMTFL,
@@ -345,6 +353,35 @@ FAMILIES: tuple[Family, ...] = (
         has_largest=False,
     ),
     Family(
+        title="the pretrained lasso: one lasso for all tasks, then one per task that starts from it",
+        fit=PretrainedMTL,
+        search=PretrainedMTLCV,
+        variants=(
+            Variant(
+                "pretrained",
+                "one lasso for all tasks, then one per task that starts from it",
+                place=10,
+                when_named=True,
+            ),
+        ),
+        formula=penalised(of_pretrained),
+        strengths=(
+            LAM,
+            Strength("alpha", "α"),
+            Strength("lam_common", "λ_c", may_be_inf=True),
+        ),
+        by_default=(("lam",), ("lam_common",)),
+        chosen="λ and α",
+        parts=(
+            Part("coef_common_", "First step", "the lasso of all tasks", common=True),
+            Part("coef_specific_", "Largest of the second step"),
+        ),
+        grid=PRETRAINED,
+        grid_attributes=("lams_",),
+        coef_on=at_once(pretrained_coef),
+        has_largest=False,
+    ),
+    Family(
         title="one ridge regression per task",
         fit=None,
         search=RidgePerTaskCV,
@@ -372,14 +409,26 @@ FAMILIES: tuple[Family, ...] = (
         selects=lambda model: "",
         staged=False,
     ),
+)
+
+
+def _for_classes(of: type[Any], fit: type[Any], search: type[Any], title: str) -> Family:
+    """The record of the classifiers that have the penalty of a regression."""
+    record = next(one for one in _REGRESSIONS if one.fit is of)
+    variants = tuple(replace(one, note="", command=False) for one in record.variants)
+    return replace(record, title=title, fit=fit, search=search, variants=variants)
+
+
+FAMILIES: tuple[Family, ...] = (
+    *_REGRESSIONS,
     Family(
         title="multi-stage multi-task feature learning for classes",
         fit=MSMTFLClassifier,
         search=MSMTFLClassifierCV,
         variants=(
             Variant("classifier", "for classes"),
-            Variant("lasso", options={"thetas": [np.inf], "entry_shares": 0}, place=0, command=False),
-            Variant("msmtfl", options={"entry_shares": 0}, place=3, command=False),
+            Variant("lasso", "", (), {"thetas": [np.inf], "entry_shares": 0}, place=0, command=False),
+            Variant("msmtfl", "", ("lam", "theta"), {"entry_shares": 0}, place=3, command=False),
             Variant("bi-level", place=4, command=False),
         ),
         formula=penalised(of_rows("‖wʲ‖₁")),
@@ -389,6 +438,25 @@ FAMILIES: tuple[Family, ...] = (
         grid=THETAS,
         grid_attributes=("lams_", "thetas_"),
         coef_on=staged_coef,
+    ),
+    _for_classes(L12MTL, L12MTLClassifier, L12MTLClassifierCV, "L1,2 for classes: the group lasso over tasks"),
+    _for_classes(
+        DirtyMTL,
+        DirtyMTLClassifier,
+        DirtyMTLClassifierCV,
+        "the dirty model for classes: shared plus task-specific coefficients",
+    ),
+    _for_classes(
+        SharedMTL,
+        SharedMTLClassifier,
+        SharedMTLClassifierCV,
+        "values common to all tasks, and sparse deviations from them, for two classes",
+    ),
+    _for_classes(
+        PartialPooling,
+        PartialPoolingClassifier,
+        PartialPoolingClassifierCV,
+        "partial pooling for two classes: values common to all tasks, and dense deviations from them",
     ),
     Family(
         title="one logistic regression per task",
@@ -443,16 +511,22 @@ def _record(model: Any) -> Family | None:
     return next((of_class[cls] for cls in kind.__mro__ if cls in of_class), None)
 
 
-def named_variants(more: Iterable[Family] = ()) -> dict[str, tuple[Family, Variant]]:
-    """What the command knows, by name; `more` are families that are not among these, as of MultiTaskAuto."""
+def named_variants(more: Iterable[Family] = (), classify: bool = False) -> dict[str, tuple[Family, Variant]]:
+    """What the command knows, by name; `more` are families that are not among these, as of MultiTaskAuto. To `classify`
+    there are the classifiers, by the names that regressions of their kind have."""
     families = (*known_families(), *more)
+    if classify:
+        able = [(family, one) for family in families if family.classifies for one in family.variants]
+        return {one.name.removesuffix("-classifier"): (family, one) for family, one in able}
     return {one.name: (family, one) for family in families for one in family.variants if one.command}
 
 
-def compared_variants(classify: bool) -> dict[str, tuple[Family, Variant]]:
-    """What takes part in comparisons, of numbers or of classes, by name: the plainest first."""
+def compared_variants(classify: bool, named: bool = False) -> dict[str, tuple[Family, Variant]]:
+    """What takes part in comparisons, of numbers or of classes, by name: the plainest first. With `named` also what does
+    only where it is asked for."""
     pairs = [(family, one) for family in known_families() if family.classifies == classify for one in family.variants]
-    taking_part = [(one.place, one.name, family, one) for family, one in pairs if one.place is not None]
+    listed = [(family, one) for family, one in pairs if named or not one.when_named]
+    taking_part = [(one.place, one.name, family, one) for family, one in listed if one.place is not None]
     return {name: (family, one) for _, name, family, one in sorted(taking_part, key=lambda part: part[0])}
 
 

@@ -130,6 +130,20 @@ def of_shared(model: Any) -> Penalty:
     return f"λ_c Σⱼ |bⱼ|  +  {deviations}", ["wᵢ = b + vᵢ"]
 
 
+def of_pretrained(model: Any) -> Penalty:
+    if model.alpha_ == 1.0:
+        return "λ Σ |vⱼᵢ|", ["wᵢ = vᵢ: nothing is taken over from the lasso of all tasks"]
+    outside = "no vⱼᵢ outside S" if model.alpha_ == 0.0 else "α = " + f"{model.alpha_:.4g}"
+    text = "λ Σ_{j∈S} |vⱼᵢ|" + ("  +  λ/α Σ_{j∉S} |vⱼᵢ|" if model.alpha_ else "")
+    start = "wᵢ = b + vᵢ" if model.alpha_ == 0.0 else "wᵢ = (1 − α) b + vᵢ"
+    first = (
+        "b, of support S, minimises 1/N Σᵢ ‖Xᵢ b − yᵢ‖²  +  λ_c ‖b‖₁"
+        if loss_of(model) == "squared"
+        else ("b, of support S, is one lasso for all tasks with the strength λ_c")
+    )
+    return text, [start, first, outside]
+
+
 BENT: dict[type, Callable[[Any], str]] = {
     MCP: lambda shape: "t − t²/(2θ) up to t = θ, θ/2 beyond",
     SCAD: lambda shape: f"t up to θ/{shape.a:g}, then its slope falls to 0 at θ",

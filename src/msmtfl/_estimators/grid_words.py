@@ -15,6 +15,7 @@ from .._objective.penalties import ConcaveGroups, ConcaveRows
 from .._paths.common_path import SharedGrid
 from .._paths.coupled_path import DirtyGrid, GroupGrid
 from .._paths.pooling_path import PoolingGrid
+from .._paths.pretrained_path import PretrainedGrid
 from .._paths.surface import Surface
 
 Results = dict[str, np.ndarray]
@@ -207,4 +208,26 @@ POOLED = GridWords(
     levels=lambda grid: (tuple(number(value) for value in grid["k_common"][0]), "$k_c$"),
     lassos=lambda results, m: np.zeros(len(results["k"]), dtype=bool),
     column=lambda surface, l: f"$k_c$ = {number(surface.grid.k_common[0, l])}",
+)
+
+
+# ------------------------------------------------------------------ lam, and what is taken over from a first step
+
+
+def _alpha_levels(grid: Results) -> Levels:
+    several = np.unique(grid["lam_common"][0]).size > 1
+    pairs = zip(grid["alpha"][0], grid["lam_common"][0], strict=True)
+    texts = tuple(f"{number(alpha)}, {number(common)}" if several else number(alpha) for alpha, common in pairs)
+    return texts, r"α, $\lambda_c$" if several else "α"
+
+
+PRETRAINED = GridWords(
+    kind=PretrainedGrid,
+    strength="lam",
+    symbol="λ",
+    norm=ConcaveRows,
+    width=lambda model: len(model.cv_results_["alpha"]) // len(model.lams_),
+    levels=_alpha_levels,
+    lassos=lambda results, m: np.asarray(results["alpha"] == 1.0),
+    column=lambda surface, l: f"α = {number(surface.grid.alphas[l])}",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -71,8 +72,8 @@ def scores_of(model: Any) -> HeldOutScores:
 
 
 def task_radii(model: Any, level: float) -> Floats:
-    """(m,): how far the prediction of a task's sample may be off, the models without each fold agreeing; NaN of a task that
-    has too few samples of its own for the level, or none that was held out."""
+    """(m,): how far the prediction of a task's sample may be off; NaN of a task that has too few samples of its own for the
+    level, or none that was held out."""
     out: Floats = np.full(len(model.tasks_), np.nan)
     scores: HeldOutScores | None = getattr(model, "held_out_", None)
     if scores is None:
@@ -80,7 +81,7 @@ def task_radii(model: Any, level: float) -> Floats:
     for i in range(scores.m):
         table = scores.own.of_task(i)
         if table.reaches(level):
-            out[i] = table.upper(np.zeros((1, scores.n_folds)), level)[0]
+            out[i] = table.radius(level)
     return out
 
 
@@ -107,7 +108,7 @@ def _by_task(model: Any, X: Any, task: Any, level: float, offset: Any, reach: Re
         _check_new(model, scores, np.asarray(labels)[codes < 0], level)
         beside = model._offset(offset, values.shape[:1])
         others = _left_out(model, scores, values[of_new]) + (0.0 if beside is None else beside[of_new, None])
-        parts.append((of_new, reach(others, scores.others)))
+        parts.append((of_new, reach(others, replace(scores.others, plus=True))))
     out = np.empty((len(codes), parts[0][1].shape[1]), parts[0][1].dtype)
     for rows, part in parts:
         out[rows] = part

@@ -17,10 +17,46 @@ from .._paths.coupled_path import (
 from .._runtime.checks import check_count, check_positive
 from .._runtime.progress import with_callbacks
 from .._solvers.make_problem import default_lam
-from .coupled import Coupled, CoupledSearch
+from .._solvers.stages import Solution
+from .coupled import Coupled, CoupledFit, CoupledGrid, CoupledSearch
 
 
-class L12MTL(Coupled):
+class L12Fit(CoupledFit):
+    """A fit of L1,2 at one lam, with any loss."""
+
+    def _most(self) -> int:
+        return 1 if np.isinf(self.theta) else self.max_stages
+
+    def _check_params(self) -> None:
+        self._check_common()
+        if self.lam is not None:
+            check_positive("lam", self.lam)
+        check_positive("theta", self.theta, allow_inf=True)
+        read_shape(self.penalty)
+        check_count("max_stages", self.max_stages)
+
+    def _penalty(self, problem: Problem) -> tuple[ConcaveGroups, float]:
+        lam_max = group_lam_max(problem)
+        lam = default_lam(self.lam, lam_max)
+        shape = read_shape(self.penalty)
+        return ConcaveGroups(lam, float(self.theta), problem.factors, shape, l1_ratio=problem.l1_ratio), lam_max
+
+    def _keep(self, penalty: ConcaveGroups, solution: Solution) -> None:
+        self.lam_, self.theta_ = penalty.lam, penalty.theta
+
+
+class L12Search(CoupledGrid):
+    """A search of lam, with any loss."""
+
+    def _grid(self, problem: Problem) -> GroupGrid:
+        return group_grid(problem, self.lams, self.lam_min_ratio)
+
+    def _keep_choice(self, problem: Problem, solution: Solution) -> None:
+        self.lams_ = self.surface_.grid.lam[:, 0]
+        self.lam_, self.lam_max_ = float(self.lams_[self.best_point_[0]]), group_lam_max(problem)
+
+
+class L12MTL(L12Fit, Coupled):
     r"""L1,2-regularised multi-task learning (the group lasso over tasks): a feature is used by all tasks or by none.
 
     .. math::
@@ -46,6 +82,18 @@ class L12MTL(Coupled):
         `task`, or as columns of y.
     max_stages : int, default=10
         The largest number of stages; with 1 the model is the lasso.
+    loss : {"squared", "poisson", "huber"}, default="squared"
+        The loss. "poisson" is for counts (or any y >= 0) with mean exp(x'w + b), which is
+        what is predicted: in place of the squared error stands the deviance 2 (mu - y log
+        mu + y log y - y), and lam is 2 / m times the alpha of other generalised linear
+        models. "huber" is for targets with outliers: the squared error r^2 up to |r| = e_i,
+        and 2 e_i |r| - e_i^2 beyond, with e_i = `epsilon` times `scale_` of the task.
+        `lam_max_` is taken at the fit of intercepts only, and rho_bar counts the mean
+        curvature of the loss there (with "huber": at the fit that gives `scale_`).
+    epsilon : float, default=1.35
+        With loss="huber": how many standard deviations of the noise a residual may be large
+        before it counts as an outlier. With 1.35 the un-penalised estimate is some 95 % as
+        efficient as least squares if the noise is normal.
     fit_intercept : bool, default=True
         Whether every task has an intercept, which is not penalised.
     standardize : bool, default=False
@@ -55,7 +103,7 @@ class L12MTL(Coupled):
         Factors f of the penalty: a feature's norm is the root of the sum over tasks of
         (f_ji w_ji)^2. 0: the coefficient is never penalised; inf: the feature is excluded.
     relax : bool, default=False
-        Whether to refit by least squares on the support that was found, so that no
+        Whether to refit with the loss alone on the support that was found, so that no
         coefficient is shrunk. `stages_` and the certificate stay those of the penalised
         solution, whose coefficients are ``stages_[-1].coef``.
     tol : float, default=1e-8
@@ -124,6 +172,12 @@ class L12MTL(Coupled):
         Mean of the training targets of every task.
     target_sd_ : ndarray of shape (m,)
         Standard deviation of the training targets of every task.
+    scale_ : ndarray of shape (m,)
+        With loss="huber" only: robust estimates of the standard deviation of the tasks'
+        noise; a float if the model was fitted without tasks. They come from a fit of their
+        own, before lam and theta play a part, and are then held fixed: the problem that is
+        solved, and that the certificate is about, has this loss. See
+        :mod:`msmtfl._solvers.residual_scale`.
     lam_ : float
         The strength of the penalty that was used.
     theta_ : float
@@ -160,6 +214,10 @@ class L12MTL(Coupled):
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
+    feature_sd_ : ndarray of shape (d,)
+        Standard deviations of the features within tasks, pooled over the tasks in which a
+        feature varies; 0 where it never does. A coefficient times it is the effect of one
+        standard deviation.
     task_level_features_ : ndarray
         Names of the features that are constant within every task and differ only between
         tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
@@ -188,6 +246,8 @@ class L12MTL(Coupled):
         penalty="capped",
         task_column=None,
         max_stages=10,
+        loss="squared",
+        epsilon=1.35,
         fit_intercept=True,
         standardize=False,
         penalty_factors=None,
@@ -205,6 +265,8 @@ class L12MTL(Coupled):
         self.penalty = penalty
         self.task_column = task_column
         self.max_stages = max_stages
+        self.loss = loss
+        self.epsilon = epsilon
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.penalty_factors = penalty_factors
@@ -216,15 +278,6 @@ class L12MTL(Coupled):
         self.n_jobs = n_jobs
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
-
-    def _most(self) -> int:
-        return 1 if np.isinf(self.theta) else self.max_stages
-
-    def _penalty(self, problem: Problem) -> tuple[ConcaveGroups, float]:
-        lam_max = group_lam_max(problem)
-        lam = default_lam(self.lam, lam_max)
-        shape = read_shape(self.penalty)
-        return ConcaveGroups(lam, float(self.theta), problem.factors, shape, l1_ratio=problem.l1_ratio), lam_max
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> L12MTL:
@@ -252,19 +305,11 @@ class L12MTL(Coupled):
         L12MTL
             The fitted model itself.
         """
-        self._check_common()
-        if self.lam is not None:
-            check_positive("lam", self.lam)
-        check_positive("theta", self.theta, allow_inf=True)
-        read_shape(self.penalty)
-        check_count("max_stages", self.max_stages)
-        solution, problem, penalty = self._fit(X, y, task, sample_weight, offset)
-        self.lam_, self.theta_ = penalty.lam, penalty.theta
-        self._warn(solution, problem)
+        self._fit(X, y, task, sample_weight, offset)
         return self
 
 
-class L12MTLCV(CoupledSearch):
+class L12MTLCV(L12Search, CoupledSearch):
     """L1,2-regularised multi-task learning (the group lasso over tasks) with lam chosen by cross-validation.
 
     All folds use the same values of lam, taken from all data. The model is then fitted to all data at the
@@ -299,6 +344,18 @@ class L12MTLCV(CoupledSearch):
     task_column : str or int, optional
         The column of X that identifies the task. Without it the tasks are given to `fit` as
         `task`, or as columns of y.
+    loss : {"squared", "poisson", "huber"}, default="squared"
+        The loss. "poisson" is for counts (or any y >= 0) with mean exp(x'w + b), which is
+        what is predicted: in place of the squared error stands the deviance 2 (mu - y log
+        mu + y log y - y), and lam is 2 / m times the alpha of other generalised linear
+        models. "huber" is for targets with outliers: the squared error r^2 up to |r| = e_i,
+        and 2 e_i |r| - e_i^2 beyond, with e_i = `epsilon` times `scale_` of the task.
+        `lam_max_` is taken at the fit of intercepts only, and rho_bar counts the mean
+        curvature of the loss there (with "huber": at the fit that gives `scale_`).
+    epsilon : float, default=1.35
+        With loss="huber": how many standard deviations of the noise a residual may be large
+        before it counts as an outlier. With 1.35 the un-penalised estimate is some 95 % as
+        efficient as least squares if the noise is normal.
     fit_intercept : bool, default=True
         Whether every task has an intercept, which is not penalised.
     standardize : bool, default=False
@@ -308,7 +365,7 @@ class L12MTLCV(CoupledSearch):
         Factors f of the penalty: a feature's norm is the root of the sum over tasks of
         (f_ji w_ji)^2. 0: the coefficient is never penalised; inf: the feature is excluded.
     relax : bool, default=False
-        Whether to refit by least squares on the support that was found, so that no
+        Whether to refit with the loss alone on the support that was found, so that no
         coefficient is shrunk. `stages_` and the certificate stay those of the penalised
         solution, whose coefficients are ``stages_[-1].coef``.
     tol : float, default=1e-8
@@ -382,6 +439,12 @@ class L12MTLCV(CoupledSearch):
         Mean of the training targets of every task.
     target_sd_ : ndarray of shape (m,)
         Standard deviation of the training targets of every task.
+    scale_ : ndarray of shape (m,)
+        With loss="huber" only: robust estimates of the standard deviation of the tasks'
+        noise; a float if the model was fitted without tasks. They come from a fit of their
+        own, before lam and theta play a part, and are then held fixed: the problem that is
+        solved, and that the certificate is about, has this loss. See
+        :mod:`msmtfl._solvers.residual_scale`.
     lam_ : float
         The strength of the penalty that was used.
     lam_max_ : float
@@ -451,6 +514,10 @@ class L12MTLCV(CoupledSearch):
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
+    feature_sd_ : ndarray of shape (d,)
+        Standard deviations of the features within tasks, pooled over the tasks in which a
+        feature varies; 0 where it never does. A coefficient times it is the effect of one
+        standard deviation.
     task_level_features_ : ndarray
         Names of the features that are constant within every task and differ only between
         tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
@@ -476,6 +543,8 @@ class L12MTLCV(CoupledSearch):
         scoring="neg_nmse",
         selection="min",
         task_column=None,
+        loss="squared",
+        epsilon=1.35,
         fit_intercept=True,
         standardize=False,
         penalty_factors=None,
@@ -496,6 +565,8 @@ class L12MTLCV(CoupledSearch):
         self.scoring = scoring
         self.selection = selection
         self.task_column = task_column
+        self.loss = loss
+        self.epsilon = epsilon
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.penalty_factors = penalty_factors
@@ -509,9 +580,6 @@ class L12MTLCV(CoupledSearch):
         self.verbose = verbose
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
-
-    def _grid(self, problem: Problem) -> GroupGrid:
-        return group_grid(problem, self.lams, self.lam_min_ratio)
 
     @with_callbacks
     def fit(
@@ -546,8 +614,5 @@ class L12MTLCV(CoupledSearch):
         L12MTLCV
             The fitted model itself.
         """
-        solution, problem = self._fit(X, y, task, sample_weight, groups, offset)
-        self.lams_ = self.surface_.grid.lam[:, 0]
-        self.lam_, self.lam_max_ = float(self.lams_[self.best_point_[0]]), group_lam_max(problem)
-        self._warn(solution, problem)
+        self._fit_point(*self._search_problem(X, y, task, sample_weight, groups, offset))
         return self

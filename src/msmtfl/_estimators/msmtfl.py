@@ -26,7 +26,7 @@ from .streaming import Batchwise, Welcoming
 class StagedFit(MultiTaskModel):
     """A fit at one lam and one theta, by Algorithm 1, to a problem with any loss."""
 
-    def _fit_stages(self, problem: Problem, previous: Floats | None, solver: Any = None) -> None:
+    def _fit_problem(self, problem: Problem, previous: Floats | None, solver: Any = None) -> None:
         """Solve, and set the attributes of the fit; `previous` (m, d) are the coefficients of a fit to go on from. `solver`
         solves the stages, if it is to be another than that for data at hand."""
         with one_blas_thread():
@@ -285,6 +285,10 @@ class MSMTFL(StagedFit, Batchwise, Welcoming):
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
+    feature_sd_ : ndarray of shape (d,)
+        Standard deviations of the features within tasks, pooled over the tasks in which a
+        feature varies; 0 where it never does. A coefficient times it is the effect of one
+        standard deviation.
     task_level_features_ : ndarray
         Names of the features that are constant within every task and differ only between
         tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
@@ -390,7 +394,7 @@ class MSMTFL(StagedFit, Batchwise, Welcoming):
         self._check_params()
         with one_blas_thread():
             problem = self._make_problem(X, y, task, sample_weight, offset)
-        self._fit_stages(problem, self._previous(problem.data))
+        self._fit_problem(problem, self._previous(problem.data))
         return self
 
     def surface(
@@ -614,6 +618,10 @@ class LassoMTL(Batchwise, Welcoming):
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
+    feature_sd_ : ndarray of shape (d,)
+        Standard deviations of the features within tasks, pooled over the tasks in which a
+        feature varies; 0 where it never does. A coefficient times it is the effect of one
+        standard deviation.
     task_level_features_ : ndarray
         Names of the features that are constant within every task and differ only between
         tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.

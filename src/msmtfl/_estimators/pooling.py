@@ -16,16 +16,16 @@ from .._paths.pooling_path import PoolingGrid, PoolingPaths, PoolingSurface, poo
 from .._runtime.checks import check_count, check_positive
 from .._runtime.progress import Monitor, Progress, one_blas_thread, with_callbacks
 from .._solvers.level_priors import weight_of_a_row
-from .._solvers.pooling import Pooling, sizes
+from .._solvers.pooling import sizes
 from .._solvers.solvers import POOLING, pooling_for, solver_for
 from .._solvers.stages import Solution, run_stages
-from .base import MultiTaskLinear
+from .base import MultiTaskModel
 from .search import GridSearch
 from .streaming import Batchwise, Growing
 
 
-class _Pooled(MultiTaskLinear):
-    """What PartialPooling and PartialPoolingCV have in common: they solve for b and V, and are about W = b + V to the
+class Pooled(MultiTaskModel):
+    """What fits and searches of partial pooling have in common: they solve for b and V, and are about W = b + V to the
     outside."""
 
     relax = False  # ridges leave no coefficient out: there is no support to refit
@@ -75,7 +75,76 @@ def pooled_coef(model: Any, part: Problem) -> Floats:
     return np.asarray(pooling_for(part).solve([(model.k_, model.k_common_)]).coefs[0])
 
 
-class PartialPooling(_Pooled, Batchwise):
+class PoolingFit(Pooled):
+    """A fit at one pair of strengths, with any loss."""
+
+    def _check_params(self) -> None:
+        self._check_common()
+        check_positive("k_common", self.k_common, allow_inf=True, allow_zero=True)
+        if self.k is not None:
+            check_positive("k", self.k, allow_inf=True)
+            if np.isinf(self.k) and np.isinf(self.k_common):
+                raise ValueError("with k=inf give a finite k_common: otherwise all coefficients are 0.")
+
+    def _penalty(self, problem: Problem, pooling: Any) -> PoolingRidge:
+        k, k_common = self.k, float(self.k_common)
+        if k is None:
+            n, rows = np.array([design.n for design in problem.designs]), [one.rows for one in problem.data.targets]
+            samples = n.sum() / weight_of_a_row(n, np.array(rows)) - problem.m * bool(self.fit_intercept)
+            k = pooling.likely(k_common, samples)
+            if np.isinf(k) and np.isinf(k_common):
+                k = sizes(problem)[0]
+        return pooling_ridge(problem, float(k), k_common)
+
+    def _fit_problem(self, problem: Problem, previous: Floats | None) -> None:
+        """Solve, and set the attributes of the fit, which goes on from no other."""
+        with one_blas_thread():
+            pooling = pooling_for(problem)
+            penalty = self._penalty(problem, pooling)
+            solver = solver_for(problem, penalty, grams=pooling)
+            listener = Monitor(self, 1, problem.m)
+            solution = run_stages(penalty, solver, max_stages=1, tol=self.tol, listener=listener)
+        self._store(problem, solution, penalty)
+        self._warn(solution, problem)
+
+
+class PoolingSearch(Pooled, GridSearch):
+    """A search of the strengths, with any loss."""
+
+    _structure = POOLING
+
+    _ends_early = False  # all points cost about as much as a few
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        if isinstance(self.ks, Integral):
+            check_count("ks", self.ks)
+
+    def _grid(self, problem: Problem) -> PoolingGrid:
+        return pooling_grid(problem, self.ks, self.k_commons)
+
+    def _ends_by_chance(self) -> bool:
+        return False  # the ends of the grid are one model for all tasks, and one for each
+
+    def _walker(
+        self, problem: Problem, grid: PoolingGrid, grams: Any, n_jobs: int | None, progress: Progress
+    ) -> PoolingPaths:
+        return PoolingPaths(problem, grid, grams, progress.step)
+
+    def _refit(
+        self, problem: Problem, surface: PoolingSurface, k: int, l: int, grams: Any
+    ) -> tuple[Solution, PoolingRidge]:
+        penalty = surface.grid.penalty(k, l, problem)
+        return run_stages(penalty, solver_for(problem, penalty, grams=grams), max_stages=1, tol=self.tol), penalty
+
+    def _fit_point(self, problem: Problem, grid: Any, splits: list[Any], scorer: Any) -> None:
+        """Choose a point, and set the attributes of a fit there."""
+        fitted = self._fit_grid(problem, grid, splits, scorer)
+        self.ks_, self.k_commons_ = self.surface_.grid.k[:, 0], self.surface_.grid.k_common[0]
+        self._warn(*fitted)
+
+
+class PartialPooling(PoolingFit, Batchwise):
     r"""Partial pooling: values common to all tasks, and deviations from them that are shrunk but not sparse.
 
     .. math::
@@ -106,6 +175,16 @@ class PartialPooling(_Pooled, Batchwise):
     task_column : str or int, optional
         The column of X that identifies the task. Without it the tasks are given to `fit` as
         `task`, or as columns of y.
+    loss : {"squared", "poisson", "huber"}, default="squared"
+        The loss. "poisson" is for counts (or any y >= 0) with mean exp(x'w + b), which is
+        what is predicted: in place of the squared error stands the deviance 2 (mu - y log
+        mu + y log y - y). "huber" is for targets with outliers: the squared error r^2 up to
+        |r| = e_i, and 2 e_i |r| - e_i^2 beyond, with e_i = `epsilon` times `scale_` of the
+        task. Strengths are compared with sums of squares times the curvature of the loss.
+    epsilon : float, default=1.35
+        With loss="huber": how many standard deviations of the noise a residual may be large
+        before it counts as an outlier. With 1.35 the un-penalised estimate is some 95 % as
+        efficient as least squares if the noise is normal.
     fit_intercept : bool, default=True
         Whether every task has an intercept, which is not penalised.
     standardize : bool, default=False
@@ -117,8 +196,8 @@ class PartialPooling(_Pooled, Batchwise):
         penalised (its values are then found in the deviations); inf: the feature is
         excluded.
     tol : float, default=1e-8
-        The relative duality gap that the solution must have to count as certified. It is a
-        closed form: 1e-10 and less is usual.
+        The relative duality gap that the solution must have to count as certified. With
+        squared loss it is a closed form: 1e-10 and less is usual.
     unknown_task : {"error", "mean"}, default="error"
         What `predict` does with a label that was not in the training data: raise an error,
         or predict with the mean coefficients of the known tasks, and warn.
@@ -170,6 +249,12 @@ class PartialPooling(_Pooled, Batchwise):
         Mean of the training targets of every task.
     target_sd_ : ndarray of shape (m,)
         Standard deviation of the training targets of every task.
+    scale_ : ndarray of shape (m,)
+        With loss="huber" only: robust estimates of the standard deviation of the tasks'
+        noise; a float if the model was fitted without tasks. They come from a fit of their
+        own, before lam and theta play a part, and are then held fixed: the problem that is
+        solved, and that the certificate is about, has this loss. See
+        :mod:`msmtfl._solvers.residual_scale`.
     k_ : float
         The strength of the ridge on the deviations that was used; it may be inf.
     k_common_ : float
@@ -180,7 +265,7 @@ class PartialPooling(_Pooled, Batchwise):
     n_stages_ : int
         Number of stages: 1.
     n_iter_ : int
-        Number of rounds of the solver: 1.
+        Number of rounds of the solver: 1 with squared loss.
     certificate_ : Certificate
         What is proven about the fit; print it for the answer in words.
     converged_ : bool
@@ -203,6 +288,10 @@ class PartialPooling(_Pooled, Batchwise):
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
+    feature_sd_ : ndarray of shape (d,)
+        Standard deviations of the features within tasks, pooled over the tasks in which a
+        feature varies; 0 where it never does. A coefficient times it is the effect of one
+        standard deviation.
     task_level_features_ : ndarray
         Names of the features that are constant within every task and differ only between
         tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
@@ -228,6 +317,8 @@ class PartialPooling(_Pooled, Batchwise):
         k_common=0.0,
         *,
         task_column=None,
+        loss="squared",
+        epsilon=1.35,
         fit_intercept=True,
         standardize=False,
         penalty_factors=None,
@@ -239,6 +330,8 @@ class PartialPooling(_Pooled, Batchwise):
         self.k = k
         self.k_common = k_common
         self.task_column = task_column
+        self.loss = loss
+        self.epsilon = epsilon
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.penalty_factors = penalty_factors
@@ -246,24 +339,6 @@ class PartialPooling(_Pooled, Batchwise):
         self.unknown_task = unknown_task
         self.n_jobs = n_jobs
         self.intercepts = intercepts
-
-    def _check_params(self) -> None:
-        self._check_common()
-        check_positive("k_common", self.k_common, allow_inf=True, allow_zero=True)
-        if self.k is not None:
-            check_positive("k", self.k, allow_inf=True)
-            if np.isinf(self.k) and np.isinf(self.k_common):
-                raise ValueError("with k=inf give a finite k_common: otherwise all coefficients are 0.")
-
-    def _penalty(self, problem: Problem, pooling: Pooling) -> PoolingRidge:
-        k, k_common = self.k, float(self.k_common)
-        if k is None:
-            n, rows = np.array([design.n for design in problem.designs]), [one.rows for one in problem.data.targets]
-            samples = n.sum() / weight_of_a_row(n, np.array(rows)) - problem.m * bool(self.fit_intercept)
-            k = pooling.likely(k_common, samples)
-            if np.isinf(k) and np.isinf(k_common):
-                k = sizes(problem)[0]
-        return pooling_ridge(problem, float(k), k_common)
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> PartialPooling:
@@ -294,17 +369,11 @@ class PartialPooling(_Pooled, Batchwise):
         self._check_params()
         with one_blas_thread():
             problem = self._make_problem(X, y, task, sample_weight, offset)
-            pooling = pooling_for(problem)
-            penalty = self._penalty(problem, pooling)
-            solver = solver_for(problem, penalty, grams=pooling)
-            listener = Monitor(self, 1, problem.m)
-            solution = run_stages(penalty, solver, max_stages=1, tol=self.tol, listener=listener)
-        self._store(problem, solution, penalty)
-        self._warn(solution, problem)
+        self._fit_problem(problem, None)
         return self
 
 
-class PartialPoolingCV(_Pooled, GridSearch, Growing):
+class PartialPoolingCV(PoolingSearch, Growing):
     """PartialPooling with its strengths chosen by cross-validation.
 
     The grid has all pairs of k and k_common, from one model for all tasks to one ridge regression for
@@ -339,6 +408,16 @@ class PartialPoolingCV(_Pooled, GridSearch, Growing):
     task_column : str or int, optional
         The column of X that identifies the task. Without it the tasks are given to `fit` as
         `task`, or as columns of y.
+    loss : {"squared", "poisson", "huber"}, default="squared"
+        The loss. "poisson" is for counts (or any y >= 0) with mean exp(x'w + b), which is
+        what is predicted: in place of the squared error stands the deviance 2 (mu - y log
+        mu + y log y - y). "huber" is for targets with outliers: the squared error r^2 up to
+        |r| = e_i, and 2 e_i |r| - e_i^2 beyond, with e_i = `epsilon` times `scale_` of the
+        task. Strengths are compared with sums of squares times the curvature of the loss.
+    epsilon : float, default=1.35
+        With loss="huber": how many standard deviations of the noise a residual may be large
+        before it counts as an outlier. With 1.35 the un-penalised estimate is some 95 % as
+        efficient as least squares if the noise is normal.
     fit_intercept : bool, default=True
         Whether every task has an intercept, which is not penalised.
     standardize : bool, default=False
@@ -350,8 +429,8 @@ class PartialPoolingCV(_Pooled, GridSearch, Growing):
         penalised (its values are then found in the deviations); inf: the feature is
         excluded.
     tol : float, default=1e-8
-        The relative duality gap that the solution must have to count as certified. It is a
-        closed form: 1e-10 and less is usual.
+        The relative duality gap that the solution must have to count as certified. With
+        squared loss it is a closed form: 1e-10 and less is usual.
     unknown_task : {"error", "mean"}, default="error"
         What `predict` does with a label that was not in the training data: raise an error,
         or predict with the mean coefficients of the known tasks, and warn.
@@ -411,6 +490,12 @@ class PartialPoolingCV(_Pooled, GridSearch, Growing):
         Mean of the training targets of every task.
     target_sd_ : ndarray of shape (m,)
         Standard deviation of the training targets of every task.
+    scale_ : ndarray of shape (m,)
+        With loss="huber" only: robust estimates of the standard deviation of the tasks'
+        noise; a float if the model was fitted without tasks. They come from a fit of their
+        own, before lam and theta play a part, and are then held fixed: the problem that is
+        solved, and that the certificate is about, has this loss. See
+        :mod:`msmtfl._solvers.residual_scale`.
     k_ : float
         The strength of the ridge on the deviations that was chosen; it may be inf.
     k_common_ : float
@@ -449,7 +534,7 @@ class PartialPoolingCV(_Pooled, GridSearch, Growing):
     n_stages_ : int
         Number of stages: 1.
     n_iter_ : int
-        Number of rounds of the solver: 1.
+        Number of rounds of the solver: 1 with squared loss.
     certificate_ : Certificate
         What is proven about the fit; print it for the answer in words.
     converged_ : bool
@@ -472,6 +557,10 @@ class PartialPoolingCV(_Pooled, GridSearch, Growing):
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
+    feature_sd_ : ndarray of shape (d,)
+        Standard deviations of the features within tasks, pooled over the tasks in which a
+        feature varies; 0 where it never does. A coefficient times it is the effect of one
+        standard deviation.
     task_level_features_ : ndarray
         Names of the features that are constant within every task and differ only between
         tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
@@ -489,9 +578,6 @@ class PartialPoolingCV(_Pooled, GridSearch, Growing):
     (array([ 1. , -2. ,  0.4]), 60)
     """
 
-    _ends_early = False  # all points cost about as much as a few
-    _structure = POOLING
-
     def __init__(
         self,
         ks=10,
@@ -501,6 +587,8 @@ class PartialPoolingCV(_Pooled, GridSearch, Growing):
         scoring="neg_nmse",
         selection="min",
         task_column=None,
+        loss="squared",
+        epsilon=1.35,
         fit_intercept=True,
         standardize=False,
         penalty_factors=None,
@@ -518,6 +606,8 @@ class PartialPoolingCV(_Pooled, GridSearch, Growing):
         self.scoring = scoring
         self.selection = selection
         self.task_column = task_column
+        self.loss = loss
+        self.epsilon = epsilon
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.penalty_factors = penalty_factors
@@ -528,28 +618,6 @@ class PartialPoolingCV(_Pooled, GridSearch, Growing):
         self.memory_budget = memory_budget
         self.verbose = verbose
         self.intercepts = intercepts
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        if isinstance(self.ks, Integral):
-            check_count("ks", self.ks)
-
-    def _grid(self, problem: Problem) -> PoolingGrid:
-        return pooling_grid(problem, self.ks, self.k_commons)
-
-    def _ends_by_chance(self) -> bool:
-        return False  # the ends of the grid are one model for all tasks, and one for each
-
-    def _walker(
-        self, problem: Problem, grid: PoolingGrid, grams: Pooling, n_jobs: int | None, progress: Progress
-    ) -> PoolingPaths:
-        return PoolingPaths(problem, grid, grams, progress.step)
-
-    def _refit(
-        self, problem: Problem, surface: PoolingSurface, k: int, l: int, grams: Any
-    ) -> tuple[Solution, PoolingRidge]:
-        penalty = surface.grid.penalty(k, l, problem)
-        return run_stages(penalty, solver_for(problem, penalty, grams=grams), max_stages=1, tol=self.tol), penalty
 
     @with_callbacks
     def fit(
@@ -584,7 +652,5 @@ class PartialPoolingCV(_Pooled, GridSearch, Growing):
         PartialPoolingCV
             The fitted model itself.
         """
-        fitted = self._fit(X, y, task, sample_weight, groups, offset)
-        self.ks_, self.k_commons_ = self.surface_.grid.k[:, 0], self.surface_.grid.k_common[0]
-        self._warn(*fitted)
+        self._fit_point(*self._search_problem(X, y, task, sample_weight, groups, offset))
         return self

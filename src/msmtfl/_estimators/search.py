@@ -38,7 +38,7 @@ from .._paths.surface import Refitted, Solutions, StagedSolutions, Surface
 from .._runtime.checks import check_count, check_positive, check_share, check_verbose
 from .._runtime.progress import Progress, one_blas_thread, with_callbacks
 from .._solvers.gram import BUDGET, Gram, follow, may_form, wants_whole
-from .._solvers.make_problem import gather, largest_lam, release, training
+from .._solvers.make_problem import gather, largest_lam, release
 from .._solvers.solvers import LASSOS, caches_for, lassos_for, solver_for
 from .._solvers.stages import REPEATS, Solution, StageSolver, run_stages
 from .._solvers.weighted_lasso import least_squares_on
@@ -140,7 +140,7 @@ class GridSearch(MultiTaskModel):
                 def begin(split: Split, grid: Any, ratio: float) -> Any:
                     at_once = whole or _whole(grams)
                     if id(split) not in parts:
-                        part = training(problem, split.train)
+                        part = self._training(problem, split.train)
                         both = part, self._caches(part, reuse=at_once, budget=budget)
                         if len(ratios) > 1:
                             parts[id(split)] = both
@@ -297,7 +297,7 @@ class GridSearch(MultiTaskModel):
             other.set_params(l1_ratio=self._chosen_l1_ratio())
         with one_blas_thread():
             problem = other._make_problem(X, y, task, sample_weight, offset)
-            grid = other._grid(problem)
+            grid = self._same_grid(other._grid(problem))
             known = self.surface_.strength
             if known.shape != grid.shape or not np.allclose(known, grid.strength, rtol=1e-9):
                 raise ValueError(
@@ -309,6 +309,10 @@ class GridSearch(MultiTaskModel):
                 self.surface_ = other._solve(problem, grid, grams, self.n_jobs, progress)
             release(problem)
         return self
+
+    def _same_grid(self, grid: Any) -> Any:
+        """A grid made anew, with what the fit knew of it beside the samples."""
+        return grid
 
     def _part_with_data(self) -> None:
         """Leave the data behind, for another process; unlike pickling, without computing what would need them first."""
@@ -718,6 +722,10 @@ class MSMTFLCV(ThetaSearch, Welcoming):
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
+    feature_sd_ : ndarray of shape (d,)
+        Standard deviations of the features within tasks, pooled over the tasks in which a
+        feature varies; 0 where it never does. A coefficient times it is the effect of one
+        standard deviation.
     task_level_features_ : ndarray
         Names of the features that are constant within every task and differ only between
         tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
@@ -1027,6 +1035,10 @@ class LassoMTLCV(StageSearch, Welcoming):
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
+    feature_sd_ : ndarray of shape (d,)
+        Standard deviations of the features within tasks, pooled over the tasks in which a
+        feature varies; 0 where it never does. A coefficient times it is the effect of one
+        standard deviation.
     task_level_features_ : ndarray
         Names of the features that are constant within every task and differ only between
         tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.

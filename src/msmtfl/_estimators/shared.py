@@ -23,17 +23,17 @@ from .._paths.common_path import (
 from .._paths.surface import Refitted
 from .._runtime.checks import check_count, check_positive
 from .._runtime.progress import Monitor, Progress, one_blas_thread, with_callbacks
-from .._solvers.common_part import StackedLassos
 from .._solvers.make_problem import default_lam
 from .._solvers.solvers import COMMON, common_for, solver_for
 from .._solvers.stages import Solution, run_stages
-from .base import MultiTaskLinear
+from .base import MultiTaskModel
 from .search import GridSearch
 from .streaming import Batchwise, Growing
 
 
-class _Sharing(MultiTaskLinear):
-    """What SharedMTL and SharedMTLCV have in common: they solve for P, b and V, and are about W = b + V to the outside."""
+class Sharing(MultiTaskModel):
+    """What fits and searches of models with common values share: they solve for P, b and V, and are about W = b + V to
+    the outside."""
 
     _of_several = "which of them is returned depends on the start"
 
@@ -66,7 +66,7 @@ class _Sharing(MultiTaskLinear):
         return bool(capless and self.lam_common_ >= m * self.lam_deviation_)
 
 
-def relaxed_point(problem: Problem, P: Floats, lassos: StackedLassos) -> Floats:
+def relaxed_point(problem: Problem, P: Floats, lassos: Any) -> Floats:
     """(p,): least squares on the support of b and V. (Where all tasks deviate, b adds nothing to V.)"""
     support = P.reshape(problem.m + 1, -1) != 0.0
     live = np.array([design.squares > 0 for design in problem.designs])
@@ -74,7 +74,109 @@ def relaxed_point(problem: Problem, P: Floats, lassos: StackedLassos) -> Floats:
     return lassos.solve(np.where(support, 0.0, np.inf).ravel(), P)[0]
 
 
-class SharedMTL(_Sharing, Batchwise):
+class SharedFit(Sharing):
+    """A fit at one pair of strengths, with any loss."""
+
+    def _penalty(self, problem: Problem) -> CappedDeviations:
+        common, deviation, root = self.lam_common, self.lam_deviation, np.sqrt(problem.m)
+        if common is None:
+            common = root * (default_lam(None, shared_lam_max(problem, 1.0)) if deviation is None else deviation)
+        if deviation is None:
+            deviation = common / root
+        strengths_ = float(common), float(deviation), float(self.theta)
+        return CappedDeviations(*strengths_, problem.factors, scales(problem), problem.l1_ratio)
+
+    def _check_params(self) -> None:
+        self._check_common()
+        for name in ("lam_common", "lam_deviation"):
+            if getattr(self, name) is not None:
+                check_positive(name, getattr(self, name), allow_inf=True)
+        if np.isinf(self.lam_common or 1.0) and np.isinf(self.lam_deviation or np.inf):
+            raise ValueError("with lam_common=inf give a finite lam_deviation: otherwise all coefficients are 0.")
+        if self.lam_common is None and np.isinf(self.lam_deviation or 1.0):
+            raise ValueError("with lam_deviation=inf give a finite lam_common: otherwise all coefficients are 0.")
+        check_positive("theta", self.theta, allow_inf=True)
+        check_count("max_stages", self.max_stages)
+
+    def _fit_problem(self, problem: Problem, previous: Floats | None) -> None:
+        """Solve, and set the attributes of the fit; `previous` says whether to go on from the last one."""
+        most = 1 if np.isinf(self.theta) else self.max_stages
+        with one_blas_thread():
+            penalty = self._penalty(problem)
+            start = None
+            if previous is not None:
+                start = np.concatenate([self.coef_common_, np.ravel(self.coef_deviation_)])[None]
+            near = None if start is None else start[0]
+            solver = solver_for(problem, penalty, n_jobs=self.n_jobs, near=near)
+            solution = run_stages(
+                penalty,
+                solver,
+                max_stages=most,
+                start=start,
+                tol=self.tol,
+                max_iter=self.max_iter or 0,
+                listener=Monitor(self, most, problem.m),
+            )
+        self._store(problem, solution, penalty, solver.grams)
+        self._warn(solution, problem)
+
+
+class SharedSearch(Sharing, GridSearch):
+    """A search of the strengths, with any loss."""
+
+    _structure = COMMON
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_count("max_stages", self.max_stages)
+
+    def _grid(self, problem: Problem) -> SharedGrid:
+        return shared_grid(problem, self.lams, self.ratios, self.theta_ratios, self.lam_min_ratio)
+
+    def _walker(
+        self, problem: Problem, grid: SharedGrid, grams: Any, n_jobs: int | None, progress: Progress
+    ) -> SharedPaths:
+        return SharedPaths(
+            problem,
+            grid,
+            max_stages=self.max_stages,
+            tol=self.tol,
+            max_iter=self.max_iter or 0,
+            n_jobs=n_jobs,
+            grams=grams,
+            tick=progress.step,
+            stop=progress.stop,
+        )
+
+    def _refitted(self, problem: Problem, solutions: SharedSurface, grams: Any) -> Refitted:
+        lassos = common_for(problem, grams)
+
+        def refit(place: int) -> Floats:
+            P = relaxed_point(problem, solutions.point_at(place), lassos)
+            return np.asarray(grams.stacked.sums(P))
+
+        return Refitted.of(solutions, refit)
+
+    def _columns(self, surface: SharedSurface, problem: Problem) -> dict[str, np.ndarray]:
+        ratios = np.broadcast_to(np.array(surface.grid.columns).T[:, None], (2, *surface.grid.shape))
+        names = dict(zip(("ratio", "theta_ratio"), ratios, strict=True))
+        return {**surface.parameters} | names | super()._columns(surface, problem) | {"n_stages": surface.n_stages}
+
+    def _refit(
+        self, problem: Problem, surface: SharedSurface, k: int, l: int, grams: Any
+    ) -> tuple[Solution, CappedDeviations]:
+        penalty = surface.grid.penalty(k, l, problem)
+        solver = solver_for(problem, penalty, grams=grams, n_jobs=self.n_jobs, near=surface.point(k, l))
+        return self._stages_again(surface, k, l, penalty, solver, self.max_stages), penalty
+
+    def _fit_point(self, problem: Problem, grid: Any, splits: list[Any], scorer: Any) -> None:
+        """Choose a point, and set the attributes of a fit there."""
+        fitted = self._fit_grid(problem, grid, splits, scorer)
+        self.thetas_ = self.surface_.parameters["theta"]
+        self._warn(*fitted)
+
+
+class SharedMTL(SharedFit, Batchwise):
     r"""Values shared by all tasks, and sparse deviations from them: the data-shared lasso, with a cap.
 
     .. math::
@@ -109,6 +211,18 @@ class SharedMTL(_Sharing, Batchwise):
         `task`, or as columns of y.
     max_stages : int, default=10
         The largest number of stages. With theta = inf there is one.
+    loss : {"squared", "poisson", "huber"}, default="squared"
+        The loss. "poisson" is for counts (or any y >= 0) with mean exp(x'w + b), which is
+        what is predicted: in place of the squared error stands the deviance 2 (mu - y log
+        mu + y log y - y), and lam is 2 / m times the alpha of other generalised linear
+        models. "huber" is for targets with outliers: the squared error r^2 up to |r| = e_i,
+        and 2 e_i |r| - e_i^2 beyond, with e_i = `epsilon` times `scale_` of the task.
+        `lam_max_` is taken at the fit of intercepts only, and rho_bar counts the mean
+        curvature of the loss there (with "huber": at the fit that gives `scale_`).
+    epsilon : float, default=1.35
+        With loss="huber": how many standard deviations of the noise a residual may be large
+        before it counts as an outlier. With 1.35 the un-penalised estimate is some 95 % as
+        efficient as least squares if the noise is normal.
     fit_intercept : bool, default=True
         Whether every task has an intercept, which is not penalised.
     standardize : bool, default=False
@@ -120,7 +234,7 @@ class SharedMTL(_Sharing, Batchwise):
         penalised (its values are then found in the deviations); inf: the feature is
         excluded.
     relax : bool, default=False
-        Whether to refit by least squares on the support of the common values and deviations
+        Whether to refit with the loss alone on the support of the common values and deviations
         that were found, so that none of them is shrunk. `stages_` and the certificate stay
         those of the penalised solution.
     tol : float, default=1e-8
@@ -193,6 +307,12 @@ class SharedMTL(_Sharing, Batchwise):
         Mean of the training targets of every task.
     target_sd_ : ndarray of shape (m,)
         Standard deviation of the training targets of every task.
+    scale_ : ndarray of shape (m,)
+        With loss="huber" only: robust estimates of the standard deviation of the tasks'
+        noise; a float if the model was fitted without tasks. They come from a fit of their
+        own, before lam and theta play a part, and are then held fixed: the problem that is
+        solved, and that the certificate is about, has this loss. See
+        :mod:`msmtfl._solvers.residual_scale`.
     lam_common_ : float
         The strength of the penalty on the common values that was used.
     lam_deviation_ : float
@@ -232,6 +352,10 @@ class SharedMTL(_Sharing, Batchwise):
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
+    feature_sd_ : ndarray of shape (d,)
+        Standard deviations of the features within tasks, pooled over the tasks in which a
+        feature varies; 0 where it never does. A coefficient times it is the effect of one
+        standard deviation.
     task_level_features_ : ndarray
         Names of the features that are constant within every task and differ only between
         tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
@@ -258,6 +382,8 @@ class SharedMTL(_Sharing, Batchwise):
         *,
         task_column=None,
         max_stages=10,
+        loss="squared",
+        epsilon=1.35,
         fit_intercept=True,
         standardize=False,
         penalty_factors=None,
@@ -275,6 +401,8 @@ class SharedMTL(_Sharing, Batchwise):
         self.theta = theta
         self.task_column = task_column
         self.max_stages = max_stages
+        self.loss = loss
+        self.epsilon = epsilon
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.penalty_factors = penalty_factors
@@ -286,27 +414,6 @@ class SharedMTL(_Sharing, Batchwise):
         self.n_jobs = n_jobs
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
-
-    def _penalty(self, problem: Problem) -> CappedDeviations:
-        common, deviation, root = self.lam_common, self.lam_deviation, np.sqrt(problem.m)
-        if common is None:
-            common = root * (default_lam(None, shared_lam_max(problem, 1.0)) if deviation is None else deviation)
-        if deviation is None:
-            deviation = common / root
-        strengths_ = float(common), float(deviation), float(self.theta)
-        return CappedDeviations(*strengths_, problem.factors, scales(problem), problem.l1_ratio)
-
-    def _check_params(self) -> None:
-        self._check_common()
-        for name in ("lam_common", "lam_deviation"):
-            if getattr(self, name) is not None:
-                check_positive(name, getattr(self, name), allow_inf=True)
-        if np.isinf(self.lam_common or 1.0) and np.isinf(self.lam_deviation or np.inf):
-            raise ValueError("with lam_common=inf give a finite lam_deviation: otherwise all coefficients are 0.")
-        if self.lam_common is None and np.isinf(self.lam_deviation or 1.0):
-            raise ValueError("with lam_deviation=inf give a finite lam_common: otherwise all coefficients are 0.")
-        check_positive("theta", self.theta, allow_inf=True)
-        check_count("max_stages", self.max_stages)
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> SharedMTL:
@@ -335,30 +442,13 @@ class SharedMTL(_Sharing, Batchwise):
             The fitted model itself.
         """
         self._check_params()
-        most = 1 if np.isinf(self.theta) else self.max_stages
         with one_blas_thread():
             problem = self._make_problem(X, y, task, sample_weight, offset)
-            penalty = self._penalty(problem)
-            start = None
-            if self._previous(problem.data) is not None:
-                start = np.concatenate([self.coef_common_, np.ravel(self.coef_deviation_)])[None]
-            near = None if start is None else start[0]
-            solver = solver_for(problem, penalty, n_jobs=self.n_jobs, near=near)
-            solution = run_stages(
-                penalty,
-                solver,
-                max_stages=most,
-                start=start,
-                tol=self.tol,
-                max_iter=self.max_iter or 0,
-                listener=Monitor(self, most, problem.m),
-            )
-        self._store(problem, solution, penalty, solver.grams)
-        self._warn(solution, problem)
+        self._fit_problem(problem, self._previous(problem.data))
         return self
 
 
-class SharedMTLCV(_Sharing, GridSearch, Growing):
+class SharedMTLCV(SharedSearch, Growing):
     """SharedMTL with its strengths and theta chosen by cross-validation.
 
     The grid has all combinations of lam, ratio and theta; pooled and separate models are among them. All
@@ -405,6 +495,18 @@ class SharedMTLCV(_Sharing, GridSearch, Growing):
         `task`, or as columns of y.
     max_stages : int, default=10
         The largest number of stages. With theta = inf there is one.
+    loss : {"squared", "poisson", "huber"}, default="squared"
+        The loss. "poisson" is for counts (or any y >= 0) with mean exp(x'w + b), which is
+        what is predicted: in place of the squared error stands the deviance 2 (mu - y log
+        mu + y log y - y), and lam is 2 / m times the alpha of other generalised linear
+        models. "huber" is for targets with outliers: the squared error r^2 up to |r| = e_i,
+        and 2 e_i |r| - e_i^2 beyond, with e_i = `epsilon` times `scale_` of the task.
+        `lam_max_` is taken at the fit of intercepts only, and rho_bar counts the mean
+        curvature of the loss there (with "huber": at the fit that gives `scale_`).
+    epsilon : float, default=1.35
+        With loss="huber": how many standard deviations of the noise a residual may be large
+        before it counts as an outlier. With 1.35 the un-penalised estimate is some 95 % as
+        efficient as least squares if the noise is normal.
     fit_intercept : bool, default=True
         Whether every task has an intercept, which is not penalised.
     standardize : bool, default=False
@@ -416,7 +518,7 @@ class SharedMTLCV(_Sharing, GridSearch, Growing):
         penalised (its values are then found in the deviations); inf: the feature is
         excluded.
     relax : bool, default=False
-        Whether to refit by least squares on the support of the common values and deviations
+        Whether to refit with the loss alone on the support of the common values and deviations
         that were found, so that none of them is shrunk. `stages_` and the certificate stay
         those of the penalised solution.
     tol : float, default=1e-8
@@ -493,6 +595,12 @@ class SharedMTLCV(_Sharing, GridSearch, Growing):
         Mean of the training targets of every task.
     target_sd_ : ndarray of shape (m,)
         Standard deviation of the training targets of every task.
+    scale_ : ndarray of shape (m,)
+        With loss="huber" only: robust estimates of the standard deviation of the tasks'
+        noise; a float if the model was fitted without tasks. They come from a fit of their
+        own, before lam and theta play a part, and are then held fixed: the problem that is
+        solved, and that the certificate is about, has this loss. See
+        :mod:`msmtfl._solvers.residual_scale`.
     lam_common_ : float
         The strength of the penalty on the common values that was chosen.
     lam_deviation_ : float
@@ -568,6 +676,10 @@ class SharedMTLCV(_Sharing, GridSearch, Growing):
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
+    feature_sd_ : ndarray of shape (d,)
+        Standard deviations of the features within tasks, pooled over the tasks in which a
+        feature varies; 0 where it never does. A coefficient times it is the effect of one
+        standard deviation.
     task_level_features_ : ndarray
         Names of the features that are constant within every task and differ only between
         tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
@@ -584,8 +696,6 @@ class SharedMTLCV(_Sharing, GridSearch, Growing):
     (array([0]), [[], [5], []])
     """
 
-    _structure = COMMON
-
     def __init__(
         self,
         lams=20,
@@ -598,6 +708,8 @@ class SharedMTLCV(_Sharing, GridSearch, Growing):
         selection="min",
         task_column=None,
         max_stages=10,
+        loss="squared",
+        epsilon=1.35,
         fit_intercept=True,
         standardize=False,
         penalty_factors=None,
@@ -621,6 +733,8 @@ class SharedMTLCV(_Sharing, GridSearch, Growing):
         self.selection = selection
         self.task_column = task_column
         self.max_stages = max_stages
+        self.loss = loss
+        self.epsilon = epsilon
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.penalty_factors = penalty_factors
@@ -634,49 +748,6 @@ class SharedMTLCV(_Sharing, GridSearch, Growing):
         self.verbose = verbose
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_count("max_stages", self.max_stages)
-
-    def _grid(self, problem: Problem) -> SharedGrid:
-        return shared_grid(problem, self.lams, self.ratios, self.theta_ratios, self.lam_min_ratio)
-
-    def _walker(
-        self, problem: Problem, grid: SharedGrid, grams: Any, n_jobs: int | None, progress: Progress
-    ) -> SharedPaths:
-        return SharedPaths(
-            problem,
-            grid,
-            max_stages=self.max_stages,
-            tol=self.tol,
-            max_iter=self.max_iter or 0,
-            n_jobs=n_jobs,
-            grams=grams,
-            tick=progress.step,
-            stop=progress.stop,
-        )
-
-    def _refitted(self, problem: Problem, solutions: SharedSurface, grams: Any) -> Refitted:
-        lassos = common_for(problem, grams)
-
-        def refit(place: int) -> Floats:
-            P = relaxed_point(problem, solutions.point_at(place), lassos)
-            return np.asarray(grams.stacked.sums(P))
-
-        return Refitted.of(solutions, refit)
-
-    def _columns(self, surface: SharedSurface, problem: Problem) -> dict[str, np.ndarray]:
-        ratios = np.broadcast_to(np.array(surface.grid.columns).T[:, None], (2, *surface.grid.shape))
-        names = dict(zip(("ratio", "theta_ratio"), ratios, strict=True))
-        return {**surface.parameters} | names | super()._columns(surface, problem) | {"n_stages": surface.n_stages}
-
-    def _refit(
-        self, problem: Problem, surface: SharedSurface, k: int, l: int, grams: Any
-    ) -> tuple[Solution, CappedDeviations]:
-        penalty = surface.grid.penalty(k, l, problem)
-        solver = solver_for(problem, penalty, grams=grams, n_jobs=self.n_jobs, near=surface.point(k, l))
-        return self._stages_again(surface, k, l, penalty, solver, self.max_stages), penalty
 
     @with_callbacks
     def fit(
@@ -711,9 +782,7 @@ class SharedMTLCV(_Sharing, GridSearch, Growing):
         SharedMTLCV
             The fitted model itself.
         """
-        fitted = self._fit(X, y, task, sample_weight, groups, offset)
-        self.thetas_ = self.surface_.parameters["theta"]
-        self._warn(*fitted)
+        self._fit_point(*self._search_problem(X, y, task, sample_weight, groups, offset))
         return self
 
 

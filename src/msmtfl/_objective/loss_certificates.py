@@ -126,7 +126,7 @@ def _gap(
     if positive:
         held &= (w > 0.0) | (g > -AT_ZERO * root * np.sqrt(design.yy))
     cost = np.where(used & np.isfinite(a), a, 0.0) * np.abs(w)
-    s, away = _projected(design, s, bend, np.flatnonzero(held), noise)
+    s, away = projected(design, s, bend, np.flatnonzero(held), noise)
     g = design.correlate(s)
     bound, most = np.isfinite(a) & ~held & ~soft & live, float(np.sqrt(bend.max(initial=0.0)))
 
@@ -159,7 +159,7 @@ def _gap(
     return found, doubt or Doubt("rounding" if exact <= 0.1 * found else "far")
 
 
-def _projected(design: LossTask, s: Floats, bend: Floats, held: Ints, noise: Floats) -> tuple[Floats, float]:
+def projected(design: LossTask, s: Floats, bend: Floats, held: Ints, noise: Floats) -> tuple[Floats, float]:
     """s (u = v s) made to meet the equations of the columns held and the intercept's, and how far at most u / (v h'')^1/2
     is from doing so."""
     root, C = np.sqrt(design.v), design.columns(held)

@@ -9,16 +9,17 @@ b first, then v_1 to v_m. Nothing here is shared with the solver.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
-from .._data.designs import NONE, Design, Floats, Ints, with_rows
-from .certificates import RANK
-from .dual_points import Doubt, look, over_unit, vacuous
+from .._data.designs import NONE, Floats, Ints, with_rows
+from .certificates import RANK, ridge_slack
+from .dual_points import Doubt, over_unit, vacuous
 from .penalties import bent, counted
 from .row_certificates import RowCertificate
+from .task_duals import duals, of_losses
 
 # The optimum is looked for within so many times the size of what was found. (Where nothing penalises a direction, a gradient
 # that rounding leaves there would otherwise promise any gain.)
@@ -93,7 +94,7 @@ def _strengths(k: float, factors: Floats) -> Floats:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # what leaves the range of floats is not certified
-def certify_pooling(designs: Sequence[Design], P: Floats, penalty: PoolingRidge) -> RowCertificate:
+def certify_pooling(designs: Sequence[Any], P: Floats, penalty: PoolingRidge) -> RowCertificate:
     """Gap, optimality and uniqueness of P (p,).
 
     With h minus the gradient of half the objective in one entry of b or V, and a the ridge there, moving that entry by t
@@ -101,59 +102,80 @@ def certify_pooling(designs: Sequence[Design], P: Floats, penalty: PoolingRidge)
     gap is at most the sum over entries of h^2 / (2 a), or of |h| T where that is less: T is how far the optimum is looked
     for (`FAR`). What rounding may hide of gradients is added to them.
     """
+    ridge = np.vstack([penalty.of_common, penalty.of_deviations])
+    certificate = certify_ridges(designs, P, np.zeros_like(ridge), ridge, np.ones(len(designs)))
+    dependent = _dependent(designs, P, penalty)
+    return replace(certificate, unique=certificate.unique and not any(map(np.size, dependent)), dependent=dependent)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def certify_ridges(designs: Sequence[Any], P: Floats, A: Floats, ridge: Floats, scale: Floats) -> RowCertificate:
+    """Gap and optimality of P (p,) for losses times `scale` (m,), with weights A of an l1 norm and ridges ((m + 1, d) each,
+    in the same sums) in b and V; where one of them is inf, P is 0. What has neither is looked for within FAR."""
+    none = (NONE,) * len(designs)
     if any(vacuous(design) for design in designs):
-        return RowCertificate(float("inf"), float("inf"), False, (NONE,) * len(designs), Doubt("underflow"))
-    gap, exact, kkt = _gap(designs, P, penalty)
-    if gap > CERTAIN and any(design.target is None for design in designs):
-        again = _gap([with_rows(design) for design in designs], P, penalty)
+        return RowCertificate(float("inf"), float("inf"), False, none, Doubt("underflow"))
+    gap, exact, kkt = _gap(designs, P, A, ridge, scale)
+    if gap > CERTAIN and not of_losses(designs) and any(design.target is None for design in designs):
+        again = _gap([with_rows(design) for design in designs], P, A, ridge, scale)
         if again[0] < gap:
             gap, exact, kkt = again
-    dependent = _dependent(designs, penalty)
-    unique = all(part.size == 0 for part in dependent) and gap <= 1.0
     doubt = None if gap <= CERTAIN else Doubt("rounding" if exact <= 0.1 * gap else "far")
-    return RowCertificate(gap, kkt, unique, dependent, doubt)
+    return RowCertificate(gap, kkt, gap <= 1.0, none, doubt)
 
 
-def _gap(designs: Sequence[Design], P: Floats, penalty: PoolingRidge) -> tuple[float, float, float]:
+def _gap(designs: Sequence[Any], P: Floats, A: Floats, strengths: Floats, scale: Floats) -> tuple[float, float, float]:
     """The relative gap, what it would be without rounding, and the largest violation of the optimality conditions as a
     correlation."""
     parts = P.reshape(len(designs) + 1, -1)
     W = parts[0] + parts[1:]
-    strengths = np.vstack([penalty.of_common, penalty.of_deviations])
-    seen = [look(design, w[None]) for design, w in zip(designs, W, strict=True)]
-    gradients, noise = np.array([one.gradients[0] for one in seen]), np.array([one.noise[0] for one in seen])
-    squares, yy = np.array([design.squares for design in designs]), np.array([design.yy for design in designs])
-    fixed = np.isinf(strengths)
-    if (parts[fixed] != 0.0).any() or not np.isfinite(P).all():
+    tasks = duals(designs, W)
+    fixed = np.isinf(strengths) | np.isinf(A)
+    broken = (parts[fixed] != 0.0).any() or not np.isfinite(P).all()
+    if broken or any(getattr(task, "lost", False) for task in tasks):
         return float("inf"), float("inf"), float("inf")
-    ridge = np.where(fixed, 0.0, strengths)
+    gradients = np.array([s * task.gradient for s, task in zip(scale, tasks, strict=True)])
+    noise = np.array([s * task.noise for s, task in zip(scale, tasks, strict=True)])
+    squares = np.array([s * design.squares for s, design in zip(scale, designs, strict=True)])
+    yy = np.array([s * design.yy for s, design in zip(scale, designs, strict=True)])
+    ridge, bound = np.where(fixed, 0.0, strengths), np.where(fixed, 0.0, A)
     slopes = np.where(fixed, 0.0, np.vstack([gradients.sum(axis=0), gradients]) - ridge * parts)
     hidden = np.where(fixed, 0.0, np.vstack([noise.sum(axis=0), noise]))
+    error = np.where(parts != 0.0, np.abs(slopes - bound * np.sign(parts)), np.maximum(np.abs(slopes) - bound, 0.0))
     reach = FAR * np.maximum(np.abs(parts), np.abs(W).max(axis=0))
-    unit = float(yy.sum())
+    unit = float(2.0 * sum(s * task.unit for s, task in zip(scale, tasks, strict=True)))
 
-    def gain(slope: Floats) -> float:
-        bound = slope * reach
-        ridged = np.divide(0.5 * slope**2, ridge, out=np.full_like(slope, np.inf), where=ridge > 0.0)
-        return over_unit(2.0 * float(np.minimum(ridged, bound).sum()), unit)
+    def gain(noise: Floats) -> float:
+        found = np.where(ridge > 0.0, ridge_slack(parts, bound, ridge, slopes + ridge * parts, noise, False), np.inf)
+        linear = np.where(bound > 0.0, np.inf, (error + noise) * reach)
+        return over_unit(2.0 * float(np.where(fixed, 0.0, np.minimum(found, linear)).sum()), unit)
 
-    length = np.sqrt(np.vstack([squares.sum(axis=0), squares])) * np.sqrt(np.append(unit, yy))[:, None]
-    kkt = np.divide(np.abs(slopes), length, out=np.zeros_like(slopes), where=length > 0.0).max(initial=0.0)
-    return gain(np.abs(slopes) + hidden), gain(np.abs(slopes)), float(kkt)
+    length = np.sqrt(np.vstack([squares.sum(axis=0), squares])) * np.sqrt(np.append(yy.sum(), yy))[:, None]
+    kkt = np.divide(error, length, out=np.zeros_like(slopes), where=length > 0.0).max(initial=0.0)
+    return gain(hidden), gain(np.zeros_like(hidden)), float(kkt)
 
 
-def _dependent(designs: Sequence[Design], penalty: PoolingRidge) -> tuple[Ints, ...]:
+def _dependent(designs: Sequence[Any], P: Floats, penalty: PoolingRidge) -> tuple[Ints, ...]:
     """Of each task: features of a direction that may be free. V is determined where it is penalised; b where it is, or
     else if no combination of columns is constant in all tasks."""
     out = [NONE] * len(designs)
+    parts = P.reshape(len(designs) + 1, -1)
+    tasks = duals(designs, parts[0] + parts[1:]) if of_losses(designs) else None
+
+    def products(i: int, E: Ints) -> Floats:
+        if tasks is None:
+            return np.asarray(designs[i].gram_block(E, E))
+        X = tasks[i].independent_columns(E)
+        return np.asarray(X.T @ X)
+
     free = penalty.factors == 0.0
     for i, design in enumerate(designs):
         E = np.flatnonzero(free[:, i] & (design.squares > 0.0))
-        out[i] = E if E.size and not _full_rank(design.gram_block(E, E)) else NONE
+        out[i] = E if E.size and not _full_rank(products(i, E)) else NONE
     open_ = penalty.of_common == 0.0
     live = np.flatnonzero(open_ & np.any([design.squares > 0.0 for design in designs], axis=0))
     if live.size:
-        total = np.sum([design.gram_block(live, live) for design in designs], axis=0)
+        total = np.sum([products(i, live) for i in range(len(designs))], axis=0)
         if not _full_rank(total):
             out = [live] * len(designs)
     return tuple(out)
@@ -162,5 +184,7 @@ def _dependent(designs: Sequence[Design], penalty: PoolingRidge) -> tuple[Ints, 
 def _full_rank(G: Floats) -> bool:
     """Whether a Gram matrix is that of columns that are certainly independent."""
     size = np.sqrt(np.diagonal(G))
+    if not (size > 0.0).all():
+        return False
     values = np.linalg.eigvalsh(G / np.outer(size, size))
     return bool(values[0] > RANK * values[-1])

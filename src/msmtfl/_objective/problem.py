@@ -49,6 +49,8 @@ class Problem:
     scored_by: tuple[Loss, ...] | None = None  # of a training fold: the tasks' losses in the problem of all rows
     l1_ratio: float = 1.0  # of the penalty; the rest is a ridge, (1 - l1_ratio) lam / 2 sum_ji f_ji^2 w_ji^2
     intercepts: str = "task"  # how they share: "task" (not at all), "shrunk" or "common"
+    known_units: Floats | None = None  # (m, d): units of another problem, in whose place this one is solved
+    known_common: Floats | None = None  # (d,): its factors of a common part
 
     @property
     def m(self) -> int:
@@ -74,6 +76,8 @@ class Problem:
     @cached_property
     def units(self) -> Floats:
         """(m, d): standard deviations if standardised, else 1."""
+        if self.known_units is not None:
+            return self.known_units
         squares = self.variances
         return np.sqrt(np.where(squares > 0, squares, 1.0)) if self.standardize else np.ones_like(squares)
 
@@ -86,6 +90,8 @@ class Problem:
     def common_factors(self) -> Floats:
         """(d,): those of a part that is common to all tasks; if the problem is standardised with the root of the mean
         variance of a column."""
+        if self.known_common is not None:
+            return self.known_common
         given = self.given_factors[:, 0]
         if not self.standardize:
             return given
@@ -139,6 +145,13 @@ class Problem:
     def learnable(self) -> np.ndarray:
         """(m, d) bool: where a column varies within a task, so that its coefficient can be told from the intercept."""
         return np.array([design.squares > 0.0 for design in self.designs])
+
+    @cached_property
+    def feature_sds(self) -> Floats:
+        """(d,): standard deviations of the columns within the tasks, pooled over the tasks in which they vary; else 0."""
+        own = np.array([within(design) for design in self.designs])
+        n = np.array([design.n for design in self.designs], dtype=np.float64) @ (own > 0.0)
+        return np.asarray(np.sqrt(np.divide(own.sum(axis=0), n, out=np.zeros(self.d), where=n > 0.0)))
 
     @cached_property
     def of_task_level(self) -> np.ndarray:

@@ -12,6 +12,8 @@ in all tasks, until it is feasible. The gap is
 in which no term is negative, with what rounding may hide added to every quantity. The relative gap is that over the loss at
 W = 0.
 
+Other losses take the place of the squares: `task_duals.py` has what each of them adds.
+
 With a ridge, sum_ij rho_ij w_ij^2 / 2 more in P, the rows g of the dual point (g_i = kappa_i x_ij'u_i) are not bounded: the
 dual loses sum_i (g_i - p_i)^2 / (2 rho_i) for any p of dual norm <= 1. With p = g - rho w, scaled if need be, a row adds
 N(w) - p'w + sum_i rho_i/2 (w_i - (g_i - p_i) / rho_i)^2  to the gap.
@@ -21,17 +23,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.linalg import LinAlgError, cholesky
 from scipy.linalg import solve_triangular
 
 from .._data.designs import Design, Floats, Ints, with_rows
-from .._data.ridged import apart
-from .certificates import EQUICORRELATION, GAP, ROOMS, gradient_noise, rank_margin
+from .._data.ridged import apart, ridge_rows
+from .certificates import EQUICORRELATION, GAP, gradient_noise, rank_margin
 from .common_penalty import SharedNorm
-from .dual_points import Doubt, dual_points, few_digits, look, over_unit, vacuous
+from .dual_points import Doubt, few_digits, over_unit, vacuous
+from .loss_certificates import INSIDE
 from .penalties import DirtyNorm, RowNorm
+from .task_duals import duals, escaping_tasks, of_losses, rooms
 
 ROUGH = 1e-9  # gap or violation beyond which W says nothing about other minimisers
 
@@ -47,6 +52,9 @@ class RowCertificate:
     unique: bool
     dependent: tuple[Ints, ...]
     doubt: Doubt | None = None
+    escapes: tuple[
+        int, ...
+    ] = ()  # tasks that have no minimiser: theirs are the features in which the loss always falls
 
     @property
     def relative_gap(self) -> float:
@@ -54,29 +62,35 @@ class RowCertificate:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # what leaves the range of floats is not certified
-def certify_rows(designs: Sequence[Design], W: Floats, norm: RowNorm) -> RowCertificate:
+def certify_rows(designs: Sequence[Any], W: Floats, norm: RowNorm) -> RowCertificate:
     """Gap, optimality and uniqueness of W (m, d) for the loss plus a norm of every row."""
-    gap, doubt, gradients = _gap(designs, W, norm, ROOMS[0])
-    for form, room in _others(designs):
+    bare = [apart(design)[0] for design in designs]
+    (first, *more), gap, doubt = rooms(bare), float("inf"), None
+    gap, doubt, gradients = _gap(designs, W, norm, *first)
+    for form, room, escaped in _others(designs, bare, more):
         if gap <= GAP:
             break
-        again, other, _ = _gap(form(), W, norm, room)
+        again, other, _ = _gap(form(), W, norm, room, escaped)
         if again <= gap:
             gap, doubt = again, other
     dependent = _dependent(designs, W, norm, gradients)
     kkt = row_violation(designs, W, norm, gradients)
+    away = escaping_tasks(bare, W, norm.free().T & (_ridges(designs) == 0.0))
+    dependent = tuple(away.get(i, features) for i, features in enumerate(dependent))
     unique = max(gap, kkt) <= ROUGH and all(part.size == 0 for part in dependent)
-    return RowCertificate(gap, kkt, unique, dependent, doubt)
+    return RowCertificate(gap, kkt, unique, dependent, doubt, tuple(away))
 
 
-def _others(designs: Sequence[Design]) -> list[tuple[Callable[[], Sequence[Design]], float]]:
+def _others(
+    designs: Sequence[Any], bare: Sequence[Any], more: Sequence[tuple[float, float]]
+) -> list[tuple[Callable[[], Sequence[Any]], float, float]]:
     """What else is tried where the first dual point proves too little (see `certificates.py`)."""
-    if any(vacuous(design) for design in designs):
+    if any(vacuous(design) for design in bare):
         return []
-    sums = any(design.target is None for design in designs)
+    sums = not of_losses(bare) and any(design.target is None for design in designs)
     return [
-        *((lambda: designs, room) for room in ROOMS[1:]),
-        *((lambda: [with_rows(design) for design in designs], room) for room in ROOMS if sums),
+        *((lambda: designs, *one) for one in more),
+        *((lambda: [with_rows(design) for design in designs], *one) for one in rooms(bare) if sums),
     ]
 
 
@@ -90,59 +104,72 @@ def _live(designs: Sequence[Design], norm: RowNorm) -> np.ndarray:
     return np.array([design.squares > 0 for design in designs]).T & np.isfinite(norm.factors)
 
 
-def _gap(designs: Sequence[Design], W: Floats, norm: RowNorm, room: float) -> tuple[float, Doubt | None, Floats]:
+def _gap(
+    designs: Sequence[Any], W: Floats, norm: RowNorm, room: float, escaped: float = 0.0
+) -> tuple[float, Doubt | None, Floats]:
     """The relative gap, why it is large, if it is, and (m, d) minus the gradient of the loss. Rows whose bounds are up to
-    `room` times the rounding of their gradients leave dual points no room."""
+    `room` times the rounding of their gradients leave dual points no room; of slopes up to `escaped` of the largest dual
+    points make 0."""
     kappa, live, rho = _scales(designs), _live(designs, norm), _ridges(designs)
     designs = [apart(design)[0] for design in designs]
-    unit = 0.5 * sum(k * design.yy for k, design in zip(kappa, designs, strict=True))
-    seen = [look(design, w[None]) for design, w in zip(designs, W, strict=True)]
-    gradients = np.array([k * one.gradients[0] for k, one in zip(kappa, seen, strict=True)]) - rho * W
-    noise = np.array([k * one.noise[0] for k, one in zip(kappa, seen, strict=True)])
+    tasks = duals(designs, W, escaped)
+    unit = sum(k * task.unit for k, task in zip(kappa, tasks, strict=True))
+    gradients = np.array([k * task.gradient for k, task in zip(kappa, tasks, strict=True)]) - rho * W
+    if any(getattr(task, "lost", False) for task in tasks):
+        return float("inf"), Doubt("far"), gradients
+    noise = np.array([k * task.noise for k, task in zip(kappa, tasks, strict=True)])
     free = norm.free() & live
     tight = room * norm.dual(np.where(live & ~free, noise.T, 0.0)) >= 1.0
     soft = ((rho > 0.0) | free.T | ~live.T).all(axis=0) & (rho > 0.0) & live.T  # of rows that have a ridge as a whole
     held = ((tight[:, None] & live) | free).T & ~soft
-    points = [dual_points(x, one, h[None], {}) for x, one, h in zip(designs, seen, held, strict=True)]
-    dual = np.array([k * point.gradients[0] for k, point in zip(kappa, points, strict=True)])
-    away = np.array([point.away[0] for point in points])
+    for task, h in zip(tasks, held, strict=True):
+        task.hold(h)
+    dual = np.array([k * task.dual for k, task in zip(kappa, tasks, strict=True)])
+    away = np.array([task.away for task in tasks])
     broken = bool((W.T[np.isinf(norm.factors)] != 0.0).any()) or not np.isfinite(W).all()
     if broken or any(vacuous(design) for design in designs):
         return float("inf"), None if broken else Doubt("underflow"), gradients
-    root = np.array([k * np.sqrt(design.squares) for k, design in zip(kappa, designs, strict=True)])
+    root = np.array([k * t.spread * np.sqrt(x.squares) for k, t, x in zip(kappa, tasks, designs, strict=True)])
     bound, cost, ridge = live.T & ~held & ~soft, norm.values(W.T), 0.5 * rho * W**2
     softly = soft.any(axis=0)
 
     def gap(noise: Floats, away: Floats, blurs: Floats) -> float:
         with np.errstate(over="ignore", invalid="ignore"):
-            hidden = np.where(bound, noise + away[:, None] * root, 0.0)
+            hidden = np.where(bound, noise + _times(away, root), 0.0)
             size = norm.dual(np.where(bound, dual, 0.0).T) + norm.dual(hidden.T)
             scale = min(1.0, 1.0 / max(float(size.max(initial=0.0)), np.finfo(float).tiny))
+            for share in INSIDE:  # squared loss has a dual point of every size
+                parts = zip(kappa, tasks, away, blurs, strict=True)
+                loss = sum(k * task.apart(share * scale, a, b) for k, task, a, b in parts)
+                if np.isfinite(loss):
+                    scale *= share
+                    break
             fit = np.where(bound & (W != 0.0), W * dual - np.abs(W) * hidden, 0.0).sum(axis=0)
             slack = np.maximum(cost - scale * fit, 0.0) + np.where(soft, 0.0, ridge).sum(axis=0)
             if softly.any():
-                own = np.where(soft, noise + away[:, None] * root, 0.0)
+                own = np.where(soft, noise + _times(away, root), 0.0)
                 of_ridge = _ridge_slack(norm, W, scale * dual, rho, soft, free.T, own, cost)
                 slack = np.where(softly, of_ridge, slack)
-            loss = sum(
-                0.5 * k * (np.sqrt(p.moved[0] + (1.0 - scale) ** 2 * p.squares[0]) + scale * a + b) ** 2
-                for k, p, a, b in zip(kappa, points, away, blurs, strict=True)
-            )
-            primal = sum(0.5 * k * (np.sqrt(r.losses[0]) + b) ** 2 for k, r, b in zip(kappa, seen, blurs, strict=True))
+            primal = sum(k * task.primal(b) for k, task, b in zip(kappa, tasks, blurs, strict=True))
             return float(
                 np.fmin(loss + slack.sum(), primal + cost.sum() + ridge.sum())  # u = 0 is feasible, too
             )
 
-    blurs = np.array([one.blur[0] for one in seen])
+    blurs = np.array([task.blur for task in tasks])
     found = over_unit(gap(noise, away, blurs), unit)
     if found <= GAP:
         return found, None, gradients
     i = int(np.argmax(np.sqrt(kappa) * away))
-    doubt = few_digits(designs[i], away[i], np.flatnonzero(held[i]))
+    doubt = few_digits(designs[i], away[i] * tasks[i].spread, np.flatnonzero(held[i])) if held[i].any() else None
     if doubt is None:
         exact = over_unit(gap(0.0 * noise, np.where(np.isfinite(away), 0.0, away), 0.0 * blurs), unit)
         doubt = Doubt("rounding" if exact <= 0.1 * found else "far")
     return found, replace(doubt, task=i), gradients
+
+
+def _times(away: Floats, root: Floats) -> Floats:
+    """(m, d): away (m,) times root (m, d), 0 where either is."""
+    return np.multiply(away[:, None], root, out=np.zeros_like(root), where=(root > 0.0) & (away[:, None] > 0.0))
 
 
 def _ridges(designs: Sequence[Design]) -> Floats:
@@ -199,7 +226,7 @@ def row_violation(designs: Sequence[Design], W: Floats, norm: RowNorm, gradients
 # ------------------------------------------------------------------ uniqueness
 
 
-def _dependent(designs: Sequence[Design], W: Floats, norm: RowNorm, gradients: Floats) -> tuple[Ints, ...]:
+def _dependent(designs: Sequence[Any], W: Floats, norm: RowNorm, gradients: Floats) -> tuple[Ints, ...]:
     """For every task the features in a direction along which W may move without leaving the set of minimisers.
 
     All minimisers have the same fit and the same gradient g. The gradient says how a row can move: a group norm's row along
@@ -208,6 +235,15 @@ def _dependent(designs: Sequence[Design], W: Floats, norm: RowNorm, gradients: F
     the common value adds nothing). If all these movements change the fit in independent directions, W is the only minimiser.
     """
     m, kappa, live = len(W), _scales(designs), _live(designs, norm)
+    bare = [apart(design)[0] for design in designs]
+    views = duals(bare, W) if of_losses(bare) else None
+
+    def columns(i: int, features: Ints) -> Floats | None:
+        """Of one task, with what a ridge adds."""
+        if views is None:
+            return designs[i].columns(features)
+        return ridge_rows(designs[i], views[i].independent_columns(features), features)
+
     if ((_ridges(designs).T > 0.0) | ~live).all():  # strictly convex in all of them
         return tuple(np.empty(0, dtype=np.intp) for _ in designs)
     free = norm.free() & live
@@ -245,7 +281,7 @@ def _dependent(designs: Sequence[Design], W: Floats, norm: RowNorm, gradients: F
     for i, (design, k) in enumerate(zip(designs, kappa, strict=True)):
         single = np.flatnonzero(alone[:, i])
         every = np.concatenate([single, rows])
-        X = design.columns(every)
+        X = columns(i, every)
         Q = design.gram_rows(every)[:, every] if X is None else X.T @ X
         length = np.sqrt(np.diag(Q)[: len(single)])
         scale = np.concatenate([1.0 / length, along[rows, i] * np.sqrt(k)])

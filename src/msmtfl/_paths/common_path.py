@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,12 +25,13 @@ from .._objective.row_certificates import RowCertificate, certify_rows
 from .._objective.theta import unit
 from .._runtime.progress import one_blas_thread
 from .._runtime.threads import each
-from .._solvers.common_part import Stacked, StackedGrams, StackedLassos, settled
-from .._solvers.degrees import Form, face, traces
+from .._solvers.common_part import Stacked, settled
+from .._solvers.degrees import Form, common_form, curved, face, traces
 from .._solvers.make_problem import first_gradient, of_lasso
 from .._solvers.one_level import has_one_level
-from .._solvers.solvers import COMMON, caches_for, common_for
-from .._solvers.stages import CONVEX, DENSE, FULL, REPEATS, UNFINISHED, algorithm_1, run, same
+from .._solvers.proximal_newton import MANY
+from .._solvers.solvers import COMMON, caches_for, certify_common_ridges, common_for
+from .._solvers.stages import CONVEX, DENSE, FULL, REPEATS, SEPARATED, UNFINISHED, algorithm_1, run, same
 from .crowding import Crowding
 from .grids import read_lams, read_ratios, read_theta_ratios
 from .surface import Solved, StagedSolutions, no_points
@@ -224,17 +226,19 @@ class SharedSurface(StagedSolutions):
 
     def degrees(self, places: Ints) -> Floats:
         designs = self._data().designs
-        if self._data().unit_ridge is not None:
-            raise ValueError(
-                "degrees of freedom are not known of common values with a ridge: use cross-validation, or l1_ratio=1."
-            )
-        return np.array([traces(designs, self._form(place)) for place in places.tolist()]).reshape(-1, len(designs))
+        found = [traces(curved(designs, self.coefs([place])[0]), self._form(place)) for place in places.tolist()]
+        return np.array(found).reshape(-1, len(designs))
 
     def _form(self, place: int) -> Form:
         """Deviations that are not 0 move each by itself, all other entries with the common value."""
+        problem, one = self._data(), self.solved[place]
         W, b = self.coefs([place])[0], self._common(place)
         deviates, shared = b != W, np.flatnonzero(b)
-        return face([np.flatnonzero(mine) for mine in deviates], shared, np.where(deviates[:, shared], 0.0, 1.0))
+        own = [np.flatnonzero(mine) for mine in deviates]
+        ridge = self.grid.penalty(one.k, one.l, problem).ridge()
+        if ridge is not None:
+            return common_form(own, shared, (2.0 / problem.m) * ridge.reshape(problem.m + 1, -1))
+        return face(own, shared, np.where(deviates[:, shared], 0.0, 1.0))
 
     @cached_property
     def objective(self) -> Floats:
@@ -257,7 +261,9 @@ class SharedSurface(StagedSolutions):
             penalty = self.grid.penalty(one.k, one.l, problem)
             norm, ridge = penalty.weights(bent(slopes)), penalty.ridge()
             with self._at_level(place):
-                if ridge is not None:
+                if ridge is not None and not problem.loss.squared:
+                    proofs.append(certify_common_ridges(stacked, self.point_at(place), norm, ridge))
+                elif ridge is not None:
                     a = 0.5 * problem.m * norm.weights()
                     proofs.append(certify(ridged(stacked, ridge), self.point_at(place), a))
                 else:
@@ -276,7 +282,7 @@ def solve_shared(
     tol: float = 1e-8,
     max_iter: int = 0,
     n_jobs: int | None = None,
-    grams: StackedGrams | None = None,
+    grams: Any = None,
     tick: Callable[[float], None] = lambda part: None,
     stop: Callable[[], None] | None = None,
 ) -> SharedSurface:
@@ -309,7 +315,7 @@ class SharedPaths:
         tol: float = 1e-8,
         max_iter: int = 0,
         n_jobs: int | None = None,
-        grams: StackedGrams | None = None,
+        grams: Any = None,
         tick: Callable[[float], None] = lambda part: None,
         stop: Callable[[], None] | None = None,
     ):
@@ -389,8 +395,8 @@ class _Walk:
         problem: Problem,
         grid: SharedGrid,
         columns: list[int],
-        first: StackedLassos,
-        later: StackedLassos,
+        first: Any,
+        later: Any,
         max_stages: int,
         max_iter: int,
     ):
@@ -405,6 +411,7 @@ class _Walk:
         self.dense: int | None = None  # where the path has ended
         self.firsts: dict[int, tuple[bytes, int]] = {}  # by lam: the key and the place of stage 1
         self.solved: list[SharedSolved] = []
+        self.steps: dict[int, int] = {}  # of the solver, by place
         self.points: dict[tuple[int, int], tuple[tuple[int, ...], str]] = {}
 
     def at(self, k: int, columns: list[int]) -> None:
@@ -433,9 +440,7 @@ class _Walk:
         """b and V of a solution."""
         one, b = self.solved[place], np.zeros(self.problem.d)
         b[one.common[0]] = one.common[1]
-        W = np.zeros(self.problem.m * self.problem.d)
-        W[one.at] = one.values
-        return np.concatenate([b, (W.reshape(self.problem.m, -1) - b).ravel()])
+        return np.concatenate([b, (self._coefs(place) - b).ravel()])
 
     def _run(self, penalty: CappedDeviations) -> tuple[tuple[int, ...], str]:
         chain: list[int] = []
@@ -446,7 +451,12 @@ class _Walk:
         def solve(pattern: np.ndarray, before: int) -> tuple[int, str]:
             if len(chain) == 1 and self.solved[before].n_entries > self.most:
                 return before, FULL
-            chain.append(self._stage(penalty, pattern, before))
+            if self._separated(penalty, pattern):
+                return before, SEPARATED
+            place = self._stage(penalty, pattern, before)
+            if self._separated(penalty, pattern, place):
+                return before, SEPARATED
+            chain.append(place)
             return chain[-1], "" if self.solved[chain[-1]].finished else UNFINISHED
 
         stages = algorithm_1(
@@ -454,6 +464,26 @@ class _Walk:
         )
         reason = run(stages, solve, NONE)
         return tuple(chain), reason
+
+    def _separated(self, penalty: CappedDeviations, pattern: np.ndarray, place: int | None = None) -> bool:
+        """Whether the features that a stage frees leave some task without a minimiser: what was found out before says so, or
+        the stage itself, which took long."""
+        free = penalty.row_slopes(pattern) == 0.0
+        if not (free.any() and self.problem.may_escape):
+            return False
+        A = np.where(free, 0.0, np.ones((self.problem.m, 1)))
+        if self.problem.without_minimiser(A).any():
+            return True
+        if place is None or self.steps[place] <= MANY:
+            return False
+        W = self._coefs(place)
+        return any(self.problem.escapes(i, W[i][None], A[[i]])[0] for i in range(self.problem.m))
+
+    def _coefs(self, place: int) -> Floats:
+        """(m, d)"""
+        W = np.zeros(self.problem.m * self.problem.d)
+        W[self.solved[place].at] = self.solved[place].values
+        return W.reshape(self.problem.m, -1)
 
     def _stage(self, penalty: CappedDeviations, pattern: np.ndarray, before: int) -> int:
         """The place in `solved` of the stage with this pattern."""
@@ -466,7 +496,7 @@ class _Walk:
         lassos.at(penalty.ridge())
         if before != NONE and lassos.solver is None:
             lassos.warm(self.P[before])
-        P, _ = lassos.solve(0.5 * m * norm.weights(), None if before == NONE else self.P[before], self.max_iter)
+        P, steps = lassos.solve(0.5 * m * norm.weights(), None if before == NONE else self.P[before], self.max_iter)
         P = P if lassos.ridge is not None else settled(norm, P, m)
         place, parts = len(self.solved), P.reshape(m + 1, -1)
         W, used = parts[0] + parts[1:], np.flatnonzero(parts[0])
@@ -486,6 +516,6 @@ class _Walk:
                 n_deviations=np.count_nonzero(parts[1:], axis=1),
             )
         )
-        self.P[place] = P
+        self.P[place], self.steps[place] = P, steps
         self.known[key, before if lassos.slid else NONE] = place
         return place

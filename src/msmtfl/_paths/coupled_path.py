@@ -17,8 +17,8 @@ from .._objective.problem import Problem
 from .._objective.row_certificates import RowCertificate, certify_rows
 from .._runtime.progress import one_blas_thread
 from .._runtime.threads import each
-from .._solvers.coupled_rows import SETTLED, CoupledRows
-from .._solvers.degrees import Form, group_form, level_form, stiffened, traces
+from .._solvers.coupled_rows import SETTLED
+from .._solvers.degrees import Form, curved, group_form, level_form, stiffened, traces
 from .._solvers.gram import Gram
 from .._solvers.make_problem import first_gradient, of_lasso
 from .._solvers.one_level import has_one_level
@@ -211,7 +211,7 @@ class RowSurface(Solutions):
             form = _form(W.T, self._norms[place])
             if problem.unit_ridge is not None:
                 form = stiffened(form, problem.ridge_bends(self._ridge_lam(place)))
-            out.append(traces(problem.designs, form))
+            out.append(traces(curved(problem.designs, W), form))
         return np.reshape(out, (-1, problem.m))
 
     @cached_property
@@ -309,7 +309,7 @@ class RowPaths:
         self.whole = all(gram.whole is not None for gram in self.grams)
         self.order = np.argsort(-grid.strength, axis=0, kind="stable")  # (K, L)
         self.done = np.zeros(grid.shape[1], dtype=np.intp)
-        self.rows: dict[int, CoupledRows] = {}  # by column
+        self.rows: dict[int, Any] = {}  # by column
         self.solved: dict[tuple[int, int], Solved] = {}
         self.new: list[tuple[int, int]] = []
         self.tried: set[tuple[int, int]] = set()  # as long as a fit would
@@ -344,7 +344,7 @@ class RowPaths:
             self.tick(0.0)
         return bool(self.new)
 
-    def _rows(self, l: int) -> CoupledRows:
+    def _rows(self, l: int) -> Any:
         if l not in self.rows:
             self.rows[l] = rows_for(self.problem, self.grams, None if self.whole else self.n_jobs)
         return self.rows[l]

@@ -147,8 +147,8 @@ class FoldRun:
     def __init__(
         self,
         problem: Problem,
-        split: Split,
-        begin: Callable[[Split], tuple[Walker, Callable[[], None], Callable[[Solutions], Solutions]]],
+        split: Any,
+        begin: Callable[[Any], tuple[Walker, Callable[[], None], Callable[[Solutions], Solutions]]],
         scorer: Scorer | None,
         shape: tuple[int, int],
     ):

@@ -16,7 +16,7 @@ from .._objective.pooling import PoolingRidge, certify_pooling
 from .._objective.problem import Problem
 from .._objective.row_certificates import RowCertificate
 from .._runtime.progress import one_blas_thread
-from .._solvers.pooling import Pooling, sizes
+from .._solvers.pooling import PooledFit, sizes
 from .._solvers.solvers import pooling_for
 from .surface import Solutions, TaskCoefs
 
@@ -113,7 +113,7 @@ class PoolingSurface(Solutions):
     grid: PoolingGrid
     common: Floats = field(repr=False)
     coefs_of: Floats = field(repr=False)
-    pooling: Pooling | None = field(repr=False, default=None)
+    pooling: Any = field(repr=False, default=None)
 
     def __repr__(self) -> str:
         K, L = self.grid.shape
@@ -210,9 +210,9 @@ class PoolingSurface(Solutions):
 
 
 class PoolingPaths:
-    """Solves all points of the grid at once, whatever of them is asked for; coefficients are not kept."""
+    """Solves all points of the grid at once, whatever of them is asked for; coefficients under squared loss are not kept."""
 
-    def __init__(self, problem: Problem, grid: PoolingGrid, known: Pooling | None, tick: Callable[[float], None]):
+    def __init__(self, problem: Problem, grid: PoolingGrid, known: Any, tick: Callable[[float], None]):
         self.problem, self.grid, self.tick = problem, grid, tick
         self.pooling = pooling_for(problem, known)
 
@@ -225,9 +225,19 @@ class PoolingPaths:
     def latest(self) -> PoolingSurface:
         return self.solutions()
 
-    def solutions(self) -> PoolingSurface:
+    def _solved(self) -> PooledFit:
         pairs = zip(self.grid.k.ravel().tolist(), self.grid.k_common.ravel().tolist(), strict=True)
-        found = self.pooling.solve(list(pairs))
+        found: PooledFit = self.pooling.solve(list(pairs))
+        return found
+
+    @cached_property
+    def _found(self) -> PooledFit:
+        return self._solved()
+
+    def solutions(self) -> PoolingSurface:
+        """All points; where the loss is not squared they are kept, as each takes its time."""
+        squared = self.problem.loss.squared
+        found = self._solved() if squared else self._found
         data = self.problem.data
         return PoolingSurface(
             tasks=data.labels,

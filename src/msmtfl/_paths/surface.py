@@ -21,7 +21,7 @@ from .._objective.penalties import ConcaveRows
 from .._objective.problem import Problem
 from .._objective.shapes import Shape
 from .._runtime.progress import one_blas_thread
-from .._solvers.degrees import face, rank_of, stiffened, traces
+from .._solvers.degrees import curved, face, rank_of, stiffened, traces
 from .._solvers.make_problem import largest_lam
 from .._solvers.one_level import has_one_level, held_at, levels_of
 from .._solvers.stages import INEXACT, LEFT_OUT, REPEATS, SHORT, in_words
@@ -324,15 +324,12 @@ class Solutions:
 
     def _degrees_with_ridge(self, places: Ints, problem: Problem) -> Floats:
         """Coefficients that are not 0 move each by itself, against the ridge."""
-        if not problem.loss.squared:
-            raise ValueError(
-                "degrees of freedom are not known of a ridge beside a loss that is not squared: use cross-validation, or "
-                "l1_ratio=1."
-            )
         none, out = np.empty(0, dtype=np.intp), []
         for place in places.tolist():
-            form = face([np.flatnonzero(w) for w in self.coefs([place])[0]], none, np.zeros((problem.m, 0)))
-            out.append(traces(problem.designs, stiffened(form, self._ridge(place))))
+            W = self.coefs([place])[0]
+            form = face([np.flatnonzero(w) for w in W], none, np.zeros((problem.m, 0)))
+            with self._at_level(place):
+                out.append(traces(curved(problem.designs, W), stiffened(form, self._ridge(place))))
         return np.reshape(out, (-1, problem.m))
 
     def _data(self) -> Problem:

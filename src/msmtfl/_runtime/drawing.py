@@ -14,7 +14,8 @@ DASHES = ("-", "--", "-.", ":")
 MARKERS = ("o", "s", "^", "D")
 DIVERGING = ("#6b2400", ORANGE, "#ffffff", BLUE, "#00304d")  # below 0, 0, above 0
 SEQUENTIAL = ("#ffffff", SKY, BLUE, "#00304d")
-NAMED = 40  # rows, columns or lines up to which each has its name beside it
+NAMED = 40  # rows, columns or lines up to which each has its name beside it, whatever the room
+SMALLEST = 4.5  # points of a letter that can still be read, in print or when magnified
 TEXT = {
     "font.size": 8.5,
     "axes.titlesize": 9,
@@ -95,13 +96,15 @@ def heat_map(ax: Any, values: Any, rows: Any, columns: Any, anchors: Sequence[st
 
 def name_ticks(axis: Any, names: Any, centre: float = 0.5) -> None:
     """A name at every row or column, upright where there is no room; none where there are too many to read."""
-    if len(names) > NAMED:
+    extent = axis.axes.get_window_extent()
+    room = (extent.width if axis.axis_name == "x" else extent.height) / axis.axes.figure.dpi / max(len(names), 1)
+    size = 8.0 if len(names) <= 25 else 7.0 if len(names) <= NAMED else min(7.0, 65.0 * room)
+    if size < SMALLEST:
         axis.set_ticks([])
         return
     texts = [shown(name) for name in names]
-    axis.set_ticks(np.arange(len(texts)) + centre, texts, fontsize=8 if len(texts) <= 25 else 7)
+    axis.set_ticks(np.arange(len(texts)) + centre, texts, fontsize=size)
     if axis.axis_name == "x":
-        room = axis.axes.get_window_extent().width / axis.axes.figure.dpi / max(len(texts), 1)
         axis.set_tick_params(rotation=90 if 0.09 * max(map(len, texts), default=0) > room else 0)
 
 
@@ -155,6 +158,43 @@ def differences(ax: Any, names: Any, change: Any, reach: Any) -> Any:
         ax.set_ylabel(f"{len(place)} tasks, sorted")
     quiet(ax, "x")
     return points
+
+
+def bulk(values: Any, reach: Any = 0.0) -> tuple[float, float]:
+    """The ends of an axis that shows most of the values, with what they reach to either side: a few that lie far beyond
+    the others would press these together."""
+    values, reach = np.broadcast_arrays(np.asarray(values, dtype=np.float64), np.asarray(reach, dtype=np.float64))
+    known = np.isfinite(values)
+    if not known.any():
+        return 0.0, 1.0
+    far = np.abs(values - np.median(values[known]))
+    bars = np.where(np.isfinite(reach), reach, 0.0)
+    room = max(5.0 * float(np.median(far[known])), 3.0 * float(np.median(bars[known])))
+    inside = known & (far <= room) if room > 0.0 else known
+    bars = np.minimum(bars, room or np.inf)
+    ends = float((values - bars)[inside].min()), float((values + bars)[inside].max())
+    margin = 0.04 * (ends[1] - ends[0]) or 0.5
+    return ends[0] - margin, ends[1] + margin
+
+
+def mark_beyond(ax: Any, values: Any, places: Any, colours: Sequence[str]) -> None:
+    """Arrows at the edge of the axes, with their numbers, for values that lie beyond it."""
+    low, high = ax.get_xlim()
+    for value, at, colour in zip(values, places, colours, strict=True):
+        if not np.isfinite(value) or low <= value <= high:
+            continue
+        right = value > high
+        ax.scatter(
+            [high if right else low], [at], c=colour, marker=">" if right else "<", s=28, zorder=4, clip_on=False
+        )
+        place = {"textcoords": "offset points", "va": "center", "fontsize": 7.5, "color": colour}
+        ax.annotate(
+            f"{value:.3g}",
+            (high if right else low, at),
+            (-7 if right else 7, 0),
+            ha="right" if right else "left",
+            **place,
+        )
 
 
 def quiet(axis: Any, grid: str = "both") -> Any:

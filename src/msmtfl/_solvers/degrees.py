@@ -13,6 +13,11 @@ solution keeps its form, it moves with y as the minimiser of a quadratic functio
     values           which the data see no more than their rank (Vaiter, Deledalle, Fadili, Peyre and Dossal 2017)
     L1,2             all entries of the rows in use move, against the curvature of their norm (the same; for orthogonal
                      columns Yuan and Lin 2006)
+    with a ridge     what moves does so against the ridge as well: df is the trace of what makes fitted values of targets (of
+                     common values and deviations each with its own)
+    partial pooling  the same, nothing being 0 (`Pooling.degrees`)
+
+A loss that is not squared counts as the parabola that touches it at the solution does.
 
 `benchmarks/studies/degrees_of_freedom.py` holds these against the covariances themselves.
 """
@@ -21,16 +26,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.linalg import LinAlgError
 from scipy.linalg import cholesky, eigh
 
 from .._data.designs import Design, Floats, Ints
+from .._objective.losses import LossTask
 
 RANK = 1e-9  # of the largest eigenvalue of a matrix with ones on its diagonal: what is smaller counts as 0
 TIED = 1e-9  # relative difference of entries at the same level
+
+
+class Curved(Protocol):
+    """What is asked of a task: the number of its samples, how many are independent, and sums of products of columns."""
+
+    @property
+    def n(self) -> float: ...
+
+    @property
+    def order(self) -> int: ...
+
+    def gram_block(self, some: Ints, others: Ints) -> Floats: ...
 
 
 @dataclass(frozen=True)
@@ -60,6 +78,14 @@ def stiffened(form: Form, ridge: Floats) -> Form:
     """The same with a ridge, of which (m, d) are the second derivatives."""
     bend = [old + of_task[own] for old, own, of_task in zip(form.bend, form.own, ridge, strict=True)]
     return replace(form, bend=bend, stiff=form.stiff + (ridge[:, form.shared] * form.follow**2).sum(axis=0))
+
+
+def common_form(own: Sequence[Ints], shared: Ints, ridge: Floats) -> Form:
+    """Common values b at the features `shared` and deviations v_i at own[i], entries being b + v_i, with a ridge: (m + 1, d)
+    are its second derivatives, those of b first."""
+    form = face(own, shared, np.ones((len(own), len(shared))))
+    bend = [of_task[mine] for mine, of_task in zip(own, ridge[1:], strict=True)]
+    return replace(form, bend=bend, stiff=ridge[0, shared])
 
 
 def group_form(W: Floats, a: Floats, factors: Floats) -> Form:
@@ -101,7 +127,33 @@ def level_form(W: Floats, factors: Floats) -> Form:
     return face(own, np.array(shared, dtype=np.intp), np.reshape(follow, (len(shared), m)).T)
 
 
-def traces(designs: Sequence[Design], form: Form) -> Floats:
+class Touching:
+    """What `traces` asks of a task, if its loss is not squared: that of the parabola that touches the loss at w.
+
+    Sums are over samples that weigh as much as the loss is curved there, centred with these weights if the task has an
+    intercept.
+    """
+
+    def __init__(self, design: LossTask, w: Floats):
+        self.design, self.n, self.order = design, design.n, design.order
+        self.weight = design.v * design.of_loss.curvature(design.y, design.predictor(w))
+
+    def gram_block(self, some: Ints, others: Ints) -> Floats:
+        return np.asarray(self._columns(some).T @ self._columns(others))
+
+    def _columns(self, features: Ints) -> Floats:
+        X, total = self.design.block(features), float(self.weight.sum())
+        if self.design.base.centre and total > 0.0:
+            X = X - self.weight @ X / total
+        return np.asarray(np.sqrt(self.weight)[:, None] * X)
+
+
+def curved(designs: Sequence[Any], W: Floats) -> Sequence[Any]:
+    """Tasks whose sums are those of second derivatives at W (m, d), whatever their loss is."""
+    return [Touching(x, w) if isinstance(x, LossTask) else x for x, w in zip(designs, W, strict=True)]
+
+
+def traces(designs: Sequence[Curved], form: Form) -> Floats:
     """(m,): every task's degrees of freedom.
 
     With D_i the second derivatives of task i's loss in its own coefficients and s, and H those of the objective, they are

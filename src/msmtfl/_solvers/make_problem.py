@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._data.designs import AnyData, Data, Design, FeatureRows, Floats, stage_scale
+from .._data.designs import AnyData, Data, Design, FeatureRows, Floats, RowTask, stage_scale
 from .._data.level_rows import LevelPrior, LevelTask, drawn
 from .._data.tables import warn_user
 from .._data.tasks import Task, TaskData, warn_of_single_rows
@@ -80,6 +80,56 @@ def training(problem: Problem, keep: np.ndarray | int) -> Problem:
     centre, kind = problem.designs[0].base.centre, problem.intercepts
     designs = _designs(data, problem.loss, centre, problem.given_factors, problem.positive, intercepts=kind)
     return replace(problem, designs=designs, scored_by=tuple(design.of_loss for design in problem.designs))
+
+
+def remade(problem: Problem, data: TaskData, factors: Floats, centre: bool, kind: Huber | None = None) -> Problem:
+    """The same loss and kind of penalty for other data, with penalty factors (d, m); intercepts do not share. `kind` is
+    Huber's loss of all tasks, where its scale is known."""
+    if kind is None:
+        designs = _designs(data, problem.loss, centre, factors, problem.positive)
+    else:
+        designs = data.designs(centre, None, lambda rows, task: LossTask(rows, task.unexplained, kind))
+    return replace(problem, data=data, designs=designs, given_factors=factors, intercepts="task")
+
+
+def on_rows(problem: Problem, keep: np.ndarray) -> Problem:
+    """As `training`, but on data that hold no other rows than these, keep (N,) bool: for models that look at rows."""
+    data = problem.data.kept(keep, None if problem.weigh is None else problem.weigh(keep))
+    out = remade(problem, data, problem.given_factors, centred(problem))
+    return out if problem.loss.squared else replace(out, scored_by=tuple(one.of_loss for one in problem.designs))
+
+
+def centred(problem: Problem) -> bool:
+    """Whether tasks have intercepts; of data that have rows."""
+    first = problem.designs[0]
+    return bool((first.rows if problem.loss.squared else first.base).centre)
+
+
+def typical_huber(problem: Problem) -> Huber | None:
+    """Huber's loss at the median of the tasks' scales; None where the loss is another."""
+    if problem.scales is None or not isinstance(problem.loss, Huber):
+        return None
+    scale = float(np.median(problem.scales))
+    return Huber(problem.loss.epsilon * scale, scale)
+
+
+def with_offset(problem: Problem, offsets: Sequence[Floats], factors: Floats) -> Problem:
+    """The same problem where the linear predictor of every task has more of an offset, with other penalty factors (d, m).
+    What is known of X serves both."""
+    tasks = tuple(
+        replace(one, offset=more if one.offset is None else one.offset + more)
+        for one, more in zip(problem.data.tasks, offsets, strict=True)
+    )
+    data = replace(problem.data, tasks=tasks)
+    pairs = list(zip(problem.designs, tasks, strict=True))
+    designs: list[Any]
+    if problem.loss.squared:
+        designs = [RowTask(one.rows, task.unexplained) for one, task in pairs]
+    elif isinstance(problem.loss, Huber):  # scales are those of the noise, which stays the same
+        designs = [LossTask(one.base, task.unexplained, one.of_loss, one.curvature) for one, task in pairs]
+    else:
+        designs = [LossTask(one.base, task.y, one.of_loss, offset=task.offset) for one, task in pairs]
+    return replace(problem, data=data, designs=designs, given_factors=factors)
 
 
 def gather(problem: Problem, keeps: Sequence[np.ndarray | int], n_jobs: int | None = None) -> None:

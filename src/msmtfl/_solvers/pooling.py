@@ -177,6 +177,8 @@ def sizes(problem: Problem) -> tuple[float, float]:
 class Pooling:
     """The problem at any strengths k and k_common, each in (0, inf], k_common also 0."""
 
+    steps, finished = 1, True  # it is a closed form
+
     def __init__(self, problem: Problem):
         self.problem = problem
         self.penalised, self.free = _kinds(problem)

@@ -1,8 +1,8 @@
 """What solves a problem: `solver_for` makes the solver of its stages. No solver is made of a problem anywhere else.
 
 The convex problem of a stage has one of four structures, which the penalty names: weighted lassos ("lassos"), a norm of
-every row ("rows"), a part that is common to all tasks ("common"), or that with ridges only ("pooling"). Losses that are not
-squared are solved with the first.
+every row ("rows"), a part that is common to all tasks ("common"), or that with ridges only ("pooling"). Where the loss is
+not squared, the first has a solver of its own; the others are solved by Newton steps around theirs (`coupled_newton.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .._data.designs import AnyData, Design, Floats, stage_scale
+from .._data.designs import AnyData, Design, Floats, Ints, stage_scale
 from .._data.ridged import ridged
 from .._data.tables import names_of, warn_user
 from .._objective.certificates import GAP, TaskCertificate, certify, largest_violation, main_doubt, relative_gap
@@ -23,12 +23,13 @@ from .._objective.common_penalty import CappedDeviations, SharedNorm
 from .._objective.loss_certificates import LossCertificate, certify_loss
 from .._objective.losses import LossTask
 from .._objective.penalties import Penalty, RowNorm
-from .._objective.pooling import PoolingRidge, certify_pooling
+from .._objective.pooling import PoolingRidge, certify_pooling, certify_ridges
 from .._objective.problem import Problem
-from .._objective.row_certificates import certify_rows, row_violation
+from .._objective.row_certificates import RowCertificate, certify_rows, row_violation
 from .._runtime.progress import Listener
 from .._runtime.threads import each
 from .common_part import Stacked, StackedGrams, StackedLassos, settled
+from .coupled_newton import LossCommon, LossGrams, LossPooling, LossRows
 from .coupled_rows import CoupledRows
 from .gram import Gram, gram_caches
 from .one_level import AtBestLevel, LevelStages, has_one_level
@@ -90,21 +91,21 @@ def _solver_for(
         if isinstance(lassos, Lassos):
             return LassoStages(lassos, designs)
         return LossStages(lassos, designs, problem.data)
-    if not problem.loss.squared:
-        raise ValueError("models that couple the tasks are solved with squared loss only.")
     if penalty.structure == ROWS:
         rows = _rows_for(problem, grams, n_jobs)
         rows.at(lam)
         if near is not None:
             rows.warm(near)
-        return RowStages(rows, problem.at(lam))
+        return RowStages(rows, problem.at(lam), problem.data)
     if penalty.structure == POOLING:
         return PoolingStages(pooling_for(problem, grams))
     common = _common_for(problem, grams, n_jobs)
     common.at(penalty.ridge() if isinstance(penalty, CappedDeviations) else None)
     if near is not None:
         common.warm(near)
-    return CommonStages(common) if common.ridge is None else RidgedCommonStages(common)
+    if common.ridge is None:
+        return CommonStages(common, problem.data)
+    return RidgedCommonStages(common) if problem.loss.squared else RidgedLossStages(common)
 
 
 def lassos_for(
@@ -149,7 +150,9 @@ def rows_for(problem: Problem, grams: list[Gram] | None = None, n_jobs: int | No
     return _rows_for(problem, grams, n_jobs)
 
 
-def _rows_for(problem: Problem, grams: list[Gram] | None, n_jobs: int | None) -> CoupledRows:
+def _rows_for(problem: Problem, grams: list[Gram] | None, n_jobs: int | None) -> CoupledRows | LossRows:
+    if not problem.loss.squared:
+        return LossRows(problem, n_jobs)
     return CoupledRows(
         problem.designs,
         problem.factors,
@@ -160,7 +163,7 @@ def _rows_for(problem: Problem, grams: list[Gram] | None, n_jobs: int | None) ->
     )
 
 
-def common_for(problem: Problem, grams: StackedGrams | None = None, n_jobs: int | None = None) -> Any:
+def common_for(problem: Problem, grams: Any = None, n_jobs: int | None = None) -> Any:
     """A problem with a part that is common to all tasks."""
     if has_one_level(problem):
         make = partial(_common_for, problem, None, n_jobs)
@@ -168,14 +171,18 @@ def common_for(problem: Problem, grams: StackedGrams | None = None, n_jobs: int 
     return _common_for(problem, grams, n_jobs)
 
 
-def _common_for(problem: Problem, grams: StackedGrams | None, n_jobs: int | None) -> StackedLassos:
+def _common_for(problem: Problem, grams: Any, n_jobs: int | None) -> StackedLassos | LossCommon:
+    if not problem.loss.squared:
+        return LossCommon(problem, grams, n_jobs)
     grams = StackedGrams(problem.designs, n_jobs=n_jobs) if grams is None else grams
     return StackedLassos(grams, units=problem.units, n_jobs=n_jobs)
 
 
-def pooling_for(problem: Problem, known: Pooling | None = None) -> Pooling:
+def pooling_for(problem: Problem, known: Any = None) -> Any:
     """A problem with a common part and deviations that have ridges only; as it is, if it was made before."""
-    return Pooling(problem) if known is None else known
+    if known is not None:
+        return known
+    return Pooling(problem) if problem.loss.squared else LossPooling(problem)
 
 
 def caches_for(problem: Problem, structure: str, **options: float | None) -> Any:
@@ -183,7 +190,7 @@ def caches_for(problem: Problem, structure: str, **options: float | None) -> Any
     if structure == POOLING:
         return pooling_for(problem)
     if not problem.loss.squared:
-        return []
+        return LossGrams(problem) if structure == COMMON else []
     makers: dict[str, Callable[..., Any]] = {LASSOS: task_caches, ROWS: gram_caches, COMMON: StackedGrams}
     return makers[structure](problem.designs, **options)
 
@@ -256,14 +263,29 @@ def rather_zero(W: Floats, proof: Proof, certify: Callable[[Floats], Proof]) -> 
     return (np.zeros_like(W), replace(zero, doubt=proof.doubt)) if zero.gap < proof.gap else (W, proof)
 
 
+class Separation:
+    """Warns, once each, of tasks whose loss has no minimiser."""
+
+    def __init__(self, data: AnyData):
+        self.data = data
+        self.said: set[int] = set()
+
+    def warn(self, features: dict[int, Ints]) -> None:
+        """Of tasks, with the features of a direction in which their loss always falls."""
+        new = [i for i in features if i not in self.said]
+        if new:
+            self.said |= set(new)
+            named = names_of(self.data.features[features[new[0]]])
+            warn_user(NO_MINIMISER.format(names_of(self.data.labels[new]), named), ConvergenceWarning)
+
+
 class LossStages:
     """Stages that are weighted lassos under a loss: weights (d, m)."""
 
     def __init__(self, lassos: LossLassos, designs: Sequence[LossTask], data: AnyData):
         self.designs = designs
         self.lassos, self.grams = lassos, lassos.grams
-        self.scale, self.data = stage_scale(self.designs), data
-        self.said: set[int] = set()
+        self.scale, self.separation = stage_scale(self.designs), Separation(data)
 
     def solve(self, weights: Floats, last: Floats, max_iter: int, listener: Listener) -> Outcome:
         A = scaled(self.scale, weights)
@@ -279,7 +301,7 @@ class LossStages:
         proofs = each(check, range(len(W)), self.lassos.n_jobs)
         for _ in proofs:
             listener.task_done()
-        self._warn([i for i, proof in enumerate(proofs) if proof.escapes and i not in self.said], proofs)
+        self.separation.warn({i: proof.dependent for i, proof in enumerate(proofs) if proof.escapes})
         return Outcome(
             coef=W,
             n_iter=int(steps.max()),
@@ -291,13 +313,6 @@ class LossStages:
             doubt=main_doubt(self.designs, proofs),
         )
 
-    def _warn(self, tasks: list[int], proofs: list[LossCertificate]) -> None:
-        """Of tasks without a minimiser, once each."""
-        if tasks:
-            self.said |= set(tasks)
-            named = names_of(self.data.features[proofs[tasks[0]].dependent])
-            warn_user(NO_MINIMISER.format(names_of(self.data.labels[tasks]), named), ConvergenceWarning)
-
     def violation(self, weights: Floats, W: Floats) -> float:
         return largest_violation(self.designs, W, scaled(self.scale, weights), self.lassos.positive)
 
@@ -305,8 +320,9 @@ class LossStages:
 class RowStages:
     """Stages with a norm of every row."""
 
-    def __init__(self, rows: CoupledRows, designs: Sequence[Design]):
+    def __init__(self, rows: CoupledRows | LossRows, designs: Sequence[Any], data: AnyData):
         self.rows, self.designs, self.grams = rows, designs, None
+        self.separation = Separation(data)
 
     def solve(self, weights: RowNorm, last: Floats, max_iter: int, listener: Listener) -> Outcome:
         W, n_iter = self.rows.solve(weights, max_iter=max_iter)
@@ -315,6 +331,7 @@ class RowStages:
         )
         for _ in self.designs:
             listener.task_done()
+        self.separation.warn({i: proof.dependent[i] for i in proof.escapes})
         return Outcome(W, n_iter, self.rows.finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
 
     def violation(self, weights: RowNorm, W: Floats) -> float:
@@ -324,17 +341,19 @@ class RowStages:
 class CommonStages:
     """Stages in (b, V): points are (1, p), weights a `SharedNorm`; what is proven is about W = b + V."""
 
-    def __init__(self, lassos: StackedLassos):
-        self.lassos, self.grams = lassos, lassos.grams
-        self.designs: list[Design] = [lassos.stacked]
+    def __init__(self, lassos: StackedLassos | LossCommon, data: AnyData | None = None):
+        self.lassos: Any = lassos
+        self.grams = lassos.grams
+        self.designs: list[Any] = [lassos.stacked]
         self.scale = 0.5 * lassos.stacked.m
+        self.separation = None if data is None else Separation(data)
 
     def solve(self, weights: SharedNorm, last: Floats, max_iter: int, listener: Listener) -> Outcome:
         stacked, a = self.lassos.stacked, self.scale * weights.weights()
         P, rounds = self.lassos.solve(a, last[0], max_iter)
         P = settled(weights, P, stacked.m)
         proof = certify_rows(stacked.parts, stacked.sums(P), weights)
-        if proof.gap > GAP and self.lassos.finished:
+        if proof.gap > GAP and self.lassos.finished and hasattr(self.lassos, "repair"):
             better = settled(weights, self.lassos.repair(P, a, last[0]), stacked.m)
             again = certify_rows(stacked.parts, stacked.sums(better), weights)
             if again.gap < proof.gap:
@@ -342,6 +361,8 @@ class CommonStages:
         P, proof = rather_zero(P, proof, lambda P: certify_rows(stacked.parts, stacked.sums(P), weights))
         for _ in stacked.parts:
             listener.task_done()
+        if self.separation is not None:
+            self.separation.warn({i: proof.dependent[i] for i in proof.escapes})
         finished = self.lassos.finished
         return Outcome(P[None], rounds, finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
 
@@ -378,10 +399,29 @@ class RidgedCommonStages(CommonStages):
         return largest_violation(self.designs, P, self.scale * weights.weights()[None])
 
 
+class RidgedLossStages(RidgedCommonStages):
+    """The same under a loss that is not squared."""
+
+    def solve(self, weights: SharedNorm, last: Floats, max_iter: int, listener: Listener) -> Outcome:
+        stacked = self.lassos.stacked
+        P, rounds = self.lassos.solve(self.scale * weights.weights(), last[0], max_iter)
+        proof = certify_common_ridges(stacked, P, weights, self.lassos.ridge)
+        for _ in stacked.parts:
+            listener.task_done()
+        outcome = Outcome(P[None], rounds, self.lassos.finished, proof.gap, proof.kkt, proof.unique, proof.dependent)
+        return replace(outcome, doubt=proof.doubt)
+
+
+def certify_common_ridges(stacked: Stacked, P: Floats, norm: SharedNorm, ridge: Floats) -> RowCertificate:
+    """Of b and V with a ridge on both, whatever the loss is."""
+    A, height = 0.5 * stacked.m * norm.weights(), stacked.m + 1
+    return certify_ridges(stacked.parts, P, A.reshape(height, -1), ridge.reshape(height, -1), stacked.scale)
+
+
 class PoolingStages:
     """The only stage of partial pooling: points are (1, p), b first, then V; weights are a `PoolingRidge`."""
 
-    def __init__(self, pooling: Pooling):
+    def __init__(self, pooling: Pooling | LossPooling):
         self.pooling, self.grams = pooling, pooling
         self.designs = [AllTasks(pooling.problem.designs)]
 
@@ -391,7 +431,8 @@ class PoolingStages:
         proof = certify_pooling(self.pooling.problem.designs, P, weights)
         for _ in V:
             listener.task_done()
-        return Outcome(P[None], 1, True, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
+        steps, finished = self.pooling.steps, self.pooling.finished
+        return Outcome(P[None], steps, finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
 
     def violation(self, weights: PoolingRidge, P: Floats) -> float:
         return certify_pooling(self.pooling.problem.designs, P[0], weights).kkt

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from .. import __version__
-from . import comparing, fitting, reproducing, using
+from . import comparing, fitting, papers, reproducing, using
 from .options import guard
 
 app = typer.Typer(
@@ -53,6 +53,8 @@ for command, examples in (
     (using.predict, using.PREDICT),
     (using.inspect, using.INSPECT),
     (using.report, using.REPORT),
+    (papers.table, papers.TABLE),
+    (papers.plot, papers.PLOT),
     (comparing.compare, comparing.COMPARE),
     (comparing.surface, comparing.SURFACE),
     (reproducing.reproduce, reproducing.EXAMPLES),

@@ -12,6 +12,7 @@ import typer
 
 from . import options as o
 from .data import InputError, pandas
+from .pictures import check_picture, picture
 from .table_files import check_ending, plain_rows, records, table_bytes
 
 COMPARE = """\b
@@ -256,26 +257,3 @@ def _summary(found: Any, frame: Any, out: Path) -> str:
         f"{shape[0]} lams x {shape[1]} thetas, {len(found.tasks)} tasks, {len(found.features)} features; converged at "
         f"{int(frame['converged'].sum())} of {len(frame)} points, largest relative duality gap {gap:.1e}.\n{out}"
     )
-
-
-def check_picture(path: Path | None) -> None:
-    """Before the work: does the name say which kind of picture, and can one be drawn?"""
-    if path is None:
-        return
-    from .._runtime.drawing import pyplot
-
-    if _kind(path) not in pyplot().Figure().canvas.get_supported_filetypes():
-        raise InputError(f"{path}: a picture ends in .png, .svg or .pdf.")
-
-
-def _kind(path: Path) -> str:
-    return path.suffix.lower().removeprefix(".")
-
-
-def picture(figure: Any, path: Path) -> bytes:
-    """In the format that the name says."""
-    import io
-
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=_kind(path), dpi=200)
-    return buffer.getvalue()

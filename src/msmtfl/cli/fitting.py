@@ -25,7 +25,7 @@ Examples:
   msmtfl fit scores.parquet -y score -t school --group pupil
   msmtfl fit scores.csv.gz -y score -t school --model lasso --lam 0.1 --json
   msmtfl fit scores.csv -y score -t school --model auto --out model.msmtfl   # the family that suits the data
-  msmtfl fit visits.csv -y relapse -t hospital --model classifier --out model.msmtfl
+  msmtfl fit visits.csv -y relapse -t hospital --model l12 --classify --out model.msmtfl
   msmtfl fit visits.csv -y relapse -t hospital --model auto-classifier --out model.msmtfl"""
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Model file to write (.msmtfl, or .json).")]
 Report = Annotated[Path | None, typer.Option("--report", help="HTML report to write.")]
@@ -63,7 +63,8 @@ def fit(
     lam_s: Annotated[float | None, typer.Option("--lam-s", help="dirty: strength for specific coefficients.")] = None,
     lam_b: Annotated[float | None, typer.Option("--lam-b", help="dirty: strength for shared coefficients.")] = None,
     lam_common: Annotated[
-        float | None, typer.Option("--lam-common", help="shared: strength for common values.")
+        float | None,
+        typer.Option("--lam-common", help="shared: strength for common values; pretrained: of the first step."),
     ] = None,
     lam_deviation: Annotated[
         float | None, typer.Option("--lam-deviation", help="shared: strength for deviations from them.")
@@ -71,11 +72,18 @@ def fit(
     k: Annotated[
         float | None, typer.Option("--k", help="partial-pooling: strength for deviations from common values.")
     ] = None,
+    alpha: Annotated[
+        float | None,
+        typer.Option(
+            help="pretrained: from 0 (start from the lasso of all tasks) to 1 (separate lassos).", show_default=False
+        ),
+    ] = None,
     k_common: Annotated[
         float | None, typer.Option("--k-common", help="partial-pooling: strength for common values.")
     ] = None,
     loss: Annotated[
-        str | None, typer.Option("--loss", help="bi-level, msmtfl: squared, poisson (counts) or huber (outliers).")
+        str | None,
+        typer.Option("--loss", help="squared, poisson (counts) or huber (outliers); not for lasso and baselines."),
     ] = None,
     l1_ratio: Annotated[
         str | None,
@@ -86,6 +94,9 @@ def fit(
     ] = None,
     balanced: Annotated[
         bool, typer.Option("--balanced", help="classifier: every class of a task weighs the same.")
+    ] = False,
+    classify: Annotated[
+        bool, typer.Option("--classify", help="The target holds classes: the classifier of that model.")
     ] = False,
     selection: Annotated[
         str | None,
@@ -133,7 +144,8 @@ def fit(
         given = {"lam": lam, "theta": theta, "lam_s": lam_s, "lam_b": lam_b}
         given |= {"lam_common": lam_common, "lam_deviation": lam_deviation}
         given |= {"lam_entry": lam_entry, "theta_entry": theta_entry, "k": k, "k_common": k_common}
-        family, variant = _family(model)
+        given |= {"alpha": alpha}
+        family, variant = _family(model, classify)
         selection = selection or _usual_selection(family)
         common = {
             "task_column": task,
@@ -210,8 +222,8 @@ def _refuse(why: str, **given: Any) -> None:
             raise InputError(f"--{name.replace('_', '-')} is about cross-validation: {why} there is none.")
 
 
-def _family(name: str) -> tuple[Family, Variant]:
-    known = named_variants(AUTOMATIC)
+def _family(name: str, classify: bool = False) -> tuple[Family, Variant]:
+    known = named_variants(AUTOMATIC, classify)
     if name not in known:
         raise InputError(f"--model: no model {name!r}. Known: {choices_of(name, known)}.")
     return known[name]

@@ -1,8 +1,8 @@
-"""`msmtfl inspect MODEL DATA --fdr 0.1`: which features are shared, with an error rate."""
+"""The table that a model was fitted to, once more: for `inspect --fdr`, `table --intervals` and `plot MODEL path`."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,30 +11,43 @@ from .options import number_rows
 from .table_files import read_table
 
 
-def shared_in(
+@dataclass(frozen=True)
+class Samples:
+    """A fresh copy of the model, X with the task column, y, and weights and groups by their names in Python."""
+
+    model: Any
+    X: Any
+    y: Any
+    options: dict[str, Any]
+
+    @property
+    def fit_options(self) -> dict[str, Any]:
+        """What `fit` takes: groups only where there are folds."""
+        from .._estimators.families import family_of
+
+        searches = family_of(self.model).is_search(self.model)
+        return {name: value for name, value in self.options.items() if name != "groups" or searches}
+
+
+def samples_of(
     fitted: Any,
     columns: Columns,
     data: Path,
     *,
     target: str | None,
-    at_least: int,
-    fdr: float,
     delimiter: str,
     encoding: str,
     decimal: str,
     quiet: bool,
-) -> Any:
-    """What `shared_features` finds in a table whose columns are those of the fit."""
+) -> Samples:
+    """The rows of a table whose columns are those of the fit."""
     from sklearn.base import clone
 
     from .._estimators.base import model_chosen
-    from ..inference import shared_features
     from .training import complete, weights
 
     model = model_chosen(fitted)
     columns = _with_roles(fitted, columns, target)
-    if not 1 <= at_least <= len(model.tasks_):
-        raise InputError(f"--at-least must be between 1 and {len(model.tasks_)}, the number of tasks; got {at_least}.")
     classes = hasattr(model, "predict_proba")
     texts = [name for name in (columns.task, columns.group, columns.target if classes else None) if name is not None]
     with about(data):
@@ -46,15 +59,28 @@ def shared_in(
         require(table, [name for name in roles if name is not None], "the model")
         kept = complete(table, columns, True, quiet)
         number_rows(kept.index)
-        return shared_features(
-            clone(model).set_params(task_column=columns.task),
-            design(kept, columns),
-            labels(kept[columns.target]) if classes else numbers(kept[columns.target], "--target"),
-            r=at_least,
-            fdr=fdr,
-            sample_weight=None if columns.weight is None else weights(kept[columns.weight]),
-            groups=None if columns.group is None else kept[columns.group].map(str).to_numpy(),
+        options = {
+            "sample_weight": None if columns.weight is None else weights(kept[columns.weight]),
+            "groups": None if columns.group is None else kept[columns.group].map(str).to_numpy(),
+        }
+        return Samples(
+            model=clone(model).set_params(task_column=columns.task),
+            X=design(kept, columns),
+            y=labels(kept[columns.target]) if classes else numbers(kept[columns.target], "--target"),
+            options={name: value for name, value in options.items() if value is not None},
         )
+
+
+def shared_in(fitted: Any, columns: Columns, data: Path, *, at_least: int, fdr: float, **how: Any) -> Any:
+    """What `shared_features` finds in a table whose columns are those of the fit."""
+    from .._estimators.base import model_chosen
+    from ..inference import shared_features
+
+    m = len(model_chosen(fitted).tasks_)
+    if not 1 <= at_least <= m:
+        raise InputError(f"--at-least must be between 1 and {m}, the number of tasks; got {at_least}.")
+    samples = samples_of(fitted, columns, data, **how)
+    return shared_features(samples.model, samples.X, samples.y, r=at_least, fdr=fdr, **samples.options)
 
 
 def _with_roles(fitted: Any, columns: Columns, target: str | None) -> Columns:

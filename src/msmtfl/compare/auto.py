@@ -104,6 +104,7 @@ class _Auto(MultiTaskModel):
             random_state=self.random_state,
             classify=self._classify,
             intercepts=self.intercepts,
+            named=self.models is not None,
         )
         models = read_models(self.models, _able(known, X))
         found = contest(

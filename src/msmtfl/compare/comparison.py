@@ -12,7 +12,7 @@ import numpy as np
 from .._data.designs import Floats, Ints
 from .._data.tables import choices_of, names_of
 from .._paths.choice import PERFECT, too_good
-from .._runtime.drawing import BLUE, DARK, GREY, ORANGE, pyplot, quiet, shown
+from .._runtime.drawing import BLUE, DARK, GREY, ORANGE, bulk, mark_beyond, pyplot, quiet, shown
 from .evidence import CLEAR, LEVEL, Evidence, clear_from, decimals
 from .scoring import EPS, NMSE, Measure, steady_variances
 
@@ -737,6 +737,8 @@ class Comparison:
         left.hlines(np.arange(len(order)), low[order], high[order], colors=colours)
         left.scatter(self.error[order], np.arange(len(order)), c=colours, zorder=3)
         left.axvline(self.error[base], color=grey, lw=1, ls=":")
+        left.set_xlim(*bulk(self.error[order], CLEAR * self.se[order]))
+        mark_beyond(left, self.error[order], range(len(order)), colours)
         left.set_yticks(np.arange(len(order)), [shown(self.models[j]) for j in order])
         left.set_xlabel(f"held-out {self.measure.name} (bars: two s.e. of the difference to {shown(self.reference)})")
         left.set_title("Which model predicts best", loc="left", color=dark)
@@ -749,6 +751,9 @@ class Comparison:
         right.hlines(np.arange(len(place)), low[place], high[place], colors=colours, lw=0.8 if many else 1.5)
         right.scatter(change[place], np.arange(len(place)), c=colours, s=10 if many else 28, zorder=3)
         right.axvline(0.0, color=dark, lw=1)
+        low_end, high_end = bulk(change[place], self._clear * spread[place])
+        right.set_xlim(min(low_end, 0.0), max(high_end, 0.0))
+        mark_beyond(right, change[place], range(len(place)), colours)
         if many:
             right.set_yticks([])
             right.set_ylabel(f"{len(place)} tasks, sorted")
@@ -756,7 +761,9 @@ class Comparison:
             right.set_yticks(np.arange(len(place)), [shown(self.tasks[i]) for i in place])
         right.set_xlabel(f"{self.measure.name} of {shown(model)} less that of {shown(self.reference)} (bars: 95 %)")
         gain, lose = int(self.gains[k].sum()), int(self.loses[k].sum())
-        right.set_title(f"By {shown(model)}: {gain} tasks clearly better, {lose} worse", loc="left", color=dark)
+        right.set_title(
+            f"By {shown(model)}: {gain} task{'s' * (gain != 1)} clearly better, {lose} worse", loc="left", color=dark
+        )
         for axis in (left, right):
             quiet(axis, "x")
         return left.figure

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.utils import get_tags
 
 from .._data.tables import choices_of, names_of, warn_user
 from .._data.tasks import TaskData
@@ -22,11 +23,13 @@ def default_models(
     random_state: Any = 0,
     classify: bool = False,
     intercepts: str = "task",
+    named: bool = False,
 ) -> dict[str, Any]:
     """The paper's four models, the one with common values, and what an analyst would try first; all choose their parameters
-    by cross-validation. Of classifiers those that there are, with the logistic loss."""
+    by cross-validation. Of classifiers the same, with the logistic loss. With `named` also those that take part only where
+    they are asked for by name."""
     common = {"standardize": standardize, "unknown_task": "mean", "cv": cv, "random_state": random_state}
-    found = compared_variants(classify)
+    found = compared_variants(classify, named)
     models = {name: family.search(**variant.options, **common) for name, (family, variant) in found.items()}
     for model in models.values():
         if "intercepts" in model.get_params() and model._can_share(intercepts):
@@ -55,6 +58,18 @@ def with_enough(models: dict[str, Any], data: TaskData, classes: int, folds: int
             "have too few rows of a class."
         )
     return out
+
+
+def with_many_classes(models: dict[str, Any], classes: int, asked: Any, reference: str) -> dict[str, Any]:
+    """The models without those that know two classes only, where there are more; an error if they were asked for by name."""
+    unable = [name for name, model in models.items() if not get_tags(model).classifier_tags.multi_class]
+    if classes == 2 or not unable or isinstance(asked, Mapping):
+        return models
+    why = f"there are {classes} classes, and model(s) {names_of(unable)} know two only"
+    if asked is not None or reference in unable:
+        raise ValueError(f"{why}. Leave out these models.")
+    warn_user(f"{why}: they are left out.")
+    return {name: model for name, model in models.items() if name not in unable}
 
 
 def classifies(models: Any, asked: bool | None) -> bool:
@@ -116,7 +131,7 @@ def check_signature(name: str, model: Any, labelled: bool, weighted: bool, offse
 
 
 def check_inner(data: TaskData, splits: Sequence[Split], groups: np.ndarray | None, inner_cv: int) -> None:
-    """Whether every task has enough training rows for the folds inside."""
+    """Whether there are enough training rows for the folds inside."""
     if inner_cv < 2:
         raise ValueError(f"inner_cv must be at least 2, got {inner_cv}.")
     for f, split in enumerate(splits):
@@ -125,10 +140,9 @@ def check_inner(data: TaskData, splits: Sequence[Split], groups: np.ndarray | No
             if left < inner_cv:
                 raise ValueError(f"{left} group(s) to train on in fold {f}, fewer than inner_cv={inner_cv}: lower it.")
             continue
-        for task in data.tasks:
-            left = int(split.train[task.rows].sum())
-            if left < inner_cv:
-                raise ValueError(
-                    f"task {task.label!r} has {left} row(s) to train on in fold {f}, fewer than inner_cv={inner_cv}. Use "
-                    "fewer inner folds, or leave that task out."
-                )
+        rows = [int(split.train[task.rows].sum()) for task in data.tasks]
+        if max(rows) < inner_cv:  # smaller tasks are held out in some folds, or in none
+            raise ValueError(
+                f"every task has fewer rows to train on in fold {f} than inner_cv={inner_cv}: at most {max(rows)}. Use fewer "
+                "inner folds."
+            )

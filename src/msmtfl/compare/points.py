@@ -81,7 +81,7 @@ class Record:
 
     def keep(self, losses: Floats) -> None:
         """Losses (P, cells) of all points, from who has measured them himself."""
-        self.row, self.losses = np.arange(len(losses)), losses.astype(np.float32)
+        self.row, self.losses = np.arange(len(losses)), np.ascontiguousarray(losses, dtype=np.float32)
 
     def scale(self, scoring: str) -> Floats:
         """(m,): what a search that has such scores divides the losses of a task by."""
@@ -108,11 +108,21 @@ def _losses(kind: Any, split: Split, data: TaskData, fitted: list[Floats], point
     of_task = [(i, np.flatnonzero(split.test[data.tasks[i].rows])) for i in range(0, data.m, K)]
     if K == 1:
         y = np.concatenate([data.tasks[i].y[rows] for i, rows in of_task])
-        return np.asarray(kind.of_points(y, np.concatenate(fitted)[None, :, points]).T.astype(np.float32))
+        return _by_point(kind.of_points(y, np.concatenate(fitted)[None, :, points]))
     for i, rows in of_task:
         y = np.argmax([data.tasks[i + k].y[rows] for k in range(K)], axis=0)
-        out.append(kind.of_points(y, np.array(fitted[i : i + K])[:, :, points]).T.astype(np.float32))
+        out.append(_by_point(kind.of_points(y, np.array(fitted[i : i + K])[:, :, points])))
     return np.concatenate(out, axis=1)
+
+
+def _side_by_side(records: Sequence[Record], order: Ints) -> np.ndarray:
+    """(points, entries): the losses of some points, one fold after the other."""
+    return np.ascontiguousarray(np.concatenate([one.losses[one.row[order]] for one in records], axis=1))
+
+
+def _by_point(losses: Floats) -> np.ndarray:
+    """(points, cells) of (cells, points). Those of a point lie side by side: draws take thousands of single points."""
+    return np.ascontiguousarray(losses.T, dtype=np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +157,7 @@ class Points:
             kept = np.union1d(best, chosen)  # what folds choose for each other stays, and what all of them choose
             order = order[np.union1d(kept, np.flatnonzero(order == model.best_index_))]
         return cls(
-            np.concatenate([record.losses[record.row[order]] for record in records], axis=1),
+            _side_by_side(records, order),
             scores[:, order],
             records[0].scale(model.scoring),
             model.selection,
@@ -162,7 +172,7 @@ class Points:
         known = np.isfinite(tried.scores).all(axis=0) & np.all([record.row >= 0 for record in records], axis=0)
         order = order[known]
         return cls(
-            np.concatenate([record.losses[record.row[order]] for record in records], axis=1),
+            _side_by_side(records, order),
             tried.scores[:, order],
             np.ones(m),
             "min",

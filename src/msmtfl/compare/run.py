@@ -32,7 +32,16 @@ from .._runtime.threads import count, each
 from .._solvers.make_problem import SharedLevelWarning, check_intercepts, make_problem
 from .comparison import REFERENCE, Comparison, Dropped
 from .correction import at_choice, corrected
-from .entrants import check_inner, check_signature, classifies, default_models, read_models, shares, with_enough
+from .entrants import (
+    check_inner,
+    check_signature,
+    classifies,
+    default_models,
+    read_models,
+    shares,
+    with_enough,
+    with_many_classes,
+)
 from .points import Points, searches
 from .scoring import Cells, Classes, Numbers, OfFold
 from .work import Job, Said, Work, elsewhere, fit, fit_without, pays, search, slowest_first
@@ -246,7 +255,7 @@ def contest(
     classify = classifies(models, classify)
     check_intercepts(intercepts, True)
     options = {"cv": inner_cv, "standardize": standardize, "random_state": random_state, "intercepts": intercepts}
-    chosen = read_models(models, default_models(**options, classify=classify))
+    chosen = read_models(models, default_models(**options, classify=classify, named=models is not None))
     names = list(chosen)
     if reference is None:
         reference = REFERENCE if REFERENCE in chosen else names[0]
@@ -259,6 +268,7 @@ def contest(
         alone = not any(shares(model) for model in chosen.values())
         classes, _, data = read_classes(X, y, **given, alone=alone)
         kind = Classes(classes)
+        chosen = with_many_classes(chosen, len(classes), models, reference)
         number = isinstance(cv, (int, np.integer)) and cv >= 2
         if not alone:
             chosen = with_enough(chosen, data, len(classes), int(cv) if number else 2, reference)
@@ -481,7 +491,8 @@ class _Run:
         folds = [place[of_fold] for of_fold in cells]
         if self.points:
             result = replace(result, chosen_errors=at_choice(points, folds, result))
-        return replace(result, corrected=corrected(points, folds, result, seed))
+        with one_blas_thread():  # of thousands of small products
+            return replace(result, corrected=corrected(points, folds, result, seed))
 
 
 def _clearly_worse(so_far: Comparison, folds: int) -> dict[str, Dropped]:

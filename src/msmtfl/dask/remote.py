@@ -309,7 +309,7 @@ def fit_on_workers(model: MSMTFL, crew: Crew) -> None:
     model._note_features(crew.data)
     with one_blas_thread():
         problem = crew.make_problem(model)
-    model._fit_stages(problem, model._previous(problem.data), RemoteStages(problem, crew))
+    model._fit_problem(problem, model._previous(problem.data), RemoteStages(problem, crew))
 
 
 class SearchOnWorkers:

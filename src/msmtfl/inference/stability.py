@@ -18,7 +18,6 @@ from .._runtime.checks import check_count
 from .._runtime.progress import Progress, one_blas_thread
 from .._runtime.threads import count, each
 from .._solvers.gram import BUDGET
-from .._solvers.make_problem import training
 from .common import checked_model, draw_halves, entries_table
 from .stability_bounds import KINDS, false_selections
 
@@ -364,7 +363,7 @@ def stability_selection(
             options = {"budget": BUDGET / (1 + count(n_jobs)), "tick": progress.step}
 
             def selected(keep: np.ndarray) -> list[np.ndarray]:
-                part = training(problem, keep)
+                part = model._training(problem, keep)
                 return [family.coef_on(one, part, **options) != 0.0 for one in models]
 
             parts = each(selected, halves, n_jobs, progress.stop)

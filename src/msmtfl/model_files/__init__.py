@@ -42,6 +42,8 @@ In `fitted`, with m tasks, d features and c columns given (the task column too):
     constant_at_                            places, in C order of (m, d), where a column does not vary within a task, so that
                                             no coefficient can be learned; in Python learnable_ (m, d). Older files do not
                                             have it
+    feature_sd_                             (d,): standard deviations of the features within tasks, 0 where one never varies.
+                                            Older files do not have it
     task_level_features_                    text: the features that differ between tasks only
     row_norms_, row_slopes_                 (d,)
     feature_importances_                    (c,)

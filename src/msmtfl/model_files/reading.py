@@ -123,6 +123,8 @@ def _read_fitted(read: Reader, cls: type, nodes: dict[str, Node], single: bool) 
             out[key] = read.floats(node, (*of_task, *of_class), key, finite=False)
         elif key in ("target_mean_", "target_sd_"):
             out[key] = read.floats(node, (m, *of_class), key)
+        elif key == "feature_sd_":
+            out[key] = read.floats(node, (d,), key)
         elif is_shaped(key):
             out[key] = read.floats(node, shapes.get(key, (*of_task, *of_class, d)), key, finite=key != "coef_")
         else:

@@ -37,6 +37,7 @@ from .._runtime.drawing import (
 from ..compare.comparison import Comparison
 from ..compare.scoring import NMSE
 from ..sharing import coef_by_class
+from .display import Display
 from .views import (
     LamPath,
     SearchGrid,
@@ -50,8 +51,8 @@ PATH_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, YELLOW)  # of the lines of a p
 WEAKER = "(weaker penalty to the right)"
 
 
-@dataclass
-class PathDisplay:
+@dataclass(repr=False)
+class PathDisplay(Display):
     """Norms of all features, or one task's coefficients, against lam; thick where the cap has freed a feature.
 
     Parameters
@@ -177,8 +178,8 @@ class PathDisplay:
         return self
 
 
-@dataclass
-class SurfaceDisplay:
+@dataclass(repr=False)
+class SurfaceDisplay(Display):
     """Held-out error over the grid that a CV model searched, with the point chosen.
 
     The points within one standard error of the best are marked. It is a map, or for a single column a curve
@@ -308,8 +309,8 @@ class SurfaceDisplay:
         ax.figure.colorbar(self.images_[0], ax=ax, label=grid.measure, extend=beyond)
 
 
-@dataclass
-class GainDisplay:
+@dataclass(repr=False)
+class GainDisplay(Display):
     """What each task gains (left, blue) or loses (right, orange) by sharing, with 95 % intervals.
 
     Parameters

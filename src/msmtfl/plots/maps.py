@@ -15,6 +15,7 @@ import numpy as np
 from .._data.designs import Floats, Ints
 from .._estimators.base import model_chosen
 from .._runtime.checks import check_count
+from .._runtime.documents import significant
 from .._runtime.drawing import (
     DARK,
     DIVERGING,
@@ -28,13 +29,17 @@ from .._runtime.drawing import (
     runs,
     shown,
 )
+from .._runtime.naturally import natural_order
 from ..inference import Stability
 from ..sharing import class_place, coef_by_class, map_of, size_over_classes, task_similarity
+from .display import Display
 from .views import (
     part_of,
 )
 
 MAX_FEATURES = 40
+MOST, FAR = 0.95, 2.5  # colours end at this quantile of the sizes if the largest is so many times that
+WIDEST = 150  # tasks up to which a map is made as wide as their names need
 USERS = {
     "freed": "freed",
     "all": "all tasks",
@@ -46,8 +51,8 @@ USERS = {
 OVER_CLASSES = "sum of |coefficients| over classes"
 
 
-@dataclass
-class CoefficientMapDisplay:
+@dataclass(repr=False)
+class CoefficientMapDisplay(Display):
     """A map of the coefficients of features (down) in tasks (across), shared features first.
 
     What is exactly 0 is grey. A cross marks where a column is constant within the task, so that nothing
@@ -124,7 +129,7 @@ class CoefficientMapDisplay:
         model: Any,
         *,
         max_features: int = MAX_FEATURES,
-        scale: str | None = None,
+        scale: str | None = "sd",
         class_of_interest: Any = None,
         ax: Any = None,
     ) -> CoefficientMapDisplay:
@@ -137,9 +142,11 @@ class CoefficientMapDisplay:
             largest norms over all tasks are shown.
         max_features : int, default=40
             The largest number of features to show.
-        scale : {"row"}, optional
-            "row" divides by the largest |coefficient| of each feature, so that features in different units can
-            be compared.
+        scale : {"sd", "row"} or None, default="sd"
+            "sd" shows effects of one standard deviation of a feature (`feature_sd_` of the model), so that
+            features in different units can be compared; a model from an old file does not know these, and is
+            shown in the data's units. "row" divides by the largest |coefficient| of each feature. None shows
+            the coefficients as they are.
         class_of_interest : str or number, optional
             One of the classes of a classifier with more than two: its coefficients are shown. Without it the
             sums of |coefficients| over the classes are shown, which have no sign.
@@ -151,8 +158,8 @@ class CoefficientMapDisplay:
         CoefficientMapDisplay
             The display.
         """
-        if scale not in (None, "row"):
-            raise ValueError(f"scale must be None or 'row', got {scale!r}.")
+        if scale not in (None, "row", "sd"):
+            raise ValueError(f"scale must be 'sd', 'row' or None, got {scale!r}.")
         model = model_chosen(model)
         found, every, of_class = map_of(model, class_of_interest), coef_by_class(model), ""
         signed = every.shape[1] == 1 or class_of_interest is not None
@@ -169,6 +176,9 @@ class CoefficientMapDisplay:
         if found.freed is not None:
             groups[found.freed[order]] = "freed"
         unit = cls.unit if signed else OVER_CLASSES
+        if scale == "sd" and hasattr(model, "feature_sd_"):
+            W = W * model.feature_sd_[order]
+            unit = f"{'effect' if signed else OVER_CLASSES} per standard deviation of the feature"
         if scale == "row":
             top = np.abs(W).max(axis=0)
             W = W / np.where(top > 0, top, 1.0)
@@ -176,7 +186,9 @@ class CoefficientMapDisplay:
         names, counts = found.features[order], (int(used.sum()), len(used))
         constant = None if found.learnable is None else ~found.learnable[:, order] & (W == 0.0)
         never = found.counts["constant"]
-        return cls(W, names, found.tasks, groups, *counts, unit, signed, constant, of_class, never).plot(ax)
+        tasks = natural_order(found.tasks.tolist())
+        W, constant = W[tasks], None if constant is None else constant[tasks]
+        return cls(W, names, found.tasks[tasks], groups, *counts, unit, signed, constant, of_class, never).plot(ax)
 
     def plot(self, ax: Any = None) -> CoefficientMapDisplay:
         """Draw the map.
@@ -192,7 +204,7 @@ class CoefficientMapDisplay:
             The display itself.
         """
         ax = axes_for(ax, *_map_size(self.features, self.tasks))
-        top = float(np.abs(self.coef).max(initial=0.0)) or 1.0
+        top, beyond = _colours_end(self.coef)
         cells = np.where(self.coef == 0.0, np.nan, self.coef).T
         free = self.groups == "freed"
         names = [f"● {name}" if freed else name for name, freed in zip(self.features, free, strict=True)]
@@ -200,7 +212,9 @@ class CoefficientMapDisplay:
         self.image_ = heat_map(ax, cells, names, self.tasks, colours, low, top)
         column, row = np.nonzero(np.zeros_like(self.coef) if self.constant is None else self.constant)
         grey = "grey: exactly 0; ×: constant in the task" if column.size else "grey: exactly 0"
-        self.colorbar_ = _colour_bar(ax, self.image_, f"{self.unit}\n({grey})")
+        ends = f"; colours end at {significant(top, 2)}" if beyond else ""
+        extend = "neither" if not beyond else "both" if self.signed else "max"
+        self.colorbar_ = _colour_bar(ax, self.image_, f"{self.unit}\n({grey}{ends})", extend)
         if column.size:
             size = 14 if max(self.coef.shape) <= NAMED else 3
             self.crosses_ = ax.scatter(column + 0.5, row + 0.5, s=size, c=GREY, marker="x", linewidths=0.7)
@@ -222,8 +236,8 @@ class CoefficientMapDisplay:
         return self
 
 
-@dataclass
-class StabilityMapDisplay:
+@dataclass(repr=False)
+class StabilityMapDisplay(Display):
     """A map of how often each feature (down) was selected in each task (across).
 
     Entries from the threshold on have a dot.
@@ -331,8 +345,8 @@ class StabilityMapDisplay:
         return self
 
 
-@dataclass
-class TaskSimilarityDisplay:
+@dataclass(repr=False)
+class TaskSimilarityDisplay(Display):
     """Which tasks use the same features: Jaccard similarity of their supports, similar tasks side by side.
 
     Parameters
@@ -423,16 +437,28 @@ def _strongest(size: Floats, used: np.ndarray, most: int) -> Ints:
 
 def _map_size(rows: Any, columns: Any, height: float = 0.2, width: float = 0.4) -> tuple[float, float]:
     """Inches for cells of this height and width, and for the names beside and below them."""
-    longest = [max(map(len, map(str, names)), default=0) if len(names) <= NAMED else 0 for names in (rows, columns)]
+    many = len(columns) > NAMED
+    named = ((rows, NAMED), (columns, WIDEST))
+    longest = [max(map(len, map(str, names)), default=0) if len(names) <= most else 0 for names, most in named]
     left, below = (0.065 * min(count, 32) for count in longest)
-    wide, high = 2.6 + left + width * len(columns), 1.3 + below + height * len(rows)
-    return float(np.clip(wide, 4.6, 11.0)), float(np.clip(high, 3.4, 10.5))
+    wide, high = 2.6 + left + (0.12 if many else width) * len(columns), 1.3 + below + height * len(rows)
+    return float(np.clip(wide, 4.6, 20.0 if many and len(columns) <= WIDEST else 11.0)), float(np.clip(high, 3.4, 10.5))
 
 
-def _colour_bar(ax: Any, image: Any, label: str) -> Any:
-    bar = ax.figure.colorbar(image, ax=ax, aspect=30, pad=0.02)
+def _colours_end(values: Floats) -> tuple[float, bool]:
+    """The size at which colours end, and whether some values lie beyond: a few that are much larger than all others would
+    leave these white."""
+    sizes = np.abs(values[np.isfinite(values) & (values != 0.0)])
+    if sizes.size == 0:
+        return 1.0, False
+    top, most = float(sizes.max()), float(np.quantile(sizes, MOST))
+    return (most, True) if top > FAR * most else (top, False)
+
+
+def _colour_bar(ax: Any, image: Any, label: str, extend: str = "neither") -> Any:
+    bar = ax.figure.colorbar(image, ax=ax, aspect=30, pad=0.02, extend=extend)
     bar.set_label(label, fontsize="small")
     bar.outline.set_visible(False)
     columns = image.get_array().shape[1]
-    ax.set_xlabel(f"{columns} tasks" if columns > NAMED else "task")
+    ax.set_xlabel("task" if len(ax.get_xticks()) else f"{columns} tasks")
     return bar

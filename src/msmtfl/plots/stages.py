@@ -23,6 +23,7 @@ from .._runtime.drawing import (
     panels,
     quiet,
 )
+from .display import Display
 from .views import (
     part_of,
     stage_norms,
@@ -30,8 +31,8 @@ from .views import (
 )
 
 
-@dataclass
-class StageHistoryDisplay:
+@dataclass(repr=False)
+class StageHistoryDisplay(Display):
     """How a fit went, stage by stage: objective, duality gap (log axis; 0 is drawn at 1e-17), features used and freed.
 
     Parameters
@@ -128,8 +129,8 @@ class StageHistoryDisplay:
         return self
 
 
-@dataclass
-class RowNormDisplay:
+@dataclass(repr=False)
+class RowNormDisplay(Display):
     """Norms of the features, largest first, after the first and the last stage, to see a jump at theta.
 
     Parameters

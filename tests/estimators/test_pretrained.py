@@ -1,0 +1,256 @@
+"""The pretrained lasso: one lasso for all tasks, then one per task on what it leaves."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.linear_model import Lasso
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from msmtfl import MSMTFL, LassoMTL, PretrainedMTL, PretrainedMTLCV, TaskKFold, compare_models, stability_selection
+from msmtfl._paths.pretraining import OffsetFolds, Stack, dealt, pretrain
+
+
+@parametrize_with_checks([PretrainedMTL(), PretrainedMTLCV(lams=3, cv=2, alphas=[0.5], offset_folds=2)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def sample(seed=0, m=4, n=30, d=10):
+    """X, y, labels: two features that all tasks use, one of each task alone; levels and means far from 0."""
+    rng = np.random.default_rng(seed)
+    task = np.repeat(np.arange(m), n)
+    X = rng.standard_normal((m * n, d)) + 3.0 * rng.standard_normal(d)
+    W = np.zeros((m, d))
+    W[:, 0], W[:, 1], W[np.arange(m), 3 + np.arange(m)] = 2.0, -1.0, 1.5
+    return X, np.einsum("nj,nj->n", X, W[task]) + 3.0 * task + rng.standard_normal(m * n), task
+
+
+def within(values, task):
+    """Less the means of the tasks."""
+    out = np.array(values, dtype=float)
+    for label in np.unique(task):
+        out[task == label] -= out[task == label].mean(axis=0)
+    return out
+
+
+def by_hand(X, y, task, lam, lam_common, alpha, folds=5):
+    """Both steps by scikit-learn's lasso, on folds that are dealt out as the model does."""
+
+    def pooled(on):
+        return lasso(within(X[on], task[on]), within(y[on], task[on]), 0.5 * lam_common)
+
+    b, offset = pooled(np.ones(len(y), dtype=bool)), np.zeros(len(y))
+    for held in folds_of(X, y, task, folds):
+        offset[held] = within(X, task)[held] @ pooled(~held)
+    labels, coefs = np.unique(task), []
+    for label in labels:
+        on = task == label
+        f = np.where(b != 0, 1.0, 1.0 / alpha if alpha else np.inf)
+        A, t = within(X[on], task[on]) / f, within(y[on] - (1 - alpha) * offset[on], task[on])
+        coefs.append((1 - alpha) * b + lasso(A, t, 0.5 * lam * len(labels)) / f)
+    return np.array(coefs)
+
+
+def folds_of(X, y, task, folds=5):
+    """The folds that offsets come from, of samples that are sorted by task."""
+    return dealt(Stack.of(PretrainedMTL()._read(X, y, task, None)), False, OffsetFolds(folds))
+
+
+def lasso(X, y, alpha):
+    return Lasso(alpha=alpha, fit_intercept=False, tol=1e-14, max_iter=10**6).fit(X, y).coef_
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
+def test_both_steps_are_the_lassos_that_they_say(alpha):
+    X, y, task = sample()
+    model = PretrainedMTL(0.05, 0.2, alpha).fit(X, y, task=task)
+    np.testing.assert_allclose(model.coef_, by_hand(X, y, task, 0.05, 0.2, alpha), atol=1e-9)
+    np.testing.assert_allclose(model.coef_, (1 - alpha) * model.coef_common_ + model.coef_specific_, atol=1e-12)
+    assert model.dual_gap_ < 1e-10
+    assert model.converged_
+    assert model.certificate_.unique
+    means = np.array([y[task == i].mean() - X[task == i].mean(axis=0) @ model.coef_[i] for i in range(4)])
+    np.testing.assert_allclose(model.intercept_, means, atol=1e-9)
+
+
+def test_the_ends_of_alpha():
+    X, y, task = sample()
+    apart = PretrainedMTL(0.05, alpha=1.0).fit(X, y, task=task)
+    np.testing.assert_array_equal(apart.coef_, LassoMTL(0.05).fit(X, y, task=task).coef_)
+    whole = PretrainedMTL(0.02, 0.4, alpha=0.0).fit(X, y, task=task)
+    assert not whole.coef_[:, whole.coef_common_ == 0].any()
+    assert whole.coef_specific_.any()
+    strong = PretrainedMTL(1e6, 0.4, alpha=0.0).fit(X, y, task=task)
+    np.testing.assert_array_equal(strong.coef_, np.tile(strong.coef_common_, (4, 1)))
+
+
+def test_offsets_do_not_know_their_own_targets():
+    """What the first step predicts of a sample does not change with that sample's target, nor with those of its fold."""
+    X, y, task = sample()
+    model = PretrainedMTL()
+    first, *_ = folds_of(X, y, task)
+    group = np.random.default_rng(0).permutation(len(y)) % 5  # folds that do not change with the targets
+    offsets = []
+    for shift in (0.0, 50.0):
+        other = y + shift * np.arange(len(y)) * (group == 2)
+        problem = model._make_problem(X, other, task, None)
+        (step,) = pretrain(problem, np.array([0.1]), OffsetFolds(5, 0, group), tol=1e-8, max_iter=0)
+        offsets.append(np.concatenate(step.offsets))
+    np.testing.assert_allclose(offsets[0][group == 2], offsets[1][group == 2], atol=1e-12)
+    assert np.abs(offsets[0] - offsets[1])[group == 1].max() > 1.0
+    assert first.sum() == pytest.approx(len(y) / 5, abs=4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("commons", [None, [0.1, 0.4]])
+def test_a_point_is_scored_as_a_fit_on_the_training_rows(commons):
+    X, y, task = sample()
+    folds = list(TaskKFold(3, task=task).split(X))
+    options = {"cv": folds, "scoring": "neg_mse", "offset_folds": 3}
+    model = PretrainedMTLCV([0.3, 0.05, 0.01], alphas=[0.0, 0.5, 1.0], lam_commons=commons, **options)
+    results = model.fit(X, y, task=task).cv_results_
+    for place in np.flatnonzero(results["eligible"]):
+        common = None if commons is None else results["lam_common"][place]
+        one = PretrainedMTL(results["lam"][place], common, results["alpha"][place], offset_folds=3)
+        for f, (train, test) in enumerate(folds):
+            fitted = one.fit(X[train], y[train], task=task[train]).predict(X[test], task=task[test])
+            score = -np.mean((fitted - y[test]) ** 2)
+            assert results[f"split{f}_test_score"][place] == pytest.approx(score, abs=1e-8)
+    best = PretrainedMTL(model.lam_, model.lam_common_, model.alpha_, offset_folds=3).fit(X, y, task=task)
+    np.testing.assert_allclose(model.coef_, best.coef_, atol=1e-9)
+    np.testing.assert_allclose(model.intercept_, best.intercept_, atol=1e-9)
+
+
+def test_the_surface_with_its_certificates_and_without_its_data():
+    X, y, task = sample()
+    model = PretrainedMTLCV(lams=6, alphas=[0.0, 0.5, 1.0], cv=3).fit(X, y, task=task)
+    model.complete_surface(X, y, task=task)
+    surface = model.surface_
+    assert surface.complete.all()
+    assert surface.dual_gap.max() < 1e-10
+    assert surface.unique.all()
+    again = pickle.loads(pickle.dumps(surface))
+    np.testing.assert_array_equal(again.dual_gap, surface.dual_gap)
+    np.testing.assert_array_equal(again.coef(3, 1), surface.coef(3, 1))
+    one = PretrainedMTL(surface.parameters["lam"][3, 1], surface.parameters["lam_common"][3, 1], 0.5)
+    np.testing.assert_allclose(surface.coef(3, 1), one.fit(X, y, task=task).coef_, atol=1e-9)
+    assert surface.objective[3, 1] == pytest.approx(one.objective_, rel=1e-10)
+
+
+def test_the_same_answer_in_other_forms():
+    X, y, task = sample()
+    options = {"lam": 0.05, "lam_common": 0.2, "alpha": 0.4}
+    given = {"task": task, "groups": np.arange(len(y))}  # folds that do not change with the data
+    model = PretrainedMTL(**options).fit(X, y, **given)
+    thin = PretrainedMTL(**options).fit(csr_array(X), y, **given)  # intercepts of the first step are columns there
+    np.testing.assert_allclose(thin.coef_, model.coef_, atol=1e-9)
+    known = np.random.default_rng(1).standard_normal(len(y))
+    moved = PretrainedMTL(**options).fit(X, y + known, **given, offset=known)
+    np.testing.assert_allclose(moved.coef_, model.coef_, atol=1e-9)
+    units = 10.0 ** np.linspace(-2, 2, X.shape[1])
+    scaled = PretrainedMTL(**options, standardize=True).fit(X * units, y, **given)
+    plain = PretrainedMTL(**options, standardize=True).fit(X, y, **given)
+    np.testing.assert_allclose(scaled.coef_ * units, plain.coef_, atol=1e-8)
+
+
+def test_weights_count_samples():
+    X, y, task = sample(n=12)
+    weight = np.where(np.arange(len(y)) % 3 == 0, 2.0, 1.0)
+    twice = np.repeat(np.arange(len(y)), weight.astype(int))
+    model = PretrainedMTL(0.05, alpha=0.3).fit(X, y, task=task, sample_weight=weight)
+    twice = np.random.default_rng(0).permutation(twice)
+    again = PretrainedMTL(0.05, alpha=0.3).fit(X[twice], y[twice], task=task[twice])
+    np.testing.assert_allclose(model.coef_common_, again.coef_common_, atol=1e-9)
+    np.testing.assert_allclose(model.coef_, again.coef_, atol=1e-9)
+
+
+def test_groups_stay_together_in_the_folds_of_offsets():
+    """Copies of every sample: with groups their offsets come from fits without any of them."""
+    X, y, task = sample(n=12)
+    X, y, task, group = np.tile(X, (2, 1)), np.tile(y, 2), np.tile(task, 2), np.tile(np.arange(len(y)), 2)
+    problem = PretrainedMTL()._make_problem(X, y, task, None)
+    (first,) = pretrain(problem, np.array([0.1]), OffsetFolds(5, 0, group), tol=1e-8, max_iter=0)
+    for one, part in zip(problem.data.tasks, first.offsets, strict=True):
+        np.testing.assert_allclose(part[: len(part) // 2], part[len(part) // 2 :], atol=1e-12)
+        assert len(one.y) == len(part)
+    model = PretrainedMTLCV([0.1, 0.02], alphas=[0.5], cv=3).fit(X, y, task=task, groups=group)
+    lone = PretrainedMTL(model.lam_, model.lam_common_, 0.5).fit(X, y, task=task, groups=group)
+    np.testing.assert_allclose(model.coef_, lone.coef_, atol=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", ["poisson", "huber"])
+def test_other_losses(loss):
+    X, y, task = sample(n=20, d=8)
+    X = X - X.mean(axis=0)
+    if loss == "poisson":
+        y = np.random.default_rng(0).poisson(np.exp(0.5 * X[:, 0] + 0.3 * (task == 1) * X[:, 3])).astype(float)
+    model = PretrainedMTL(0.03, 0.1, 0.5, loss=loss).fit(X, y, task=task)
+    assert model.dual_gap_ < 1e-8
+    assert model.converged_
+    assert model.coef_common_.any()
+    assert model.coef_specific_.any()
+    apart = PretrainedMTL(0.03, 0.1, 1.0, loss=loss).fit(X, y, task=task)
+    np.testing.assert_allclose(apart.coef_, MSMTFL(0.03, np.inf, loss=loss).fit(X, y, task=task).coef_, atol=1e-7)
+
+
+def test_tasks_of_few_samples():
+    X, y, task = sample(n=12)
+    keep = (task > 0) | (np.arange(len(y)) < 2)  # two samples of the first task: some folds hold out both, or one
+    model = PretrainedMTL(0.05, alpha=0.25).fit(X[keep], y[keep], task=task[keep])
+    assert np.isfinite(model.coef_).all()
+    assert model.coef_common_.any()
+
+
+def test_what_is_refused():
+    X, y, task = sample(n=8)
+    for options, words in (
+        ({"alpha": 1.5}, "alpha"),
+        ({"offset_folds": 1}, "offset_folds must be at least 2"),
+        ({"penalty_factors": np.ones((10, 4))}, "one entry per feature"),
+        ({"lam_common": -1.0}, "lam_common"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            PretrainedMTL(**options).fit(X, y, task=task)
+    for options, words in (({"selection": "bic"}, "degrees of freedom"), ({"alphas": [-0.1]}, "from 0 to 1")):
+        with pytest.raises(ValueError, match=words):
+            PretrainedMTLCV(**options).fit(X, y, task=task)
+
+
+def test_in_comparisons_where_it_is_named():
+    X, y, task = sample(n=16)
+    compared = compare_models(X, y, task=task, models=["lasso", "pretrained"], cv=3, inner_cv=3)
+    assert list(compared.models) == ["lasso", "pretrained"]
+    with pytest.raises(ValueError, match="pretrained"):
+        compare_models(X, y, task=task, models=["lasso", "pretraind"])
+
+
+@pytest.mark.slow
+def test_selected_in_half_samples():
+    X, y, task = sample()
+    found = stability_selection(PretrainedMTL(0.2, 0.8, 0.5), X, y, task=task, n_pairs=8)
+    assert found.frequency[:, 0].min() == 1.0
+    assert found.frequency[:, 9].max() < 0.7
+
+
+@pytest.mark.slow
+def test_it_predicts_better_than_what_it_is_made_of():
+    """Features that all tasks use, with values of their own: neither one lasso nor separate ones."""
+    from msmtfl import LassoMTLCV
+
+    errors = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        task, W = np.repeat(np.arange(5), 60), np.zeros((5, 60))
+        W[:, :8] = 1.0 + 0.5 * np.arange(5)[:, None]
+        W[np.arange(5), 10 + np.arange(5)] = 1.0
+        X, X_new = rng.standard_normal((2, 300, 60))
+        y = np.einsum("nj,nj->n", X, W[task]) + 4.0 * rng.standard_normal(300)
+        truth = np.einsum("nj,nj->n", X_new, W[task])
+        models = [PretrainedMTLCV(), PretrainedMTLCV(alphas=[0.0], lams=[1e3]), LassoMTLCV()]
+        errors.append([np.mean((m.fit(X, y, task=task).predict(X_new, task=task) - truth) ** 2) for m in models])
+    mine, pooled, apart = np.mean(errors, axis=0)
+    assert mine < 0.95 * pooled
+    assert mine < 0.9 * apart
