@@ -290,6 +290,19 @@ def test_other_rows_are_predicted_by_the_model(model, table):
         read_samples(model, X.assign(patient="Q1"), y, None, None, None)
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_rows_that_no_fold_held_out_are_not_shown():
+    X, y = make_table()
+    X, y = X[:-39], y[:-39]  # one row of P10
+    folds = [(np.setdiff1d(np.arange(81), test), test) for test in (np.arange(0, 80, 2), np.arange(1, 80, 2))]
+    model = LassoMTLCV(task_column="patient", lams=4, cv=folds).fit(X, y)
+    samples = read_samples(model, X, y, None, None, None)
+    assert samples.held_out
+    assert [len(one) for one in samples.predicted] == [len(one) for one in samples.targets] == [0, 40, 40]
+    assert samples.counts.tolist() == [1, 40, 40]
+    assert json_of(report_html(model, X=X, y=y))["tasks"]["points"][2] == [[], []]
+
+
 def test_a_model_from_a_file_does_not_call_its_rows_held_out(model, table, tmp_path):
     save_model(model, tmp_path / "m.msmtfl")
     assert not read_samples(load_model(tmp_path / "m.msmtfl"), *table, None, None, None).held_out

@@ -390,6 +390,14 @@ class RidgePerTaskCV(_Linear):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    n_samples_ : ndarray of shape (m,)
+        Number of training samples of every task.
+    n_fitted_tasks_ : int
+        Number of tasks of the fit, those that were added later not counted.
+    target_mean_ : ndarray of shape (m,)
+        Mean of the training targets of every task.
+    target_sd_ : ndarray of shape (m,)
+        Standard deviation of the training targets of every task.
     feature_means_ : ndarray of shape (m, d)
         Means of the features over the training samples of every task, by which
         unknown_task="similar" knows how similar tasks are.
@@ -509,6 +517,14 @@ class PooledRidgeCV(_Linear):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    n_samples_ : ndarray of shape (m,)
+        Number of training samples of every task.
+    n_fitted_tasks_ : int
+        Number of tasks of the fit, those that were added later not counted.
+    target_mean_ : ndarray of shape (m,)
+        Mean of the training targets of every task.
+    target_sd_ : ndarray of shape (m,)
+        Standard deviation of the training targets of every task.
     feature_means_ : ndarray of shape (m, d)
         Means of the features over the training samples of every task, by which
         unknown_task="similar" knows how similar tasks are.
@@ -599,6 +615,14 @@ class PooledLassoCV(_Linear):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    n_samples_ : ndarray of shape (m,)
+        Number of training samples of every task.
+    n_fitted_tasks_ : int
+        Number of tasks of the fit, those that were added later not counted.
+    target_mean_ : ndarray of shape (m,)
+        Mean of the training targets of every task.
+    target_sd_ : ndarray of shape (m,)
+        Standard deviation of the training targets of every task.
     feature_means_ : ndarray of shape (m, d)
         Means of the features over the training samples of every task, by which
         unknown_task="similar" knows how similar tasks are.
@@ -848,6 +872,15 @@ class LogisticPerTaskCV(_Logistic):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    n_samples_ : ndarray of shape (m,)
+        Number of training samples of every task.
+    n_fitted_tasks_ : int
+        Number of tasks of the fit, those that were added later not counted.
+    target_mean_ : ndarray of shape (m,) or (m, K)
+        Share of the second class (of each class, if there are more than two) in the
+        training samples of every task.
+    target_sd_ : ndarray of shape (m,) or (m, K)
+        Standard deviation of the 0/1 indicator of that class.
     feature_means_ : ndarray of shape (m, d)
         Means of the features over the training samples of every task, by which
         unknown_task="similar" knows how similar tasks are.
@@ -956,6 +989,15 @@ class PooledLogisticCV(_Logistic):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    n_samples_ : ndarray of shape (m,)
+        Number of training samples of every task.
+    n_fitted_tasks_ : int
+        Number of tasks of the fit, those that were added later not counted.
+    target_mean_ : ndarray of shape (m,) or (m, K)
+        Share of the second class (of each class, if there are more than two) in the
+        training samples of every task.
+    target_sd_ : ndarray of shape (m,) or (m, K)
+        Standard deviation of the 0/1 indicator of that class.
     feature_means_ : ndarray of shape (m, d)
         Means of the features over the training samples of every task, by which
         unknown_task="similar" knows how similar tasks are.

@@ -16,7 +16,7 @@ from .._data.tasks import grouped
 from .._objective.losses import loss_named
 from .._paths.conformal import HeldOutScores, Table, class_shares
 from .._runtime.checks import check_level
-from .base import NewTaskWarning, loss_of, new_intercept, respond, task_column_in
+from .base import NewTaskWarning, loss_of, respond, task_column_in
 from .families import family_of
 
 
@@ -92,22 +92,29 @@ def _by_task(model: Any, X: Any, task: Any, level: float, offset: Any, reach: Re
     """(n, width), or (n, m, width) if every sample is predicted for every task."""
     scores, tasks = scores_of(model), len(model.tasks_)
     check_level(level)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NewTaskWarning)  # ours says what is known of their errors
-        linear = model._linear(X, task, _padded(scores.coefs(), tasks), _padded(scores.intercepts(), tasks), offset)
+    coefs, intercepts = _padded(scores.coefs(), tasks), _padded(scores.intercepts(), tasks)
     values, labels, _ = read_features(X, task, task_column_in(model, X))
     if labels is None:  # every sample for every task, or for the only one
+        linear = model._linear(X, task, coefs, intercepts, offset)
         linear = linear.reshape(len(linear), tasks, -1)
         every = [reach(linear[:, i], table) for i, table in _tables(model, scores, range(tasks), level).items()]
         return np.stack(every, axis=1) if model._form == "wide" else every[0]
+    coef, intercept = np.reshape(model.coef_, (tasks, -1, coefs.shape[2])), np.reshape(model.intercept_, (tasks, -1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NewTaskWarning)  # ours says what is known of their errors
+        predicted = model._linear(X, task, coef, intercept, offset)
+    beside = model._offset(offset, values.shape[:1])
+    beside = np.zeros(values.shape[0]) if beside is None else beside
     codes = match_labels(model.tasks_, labels, values.shape[0], model.unknown_task)
     of_new, *of_known = grouped(codes + 1, tasks + 1)
-    tables = _tables(model, scores, np.unique(codes[codes >= 0]).tolist(), level)
-    parts = [(of_known[i], reach(linear[of_known[i]], table)) for i, table in tables.items()]
-    if (codes < 0).any():
+    parts = []
+    for i, table in _tables(model, scores, np.unique(codes[codes >= 0]).tolist(), level).items():
+        rows = of_known[i]
+        linear = np.asarray(values[rows] @ coefs[i].T) + intercepts[i] + beside[rows, None]
+        parts.append((rows, reach(linear, table)))
+    if len(of_new):
         _check_new(model, scores, np.asarray(labels)[codes < 0], level)
-        beside = model._offset(offset, values.shape[:1])
-        others = _left_out(model, scores, values[of_new]) + (0.0 if beside is None else beside[of_new, None])
+        others = _left_out(model, scores, values[of_new], predicted[of_new])
         parts.append((of_new, reach(others, replace(scores.others, plus=True))))
     out = np.empty((len(codes), parts[0][1].shape[1]), parts[0][1].dtype)
     for rows, part in parts:
@@ -120,14 +127,14 @@ def _padded(values: Floats, tasks: int) -> Floats:
     return np.concatenate([values, np.zeros((tasks - len(values), *values.shape[1:]))])
 
 
-def _left_out(model: Any, scores: HeldOutScores, values: Any) -> Floats:
-    """(n, m K): linear predictors by the mean coefficients of all tasks but one, for each of the tasks. Their mean is what
-    `predict` says of a new task, also where the intercepts share a level that is not the mean of those of the tasks."""
+def _left_out(model: Any, scores: HeldOutScores, values: Any, predicted: Floats) -> Floats:
+    """(n, m K): linear predictors by the mean coefficients of all tasks but one, for each of the tasks, moved so that their
+    mean is what `predict` says (n, K), in whichever way it predicts new tasks."""
     (_, m, K), tasks = scores.intercept.shape, len(model.tasks_)
     coef, intercept = np.reshape(model.coef_, (tasks, K, -1))[:m], np.reshape(model.intercept_, (tasks, K))[:m]
-    intercept = intercept + new_intercept(model, coef, intercept) - intercept.mean(axis=0)
     each = np.asarray(values @ coef.reshape(m * K, -1).T).reshape(-1, m, K) + intercept
-    return np.asarray((each.sum(axis=1, keepdims=True) - each) / (m - 1)).reshape(len(each), -1)
+    mean = each.mean(axis=1, keepdims=True)
+    return np.asarray(predicted[:, None] + (mean - each) / (m - 1)).reshape(len(each), -1)
 
 
 def _tables(model: Any, scores: HeldOutScores, tasks: Iterable[int], level: float) -> dict[int, Table]:

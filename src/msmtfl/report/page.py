@@ -247,7 +247,8 @@ def _gains_chart(facts: ModelFacts) -> Illustration | None:
     drawn, display = picture(lambda axes: GainDisplay.from_estimator(model, ax=axes[0, 0]), alt, 7.0, _tall(measured))
     caption = (
         f"Held-out {facts.measure.name} less that of the best independent lassos, 95 % intervals over folds, each task by "
-        f"itself: of {measured:,} about {0.05 * measured:.2g} would exclude 0 by chance. Blue: below 0; orange: above 0; grey: 0 is not excluded. {sentences.FAIR}."
+        f"itself: of {measured:,} about {0.05 * measured:.2g} would exclude 0 by chance. Blue: below 0; orange: above "
+        f"0; grey: 0 is not excluded. {sentences.FAIR}."
     )
     return Illustration("gains", charts.gain_chart(display), drawn, caption, [unmeasured] if unmeasured else [])
 

@@ -7,12 +7,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 from sklearn.base import clone
 
 from .._data.designs import Floats, Ints
 from .._data.tables import is_sparse, names_of
-from .._data.tasks import Task, TaskData
+from .._data.tasks import TaskData
 from .._estimators.base import loss_of
 from .._objective.losses import Loss, loss_named
 from .._paths.conformal import HeldOutScores, class_shares, misses
@@ -27,28 +26,25 @@ class Samples:
     Attributes
     ----------
     places : (m,) the task of the data that belongs to each task of the model; -1 for none
+    targets : per task (n,) of the rows that are shown; of classes their codes
     predicted : per task (n,), or (n, classes) probabilities
-    held_out : whether each row was predicted by the model without the row's fold
+    held_out : whether each row was predicted by the model without the row's fold; rows that no fold held out are not shown
     """
 
     data: TaskData
     places: Ints
+    targets: list[Floats]
     predicted: list[Floats]
     held_out: bool
 
-    def task(self, i: int) -> Task | None:
-        """The rows of a task of the model."""
-        return None if self.places[i] < 0 else self.data.tasks[self.places[i]]
-
     def observed(self, i: int) -> Floats:
         """(n,): targets of a task, of classes their codes."""
-        found = self.task(i)
-        return np.empty(0) if found is None else np.asarray(found.y)
+        return self.targets[i]
 
     @cached_property
     def counts(self) -> Ints:
         """(m,): rows of the tasks."""
-        return np.array([len(one) for one in self.predicted])
+        return np.array([0 if k < 0 else len(self.data.tasks[k].y) for k in self.places])
 
     @cached_property
     def spreads(self) -> Floats:
@@ -63,8 +59,9 @@ class Samples:
 def _squares_about_mean(X: Any) -> Floats:
     """(d,): sums of squares about the column means."""
     if is_sparse(X):
-        X = csr_array(X, dtype=np.float64)
-        return np.maximum(X.power(2).sum(axis=0) - X.shape[0] * X.mean(axis=0) ** 2, 0.0)
+        columns: Any = X
+        square, mean = columns.power(2).sum(axis=0), columns.mean(axis=0)
+        return np.maximum(np.ravel(square) - columns.shape[0] * np.ravel(mean) ** 2, 0.0)
     found = np.var(X, axis=0, dtype=np.float64) * X.shape[0]
     flat = np.ptp(X, axis=0) == 0 if len(X) else True
     return np.asarray(np.where(flat, 0.0, found))
@@ -86,11 +83,12 @@ def read_samples(model: Any, X: Any, y: Any, task: Any, sample_weight: Any, offs
     level = np.reshape(model.intercept_, (m, -1))
     scores: HeldOutScores | None = getattr(model, "held_out_", None)
     if scores is not None and scores.fold_of is not None and len(scores.fold_of) == data.X.shape[0]:
-        linear = _without_folds(data, places, scores)
-        if linear is not None and _are_of_the_fit(model, data, places, linear, scores, loss):
-            return Samples(data, places, [_response(model, one, loss) for one in linear], True)
+        held = _without_folds(data, places, scores)
+        if _are_of_the_fit(model, held, scores, loss):
+            return Samples(data, places, [y for y, _ in held], [_response(model, f, loss) for _, f in held], True)
     linear = [_linear(data, place, coef[i], level[i]) for i, place in enumerate(places)]
-    return Samples(data, places, [_response(model, one, loss) for one in linear], False)
+    targets = [np.empty(0) if place < 0 else np.asarray(data.tasks[place].y) for place in places]
+    return Samples(data, places, targets, [_response(model, one, loss) for one in linear], False)
 
 
 def _linear(data: TaskData, place: int, coef: Floats, level: Floats) -> Floats:
@@ -102,32 +100,29 @@ def _linear(data: TaskData, place: int, coef: Floats, level: Floats) -> Floats:
     return found if task.offset is None else found + task.offset[:, None]
 
 
-def _without_folds(data: TaskData, places: Ints, scores: HeldOutScores) -> list[Floats] | None:
-    """Linear predictors (n, K) by the fits without each row's fold; None if a row was in no fold."""
-    if scores.fold_of is None or (places[: scores.m] < 0).any():
-        return None
+def _without_folds(data: TaskData, places: Ints, scores: HeldOutScores) -> list[tuple[Floats, Floats]]:
+    """Per task: targets (n,) and linear predictors (n, K) by the fits without each row's fold, of rows that had one."""
+    assert scores.fold_of is not None
     F, m, K = scores.intercept.shape
     coefs, levels = scores.coefs(), scores.intercepts()
     out = []
     for i, place in enumerate(places):
         if i >= m or place < 0:
-            out.append(np.empty((0, K)))
+            out.append((np.empty(0), np.empty((0, K))))
             continue
-        fold = scores.fold_of[data.tasks[place].rows]
-        if (fold < 0).any():
-            return None
+        task = data.tasks[place]
+        fold = scores.fold_of[task.rows]
+        some = np.flatnonzero(fold >= 0)
         every = _linear(data, int(place), coefs[i], levels[i]).reshape(-1, F, K)
-        out.append(every[np.arange(len(fold)), fold])
+        out.append((np.asarray(task.y)[some], every[some, fold[some]]))
     return out
 
 
-def _are_of_the_fit(
-    model: Any, data: TaskData, places: Ints, linear: list[Floats], scores: HeldOutScores, loss: Loss
-) -> bool:
+def _are_of_the_fit(model: Any, held: list[tuple[Floats, Floats]], scores: HeldOutScores, loss: Loss) -> bool:
     """Whether the rows are those of the fit: each task's largest miss is the one that the fit has kept."""
     for i in range(scores.m):
         kept = scores.own.of_task(i).score
-        found = misses(data.tasks[places[i]].y, linear[i], loss, hasattr(model, "classes_"))
+        found = misses(*held[i], loss, hasattr(model, "classes_"))
         if len(kept) and not np.isclose(found.max(initial=0.0), kept.max(), rtol=NEAR, atol=NEAR):
             return False
     return True

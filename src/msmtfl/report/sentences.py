@@ -122,7 +122,8 @@ def not_learned(facts: ModelFacts) -> str:
     if partly:
         said.append(
             f"{counted(partly, 'feature')} {'is' if partly == 1 else 'are'} constant within some of the "
-            f"{facts.subject.tasks}, where no coefficient can be learned. The table of features says in how many each varies."
+            f"{facts.subject.tasks}, where no coefficient can be learned. The table of features says in how many "
+            "each varies."
         )
     return " ".join(said)
 
