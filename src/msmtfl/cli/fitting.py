@@ -104,6 +104,8 @@ def fit(
     group_identical: o.GroupIdentical = False,
     id: o.Id = None,
     one_hot: o.OneHot = False,
+    missing_level: o.MissingLevel = False,
+    min_rows: o.MinRows = None,
     drop_missing: o.DropMissing = False,
     impute: o.Impute = None,
     standardize: o.Standardize = True,
@@ -114,9 +116,9 @@ def fit(
     seed: o.MaybeSeed = None,
     out: Out = None,
     report: Report = None,
-    delimiter: o.Delimiter = ",",
-    encoding: o.Encoding = "utf-8",
-    decimal: o.DecimalMark = ".",
+    delimiter: o.Delimiter = None,
+    encoding: o.Encoding = None,
+    decimal: o.DecimalMark = None,
     jobs: o.Jobs = None,
     as_json: o.AsJson = False,
     quiet: o.Quiet = False,
@@ -157,7 +159,7 @@ def fit(
             _refuse("with given parameters", selection=selection != "min", **folded)
         elif selection not in ("min", "1se"):
             _refuse(f"with --selection {selection}", **folded)
-        o.check_outputs((out, report), data)
+        o.check_outputs((out, report), *data)
         if report is not None and not family.staged:
             raise InputError(f"--report: there is no report of {model}; `msmtfl inspect` says what a model file holds.")
         if report is not None:
@@ -175,6 +177,8 @@ def fit(
             group_identical=group_identical,
             id=id,
             one_hot=one_hot,
+            missing_level=missing_level,
+            min_rows=min_rows,
             drop_missing=drop_missing,
             impute=impute,
             delimiter=delimiter,

@@ -73,9 +73,9 @@ def predict(
     drop_missing: Annotated[
         bool, typer.Option("--drop-missing", help="No prediction for rows with missing values, instead of an error.")
     ] = False,
-    delimiter: o.Delimiter = ",",
-    encoding: o.Encoding = "utf-8",
-    decimal: o.DecimalMark = ".",
+    delimiter: o.Delimiter = None,
+    encoding: o.Encoding = None,
+    decimal: o.DecimalMark = None,
     formulas: o.Formulas = False,
     as_json: o.AsJson = False,
     quiet: o.Quiet = False,
@@ -93,7 +93,7 @@ def predict(
     Of a classifier the prediction is a class; its probabilities follow.
     """
     with o.guard("predict", quiet):
-        o.check_outputs((out,), model, data)
+        o.check_outputs((out,), model, *data)
         check_ending(out)
         if unknown_task not in (None, "error", "mean"):
             raise InputError(f"--unknown-task must be error or mean, got {unknown_task!r}.")
@@ -103,7 +103,7 @@ def predict(
         columns = _with_offset(fitted, _asked(fitted, columns, task), offset, exposure)
         name = id or columns.id
         texts = [text for text in (columns.task, name, *columns.levels) if text is not None]
-        with about(data):
+        with about(*data):
             table = read_table(data, delimiter=delimiter, encoding=encoding, decimal=decimal, as_text=texts)
             if id is not None:
                 require(table, [id], "--id")
@@ -338,9 +338,9 @@ def inspect(
     target: Annotated[
         str | None, typer.Option("--target", "-y", help="With --fdr: target column, if not that of the fit.")
     ] = None,
-    delimiter: o.Delimiter = ",",
-    encoding: o.Encoding = "utf-8",
-    decimal: o.DecimalMark = ".",
+    delimiter: o.Delimiter = None,
+    encoding: o.Encoding = None,
+    decimal: o.DecimalMark = None,
     formulas: o.Formulas = False,
     as_json: o.AsJson = False,
     quiet: o.Quiet = False,
