@@ -992,7 +992,7 @@ def test_new_tasks_are_refused_or_predicted_with_the_mean(model, data, tmp_path)
         "msmtfl predict: warning: task(s) 'Atlantis' were not in the training data: their 1 prediction"
     )
     assert f"differ by {spread:.2g} (standard deviation)" in said
-    assert "In Python compare_models(..., leave_one_task_out=True) estimates it" in said
+    assert "`msmtfl compare --leave-one-task-out` estimates it" in said
     assert run("predict", model, new, "--unknown-task", "mean", "--quiet").stderr == ""
     others = found.drop(index=5).prediction.to_numpy()
     np.testing.assert_allclose(others, predicted(model, data).drop(index=5).prediction, rtol=1e-13)
@@ -1086,8 +1086,13 @@ def test_one_column_has_one_role(data):
 
 
 def test_columns_that_predict_needs(model, tmp_path):
-    one = written(TABLE.drop(columns="f3").rename(columns={"f1": "F1"}), tmp_path / "t.csv")
-    refused("predict", model, one, said=["t.csv", "5 feature column(s)", "'f1', 'f3'"])
+    fitted = load_model(model)
+    used = fitted.features_[fitted.coef_.any(axis=0)].tolist()
+    assert used == ["f0", "f1", "f2"]
+    one = written(TABLE.drop(columns=["f2", "f3"]).rename(columns={"f1": "F1"}), tmp_path / "t.csv")
+    refused("predict", model, one, said=["t.csv", "3 feature column(s)", "'f1', 'f2'"])
+    few = written(TABLE.drop(columns="f3").assign(f4="not measured"), tmp_path / "few.csv")
+    pd.testing.assert_frame_equal(predicted(model, few), predicted(model, written(TABLE, tmp_path / "all.csv")))
     without = written(TABLE.drop(columns="town"), tmp_path / "t.csv")
     refused("predict", model, without, said=["t.csv", "task column", "'town'", "--task"])
     renamed = written(TABLE.rename(columns={"town": "place"}), tmp_path / "t.csv")
@@ -1488,7 +1493,7 @@ def test_predictions_come_with_intervals(data, new, tmp_path):
 
 
 def test_a_single_fit_has_no_intervals(model, new):
-    refused("predict", model, new, "--interval", "0.9", said=["MSMTFLCV, which cross-validates"])
+    refused("predict", model, new, "--interval", "0.9", said=["fitted with given parameters, without cross-validation"])
 
 
 def test_rows_without_predictions_have_no_intervals(data, tmp_path):

@@ -57,6 +57,10 @@ def compare(
     screen: Annotated[
         bool, typer.Option("--screen", help="Drop models that are clearly worse on the first folds: faster.")
     ] = False,
+    leave_one_task_out: Annotated[
+        bool,
+        typer.Option("--leave-one-task-out", help="Also the error for a new task: each is left out of a fit in turn."),
+    ] = False,
     cv: o.Folds = 5,
     nested: o.Nested = False,
     seed: o.Seed = 0,
@@ -123,6 +127,7 @@ def compare(
             n_jobs=jobs,
             verbose=o.talks(quiet, as_json),
             nested=nested,
+            leave_one_task_out=leave_one_task_out,
             **training.fit_arguments(groups=True),
         )
         if out is not None:

@@ -43,10 +43,17 @@ def fit(
     model: Annotated[str, typer.Option("--model", "-m", help=_models_in_help())] = "bi-level",
     lam: Annotated[
         float | None,
-        typer.Option("--lam", help="Strength of the penalty. If no parameter is given: all by cross-validation."),
+        typer.Option(
+            "--lam",
+            help="Strength of the penalty: the larger, the fewer features. Without any: all by cross-validation.",
+        ),
     ] = None,
     theta: Annotated[
-        str | None, typer.Option("--theta", help="Row norm from which a feature is free: number, adaptive or inf.")
+        str | None,
+        typer.Option(
+            "--theta",
+            help="Sum of |coefficients| over tasks from which a feature is free of the penalty; adaptive or inf.",
+        ),
     ] = None,
     lam_entry: Annotated[
         float | None, typer.Option("--lam-entry", help="bi-level: strength of a penalty on every entry by itself.")

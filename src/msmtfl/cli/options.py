@@ -28,9 +28,7 @@ OPTIONS = {  # what parameters are called here, in messages
     "l1_ratio must": "--l1-ratio must",
     "groups='identical'": "--group-identical",
     "give groups=, a label of the unit per row": "name the column of units with --group",
-    "compare_models(..., leave_one_task_out=True) estimates it": (
-        "In Python compare_models(..., leave_one_task_out=True) estimates it"
-    ),
+    "compare_models(..., leave_one_task_out=True) estimates it": "`msmtfl compare --leave-one-task-out` estimates it",
 }
 
 Data = Annotated[

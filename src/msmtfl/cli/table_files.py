@@ -380,14 +380,15 @@ def _read_excel(path: Path, texts: set[str]) -> Any:
     """The first sheet of a workbook."""
     _check_exists(path, pipes=False)
     try:
-        import openpyxl  # noqa: F401
+        from openpyxl import load_workbook
     except ImportError as error:
         raise InputError(
             "to read an Excel workbook openpyxl is needed: pip install openpyxl. Or save its sheet as CSV."
         ) from error
-    with pandas().ExcelFile(path, engine="openpyxl") as book:
-        names = [str(name) for name in book.sheet_names]
-        table = book.parse(names[0], dtype=dict.fromkeys(texts, str))
+    book = load_workbook(path, read_only=True)
+    names = list(book.sheetnames)
+    book.close()
+    table = pandas().read_excel(path, engine="openpyxl", dtype=dict.fromkeys(texts, str))
     if len(names) > 1:
         note(f"{path} is read from its first sheet, {names[0]!r}, of {len(names)}.")
     table.columns = [str(name).strip() for name in table.columns]

@@ -688,6 +688,8 @@ class Comparison:
         )
         auc = None if self.auc is None else [f"  {area:.3f}" for area in self.auc]
         head += "" if auc is None else "    AUC"
+        new = None if self.new_task is None else np.nanmean(self.new_task[:, :, 0], axis=1)
+        head += "" if new is None else "  new task"
         reference = self.models.index(self.reference)
         lines = [f"{len(self.tasks)} tasks, {self.n_splits} folds; held-out {self.measure.name}, {HOW[self.way]}", head]
         for k in order:
@@ -696,9 +698,16 @@ class Comparison:
             fewer, more = ("", "") if k == reference else counts
             lines.append(
                 f"{self.models[k]:<{width}}  {self.error[k]:{wide}.{digits}f}  {self.difference[k]:+{less}.{digits}f}  "
-                f"{se:>{wide + 1}}  {fewer:>8}  {more:>8}  {self.n_features[k]:8.1f}" + ("" if auc is None else auc[k])
+                f"{se:>{wide + 1}}  {fewer:>8}  {more:>8}  {self.n_features[k]:8.1f}"
+                + ("" if auc is None else auc[k])
+                + ("" if new is None else f"  {new[k]:8.{digits}f}")
             )
         notes = [f"{OF_NEW_DATA}; better, worse: tasks (clearly)."]
+        if new is not None:
+            notes.append(
+                "new task: nMSE of a task that had no part in the fit, predicted with the mean coefficients of the others "
+                "(mean over tasks, each left out in turn)."
+            )
         return "\n".join([*lines, *notes, self.verdict()])
 
     # ------------------------------------------------------------------ picture
