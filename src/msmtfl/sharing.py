@@ -19,6 +19,7 @@ from ._data.designs import Floats, Ints
 from ._data.tables import choices_of, close_to, names_of
 from ._estimators.base import BETWEEN_TASKS, MultiTaskModel, model_chosen
 from ._estimators.families import family_of, has_family
+from ._runtime.cards import Card
 
 CLASSES = ("all", "some", "one", "unused", "constant")
 LISTED = 5  # features of a class that are named when a map is printed
@@ -26,7 +27,7 @@ ORDERED = 500  # tasks up to which leaves of the clustering are put next to thei
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SharingMap:
+class SharingMap(Card):
     """Which tasks use which features. Print it for the answer in words.
 
     Attributes

@@ -12,6 +12,7 @@ import numpy as np
 from .._data.designs import Floats, Ints
 from .._data.tables import choices_of, names_of
 from .._paths.choice import PERFECT, too_good
+from .._runtime.cards import Card
 from .._runtime.drawing import BLUE, DARK, GREY, ORANGE, bulk, mark_beyond, pyplot, quiet, shown
 from .evidence import CLEAR, LEVEL, Evidence, clear_from, decimals
 from .scoring import EPS, NMSE, Measure, steady_variances
@@ -79,7 +80,7 @@ class Corrected:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison:
+class Comparison(Card):
     """Held-out errors of several models on the same samples. Print it for the answer in words.
 
     Errors are nMSE: a task's mean squared error over the variance of its targets; over tasks they are
