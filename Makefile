@@ -17,7 +17,9 @@ SOURCES := pyproject.toml meson.build $(shell find src -type f -not -path '*/__p
 .PHONY: demo test test-slow coverage lint check-repository format docs docs-site package sdist release-notes check-tag stress fuzz bench bench-full bench-docs bench-compare clean
 
 demo: $(VENV)/installed
-	$(BIN)/python -m msmtfl demo
+	@echo "The demo: 442 diabetes patients in six groups (some ten seconds)."
+	@$(BIN)/python -m msmtfl demo
+	@echo "Try: $(BIN)/msmtfl --help"
 
 test: $(VENV)/tested
 	$(BIN)/python -m pytest -n auto $(ARGS)
@@ -110,11 +112,13 @@ $(VENV)/created:
 	  echo "Fedora: sudo dnf install gcc python3-devel; macOS: xcode-select --install."; exit 1; }
 	@$(PYTHON) -c 'import os, sysconfig, sys; sys.exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))' || { \
 	  echo "Python's headers are needed to build the kernel. Debian/Ubuntu: sudo apt install python3-dev; Fedora: python3-devel."; exit 1; }
+	@echo "Making the virtual environment $(VENV)."
 	$(PYTHON) -m venv --clear $(VENV) || { rm -rf $(VENV); echo "Debian/Ubuntu: sudo apt install python3-venv"; exit 1; }
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	@touch $@
 
 $(VENV)/installed: $(VENV)/created $(SOURCES)
+	@echo "Compiling and installing msmtfl with its extras; this takes from one to several minutes."
 	$(BIN)/python -m pip install --quiet ".[all]"
 	@touch $@
 

@@ -77,7 +77,7 @@ def main() -> None:
         shared = held_out(patients, MSMTFLCV(standardize=True), progress.step)
     model = MSMTFLCV(standardize=True).fit(patients.X, patients.y, task=patients.group)
     print(_report(patients, model, separate, shared))
-    print(f"\n{time.perf_counter() - began:.1f} s. Next: the README, or `msmtfl --help`.")
+    print(f"\n{time.perf_counter() - began:.1f} s. Next: the README, or the commands: msmtfl --help")
 
 
 def _report(patients: Patients, model: MSMTFLCV, separate: Floats, shared: Floats) -> str:

@@ -19,6 +19,7 @@ from ._data.designs import Floats, Ints
 from ._data.tables import choices_of, close_to, names_of
 from ._estimators.base import BETWEEN_TASKS, MultiTaskModel, model_chosen
 from ._estimators.families import family_of, has_family
+from ._runtime.cards import Card
 
 if TYPE_CHECKING:
     from .inference import SharedFeatures
@@ -29,7 +30,7 @@ ORDERED = 500  # tasks up to which leaves of the clustering are put next to thei
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SharingMap:
+class SharingMap(Card):
     """Which tasks use which features. Print it for the answer in words.
 
     Attributes

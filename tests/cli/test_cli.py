@@ -1,7 +1,9 @@
 """The command: with the extra, without it, and the demo from end to end."""
 
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -35,6 +37,51 @@ def test_version_and_help_with_examples(told):
     assert status == 0
     assert "demo" in shown
     assert "Example" in shown
+
+
+def test_without_a_command_there_is_help(told):
+    pytest.importorskip("typer")
+    status, shown, _ = told()
+    assert status == 0
+    assert "Usage" in shown
+    assert "table" in shown
+
+
+def test_completion_knows_all_commands_and_options(told):
+    pytest.importorskip("typer")
+    from msmtfl.cli import app
+    from msmtfl.cli.parser import commands
+
+    found = {one.name: one for one in commands(app)}
+    assert {"fit", "predict", "table", "plot", "compare", "completion"} <= set(found)
+    for shell in ("bash", "zsh", "fish"):
+        status, script, _ = told("completion", shell)
+        assert status == 0
+        assert all(name in script for name in found)
+        assert all(option.names[0].lstrip("-") in script for one in found.values() for option in one.options)
+    assert told("completion", "tcsh")[0] == 2
+
+
+def test_bash_completes(tmp_path, told):
+    pytest.importorskip("typer")
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("there is no bash")
+    (tmp_path / "script").write_text(told("completion", "bash")[1])
+    ask = 'source ./script; COMP_WORDS=(msmtfl fit --tar); COMP_CWORD=2; _msmtfl; echo "${COMPREPLY[@]}"'
+    found = subprocess.run([bash, "-c", ask], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["--target"]
+
+
+def test_the_reference_of_commands_is_that_of_the_code():
+    pytest.importorskip("typer")
+    from msmtfl.cli import app
+    from msmtfl.cli.parser import reference
+
+    page = Path(__file__).parents[2] / "docs" / "commands.md"
+    if not page.exists():
+        pytest.skip("there are no docs here")
+    assert page.read_text(encoding="utf-8") == reference(app), "make it anew: python docs/commands.py"
 
 
 @pytest.mark.slow

@@ -107,3 +107,23 @@ def test_every_kind_of_picture_is_drawn(folder, tmp_path):
         found = run("plot", folder / "m.msmtfl", kind, "--out", out, *more)
         assert found.exit_code == 0, found.output
         assert out.stat().st_size > 5000
+
+
+def test_the_error_of_new_tasks_is_in_what_compare_prints(folder):
+    roles = ("-y", "score", "-t", "town", "--cv", "3", "--models", "lasso,pooled lasso")
+    text = run("compare", folder / "scores.csv", *roles, "--leave-one-task-out").stdout
+    assert "new task" in text.splitlines()[1]
+    assert "a task that had no part in the fit" in text
+    assert "new task" not in run("compare", folder / "scores.csv", *roles).stdout
+
+
+def test_an_error_rate_of_nothing_is_refused(folder):
+    found = run("inspect", folder / "m.msmtfl", folder / "scores.csv", "--fdr", "0")
+    assert found.exit_code == 2
+    assert "--fdr must lie between 0 and 1, got 0" in found.stderr
+
+
+def test_classes_with_semicolons_are_quoted_in_sets():
+    from msmtfl.cli.using import _listed
+
+    assert _listed(["a;b", "c", 'd"']) == '"a;b";c;"d"""'

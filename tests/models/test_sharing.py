@@ -1,6 +1,7 @@
 """The sharing map says of every feature who uses it, and task_similarity how alike the tasks are."""
 
 import builtins
+import html
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,18 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from msmtfl import L12MTL, MSMTFL, MSMTFLCV, DirtyMTL, LassoMTL, Moments, MSMTFLClassifier, SharedMTL
+from msmtfl import (
+    L12MTL,
+    MSMTFL,
+    MSMTFLCV,
+    DirtyMTL,
+    LassoMTL,
+    Moments,
+    MSMTFLClassifier,
+    SharedMTL,
+    compare_models,
+    debiased_intervals,
+)
 from msmtfl._estimators.baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
 from msmtfl.inference import SharedFeatures, shared_features
 from msmtfl.model_files import load_model, save_model
@@ -385,3 +397,18 @@ def test_a_map_with_what_shared_features_finds():
     found = sharing_map(model, shared=shared_features(model, X, y, task=task, r=2, fdr=0.2))
     assert found.declared[:6].all()
     assert "declared to matter in at least 2 of 2 tasks" in str(found)
+
+
+def test_results_are_cards_in_a_notebook_with_names_escaped():
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((60, 2)), np.repeat(["a", "<script>x</script>"], 30)
+    table = pd.DataFrame(X, columns=["<b>bold</b>", "plain"])
+    model = LassoMTL(0.05).fit(table, X[:, 0], task=task)
+    shown = debiased_intervals(model, table, X[:, 0] + 0.1 * rng.standard_normal(60), task=task)
+    compared = compare_models(table, X @ [1.0, 0.5], task=task, models={"a": LassoMTL(0.1), "<i>": LassoMTL(0.2)}, cv=2)
+    for result in (sharing_map(model), model.certificate_, shown, compared):
+        card = result._repr_html_()
+        assert "<b>bold" not in card
+        assert "<script" not in card
+        assert "<i>" not in card
+        assert html.unescape(card).count(str(result).split("\n")[-1]) == 1

@@ -165,8 +165,8 @@ class TaskKFold(BaseCrossValidator):
         fold[several] = self._deal_out(codes[several])
         if alone.any():
             warn_user(
-                f"task(s) {names_of(labels[alone])} have 1 sample, which is in the training samples of every fold: there is no "
-                "held-out error of these tasks."
+                f"task(s) {names_of(labels[alone])} have 1 sample, which is in the training samples of every fold: there is "
+                "no held-out error of these tasks."
             )
         return fold
 

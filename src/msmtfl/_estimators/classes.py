@@ -252,7 +252,7 @@ def class_folds(
     pattern = np.full((data.X.shape[0], data.m), -1)
     for i, task in enumerate(data.tasks):
         pattern[task.rows, i] = task.y
-    known = (pattern >= 0).any(axis=1)
+    known = np.asarray((pattern >= 0).any(axis=1))
     stay = np.zeros(len(known), dtype=bool)
     for task in single:
         stay[task.rows] = True

@@ -35,6 +35,7 @@ from scipy.linalg import qr, solve_triangular
 
 from .._data.designs import NONE, Design, Floats, Ints, Smooth, with_rows
 from .._data.ridged import apart
+from .._runtime.cards import Card
 from .._runtime.printable import printable
 from .dual_points import Doubt, DualPoints, Memo, Residuals, dual_points, few_digits, look, over_unit, vacuous
 
@@ -348,7 +349,7 @@ def explain(doubt: Doubt | None, labels: Sequence[Hashable], names: np.ndarray |
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(Card):
     """What is proven about a fit. Print it for the answer in words.
 
     Attributes

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from .. import __version__
 from . import comparing, fitting, papers, reproducing, using
-from .options import guard
+from .data import InputError
+from .options import emit, guard
+from .parser import SHELLS, completion_script
 
 app = typer.Typer(
     name="msmtfl",
@@ -34,9 +38,9 @@ def start(
     context: typer.Context,
     version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Print the version."),
 ) -> None:
-    """Sparse linear models for many related tasks. Without a command: the demo."""
+    """Sparse linear models for many related tasks: which features matter, in which tasks, and how sure that is."""
     if context.invoked_subcommand is None:
-        demo()
+        typer.echo(context.get_help())
 
 
 @app.command(epilog="\b\nExample:\n  msmtfl demo")
@@ -60,3 +64,14 @@ for command, examples in (
     (reproducing.reproduce, reproducing.EXAMPLES),
 ):
     app.command(epilog=examples)(command)
+
+
+@app.command(epilog="\b\nExample:\n  msmtfl completion bash >> ~/.bashrc")
+def completion(
+    shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
+) -> None:
+    """Print what makes a shell complete commands and options: add it to the file that the shell reads at its start."""
+    with guard("completion"):
+        if shell not in SHELLS:
+            raise InputError(f"no shell {shell!r}. Known: {', '.join(SHELLS)}.")
+        emit(completion_script(app, shell), data=True)

@@ -49,11 +49,17 @@ def compare(
     group_identical: o.GroupIdentical = False,
     id: o.Id = None,
     one_hot: o.OneHot = False,
+    missing_level: o.MissingLevel = False,
+    min_rows: o.MinRows = None,
     drop_missing: o.DropMissing = False,
     impute: o.Impute = None,
     standardize: o.Standardize = True,
     screen: Annotated[
         bool, typer.Option("--screen", help="Drop models that are clearly worse on the first folds: faster.")
+    ] = False,
+    leave_one_task_out: Annotated[
+        bool,
+        typer.Option("--leave-one-task-out", help="Also the error for a new task: each is left out of a fit in turn."),
     ] = False,
     cv: o.Folds = 5,
     nested: o.Nested = False,
@@ -64,9 +70,9 @@ def compare(
     plot: Annotated[Path | None, typer.Option("--plot", help="Picture: .png, .svg or .pdf.")] = None,
     report: Annotated[Path | None, typer.Option("--report", help="HTML report to write.")] = None,
     formulas: o.Formulas = False,
-    delimiter: o.Delimiter = ",",
-    encoding: o.Encoding = "utf-8",
-    decimal: o.DecimalMark = ".",
+    delimiter: o.Delimiter = None,
+    encoding: o.Encoding = None,
+    decimal: o.DecimalMark = None,
     jobs: o.Jobs = None,
     as_json: o.AsJson = False,
     quiet: o.Quiet = False,
@@ -77,7 +83,7 @@ def compare(
         from ..compare.run import compare_models
         from .training import read_training, warn_of_classes, warn_of_exposure
 
-        o.check_outputs((out, plot, report), data)
+        o.check_outputs((out, plot, report), *data)
         check_ending(out)
         check_picture(plot)
         if report is not None:
@@ -95,6 +101,8 @@ def compare(
             group_identical=group_identical,
             id=id,
             one_hot=one_hot,
+            missing_level=missing_level,
+            min_rows=min_rows,
             drop_missing=drop_missing,
             impute=impute,
             delimiter=delimiter,
@@ -119,6 +127,7 @@ def compare(
             n_jobs=jobs,
             verbose=o.talks(quiet, as_json),
             nested=nested,
+            leave_one_task_out=leave_one_task_out,
             **training.fit_arguments(groups=True),
         )
         if out is not None:
@@ -179,15 +188,17 @@ def surface(
     exposure: o.Exposure = None,
     id: o.Id = None,
     one_hot: o.OneHot = False,
+    missing_level: o.MissingLevel = False,
+    min_rows: o.MinRows = None,
     drop_missing: o.DropMissing = False,
     impute: o.Impute = None,
     standardize: o.Standardize = True,
     intercept: o.Intercept = True,
     intercepts: o.Intercepts = "task",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="One row per point: CSV, Parquet or JSON.")] = None,
-    delimiter: o.Delimiter = ",",
-    encoding: o.Encoding = "utf-8",
-    decimal: o.DecimalMark = ".",
+    delimiter: o.Delimiter = None,
+    encoding: o.Encoding = None,
+    decimal: o.DecimalMark = None,
     jobs: o.Jobs = None,
     as_json: o.AsJson = False,
     quiet: o.Quiet = False,
@@ -197,7 +208,7 @@ def surface(
         from .._paths.solve import regularization_surface
         from .training import read_training, warn_of_exposure
 
-        o.check_outputs((out,), data)
+        o.check_outputs((out,), *data)
         check_ending(out)
         training = read_training(
             data,
@@ -211,6 +222,8 @@ def surface(
             group=None,
             id=id,
             one_hot=one_hot,
+            missing_level=missing_level,
+            min_rows=min_rows,
             drop_missing=drop_missing,
             impute=impute,
             delimiter=delimiter,

@@ -20,23 +20,35 @@ UNNAMED = "Unnamed: "  # how a column without a name is called, with its place
 NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 WHOLE_FLOAT = re.compile(r"(-?\d+)\.0", re.ASCII)
 FEW_LEVELS = 10  # so many values may be all different
+MISSING = "(missing)"  # the category of missing values in columns of text
 FILLS: dict[str, Any] = {"mean": np.mean, "median": np.median}
 WITH_POINT = re.compile(r"\s*[+-]?(\d{1,3}(\.\d{3})+(,\d+)?|\d+\.\d+([eE][+-]?\d+)?)\s*", re.ASCII)  # 1.234 may be 1234
 WITHOUT_POINT = re.compile(r"\s*[+-]?\d+(,\d+)?([eE][+-]?\d+)?\s*", re.ASCII)
 WITH_COMMA = re.compile(r"\s*[+-]?[\d.]*,\d[\d.,]*\s*", re.ASCII)
 
 
+class Note(UserWarning):
+    """Something that people should know, but need not act upon: how a file was read."""
+
+
 class InputError(Exception):
     """Something that the user gave cannot be used. The message says what, and the way out."""
 
 
+class NamedError(InputError):
+    """An error whose message names its file already."""
+
+
 @contextmanager
-def about(path: Path) -> Iterator[None]:
-    """Errors name the file."""
+def about(*paths: Path) -> Iterator[None]:
+    """Errors name the file, or the first of several."""
     try:
         yield
     except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+        if isinstance(error, NamedError):
+            raise
+        more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+        raise InputError(f"{paths[0]}{more}: {error}") from error
 
 
 def pandas() -> Any:
@@ -70,7 +82,8 @@ class Columns:
     def used(self) -> list[str]:
         """Columns in which no value may be missing."""
         roles = [self.target, self.task, self.weight, self.group, self.offset, self.exposure]
-        needed = [name for name in self.features if name not in self.fills]
+        filled = {name for name, levels in self.levels.items() if MISSING in levels}
+        needed = [name for name in self.features if name not in self.fills and name not in filled]
         return [name for name in roles if name is not None] + needed
 
     @property
@@ -362,6 +375,12 @@ def _levels(column: Any) -> list[str]:
 # ------------------------------------------------------------------ missing values
 
 
+def with_level_of_missing(table: Any, names: Iterable[str]) -> Any:
+    """The table with a category of their own for what is missing in columns of text."""
+    texts = [name for name in names if not is_number(table[name]) and table[name].isna().any()]
+    return table.assign(**{name: table[name].astype(object).where(table[name].notna(), MISSING) for name in texts})
+
+
 def missing(table: Any, columns: Columns) -> np.ndarray:
     """(rows,) bool: a value that is needed is missing."""
     return np.asarray(table[columns.used].isna().any(axis=1))
@@ -454,7 +473,7 @@ def design(table: Any, columns: Columns) -> Any:
             values = numbers(table[name])
             parts[name] = np.where(np.isnan(values), columns.fills.get(name, np.nan), values)
             continue
-        text = table[name].map(str)
+        text = table[name].astype(object).where(table[name].notna(), MISSING).map(str)
         unknown = np.flatnonzero(~text.isin(columns.levels[name]))
         if unknown.size:
             value, row = text.iloc[unknown[0]], _row(text, unknown[0])

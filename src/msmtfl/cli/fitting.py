@@ -43,10 +43,17 @@ def fit(
     model: Annotated[str, typer.Option("--model", "-m", help=_models_in_help())] = "bi-level",
     lam: Annotated[
         float | None,
-        typer.Option("--lam", help="Strength of the penalty. If no parameter is given: all by cross-validation."),
+        typer.Option(
+            "--lam",
+            help="Strength of the penalty: the larger, the fewer features. Without any: all by cross-validation.",
+        ),
     ] = None,
     theta: Annotated[
-        str | None, typer.Option("--theta", help="Row norm from which a feature is free: number, adaptive or inf.")
+        str | None,
+        typer.Option(
+            "--theta",
+            help="Sum of |coefficients| over tasks from which a feature is free of the penalty; adaptive or inf.",
+        ),
     ] = None,
     lam_entry: Annotated[
         float | None, typer.Option("--lam-entry", help="bi-level: strength of a penalty on every entry by itself.")
@@ -115,6 +122,8 @@ def fit(
     group_identical: o.GroupIdentical = False,
     id: o.Id = None,
     one_hot: o.OneHot = False,
+    missing_level: o.MissingLevel = False,
+    min_rows: o.MinRows = None,
     drop_missing: o.DropMissing = False,
     impute: o.Impute = None,
     standardize: o.Standardize = True,
@@ -125,9 +134,9 @@ def fit(
     seed: o.MaybeSeed = None,
     out: Out = None,
     report: Report = None,
-    delimiter: o.Delimiter = ",",
-    encoding: o.Encoding = "utf-8",
-    decimal: o.DecimalMark = ".",
+    delimiter: o.Delimiter = None,
+    encoding: o.Encoding = None,
+    decimal: o.DecimalMark = None,
     jobs: o.Jobs = None,
     as_json: o.AsJson = False,
     quiet: o.Quiet = False,
@@ -169,7 +178,7 @@ def fit(
             _refuse("with given parameters", selection=selection != "min", **folded)
         elif selection not in ("min", "1se"):
             _refuse(f"with --selection {selection}", **folded)
-        o.check_outputs((out, report), data)
+        o.check_outputs((out, report), *data)
         if report is not None:
             from ..report import write_report  # now: what it needs may be absent
         training = read_training(
@@ -185,6 +194,8 @@ def fit(
             group_identical=group_identical,
             id=id,
             one_hot=one_hot,
+            missing_level=missing_level,
+            min_rows=min_rows,
             drop_missing=drop_missing,
             impute=impute,
             delimiter=delimiter,

@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import typer
 
 from .._runtime.printable import printable_lines
-from .data import InputError
+from .data import InputError, Note
 
 BAD_INPUT, FAILED, INTERRUPTED, TERMINATED = 2, 1, 130, 143
 OPTIONS = {  # what parameters are called here, in messages
@@ -28,15 +28,15 @@ OPTIONS = {  # what parameters are called here, in messages
     "l1_ratio must": "--l1-ratio must",
     "groups='identical'": "--group-identical",
     "give groups=, a label of the unit per row": "name the column of units with --group",
-    "compare_models(..., leave_one_task_out=True) estimates it": (
-        "In Python compare_models(..., leave_one_task_out=True) estimates it"
-    ),
+    "compare_models(..., leave_one_task_out=True) estimates it": "`msmtfl compare --leave-one-task-out` estimates it",
 }
 
 Data = Annotated[
-    Path,
+    list[Path],
     typer.Argument(
-        metavar="DATA", help="Table: CSV (also .gz, .bz2, .xz, .zst) or Parquet; - is CSV from standard input."
+        metavar="DATA...",
+        help="Table: CSV (also .gz, .bz2, .xz, .zst), .parquet, .feather, .jsonl or .xlsx; several files, a folder of them "
+        "or a pattern ('scores-*.csv') are one table; - is CSV from standard input. Parquet is read fastest.",
     ),
 ]
 Target = Annotated[str, typer.Option("--target", "-y", metavar="COL", help="Column to predict.")]
@@ -74,6 +74,9 @@ Id = Annotated[
     typer.Option("--id", metavar="COL", help="Column that names the rows: never a feature, carried to predictions."),
 ]
 OneHot = Annotated[bool, typer.Option("--one-hot", help="Turn text columns into one 0/1 column per value.")]
+MissingLevel = Annotated[
+    bool, typer.Option("--missing-level", help="With --one-hot: missing values of text columns are a category.")
+]
 DropMissing = Annotated[
     bool,
     typer.Option("--drop-missing", help="Leave out rows with missing values (empty, NA, nan, null), and say how many."),
@@ -86,9 +89,16 @@ Impute = Annotated[
         help="mean or median: fill what is missing in features of numbers, by that of their column. Kept in the model file.",
     ),
 ]
-Delimiter = Annotated[str, typer.Option("--delimiter", help="Of a CSV file; \\t is a tab.")]
-Encoding = Annotated[str, typer.Option("--encoding", help="Of a CSV file.")]
-DecimalMark = Annotated[str, typer.Option("--decimal", help="Decimal mark of a CSV file: . or ,")]
+Delimiter = Annotated[
+    str | None, typer.Option("--delimiter", help="Of a CSV file; \\t is a tab. Default: as its first lines look.")
+]
+Encoding = Annotated[str | None, typer.Option("--encoding", help="Of a CSV file. Default: UTF-8, else as it looks.")]
+DecimalMark = Annotated[
+    str | None, typer.Option("--decimal", help="Decimal mark of a CSV file, . or a comma. Default: as it looks.")
+]
+MinRows = Annotated[
+    int | None, typer.Option("--min-rows", min=1, help="Leave out tasks with fewer rows, and say which.")
+]
 Standardize = Annotated[
     bool, typer.Option("--standardize/--no-standardize", help="Penalise columns as if scaled to standard deviation 1.")
 ]
@@ -266,11 +276,11 @@ def guard(command: str, quiet: bool = False) -> Iterator[None]:
     said: set[str] = set()
     _numbers.clear()
 
-    def show(message: Any, *_: Any, **__: Any) -> None:
+    def show(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
         text = _in_options(_renumbered(str(message)))
         if not quiet and text not in said:
             said.add(text)
-            tell(f"msmtfl {command}: warning: {text}")
+            tell(text if issubclass(category, Note) else f"msmtfl {command}: warning: {text}")
 
     try:
         with _terminable(), warnings.catch_warnings():

@@ -75,9 +75,9 @@ def table(
     format: Annotated[
         str | None, typer.Option("--format", help="On stdout: text (default), tex, html, md or csv.")
     ] = None,
-    delimiter: o.Delimiter = ",",
-    encoding: o.Encoding = "utf-8",
-    decimal: o.DecimalMark = ".",
+    delimiter: o.Delimiter = None,
+    encoding: o.Encoding = None,
+    decimal: o.DecimalMark = None,
     quiet: o.Quiet = False,
 ) -> None:
     """Make a table of the coefficients for a paper: LaTeX, Word, HTML, Markdown, CSV or Excel."""
@@ -163,9 +163,9 @@ def plot(
     target: Annotated[
         str | None, typer.Option("--target", "-y", metavar="COL", help="Target column, if not that of the fit.")
     ] = None,
-    delimiter: o.Delimiter = ",",
-    encoding: o.Encoding = "utf-8",
-    decimal: o.DecimalMark = ".",
+    delimiter: o.Delimiter = None,
+    encoding: o.Encoding = None,
+    decimal: o.DecimalMark = None,
     quiet: o.Quiet = False,
 ) -> None:
     """Draw a model file for a paper: a figure as PDF, SVG or PNG."""

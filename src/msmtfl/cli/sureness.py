@@ -35,9 +35,9 @@ def samples_of(
     data: Path,
     *,
     target: str | None,
-    delimiter: str,
-    encoding: str,
-    decimal: str,
+    delimiter: str | None,
+    encoding: str | None,
+    decimal: str | None,
     quiet: bool,
 ) -> Samples:
     """The rows of a table whose columns are those of the fit."""
@@ -52,7 +52,7 @@ def samples_of(
     texts = [name for name in (columns.task, columns.group, columns.target if classes else None) if name is not None]
     with about(data):
         table = read_table(
-            data, delimiter=delimiter, encoding=encoding, decimal=decimal, as_text=[*texts, *columns.levels]
+            [data], delimiter=delimiter, encoding=encoding, decimal=decimal, as_text=[*texts, *columns.levels]
         )
         require(table, [name for name in (columns.target,) if name is not None], "--target")
         roles = (columns.task, columns.weight, columns.group, *columns.features)

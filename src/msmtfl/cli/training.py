@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 import warnings
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._data.copies import IDENTICAL
+from .._runtime.naturally import natural_order
 from .data import (
     Columns,
     InputError,
@@ -22,7 +25,9 @@ from .data import (
     missing,
     numbers,
     offsets,
+    require,
     with_fills,
+    with_level_of_missing,
 )
 from .options import listed, number_rows, tell
 from .table_files import read_table
@@ -78,7 +83,7 @@ class Training:
 
 
 def read_training(
-    data: Path,
+    data: list[Path],
     *,
     target: str,
     task: str,
@@ -90,20 +95,25 @@ def read_training(
     one_hot: bool,
     drop_missing: bool,
     impute: str | None,
-    delimiter: str,
-    encoding: str,
-    decimal: str,
+    delimiter: str | None,
+    encoding: str | None,
+    decimal: str | None,
     quiet: bool,
     classes: bool = False,
     group_identical: bool = False,
     offset: str | None = None,
     exposure: str | None = None,
+    min_rows: int | None = None,
+    missing_level: bool = False,
 ) -> Training:
     if group is not None and group_identical:
         raise InputError("--group and --group-identical: give one of them.")
-    with about(data):
+    with about(*data):
         texts = [name for name in (task, group, id, target if classes else None) if name is not None]
         table = read_table(data, delimiter=delimiter, encoding=encoding, decimal=decimal, as_text=texts)
+        if missing_level:
+            require(table, [task, target], "--task and --target")
+            table = with_level_of_missing(table, [name for name in table.columns if name not in (*texts, target)])
         columns = find_columns(
             table,
             target=target,
@@ -119,7 +129,8 @@ def read_training(
         )
         if impute is not None:
             columns = with_fills(table, columns, impute)
-        kept = complete(table, columns, drop_missing, quiet)
+        kept = enough_rows(complete(table, columns, drop_missing, quiet), task, min_rows, quiet)
+        warn_of_similar(kept[task])
         number_rows(kept.index)
         filled = about_fills(kept, columns)
         if filled and not quiet:
@@ -130,9 +141,49 @@ def read_training(
             weight=None if weight is None else weights(kept[weight]),
             group=IDENTICAL if group_identical else None if group is None else kept[group].map(str).to_numpy(),
             columns=columns,
-            source=data.name,
+            source=", ".join(path.name for path in data[:20]) + ", ..." * (len(data) > 20),
             dropped=len(table) - len(kept),
             offset=offsets(kept, columns),
+        )
+
+
+def enough_rows(table: Any, task: str, least: int | None, quiet: bool) -> Any:
+    """The rows of tasks that have at least so many; the others are counted, named and left out."""
+    if least is None:
+        return table
+    counts = table[task].map(str).value_counts()
+    small = counts[counts < least]
+    if len(small) == 0:
+        return table
+    if len(small) == len(counts):
+        raise InputError(f"--min-rows: no task has {least} rows; {counts.index[0]!r} has most, {counts.iloc[0]}.")
+    names = [str(small.index[k]) for k in natural_order(small.index.tolist())]
+    shown = ", ".join(f"{name!r} ({small[name]})" for name in names[:8]) + ", ..." * (len(names) > 8)
+    if not quiet:
+        tell(
+            f"{len(small)} of {len(counts)} tasks, {int(small.sum())} of {len(table)} rows, are left out: fewer than "
+            f"{least} rows: {shown}."
+        )
+    return table[~table[task].map(str).isin(small.index)]
+
+
+def warn_of_similar(labels: Any) -> None:
+    """Names of tasks that differ in capitals, blanks or marks only: often the same task, written in two ways."""
+    alike: dict[str, list[str]] = {}
+    for name in {str(label) for label in labels.unique()}:
+        plain = "".join(re.findall(r"\w+", unicodedata.normalize("NFKC", name).casefold())).replace("_", "")
+        alike.setdefault(plain, []).append(name)
+    pairs = [
+        " and ".join(repr(one) for one in sorted(names))
+        for plain, names in sorted(alike.items())
+        if plain and len(names) > 1
+    ]
+    if pairs:
+        warnings.warn(
+            f"names of tasks that differ in capitals, blanks or marks only: {'; '.join(pairs[:5])}"
+            f"{'; ...' * (len(pairs) > 5)}. They are fitted as different tasks: if they are the same, write them alike.",
+            UserWarning,
+            stacklevel=2,
         )
 
 

@@ -75,9 +75,9 @@ def predict(
     drop_missing: Annotated[
         bool, typer.Option("--drop-missing", help="No prediction for rows with missing values, instead of an error.")
     ] = False,
-    delimiter: o.Delimiter = ",",
-    encoding: o.Encoding = "utf-8",
-    decimal: o.DecimalMark = ".",
+    delimiter: o.Delimiter = None,
+    encoding: o.Encoding = None,
+    decimal: o.DecimalMark = None,
     formulas: o.Formulas = False,
     as_json: o.AsJson = False,
     quiet: o.Quiet = False,
@@ -95,7 +95,7 @@ def predict(
     Of a classifier the prediction is a class; its probabilities follow.
     """
     with o.guard("predict", quiet):
-        o.check_outputs((out,), model, data)
+        o.check_outputs((out,), model, *data)
         check_ending(out)
         if unknown_task not in (None, "error", *WAYS):
             raise InputError(
@@ -104,10 +104,11 @@ def predict(
         if interval is not None and not 0.0 < interval < 1.0:
             raise InputError(f"--interval must lie between 0 and 1, got {interval:g}: 0.9 for 90 per cent.")
         fitted, columns = load(model)
+        _check_interval(fitted, interval)
         columns = _with_offset(fitted, _asked(fitted, columns, task), offset, exposure)
         name = id or columns.id
         texts = [text for text in (columns.task, name, *columns.levels) if text is not None]
-        with about(data):
+        with about(*data):
             table = read_table(data, delimiter=delimiter, encoding=encoding, decimal=decimal, as_text=texts)
             if id is not None:
                 require(table, [id], "--id")
@@ -122,6 +123,19 @@ def predict(
             o.emit(records(result) + "\n")
         elif out is None:
             o.emit(csv_text(result, formulas), data=True)
+
+
+def _check_interval(fitted: Any, level: float | None) -> None:
+    """Intervals are made of errors of rows that a fold held out."""
+    from .._estimators.base import model_chosen
+    from .._estimators.families import family_of
+
+    model = model_chosen(fitted)
+    if level is not None and not isinstance(model, family_of(model).search):
+        raise InputError(
+            "--interval: this model was fitted with given parameters, without cross-validation, so that nothing is known of "
+            "its errors on other rows. Fit it again without --lam and the like: these are then chosen by cross-validation."
+        )
 
 
 def load(path: Path) -> tuple[Any, Columns]:
@@ -187,12 +201,15 @@ def _predictions(
 ) -> Any:
     """Columns task and prediction, in the order of the table; its rows are the index (several of each in the wide form)."""
     pd = pandas()
-    require(table, columns.features, f"the model needs {len(columns.features)} feature column(s)")
+    free = _unused(fitted, columns) if level is None else {}  # intervals: models without a fold may use any
+    needed = [name for name in columns.features if name not in free]
+    require(table, needed, f"the model needs {len(needed)} feature column(s)")
     if columns.task is not None:
         require(table, [columns.task], "the model needs its task column (--task names another)")
     for option, name in (("--offset", columns.offset), ("--exposure", columns.exposure)):
         if name is not None:
             require(table, [name], f"the model needs the column of its offset ({option} names another)")
+    table = table.assign(**free)
     refuse_nested(table, columns.used)
     gone = missing(table, columns)
     if gone.any() and not drop_missing:
@@ -227,6 +244,21 @@ def _predictions(
     return pd.DataFrame({"task": named} | _with_gaps(fitted, found, gone, level), index=index)
 
 
+def _unused(fitted: Any, columns: Columns) -> dict[str, Any]:
+    """Columns that no task uses, with a value in place of what they hold: they may be absent, or hold anything."""
+    from .._estimators.base import model_chosen
+
+    coef = np.reshape(model_chosen(fitted).coef_, (-1, len(fitted.features_)))
+    used = {str(name) for name in fitted.features_[coef.any(axis=0)]}
+    free: dict[str, Any] = {}
+    for name in columns.features:
+        levels = columns.levels.get(name)
+        names = [name] if levels is None else [f"{name}={level}" for level in levels]
+        if not used.intersection(names):
+            free[name] = 0.0 if levels is None else levels[0]
+    return free
+
+
 def _known_labels(fitted: Any, column: Any, codes: np.ndarray) -> np.ndarray:
     """The labels of the rows as the model has them; those of new tasks as they are."""
     labels = column.map(str).to_numpy(dtype=object, copy=True)
@@ -258,13 +290,18 @@ def _predicted(model: Any, X: Any, options: dict[str, Any], level: float | None)
     if level is not None:
         held = model.predict_set(X, **options, level=level).reshape(-1, len(model.classes_))
         names = np.array(label_texts(model.classes_.tolist()), dtype=object)
-        out["prediction_set"] = np.array([";".join(names[one]) for one in held], dtype=object)
+        out["prediction_set"] = np.array([_listed(names[one]) for one in held], dtype=object)
     p, classes = model.predict_proba(X, **options), model.classes_
     if len(classes) == 2 and model._form == "wide" and "task" not in options:  # of the second class only
         p = np.stack([1.0 - p, p], axis=-1)
     p = p.reshape(-1, len(classes))
     out["prediction"] = out["prediction"].astype(object)
     return out | {name: p[:, k] for k, name in enumerate(_probabilities(model))}
+
+
+def _listed(names: Any) -> str:
+    """Classes in one field, separated by ";": a name that holds one is quoted, as in CSV."""
+    return ";".join('"' + name.replace('"', '""') + '"' if ";" in name or '"' in name else name for name in names)
 
 
 def _probabilities(model: Any) -> list[str]:
@@ -342,9 +379,9 @@ def inspect(
     target: Annotated[
         str | None, typer.Option("--target", "-y", help="With --fdr: target column, if not that of the fit.")
     ] = None,
-    delimiter: o.Delimiter = ",",
-    encoding: o.Encoding = "utf-8",
-    decimal: o.DecimalMark = ".",
+    delimiter: o.Delimiter = None,
+    encoding: o.Encoding = None,
+    decimal: o.DecimalMark = None,
     formulas: o.Formulas = False,
     as_json: o.AsJson = False,
     quiet: o.Quiet = False,
@@ -362,6 +399,11 @@ def inspect(
         check_ending(coefficients)
         if (data is None) != (fdr is None):
             raise InputError("--fdr and DATA, a table with the columns of the fit, go together: give both or none.")
+        if fdr is not None and not 0.0 < fdr < 1.0:
+            raise InputError(
+                f"--fdr must lie between 0 and 1, got {fdr:g}: with 0.1 one in ten features declared is false on average. "
+                "No search can promise 0."
+            )
         if fdr is None and (at_least is not None or target is not None):
             raise InputError("--at-least and --target are for --fdr, which is not given.")
         fitted, columns = load(model)

@@ -12,6 +12,7 @@ import numpy as np
 from .._data.designs import Floats, Ints
 from .._data.tables import choices_of, names_of
 from .._paths.choice import PERFECT, too_good
+from .._runtime.cards import Card
 from .._runtime.drawing import BLUE, DARK, GREY, ORANGE, bulk, mark_beyond, pyplot, quiet, shown
 from .evidence import CLEAR, LEVEL, Evidence, clear_from, decimals
 from .scoring import EPS, NMSE, Measure, steady_variances
@@ -80,7 +81,7 @@ class Corrected:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison:
+class Comparison(Card):
     """Held-out errors of several models on the same samples. Print it for the answer in words.
 
     Errors are nMSE: a task's mean squared error over the variance of its targets; over tasks they are
@@ -703,6 +704,8 @@ class Comparison:
         )
         auc = None if self.auc is None else [f"  {area:.3f}" for area in self.auc]
         head += "" if auc is None else "    AUC"
+        new = None if self.new_task is None else np.nanmean(self.new_task[:, :, 0], axis=1)
+        head += "" if new is None else "  new task"
         reference = self.models.index(self.reference)
         lines = [f"{len(self.tasks)} tasks, {self.n_splits} folds; held-out {self.measure.name}, {HOW[self.way]}", head]
         for k in order:
@@ -711,9 +714,16 @@ class Comparison:
             fewer, more = ("", "") if k == reference else counts
             lines.append(
                 f"{self.models[k]:<{width}}  {self.error[k]:{wide}.{digits}f}  {self.difference[k]:+{less}.{digits}f}  "
-                f"{se:>{wide + 1}}  {fewer:>8}  {more:>8}  {self.n_features[k]:8.1f}" + ("" if auc is None else auc[k])
+                f"{se:>{wide + 1}}  {fewer:>8}  {more:>8}  {self.n_features[k]:8.1f}"
+                + ("" if auc is None else auc[k])
+                + ("" if new is None else f"  {new[k]:8.{digits}f}")
             )
         notes = [f"{OF_NEW_DATA}; better, worse: tasks (clearly)."]
+        if new is not None:
+            notes.append(
+                "new task: nMSE of a task that had no part in the fit, predicted with the mean coefficients of the others "
+                "(mean over tasks, each left out in turn)."
+            )
         return "\n".join([*lines, *notes, self.verdict()])
 
     # ------------------------------------------------------------------ picture

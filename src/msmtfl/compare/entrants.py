@@ -143,6 +143,6 @@ def check_inner(data: TaskData, splits: Sequence[Split], groups: np.ndarray | No
         rows = [int(split.train[task.rows].sum()) for task in data.tasks]
         if max(rows) < inner_cv:  # smaller tasks are held out in some folds, or in none
             raise ValueError(
-                f"every task has fewer rows to train on in fold {f} than inner_cv={inner_cv}: at most {max(rows)}. Use fewer "
-                "inner folds."
+                f"every task has fewer rows to train on in fold {f} than inner_cv={inner_cv}: at most {max(rows)}. Use "
+                "fewer inner folds."
             )

@@ -329,8 +329,8 @@ class Census:
         if self.rows.min() < cv.n_splits:  # workers score every task in every fold
             i = int(np.argmin(self.rows))
             raise ValueError(
-                f"task {self.labels.tolist()[i]!r} has {self.rows[i]} sample(s), fewer than n_splits={cv.n_splits} folds, which "
-                "on a cluster is too few. Use fewer folds, or leave that task out."
+                f"task {self.labels.tolist()[i]!r} has {self.rows[i]} sample(s), fewer than n_splits={cv.n_splits} folds: "
+                "on a cluster that is too few. Use fewer folds, or leave that task out."
             )
         return [fold.astype(np.int16) for fold in cv.deal_tasks(self.labels, self.rows)]
 

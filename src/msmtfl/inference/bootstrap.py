@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._data.designs import Floats, Ints, RowTask
 from .._data.tables import names_of, warn_user
 from .._estimators.base import require_offset
+from .._runtime.cards import Card
 from .._runtime.checks import check_count, check_level
 from .._runtime.progress import Progress, one_blas_thread
 from .._runtime.threads import each
@@ -29,7 +30,7 @@ ENOUGH = 0.5  # share of a task's resamples that must determine its coefficients
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Intervals:
+class Intervals(Card):
     """Bootstrap intervals of least-squares coefficients of the features that a model selected.
 
     Attributes

@@ -25,6 +25,7 @@ from .._data.tables import names_of, warn_user
 from .._data.tasks import read_training
 from .._estimators.base import require_offset
 from .._estimators.families import family_of
+from .._runtime.cards import Card
 from .._runtime.checks import check_level
 from .._runtime.progress import one_blas_thread
 from .._solvers.make_problem import make_problem
@@ -48,7 +49,7 @@ CROWDED = 0.9  # share of its samples that a task's model may have as coefficien
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DebiasedIntervals:
+class DebiasedIntervals(Card):
     """Intervals of the coefficients of all features in all tasks, given all other features.
 
     Attributes

@@ -39,6 +39,7 @@ from .._data.tables import is_sparse, names_of, warn_user
 from .._data.tasks import TaskData
 from .._estimators.base import loss_of, require_offset
 from .._estimators.families import lassos_like
+from .._runtime.cards import Card
 from .._runtime.checks import check_count
 from .common import Samples, as_dense, checked_model, sliceable, to_pandas
 
@@ -128,7 +129,7 @@ def knockoff_plus(score: Floats, fdr: float) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SharedFeatures:
+class SharedFeatures(Card):
     """Features that matter in at least r tasks, declared with a false discovery rate.
 
     Attributes

@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from .._data.designs import Floats, Ints
 from .._data.tables import warn_user
 from .._estimators.base import require_offset
+from .._runtime.cards import Card
 from .._runtime.checks import check_level
 from .._runtime.progress import one_blas_thread
 from .common import (
@@ -32,7 +33,7 @@ SHOWN = 20  # entries in a print-out
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SplitIntervals:
+class SplitIntervals(Card):
     """Intervals of least-squares coefficients, from samples that had no part in the selection of their features.
 
     There are two splits: in split 1 one half of every task's samples selects and the other one estimates;

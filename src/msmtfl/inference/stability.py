@@ -14,6 +14,7 @@ from .._data.designs import Floats
 from .._data.tables import names_of
 from .._estimators.base import separate
 from .._estimators.families import family_of
+from .._runtime.cards import Card
 from .._runtime.checks import check_count
 from .._runtime.progress import Progress, one_blas_thread
 from .._runtime.threads import count, each
@@ -23,7 +24,7 @@ from .stability_bounds import KINDS, false_selections
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Stability:
+class Stability(Card):
     """How often each entry (task, feature) was selected over 2 n_pairs half-samples.
 
     Attributes
