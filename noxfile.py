@@ -7,6 +7,7 @@
 nox -s tests-3.13                # the tests under a Python
 nox -s oldest                    # with the oldest dependencies that pyproject.toml allows
 nox -s prereleases               # with the newest ones, not yet released too
+nox -s mutants -- --count 40     # would the tests notice faults?
 nox -s interop                   # inside MLflow, ONNX Runtime, DuckDB, MAPIE, SHAP
 nox -s tests-3.13 -- tests/data  # what follows -- goes to pytest
 """
@@ -84,6 +85,13 @@ def interop(session: nox.Session) -> None:
     """Models inside other packages: MLflow, ONNX Runtime, DuckDB, MAPIE, SHAP; PostgreSQL if MSMTFL_POSTGRES is set."""
     install(session, "interop")
     session.run("python", "-m", "pytest", "-m", "slow or not slow", *(session.posargs or [INTEROP]))
+
+
+@nox.session(python=PYTHONS[2], default=False)
+def mutants(session: nox.Session) -> None:
+    """Would the tests notice a fault? Hours; see benchmarks/studies/mutants.py for parts of it."""
+    install(session, "test", "mutants")
+    session.run("python", "benchmarks/studies/mutants.py", *session.posargs)
 
 
 def make(session: nox.Session, target: str) -> None:

@@ -11,6 +11,7 @@ from sklearn.linear_model import Lasso
 
 from msmtfl import MSMTFL, LassoMTL, stack_tasks
 from msmtfl._objective.certificates import block_value
+from msmtfl._solvers.stages import ASKED, CROWDED, CYCLES, LIMIT, ONE_STAGE, REPEATS, algorithm_1, run, same
 
 
 def fit(model, Xs, ys, labels=None):
@@ -53,6 +54,60 @@ def test_stops_exactly_when_the_set_repeats():
     with pytest.warns(ConvergenceWarning, match="max_stages"):
         fit(model.set_params(max_stages=model.n_stages_ - 1), Xs, ys)
     assert not model.converged_
+
+
+UNSURE = "stopped: no proof"
+AFTER = {  # states that stages lead to, with what each is told -> why Algorithm 1 stops, and the stages that it makes
+    "repeats at once": ([(0, "")], REPEATS, [0]),
+    "repeats later": ([(1, ""), (2, ""), (2, "")], REPEATS, [0, 1, 2]),
+    "cycles": ([(1, ""), (2, ""), (1, "")], CYCLES, [0, 1, 2]),
+    "back to the start": ([(1, ""), (0, "")], CYCLES, [0, 1]),
+    "as many as allowed": ([(1, ""), (2, ""), (3, ""), (4, "")], LIMIT.format(4), [0, 1, 2, 3]),
+    "repeats in the last one": ([(1, ""), (2, ""), (3, ""), (3, "")], REPEATS, [0, 1, 2, 3]),
+    "asked to": ([(1, ""), (2, ASKED)], ASKED, [0, 1]),
+    "asked to, and repeats": ([(1, ""), (1, ASKED)], REPEATS, [0, 1]),
+    "asked to, in the last one": ([(1, ""), (2, ""), (3, ""), (4, ASKED)], LIMIT.format(4), [0, 1, 2, 3]),
+    "not certified": ([(1, ""), (2, UNSURE)], UNSURE, [0, 1]),
+    "not certified, and repeats": ([(1, ""), (1, UNSURE)], UNSURE, [0, 1]),
+    "crowded": ([(1, ""), (9, "")], CROWDED, [0, 1]),
+    "crowded from the start": ([(9, ""), (9, "")], CROWDED, [0]),
+    "asked to, and crowded": ([(9, ASKED)], ASKED, [0]),
+}
+
+
+@pytest.mark.parametrize("case", AFTER)
+def test_algorithm_1_stops_for_the_first_of_its_reasons(case):
+    answers, reason, made = AFTER[case]
+    asked_for = []
+
+    def solve(pattern, state):
+        assert state == (answers[len(asked_for) - 1][0] if asked_for else 0)  # each stage starts from the one before
+        asked_for.append(pattern)
+        return answers[len(asked_for) - 1]
+
+    stages = algorithm_1(lambda state: state, 0, 4, alike=lambda a, b: a == b, crowded=lambda pattern: pattern == 9)
+    assert run(stages, solve, 0) == reason
+    assert asked_for == made
+
+
+def test_a_single_stage_was_asked_for():
+    stages = algorithm_1(lambda state: state, 0, 1, alike=lambda a, b: a == b)
+    assert run(stages, lambda pattern, state: (1, ""), 0) == ONE_STAGE
+
+
+def test_patterns_are_the_same_up_to_rounding_of_slopes():
+    a = np.array([0.0, 1.0, 0.5])
+    assert same(a, a.copy())
+    for sign in (-1.0, 1.0):
+        assert same(a, a + np.array([0.0, 0.0, sign * 1e-9]))
+        assert not same(a, a + np.array([0.0, 0.0, sign * 1e-7]))
+    assert not same(a, a[:2])
+    assert not same(a, 1.0 - a)
+
+
+def test_stages_are_counted_from_one():
+    _, _, model = several_stages()
+    assert [stage.stage for stage in model.stages_] == list(range(1, model.n_stages_ + 1))
 
 
 def test_block_descent():

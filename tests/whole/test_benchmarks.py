@@ -441,3 +441,45 @@ def test_how_sure_studies_start(monkeypatch, capsys):
     assert sum(line.startswith("debiased") for line in shown) == 15
     run_here("knockoffs.py", "--draws", 1, "--only", "independent", monkeypatch=monkeypatch)
     assert len(capsys.readouterr().out.splitlines()) == 1 + 4 * 3
+
+
+# ------------------------------------------------------------------ faults
+
+
+@pytest.fixture
+def mutants(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS / "studies"))
+    import mutants
+
+    return mutants
+
+
+def test_mutants_that_change_annotations_and_docstrings_alone_are_the_same_code(mutants):
+    code = 'def f(x: int | None) -> int:\n    """Add."""\n    y: float = x + 1\n    return y\n'
+    same = 'def f(x: int & None) -> str:\n    """Subtract."""\n    y: int = x + 1\n    return y\n'
+    assert mutants.meaning(code) == mutants.meaning(same)
+    assert mutants.meaning(code) != mutants.meaning(code.replace("+", "-"))
+    assert mutants.meaning(code) != mutants.meaning(code.replace("1", "2"))
+
+
+def test_rooms_of_mutants_have_sources_and_tests(mutants):
+    for sources, tests in mutants.ROOMS.values():
+        assert all((mutants.ROOT / mutants.SOURCE / path).exists() for path in sources)
+        assert all((mutants.ROOT / path).exists() for path in tests)
+
+
+@pytest.mark.slow
+def test_a_fault_is_noticed_and_an_unnoticed_one_is_shown(mutants, monkeypatch, tmp_path, capsys):
+    pytest.importorskip("cosmic_ray")
+    (tmp_path / "src" / "msmtfl").mkdir(parents=True)
+    (tmp_path / "src" / "msmtfl" / "__init__.py").write_text("", encoding="utf-8")
+    (tmp_path / "src" / "msmtfl" / "toy.py").write_text("def f(x):\n    return x < 3\n", encoding="utf-8")
+    check = "from msmtfl.toy import f\n\n\ndef test_f():\n    assert f(2) and not f(4)\n"
+    (tmp_path / "test_toy.py").write_text(check, encoding="utf-8")
+    monkeypatch.setattr(mutants, "ROOT", tmp_path)
+    monkeypatch.setattr(mutants, "ROOMS", {"toy": (["toy.py"], ["test_toy.py"])})
+    found = mutants.main(["--count", "20"])
+    assert found["killed"] > 0
+    assert found["survived"] > 0  # x <= 3 among them
+    assert "+    return x <= 3" in capsys.readouterr().out.splitlines()
+    assert (tmp_path / "src" / "msmtfl" / "toy.py").read_text(encoding="utf-8") == "def f(x):\n    return x < 3\n"
