@@ -545,7 +545,16 @@ def test_report_is_written_by_fit_and_from_a_model(data, model, tmp_path):
     done("fit", data, *GIVEN, "--quiet", "--report", tmp_path / "fit.html")
     done("report", model, "--quiet", "--out", tmp_path / "model.html")
     for name in ("fit.html", "model.html"):
-        assert "<html" in (tmp_path / name).read_text(encoding="utf-8")
+        assert " in 4 towns</title>" in (tmp_path / name).read_text(encoding="utf-8")
+
+
+def test_every_model_of_the_command_has_a_report_with_its_rows(data, tmp_path):
+    pytest.importorskip("msmtfl.report", exc_type=ImportError)
+    options = ("--exclude", OTHERS, "--model", "pooled lasso", "--cv", "3", "--quiet")
+    done("fit", data, *ROLES, *options, "--report", tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<title>What predicts " in text
+    assert "Every row is predicted by the model that was fitted without the row&#39;s fold" in text
 
 
 # ------------------------------------------------------------------ kinds of tables
@@ -1179,7 +1188,6 @@ def test_small_tasks_and_many_folds(tmp_path):
         (("--model", "pooled lasso", "--lam", "1"), ("--lam", "pooled lasso, which has none")),
         (("--model", "pooled ridge", "--relax"), ("--relax", "pooled ridge")),
         (("--model", "ridge per task", "--selection", "1se"), ("--selection", "ridge per task")),
-        (("--model", "pooled lasso", "--report", "p.html"), ("--report", "pooled lasso", "inspect")),
         (("--impute", "mode"), ("--impute", "mean or median", "'mode'")),
         (("--model", "lasso", "--theta", "1"), ("--theta", "lasso")),
         (("--model", "dirty", "--lam", "1"), ("--lam", "lam_s, lam_b")),
