@@ -112,7 +112,7 @@ def _by_task(model: Any, X: Any, task: Any, level: float, offset: Any, reach: Re
         rows = of_known[i]
         linear = np.asarray(values[rows] @ coefs[i].T) + intercepts[i] + beside[rows, None]
         parts.append((rows, reach(linear, table)))
-    if len(of_new):
+    if (codes < 0).any():
         _check_new(model, scores, np.asarray(labels)[codes < 0], level)
         others = _left_out(model, scores, values[of_new], predicted[of_new])
         parts.append((of_new, reach(others, replace(scores.others, plus=True))))
