@@ -297,6 +297,14 @@ def test_features_that_are_not_penalised(family):
     assert (model.coef_[:, 4] == 0).all()
 
 
+@pytest.mark.parametrize("family", ["l12", "dirty", "shared"])
+def test_a_penalty_that_is_all_ridge(family):
+    X, y, task = data(19, "huber")
+    model = model_of(family, "huber", l1_ratio=0.0).fit(X, y, task=task)
+    assert model.certificate_.optimal
+    assert (model.coef_ != 0).all()
+
+
 def test_stages_of_a_capped_penalty():
     X, y, task = data(13, "logistic", n=80)
     model = L12MTLClassifier(0.05, 0.6).fit(X, y, task=task)

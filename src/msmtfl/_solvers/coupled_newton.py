@@ -29,9 +29,9 @@ from .pooling import PooledFit, Pooling, sizes
 
 GOAL = 1e-12  # change of the linear predictors, over the root of the loss at W = 0, at which steps end
 PATIENCE = 3  # steps without progress that are made before rounding is blamed
-STEPS = (
-    300  # Newton steps with the same features in work; it takes less than ten, or thirty where classes are separable
-)
+# It takes less than ten, or thirty where classes are separable.
+STEPS = 150  # Newton steps with the same features in work
+GOES = 1000  # goes over the rows that a parabola gets: the next step goes on where they end
 ROUNDS = 1000  # of taking features into work
 VIOLATES = 1e-10  # excess of a feature's gradient over its bound, relatively, from which it is taken into work
 AT_LEAST = 16  # features taken into work together
@@ -131,6 +131,7 @@ class NewtonAround(Generic[Stage]):
         parts = zip(self.form.kappa, self.designs, self.form.coefs(P), strict=True)
         return np.array([k * design.gradient(w) for k, design, w in parts])
 
+    @np.errstate(over="ignore", invalid="ignore")  # what leaves the range of floats is no step down
     def solve(self, penalty: Stage, aim: Floats | None = None, max_iter: int = 0) -> tuple[Floats, int]:
         """The point (height, d), and Newton steps."""
         form, most = self.form, max_iter or STEPS
@@ -247,7 +248,7 @@ class NewtonAround(Generic[Stage]):
             designs=designs,
             given_factors=problem.given_factors[B],
             loss=Squared(),
-            known_units=problem.units[:, B],
+            known_units=np.ascontiguousarray(problem.units[:, B]),
             known_common=problem.common_factors[B],
             intercepts="task",
         )
@@ -322,7 +323,7 @@ class _OfRows:
 
     def on(self, penalty: RowsStage, features: Ints) -> RowsStage:
         norm, ridge = penalty
-        return norm.of_rows(features), None if ridge is None else ridge[:, features]
+        return norm.of_rows(features), None if ridge is None else np.ascontiguousarray(ridge[:, features])
 
     def always(self, penalty: RowsStage) -> np.ndarray:
         return np.asarray(penalty[0].free().any(axis=1))
@@ -336,7 +337,7 @@ class _OfRows:
         rows = CoupledRows(problem.designs, problem.factors, units=problem.units, ridge=penalty[1], n_jobs=self.n_jobs)
         rows.at(1.0)
         rows.warm(P)
-        return rows.solve(penalty[0], settled=accuracy)[0], rows
+        return rows.solve(penalty[0], GOES, accuracy)[0], rows
 
 
 class LossRows:
@@ -405,7 +406,7 @@ class _OfCommon:
 
     def on(self, penalty: CommonStage, features: Ints) -> CommonStage:
         a, ridge = penalty
-        return a[:, features], None if ridge is None else ridge[:, features]
+        return a[:, features], None if ridge is None else np.ascontiguousarray(ridge[:, features])
 
     def always(self, penalty: CommonStage) -> np.ndarray:
         return np.asarray((penalty[0] == 0.0).any(axis=0))
@@ -505,7 +506,8 @@ class _OfPooling:
         self, problem: Problem, penalty: PoolingRidge, P: Floats, aim: Floats, accuracy: float
     ) -> tuple[Floats, Pooling]:
         pooling = Pooling(problem)
-        b, V = pooling.one(penalty.k, penalty.k_common)
+        # what rounding leaves the next step corrects
+        b, V = pooling.one(penalty.k, penalty.k_common, rounds=int(accuracy <= SETTLED))
         return np.vstack([b, V]), pooling
 
 
