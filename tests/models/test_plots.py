@@ -597,12 +597,12 @@ def test_dense_and_pooled_baselines_have_a_coefficient_map_but_no_stages(sample)
         for other in (StageHistoryDisplay, RowNormDisplay):
             with pytest.raises(
                 TypeError,
-                match=r"not fitted in stages\. Take MSMTFL, .*, SharedMTL, PartialPooling, PretrainedMTL or MSMTFLClassifier\.",
+                match=r"not fitted in stages\. Take MSMTFL, .*, PartialPooling, PretrainedMTL or MSMTFLClassifier\.",
             ):
                 other.from_estimator(fitted)
         with pytest.raises(
             TypeError,
-            match=r"searches no grid\. Take MSMTFLCV, .*, SharedMTLCV, PartialPoolingCV, PretrainedMTLCV or MSMTFLClassifierCV\.",
+            match=r"searches no grid\. Take MSMTFLCV, .*, PartialPoolingCV, PretrainedMTLCV or MSMTFLClassifierCV\.",
         ):
             SurfaceDisplay.from_estimator(fitted)
 
