@@ -313,7 +313,7 @@ def test_intervals_of_new_tasks_are_around_their_prediction(intercepts):
     y = X[:, 0] + np.where(task == 0, 6.0, rng.standard_normal(12)[task]) + 0.5 * rng.standard_normal(len(task))
     model = LassoMTLCV(lams=5, intercepts=intercepts, unknown_task="mean").fit(X, y, task=task)
     new = model.predict(X[:4], task=["new"] * 4)
-    left_out = intervals._left_out(model, model.held_out_, X[:4])
+    left_out = intervals._left_out(model, model.held_out_, X[:4], new[:, None])
     np.testing.assert_allclose(left_out.mean(axis=1), new, rtol=1e-9, atol=1e-9)
     low, high = model.predict_interval(X[:4], task=["new"] * 4, level=0.8).T
     assert ((low < new) & (new < high)).all()

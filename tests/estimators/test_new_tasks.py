@@ -89,10 +89,10 @@ def test_by_tasks_that_are_similar(model):
     np.testing.assert_allclose(model.feature_means_, means, atol=1e-12)
     np.testing.assert_allclose(model.feature_sd_, sd, atol=1e-12)
     far = (((means - new.mean(axis=0)) / sd) ** 2).mean(axis=1)
-    pairs = [(((means[i] - means[k]) / sd) ** 2).mean() for i in range(5) for k in range(i)]
-    share = np.exp(-far / np.median(pairs))
+    every = (((means[:, None] - means) / sd) ** 2).mean(axis=2) + np.diag(np.full(5, np.inf))
+    share = np.exp(-(far - far.min()) / np.median(every.min(axis=1)))
     share /= share.sum()
-    assert share[[1, 3]].sum() > 0.55
+    assert share[[1, 3]].sum() > 0.99
     each = np.array([model.predict(new, task=np.repeat(label, len(new))) for label in model.tasks_])
     if not hasattr(model, "common_level_"):
         np.testing.assert_allclose(predicted(model, new), share @ each, atol=1e-9)
@@ -105,7 +105,7 @@ def test_by_tasks_that_are_similar(model):
 
 def test_shares_add_up_whatever_the_distances():
     means, sd = np.array([[0.0, 5.0], [1.0, 5.0], [1e3, 5.0]]), np.array([1.0, 0.0])
-    assert spread(means, sd) == pytest.approx(999.0**2)
+    assert spread(means, sd) == pytest.approx(1.0)
     share = similarity(np.array([1e6, 0.0]), means, sd, spread(means, sd))
     assert share.sum() == pytest.approx(1.0)
     assert share.argmax() == 2
@@ -161,7 +161,7 @@ def test_what_to_expect_of_a_new_task_in_each_way():
     found = compare_models(X, y, task=task, models=models, cv=3, inner_cv=3, leave_one_task_out=True)
     assert found.new_task.shape == (2, 8, 4)
     assert np.isnan(found.new_task_nmse_common[1]).all()
-    assert (found.new_task_nmse_similar.mean(axis=1) < 0.6 * found.new_task_nmse.mean(axis=1)).all()
+    assert (found.new_task_nmse_similar.mean(axis=1) < 0.3 * found.new_task_nmse.mean(axis=1)).all()
     left = task != "t3"
     model = SharedMTL(0.05, 0.05, unknown_task="common").fit(X[left], y[left], task=task[left])
     rest = y[~left] - predicted(model, X[~left], "t3")

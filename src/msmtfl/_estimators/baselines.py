@@ -368,7 +368,7 @@ class RidgePerTaskCV(_Linear):
         common, if the model has such a part; or with their mean weighted by exp(-D_i / D),
         where D_i is how far the means of the features in the samples to be predicted are from
         those of task i (the mean square of the differences in standard deviations), and D the
-        median distance of two known tasks.
+        distance of a known task to the nearest other one, in the median.
     random_state : int, RandomState instance or None, default=0
         The source of randomness that deals out the samples to folds.
 
@@ -495,7 +495,7 @@ class PooledRidgeCV(_Linear):
         common, if the model has such a part; or with their mean weighted by exp(-D_i / D),
         where D_i is how far the means of the features in the samples to be predicted are from
         those of task i (the mean square of the differences in standard deviations), and D the
-        median distance of two known tasks.
+        distance of a known task to the nearest other one, in the median.
     random_state : int, RandomState instance or None, default=0
         The source of randomness that deals out the samples to folds.
 
@@ -593,7 +593,7 @@ class PooledLassoCV(_Linear):
         common, if the model has such a part; or with their mean weighted by exp(-D_i / D),
         where D_i is how far the means of the features in the samples to be predicted are from
         those of task i (the mean square of the differences in standard deviations), and D the
-        median distance of two known tasks.
+        distance of a known task to the nearest other one, in the median.
     random_state : int, RandomState instance or None, default=0
         The source of randomness that deals out the samples to folds.
 
@@ -846,7 +846,7 @@ class LogisticPerTaskCV(_Logistic):
         common, if the model has such a part; or with their mean weighted by exp(-D_i / D),
         where D_i is how far the means of the features in the samples to be predicted are from
         those of task i (the mean square of the differences in standard deviations), and D the
-        median distance of two known tasks.
+        distance of a known task to the nearest other one, in the median.
     random_state : int, RandomState instance or None, default=0
         The source of randomness that deals out the samples to folds.
 
@@ -960,7 +960,7 @@ class PooledLogisticCV(_Logistic):
         common, if the model has such a part; or with their mean weighted by exp(-D_i / D),
         where D_i is how far the means of the features in the samples to be predicted are from
         those of task i (the mean square of the differences in standard deviations), and D the
-        median distance of two known tasks.
+        distance of a known task to the nearest other one, in the median.
     random_state : int, RandomState instance or None, default=0
         The source of randomness that deals out the samples to folds.
     intercepts : {"task", "shrunk"}, default="task"

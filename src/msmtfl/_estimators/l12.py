@@ -121,7 +121,7 @@ class L12MTL(L12Fit, Coupled):
         common, if the model has such a part; or with their mean weighted by exp(-D_i / D),
         where D_i is how far the means of the features in the samples to be predicted are from
         those of task i (the mean square of the differences in standard deviations), and D the
-        median distance of two known tasks.
+        distance of a known task to the nearest other one, in the median.
     n_jobs : int, optional
         Number of threads, which work on tasks side by side. The result is the same to the
         bit.
@@ -387,7 +387,7 @@ class L12MTLCV(L12Search, CoupledSearch):
         common, if the model has such a part; or with their mean weighted by exp(-D_i / D),
         where D_i is how far the means of the features in the samples to be predicted are from
         those of task i (the mean square of the differences in standard deviations), and D the
-        median distance of two known tasks.
+        distance of a known task to the nearest other one, in the median.
     random_state : int, RandomState instance or None, default=0
         The source of randomness that deals out the samples when `cv` is a number.
     n_jobs : int, optional

@@ -102,10 +102,9 @@ def distances(mean: Floats, means: Floats, sd: Floats) -> Floats:
 
 
 def spread(means: Floats, sd: Floats) -> float:
-    """How far known tasks are from each other: the median of their distances, two at a time."""
-    pairs = [distances(mean, means[:i], sd) for i, mean in enumerate(means)]
-    every = np.concatenate(pairs)
-    return float(np.median(every)) if every.size else 0.0
+    """How far known tasks are from each other: the median, over tasks, of the distance to the nearest other one."""
+    nearest = [np.delete(distances(mean, means, sd), i).min(initial=np.inf) for i, mean in enumerate(means)]
+    return float(np.median(nearest)) if len(means) > 1 else 0.0
 
 
 def similarity(mean: Floats, means: Floats, sd: Floats, scale: float) -> Floats:

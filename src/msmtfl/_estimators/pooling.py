@@ -205,8 +205,8 @@ class PartialPooling(PoolingFit, Batchwise):
         predict and warn, with the mean coefficients of the known tasks; with the common
         values; or with the mean weighted by exp(-D_i / D), where D_i is how far the means of
         the features in the samples to be predicted are from those of task i (the mean square
-        of the differences in standard deviations), and D the median distance of two known
-        tasks.
+        of the differences in standard deviations), and D the distance of a known task to the
+        nearest other one, in the median.
     n_jobs : int, optional
         Number of threads that read the tasks. The result is the same to the bit.
     intercepts : {"task", "shrunk"}, default="task"
@@ -446,8 +446,8 @@ class PartialPoolingCV(PoolingSearch, Growing):
         predict and warn, with the mean coefficients of the known tasks; with the common
         values; or with the mean weighted by exp(-D_i / D), where D_i is how far the means of
         the features in the samples to be predicted are from those of task i (the mean square
-        of the differences in standard deviations), and D the median distance of two known
-        tasks.
+        of the differences in standard deviations), and D the distance of a known task to the
+        nearest other one, in the median.
     random_state : int, RandomState instance or None, default=0
         The source of randomness that deals out the samples when `cv` is a number.
     n_jobs : int, optional

@@ -583,7 +583,7 @@ class MSMTFLCV(ThetaSearch, Welcoming):
         common, if the model has such a part; or with their mean weighted by exp(-D_i / D),
         where D_i is how far the means of the features in the samples to be predicted are from
         those of task i (the mean square of the differences in standard deviations), and D the
-        median distance of two known tasks.
+        distance of a known task to the nearest other one, in the median.
     random_state : int, RandomState instance or None, default=0
         The source of randomness that deals out the samples when `cv` is a number.
     n_jobs : int, optional
@@ -916,7 +916,7 @@ class LassoMTLCV(StageSearch, Welcoming):
         common, if the model has such a part; or with their mean weighted by exp(-D_i / D),
         where D_i is how far the means of the features in the samples to be predicted are from
         those of task i (the mean square of the differences in standard deviations), and D the
-        median distance of two known tasks.
+        distance of a known task to the nearest other one, in the median.
     random_state : int, RandomState instance or None, default=0
         The source of randomness that deals out the samples when `cv` is a number.
     n_jobs : int, optional

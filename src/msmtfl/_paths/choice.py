@@ -103,9 +103,9 @@ def cross_fitted_score(model: Searched) -> float:
 def cross_fitted_over(searches: Sequence[Searched]) -> float:
     """The same where the folds choose among several searches on the same folds as well: each fold is scored in the search,
     and at the point, that the others choose."""
-    found = np.array([_at_points_of_others(one) for one in searches])  # (searches, 2, folds)
-    best = np.argmax(found[:, 0], axis=0)
-    return float(np.mean(found[best, 1, np.arange(found.shape[2])]))
+    found = [_at_points_of_others(one) for one in searches]
+    of_others, of_fold = np.array([one[0] for one in found]), np.array([one[1] for one in found])  # (searches, folds)
+    return float(np.mean(of_fold[np.argmax(of_others, axis=0), np.arange(of_fold.shape[1])]))
 
 
 def _at_points_of_others(model: Searched) -> tuple[Floats, Floats]:

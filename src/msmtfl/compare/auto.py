@@ -283,7 +283,7 @@ class MultiTaskAuto(_Auto, MultiTaskLinear):
         common, if the model has such a part; or with their mean weighted by exp(-D_i / D),
         where D_i is how far the means of the features in the samples to be predicted are from
         those of task i (the mean square of the differences in standard deviations), and D the
-        median distance of two known tasks.
+        distance of a known task to the nearest other one, in the median.
     random_state : int, RandomState instance or None, default=0
         The source of randomness that deals out the samples to folds.
     n_jobs : int, optional
@@ -401,7 +401,7 @@ class MultiTaskAutoClassifier(_Auto, MultiTaskClassifier):
         common, if the model has such a part; or with their mean weighted by exp(-D_i / D),
         where D_i is how far the means of the features in the samples to be predicted are from
         those of task i (the mean square of the differences in standard deviations), and D the
-        median distance of two known tasks.
+        distance of a known task to the nearest other one, in the median.
     random_state : int, RandomState instance or None, default=0
         The source of randomness that deals out the samples to folds.
     n_jobs : int, optional

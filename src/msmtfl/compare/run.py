@@ -437,7 +437,7 @@ class _Run:
             self.dropped |= lost
             self.progress.step((len(self.splits) - f - 1) * self.unit * len(lost))
 
-    def of_new_tasks(self, tasks: Sequence[int]) -> list[list[tuple[float, float]]]:
+    def of_new_tasks(self, tasks: Sequence[int]) -> list[list[tuple[float, ...]]]:
         jobs = [Job(name, self.unit, partial(fit_without, name, i)) for i in tasks for name in self.kept]
         found = iter(self._all(jobs))
         return [[next(found) for _ in self.kept] for _ in tasks]

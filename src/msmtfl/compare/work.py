@@ -92,7 +92,7 @@ def fit(name: str, f: int, work: Work) -> OfFold:
     return work.rows.held_out(work.models[name], work.splits[f])
 
 
-def fit_without(name: str, i: int, work: Work) -> tuple[float, float]:
+def fit_without(name: str, i: int, work: Work) -> tuple[float, ...]:
     """Fit a model without a task."""
     return work.rows.new_task(work.models[name], i)
 

@@ -55,12 +55,12 @@ def models_table(result: Comparison) -> Table:
     if result.auc is not None:
         columns.append(figures("AUC", result.auc[order], "area under the curve of a task, mean over tasks by size"))
     if result.new_task is not None:
-        found = mean_over_tasks(result.new_task)[order]
+        by_way = mean_over_tasks(result.new_task)[order]
         for place, way in ((0, "the mean of the others"), (2, "what the others have in common"), (3, "similar others")):
             hint = f"nMSE in a task left out as a whole, predicted by {way}"
             title = "New task" if place == 0 else f"New task, by {WAYS[place - 1]}"
-            if np.isfinite(found[:, place]).any():
-                columns.append(figures(title, found[:, place], hint))
+            if np.isfinite(by_way[:, place]).any():
+                columns.append(figures(title, by_way[:, place], hint))
     return Table("models", "The models on the same held-out rows", columns, len(order))
 
 

@@ -1,0 +1,79 @@
+"""What to expect of a task that was not in the training data, by the way in which it is predicted.
+
+    python benchmarks/studies/new_tasks.py [--only DATA ...] [--tasks 40]
+
+Every task (or so many of them, drawn at random) is left out as a whole, and predicted by partial pooling fitted to the
+others: by their mean coefficients, by the common values, and by the mean of those whose features are similar. Printed is
+the nMSE, its mean over the tasks left out, and the standard error of each way's difference to the mean. `levels` and `kinds`
+are synthetic, 40 tasks of 30 samples and 10 features: slopes that differ a little and levels that differ much; and
+slopes that go with the means of the features. The others are real and need MSMTFL_DATA.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import warnings
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+
+from msmtfl import PartialPooling
+from msmtfl.datasets.files import data_folder
+
+WAYS = ("mean", "common", "similar")
+REAL = ("school", "computer", "hiv_pi")
+
+
+def synthetic(name: str, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    m, n, d = 40, 30, 10
+    task, place = np.repeat(np.arange(m), n), rng.standard_normal(m)
+    X = rng.standard_normal((m * n, d))
+    slopes = rng.standard_normal(d) + 0.2 * rng.standard_normal((m, d))
+    levels = 10.0 * rng.standard_normal(m)
+    if name == "kinds":
+        X += 2.0 * place[task, None]
+        slopes, levels = slopes + place[:, None] * rng.standard_normal(d), np.zeros(m)
+    return X, np.einsum("nj,nj->n", X, slopes[task]) + levels[task] + rng.standard_normal(m * n), task
+
+
+def load(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    folder = data_folder()
+    if folder is None:
+        raise SystemExit(f"{name} is real data: set MSMTFL_DATA to the folder that has {name}.npz.")
+    with np.load(folder / f"{name}.npz") as stored:
+        return stored["X"].astype(np.float64), stored["y"].astype(np.float64), stored["task"]
+
+
+def left_out(X: np.ndarray, y: np.ndarray, task: np.ndarray, count: int, seed: int = 0) -> np.ndarray:
+    """(tasks, ways): nMSE of tasks that are left out."""
+    labels = [label for label in np.unique(task) if np.ptp(y[task == label]) > 0]
+    chosen = np.random.default_rng(seed).permutation(labels)[:count]
+    out = []
+    for label in chosen:
+        on = task == label
+        model = PartialPooling().fit(X[~on], y[~on], task=task[~on])
+        found = [model.set_params(unknown_task=way).predict(X[on], task=task[on]) for way in WAYS]
+        out.append([np.mean((y[on] - f) ** 2) / y[on].var() for f in found])
+    return np.array(out)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="+", default=["levels", "kinds", *REAL])
+    parser.add_argument("--tasks", type=int, default=40)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    print(f"{'data':10} {'tasks':>5} " + " ".join(f"{way:>8} {'(s.e.)':>8}" for way in WAYS))
+    for name in options.only:
+        errors = left_out(*(load(name) if name in REAL else synthetic(name)), options.tasks)
+        difference = errors - errors[:, :1]
+        spread = difference.std(axis=0, ddof=1) / np.sqrt(len(errors)) if len(errors) > 1 else np.full(3, np.nan)
+        shown = " ".join(f"{one:8.4f} ({se:.4f})" for one, se in zip(errors.mean(axis=0), spread, strict=True))
+        print(f"{name:10} {len(errors):5d} {shown}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
