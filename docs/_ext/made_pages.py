@@ -27,6 +27,7 @@ ROOMS = {
     "inference": "how sure",
     "sharing": "who shares what",
     "export": "SQL, ONNX",
+    "tables": "for a paper",
     "plots": "pictures",
     "model_files": "files of models",
     "_estimators": "scikit-learn classes",

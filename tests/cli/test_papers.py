@@ -127,3 +127,9 @@ def test_classes_with_semicolons_are_quoted_in_sets():
     from msmtfl.cli.using import _listed
 
     assert _listed(["a;b", "c", 'd"']) == '"a;b";c;"d"""'
+
+
+def test_a_dash_is_standard_output(folder):
+    plain = run("predict", folder / "m.msmtfl", folder / "scores.csv")
+    assert run("predict", folder / "m.msmtfl", folder / "scores.csv", "--out", "-").stdout == plain.stdout
+    assert run("table", folder / "m.msmtfl", "--out", "-").stdout == run("table", folder / "m.msmtfl").stdout

@@ -195,7 +195,10 @@ def surface(
     standardize: o.Standardize = True,
     intercept: o.Intercept = True,
     intercepts: o.Intercepts = "task",
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="One row per point: CSV, Parquet or JSON.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="One row per point: CSV, Parquet or JSON. Default, and -: CSV on stdout."),
+    ] = None,
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = None,
     decimal: o.DecimalMark = None,
@@ -208,6 +211,7 @@ def surface(
         from .._paths.solve import regularization_surface
         from .training import read_training, warn_of_exposure
 
+        out = o.file_or_stdout(out)
         o.check_outputs((out,), *data)
         check_ending(out)
         training = read_training(

@@ -40,7 +40,7 @@ Data = Annotated[
     ),
 ]
 Target = Annotated[str, typer.Option("--target", "-y", metavar="COL", help="Column to predict.")]
-Task = Annotated[str, typer.Option("--task", "-t", metavar="COL", help="Column that says the task.")]
+Task = Annotated[str, typer.Option("--task", "-t", metavar="COL", help="Column that identifies the task.")]
 Features = Annotated[
     str | None,
     typer.Option(
@@ -151,6 +151,11 @@ def talks(quiet: bool, as_json: bool) -> bool:
 
 
 # ------------------------------------------------------------------ output
+
+
+def file_or_stdout(path: Path | None) -> Path | None:
+    """The file to write; None, standard output, if it is - or nothing is given."""
+    return None if path is None or str(path) == "-" else path
 
 
 def check_outputs(paths: Iterable[Path | None], *inputs: Path) -> None:

@@ -85,7 +85,7 @@ def table(
         from ..tables import coefficient_table
         from ..tables.table import writer_for
 
-        out = None if out is not None and str(out) == "-" else out
+        out = o.file_or_stdout(out)
         o.check_outputs((out,), model, *([] if intervals is None else [intervals]))
         layouts = [name for name, given in (("wide", wide), ("long", long), ("summary", summary)) if given]
         if len(layouts) > 1:

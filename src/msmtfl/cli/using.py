@@ -53,7 +53,7 @@ def predict(
     model: ModelFile,
     data: o.Data,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="CSV, Parquet or JSON file. Default: CSV on stdout.")
+        Path | None, typer.Option("--out", "-o", help="CSV, Parquet or JSON file. Default, and -: CSV on stdout.")
     ] = None,
     task: Annotated[str | None, typer.Option("--task", "-t", help="Task column, if not that of the fit.")] = None,
     offset: Annotated[
@@ -95,6 +95,7 @@ def predict(
     Of a classifier the prediction is a class; its probabilities follow.
     """
     with o.guard("predict", quiet):
+        out = o.file_or_stdout(out)
         o.check_outputs((out,), model, *data)
         check_ending(out)
         if unknown_task not in (None, "error", *WAYS):
