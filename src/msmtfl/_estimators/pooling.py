@@ -293,15 +293,13 @@ class PartialPooling(PoolingFit, Batchwise):
         the task gets the largest.
     feature_means_ : x
         x
-    feature_sd_ : x
-        x
-    learnable_ : ndarray of bool of shape (m, d)
-        Where a feature varies within a task; elsewhere its effect cannot be told from the
-        intercept.
     feature_sd_ : ndarray of shape (d,)
         Standard deviations of the features within tasks, pooled over the tasks in which a
         feature varies; 0 where it never does. A coefficient times it is the effect of one
         standard deviation.
+    learnable_ : ndarray of bool of shape (m, d)
+        Where a feature varies within a task; elsewhere its effect cannot be told from the
+        intercept.
     task_level_features_ : ndarray
         Names of the features that are constant within every task and differ only between
         tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
@@ -570,15 +568,13 @@ class PartialPoolingCV(PoolingSearch, Growing):
         the task gets the largest.
     feature_means_ : x
         x
-    feature_sd_ : x
-        x
-    learnable_ : ndarray of bool of shape (m, d)
-        Where a feature varies within a task; elsewhere its effect cannot be told from the
-        intercept.
     feature_sd_ : ndarray of shape (d,)
         Standard deviations of the features within tasks, pooled over the tasks in which a
         feature varies; 0 where it never does. A coefficient times it is the effect of one
         standard deviation.
+    learnable_ : ndarray of bool of shape (m, d)
+        Where a feature varies within a task; elsewhere its effect cannot be told from the
+        intercept.
     task_level_features_ : ndarray
         Names of the features that are constant within every task and differ only between
         tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
