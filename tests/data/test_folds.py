@@ -88,7 +88,7 @@ def test_groups_stay_together(shuffle):
 
 
 ERRORS = {
-    "small tasks": (lambda: folds_of(TaskKFold(24, task=TASK)), "every task.*n_splits=24 folds; 'a' has most, 23"),
+    "small tasks": (lambda: folds_of(TaskKFold(24, task=TASK)), "every task.*n_splits=24 folds; task 'a' has most, 23"),
     "one fold": (lambda: TaskKFold(1), "n_splits must be an integer of at least 2, got 1"),
     "folds as text": (lambda: TaskKFold("5"), "n_splits must be an integer"),
     "absent column": (

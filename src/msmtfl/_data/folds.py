@@ -156,8 +156,8 @@ class TaskKFold(BaseCrossValidator):
         if counts.max() < self.n_splits:
             i = int(np.argmax(counts))
             raise ValueError(
-                f"every task has fewer samples than n_splits={self.n_splits} folds; {labels.tolist()[i]!r} has most, "
-                f"{counts[i]}. Use fewer folds."
+                f"every task has fewer samples than n_splits={self.n_splits} folds; task {labels.tolist()[i]!r} has "
+                f"most, {counts[i]} sample(s). Use fewer folds."
             )
         alone = counts == 1
         fold = np.full(len(codes), NEVER, dtype=np.intp)
