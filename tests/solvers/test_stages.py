@@ -51,6 +51,7 @@ def test_stops_exactly_when_the_set_repeats():
     assert all(before != after for before, after in pairwise(used))
     assert model.converged_
     assert "repeats" in model.stopping_reason_
+    assert model.certificate_.critical < 1e-10  # of the last stage: the first is not a critical point
     with pytest.warns(ConvergenceWarning, match="max_stages"):
         fit(model.set_params(max_stages=model.n_stages_ - 1), Xs, ys)
     assert not model.converged_
