@@ -87,9 +87,9 @@ def text_of(page):
 
 def test_a_model_without_strengths_is_described_without_gaps():
     fitted = PooledLogisticCV(cv=2, penalty="l1").fit(X, TABLE["relapse"], task=TASK)
-    assert describe(fitted).splitlines()[0] == "PooledLogisticCV: 3 tasks, 4 features; penalty = l1"
+    assert describe(fitted).splitlines()[0] == "PooledLogisticCV: 3 tasks, 150 rows, 4 features; penalty = l1"
     dense = PooledRidgeCV(cv=2).fit(X, TABLE["score"], task=TASK)
-    assert describe(dense).splitlines()[0] == "PooledRidgeCV: 3 tasks, 4 features"
+    assert describe(dense).splitlines()[0] == "PooledRidgeCV: 3 tasks, 150 rows, 4 features"
 
 
 @pytest.mark.slow
@@ -233,7 +233,7 @@ def test_tools_take_the_model_that_was_chosen(chosen):
         one, other = (tool(model, X, y, task=TASK, **options) for model in (auto, best))
         assert repr(one) == repr(other)
     assert to_sql(auto) == to_sql(best)
-    with pytest.raises(TypeError, match=r"MultiTaskAuto.*Fit it first"):
+    with pytest.raises(TypeError, match=r"MultiTaskAuto has not chosen a model yet: fit it first"):
         stability_selection(MultiTaskAuto(), X, y, task=TASK)
 
 

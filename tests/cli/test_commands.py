@@ -767,7 +767,7 @@ def test_a_target_of_zeros_and_ones_is_said_to_be_a_class(tmp_path):
     warned = run("fit", path, *GIVEN)
     assert warned.exit_code == 0
     assert "column 'y' holds nothing but 0 and 1" in warned.stderr
-    assert "--model classifier" in warned.stderr
+    assert "msmtfl fit --classify" in warned.stderr
     assert "0 and 1" in run("compare", path, *GIVEN[:-2], "--models", "lasso,pooled lasso", "--cv", 2).stderr
     done("fit", path, *GIVEN, "--model", "classifier")
     assert "0 and 1" not in run("fit", path, *GIVEN, "--loss", "poisson").stderr

@@ -255,7 +255,7 @@ SMALLEST = [
 ]
 IN_OTHER_TESTS = (
     *("compare.py", "degrees_of_freedom.py", "fuzz_files.py", "null_comparisons.py", "report.py", "run.py"),
-    *("interval_coverage.py", "knockoffs.py"),
+    *("interval_coverage.py", "knockoffs.py", "mutants.py"),
     "search_scores.py",
     *("streaming.py", "worker.py"),
 )

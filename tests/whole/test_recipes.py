@@ -13,6 +13,7 @@ from msmtfl import (
     MSMTFLCV,
     DirtyMTL,
     LassoMTL,
+    PartialPooling,
     SharedMTL,
     SharedMTLCV,
     regularization_surface,
@@ -21,7 +22,6 @@ from msmtfl._data.designs import Data, DenseRows, RowTask
 from msmtfl._data.tasks import Target
 from msmtfl._objective import losses
 from msmtfl._objective.problem import Problem
-from msmtfl._solvers.solvers import solver_for
 from msmtfl.formulas import formula
 from msmtfl.model_files import load_model, save_model
 
@@ -107,13 +107,21 @@ def test_a_loss_is_one_class(log_cosh, tmp_path):
     np.testing.assert_array_equal(load_model(path).predict(X, task=task), search.predict(X, task=task))
 
 
-def test_what_cannot_be_solved_with_a_loss_is_said_in_one_place(log_cosh):
+@pytest.mark.parametrize(
+    "model",
+    [
+        L12MTL(0.05, loss="logcosh"),
+        DirtyMTL(0.02, 0.05, loss="logcosh"),
+        SharedMTL(0.05, 0.05, loss="logcosh"),
+        PartialPooling(1.0, loss="logcosh"),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_loss_serves_families_that_couple_the_tasks(log_cosh, model):
     X, y, task = make()
-    problem = MSMTFL(loss="logcosh")._make_problem(X, y, task, None)
-    squared = L12MTL()
-    penalty, _ = squared._penalty(squared._make_problem(X, y, task, None))
-    with pytest.raises(ValueError, match="squared loss only"):
-        solver_for(problem, penalty)
+    model.fit(X, y, task=task)
+    assert model.dual_gap_ <= model.tol
+    assert model.score(X, y, task=task) > 0.5
 
 
 # ------------------------------------------------------------------ a shape

@@ -155,9 +155,16 @@ class DirtyMTLClassifier(ClassifierFit, DirtyFit):
     feature_importances_ : ndarray of shape (n_features_in_,)
         The norms of the features in the order of the columns of X; a column that identifies
         the task gets the largest.
+    feature_means_ : ndarray of shape (m, d)
+        Means of the features over the training samples of every task, by which
+        unknown_task="similar" knows how similar tasks are.
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
+    feature_sd_ : ndarray of shape (d,)
+        Standard deviations of the features within tasks, pooled over the tasks in which a
+        feature varies; 0 where it never does. A coefficient times it is the effect of one
+        standard deviation.
     task_level_features_ : ndarray
         Names of the features that are constant within every task and differ only between
         tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
@@ -414,9 +421,16 @@ class DirtyMTLClassifierCV(ClassifierSearch, DirtySearch):
     feature_importances_ : ndarray of shape (n_features_in_,)
         The norms of the features in the order of the columns of X; a column that identifies
         the task gets the largest.
+    feature_means_ : ndarray of shape (m, d)
+        Means of the features over the training samples of every task, by which
+        unknown_task="similar" knows how similar tasks are.
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
+    feature_sd_ : ndarray of shape (d,)
+        Standard deviations of the features within tasks, pooled over the tasks in which a
+        feature varies; 0 where it never does. A coefficient times it is the effect of one
+        standard deviation.
     task_level_features_ : ndarray
         Names of the features that are constant within every task and differ only between
         tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.

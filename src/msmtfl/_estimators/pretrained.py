@@ -249,6 +249,10 @@ class PretrainedMTL(_Pretrained):
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
+    feature_sd_ : ndarray of shape (d,)
+        Standard deviations of the features within tasks, pooled over the tasks in which a
+        feature varies; 0 where it never does. A coefficient times it is the effect of one
+        standard deviation.
     task_level_features_ : ndarray
         Names of the features that are constant within every task and differ only between
         tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
@@ -545,6 +549,10 @@ class PretrainedMTLCV(_Pretrained, GridSearch):
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
+    feature_sd_ : ndarray of shape (d,)
+        Standard deviations of the features within tasks, pooled over the tasks in which a
+        feature varies; 0 where it never does. A coefficient times it is the effect of one
+        standard deviation.
     task_level_features_ : ndarray
         Names of the features that are constant within every task and differ only between
         tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.

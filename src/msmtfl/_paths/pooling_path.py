@@ -134,7 +134,7 @@ class PoolingSurface(Solutions):
     def complete(self) -> np.ndarray:
         return np.ones(self.grid.shape, dtype=bool)
 
-    def coefs(self, places: Any) -> Floats:
+    def coefs(self, places: ArrayLike) -> Floats:
         return np.asarray(self.coefs_of[np.asarray(places, dtype=np.intp)])
 
     def coef_common(self, k: int, l: int) -> Floats:

@@ -114,7 +114,7 @@ class Stack:
         """(m,): the tasks' weights."""
         return np.bincount(self.task, self.weights, self.m).astype(np.float64)
 
-    def means(self, values: Any) -> Floats:
+    def means(self, values: Floats | csr_array) -> Floats:
         """(m, ...): means over the tasks; 0 of those without samples."""
         n = len(self.y)
         share = self.weights / self.totals[self.task]
@@ -177,7 +177,7 @@ class _Fold:
         self.some = held.only(pooled.known[held.task])
         self.X, self.y, self.offset = pooled.seen(self.some)
 
-    def measure(self, data: Any, found: Solutions, scorer: Scorer | None) -> tuple[Floats, Floats, None]:
+    def measure(self, data: object, found: Solutions, scorer: Scorer | None) -> tuple[Floats, Floats, None]:
         """Mean errors (1, K, L) of the samples held out, and their weight."""
         places, back = found.places_in_use()
         coefs, weight = found.coefs(places)[:, 0], self.some.weights
@@ -233,7 +233,7 @@ def pretrain(problem: Problem, lams: Floats | None, folds: OffsetFolds, **option
     return out
 
 
-def _begin(pooled: Pooled, grid: Grid, options: dict[str, Any], fold: Any) -> tuple[StagePaths, Any, Any]:
+def _begin(pooled: Pooled, grid: Grid, options: dict[str, Any], fold: object) -> tuple[StagePaths, Any, Any]:
     return pooled.paths(grid, options), lambda: None, lambda found: found
 
 
