@@ -204,6 +204,18 @@ def test_tasks_of_few_samples():
     assert model.coef_common_.any()
 
 
+def test_folds_that_hold_out_whole_tasks_have_no_part_in_the_choice():
+    X, y, task = sample(n=12)
+    groups = np.where(task == 0, -1, np.arange(len(y)) % 4)  # all samples of the first task are one group
+    model = PretrainedMTL(0.05).fit(X, y, task=task, groups=groups)
+    assert model.coef_common_.any()
+    alone = PretrainedMTL(0.05, lam_common=model.lam_common_).fit(X, y, task=task, groups=groups)
+    np.testing.assert_allclose(alone.coef_, model.coef_, rtol=1e-6, atol=1e-9)
+    with pytest.raises(ValueError, match="Give groups that are parts of tasks, or lam_common"):
+        PretrainedMTL(0.05).fit(X, y, task=task, groups=task)
+    assert PretrainedMTL(0.05, lam_common=0.1).fit(X, y, task=task, groups=task).coef_common_.any()
+
+
 def test_what_is_refused():
     X, y, task = sample(n=8)
     for options, words in (

@@ -391,7 +391,7 @@ def test_one_task_alone_has_nothing_to_share(undrawn):
     page = Page(report_html(MSMTFL().fit(X, y)))
     assert re.search(r"Of 6 features \d are used\.", page.text)
     assert "sharing gained" not in page.text
-    heads = ["Feature", "Direction", "Effect of one unit", "Strength", "Freed", "Coefficient"]
+    heads = ["Feature", "Direction", "Effect of one s.d.", "Strength", "Freed", "Coefficient"]
     assert page.table("features")[0] == heads
 
 
@@ -621,7 +621,7 @@ def test_live_map_has_the_rows_and_scales_of_the_still_one(standardize, monkeypa
     own = "checked" in page.by_id("own-scale").attributes
     still = CoefficientMapDisplay.from_estimator(model, max_features=3, scale="row" if own else None)
     chart = page.charts["map"]
-    assert own == standardize
+    assert own  # units differ, whether the penalty takes account of that or not
     assert chart["rows"] == still.features.tolist()
     cells = np.frombuffer(base64.b64decode(chart["frames"][0]["cells"][0]), dtype="<f4").reshape(3, 3)[::-1]
     cells = np.nan_to_num(cells) * chart["scale"]

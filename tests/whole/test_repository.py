@@ -67,6 +67,15 @@ def test_a_name_that_is_not_there_is_an_attribute_error():
         msmtfl.Msmtfl  # noqa: B018
 
 
+@beside
+def test_what_commands_write_is_not_in_the_repository():
+    found = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    if found.returncode:
+        pytest.skip("not a git repository")
+    made = {".html", ".msmtfl", ".csv", ".parquet", ".xlsx", ".docx", ".pdf"}
+    assert [name for name in found.stdout.splitlines() if "/" not in name and Path(name).suffix in made] == []
+
+
 # ------------------------------------------------------------------ releases
 
 

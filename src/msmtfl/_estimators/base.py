@@ -574,6 +574,12 @@ def model_chosen(model: Any) -> Any:
     return getattr(model, "best_estimator_", model)
 
 
+def noted(model: Any, name: str) -> Any:
+    """What the command wrote down under this name in the file that a model comes from; None if it did not."""
+    user = getattr(model, "provenance_", {}).get("user")
+    return user.get(name) if isinstance(user, dict) else None
+
+
 def warn_of_task_level(features: Any) -> None:
     """Coefficients of 0 that a reader would take for "no effect", of these features."""
     if len(features):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import re
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._data.designs import Floats, Ints
 from .._paths.choice import cross_fits
 from .._runtime.checks import check_count
+from .._runtime.documents import in_latex, in_markdown
 from .._runtime.printable import printable
 from .base import loss_of, model_chosen
 from .families import family_of, has_family
@@ -26,15 +25,6 @@ NOT_TESTED = (
     "The fit is penalised, so the table has no standard errors or p-values: those of least squares do not hold here. The "
     "functions of msmtfl.inference say how sure the coefficients are."
 )
-LATEX = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    **{one: f"\\{one}" for one in "&%$#_{}"},
-}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -162,10 +152,10 @@ class Summary:
         """
         head, lines = self._head(), self._lines()
         marks = ["---" if k < len(head) - len(self._numbers) else "---:" for k in range(len(head))]
-        table = [head, marks, *([_markdown(cell) for cell in line] for line in lines)]
-        said = [f"**{_markdown(self.title)}**", *([_markdown(self.minimised)] if self.minimised else [])]
+        table = [head, marks, *([in_markdown(cell) for cell in line] for line in lines)]
+        said = [f"**{in_markdown(self.title)}**", *([in_markdown(self.minimised)] if self.minimised else [])]
         parts = [*said, "\n".join(f"| {' | '.join(line)} |" for line in table), " ".join(self._rest())]
-        return "\n\n".join([*filter(None, parts), "\n".join(f"- {_markdown(note)}" for note in self.notes)]) + "\n"
+        return "\n\n".join([*filter(None, parts), "\n".join(f"- {in_markdown(note)}" for note in self.notes)]) + "\n"
 
     def as_latex(self) -> str:
         r"""Return the summary as a LaTeX table (needs `\usepackage{booktabs}`), the notes below it.
@@ -177,13 +167,13 @@ class Summary:
         """
         head, lines = self._head(), self._lines()
         ends, n = r" \\", len(self._numbers)
-        body = [" & ".join(map(_latex, line)) + ends for line in lines]
-        notes = [_latex(note) for note in (*self._rest(), *self.notes)]
+        body = [" & ".join(map(in_latex, line)) + ends for line in lines]
+        notes = [in_latex(note) for note in (*self._rest(), *self.notes)]
         return "\n".join(
             [
                 r"\begin{table}",
                 r"\centering",
-                rf"\caption{{{_latex(self.title)}}}",
+                rf"\caption{{{in_latex(self.title)}}}",
                 rf"\begin{{tabular}}{{{'l' * (len(head) - n)}{'r' * n}}}",
                 r"\toprule",
                 " & ".join(head) + ends,
@@ -207,15 +197,6 @@ class Summary:
     def _repr_markdown_(self) -> str:
         """What notebooks show."""
         return self.as_markdown()
-
-
-def _latex(text: str) -> str:
-    return "".join(LATEX.get(one, one) for one in text)
-
-
-def _markdown(text: str) -> str:
-    """Text that Markdown shows as it is: neither its own marks nor HTML have a meaning."""
-    return re.sub(r"([\\`*_\[\]|~$#])", r"\\\1", html.escape(text, quote=False))
 
 
 # ------------------------------------------------------------------ of a model

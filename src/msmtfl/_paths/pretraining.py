@@ -208,8 +208,13 @@ def pretrain(problem: Problem, lams: Floats | None, folds: OffsetFolds, **option
     ]
     places = list(range(len(values)))
     if lams is None and runs:
-        found = search(Front(grid.strength, grid.leader, grid.block), paths, runs, whole.problem, "neg_mse")
-        places = [_chosen(held_out_errors(found, whole.problem, "neg_mse")[:, :, 0], values)]
+        front = Front(grid.strength, grid.leader, grid.block)
+        judges, others = _judges(runs)
+        errors = held_out_errors(search(front, paths, judges, whole.problem, "neg_mse"), whole.problem, "neg_mse")
+        places = [int(np.nanargmin(errors[:, :, 0].mean(axis=0)))]
+        for run in others:
+            run.advance(front.ends)
+            run.finish(np.zeros(grid.shape, dtype=bool))
     else:
         places = places if lams is not None else [0]
         ends = np.array([len(values)])
@@ -237,9 +242,15 @@ def _begin(pooled: Pooled, grid: Grid, options: dict[str, Any], fold: object) ->
     return pooled.paths(grid, options), lambda: None, lambda found: found
 
 
-def _chosen(errors: Floats, lams: Floats) -> int:
-    """The place of the strength with the smallest mean of errors (folds, K)."""
-    return int(np.nanargmin(errors.mean(axis=0)))
+def _judges(runs: list[FoldRun]) -> tuple[list[FoldRun], list[FoldRun]]:
+    """The folds whose errors choose a strength, and those that hold out whole tasks, whose levels nobody knows."""
+    judges = [run for run in runs if run.split.some.weights.sum() > 0]
+    if not judges:
+        raise ValueError(
+            "groups keep all samples of a task together, so that no fold measures the first step in tasks that it knows. "
+            "Give groups that are parts of tasks, or lam_common, the strength of the first step (lam_commons in a search)."
+        )
+    return judges, [run for run in runs if run not in judges]
 
 
 def dealt(stack: Stack, wide: bool, folds: OffsetFolds) -> list[np.ndarray]:

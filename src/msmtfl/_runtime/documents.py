@@ -1,8 +1,8 @@
 """Tables of text and numbers as documents: LaTeX, HTML, Markdown, CSV, Word and Excel. The standard library is enough: a
 .docx or .xlsx file is a zip archive of a few small XML files.
 
-A table is its header and its lines; an entry is a text or a number. `words` makes a text of a number for those who read;
-CSV and Excel have the numbers themselves, None where there is none.
+A table is its header and its lines; an entry is a text or a number. `significant` makes a text of a number for those who
+read; CSV and Excel have the numbers themselves, None where there is none.
 """
 
 from __future__ import annotations
@@ -20,7 +20,20 @@ from typing import Any
 from .printable import printable
 
 Entry = str | float | None
-FORMULA = ("=", "+", "-", "@")  # how an entry of CSV begins that spreadsheets run
+FORMULA = (
+    "=",
+    "+",
+    "-",
+    "@",
+    "\t",
+    "\r",
+    "\n",
+    "＝",
+    "＋",
+    "－",
+    "＠",
+)  # how an entry of CSV begins that spreadsheets run
+SIGNED = re.compile(r"[+-](\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?|[+-]inf", re.ASCII)
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 NUMBER = re.compile(r"[-\d.e, \[\]]+")  # an entry that is nothing but numbers: an estimate, perhaps with an interval
 MINUS = "\N{MINUS SIGN}"
@@ -80,14 +93,15 @@ def as_csv(sheet: Sheet) -> str:
     """The numbers with all their digits, without caption; text that a spreadsheet would run gets an apostrophe."""
     out = io.StringIO()
     write = csv.writer(out, lineterminator="\n")
-    write.writerow([_inert(name) for name in sheet.exact or sheet.header])
+    write.writerow([inert(name) for name in sheet.exact or sheet.header])
     for line in sheet.lines:
-        write.writerow([_inert(one) if isinstance(one, str) else "" if one is None else repr(one) for one in line])
+        write.writerow([inert(one) if isinstance(one, str) else "" if one is None else repr(one) for one in line])
     return out.getvalue()
 
 
-def _inert(text: str) -> str:
-    return f"'{text}" if text.startswith((*FORMULA, "\t", "\r", "\n")) else text
+def inert(text: str) -> str:
+    """With an apostrophe in front if a spreadsheet would take it for a formula, which a number is not."""
+    return f"'{text}" if text.startswith(FORMULA) and not SIGNED.fullmatch(text) else text
 
 
 def as_text(sheet: Sheet) -> str:
@@ -116,7 +130,12 @@ def as_markdown(sheet: Sheet) -> str:
 
 
 def _in_markdown(text: str) -> str:
-    return re.sub(r"([\\`*_{}\[\]<>|#])", r"\\\1", printable(text))
+    return in_markdown(printable(text))
+
+
+def in_markdown(text: str) -> str:
+    """Text that Markdown shows as it is: neither its own marks nor HTML have a meaning."""
+    return re.sub(r"([\\`*_{}\[\]|~$#])", r"\\\1", html.escape(text, quote=False))
 
 
 def as_html(sheet: Sheet, whole: bool = True) -> str:
@@ -208,6 +227,11 @@ def _in_latex(text: str) -> str:
         return f"${text}$"
     if NUMBER.fullmatch(text) and NUMBERS.search(text):
         return NUMBERS.sub(_set_number, text)
+    return in_latex(text)
+
+
+def in_latex(text: str) -> str:
+    """Text with its special characters escaped."""
     return "".join(TEX.get(one, one) for one in text)
 
 

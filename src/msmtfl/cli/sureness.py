@@ -85,8 +85,9 @@ def shared_in(fitted: Any, columns: Columns, data: Path, *, at_least: int, fdr: 
 
 def _with_roles(fitted: Any, columns: Columns, target: str | None) -> Columns:
     """The columns with target, weight and group, as `msmtfl fit` wrote them down or as they are given now."""
-    user = fitted.provenance_.get("user")
-    told = user.get("columns") if isinstance(user, dict) else None
+    from .._estimators.base import noted
+
+    told = noted(fitted, "columns")
     told = told if isinstance(told, dict) else {}
     target = target or told.get("target")
     if target is None:

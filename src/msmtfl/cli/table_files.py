@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from .._data.tables import names_of
+from .._runtime.documents import inert
 from .._runtime.files import special
 from .._runtime.naturally import natural_order
 from .data import UNNAMED, InputError, NamedError, Note, has_points, is_number, pandas, to_numbers
@@ -66,8 +67,6 @@ SIGNS = {  # how files begin that are no plain CSV, and the way out
     b"\xff\xfe": "It looks like UTF-16: --encoding utf-16.",
     b"\xfe\xff": "It looks like UTF-16: --encoding utf-16.",
 }
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # how a cell begins that is more than text
-SIGNED = re.compile(r"[+-](\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?|[+-]inf", re.ASCII)
 START = 2**16  # bytes that are looked at first
 UNREADABLE = (ValueError, OSError, EOFError, NotImplementedError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 
@@ -498,9 +497,7 @@ def csv_text(table: Any, formulas: bool = False) -> str:
 
 
 def _inert(value: Any) -> Any:
-    if not isinstance(value, str) or not value.startswith(FORMULA) or SIGNED.fullmatch(value):
-        return value
-    return f"'{value}"
+    return inert(value) if isinstance(value, str) else value
 
 
 def records(table: Any) -> str:

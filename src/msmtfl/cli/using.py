@@ -12,7 +12,7 @@ import numpy as np
 import typer
 
 from .._data.tables import names_of
-from .._estimators.base import spread_over_tasks
+from .._estimators.base import noted, spread_over_tasks
 from .._estimators.new_tasks import WAYS
 from .._runtime.printable import printable
 from . import options as o
@@ -156,10 +156,9 @@ def load(path: Path) -> tuple[Any, Columns]:
 
 def _columns_of_fit(fitted: Any) -> Columns | None:
     """What `msmtfl fit` wrote down of the columns; None if somebody else saved the model."""
-    user = fitted.provenance_.get("user")
-    told = user.get("columns") if isinstance(user, dict) else None
+    told = noted(fitted, "columns")
     try:
-        found = Columns(**told)  # type: ignore[arg-type]
+        found = Columns(**told)
         same = found.expanded == [str(name) for name in fitted.features_]
     except (TypeError, AttributeError):
         return None
@@ -470,8 +469,7 @@ def report(
 
         o.check_outputs((out,), model)
         fitted, _ = load(model)
-        user = fitted.provenance_.get("user")
-        command = user.get("command") if isinstance(user, dict) else None
+        command = noted(fitted, "command")
         with o.writing(out):
             write_report(fitted, out, title=title, command=command)
         if not quiet:

@@ -59,9 +59,9 @@ def report_html(
         What :func:`compare_models` returned for the same data, to be shown beside a model.
     X : DataFrame, ndarray or sparse matrix of shape (N, d), optional
         The samples of the fit, or others, in the form that was given to `fit`. With them the page shows
-        effects per standard deviation, observed against predicted values, residuals and, of classifiers,
-        ROC curves, calibration and confusion. A model that was cross-validated in this session predicts
-        the samples of its fit without their folds; the page says which predictions it shows.
+        observed against predicted values, residuals and, of classifiers, ROC curves, calibration and
+        confusion. A model that was cross-validated in this session predicts the samples of its fit without
+        their folds; the page says which predictions it shows.
     y : array-like of shape (N,) or (N, m), optional
         Their targets.
     task : array-like of shape (N,), optional
@@ -163,9 +163,9 @@ def write_report(
         What :func:`compare_models` returned for the same data, to be shown beside a model.
     X : DataFrame, ndarray or sparse matrix of shape (N, d), optional
         The samples of the fit, or others, in the form that was given to `fit`. With them the page shows
-        effects per standard deviation, observed against predicted values, residuals and, of classifiers,
-        ROC curves, calibration and confusion. A model that was cross-validated in this session predicts
-        the samples of its fit without their folds; the page says which predictions it shows.
+        observed against predicted values, residuals and, of classifiers, ROC curves, calibration and
+        confusion. A model that was cross-validated in this session predicts the samples of its fit without
+        their folds; the page says which predictions it shows.
     y : array-like of shape (N,) or (N, m), optional
         Their targets.
     task : array-like of shape (N,), optional

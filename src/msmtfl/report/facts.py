@@ -14,6 +14,7 @@ from .._estimators.base import loss_of, separate
 from .._estimators.families import family_of
 from .._objective.losses import loss_named
 from .._paths.choice import points_without
+from .._runtime.naturally import natural_order
 from ..compare.evidence import Evidence, clear_from
 from ..compare.scoring import Measure
 from ..inference.common import benjamini_hochberg
@@ -30,7 +31,7 @@ from ..plots.views import (
 )
 from ..sharing import SharingMap, coef_by_class, map_of, size_over_classes, split_classes
 from .samples import Samples
-from .subject import Subject, natural_order
+from .subject import Subject
 from .sureness import Sureness
 
 TINY = 1e-300
@@ -130,7 +131,7 @@ class ModelFacts:
     @cached_property
     def task_order(self) -> Ints:
         """Places of the tasks as a reader would sort them: P2 before P10."""
-        return natural_order(self.model.tasks_)
+        return natural_order(self.model.tasks_.tolist())
 
     # ------------------------------------------------------------------ effects
 
@@ -143,12 +144,12 @@ class ModelFacts:
 
     @cached_property
     def spreads(self) -> Floats | None:
-        """(d,): standard deviations of the features within tasks; None without data."""
-        return None if self.samples is None else self.samples.spreads
+        """(d,): standard deviations of the features within tasks; None of a model from a file that is older than these."""
+        return getattr(self.model, "feature_sd_", None)
 
     @cached_property
     def effects(self) -> Floats:
-        """(m, K, d): change of the linear predictor by one standard deviation of a feature, or by one unit without data."""
+        """(m, K, d): what one standard deviation of a feature (or one unit) changes in the linear predictor."""
         return self.coef if self.spreads is None else self.coef * self.spreads
 
     @cached_property

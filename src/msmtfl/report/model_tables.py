@@ -158,7 +158,7 @@ def sure_hint(sure: Sureness) -> str:
 
 
 def _effects(facts: ModelFacts, place: Ints) -> list[Column]:
-    """Direction, and the effect of one standard deviation (without data: of one unit) over the tasks that use a feature."""
+    """Direction, and the effect of one standard deviation (or unit) over the tasks that use a feature."""
     if facts.K > 1:
         return []
     W = facts.effects[:, 0][:, place]

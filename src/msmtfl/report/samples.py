@@ -1,4 +1,4 @@
-"""What the rows of the data add to a report: predictions to hold against what was observed, and standard deviations."""
+"""What the rows of the data add to a report: predictions to hold against what was observed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from .._data.designs import Floats, Ints
-from .._data.tables import is_sparse, names_of
+from .._data.tables import names_of
 from .._data.tasks import TaskData
 from .._estimators.base import loss_of
 from .._objective.losses import Loss, loss_named
@@ -45,26 +45,6 @@ class Samples:
     def counts(self) -> Ints:
         """(m,): rows of the tasks."""
         return np.array([0 if k < 0 else len(self.data.tasks[k].y) for k in self.places])
-
-    @cached_property
-    def spreads(self) -> Floats:
-        """(d,): standard deviations of the features within tasks, 0 of what is constant in each of them."""
-        total, freedom = np.zeros(self.data.d), 0
-        for task in {id(one.X): one for one in self.data.tasks}.values():
-            total += _squares_about_mean(task.X)
-            freedom += task.X.shape[0] - 1
-        return np.sqrt(total / max(freedom, 1))
-
-
-def _squares_about_mean(X: Any) -> Floats:
-    """(d,): sums of squares about the column means."""
-    if is_sparse(X):
-        columns: Any = X
-        square, mean = columns.power(2).sum(axis=0), columns.mean(axis=0)
-        return np.maximum(np.ravel(square) - columns.shape[0] * np.ravel(mean) ** 2, 0.0)
-    found = np.var(X, axis=0, dtype=np.float64) * X.shape[0]
-    flat = np.ptp(X, axis=0) == 0 if len(X) else True
-    return np.asarray(np.where(flat, 0.0, found))
 
 
 def read_samples(model: Any, X: Any, y: Any, task: Any, sample_weight: Any, offset: Any) -> Samples:

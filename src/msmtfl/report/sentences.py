@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from .._estimators.base import BETWEEN_TASKS
+from .._estimators.base import BETWEEN_TASKS, noted
 from .._estimators.intervals import task_radii
 from .._objective.certificates import CRITICAL, Certificate
 from .._paths.choice import PERFECT, too_good
@@ -86,8 +86,7 @@ def freed(facts: ModelFacts) -> str:
 def left_out(facts: ModelFacts, before: str | None = None) -> str:
     """Rows, columns and tasks that had no part, or of which little can be said; `before`: what a caller knows of them."""
     found, said = facts.sharing, [before or ""]
-    user = getattr(facts.model, "provenance_", {}).get("user")
-    dropped = user.get("rows_dropped") if isinstance(user, dict) else None
+    dropped = noted(facts.model, "rows_dropped")
     if isinstance(dropped, int) and dropped > 0 and not before:
         said.append(f"{counted(dropped, 'row')} with missing values {'was' if dropped == 1 else 'were'} left out.")
     same = (found.classes == "constant") & ~(found.task_level if found.task_level is not None else np.False_)

@@ -6,8 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
+from .._estimators.base import noted
 from .words import short
 
 WORD = re.compile(r"[^\W\d_]{3,}([ _-][^\W\d_]+){0,2}")  # a name that can be counted: school, test site
@@ -59,7 +58,8 @@ class Subject:
 
 def subject_of(model: Any, target: Any = None, task_name: Any = None, y: Any = None) -> Subject:
     """From the names that were given, the file of the model, or the table that it was fitted to."""
-    columns = _columns(model)
+    columns = noted(model, "columns")
+    columns = columns if isinstance(columns, dict) else {}
     if model._form == "wide":
         return Subject(task="target", tasks="targets", wide=True)
     target = target or columns.get("target") or getattr(y, "name", None)
@@ -67,13 +67,6 @@ def subject_of(model: Any, target: Any = None, task_name: Any = None, y: Any = N
     one, several = task_words(task_name or columns.get("task") or own)
     named = isinstance(target, str) and target.strip()
     return Subject(short(target) if named else "the target", one, several)
-
-
-def _columns(model: Any) -> dict[str, Any]:
-    """What the command noted of the columns in the file of a model."""
-    user = getattr(model, "provenance_", {}).get("user")
-    found = user.get("columns") if isinstance(user, dict) else None
-    return found if isinstance(found, dict) else {}
 
 
 def task_words(name: Any) -> tuple[str, str]:
@@ -102,20 +95,3 @@ def _plural(word: str) -> str:
     if lower.endswith("y") and lower[-2] not in "aeiou":
         return f"{word[:-1]}ies"
     return f"{word}s"
-
-
-def natural_order(labels: Any) -> np.ndarray:
-    """Places of labels with numbers in them in the order of the numbers.
-
-    >>> natural_order(["P10", "P2", "P1"]).tolist(), natural_order([3, 1, 2]).tolist()
-    ([2, 1, 0], [1, 2, 0])
-    """
-
-    def key(place: int) -> list[tuple[int, int, str]]:
-        parts = re.split(r"(\d+)", str(listed[place]))
-        return [(0, int(part), "") if part.isdecimal() else (1, 0, part.lower()) for part in parts if part]
-
-    listed = np.asarray(labels).tolist()
-    if all(isinstance(label, (int, float)) for label in listed):
-        return np.argsort(np.asarray(listed), kind="stable")
-    return np.array(sorted(range(len(listed)), key=key), dtype=np.intp)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .._estimators.base import model_chosen
+from .._estimators.base import model_chosen, noted
 from .._runtime import documents
 from .._runtime.checks import check_count
 from .._runtime.documents import Sheet
@@ -247,7 +247,6 @@ def coefficient_table(
 
 def _target_of(model: Any) -> str | None:
     """The name of the target that `msmtfl fit` wrote down."""
-    user = (getattr(model, "provenance_", None) or {}).get("user")
-    columns = user.get("columns") if isinstance(user, dict) else None
+    columns = noted(model, "columns")
     name = columns.get("target") if isinstance(columns, dict) else None
     return name if isinstance(name, str) else None
