@@ -388,3 +388,12 @@ def test_a_factor_of_all_weights_does_not_change_what_likelihood_chooses(weight)
     expected = PartialPooling().fit(X, y, task=task).k_
     found = PartialPooling().fit(X, y, task=task, sample_weight=np.full(112, weight)).k_
     assert found / weight == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("loss", ["squared", "huber", "poisson"])
+@pytest.mark.parametrize("model", [PartialPooling, PartialPoolingCV])
+def test_features_that_do_not_vary_leave_the_intercepts(model, loss):
+    y = np.arange(20.0)
+    fitted = model(loss=loss).fit(np.ones((20, 3)), y, task=np.repeat(["a", "b"], 10))
+    assert not fitted.coef_.any()
+    assert np.allclose(fitted.predict(np.ones((2, 3)), task=["a", "b"]), [4.5, 14.5])

@@ -549,6 +549,8 @@ class LossPooling:
         k = sizes(self.problem)[0]
         for _ in range(LIKELY):
             self.one(k, k_common)
+            if self.newton.inner is None:  # no parabola was solved: no feature tells tasks from each other
+                return np.inf
             k, before = float(self.newton.inner.likely(k_common, samples)), k
             if k == before or (np.isinf(k) and np.isinf(k_common)):
                 break

@@ -389,6 +389,8 @@ def _over(x: Floats, y: Floats) -> Floats:
 
 def _spd_solve(A: Floats, level: float, h: Floats) -> tuple[Floats, float]:
     """(A + level)^-1 h and the logarithm of the determinant; where that is not positive to rounding, on what is."""
+    if len(A) == 0:  # no feature varies within a task
+        return np.zeros_like(h), 0.0
     M = np.array(A, order="F")
     np.fill_diagonal(M, np.diagonal(A) + level)
     factor, failed = dpotrf(M, lower=0, clean=0, overwrite_a=1)
