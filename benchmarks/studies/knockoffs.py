@@ -47,7 +47,21 @@ SETTINGS = {
     "heterogeneous, 0.5": (0.5, True),
 }
 QUESTIONS = {1: 0.1, 2: 0.1, 3: 0.1, 4: 0.2}
-MAJOR = {30, 32, 33, 46, 47, 48, 50, 54, 76, 82, 84, 88, 90}  # positions of major resistance mutations to protease inhibitors
+MAJOR = {
+    30,
+    32,
+    33,
+    46,
+    47,
+    48,
+    50,
+    54,
+    76,
+    82,
+    84,
+    88,
+    90,
+}  # positions of major resistance mutations to protease inhibitors
 
 
 def drawn(seed: int, n: int, rho: float, heterogeneous: bool, effect: float) -> tuple[Any, Any, Any, Any]:
@@ -83,7 +97,14 @@ def rates(found: Any, true: Any) -> tuple[float, float]:
 
 
 def measured(
-    draws: int, n: int, rho: float, heterogeneous: bool, effect: float, stability: bool, first: int = 0, sums: bool = False
+    draws: int,
+    n: int,
+    rho: float,
+    heterogeneous: bool,
+    effect: float,
+    stability: bool,
+    first: int = 0,
+    sums: bool = False,
 ) -> dict[Any, Any]:
     """By question and method: false discovery proportions and powers, one per data set."""
     X, y, task, _ = drawn(10**6, n, rho, heterogeneous, effect)
@@ -142,7 +163,9 @@ def show_hiv(fdr: float, seeds: int) -> None:
         shared_features(LassoMTL(), X, y, task=drug, r=2, fdr=fdr, groups=data["isolate"])
     except ValueError as error:
         print(f"r=2: {error}\n")
-    print(f"{'drug':5} {'samples':>7} {'declared':>8} {'at major':>8} {'by chance':>9} {'positions':>12}  not among them")
+    print(
+        f"{'drug':5} {'samples':>7} {'declared':>8} {'at major':>8} {'by chance':>9} {'positions':>12}  not among them"
+    )
     for one in declared_by_drug(X, y, drug, names, fdr, seeds):
         print(
             f"{one['drug']:5} {one['samples']:7} {one['declared']:8.1f} {one['at major']:8.2f} {one['by chance']:9.2f} "

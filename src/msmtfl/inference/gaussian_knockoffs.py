@@ -30,7 +30,9 @@ def covariance_near(own: Floats, n: float, common: Floats, share: float) -> Floa
     if share >= 1.0:
         return common
     apart = float(((own - common) ** 2).sum())
-    by_chance = (1.0 - share) * float((1.0 + own**2).sum() - 2.0 * len(own)) / n  # of normal columns; diagonals are known
+    by_chance = (
+        (1.0 - share) * float((1.0 + own**2).sum() - 2.0 * len(own)) / n
+    )  # of normal columns; diagonals are known
     weight = 1.0 if by_chance >= apart else by_chance / apart
     return np.asarray(weight * common + (1.0 - weight) * own)
 

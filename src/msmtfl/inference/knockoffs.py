@@ -249,6 +249,8 @@ def shared_features(
         _check_question(data, r, fdr, partial(same_sums, data))
         drawn = beside_drawn(data, random)
         V, approximate = statistics_of(lassos_for(estimator, n_jobs).fit_moments(drawn.folds), data), drawn.approximate
+    elif y is None:
+        raise TypeError("y is missing: give the targets of the samples X, or Moments in the place of X.")
     else:
         require_offset(estimator, offset)
         data = clone(estimator)._read(X, y, task, sample_weight, offset)

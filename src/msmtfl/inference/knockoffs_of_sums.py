@@ -49,7 +49,9 @@ def check_sums(estimator: Any, moments: Any, given: dict[str, Any]) -> MomentDat
     """The statistics, if knockoffs can be drawn for them."""
     more = [name for name, value in given.items() if value is not None]
     if more:
-        raise TypeError(f"Moments hold targets, tasks and all else that counts: {', '.join(more)} cannot be given, too.")
+        raise TypeError(
+            f"Moments hold targets, tasks and all else that counts: {', '.join(more)} cannot be given, too."
+        )
     if hasattr(estimator, "predict_proba") or loss_of(estimator) != "squared":
         kind = f"loss={estimator.loss!r}" if hasattr(estimator, "loss") else "classes"
         raise ValueError(f"statistics serve squared loss only, not {kind}: give the samples.")
