@@ -7,6 +7,17 @@ other sizes and signs in each, and 10 in one). Asked is who matters in at least 
 stands with its standard error beside the rate asked for, 0.1 (r = 4: 0.2); `all signs` is the rule of Li and others, which
 counts the negative signs of all tasks; `stability` are the features that stability selection of separate lassos finds in at
 least r tasks (threshold 0.75, lam chosen on another data set), which promises no such rate.
+
+    python benchmarks/studies/knockoffs.py --draws 200 --sums
+
+draws knockoffs from sums of squares and products alone (`Moments`), without stability selection.
+
+    MSMTFL_DATA=... python benchmarks/studies/knockoffs.py --hiv
+
+are mutations of the HIV protease that `shared_features` declares to matter for the resistance to a drug, drug by drug (the
+drugs share isolates), beside the positions of major mutations of the lists of Stanford's HIVDB and IAS-USA. A mutation at
+another position is not known to be false: accessory mutations are listed at many. By chance, declared mutations would be at
+major positions as often as all mutations of the data are.
 """
 
 from __future__ import annotations
@@ -16,13 +27,15 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import argparse
+import re
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.stats import binom
 
-from msmtfl import LassoMTL, LassoMTLCV, stability_selection, stack_tasks
+from msmtfl import LassoMTL, LassoMTLCV, Moments, stability_selection, stack_tasks
 from msmtfl.inference import shared_features
 from msmtfl.inference.knockoffs import knockoff_plus, scores_of
 
@@ -34,6 +47,21 @@ SETTINGS = {
     "heterogeneous, 0.5": (0.5, True),
 }
 QUESTIONS = {1: 0.1, 2: 0.1, 3: 0.1, 4: 0.2}
+MAJOR = {
+    30,
+    32,
+    33,
+    46,
+    47,
+    48,
+    50,
+    54,
+    76,
+    82,
+    84,
+    88,
+    90,
+}  # positions of major resistance mutations to protease inhibitors
 
 
 def drawn(seed: int, n: int, rho: float, heterogeneous: bool, effect: float) -> tuple[Any, Any, Any, Any]:
@@ -69,7 +97,14 @@ def rates(found: Any, true: Any) -> tuple[float, float]:
 
 
 def measured(
-    draws: int, n: int, rho: float, heterogeneous: bool, effect: float, stability: bool, first: int = 0
+    draws: int,
+    n: int,
+    rho: float,
+    heterogeneous: bool,
+    effect: float,
+    stability: bool,
+    first: int = 0,
+    sums: bool = False,
 ) -> dict[Any, Any]:
     """By question and method: false discovery proportions and powers, one per data set."""
     X, y, task, _ = drawn(10**6, n, rho, heterogeneous, effect)
@@ -77,7 +112,8 @@ def measured(
     out: dict[Any, list[tuple[float, float]]] = {}
     for seed in range(first, first + draws):
         X, y, task, W = drawn(seed, n, rho, heterogeneous, effect)
-        V = shared_features(LassoMTL(), X, y, task=task, r=1, random_state=seed).statistics
+        known = (Moments().update(X, y, task=task),) if sums else (X, y)
+        V = shared_features(LassoMTL(), *known, task=None if sums else task, r=1, random_state=seed).statistics
         often = stability_selection(LassoMTL(lam), X, y, task=task, n_pairs=15).selected() if stability else None
         for r, fdr in QUESTIONS.items():
             true = (W != 0).sum(axis=0) >= r
@@ -88,6 +124,56 @@ def measured(
     return {key: np.array(values) for key, values in out.items()}
 
 
+def position(mutation: str) -> int:
+    """Of a mutation such as 90M."""
+    return int(re.findall(r"\d+", mutation)[0])
+
+
+def declared_by_drug(X: Any, y: Any, drug: Any, names: Any, fdr: float, seeds: int) -> list[dict[str, Any]]:
+    """Per drug: samples, mutations declared at the first seed, how many of them (mean over seeds, as of all others) and how
+    many at major positions, and at how many of the major positions."""
+    at, out = np.array([position(name) for name in names]), []
+    major = np.isin(at, sorted(MAJOR))
+    for name in dict.fromkeys(drug.tolist()):
+        rows = drug == name
+        Z = X[rows].astype(float)
+        runs = [shared_features(LassoMTL(), Z, y[rows], r=1, fdr=fdr, random_state=k).declared for k in range(seeds)]
+        known = major & (Z.min(axis=0) < Z.max(axis=0))
+        out.append(
+            {
+                "drug": name,
+                "samples": int(rows.sum()),
+                "declared": np.mean([one.sum() for one in runs]),
+                "at major": np.mean([(one & major).sum() / max(one.sum(), 1) for one in runs]),
+                "by chance": known.sum() / (Z.min(axis=0) < Z.max(axis=0)).sum(),
+                "positions": np.mean([len(set(at[one]) & MAJOR) for one in runs]),
+                "missed": sorted(MAJOR - set(at[np.mean(runs, axis=0) >= 0.5])),
+            }
+        )
+    return out
+
+
+def show_hiv(fdr: float, seeds: int) -> None:
+    """The table of `--hiv`."""
+    if "MSMTFL_DATA" not in os.environ:
+        raise SystemExit("set MSMTFL_DATA to the folder that holds hiv_pi.npz.")
+    data = np.load(Path(os.environ["MSMTFL_DATA"]) / "hiv_pi.npz")
+    X, y, drug, names = data["X"], data["y"], data["task_names"][data["task"]], data["feature_names"]
+    try:
+        shared_features(LassoMTL(), X, y, task=drug, r=2, fdr=fdr, groups=data["isolate"])
+    except ValueError as error:
+        print(f"r=2: {error}\n")
+    print(
+        f"{'drug':5} {'samples':>7} {'declared':>8} {'at major':>8} {'by chance':>9} {'positions':>12}  not among them"
+    )
+    for one in declared_by_drug(X, y, drug, names, fdr, seeds):
+        print(
+            f"{one['drug']:5} {one['samples']:7} {one['declared']:8.1f} {one['at major']:8.2f} {one['by chance']:9.2f} "
+            f"{one['positions']:6.1f} of {len(MAJOR)}  {', '.join(map(str, one['missed']))}",
+            flush=True,
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=200)
@@ -95,12 +181,19 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=150, help="per task")
     parser.add_argument("--effect", type=float, default=0.45)
     parser.add_argument("--only", default="", help="settings whose names hold this")
+    parser.add_argument("--sums", action="store_true", help="draw knockoffs from Moments")
+    parser.add_argument("--hiv", action="store_true", help="real data instead: mutations of the HIV protease, per drug")
+    parser.add_argument("--fdr", type=float, default=0.1, help="rate of --hiv")
+    parser.add_argument("--seeds", type=int, default=10, help="draws of knockoffs of --hiv")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
+    if args.hiv:
+        show_hiv(args.fdr, args.seeds)
+        return
     print(f"{'':20} {'r':>2} {'method':16} {'rate':>5} {'false':>7} {'s.e.':>6} {'power':>6}")
     for name, (rho, heterogeneous) in ((k, v) for k, v in SETTINGS.items() if args.only in k):
         for (r, method), values in measured(
-            args.draws, args.samples, rho, heterogeneous, args.effect, stability=True, first=args.first
+            args.draws, args.samples, rho, heterogeneous, args.effect, not args.sums, args.first, args.sums
         ).items():
             (false, power), se = values.mean(axis=0), values[:, 0].std() / np.sqrt(len(values))
             rate = "" if method == "stability" else f"{QUESTIONS[r]:.2f}"

@@ -22,16 +22,8 @@ from msmtfl import (
 from msmtfl._data.tasks import read_training
 from msmtfl.inference import debiased_intervals, draw_halves, shared_features, split_intervals
 from msmtfl.inference.common import Samples, benjamini_hochberg
-from msmtfl.inference.knockoffs import (
-    beside_knockoffs,
-    covariance_near,
-    covariance_of,
-    distances,
-    draw_knockoffs,
-    knockoff_plus,
-    lasso_statistics,
-    scores_of,
-)
+from msmtfl.inference.gaussian_knockoffs import covariance_near, covariance_of, distances, draw_knockoffs
+from msmtfl.inference.knockoffs import beside_knockoffs, knockoff_plus, lasso_statistics, scores_of
 
 STUDIES = Path(__file__).parents[2] / "benchmarks" / "studies"
 
@@ -243,17 +235,22 @@ def test_knockoffs_have_the_covariances_that_they_should(rho):
     np.testing.assert_allclose(covariance_of(X), cov, atol=0.02)
 
 
+def near(X, common, share):
+    unit = X / X.std(axis=0)
+    return covariance_near(unit.T @ unit / len(X), len(X), common, share)
+
+
 def test_covariances_are_drawn_towards_those_of_all_tasks_where_these_are_alike():
     rng, d = np.random.default_rng(0), 20
     cov = 0.5 ** np.abs(np.subtract.outer(np.arange(d), np.arange(d)))
     root = np.linalg.cholesky(cov)
     alike = [rng.standard_normal((60, d)) @ root.T for _ in range(6)]
     common = covariance_of(np.concatenate(alike))
-    error = np.mean([np.abs(covariance_near(X / X.std(axis=0), common, 1 / 6) - cov).mean() for X in alike])
+    error = np.mean([np.abs(near(X, common, 1 / 6) - cov).mean() for X in alike])
     assert error < 0.6 * np.mean([np.abs(np.corrcoef(X.T) - cov).mean() for X in alike])
     other = rng.standard_normal((2000, d))  # columns that are independent, known well
-    assert np.abs(covariance_near(other / other.std(axis=0), common, 0.5) - np.eye(d)).mean() < 0.03
-    assert covariance_near(other, common, 1.0) is common
+    assert np.abs(near(other, common, 0.5) - np.eye(d)).mean() < 0.03
+    assert near(other, common, 1.0) is common
 
 
 @pytest.mark.slow

@@ -142,6 +142,13 @@ class Moments:
         out.categories = self.categories
         return out
 
+    def _of_tasks(self, features: np.ndarray, tasks: Mapping[Hashable, TaskMoments]) -> Moments:
+        """Statistics of some of these tasks in other features."""
+        out = self.copy()
+        out.features, out.named, out._tasks, out.task_place = features, False, dict(tasks), None
+        out.seen = dict.fromkeys(tasks)
+        return out
+
     # ---------------------------------------------------------------- adding rows
 
     @whole_or_untouched

@@ -24,17 +24,18 @@ count, too. Both hold the rate, and this finds more (`benchmarks/studies/knockof
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import ceil
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, eigh
 from sklearn.base import clone
-from sklearn.covariance import ledoit_wolf
 from sklearn.utils import check_random_state
 
 from .._data.designs import Floats
+from .._data.moment_data import MomentData
 from .._data.tables import is_sparse, names_of, warn_user
 from .._data.tasks import TaskData
 from .._estimators.base import loss_of, require_offset
@@ -42,68 +43,11 @@ from .._estimators.families import lassos_like
 from .._runtime.cards import Card
 from .._runtime.checks import check_count
 from .common import Samples, as_dense, checked_model, sliceable, to_pandas
+from .gaussian_knockoffs import covariance_near, covariance_of, draw_knockoffs
+from .knockoffs_of_sums import beside_drawn, check_sums, is_statistics, same_sums
 
-SWEEPS = 50  # of the coordinates of the knockoffs' distances; they settle in 5 to 15
-SETTLED = 1e-4  # largest change of a distance in a sweep, relative
-INSIDE = 1e-3  # how far distances stay from those at which a feature and its knockoff would be bound to each other
 CONSTANT = 1e-12  # standard deviation, relative to the largest deviation, up to which a column is constant
 REPEATED = 0.9  # share of a task's samples that stand in another one, from which they are the same samples
-
-
-# ------------------------------------------------------------------ knockoffs
-
-
-def covariance_of(X: Floats) -> Floats:
-    """(d, d): correlations of columns of variance 1, shrunk towards 0 where there are few samples (Ledoit and Wolf)."""
-    shrunk = ledoit_wolf(X, assume_centered=True)[0]
-    sizes = np.sqrt(np.diag(shrunk))
-    return np.asarray(shrunk / np.outer(sizes, sizes))
-
-
-def covariance_near(X: Floats, common: Floats, share: float) -> Floats:
-    """(d, d): the correlations of a task's columns of variance 1, drawn towards those of all tasks together, of whose
-    samples it has this share: the closer the less they differ by more than chance."""
-    if share >= 1.0:
-        return common
-    n, d = X.shape
-    own = X.T @ X / n
-    apart = float(((own - common) ** 2).sum())
-    by_chance = (1.0 - share) * float((1.0 + own**2).sum() - 2.0 * d) / n  # of normal columns; diagonals are known
-    weight = 1.0 if by_chance >= apart else by_chance / apart
-    return np.asarray(weight * common + (1.0 - weight) * own)
-
-
-def distances(cov: Floats) -> Floats:
-    """(d,): s, where cov - diag(s) are the covariances of features with knockoffs, such that the entropy of both together,
-
-        log det(2 cov - diag(s)) + sum log s_j,
-
-    is largest (Gimenez and Zou 2019), by coordinate ascent. (s as large as possible, all alike or in sum, lets features be
-    told from combinations of knockoffs; Spector and Janson 2022, Annals of Statistics 50.)
-    """
-    d = len(cov)
-    lowest = max(float(eigh(cov, eigvals_only=True, subset_by_index=[0, 0])[0]), 0.0)
-    s = np.full(d, max(min(1.0, lowest), INSIDE * 1e-3))
-    inverse = np.linalg.inv(2.0 * cov - np.diag(s))
-    for _ in range(SWEEPS):
-        before = s.copy()
-        for j in range(d):
-            step = (1.0 / inverse[j, j] - s[j]) / 2.0  # where 1 / s_j is the entry of the inverse
-            column = inverse[:, j]
-            inverse += np.outer(column, column) * (step / (1.0 - step * column[j]))
-            s[j] += step
-        if np.abs(s - before).max() <= SETTLED * s.max():
-            break
-    return (1.0 - INSIDE) * s
-
-
-def draw_knockoffs(X: Floats, random: np.random.Generator, cov: Floats) -> Floats:
-    """(n, d): Gaussian knockoffs of columns with mean 0, variance 1 and this covariance."""
-    s = distances(cov)
-    solved = cho_solve(cho_factor(cov), np.diag(s))  # cov^-1 diag(s)
-    values, vectors = eigh(2.0 * np.diag(s) - s[:, None] * solved)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    return np.asarray(X - X @ solved + random.standard_normal(X.shape) @ root.T)
 
 
 # ------------------------------------------------------------------ the filter
@@ -220,7 +164,7 @@ def least_declared(fdr: float) -> int:
 def shared_features(
     estimator: Any,
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
     task: Any = None,
     r: int = 2,
@@ -250,12 +194,17 @@ def shared_features(
         A model or classifier of any family. It tells how the data are read (`task_column`), the loss,
         `penalty_factors`, `positive` and `fit_intercept`; its own strengths of the penalty have no part in
         this: models that select for all tasks at once would carry evidence from one task to another.
-    X : DataFrame, ndarray or sparse matrix of shape (N, d)
+    X : DataFrame, ndarray or sparse matrix of shape (N, d), Moments or list of Moments
         Samples of all tasks. A table or an array may have a column that identifies the task
-        (see `task_column`).
+        (see `task_column`). Or statistics of unweighted samples, then without y and all else that is known of
+        samples, for squared loss: sums with knockoffs are drawn from the law that they would have with the
+        samples. A list holds one :class:`Moments` per fold, on which lam is chosen; of a single one, folds that
+        add up to it are drawn, too. Sums do not show that tasks share *some* of their samples: it is up to you
+        that they do not.
     y : array-like of shape (N,) or (N, m)
         Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
-        means not measured. Such tasks are not independent of each other: only r=1 can be asked of them.
+        means not measured. Such tasks are not independent of each other: only r=1 can be asked of them, and
+        their Moments are refused.
     task : array-like of shape (N,), optional
         The label of the task of every sample, if the tasks are not a column of X.
     r : int, default=2
@@ -292,13 +241,23 @@ def shared_features(
     ['x0', 'x1', 'x2', 'x3', 'x4', 'x5', 'x6', 'x7']
     """
     estimator = checked_model(estimator, n_jobs, False, classes=True, sparse=False)
-    require_offset(estimator, offset)
-    data = clone(estimator)._read(X, y, task, sample_weight, offset)
-    _check_question(data, r, fdr, groups)
-    samples = Samples.read(estimator, X, y, task, sample_weight, groups, offset)
     random = np.random.default_rng(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-    both, approximate = beside_knockoffs(data, random)
-    V = lasso_statistics(estimator, data, samples, both, n_jobs)
+    data: TaskData | MomentData
+    if is_statistics(X):
+        known = {"y": y, "task": task, "sample_weight": sample_weight, "offset": offset, "groups": groups}
+        data = check_sums(estimator, X, known)
+        _check_question(data, r, fdr, partial(same_sums, data))
+        drawn = beside_drawn(data, random)
+        V, approximate = statistics_of(lassos_for(estimator, n_jobs).fit_moments(drawn.folds), data), drawn.approximate
+    elif y is None:
+        raise TypeError("y is missing: give the targets of the samples X, or Moments in the place of X.")
+    else:
+        require_offset(estimator, offset)
+        data = clone(estimator)._read(X, y, task, sample_weight, offset)
+        _check_question(data, r, fdr, partial(_same_samples, data, groups))
+        samples = Samples.read(estimator, X, y, task, sample_weight, groups, offset)
+        both, approximate = beside_knockoffs(data, random)
+        V = lasso_statistics(estimator, data, samples, both, n_jobs)
     if data.form == "wide":
         V = V.sum(axis=0, keepdims=True)
     score = scores_of(V, r)
@@ -340,7 +299,8 @@ def beside_knockoffs(data: TaskData, random: np.random.Generator) -> tuple[Float
         if not vary.size:
             continue
         unit = out[np.ix_(rows, vary)]
-        cov = covariance_near(unit, common[np.ix_(vary, vary)], len(rows) / len(used))
+        own = unit.T @ unit / len(rows)
+        cov = covariance_near(own, len(rows), common[np.ix_(vary, vary)], len(rows) / len(used))
         out[np.ix_(rows, d + vary)] = draw_knockoffs(unit, random, cov)
         two[vary] |= [len(np.unique(column[:1000])) == 2 for column in unit.T]
         if len(rows) < vary.size:
@@ -354,10 +314,10 @@ def beside_knockoffs(data: TaskData, random: np.random.Generator) -> tuple[Float
     return out, tuple(words)
 
 
-def lasso_statistics(estimator: Any, data: TaskData, samples: Samples, both: Floats, n_jobs: int | None) -> Floats:
-    """(m, d): sizes of the features' coefficients less those of their knockoffs, in lassos of the tasks with one lam."""
+def lassos_for(estimator: Any, n_jobs: int | None) -> Any:
+    """The search of lassos of the tasks, with one lam, on features and knockoffs."""
     factors = getattr(estimator, "penalty_factors", None)
-    lassos = lassos_like(
+    return lassos_like(
         estimator,
         standardize=True,  # knockoffs, too, have a variance of 1 in the samples at hand then: both are alike
         fit_intercept=getattr(estimator, "fit_intercept", True),
@@ -365,13 +325,22 @@ def lasso_statistics(estimator: Any, data: TaskData, samples: Samples, both: Flo
         penalty_factors=None if factors is None else np.concatenate([factors, factors]),
         n_jobs=n_jobs,
     )
+
+
+def lasso_statistics(estimator: Any, data: TaskData, samples: Samples, both: Floats, n_jobs: int | None) -> Floats:
+    """(m, d): sizes of the features' coefficients less those of their knockoffs, in lassos of the tasks with one lam."""
     y, offset = samples.y, samples.offset
     if not hasattr(estimator, "predict_proba") and loss_of(estimator) == "squared":
         y, offset = _in_units(data.less_offset(), y), None  # one lam suits tasks of all units then
     known: dict[str, Any] = {"task": samples.task, "sample_weight": samples.weight, "groups": samples.groups}
     if offset is not None:
         known["offset"] = offset
-    W = np.abs(np.atleast_2d(lassos.fit(both, y, **known).coef_))
+    return statistics_of(lassos_for(estimator, n_jobs).fit(both, y, **known), data)
+
+
+def statistics_of(lassos: Any, data: TaskData | MomentData) -> Floats:
+    """(m, d): sizes of the features' coefficients less those of their knockoffs."""
+    W = np.abs(np.atleast_2d(lassos.coef_))
     if W.ndim == 3 or len(W) != data.m:  # several classes
         W = W.reshape(data.m, -1, W.shape[-1]).sum(axis=1)
     return np.asarray(W[:, : data.d] - W[:, data.d :])
@@ -386,21 +355,19 @@ def _in_units(data: TaskData, y: np.ndarray) -> Floats:
     return out
 
 
-def _check_question(data: TaskData, r: int, fdr: float, groups: Any) -> None:
+def _check_question(data: TaskData | MomentData, r: int, fdr: float, same_samples: Callable[[], str]) -> None:
     check_count("r", r)
     if not 0.0 < fdr < 1.0:
         raise ValueError(f"fdr must be between 0 and 1, such as 0.1; got {fdr!r}.")
     if r > data.m:
         tasks = f"are {data.m} tasks" if data.m > 1 else "is one task"
         raise ValueError(f"r={r}, but there {tasks}: no feature can matter in more. Take r={data.m} at most.")
-    if r > 1:
-        why = _same_samples(data, groups)
-        if why:
-            raise ValueError(
-                f"{why}. Their errors are not independent of each other, and a chance finding in one task comes again in "
-                f"the others: no error rate can be given for r={r}. Take r=1 (matters in any task), or give each task "
-                "samples of its own."
-            )
+    if r > 1 and (why := same_samples()):
+        raise ValueError(
+            f"{why}. Their errors are not independent of each other, and a chance finding in one task comes again in "
+            f"the others: no error rate can be given for r={r}. Take r=1 (matters in any task), or give each task "
+            "samples of its own."
+        )
     if (least := least_declared(fdr)) > data.d:
         warn_user(
             f"at fdr={fdr:g} at least {least} features are declared, or none, and there are {data.d}: none can be. Take fdr "
