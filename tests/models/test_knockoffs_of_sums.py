@@ -138,7 +138,7 @@ def test_statistics_that_do_not_suffice_are_refused():
         with pytest.raises((ValueError, TypeError), match=message):
             call()
     twice = Moments().update(np.r_[X, X], np.r_[y, y[::-1]], task=np.repeat(["u", "v"], 150))
-    with pytest.raises(ValueError, match="samples of tasks 'u', 'v' have the same sums in all features.*Take r=1"):
+    with pytest.raises(ValueError, match=r"samples of tasks 'u', 'v' have the same sums in all features.*Take r=1"):
         shared_features(MSMTFL(), twice)
 
 

@@ -1,7 +1,7 @@
 """Gaussian knockoffs: columns with the same covariances to the other features, made without looking at the target.
 
-For features x with mean 0 and covariance C, and distances s, knockoffs are x - s C^-1 x + e, where e is normal with covariance
-2 diag(s) - diag(s) C^-1 diag(s) (Candes, Fan, Janson and Lv 2018, Journal of the Royal Statistical Society B 80).
+For features x with mean 0 and covariance C, and distances s, knockoffs are x - diag(s) C^-1 x + e, where e is normal with
+covariance 2 diag(s) - diag(s) C^-1 diag(s) (Candes, Fan, Janson and Lv 2018, Journal of the Royal Statistical Society B 80).
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ def distances(cov: Floats) -> Floats:
 
 
 def law_of(cov: Floats) -> tuple[Floats, Floats]:
-    """A and B (d, d): knockoffs of samples X (n, d) with mean 0 and this covariance are X A + Z B', Z (n, d) standard normal."""
+    """A and B (d, d): knockoffs of samples X (n, d) with mean 0 and this covariance are X A + Z B', where Z (n, d) is
+    standard normal."""
     s = distances(cov)
     solved = cho_solve(cho_factor(cov), np.diag(s))  # cov^-1 diag(s)
     values, vectors = eigh(2.0 * np.diag(s) - s[:, None] * solved)

@@ -253,11 +253,12 @@ def shared_features(
         raise TypeError("y is missing: give the targets of the samples X, or Moments in the place of X.")
     else:
         require_offset(estimator, offset)
-        data = clone(estimator)._read(X, y, task, sample_weight, offset)
-        _check_question(data, r, fdr, partial(_same_samples, data, groups))
+        rows: TaskData = clone(estimator)._read(X, y, task, sample_weight, offset)
+        data = rows
+        _check_question(data, r, fdr, partial(_same_samples, rows, groups))
         samples = Samples.read(estimator, X, y, task, sample_weight, groups, offset)
-        both, approximate = beside_knockoffs(data, random)
-        V = lasso_statistics(estimator, data, samples, both, n_jobs)
+        both, approximate = beside_knockoffs(rows, random)
+        V = lasso_statistics(estimator, rows, samples, both, n_jobs)
     if data.form == "wide":
         V = V.sum(axis=0, keepdims=True)
     score = scores_of(V, r)

@@ -2,8 +2,8 @@
 known.
 
 Knockoffs of the samples X are X A + Z B', where Z (n, d) is standard normal (`law_of`). So the sums that a lasso needs are
-those of [X, y, Z]. With M = [X, y] about its means, M'M = L L', and Q an orthonormal basis of its columns, M = Q L', the part
-G = Z'Q is standard normal whatever the samples are, and so are the means of Z times the root of n. Hence
+those of [X, y, Z]. With M = [X, y] about its means, M'M = L L', and Q an orthonormal basis of its columns, M = Q L', the
+part G = Z'Q is standard normal whatever the samples are, and so are the means of Z times the root of n. Hence
 
     Z'M = G L',        Z'Z = G G' + Wishart(n - 1 - rank of M)        about the means:
 
@@ -191,8 +191,8 @@ def common_correlations(owns: list[Floats], rows: list[int]) -> Floats:
 
 
 def beside_drawn(data: MomentData, random: np.random.Generator) -> SumsBesideKnockoffs:
-    """Statistics of features and knockoffs of all tasks, in units of each task, fold by fold. Where the statistics are not of
-    folds, folds that add up to them are drawn, too."""
+    """Statistics of features and knockoffs of all tasks, in units of each task, fold by fold. Where the statistics are not
+    of folds, folds that add up to them are drawn, too."""
     labels, d = data.labels.tolist(), data.d
     units = [Unit.of(task) for task in data.tasks]
     owns = [unit.applied(task)[0][:d, :d] / task.n for unit, task in zip(units, data.tasks, strict=True)]
@@ -208,7 +208,7 @@ def beside_drawn(data: MomentData, random: np.random.Generator) -> SumsBesideKno
             law[0][at], law[1][at] = law_of(covariance_near(own[at], task.rows, common[at], share))
         if task.rows < vary.size:
             few.append(label)
-        parts = [fold[label] if label in fold else None for fold in data.folds]
+        parts = [fold[label] if label in fold else None for fold in data.folds]  # noqa: SIM401 (no dict)
         for f, part in enumerate(parts if len(parts) > 1 else draw_folds(task, FOLDS, random)):
             if part is not None:
                 sums, means = draw_sums(*unit.applied(part), part.rows, law, random)
