@@ -368,7 +368,7 @@ def bytes_of_a_table(good: Good, folder: Path, rng: np.random.Generator) -> str:
     else:
         path.write_bytes(damaged_bytes((good.csv if kind == "csv" else good.parquet)[0], rng))
     try:
-        table = read_table(path, decimal="." if kind == "parquet" or rng.random() < 0.7 else ",", as_text=["town"])
+        table = read_table([path], decimal="." if kind == "parquet" or rng.random() < 0.7 else ",", as_text=["town"])
     except InputError:
         return "refused"
     if not len(table) or len(set(table.columns)) != len(table.columns):
