@@ -142,6 +142,16 @@ def test_text_is_escaped_in_every_format(model, tmp_path):
     assert float(lines[1][2]) == model.intercept_[model.tasks_.tolist().index("P2")]
 
 
+def test_the_intercept_of_ratios_is_what_they_are_factors_of():
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((120, 3)), np.repeat(["a", "b"], 60)
+    model = MSMTFL(0.05, loss="poisson").fit(X, rng.poisson(np.exp(1.5 + 0.5 * X[:, 0])), task=task)
+    table = coefficient_table(model, ratios=True)
+    first = table.to_frame().set_index("feature").loc["(intercept)"]
+    np.testing.assert_allclose(first, model.predict(np.zeros((2, 3)), task=["a", "b"]))
+    assert "factor on the expected value of the target per unit" in table.notes[0]
+
+
 @pytest.mark.parametrize("ending", ["docx", "xlsx"])
 def test_office_files_are_sound_archives_that_hold_the_table(model, tmp_path, ending):
     table = coefficient_table(model, unused=True)

@@ -170,7 +170,8 @@ class Layout:
         notes += [f"{'; '.join(said)}."] if said else []
         notes += [self._certainty(summary)]
         if self.intercepts:
-            notes.append("Intercepts are the model's own: what it predicts, on this scale, where all features are 0.")
+            what = "what the factors are factors of" if self.ratios else "what it predicts, on this scale,"
+            notes.append(f"Intercepts are the model's own: {what} where all features are 0.")
         rows = tuple(tuple(line) for line in lines)
         words = tuple(tuple(line) for line in shown)
         return Sheet(tuple(header), rows, words, caption, tuple(notes), names, tuple(exact or ()))
@@ -196,8 +197,8 @@ class Layout:
             of = f"class {classes[1]}" if len(classes) == 2 else "the class against all others"
             what = f"factor on the odds of {of}" if self.ratios else f"change in the log-odds of {of}"
         elif not is_linear(self.model):
-            expected = f"expected {self.target}"
-            what = f"factor on the {expected}" if self.ratios else f"change in the logarithm of the {expected}"
+            expected = f"the expected value of {self.target}"
+            what = f"factor on {expected}" if self.ratios else f"change in the logarithm of {expected}"
         else:
             what = f"change in {self.target}"
         return f"Entries: {what} per {per} of the feature, all others held fixed."

@@ -74,7 +74,7 @@ class Values:
             clear=clear,
             used=flat != 0.0,
             constant=np.repeat(~learnable[order], K, axis=0) & (flat == 0.0),
-            intercept=np.reshape(model.intercept_, (m, -1))[order].ravel(),
+            intercept=_scaled(np.reshape(model.intercept_, (m, -1))[order].ravel(), np.ones(1), ratios),
         )
 
 
