@@ -201,7 +201,7 @@ def shared_features(
         samples. A list holds one :class:`Moments` per fold, on which lam is chosen; of a single one, folds that
         add up to it are drawn, too. Sums do not show that tasks share *some* of their samples: it is up to you
         that they do not.
-    y : array-like of shape (N,) or (N, m)
+    y : array-like of shape (N,) or (N, m), optional
         Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
         means not measured. Such tasks are not independent of each other: only r=1 can be asked of them, and
         their Moments are refused.
