@@ -310,7 +310,7 @@ def sharing_map(model: Any, *, class_of_interest: Any = None, shared: SharedFeat
         One of the `classes_` of a classifier with more than two: the map is that of the coefficients of
         this class alone. By default a feature is used where any class uses it.
     shared : SharedFeatures, optional
-        What :func:`msmtfl.inference.shared_features` has found on data with the same features and tasks. The
+        What :func:`msmtfl.shared_features` has found on data with the same features and tasks. The
         map then shows which features are declared to matter in at least r tasks, and how many the model uses
         in as many tasks without being declared.
 

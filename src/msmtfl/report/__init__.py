@@ -80,7 +80,7 @@ def report_html(
         :func:`bootstrap_intervals`. By default those of least squares on all features, where `X` and `y` are
         given and every task has at least twice as many samples as features.
     shared : SharedFeatures, optional
-        What :func:`shared_features` returned for the same data.
+        What :func:`msmtfl.shared_features` returned for the same data.
     left_out : str, optional
         What was left out of the data before the fit, in a sentence, to be shown on the page.
 
@@ -184,7 +184,7 @@ def write_report(
         :func:`bootstrap_intervals`. By default those of least squares on all features, where `X` and `y` are
         given and every task has at least twice as many samples as features.
     shared : SharedFeatures, optional
-        What :func:`shared_features` returned for the same data.
+        What :func:`msmtfl.shared_features` returned for the same data.
     left_out : str, optional
         What was left out of the data before the fit, in a sentence, to be shown on the page.
 
