@@ -60,7 +60,7 @@ def report_html(
     X : DataFrame, ndarray or sparse matrix of shape (N, d), optional
         The samples of the fit, or others, in the form that was given to `fit`. With them the page shows
         observed against predicted values, residuals and, of classifiers, ROC curves, calibration and
-        confusion. A model that was cross-validated in this session predicts the samples of its fit without
+        confusion. A model that was cross-validated, and not read from a file, predicts the samples of its fit without
         their folds; the page says which predictions it shows.
     y : array-like of shape (N,) or (N, m), optional
         Their targets.
@@ -164,7 +164,7 @@ def write_report(
     X : DataFrame, ndarray or sparse matrix of shape (N, d), optional
         The samples of the fit, or others, in the form that was given to `fit`. With them the page shows
         observed against predicted values, residuals and, of classifiers, ROC curves, calibration and
-        confusion. A model that was cross-validated in this session predicts the samples of its fit without
+        confusion. A model that was cross-validated, and not read from a file, predicts the samples of its fit without
         their folds; the page says which predictions it shows.
     y : array-like of shape (N,) or (N, m), optional
         Their targets.
