@@ -80,7 +80,11 @@ def _reference_files() -> list[Path]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of a test that is marked `sampled(k)` one case in k runs, unless all are asked for."""
+    """Tests marked `timed` have a second try; of one marked `sampled(k)` one case in k runs, unless all are asked for."""
+    if config.pluginmanager.hasplugin("rerunfailures"):
+        for item in items:
+            if item.get_closest_marker("timed") is not None:
+                item.add_marker(pytest.mark.flaky(reruns=1))
     if config.getoption("--all-cases"):
         return
     seen: dict[object, int] = {}

@@ -426,6 +426,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
 
 @posix
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.timed
 def test_a_signal_that_python_ignores_while_it_clears_away_comes_again(number, capsys):
     class Clearing:
         def __del__(self):
@@ -461,6 +462,7 @@ SIGNALLED = {
 @pytest.mark.parametrize("name", SIGNALLED)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.sampled(3)
+@pytest.mark.timed
 def test_signals_at_any_moment_leave_whole_files(name, number, tmp_path):
     """Until the command has done its work: whatever it has written by then is the old file, or the new one, whole."""
     model = MSMTFL(lam=0.1, task_column="town").fit(TABLE[["a", "b", "c", "town"]], Y)

@@ -1349,19 +1349,20 @@ def opened_by_reader(pipe, process):
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 @pytest.mark.slow
+@pytest.mark.timed
 def test_interrupt_leaves_nothing_behind(tmp_path):
-    """The data come through a named pipe, so that we know when the command is at work: it takes long to fit them."""
+    """The data come through a named pipe, so that we know when the command is at work; its folds take most of a minute."""
     pipe, out = tmp_path / "pipe", tmp_path / "m.msmtfl"
     os.mkfifo(pipe)
     out.write_text("before")
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.standard_normal((1500, 300))).assign(town=np.arange(1500) % 5)
     text = table.assign(y=table[0] + rng.standard_normal(1500)).to_csv(index=False, float_format="%.3g")
-    arguments = ("fit", pipe, *ROLES, "--model", "dirty", "--out", out)
+    arguments = ("fit", pipe, *ROLES, "--model", "auto", "--cv", 50, "--out", out)
     with subprocess.Popen(command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         with open(opened_by_reader(pipe, running), "wb") as end:
             end.write(text.encode())
-        time.sleep(0.7)
+        time.sleep(1.5)
         running.send_signal(signal.SIGINT)
         printed, said = running.communicate(timeout=60)
     assert running.returncode == 130

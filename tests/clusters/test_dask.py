@@ -31,7 +31,7 @@ from distributed.protocol import serialize  # noqa: E402
 
 from msmtfl.dask import DaskMSMTFL, DaskMSMTFLCV, cluster, models, reading, remote, staying  # noqa: E402
 
-pytestmark = pytest.mark.slow  # a cluster of processes
+pytestmark = [pytest.mark.slow, pytest.mark.timed]  # a cluster of processes
 MODES = ("moments", "data")
 FEATURES = [f"f{j}" for j in range(8)]
 

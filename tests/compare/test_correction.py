@@ -467,6 +467,7 @@ def test_tasks_of_which_nothing_is_left_out_do_not_spoil_a_draw():
 # ------------------------------------------------------------------ threads
 
 
+@pytest.mark.timed
 def test_threads_that_have_nothing_left_help_with_the_folds_of_others():
     from msmtfl._runtime.threads import each
 
@@ -488,6 +489,7 @@ def test_threads_that_have_nothing_left_help_with_the_folds_of_others():
     assert len(names) == 1  # unless it is shared
 
 
+@pytest.mark.timed
 def test_work_inside_ends_when_that_around_it_has_failed():
     from msmtfl._runtime.progress import Progress
     from msmtfl._runtime.threads import each

@@ -15,6 +15,8 @@ from msmtfl._runtime import processes
 from msmtfl._runtime.processes import Processes
 from msmtfl.compare import run, work
 
+pytestmark = pytest.mark.timed
+
 
 def make_data(noise=1.0, m=4, n=30, d=8):
     rng = np.random.default_rng(0)

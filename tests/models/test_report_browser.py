@@ -23,7 +23,7 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 if CHROMIUM is None:
     pytest.skip("no chromium on this machine", allow_module_level=True)
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timed]
 
 EVIL = ["<script>alert(1)</script>", "</script><!-- <b>", "$$x$$", "{{ 7 * 7 }}", "n4", "n5"]
 EVIL_TASKS = np.array(["</script><img src=x onerror=alert(1)>", "$$t$$", "south"])

@@ -429,6 +429,7 @@ app(sys.argv[2:])
 
 @pytest.mark.slow
 @needs_signals
+@pytest.mark.timed
 def test_an_interrupted_command_says_that_it_can_go_on_and_leaves_whole_files(tmp_path):
     pytest.importorskip("typer")
     endless = pickle.dumps(replace(FIGURE1, runs=5000)).hex()

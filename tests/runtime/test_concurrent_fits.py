@@ -17,6 +17,8 @@ from sklearn.base import clone
 from msmtfl import L12MTL, MSMTFL, MSMTFLCV, DirtyMTL, LassoMTL, LassoMTLCV, MSMTFLClassifier, SharedMTL
 from msmtfl._runtime import progress
 
+pytestmark = pytest.mark.timed
+
 THREADS = 8
 KERNELS = ("active_set", "arrow", "descent", "nearest", "newton", "products", "row_sweep", "stage_loop", "support")
 MODELS = {

@@ -14,6 +14,8 @@ from msmtfl import MSMTFL, MSMTFLCV, LassoMTL
 from msmtfl._runtime.progress import one_blas_thread
 from msmtfl._runtime.threads import each
 
+pytestmark = pytest.mark.timed
+
 rng = np.random.default_rng(0)
 X, task = rng.standard_normal((90, 8)), np.repeat([0, 1, 2], 30)
 y = X[:, 0] + 0.3 * rng.standard_normal(90)

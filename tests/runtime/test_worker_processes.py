@@ -15,6 +15,8 @@ import pytest
 
 from msmtfl._runtime.processes import BEGIN, LARGE, Processes
 
+pytestmark = pytest.mark.timed
+
 
 def double(value, given):
     return 2 * value, os.getpid(), given["name"]
