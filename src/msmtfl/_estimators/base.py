@@ -57,6 +57,12 @@ LEVELS = ("common_level_", "level_at_", "level_ridge_")  # attributes of models 
 AT_MOST = 1000  # samples of new tasks that are looked at for how far known tasks differ in them
 
 
+NO_BOUNDS = (
+    "bounds are not known to {} yet: its coefficients are sums of parts, or share a norm over the tasks. MSMTFL, LassoMTL "
+    "and MSMTFLClassifier take bounds; or leave bounds=None."
+)
+
+
 class NewTaskWarning(UserWarning):
     """Predictions are for tasks that were not in the training data."""
 
@@ -113,11 +119,21 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
             error=self._error(),
             n_jobs=self.n_jobs,
             intercepts=self.intercepts,
+            bounds=self._bounds(),
         )
 
     def _training(self, problem: Problem, keep: np.ndarray | int) -> Problem:
         """The problem of some of the rows (of statistics: without one fold)."""
         return training(problem, keep)
+
+    _bounded = True  # whether the model can keep coefficients within bounds
+
+    def _bounds(self) -> Any:
+        """Those of the coefficients, if there are any."""
+        bounds = getattr(self, "bounds", None)
+        if bounds is not None and not self._bounded:
+            raise ValueError(NO_BOUNDS.format(type(self).__name__))
+        return bounds
 
     def _chosen_l1_ratio(self) -> float:
         """Which share of the penalty is a norm; the rest is a ridge."""
@@ -238,10 +254,11 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         samples = np.maximum(self.n_samples_ - bool(self.fit_intercept), 1)
         labels, most = problem.data.labels, int(counts.max(initial=0))
         full, half = counts >= samples, 2 * counts >= self.n_samples_
+        several = self._of_several if problem.bounds is None else "which of them is returned depends on the start"
         if full.any():
             warn_user(
                 f"{most} features are un-penalised, but task(s) {names_of(labels[full])} have no more independent samples "
-                f"than that: their coefficients interpolate (where they are not unique, {self._of_several}). Choose a "
+                f"than that: their coefficients interpolate (where they are not unique, {several}). Choose a "
                 "larger theta or lam."
             )
         elif half.any() and most:

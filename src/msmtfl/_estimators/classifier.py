@@ -68,6 +68,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
             error="log_loss",
             n_jobs=self.n_jobs,
             intercepts=self.intercepts,
+            bounds=self._bounds(),
         )
 
     def _make_problem(self, X: Any, y: Any, task: Any, sample_weight: Any, offset: Any = None) -> Problem:
@@ -496,6 +497,11 @@ class MSMTFLClassifier(ClassifierFit, StagedFit):
         estimated from the training samples (of every fold anew), whatever the penalty is.
         Tasks with one sample, one class or counts that are all 0 have a finite fit then.
         "common": one intercept for all tasks.
+    bounds : pair (low, high), optional
+        The least and the largest value that coefficients may have, in the units of the
+        columns as they are given: each a number, one per feature (d,), or one per feature and
+        task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
+        is `positive=True`. A coefficient that is at its bound is exactly that number.
 
     Attributes
     ----------
@@ -637,6 +643,7 @@ class MSMTFLClassifier(ClassifierFit, StagedFit):
         n_jobs=None,
         l1_ratio=1.0,
         intercepts="task",
+        bounds=None,
     ):
         self.lam = lam
         self.theta = theta
@@ -659,6 +666,7 @@ class MSMTFLClassifier(ClassifierFit, StagedFit):
         self.n_jobs = n_jobs
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
+        self.bounds = bounds
 
 
 class MSMTFLClassifierCV(ClassifierSearch, ThetaSearch):
@@ -769,6 +777,11 @@ class MSMTFLClassifierCV(ClassifierSearch, ThetaSearch):
         estimated from the training samples (of every fold anew), whatever the penalty is.
         Tasks with one sample, one class or counts that are all 0 have a finite fit then.
         "common": one intercept for all tasks.
+    bounds : pair (low, high), optional
+        The least and the largest value that coefficients may have, in the units of the
+        columns as they are given: each a number, one per feature (d,), or one per feature and
+        task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
+        is `positive=True`. A coefficient that is at its bound is exactly that number.
 
     Attributes
     ----------
@@ -946,6 +959,7 @@ class MSMTFLClassifierCV(ClassifierSearch, ThetaSearch):
         verbose=False,
         l1_ratio=1.0,
         intercepts="task",
+        bounds=None,
     ):
         self.lams = lams
         self.theta_ratios = theta_ratios
@@ -974,3 +988,4 @@ class MSMTFLClassifierCV(ClassifierSearch, ThetaSearch):
         self.verbose = verbose
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
+        self.bounds = bounds

@@ -26,6 +26,7 @@ class CoupledFit(MultiTaskModel):
     """One fit of a row-coupled model, with any loss. A model says which penalty (`_penalty`)."""
 
     _of_several = "which of them is returned depends on the start"
+    _bounded = False
 
     def _penalty(self, problem: Problem) -> tuple[Penalty, float]:
         """The penalty, and the largest of its kind that leaves anything but zeros."""
@@ -107,6 +108,7 @@ class CoupledGrid(GridSearch):
     _step = "points"
     _structure = ROWS
     _of_several = CoupledFit._of_several
+    _bounded = False
 
     def _separates(self) -> bool:
         return separated(self)

@@ -136,6 +136,9 @@ class DirtyMTL(DirtyFit, Coupled):
         estimated from the training samples (of every fold anew), whatever the penalty is.
         Tasks with one sample, one class or counts that are all 0 have a finite fit then.
         "common": one intercept for all tasks.
+    bounds : pair (low, high), optional
+        Bounds of the coefficients, which this model does not know yet: anything but None is
+        an error.
 
     Attributes
     ----------
@@ -266,6 +269,7 @@ class DirtyMTL(DirtyFit, Coupled):
         n_jobs=None,
         l1_ratio=1.0,
         intercepts="task",
+        bounds=None,
     ):
         self.lam_s = lam_s
         self.lam_b = lam_b
@@ -283,6 +287,7 @@ class DirtyMTL(DirtyFit, Coupled):
         self.n_jobs = n_jobs
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
+        self.bounds = bounds
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> DirtyMTL:
@@ -424,6 +429,9 @@ class DirtyMTLCV(DirtySearch, CoupledSearch):
         estimated from the training samples (of every fold anew), whatever the penalty is.
         Tasks with one sample, one class or counts that are all 0 have a finite fit then.
         "common": one intercept for all tasks.
+    bounds : pair (low, high), optional
+        Bounds of the coefficients, which this model does not know yet: anything but None is
+        an error.
 
     Attributes
     ----------
@@ -591,6 +599,7 @@ class DirtyMTLCV(DirtySearch, CoupledSearch):
         verbose=False,
         l1_ratio=1.0,
         intercepts="task",
+        bounds=None,
     ):
         self.lams = lams
         self.ratios = ratios
@@ -614,6 +623,7 @@ class DirtyMTLCV(DirtySearch, CoupledSearch):
         self.verbose = verbose
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
+        self.bounds = bounds
 
     @with_callbacks
     def fit(

@@ -74,6 +74,9 @@ class DirtyMTLClassifier(ClassifierFit, DirtyFit):
         estimated from the training samples (of every fold anew), whatever the penalty is.
         Tasks with one sample, one class or counts that are all 0 have a finite fit then.
         "common": one intercept for all tasks.
+    bounds : pair (low, high), optional
+        Bounds of the coefficients, which this model does not know yet: anything but None is
+        an error.
 
     Attributes
     ----------
@@ -202,6 +205,7 @@ class DirtyMTLClassifier(ClassifierFit, DirtyFit):
         n_jobs=None,
         l1_ratio=1.0,
         intercepts="task",
+        bounds=None,
     ):
         self.lam_s = lam_s
         self.lam_b = lam_b
@@ -218,6 +222,7 @@ class DirtyMTLClassifier(ClassifierFit, DirtyFit):
         self.n_jobs = n_jobs
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
+        self.bounds = bounds
 
     def _note_parts(self, arrange: Callable[[Floats], Floats]) -> None:
         self.coef_specific_, self.coef_shared_ = arrange(self.coef_specific_), arrange(self.coef_shared_)
@@ -308,6 +313,9 @@ class DirtyMTLClassifierCV(ClassifierSearch, DirtySearch):
         estimated from the training samples (of every fold anew), whatever the penalty is.
         Tasks with one sample, one class or counts that are all 0 have a finite fit then.
         "common": one intercept for all tasks.
+    bounds : pair (low, high), optional
+        Bounds of the coefficients, which this model does not know yet: anything but None is
+        an error.
 
     Attributes
     ----------
@@ -474,6 +482,7 @@ class DirtyMTLClassifierCV(ClassifierSearch, DirtySearch):
         verbose=False,
         l1_ratio=1.0,
         intercepts="task",
+        bounds=None,
     ):
         self.lams = lams
         self.ratios = ratios
@@ -496,6 +505,7 @@ class DirtyMTLClassifierCV(ClassifierSearch, DirtySearch):
         self.verbose = verbose
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
+        self.bounds = bounds
 
     def _note_parts(self, arrange: Callable[[Floats], Floats]) -> None:
         self.coef_specific_, self.coef_shared_ = arrange(self.coef_specific_), arrange(self.coef_shared_)

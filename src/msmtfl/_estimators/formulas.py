@@ -39,7 +39,20 @@ def formula(model: Any) -> str:
     predictor += " + offset" * bool(getattr(model, "uses_offset_", False))
     notes = [*notes, *_of_intercepts(model)]
     constraint = ["w ≥ 0"] if getattr(model, "positive", False) else []
+    constraint += [] if getattr(model, "bounds", None) is None else [_of_bounds(*model.bounds)]
     return f"minimise  {loss}  +  {',   '.join([penalty, predictor, *notes, *constraint])}"
+
+
+def _of_bound(bound: Any, name: str) -> str:
+    if bound is None or np.isinf(bound).all():
+        return ""
+    return f"{bound:.3g}" if np.ndim(bound) == 0 else name
+
+
+def _of_bounds(low: Any, high: Any) -> str:
+    """In numbers where there is one for all coefficients."""
+    least, most = _of_bound(low, "low"), _of_bound(high, "high")
+    return f"{least}{' ≤ ' * bool(least)}w{' ≤ ' * bool(most)}{most}" if least or most else "w without bounds"
 
 
 def _of_intercepts(model: Any) -> list[str]:

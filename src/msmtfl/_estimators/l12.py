@@ -138,6 +138,9 @@ class L12MTL(L12Fit, Coupled):
         estimated from the training samples (of every fold anew), whatever the penalty is.
         Tasks with one sample, one class or counts that are all 0 have a finite fit then.
         "common": one intercept for all tasks.
+    bounds : pair (low, high), optional
+        Bounds of the coefficients, which this model does not know yet: anything but None is
+        an error.
 
     Attributes
     ----------
@@ -266,6 +269,7 @@ class L12MTL(L12Fit, Coupled):
         n_jobs=None,
         l1_ratio=1.0,
         intercepts="task",
+        bounds=None,
     ):
         self.lam = lam
         self.theta = theta
@@ -285,6 +289,7 @@ class L12MTL(L12Fit, Coupled):
         self.n_jobs = n_jobs
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
+        self.bounds = bounds
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> L12MTL:
@@ -412,6 +417,9 @@ class L12MTLCV(L12Search, CoupledSearch):
         estimated from the training samples (of every fold anew), whatever the penalty is.
         Tasks with one sample, one class or counts that are all 0 have a finite fit then.
         "common": one intercept for all tasks.
+    bounds : pair (low, high), optional
+        Bounds of the coefficients, which this model does not know yet: anything but None is
+        an error.
 
     Attributes
     ----------
@@ -572,6 +580,7 @@ class L12MTLCV(L12Search, CoupledSearch):
         verbose=False,
         l1_ratio=1.0,
         intercepts="task",
+        bounds=None,
     ):
         self.lams = lams
         self.lam_min_ratio = lam_min_ratio
@@ -594,6 +603,7 @@ class L12MTLCV(L12Search, CoupledSearch):
         self.verbose = verbose
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
+        self.bounds = bounds
 
     @with_callbacks
     def fit(

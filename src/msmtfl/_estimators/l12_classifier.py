@@ -78,6 +78,9 @@ class L12MTLClassifier(ClassifierFit, L12Fit):
         estimated from the training samples (of every fold anew), whatever the penalty is.
         Tasks with one sample, one class or counts that are all 0 have a finite fit then.
         "common": one intercept for all tasks.
+    bounds : pair (low, high), optional
+        Bounds of the coefficients, which this model does not know yet: anything but None is
+        an error.
 
     Attributes
     ----------
@@ -200,6 +203,7 @@ class L12MTLClassifier(ClassifierFit, L12Fit):
         n_jobs=None,
         l1_ratio=1.0,
         intercepts="task",
+        bounds=None,
     ):
         self.lam = lam
         self.theta = theta
@@ -218,6 +222,7 @@ class L12MTLClassifier(ClassifierFit, L12Fit):
         self.n_jobs = n_jobs
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
+        self.bounds = bounds
 
 
 class L12MTLClassifierCV(ClassifierSearch, L12Search):
@@ -300,6 +305,9 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
         estimated from the training samples (of every fold anew), whatever the penalty is.
         Tasks with one sample, one class or counts that are all 0 have a finite fit then.
         "common": one intercept for all tasks.
+    bounds : pair (low, high), optional
+        Bounds of the coefficients, which this model does not know yet: anything but None is
+        an error.
 
     Attributes
     ----------
@@ -458,6 +466,7 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
         verbose=False,
         l1_ratio=1.0,
         intercepts="task",
+        bounds=None,
     ):
         self.lams = lams
         self.lam_min_ratio = lam_min_ratio
@@ -479,3 +488,4 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
         self.verbose = verbose
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
+        self.bounds = bounds

@@ -204,6 +204,11 @@ class MSMTFL(StagedFit, Batchwise, Welcoming):
         estimated from the training samples (of every fold anew), whatever the penalty is.
         Tasks with one sample, one class or counts that are all 0 have a finite fit then.
         "common": one intercept for all tasks.
+    bounds : pair (low, high), optional
+        The least and the largest value that coefficients may have, in the units of the
+        columns as they are given: each a number, one per feature (d,), or one per feature and
+        task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
+        is `positive=True`. A coefficient that is at its bound is exactly that number.
 
     Attributes
     ----------
@@ -348,6 +353,7 @@ class MSMTFL(StagedFit, Batchwise, Welcoming):
         n_jobs=None,
         l1_ratio=1.0,
         intercepts="task",
+        bounds=None,
     ):
         self.lam = lam
         self.theta = theta
@@ -371,6 +377,7 @@ class MSMTFL(StagedFit, Batchwise, Welcoming):
         self.n_jobs = n_jobs
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
+        self.bounds = bounds
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> MSMTFL:
@@ -481,6 +488,7 @@ class MSMTFL(StagedFit, Batchwise, Welcoming):
             standardize=self.standardize,
             positive=self.positive,
             penalty_factors=self.penalty_factors,
+            bounds=self.bounds,
             sample_weight=sample_weight,
             max_stages=self.max_stages,
             tol=self.tol,
@@ -557,6 +565,11 @@ class LassoMTL(Batchwise, Welcoming):
         estimated from the training samples (of every fold anew), whatever the penalty is.
         Tasks with one sample, one class or counts that are all 0 have a finite fit then.
         "common": one intercept for all tasks.
+    bounds : pair (low, high), optional
+        The least and the largest value that coefficients may have, in the units of the
+        columns as they are given: each a number, one per feature (d,), or one per feature and
+        task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
+        is `positive=True`. A coefficient that is at its bound is exactly that number.
 
     Attributes
     ----------
@@ -673,6 +686,7 @@ class LassoMTL(Batchwise, Welcoming):
         n_jobs=None,
         l1_ratio=1.0,
         intercepts="task",
+        bounds=None,
     ):
         self.lam = lam
         self.task_column = task_column
@@ -688,6 +702,7 @@ class LassoMTL(Batchwise, Welcoming):
         self.n_jobs = n_jobs
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
+        self.bounds = bounds
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> LassoMTL:

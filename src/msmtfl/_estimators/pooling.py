@@ -30,6 +30,7 @@ class Pooled(MultiTaskModel):
 
     relax = False  # ridges leave no coefficient out: there is no support to refit
     _of_several = "the smallest common values are returned"
+    _bounded = False
 
     def _check_common(self) -> None:
         super()._check_common()
@@ -212,6 +213,9 @@ class PartialPooling(PoolingFit, Batchwise):
     intercepts : {"task", "shrunk"}, default="task"
         How intercepts share. "task": every task has its own, which is not penalised.
         "shrunk": they are random as well, drawn to a common level; see :class:`MSMTFL`.
+    bounds : pair (low, high), optional
+        Bounds of the coefficients, which this model does not know yet: anything but None is
+        an error.
 
     Attributes
     ----------
@@ -334,6 +338,7 @@ class PartialPooling(PoolingFit, Batchwise):
         unknown_task="error",
         n_jobs=None,
         intercepts="task",
+        bounds=None,
     ):
         self.k = k
         self.k_common = k_common
@@ -347,6 +352,7 @@ class PartialPooling(PoolingFit, Batchwise):
         self.unknown_task = unknown_task
         self.n_jobs = n_jobs
         self.intercepts = intercepts
+        self.bounds = bounds
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> PartialPooling:
@@ -459,6 +465,9 @@ class PartialPoolingCV(PoolingSearch, Growing):
     intercepts : {"task", "shrunk"}, default="task"
         How intercepts share. "task": every task has its own, which is not penalised.
         "shrunk": they are random as well, drawn to a common level; see :class:`MSMTFL`.
+    bounds : pair (low, high), optional
+        Bounds of the coefficients, which this model does not know yet: anything but None is
+        an error.
 
     Attributes
     ----------
@@ -613,6 +622,7 @@ class PartialPoolingCV(PoolingSearch, Growing):
         memory_budget=None,
         verbose=False,
         intercepts="task",
+        bounds=None,
     ):
         self.ks = ks
         self.k_commons = k_commons
@@ -632,6 +642,7 @@ class PartialPoolingCV(PoolingSearch, Growing):
         self.memory_budget = memory_budget
         self.verbose = verbose
         self.intercepts = intercepts
+        self.bounds = bounds
 
     @with_callbacks
     def fit(

@@ -58,6 +58,9 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
     intercepts : {"task", "shrunk"}, default="task"
         How intercepts share. "task": every task has its own, which is not penalised.
         "shrunk": they are random as well, drawn to a common level; see :class:`MSMTFL`.
+    bounds : pair (low, high), optional
+        Bounds of the coefficients, which this model does not know yet: anything but None is
+        an error.
 
     Attributes
     ----------
@@ -175,6 +178,7 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
         unknown_task="error",
         n_jobs=None,
         intercepts="task",
+        bounds=None,
     ):
         self.k = k
         self.k_common = k_common
@@ -187,6 +191,7 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
         self.unknown_task = unknown_task
         self.n_jobs = n_jobs
         self.intercepts = intercepts
+        self.bounds = bounds
 
 
 class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
@@ -254,6 +259,9 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
     intercepts : {"task", "shrunk"}, default="task"
         How intercepts share. "task": every task has its own, which is not penalised.
         "shrunk": they are random as well, drawn to a common level; see :class:`MSMTFL`.
+    bounds : pair (low, high), optional
+        Bounds of the coefficients, which this model does not know yet: anything but None is
+        an error.
 
     Attributes
     ----------
@@ -405,6 +413,7 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
         memory_budget=None,
         verbose=False,
         intercepts="task",
+        bounds=None,
     ):
         self.ks = ks
         self.k_commons = k_commons
@@ -423,3 +432,4 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
         self.memory_budget = memory_budget
         self.verbose = verbose
         self.intercepts = intercepts
+        self.bounds = bounds

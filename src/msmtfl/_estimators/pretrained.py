@@ -35,6 +35,7 @@ class _Pretrained(MultiTaskLinear):
 
     relax = False
     intercepts = "task"
+    _bounded = False
 
     def _check_params(self) -> None:
         super()._check_params() if isinstance(self, GridSearch) else self._check_common()
@@ -172,6 +173,9 @@ class PretrainedMTL(_Pretrained):
     n_jobs : int, optional
         Number of threads, which work on tasks side by side. The result is the same to the
         bit.
+    bounds : pair (low, high), optional
+        Bounds of the coefficients, which this model does not know yet: anything but None is
+        an error.
 
     Attributes
     ----------
@@ -287,6 +291,7 @@ class PretrainedMTL(_Pretrained):
         unknown_task="error",
         random_state=0,
         n_jobs=None,
+        bounds=None,
     ):
         self.lam = lam
         self.lam_common = lam_common
@@ -303,6 +308,7 @@ class PretrainedMTL(_Pretrained):
         self.unknown_task = unknown_task
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.bounds = bounds
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -445,6 +451,9 @@ class PretrainedMTLCV(_Pretrained, GridSearch):
         Bytes that Gram matrices may take; by default 1 GiB.
     verbose : bool, default=False
         Whether to show a progress bar.
+    bounds : pair (low, high), optional
+        Bounds of the coefficients, which this model does not know yet: anything but None is
+        an error.
 
     Attributes
     ----------
@@ -593,6 +602,7 @@ class PretrainedMTLCV(_Pretrained, GridSearch):
         n_jobs=None,
         memory_budget=None,
         verbose=False,
+        bounds=None,
     ):
         self.lams = lams
         self.alphas = alphas
@@ -615,6 +625,7 @@ class PretrainedMTLCV(_Pretrained, GridSearch):
         self.n_jobs = n_jobs
         self.memory_budget = memory_budget
         self.verbose = verbose
+        self.bounds = bounds
 
     def _check_params(self) -> None:
         super()._check_params()

@@ -608,6 +608,11 @@ class MSMTFLCV(ThetaSearch, Welcoming):
         estimated from the training samples (of every fold anew), whatever the penalty is.
         Tasks with one sample, one class or counts that are all 0 have a finite fit then.
         "common": one intercept for all tasks.
+    bounds : pair (low, high), optional
+        The least and the largest value that coefficients may have, in the units of the
+        columns as they are given: each a number, one per feature (d,), or one per feature and
+        task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
+        is `positive=True`. A coefficient that is at its bound is exactly that number.
 
     Attributes
     ----------
@@ -789,6 +794,7 @@ class MSMTFLCV(ThetaSearch, Welcoming):
         verbose=False,
         l1_ratio=1.0,
         intercepts="task",
+        bounds=None,
     ):
         self.lams = lams
         self.theta_ratios = theta_ratios
@@ -818,6 +824,7 @@ class MSMTFLCV(ThetaSearch, Welcoming):
         self.verbose = verbose
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
+        self.bounds = bounds
 
     @with_callbacks
     def fit(
@@ -941,6 +948,11 @@ class LassoMTLCV(StageSearch, Welcoming):
         estimated from the training samples (of every fold anew), whatever the penalty is.
         Tasks with one sample, one class or counts that are all 0 have a finite fit then.
         "common": one intercept for all tasks.
+    bounds : pair (low, high), optional
+        The least and the largest value that coefficients may have, in the units of the
+        columns as they are given: each a number, one per feature (d,), or one per feature and
+        task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
+        is `positive=True`. A coefficient that is at its bound is exactly that number.
 
     Attributes
     ----------
@@ -1097,6 +1109,7 @@ class LassoMTLCV(StageSearch, Welcoming):
         verbose=False,
         l1_ratio=1.0,
         intercepts="task",
+        bounds=None,
     ):
         self.lams = lams
         self.lam_min_ratio = lam_min_ratio
@@ -1118,6 +1131,7 @@ class LassoMTLCV(StageSearch, Welcoming):
         self.verbose = verbose
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
+        self.bounds = bounds
 
     def _grid(self, problem: Problem) -> Grid:
         return read_grid(problem, self.lams, thetas=[np.inf], lam_min_ratio=self.lam_min_ratio)

@@ -35,6 +35,8 @@ class Sharing(MultiTaskModel):
     """What fits and searches of models with common values share: they solve for P, b and V, and are about W = b + V to
     the outside."""
 
+    _bounded = False
+
     _of_several = "which of them is returned depends on the start"
 
     def _make_problem(self, X: Any, y: Any, task: Any, sample_weight: Any, offset: Any = None) -> Problem:
@@ -271,6 +273,9 @@ class SharedMTL(SharedFit, Batchwise):
         estimated from the training samples (of every fold anew), whatever the penalty is.
         Tasks with one sample, one class or counts that are all 0 have a finite fit then.
         "common": one intercept for all tasks.
+    bounds : pair (low, high), optional
+        Bounds of the coefficients, which this model does not know yet: anything but None is
+        an error.
 
     Attributes
     ----------
@@ -405,6 +410,7 @@ class SharedMTL(SharedFit, Batchwise):
         n_jobs=None,
         l1_ratio=1.0,
         intercepts="task",
+        bounds=None,
     ):
         self.lam_common = lam_common
         self.lam_deviation = lam_deviation
@@ -424,6 +430,7 @@ class SharedMTL(SharedFit, Batchwise):
         self.n_jobs = n_jobs
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
+        self.bounds = bounds
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> SharedMTL:
@@ -566,6 +573,9 @@ class SharedMTLCV(SharedSearch, Growing):
         estimated from the training samples (of every fold anew), whatever the penalty is.
         Tasks with one sample, one class or counts that are all 0 have a finite fit then.
         "common": one intercept for all tasks.
+    bounds : pair (low, high), optional
+        Bounds of the coefficients, which this model does not know yet: anything but None is
+        an error.
 
     Attributes
     ----------
@@ -740,6 +750,7 @@ class SharedMTLCV(SharedSearch, Growing):
         verbose=False,
         l1_ratio=1.0,
         intercepts="task",
+        bounds=None,
     ):
         self.lams = lams
         self.ratios = ratios
@@ -765,6 +776,7 @@ class SharedMTLCV(SharedSearch, Growing):
         self.verbose = verbose
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
+        self.bounds = bounds
 
     @with_callbacks
     def fit(

@@ -83,6 +83,9 @@ class SharedMTLClassifier(ClassifierFit, SharedFit):
         estimated from the training samples (of every fold anew), whatever the penalty is.
         Tasks with one sample, one class or counts that are all 0 have a finite fit then.
         "common": one intercept for all tasks.
+    bounds : pair (low, high), optional
+        Bounds of the coefficients, which this model does not know yet: anything but None is
+        an error.
 
     Attributes
     ----------
@@ -212,6 +215,7 @@ class SharedMTLClassifier(ClassifierFit, SharedFit):
         n_jobs=None,
         l1_ratio=1.0,
         intercepts="task",
+        bounds=None,
     ):
         self.lam_common = lam_common
         self.lam_deviation = lam_deviation
@@ -230,6 +234,7 @@ class SharedMTLClassifier(ClassifierFit, SharedFit):
         self.n_jobs = n_jobs
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
+        self.bounds = bounds
 
 
 class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
@@ -326,6 +331,9 @@ class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
         estimated from the training samples (of every fold anew), whatever the penalty is.
         Tasks with one sample, one class or counts that are all 0 have a finite fit then.
         "common": one intercept for all tasks.
+    bounds : pair (low, high), optional
+        Bounds of the coefficients, which this model does not know yet: anything but None is
+        an error.
 
     Attributes
     ----------
@@ -496,6 +504,7 @@ class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
         verbose=False,
         l1_ratio=1.0,
         intercepts="task",
+        bounds=None,
     ):
         self.lams = lams
         self.ratios = ratios
@@ -520,3 +529,4 @@ class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
         self.verbose = verbose
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
+        self.bounds = bounds

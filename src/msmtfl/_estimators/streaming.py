@@ -211,6 +211,9 @@ class Welcoming(Growing):
             raise ValueError(
                 "penalty_factors differ between the tasks, so those of a new one are not known. Fit again."
             )
+        bounds = self._bounds()
+        if bounds is not None and any(np.ndim(one) == 2 for one in bounds):
+            raise ValueError("bounds differ between the tasks, so those of a new one are not known. Fit again.")
         return make_problem(
             data,
             fit_intercept=self.fit_intercept,
@@ -220,6 +223,7 @@ class Welcoming(Growing):
             l1_ratio=self._chosen_l1_ratio(),
             intercepts="task" if (prior := level_prior(self)) is None else "shrunk",  # to what the others have found
             prior=prior,
+            bounds=bounds,
         )
 
     def _append(self, label: Any, problem: Problem, outcome: Stage) -> None:

@@ -37,6 +37,7 @@ from .._data.designs import NONE, Design, Floats, Ints, Smooth, with_rows
 from .._data.ridged import apart
 from .._runtime.cards import Card
 from .._runtime.printable import printable
+from .box import Box, Limit, breaks, of_task, outward, pressed
 from .dual_points import Doubt, DualPoints, Memo, Residuals, dual_points, few_digits, look, over_unit, vacuous
 
 EQUICORRELATION = 1e-7  # |gradient| within this share of its bound counts as at the bound
@@ -68,7 +69,7 @@ class TaskCertificate:
         return over_unit(self.gap, self.unit)
 
 
-def certify(design: Design, w: Floats, a: Floats, positive: bool = False) -> TaskCertificate:
+def certify(design: Design, w: Floats, a: Floats, positive: Limit = False) -> TaskCertificate:
     """Gap, optimality and uniqueness of w for one task's weighted lasso, with doubts."""
     return certify_all(design, w[None], a[None], positive, reasons=True)[0]
 
@@ -78,7 +79,7 @@ def certify_all(
     design: Design,
     W: Floats,
     A: Floats,
-    positive: bool = False,
+    positive: Limit = False,
     memo: Memo | None = None,
     reasons: bool = False,
     ridge: Floats | None = None,
@@ -132,7 +133,7 @@ def _gaps_on(
     W: Floats,
     A: Floats,
     ridge: Floats,
-    positive: bool,
+    positive: Limit,
     room: float,
     memo: Memo,
     reasons: bool,
@@ -151,12 +152,11 @@ def _gaps_on(
     return gaps, doubts
 
 
-def _without_room(design: Design, seen: Residuals, W: Floats, A: Floats, positive: bool, room: float) -> np.ndarray:
+def _without_room(design: Design, seen: Residuals, W: Floats, A: Floats, positive: Limit, room: float) -> np.ndarray:
     """(solutions, d) bool: columns to which a dual point is made orthogonal."""
     held = (room * seen.noise >= A) & (design.squares > 0.0)
-    if positive:  # where w is 0, x_j'u may be less than a_j by any amount
-        held &= (W > 0.0) | (seen.gradients > -AT_ZERO * np.sqrt(design.squares * design.yy))
-    return np.asarray(held)
+    # where w is at a bound, x_j'u may be beyond a_j by any amount
+    return np.asarray(held & ~pressed(positive, W, seen.gradients, AT_ZERO * np.sqrt(design.squares * design.yy)))
 
 
 def _gaps(
@@ -167,19 +167,19 @@ def _gaps(
     A: Floats,
     ridge: Floats,
     held: np.ndarray,
-    positive: bool,
+    positive: Limit,
 ) -> Floats:
     """P(w) - D(u) for the largest u = scale p that are certainly feasible, and no less than what rounding may hide of it;
     inf where w breaks a constraint."""
     used, root = W != 0.0, np.sqrt(design.squares)
-    broken = (used & np.isinf(A)).any(axis=1) | (positive & (W < 0.0).any(axis=1)) | ~np.isfinite(W).all(axis=1)
+    broken = (used & np.isinf(A)).any(axis=1) | breaks(positive, W).any(axis=1) | ~np.isfinite(W).all(axis=1)
     with np.errstate(over="ignore", invalid="ignore"):
         cost = np.where(used & np.isfinite(A), A, 0.0) * np.abs(W)
         primal = 0.5 * (np.sqrt(seen.losses) + seen.blur) ** 2 + (cost + 0.5 * ridge * W**2).sum(axis=1)
         noise = seen.noise + np.multiply.outer(points.away, root)
         soft = ridge > 0.0
         bound = np.isfinite(A) & ~held & ~soft & (root > 0.0)
-        size = (points.gradients if positive else np.abs(points.gradients)) + noise
+        size = outward(positive, W, points.gradients) + noise
         ratio = np.divide(A, size, out=np.full(A.shape, np.inf), where=bound & (size > 0.0))
         scale = np.minimum(1.0, ratio.min(axis=1, initial=np.inf))
         fit = np.where(bound & used, W * points.gradients - np.abs(W) * noise, 0.0)
@@ -193,16 +193,20 @@ def _gaps(
     return np.where(broken | vacuous(design) | ~(gap >= 0.0), np.inf, gap)
 
 
-def ridge_slack(W: Floats, A: Floats, ridge: Floats, gradients: Floats, noise: Floats, positive: bool) -> Floats:
+def ridge_slack(W: Floats, A: Floats, ridge: Floats, gradients: Floats, noise: Floats, positive: Limit) -> Floats:
     """What entries with a ridge add to a gap, given x_j'u and what rounding may hide of that: the least that their penalty
     and its conjugate leave of w_j x_j'u. Where a weight is infinite nothing is added: w is 0 there."""
     bound, some = np.where(np.isfinite(A), A, 0.0), ridge > 0.0
-    inside = np.minimum(gradients, bound) if positive else np.clip(gradients, -bound, bound)
+    inside = np.minimum(gradients, bound) if positive is True else np.clip(gradients, -bound, bound)
     best = np.divide(gradients - inside, ridge, out=np.zeros_like(W), where=some)  # what w_j would have to be
-    beyond = np.maximum((gradients if positive else np.abs(gradients)) + noise - bound, 0.0)
-    hidden = np.where((W == 0.0) & (best == 0.0), beyond, noise)
+    beyond = np.maximum(outward(positive, W, gradients) + noise - bound, 0.0)
+    hidden, press = np.where((W == 0.0) & (best == 0.0), beyond, noise), np.zeros_like(W)
+    if isinstance(positive, Box):
+        best, free = np.clip(best, positive.low, positive.high), best
+        press = ridge * np.abs(free - best)  # with which it is held at its bound
+        hidden = np.where((best == W) & (press > 0.0), np.maximum(noise - press, 0.0), hidden)
     far = np.abs(W - best) + np.divide(hidden, ridge, out=np.zeros_like(W), where=some)
-    out = np.maximum(bound * np.abs(W) - inside * W, 0.0) + 0.5 * ridge * far**2
+    out = np.maximum(bound * np.abs(W) - inside * W, 0.0) + 0.5 * ridge * far**2 + press * np.abs(W - best)
     return np.where(np.isfinite(A) & some, out, 0.0)
 
 
@@ -220,27 +224,30 @@ def _doubt(design: Design, gap: float, exact: float, away: float, held: Ints) ->
 # ------------------------------------------------------------------ optimality and uniqueness
 
 
-def violations(design: Smooth, W: Floats, A: Floats, gradients: Floats, positive: bool = False) -> Floats:
+def violations(design: Smooth, W: Floats, A: Floats, gradients: Floats, positive: Limit = False) -> Floats:
     """Largest violation of the optimality conditions by each row of W, as a correlation between a column and y (0 to 1).
 
-    g_j = a_j sign(w_j) where w_j != 0, |g_j| <= a_j elsewhere (g_j <= a_j if positive).
+    g_j = a_j sign(w_j) where w_j != 0, |g_j| <= a_j elsewhere (g_j <= a_j if positive); beyond that at a bound.
     """
     length = np.sqrt(design.squares) * np.sqrt(design.yy)
     live = (length > 0) & np.isfinite(A)
     bound = np.where(live, A, 0.0)
-    outside = np.maximum((gradients if positive else np.abs(gradients)) - bound, 0.0)
-    error = np.where(W != 0.0, np.abs(gradients - bound * np.sign(W)), outside)
+    outside = np.maximum(outward(positive, W, gradients) - bound, 0.0)
+    rest = gradients - bound * np.sign(W)
+    inner = np.where(pressed(positive, W, rest), 0.0, np.abs(rest)) if isinstance(positive, Box) else np.abs(rest)
+    error = np.where(W != 0.0, inner, outside)
     out: Floats = np.divide(error, length, out=np.zeros(error.shape), where=live).max(axis=1, initial=0.0)
     return out
 
 
-def at_bound(design: Smooth, W: Floats, A: Floats, gradients: Floats, positive: bool) -> np.ndarray:
+def at_bound(design: Smooth, W: Floats, A: Floats, gradients: Floats, positive: Limit) -> np.ndarray:
     """(solutions, d) bool: features whose gradient is at its bound, within EQUICORRELATION (a share of the bound)."""
     length = np.sqrt(design.squares)
     slack = EQUICORRELATION * A + np.outer(gradient_noise(design, W), length)
     with np.errstate(invalid="ignore"):
-        reached = (gradients if positive else np.abs(gradients)) >= A - slack
-    out: np.ndarray = ((reached & np.isfinite(A)) | (W != 0.0)) & (length > 0)
+        reached = outward(positive, W, gradients) >= A - slack
+        held = pressed(positive, W, gradients - A * np.sign(W), slack) if isinstance(positive, Box) else False
+    out: np.ndarray = ((reached & np.isfinite(A)) | (W != 0.0)) & (length > 0) & ~np.asarray(held)
     return out
 
 
@@ -316,11 +323,11 @@ def block_value(loss: float, row_norms: Floats, v: Floats, lam: float, theta: fl
     return loss + lam * (float(v @ row_norms) + capped)
 
 
-def largest_violation(designs: Sequence[Smooth], W: Floats, A: Floats, positive: bool = False) -> float:
+def largest_violation(designs: Sequence[Smooth], W: Floats, A: Floats, positive: Limit = False) -> float:
     """Of the optimality conditions of all tasks' lassos with weights A (m, d), at W (m, d), as a correlation."""
     return max(
-        float(violations(design, w[None], a[None], design.gradient(w)[None], positive)[0])
-        for design, w, a in zip(designs, W, A, strict=True)
+        float(violations(design, w[None], a[None], design.gradient(w)[None], of_task(positive, i))[0])
+        for i, (design, w, a) in enumerate(zip(designs, W, A, strict=True))
     )
 
 

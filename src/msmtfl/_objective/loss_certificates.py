@@ -32,6 +32,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from .._data.designs import UNIT, DenseRows, Floats, Ints, RowTask, rounding
 from .._data.ridged import apart as without_ridge
+from .box import Box, Limit, breaks, can_fall, outward, pressed
 from .certificates import AT_ZERO, GAP, ROOMS, TaskCertificate, at_bound, independence, ridge_slack, violations
 from .dual_points import Doubt, dependent_below, few_digits, over_unit, size_of_inverse, sound_factor, vacuous
 from .losses import LossTask
@@ -53,7 +54,7 @@ class LossCertificate(TaskCertificate):
 
 
 @np.errstate(over="ignore", invalid="ignore")  # what leaves the range of floats is not certified
-def certify_loss(design: LossTask, w: Floats, a: Floats, positive: bool = False) -> LossCertificate:
+def certify_loss(design: LossTask, w: Floats, a: Floats, positive: Limit = False) -> LossCertificate:
     """Gap, optimality and uniqueness of w for one task's weighted lasso under its loss."""
     design, ridge = without_ridge(design)
     ridge = np.zeros(design.d) if ridge is None else ridge
@@ -69,7 +70,8 @@ def certify_loss(design: LossTask, w: Floats, a: Floats, positive: bool = False)
     kkt = float(violations(design, w[None], a[None], slopes, positive)[0])
     E = np.flatnonzero(at_bound(design, w[None], a[None], slopes, positive)[0] & bare)
     unique, dependent = _only(design, E, bend)
-    away = escaping(design, w, (a == 0.0) & bare & (design.squares > 0) & ((w > 0) | (not positive)))
+    free = (a == 0.0) & bare & (design.squares > 0) & can_fall(positive, w)
+    away = escaping(design, w, free, positive)
     if away.size:
         unique, dependent = False, away
     unit = 0.0 if constant else design.null
@@ -85,11 +87,11 @@ def _least_gap(
     slope: Floats,
     bend: Floats,
     g: Floats,
-    positive: bool,
+    positive: Limit,
 ) -> tuple[float, Doubt | None]:
     """The smallest gap that one of several dual points proves, and why it is large, if it is."""
     used = w != 0.0
-    if (used & np.isinf(a)).any() or (positive and (w < 0).any()):
+    if (used & np.isinf(a)).any() or breaks(positive, w).any():
         return float("inf"), None
     if vacuous(design):
         return float("inf"), Doubt("underflow")
@@ -113,7 +115,7 @@ def _gap(
     s: Floats,
     bend: Floats,
     g: Floats,
-    positive: bool,
+    positive: Limit,
     room: float,
 ) -> tuple[float, Doubt | None]:
     """The gap that the dual point made of u = v s proves, and why it is not small, if it is not. Weights up to `room` times
@@ -123,8 +125,7 @@ def _gap(
     noise = unit * root * float(np.sqrt(v @ s**2))
     soft = ridge > 0.0
     held = (room * noise >= a) & live & ~soft
-    if positive:
-        held &= (w > 0.0) | (g > -AT_ZERO * root * np.sqrt(design.yy))
+    held &= ~pressed(positive, w, g, AT_ZERO * root * np.sqrt(design.yy))
     cost = np.where(used & np.isfinite(a), a, 0.0) * np.abs(w)
     s, away = projected(design, s, bend, np.flatnonzero(held), noise)
     g = design.correlate(s)
@@ -133,7 +134,7 @@ def _gap(
     def gap(noise: Floats, away: float, blur: float) -> float:
         with np.errstate(over="ignore", invalid="ignore"):
             hidden = noise + root * most * away
-            size = (g if positive else np.abs(g)) + hidden
+            size = outward(positive, w, g) + hidden
             ratio = np.divide(a, size, out=np.full(len(a), np.inf), where=bound & (size > 0.0))
             scale, apart = min(1.0, float(ratio.min(initial=np.inf))), np.inf
             for share in INSIDE:
@@ -208,7 +209,7 @@ def _only(design: LossTask, E: Ints, bend: Floats) -> tuple[bool, Ints]:
     return unique, E[dependent]
 
 
-def escaping(design: LossTask, w: Floats, free: np.ndarray) -> Ints:
+def escaping(design: LossTask, w: Floats, free: np.ndarray, limit: Limit = False) -> Ints:
     """The un-penalised features of a direction in which the loss falls for ever, so that no minimiser exists: classes that
     these features separate, counts that they hold at 0. Found by a linear program, if rows have all but escaped at w and
     w itself does not prove that there is none."""
@@ -229,7 +230,11 @@ def escaping(design: LossTask, w: Floats, free: np.ndarray) -> Ints:
         return columns[:0]
     # max sum |t_r| for t = C z, t_r between 0 and away_r
     limits = LinearConstraint(C, np.minimum(away, 0.0), np.maximum(away, 0.0))
-    found: Any = milp(-(away @ C), constraints=limits, bounds=Bounds(-np.inf, np.inf))
+    low, high = np.full(C.shape[1], -np.inf), np.full(C.shape[1], np.inf)
+    if isinstance(limit, Box):  # a coefficient goes no way in which it has a bound
+        low[: len(columns)] = np.where(np.isfinite(limit.low[columns]), 0.0, -np.inf)
+        high[: len(columns)] = np.where(np.isfinite(limit.high[columns]), 0.0, np.inf)
+    found: Any = milp(-(away @ C), constraints=limits, bounds=Bounds(low, high))
     if not found.success or found.fun > -1e-6:
         return columns[:0]
     z = np.abs(found.x[: len(columns)])

@@ -12,6 +12,7 @@ import numpy as np
 from .._data.designs import Floats, stage_scale
 from .._data.level_rows import LevelRows, LevelTask
 from .._data.ridged import ridged
+from .box import Box, Limit, can_fall, of_task
 from .certificates import TaskCertificate, certify_all
 from .dual_points import Memo
 from .loss_certificates import certify_loss, escaping, escaping_alone
@@ -51,6 +52,7 @@ class Problem:
     intercepts: str = "task"  # how they share: "task" (not at all), "shrunk" or "common"
     known_units: Floats | None = None  # (m, d): units of another problem, in whose place this one is solved
     known_common: Floats | None = None  # (d,): its factors of a common part
+    bounds: Box | None = None  # (m, d), where they are others than those that `positive` says
 
     @property
     def m(self) -> int:
@@ -60,6 +62,20 @@ class Problem:
     def d(self) -> int:
         out: int = self.designs[0].d
         return out
+
+    # ------------------------------------------------------------------ bounds
+
+    @property
+    def limit(self) -> Limit:
+        """How coefficients are bounded."""
+        return self.positive if self.bounds is None else self.bounds
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether every coefficient has a bound, so that more free features than samples can have one minimiser only."""
+        if self.bounds is None:
+            return self.positive
+        return bool((np.isfinite(self.bounds.low) | np.isfinite(self.bounds.high)).all())
 
     # ------------------------------------------------------------------ penalty factors
 
@@ -201,11 +217,9 @@ class Problem:
             assert lams is not None
             ridge = np.multiply.outer(lams, self.unit_ridge[i])
         if self.loss.squared:
-            return certify_all(self.designs[i], W, A, self.positive, memo, ridge=ridge)
-        ridges = [None] * len(W) if ridge is None else ridge
-        return [
-            certify_loss(ridged(self.designs[i], r), w, a, self.positive) for w, a, r in zip(W, A, ridges, strict=True)
-        ]
+            return certify_all(self.designs[i], W, A, of_task(self.limit, i), memo, ridge=ridge)
+        ridges, limit = [None] * len(W) if ridge is None else ridge, of_task(self.limit, i)
+        return [certify_loss(ridged(self.designs[i], r), w, a, limit) for w, a, r in zip(W, A, ridges, strict=True)]
 
     @cached_property
     def may_escape(self) -> bool:
@@ -227,7 +241,7 @@ class Problem:
     def without_minimiser(self, A: Floats) -> np.ndarray:
         """(m,) bool: tasks of which it is known that weights A (m, d) leave no minimiser: what `escapes` has found out of
         other weights says so, or a single feature."""
-        if self.positive or not self.may_escape or not (A == 0.0).any():
+        if self.limit is not False or not self.may_escape or not (A == 0.0).any():
             return np.zeros(self.m, dtype=bool)
         free = (A == 0.0) & self.learnable & self._bare
         out = np.asarray((free & self._lonely).any(axis=1))
@@ -245,17 +259,19 @@ class Problem:
         if not self.may_escape:
             return np.zeros(len(W), dtype=bool)
         design, known = self.designs[i], self._separating[i]
-        frees = (A == 0.0) & (design.squares > 0) & ((W > 0) | (not self.positive))
+        limit = of_task(self.limit, i)
+        frees = (A == 0.0) & (design.squares > 0) & can_fall(limit, W)
         if ridge:
             frees &= self._bare[i]
 
         def one(w: Floats, free: np.ndarray) -> bool:
             """More free features separate what fewer do: so few sets need a linear program."""
-            if (free & self._lonely[i]).any() or any((free >= less).all() for less in known[True]):
+            alone = self.bounds is None and bool((free & self._lonely[i]).any())  # whichever way it goes
+            if alone or any((free >= less).all() for less in known[True]):
                 return True
             if any((free <= more).all() for more in known[False]):
                 return False
-            found = escaping(design, w, free)
+            found = escaping(design, w, free, limit)
             if found.size:
                 free = np.zeros_like(free)
                 free[found] = True

@@ -23,7 +23,7 @@ class Crowding:
     """
 
     def __init__(self, problem: Problem):
-        self.m, self.positive = problem.m, problem.positive
+        self.m, self.positive = problem.m, problem.one_sided
         self.usable = problem.learnable
         self.always = (self.usable & (problem.factors.T == 0)).sum(axis=1, dtype=np.intp)
         # a ridge leaves no coefficient free

@@ -80,6 +80,7 @@ def regularization_surface(
     l1_ratio: float = 1.0,
     offset: ArrayLike | None = None,
     intercepts: str = "task",
+    bounds: Any = None,
 ) -> Surface:
     """Fit MSMTFL on a whole grid of lam and theta, for little more than the price of one lasso path.
 
@@ -173,6 +174,11 @@ def regularization_surface(
         estimated from the training samples (of every fold anew), whatever the penalty is.
         Tasks with one sample, one class or counts that are all 0 have a finite fit then.
         "common": one intercept for all tasks.
+    bounds : pair (low, high), optional
+        The least and the largest value that coefficients may have, in the units of the
+        columns as they are given: each a number, one per feature (d,), or one per feature and
+        task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
+        is `positive=True`. A coefficient that is at its bound is exactly that number.
 
     Returns
     -------
@@ -220,6 +226,7 @@ def regularization_surface(
             l1_ratio=l1_ratio,
             n_jobs=n_jobs,
             intercepts=intercepts,
+            bounds=bounds,
         )
         grid = read_grid(problem, lams, theta_ratios, thetas, lam_min_ratio, entry_shares, entry_ratios, penalty)
         with Progress(len(grid.lams), "lams", verbose) as progress:
@@ -441,7 +448,7 @@ class Cells:
     """The (task, feature) cells of a problem: which of them a pattern eases, and whether that leaves too many free."""
 
     def __init__(self, problem: Problem):
-        self.m, self.d, self.positive = problem.m, problem.d, problem.positive
+        self.m, self.d, self.positive = problem.m, problem.d, problem.one_sided
         factors = problem.factors.T  # (m, d)
         self.factors = np.ravel(factors)
         self.plain = bool((self.factors == 1.0).all())

@@ -13,6 +13,7 @@ from .._data.designs import AnyData, Data, Design, FeatureRows, Floats, RowTask,
 from .._data.level_rows import LevelPrior, LevelTask, drawn
 from .._data.tables import warn_user
 from .._data.tasks import Task, TaskData, warn_of_single_rows
+from .._objective.box import Box, Limit, outward
 from .._objective.losses import Huber, Loss, LossTask, Poisson, loss_named, of_regressions
 from .._objective.problem import Problem
 from .._runtime.checks import check_positive, check_share
@@ -47,6 +48,7 @@ def make_problem(
     n_jobs: int | None = None,
     intercepts: str = "task",
     prior: LevelPrior | None = None,
+    bounds: Any = None,
 ) -> Problem:
     """The problem with a loss by name: "squared", "logistic" (targets 0 and 1), "poisson", or "huber" with epsilon in units
     of the scale of every task's residuals. `prior` is what "shrunk" intercepts are drawn to, if it is known."""
@@ -54,18 +56,20 @@ def make_problem(
     if not kind.squared and not isinstance(data, TaskData):
         raise ValueError(f"loss={loss!r} needs rows: statistics in their place serve squared loss only.")
     factors = read_factors(penalty_factors, data)
+    positive, box = read_bounds(bounds, data, positive)
     check_share("l1_ratio", l1_ratio)
     check_intercepts(intercepts, fit_intercept)
     if intercepts == "task":
         warn_of_single_rows(data.labels.tolist(), [target.rows for target in data.targets])
-    designs = _designs(data, kind, fit_intercept, factors, positive, n_jobs, intercepts, prior)
+    limit = positive if box is None else box
+    designs = _designs(data, kind, fit_intercept, factors, limit, n_jobs, intercepts, prior)
     if intercepts != "task" and isinstance(data, TaskData) and (lonely := check_targets(data, kind, True, intercepts)):
         warn_user(
             f"{all_of(lonely)} {what_of(kind)}: the intercept comes from the level of all tasks, and says little about the "
             "task itself.",
             SharedLevelWarning,
         )
-    more: dict[str, Any] = {"l1_ratio": float(l1_ratio), "intercepts": intercepts}
+    more: dict[str, Any] = {"l1_ratio": float(l1_ratio), "intercepts": intercepts, "bounds": box}
     return Problem(data, designs, factors, standardize, positive, kind, error, **more)
 
 
@@ -78,7 +82,7 @@ def training(problem: Problem, keep: np.ndarray | int) -> Problem:
     assert isinstance(keep, np.ndarray)  # data that have rows
     data = problem.data.kept(keep, None if problem.weigh is None else problem.weigh(keep))
     centre, kind = problem.designs[0].base.centre, problem.intercepts
-    designs = _designs(data, problem.loss, centre, problem.given_factors, problem.positive, intercepts=kind)
+    designs = _designs(data, problem.loss, centre, problem.given_factors, problem.limit, intercepts=kind)
     return replace(problem, designs=designs, scored_by=tuple(design.of_loss for design in problem.designs))
 
 
@@ -86,7 +90,7 @@ def remade(problem: Problem, data: TaskData, factors: Floats, centre: bool, kind
     """The same loss and kind of penalty for other data, with penalty factors (d, m); intercepts do not share. `kind` is
     Huber's loss of all tasks, where its scale is known."""
     if kind is None:
-        designs = _designs(data, problem.loss, centre, factors, problem.positive)
+        designs = _designs(data, problem.loss, centre, factors, problem.limit)
     else:
         designs = data.designs(centre, None, lambda rows, task: LossTask(rows, task.unexplained, kind))
     return replace(problem, data=data, designs=designs, given_factors=factors, intercepts="task")
@@ -152,7 +156,7 @@ def _designs(
     loss: Loss,
     centre: bool,
     factors: Floats,
-    positive: bool,
+    positive: Limit,
     n_jobs: int | None = None,
     intercepts: str = "task",
     prior: LevelPrior | None = None,
@@ -183,7 +187,7 @@ def _designs(
     return designs
 
 
-def _with_one_level(data: TaskData, loss: Loss, factors: Floats, positive: bool, n_jobs: int | None) -> list[Any]:
+def _with_one_level(data: TaskData, loss: Loss, factors: Floats, positive: Limit, n_jobs: int | None) -> list[Any]:
     """Tasks under a loss that is not squared, with one intercept: not centred, held at the level that is best at W = 0."""
     check_targets(data, loss, True, "common")
     kinds: list[Loss] = [loss] * data.m
@@ -282,7 +286,9 @@ def largest_lam(problem: Problem) -> float:
     """The smallest lam at which stage 1 is zero (but for the entries that are never penalised)."""
     G, f = first_gradient(problem), problem.factors.T
     with np.errstate(over="ignore"):  # factors next to nothing: no finite lam is large enough
-        sizes = np.divide(G if problem.positive else np.abs(G), f, out=np.zeros_like(G), where=f > 0)
+        sizes = np.divide(
+            np.maximum(outward(problem.limit, np.zeros_like(G), G), 0.0), f, out=np.zeros_like(G), where=f > 0
+        )
     return max(float(sizes.max(initial=0.0)), 0.0) / of_lasso(problem.l1_ratio)
 
 
@@ -330,6 +336,78 @@ def read_factors(factors: ArrayLike | None, data: AnyData) -> Floats:
             "penalised, inf for one that is to be left out."
         )
     return out
+
+
+def read_bounds(bounds: Any, data: AnyData, positive: bool) -> tuple[bool, Box | None]:
+    """bounds=(low, high), each a number, (d,) or (d, m), None being no bound: whether they are w >= 0 for all, and the box
+    (m, d) where they are others."""
+    if bounds is None:
+        return positive, None
+    if isinstance(bounds, (str, bytes)) or not hasattr(bounds, "__len__") or len(bounds) != 2:
+        raise ValueError(
+            f"bounds must be a pair (low, high), each of them a number, one per feature ({data.d},), or one per feature "
+            f"and task; got {bounds!r}."
+        )
+    low, high = _bound("low", bounds[0], -np.inf, data), _bound("high", bounds[1], np.inf, data)
+    if positive:
+        low = np.maximum(low, 0.0)
+    _check_box(low, high, data)
+    if np.isinf(low).all() and np.isinf(high).all():
+        return False, None
+    if np.isinf(high).all() and (low == 0.0).all():
+        return True, None
+    return False, Box(np.ascontiguousarray(low.T) + 0.0, np.ascontiguousarray(high.T) + 0.0)
+
+
+def _bound(name: str, given: Any, otherwise: float, data: AnyData) -> Floats:
+    """(d, tasks), the classes of a task having the same."""
+    K: int = getattr(data, "classes", 1)
+    m = data.m // K
+    try:
+        out = np.asarray(otherwise if given is None else given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"the {name} bounds of bounds=(low, high) must be numbers: {error}.") from error
+    if out.shape not in ((), (data.d,), (data.d, m), (data.d, data.m)):
+        raise ValueError(
+            f"the {name} bounds of bounds=(low, high) have shape {out.shape}; expected a number, ({data.d},) for one per "
+            f"feature, or ({data.d}, {m}) for one per feature and task."
+        )
+    if out.shape != (data.d, data.m):
+        wide = out if out.ndim == 2 else np.atleast_1d(out)[:, None]
+        out = np.repeat(np.broadcast_to(wide, (data.d, m)), K, axis=1)
+    missing = np.argwhere(np.isnan(out))
+    if missing.size:
+        raise ValueError(
+            f"the {name} bound of feature {data.features[missing[0][0]]!r} is NaN. Use {otherwise:+g} where there is no "
+            "bound."
+        )
+    return out
+
+
+def _check_box(low: Floats, high: Floats, data: AnyData) -> None:
+    """An error that names the feature and the task where bounds leave nothing, or not 0."""
+
+    def where(bad: np.ndarray) -> tuple[str, float, float]:
+        j, i = np.argwhere(bad)[0]
+        said = f"feature {str(data.features[j])!r}" + (
+            "" if data.form == "single" else f" in task {data.labels.tolist()[i]!r}"
+        )
+        return said, float(low[j, i]), float(high[j, i])
+
+    empty = low > high
+    if empty.any():
+        said, least, most = where(empty)
+        raise ValueError(
+            f"the bounds of {said} are empty: low is {least:g}, high is {most:g}. low must not exceed high."
+        )
+    without_zero = (low > 0.0) | (high < 0.0)
+    if without_zero.any():
+        said, least, most = where(without_zero)
+        raise ValueError(
+            f"the bounds of {said} are ({least:g}, {most:g}), which leaves out 0: a penalised model must be able to leave a "
+            "feature out. Choose low <= 0 <= high; an effect that is known to be at least so large can be given as an "
+            "offset."
+        )
 
 
 def check_loss(loss: object, epsilon: object) -> None:

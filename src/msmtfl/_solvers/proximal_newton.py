@@ -91,6 +91,10 @@ class LossLassos:
             for i, state in enumerate(self.known or []):
                 state.set_ridge(lam * self.ridge[i], self._order(i))
 
+    def limit(self, i: int) -> bool:
+        """How task i's coefficients are bounded."""
+        return self.positive
+
     def _order(self, i: int) -> int:
         """The largest support of task i."""
         design = self.designs[i]

@@ -27,8 +27,10 @@ import numpy as np
 from scipy.special import gammaln
 
 from .._data.designs import Floats, RowTask
+from .._objective.box import Box, Limit, of_task, outward
 from .._objective.losses import MAD_TO_SD, Huber, LossTask, robust_scale, weighted_median
 from .._runtime.threads import each
+from .bounded import BoundedLassos
 from .weighted_lasso import Lassos
 
 BEND = 1.345  # of the pilot fit, in scales: 95 % as efficient as least squares under normal noise
@@ -44,14 +46,14 @@ LEAST = 1e-3  # of the targets' spread: an exact fit has a scale, too
 
 
 def with_scales(
-    tasks: Sequence[LossTask], epsilon: float, factors: Floats, positive: bool = False, n_jobs: int | None = None
+    tasks: Sequence[LossTask], epsilon: float, factors: Floats, positive: Limit = False, n_jobs: int | None = None
 ) -> list[LossTask]:
     """The same tasks under Huber's loss with epsilon in units of the scales of their residuals.
 
     Features whose factor in (d, m) is 0 are never penalised, those with inf left out; other factors make no
     difference to the pilot fit, which measures all columns by their length.
     """
-    pilots = [_Pilot(task, factors[:, i], positive) for i, task in enumerate(tasks)]
+    pilots = [_Pilot(task, factors[:, i], of_task(positive, i)) for i, task in enumerate(tasks)]
     fits = each(_Pilot.best, pilots, n_jobs)
     votes = np.sum([fit.used for fit in fits], axis=0)
     shared = [votes >= max(2.0, share * len(tasks)) for share in SEVERAL]
@@ -81,7 +83,7 @@ def _criterion(fit: _Fit) -> float:
 class _Pilot:
     """The pilot fits of a task."""
 
-    def __init__(self, task: LossTask, factors: Floats, positive: bool):
+    def __init__(self, task: LossTask, factors: Floats, positive: Limit):
         self.rows, self.y, self.positive = task.base, task.y, positive
         v = task.v
         # Whole numbers count samples, as if these were repeated; of others only the ratios matter.
@@ -93,6 +95,8 @@ class _Pilot:
         sizes = np.abs(self.y - self.middle)
         self.varies, self.mostly_one = bool(sizes.any()), weighted_median(sizes, self.v) == 0.0
         self.live = (self.rows.squares > 0.0) & np.isfinite(factors)
+        if isinstance(positive, Box):
+            self.live &= positive.low < positive.high
         self.free = self.live & (factors == 0.0)
         self.weights = np.where(self.free, 0.0, np.where(self.live, np.sqrt(self.rows.squares), np.inf))
         self.known: dict[bytes, _Fit] = {}
@@ -114,18 +118,25 @@ class _Pilot:
         """Fits to the supports of a path."""
         reach = BEND * start.scale
         near = RowTask(self.rows, self.y - start.residuals + np.clip(start.residuals, -reach, reach))
-        lassos = Lassos([near], positive=self.positive, units=np.ones((1, self.rows.d)))
+        lassos = self._lassos(near)
         W = np.zeros((1, self.rows.d))
         if self.free.any():
             W, _ = lassos.solve(np.where(self.free, 0.0, np.inf)[None])
         g, w = near.gradient(W[0]), self.weights
-        top = np.divide(g if self.positive else np.abs(g), w, out=np.zeros_like(g), where=w > 0.0).max(initial=0.0)
+        top = np.divide(np.maximum(outward(self.positive, W[0], g), 0.0), w, out=np.zeros_like(g), where=w > 0.0).max(
+            initial=0.0
+        )
         for lam in top * LAMS:
             W, _ = lassos.solve(np.multiply(lam, w, out=np.full_like(w, np.inf), where=np.isfinite(w))[None])
             fit = self.on((W[0] != 0.0) | self.free)
             if np.isinf(fit.criterion):
                 return
             yield fit
+
+    def _lassos(self, near: RowTask) -> Lassos | BoundedLassos:
+        if isinstance(self.positive, Box):
+            return BoundedLassos([near], Box(self.positive.low[None], self.positive.high[None]))
+        return Lassos([near], positive=self.positive, units=np.ones((1, self.rows.d)))
 
     def on(self, used: np.ndarray) -> _Fit:
         """Huber's M-estimate on some of the features; if these are too many, the spread of the targets."""

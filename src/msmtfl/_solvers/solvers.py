@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from .._data.designs import AnyData, Design, Floats, Ints, stage_scale
 from .._data.ridged import ridged
 from .._data.tables import names_of, warn_user
+from .._objective.box import Limit
 from .._objective.certificates import GAP, TaskCertificate, certify, largest_violation, main_doubt, relative_gap
 from .._objective.common_penalty import CappedDeviations, SharedNorm
 from .._objective.loss_certificates import LossCertificate, certify_loss
@@ -28,6 +29,7 @@ from .._objective.problem import Problem
 from .._objective.row_certificates import RowCertificate, certify_rows, row_violation
 from .._runtime.progress import Listener
 from .._runtime.threads import each
+from .bounded import BoundedLassos
 from .common_part import Stacked, StackedGrams, StackedLassos, settled
 from .coupled_newton import AnyPooling, CommonGrams, CommonSolver, LossCommon, LossGrams, LossPooling, LossRows
 from .coupled_rows import CoupledRows
@@ -88,7 +90,7 @@ def _solver_for(
         if near is not None:
             lassos.warm(near)
         designs = problem.at(lam)
-        if isinstance(lassos, Lassos):
+        if problem.loss.squared:
             return LassoStages(lassos, designs)
         return LossStages(lassos, designs, problem.data)
     if penalty.structure == ROWS:
@@ -127,7 +129,11 @@ def _lassos_for(
     n_jobs: int | None = None,
     careful: bool = False,
     search: bool = False,
-) -> Lassos | LossLassos:
+) -> Any:
+    if problem.bounds is not None:
+        return BoundedLassos(
+            problem.designs, problem.bounds, units=problem.units, ridge=problem.unit_ridge, n_jobs=n_jobs
+        )
     if not problem.loss.squared:
         options: dict[str, Any] = {"positive": problem.positive, "units": problem.units, "n_jobs": n_jobs}
         options["ridge"] = problem.unit_ridge
@@ -201,7 +207,7 @@ def caches_for(problem: Problem, structure: str, **options: float | None) -> Any
 class LassoStages:
     """Stages that are weighted lassos: weights (d, m)."""
 
-    def __init__(self, lassos: Lassos, designs: Sequence[Design] | None = None):
+    def __init__(self, lassos: Lassos | BoundedLassos, designs: Sequence[Design] | None = None):
         self.lassos, self.grams = lassos, lassos.grams
         self.designs = lassos.designs if designs is None else designs
         self.scale = stage_scale(lassos.designs)
@@ -222,7 +228,7 @@ class LassoStages:
         )
 
     def violation(self, weights: Floats, W: Floats) -> float:
-        return largest_violation(self.designs, W, scaled(self.scale, weights), self.lassos.positive)
+        return largest_violation(self.designs, W, scaled(self.scale, weights), limit_of(self.lassos))
 
 
 def scaled(scale: Floats, weights: Floats) -> Floats:
@@ -232,13 +238,18 @@ def scaled(scale: Floats, weights: Floats) -> Floats:
         return np.asarray(scale * weights.T)
 
 
+def limit_of(lassos: Any) -> Limit:
+    """How coefficients (m, d) are bounded."""
+    return lassos.box if isinstance(lassos, BoundedLassos) else lassos.positive
+
+
 def certified(
-    lassos: Lassos, W: Floats, A: Floats, aim: Floats, listener: Listener
+    lassos: Any, W: Floats, A: Floats, aim: Floats, listener: Listener
 ) -> tuple[Floats, list[TaskCertificate]]:
     """Certificates of all tasks; a task above GAP is polished on X first."""
 
     def check(i: int) -> TaskCertificate:
-        design, positive = lassos.design(i), lassos.positive
+        design, positive = lassos.design(i), lassos.limit(i)
         proof = certify(design, W[i], A[i], positive)
         if proof.relative_gap > GAP and not lassos.status[i] & OVERRUN:
             better = lassos.repair(i, W[i], A[i], aim[i])
@@ -282,7 +293,7 @@ class Separation:
 class LossStages:
     """Stages that are weighted lassos under a loss: weights (d, m)."""
 
-    def __init__(self, lassos: LossLassos, designs: Sequence[LossTask], data: AnyData):
+    def __init__(self, lassos: LossLassos | BoundedLassos, designs: Sequence[LossTask], data: AnyData):
         self.designs = designs
         self.lassos, self.grams = lassos, lassos.grams
         self.scale, self.separation = stage_scale(self.designs), Separation(data)
@@ -293,7 +304,7 @@ class LossStages:
 
         def check(i: int) -> LossCertificate:
             def proven(w: Floats) -> LossCertificate:
-                return certify_loss(self.designs[i], w, A[i], self.lassos.positive)
+                return certify_loss(self.designs[i], w, A[i], self.lassos.limit(i))
 
             W[i], proof = rather_zero(W[i], proven(W[i]), proven)
             return proof
@@ -314,7 +325,7 @@ class LossStages:
         )
 
     def violation(self, weights: Floats, W: Floats) -> float:
-        return largest_violation(self.designs, W, scaled(self.scale, weights), self.lassos.positive)
+        return largest_violation(self.designs, W, scaled(self.scale, weights), limit_of(self.lassos))
 
 
 class RowStages:

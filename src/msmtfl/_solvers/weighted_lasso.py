@@ -20,6 +20,7 @@ import numpy as np
 from .._data.designs import Design, Floats, Ints, support, with_rows
 from .._data.ridged import ridged
 from .._kernels import active_set as _kernel
+from .._objective.box import Limit
 from .._runtime.threads import each, each_or_together, shares
 from .nonunique import DOUBT, nearest, polish, suspicions
 from .task_solver import Caches, state_of, task_caches
@@ -50,7 +51,8 @@ class Solve:
 
 
 class LassoSolver(Protocol):
-    """The weighted lassos of all tasks, under squared loss (`Lassos`) or another (`LossLassos`)."""
+    """The weighted lassos of all tasks, under squared loss (`Lassos`) or another (`LossLassos`), or with bounds
+    (`BoundedLassos`)."""
 
     m: int
     d: int
@@ -64,6 +66,9 @@ class LassoSolver(Protocol):
 
     def at(self, lam: float) -> None:
         """Have the ridge of this lam, if there is one, from the next solve on."""
+
+    def limit(self, i: int) -> Limit:
+        """How task i's coefficients are bounded."""
 
     def solve(self, A: Floats, reference: Floats | None = None, max_iter: int = 0) -> tuple[Floats, np.ndarray]:
         """W (m, d) for weights A (m, d), and rounds (m,). Where a task's minimiser is not unique, W is the one nearest
@@ -156,6 +161,10 @@ class Lassos:
         """That of task i, with its ridge."""
         out: Design = ridged(self.designs[i], None if self.ridge is None else self.levels[i] * self.ridge[i])
         return out
+
+    def limit(self, i: int) -> bool:
+        """How task i's coefficients are bounded."""
+        return self.positive
 
     def _checked(self, matrix: Floats) -> Floats:
         """The kernel does not look at bounds: shape, order and writability are settled here."""

@@ -220,6 +220,8 @@ class _OnCluster:
             return "data mode takes a label per row, not one column of y per task"
         if self.model.intercepts != "task":
             return f"intercepts={self.model.intercepts!r} needs the statistics of all tasks where the client is"
+        if self.model.bounds is not None:
+            return "bounds need the statistics of all tasks where the client is"
         if self.model.relax:
             return "relax=True needs the data where the client is"
         if factors is not None and (np.ndim(factors) != 1 or (np.asarray(factors) == 0).any()):

@@ -3,7 +3,7 @@ resamples."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
@@ -150,7 +150,7 @@ def bootstrap_intervals(
     Parameters
     ----------
     model : estimator
-        A fitted model; the refit of one with ``positive=True`` is not constrained.
+        A fitted model; the refit of one with ``positive=True`` or `bounds` is not constrained.
     X : DataFrame, ndarray or sparse matrix of shape (N, d)
         Samples of all tasks of the model in the form of the fit, better not those of the
         fit.
@@ -207,7 +207,7 @@ def bootstrap_intervals(
                 both = f"fitted: {names_of(old)}; given: {names_of(new)}"
                 raise ValueError(f"the {what} are not those of the fitted model ({both}). Pass data as to its fit.")
         W = np.atleast_2d(model.coef_)
-        estimate = least_squares_on(lassos_for(problem), W)
+        estimate = least_squares_on(lassos_for(replace(problem, positive=False, bounds=None)), W)
         seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=problem.m)
         with Progress(problem.m, "tasks", verbose) as progress:
 

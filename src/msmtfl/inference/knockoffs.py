@@ -192,8 +192,8 @@ def shared_features(
     ----------
     estimator : estimator
         A model or classifier of any family. It tells how the data are read (`task_column`), the loss,
-        `penalty_factors`, `positive` and `fit_intercept`; its own strengths of the penalty have no part in
-        this: models that select for all tasks at once would carry evidence from one task to another.
+        `penalty_factors`, `positive`, `fit_intercept` and the signs in `bounds`; its own strengths of the
+        penalty have no part in this: models that select for all tasks at once would carry evidence from one task to another.
     X : DataFrame, ndarray or sparse matrix of shape (N, d), Moments or list of Moments
         Samples of all tasks. A table or an array may have a column that identifies the task
         (see `task_column`). Or statistics of unweighted samples, then without y and all else that is known of
@@ -324,8 +324,18 @@ def lassos_for(estimator: Any, n_jobs: int | None) -> Any:
         fit_intercept=getattr(estimator, "fit_intercept", True),
         positive=getattr(estimator, "positive", False),
         penalty_factors=None if factors is None else np.concatenate([factors, factors]),
+        bounds=_signs(getattr(estimator, "bounds", None)),
         n_jobs=n_jobs,
     )
+
+
+def _signs(bounds: Any) -> Any:
+    """Bounds of features and their knockoffs: of those of a model only the signs, as targets have other units here."""
+    if bounds is None:
+        return None
+    low, high = (np.asarray(np.nan if one is None else one, dtype=float) for one in bounds)
+    signs = np.where(low == 0.0, 0.0, -np.inf), np.where(high == 0.0, 0.0, np.inf)
+    return tuple(one if one.ndim == 0 else np.concatenate([one, one]) for one in signs)
 
 
 def lasso_statistics(estimator: Any, data: TaskData, samples: Samples, both: Floats, n_jobs: int | None) -> Floats:

@@ -162,6 +162,10 @@ def global_minimum(
     with one_blas_thread():
         problem = clone(model)._make_problem(X, y, task, sample_weight, offset)
         check_without_ridge(model, "the search for the global optimum")
+        if problem.bounds is not None:
+            raise ValueError(
+                "the search for the global optimum knows positive=True, but no other bounds: fit without them."
+            )
         W = np.atleast_2d(model.stages_[-1].coef)
         if W.shape != (problem.m, problem.d):
             raise ValueError(

@@ -89,7 +89,9 @@ def cheap_intervals(model: Any, samples: Samples, X: Any, y: Any, task: Any, sam
     rows = np.array([len(one.y) for one in data.tasks])
     if (rows < MANY_SAMPLES * data.d + 1).any() or float(rows.sum()) * data.d**2 > CHEAP:
         return None
-    if getattr(model, "positive", False) or not getattr(model, "fit_intercept", True):
+    if getattr(model, "positive", False) or getattr(model, "bounds", None) is not None:
+        return None
+    if not getattr(model, "fit_intercept", True):
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
