@@ -201,6 +201,17 @@ def test_surfaces_and_searches_are_within_bounds():
     assert within(search.stages_[-1].coef, low, high)
 
 
+@pytest.mark.parametrize("loss", ["squared", "poisson"])
+def test_a_coefficient_at_its_bound_is_no_degree_of_freedom(loss):
+    X, y, task = made(18)
+    y = np.rint(np.exp(np.clip(y / 2, -2, 2))) if loss == "poisson" else y
+    surface = regularization_surface(X, y, task=task, lams=[0.02], thetas=[np.inf], bounds=(-0.1, 0.2), loss=loss)
+    W = surface.coef(0, 0)
+    inside = (W != 0) & (W > -0.1) & (W < 0.2)
+    assert inside.sum() < (W != 0).sum()
+    np.testing.assert_allclose(surface.degrees(np.array([0]))[0], inside.sum(axis=1), rtol=0, atol=1e-6)
+
+
 def test_statistics_sparse_columns_and_batches_give_the_same():
     from scipy.sparse import csr_array
 

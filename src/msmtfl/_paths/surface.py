@@ -308,8 +308,8 @@ class Solutions:
             The degrees of freedom.
         """
         problem = self._data()
-        if problem.unit_ridge is not None:
-            return self._degrees_with_ridge(places, problem)
+        if problem.unit_ridge is not None or problem.bounds is not None:
+            return self._degrees_by_form(places, problem)
         out = np.stack([of_task.counts()[places] for of_task in self._by_task], axis=1).astype(np.float64)
         d, designs = len(self.features), problem.designs
         for row, s in enumerate(places.tolist()):
@@ -322,14 +322,19 @@ class Solutions:
         """(m, d): second derivatives of the ridge of a solution, on the scale of the objective."""
         raise NotImplementedError
 
-    def _degrees_with_ridge(self, places: Ints, problem: Problem) -> Floats:
-        """Coefficients that are not 0 move each by itself, against the ridge."""
+    def _degrees_by_form(self, places: Ints, problem: Problem) -> Floats:
+        """Coefficients that are not 0, nor at a bound, move each by itself, against the ridge."""
         none, out = np.empty(0, dtype=np.intp), []
         for place in places.tolist():
             W = self.coefs([place])[0]
-            form = face([np.flatnonzero(w) for w in W], none, np.zeros((problem.m, 0)))
+            moves = W != 0.0
+            if problem.bounds is not None:
+                moves &= (problem.bounds.low < W) & (problem.bounds.high > W)
+            form = face([np.flatnonzero(of_task) for of_task in moves], none, np.zeros((problem.m, 0)))
+            if problem.unit_ridge is not None:
+                form = stiffened(form, self._ridge(place))
             with self._at_level(place):
-                out.append(traces(curved(problem.designs, W), stiffened(form, self._ridge(place))))
+                out.append(traces(curved(problem.designs, W), form))
         return np.reshape(out, (-1, problem.m))
 
     def _data(self) -> Problem:
