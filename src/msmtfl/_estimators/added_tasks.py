@@ -17,12 +17,12 @@ from .._data.parquet import Rows
 from .._data.tables import label_array, missing_values, warn_user
 from .._data.tasks import Task, TaskData, read_training
 from .._objective.certificates import explain
-from .._objective.losses import loss_named
+from .._objective.losses import Huber, loss_named
 from .._objective.penalties import ConcaveEntries, Penalty, counted
 from .._objective.problem import Problem
 from .._objective.shapes import CAPPED, read_shape
 from .._runtime.progress import one_blas_thread
-from .._solvers.make_problem import make_problem
+from .._solvers.make_problem import drawn_to, make_problem, remade
 from .._solvers.solvers import solver_for
 from .._solvers.stages import UNSOLVED, Stage, run_stages
 from .base import MultiTaskModel, importances, loss_of, require_offset
@@ -180,22 +180,26 @@ class AddTaskMixin(MultiTaskModel):
 
     def _new_problem(self, data: TaskData, held: Floats | None) -> Problem:
         """The problem of the new task alone (of K > 2 classes: of each against the rest)."""
-        level = self._level_in_offset()
-        tasks = tuple(_beside(task, held, float(level[i])) for i, task in enumerate(data.tasks))
+        level, at_level = self._level_in_offset(), self._has_level_in_offset()
+        beside = replace(data, tasks=tuple(_beside(task, held, level[i]) for i, task in enumerate(data.tasks)))
+        priors, centre = None if at_level else self._priors(data, held), self.fit_intercept and not at_level
         loss = "logistic" if hasattr(self, "classes_") else loss_of(self)
-        priors = None if level.any() or self._has_level_in_offset() else self._priors(data, held)
-        return make_problem(
-            replace(data, tasks=tasks),
-            loss=loss,
-            epsilon=getattr(self, "epsilon", 1.35),
-            fit_intercept=self.fit_intercept and not self._has_level_in_offset(),
-            standardize=self.standardize,
-            positive=getattr(self, "positive", False),
-            penalty_factors=self._new_factors(),
-            l1_ratio=self._new_l1_ratio(),
-            intercepts="task" if priors is None else "shrunk",  # to what the others have found
-            priors=priors,
-        )
+        kind = loss_named(loss, getattr(self, "epsilon", 1.35))
+        options: dict[str, Any] = {
+            "loss": loss,
+            "epsilon": getattr(self, "epsilon", 1.35),
+            "standardize": self.standardize,
+            "positive": getattr(self, "positive", False),
+            "penalty_factors": self._new_factors(),
+            "l1_ratio": self._new_l1_ratio(),
+        }
+        if isinstance(kind, Huber):  # its scale is that of the task itself, whatever is held fixed
+            alone = make_problem(data, fit_intercept=self.fit_intercept, **options)
+            return drawn_to(
+                remade(alone, beside, alone.given_factors, centre, alone.designs[0].of_loss), priors
+            )
+        shares = "task" if priors is None else "shrunk"  # to what the others have found
+        return make_problem(beside, fit_intercept=centre, intercepts=shares, priors=priors, **options)
 
     def _has_level_in_offset(self) -> bool:
         """Whether the new task has the one intercept of all tasks, under a loss that is not squared: it is known then."""

@@ -174,7 +174,8 @@ def refuse_lonely(data: TaskData, classes: np.ndarray, fit_intercept: bool = Tru
     if not lonely:
         return
     said = [f"{all_of(labels)} no row of class {absent}" for absent, labels in lonely.items()]
-    where = "; ".join(said) if data.form != "single" else f"y (rows of positive weight) has no row of class {absent}"
+    one = next(iter(lonely))
+    where = "; ".join(said) if data.form != "single" else f"y (rows of positive weight) has no row of class {one}"
     why = "with an intercept no finite model fits such a task"
     if not fit_intercept:  # a penalty on every feature makes it finite, but it is drawn to the class that there is
         why = "such a task cannot teach what tells that class from the others"

@@ -26,6 +26,9 @@ from .coupled import Coupled, CoupledFit, CoupledGrid, CoupledSearch
 class _GivenShared(AddTaskMixin):
     """One more task beside those whose shared part is held fixed."""
 
+    coef_shared_: Floats
+    coef_specific_: Floats
+
     def _penalty_given(self, problem: Problem) -> Flat:
         refuse_more_classes(self)
         f = problem.factors[:, 0]

@@ -29,6 +29,7 @@ class Pooled(AddTaskMixin):
     """What fits and searches of partial pooling have in common: they solve for b and V, and are about W = b + V to the
     outside."""
 
+    coef_deviation_: Floats
     relax = False  # ridges leave no coefficient out: there is no support to refit
     _of_several = "the smallest common values are returned"
 

@@ -157,7 +157,8 @@ class _OfGiven:
 
     def excess(self, penalty: GivenStage, G: Floats) -> Floats:
         bound = penalty[0].bound
-        return np.divide(np.abs(G[0]), bound, out=np.zeros(len(bound)), where=(bound > 0.0) & np.isfinite(bound))
+        within = (bound > 0.0) & np.isfinite(bound)
+        return np.asarray(np.divide(np.abs(G[0]), bound, out=np.zeros(len(bound)), where=within))
 
     def solved(
         self, problem: Problem, penalty: GivenStage, P: Floats, aim: Floats, accuracy: float

@@ -98,6 +98,14 @@ def remade(problem: Problem, data: TaskData, factors: Floats, centre: bool, kind
     return replace(problem, data=data, designs=designs, given_factors=factors, intercepts="task")
 
 
+def drawn_to(problem: Problem, priors: Sequence[LevelPrior] | None) -> Problem:
+    """A problem with a loss that is not squared, the levels of its tasks drawn to priors, one each, if there are any."""
+    if priors is None:
+        return problem
+    designs = [one.drawn(prior) for one, prior in zip(problem.designs, priors, strict=True)]
+    return replace(problem, designs=designs, intercepts="shrunk")
+
+
 def on_rows(problem: Problem, keep: np.ndarray) -> Problem:
     """As `training`, but on data that hold no other rows than these, keep (N,) bool: for models that look at rows."""
     data = problem.data.kept(keep, None if problem.weigh is None else problem.weigh(keep))

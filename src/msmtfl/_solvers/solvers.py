@@ -2,7 +2,8 @@
 
 The convex problem of a stage has one of five structures, which the penalty names: weighted lassos ("lassos"), a norm of
 every row ("rows"), a part that is common to all tasks ("common"), or that with ridges only ("pooling"); one more task beside
-others has that of its coefficients given theirs ("given"). Where the loss is not squared, the first has a solver of its own; the others are solved by Newton steps around theirs (`coupled_newton.py`).
+others has that of its coefficients given theirs ("given"). Where the loss is not squared, the first has a solver of its own;
+the others are solved by Newton steps around theirs (`coupled_newton.py`).
 """
 
 from __future__ import annotations
