@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from msmtfl import (
+    L12MTL,
+    L12MTLCV,
     MSMTFL,
     DirtyMTL,
     DirtyMTLClassifier,
     DirtyMTLCV,
-    L12MTL,
     L12MTLClassifier,
-    L12MTLCV,
     LassoMTL,
     MSMTFLClassifier,
     MSMTFLClassifierCV,

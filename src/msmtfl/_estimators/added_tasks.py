@@ -195,9 +195,7 @@ class AddTaskMixin(MultiTaskModel):
         }
         if isinstance(kind, Huber):  # its scale is that of the task itself, whatever is held fixed
             alone = make_problem(data, fit_intercept=self.fit_intercept, **options)
-            return drawn_to(
-                remade(alone, beside, alone.given_factors, centre, alone.designs[0].of_loss), priors
-            )
+            return drawn_to(remade(alone, beside, alone.given_factors, centre, alone.designs[0].of_loss), priors)
         shares = "task" if priors is None else "shrunk"  # to what the others have found
         return make_problem(beside, fit_intercept=centre, intercepts=shares, priors=priors, **options)
 
@@ -292,9 +290,7 @@ def entries_given(
     """A weighted lasso of the new task's coefficients, with what the fit left of the penalty of rows."""
     m = model.n_fitted_tasks_
     both = m * lam_entry, theta_entry
-    return ConcaveEntries(
-        m * lam, np.inf, problem.factors, shape, *both, model.row_slopes_, l1_ratio=problem.l1_ratio
-    )
+    return ConcaveEntries(m * lam, np.inf, problem.factors, shape, *both, model.row_slopes_, l1_ratio=problem.l1_ratio)
 
 
 def no_deviations(model: Any) -> Floats:

@@ -26,7 +26,16 @@ from .._solvers.make_problem import make_problem
 from .added_tasks import AddTaskMixin
 from .base import MultiTaskModel, forget, where_measured
 from .class_scores import LOG_LOSS, ClassScorer, LogLoss, probabilities
-from .classes import ClassData, as_given, class_folds, encode, known_codes, read_labels, refuse_lonely, refuse_many_classes
+from .classes import (
+    ClassData,
+    as_given,
+    class_folds,
+    encode,
+    known_codes,
+    read_labels,
+    refuse_lonely,
+    refuse_many_classes,
+)
 from .msmtfl import StagedFit
 from .search import ThetaSearch
 

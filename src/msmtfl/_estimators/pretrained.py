@@ -102,14 +102,18 @@ class _Pretrained(MultiTaskLinear, AddTaskMixin):
         return np.asarray((1.0 - self.alpha_) * self.coef_common_)
 
     def _new_factors(self) -> Floats:
-        given = np.ones(len(self.features_)) if self.penalty_factors is None else np.asarray(self.penalty_factors, float)
+        given = (
+            np.ones(len(self.features_)) if self.penalty_factors is None else np.asarray(self.penalty_factors, float)
+        )
         return second_factors(given, self.coef_common_ != 0.0, self.alpha_)
 
     def _append_parts(self, own: Floats, problem: Problem) -> None:
         self.coef_specific_ = np.vstack([self.coef_specific_, own])
 
     def _norms_with(self, w: Floats, problem: Problem) -> Floats:
-        given = np.ones(len(self.features_)) if self.penalty_factors is None else np.asarray(self.penalty_factors, float)
+        given = (
+            np.ones(len(self.features_)) if self.penalty_factors is None else np.asarray(self.penalty_factors, float)
+        )
         return np.asarray(self.row_norms_ + counted(given * problem.units[0]) * np.abs(w[0]))
 
 

@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from .._data.moment_data import MomentData
-from .._data.moments import Moments, add_rows
-from .._data.parquet import Rows
-from .._data.tables import is_table, label_array, missing_values, opened, warn_user
-from .._data.tasks import Task, read_training
-from .._objective.certificates import explain
-from .._objective.penalties import ConcaveEntries, counted
-from .._objective.problem import Problem
-from .._objective.shapes import read_shape
-from .._runtime.progress import one_blas_thread
+from .._data.moments import Moments
+from .._data.tables import is_table, opened
 from .._runtime.whole import whole_or_untouched
-from .._solvers.make_problem import make_problem
-from .._solvers.solvers import solver_for
-from .._solvers.stages import UNSOLVED, Stage, run_stages
-from .base import MultiTaskLinear, importances, level_prior, loss_of, require_offset
-from .new_tasks import feature_means
+from .base import MultiTaskLinear, loss_of
 
 
 class Growing(MultiTaskLinear):

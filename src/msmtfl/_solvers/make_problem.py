@@ -388,7 +388,7 @@ def check_targets(
         ways[i % K].add(away[0] if alone else 0.0)
         if alone:
             lonely.append(task.label)
-    fits = known or shares_levels(intercepts, data) and all(len(way) > 1 or 0.0 in way for way in ways)
+    fits = known or (shares_levels(intercepts, data) and all(len(way) > 1 or 0.0 in way for way in ways))
     if lonely and not fits:
         raise ValueError(
             f"{all_of(lonely)} {what_of(loss)} (to train on): no intercept fits best. Leave out such tasks until they have "
