@@ -146,8 +146,8 @@ def listed(text: str | None) -> list[str]:
 
 
 def talks(quiet: bool, as_json: bool) -> bool:
-    """Whether a progress bar is wanted."""
-    return not quiet and not as_json and sys.stderr.isatty()
+    """Whether progress is to be shown: a bar on a terminal, a line now and then in a log."""
+    return not quiet and not as_json
 
 
 # ------------------------------------------------------------------ output
