@@ -27,6 +27,7 @@ OPTIONS = {  # what parameters are called here, in messages
     "n_jobs must": "--jobs must",
     "l1_ratio must": "--l1-ratio must",
     "groups='identical'": "--group-identical",
+    "intercepts='shrunk'": "--intercepts shrunk",
     "give groups=, a label of the unit per row": "name the column of units with --group",
     "compare_models(..., leave_one_task_out=True) estimates it": "`msmtfl compare --leave-one-task-out` estimates it",
 }
