@@ -94,6 +94,24 @@ def encode(y: Any) -> tuple[np.ndarray, Floats]:
     return classes, codes
 
 
+def known_codes(y: Any, classes: np.ndarray) -> Floats:
+    """(n,): the labels of one more task as codes of the classes that are known."""
+    values = read_labels(y)
+    if values.ndim != 1:
+        raise ValueError(
+            f"add_task takes one task at a time: y must be 1-D, one value per row; it has {values.shape[1]} columns."
+        )
+    places = {one: k for k, one in enumerate(classes.tolist())}
+    found = [places.get(one, -1) for one in values.tolist()]
+    if -1 in found:
+        row = found.index(-1)
+        raise ValueError(
+            f"y holds {values.tolist()[row]!r} in row {row}, which is none of the classes of the fit: "
+            f"{names_of(classes)}. Fit again with the new task."
+        )
+    return np.array(found, dtype=np.float64)
+
+
 def _plain_numbers(values: np.ndarray) -> np.ndarray:
     """Python's numbers as an array of numpy's; as whole numbers where floats would take two for one."""
     kinds = (int, float, np.integer, np.floating)
@@ -156,7 +174,8 @@ def refuse_lonely(data: TaskData, classes: np.ndarray, fit_intercept: bool = Tru
     if not lonely:
         return
     said = [f"{all_of(labels)} no row of class {absent}" for absent, labels in lonely.items()]
-    where = "; ".join(said) if data.form != "single" else f"y (rows of positive weight) has no row of class {absent}"
+    one = next(iter(lonely))
+    where = "; ".join(said) if data.form != "single" else f"y (rows of positive weight) has no row of class {one}"
     why = "with an intercept no finite model fits such a task"
     if not fit_intercept:  # a penalty on every feature makes it finite, but it is drawn to the class that there is
         why = "such a task cannot teach what tells that class from the others"

@@ -18,14 +18,24 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._data.designs import Floats
 from .._data.tables import missing_values
-from .._data.tasks import TaskData, check_weights
+from .._data.tasks import TaskData, check_weights, read_training
 from .._objective.problem import Problem
 from .._paths.cross_validation import read_splits
 from .._runtime.progress import one_blas_thread, with_callbacks
 from .._solvers.make_problem import make_problem
+from .added_tasks import AddTaskMixin
 from .base import MultiTaskModel, forget, where_measured
 from .class_scores import LOG_LOSS, ClassScorer, LogLoss, probabilities
-from .classes import ClassData, as_given, class_folds, encode, read_labels, refuse_lonely, refuse_many_classes
+from .classes import (
+    ClassData,
+    as_given,
+    class_folds,
+    encode,
+    known_codes,
+    read_labels,
+    refuse_lonely,
+    refuse_many_classes,
+)
 from .msmtfl import StagedFit
 from .search import ThetaSearch
 
@@ -286,7 +296,20 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
         return float(np.average(found[seen] == truth[seen], weights=full))
 
 
-class ClassifierFit(MultiTaskClassifier):
+class _AddsTasks(MultiTaskClassifier, AddTaskMixin):
+    """One more task of a classifier."""
+
+    def _read_new(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> TaskData:
+        codes = known_codes(y, self.classes_)
+        refuse_many_classes(offset, self.classes_)
+        data = read_training(X, codes, sample_weight=sample_weight, offset=offset)
+        if self.intercepts == "task":
+            refuse_lonely(data, self.classes_, self.fit_intercept)
+        read = ClassData(self.classes_, codes, data, check_weights(sample_weight, codes.shape))
+        return read.binary(self.class_weight)
+
+
+class ClassifierFit(_AddsTasks):
     """A classifier at given strengths. A family says how a problem is solved and kept (`_fit_problem`)."""
 
     @with_callbacks
@@ -333,7 +356,7 @@ class ClassifierFit(MultiTaskClassifier):
         return None if previous is None else previous.reshape(-1, read.tasks.d)
 
 
-class ClassifierSearch(MultiTaskClassifier):
+class ClassifierSearch(_AddsTasks):
     """A classifier that chooses its strengths. A family says how (`_grid`, `_fit_point`)."""
 
     @with_callbacks

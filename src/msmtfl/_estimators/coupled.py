@@ -15,14 +15,14 @@ from .._runtime.progress import Monitor, Progress, one_blas_thread
 from .._solvers.gram import Gram
 from .._solvers.solvers import ROWS, rows_for, solver_for
 from .._solvers.stages import Solution, algorithm_1, run, run_stages, same
-from .base import MultiTaskModel
+from .added_tasks import AddTaskMixin
 from .search import GridSearch
 from .streaming import Batchwise, Growing
 
 SEARCH_SETTLED = 1e-12  # the accuracy of a grid's points, as of a fit: held-out errors are those of fits
 
 
-class CoupledFit(MultiTaskModel):
+class CoupledFit(AddTaskMixin):
     """One fit of a row-coupled model, with any loss. A model says which penalty (`_penalty`)."""
 
     _of_several = "which of them is returned depends on the start"
@@ -101,7 +101,7 @@ def coupled_coef(model: Any, part: Problem) -> Floats:
     return found[-1]
 
 
-class CoupledGrid(GridSearch):
+class CoupledGrid(GridSearch, AddTaskMixin):
     """Grids of a row-coupled model, with any loss."""
 
     _step = "points"

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .._objective.penalties import Dirty
+from .._data.designs import Floats
+from .._objective.given_rows import Flat
+from .._objective.penalties import Dirty, counted
 from .._objective.problem import Problem
 from .._paths.coupled_path import (
     DirtyGrid,
@@ -17,10 +19,38 @@ from .._runtime.checks import check_positive
 from .._runtime.progress import with_callbacks
 from .._solvers.make_problem import default_lam
 from .._solvers.stages import Solution
+from .added_tasks import AddTaskMixin, refuse_more_classes
 from .coupled import Coupled, CoupledFit, CoupledGrid, CoupledSearch
 
 
-class DirtyFit(CoupledFit):
+class _GivenShared(AddTaskMixin):
+    """One more task beside those whose shared part is held fixed."""
+
+    coef_shared_: Floats
+    coef_specific_: Floats
+
+    def _penalty_given(self, problem: Problem) -> Flat:
+        refuse_more_classes(self)
+        f = problem.factors[:, 0]
+        least = min(self.lam_s_, self.lam_b_)
+        bound = self.n_fitted_tasks_ * problem.l1_ratio * least * counted(f)
+        return Flat(np.where(np.isinf(f), np.inf, bound), self._shared_sizes())
+
+    def _shared_sizes(self) -> Floats:
+        """(d,): the largest entry of the others' shared part of every feature: so far that of a new task may go."""
+        return np.asarray(np.abs(self.coef_shared_[: self.n_fitted_tasks_]).max(axis=0))
+
+    def _ridge_lam(self, problem: Problem) -> float:
+        return float(self.n_fitted_tasks_ * self.lam_s_)
+
+    def _append_parts(self, own: Floats, problem: Problem) -> None:
+        most = self._shared_sizes()
+        shared = np.where(problem.factors[:, 0] > 0.0, np.clip(own, -most, most), 0.0)
+        self.coef_shared_ = np.vstack([self.coef_shared_, shared])
+        self.coef_specific_ = np.vstack([self.coef_specific_, own - shared])
+
+
+class DirtyFit(CoupledFit, _GivenShared):
     """A fit of the dirty model, with any loss."""
 
     def _check_params(self) -> None:
@@ -43,7 +73,7 @@ class DirtyFit(CoupledFit):
         _keep_parts(self, penalty, solution)
 
 
-class DirtySearch(CoupledGrid):
+class DirtySearch(CoupledGrid, _GivenShared):
     """A search of the strengths of the dirty model, with any loss."""
 
     def _grid(self, problem: Problem) -> DirtyGrid:

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .._objective.penalties import ConcaveGroups
+from .._data.designs import Floats
+from .._objective.given_rows import Rounded
+from .._objective.penalties import ConcaveGroups, counted
 from .._objective.problem import Problem
 from .._objective.shapes import read_shape
 from .._paths.coupled_path import (
@@ -18,10 +20,25 @@ from .._runtime.checks import check_count, check_positive
 from .._runtime.progress import with_callbacks
 from .._solvers.make_problem import default_lam
 from .._solvers.stages import Solution
+from .added_tasks import AddTaskMixin, refuse_more_classes
 from .coupled import Coupled, CoupledFit, CoupledGrid, CoupledSearch
 
 
-class L12Fit(CoupledFit):
+class _GivenNorms(AddTaskMixin):
+    """One more task beside those whose norms are held fixed."""
+
+    def _penalty_given(self, problem: Problem) -> Rounded:
+        refuse_more_classes(self)
+        f = problem.factors[:, 0]
+        bound = self.n_fitted_tasks_ * problem.l1_ratio * self.lam_ * self.row_slopes_ * counted(f)
+        reach = np.divide(self.row_norms_, f, out=np.zeros_like(f), where=(f > 0.0) & np.isfinite(f))
+        return Rounded(np.where(np.isinf(f), np.inf, bound), reach)
+
+    def _norms_with(self, w: Floats, problem: Problem) -> Floats:
+        return np.hypot(self.row_norms_, counted(problem.factors)[:, 0] * w[0])
+
+
+class L12Fit(CoupledFit, _GivenNorms):
     """A fit of L1,2 at one lam, with any loss."""
 
     def _most(self) -> int:
@@ -45,7 +62,7 @@ class L12Fit(CoupledFit):
         self.lam_, self.theta_ = penalty.lam, penalty.theta
 
 
-class L12Search(CoupledGrid):
+class L12Search(CoupledGrid, _GivenNorms):
     """A search of lam, with any loss."""
 
     def _grid(self, problem: Problem) -> GroupGrid:

@@ -19,8 +19,9 @@ from .._runtime.progress import Monitor, one_blas_thread, with_callbacks
 from .._solvers.make_problem import default_lam, largest_lam
 from .._solvers.solvers import solver_for
 from .._solvers.stages import run_stages
+from .added_tasks import AddTaskMixin
 from .base import MultiTaskModel
-from .streaming import Batchwise, Welcoming
+from .streaming import Batchwise
 
 
 class StagedFit(MultiTaskModel):
@@ -98,7 +99,7 @@ class StagedFit(MultiTaskModel):
         return start
 
 
-class MSMTFL(StagedFit, Batchwise, Welcoming):
+class MSMTFL(StagedFit, Batchwise, AddTaskMixin):
     r"""Multi-stage multi-task feature learning (Gong, Ye and Zhang): sparse linear models for related tasks.
 
     .. math::
@@ -496,7 +497,7 @@ class MSMTFL(StagedFit, Batchwise, Welcoming):
         )
 
 
-class LassoMTL(Batchwise, Welcoming):
+class LassoMTL(Batchwise, AddTaskMixin):
     r"""Independent lassos, one per task, with one strength for all: the baseline of MSMTFL, and its stage 1.
 
     .. math::

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._data.designs import Floats
 from .._data.tables import warn_user
+from .._objective.penalties import ConcaveRows
 from .._objective.pooling import PoolingRidge
 from .._objective.problem import Problem
 from .._paths.pooling_path import PoolingGrid, PoolingPaths, PoolingSurface, pooling_grid, pooling_ridge
@@ -19,15 +20,16 @@ from .._solvers.level_priors import weight_of_a_row
 from .._solvers.pooling import sizes
 from .._solvers.solvers import POOLING, pooling_for, solver_for
 from .._solvers.stages import Solution, run_stages
-from .base import MultiTaskModel
+from .added_tasks import AddTaskMixin, no_deviations
 from .search import GridSearch
 from .streaming import Batchwise, Growing
 
 
-class Pooled(MultiTaskModel):
+class Pooled(AddTaskMixin):
     """What fits and searches of partial pooling have in common: they solve for b and V, and are about W = b + V to the
     outside."""
 
+    coef_deviation_: Floats
     relax = False  # ridges leave no coefficient out: there is no support to refit
     _of_several = "the smallest common values are returned"
 
@@ -38,6 +40,25 @@ class Pooled(MultiTaskModel):
 
     def _common(self) -> Floats:
         return np.asarray(self.coef_common_)
+
+    def _held_fixed(self) -> Floats:
+        return np.asarray(self.coef_common_)
+
+    def _new_l1_ratio(self) -> float:
+        return 0.0
+
+    def _new_factors(self) -> Any:
+        return no_deviations(self) if np.isinf(self.k_) else self.penalty_factors
+
+    def _ridge_lam(self, problem: Problem) -> float:
+        """(RSS + k |f v|^2) / n, as RSS / n + lam / 2 |f v|^2."""
+        return float(2.0 * self.k_ / problem.designs[0].n) if np.isfinite(self.k_) else 1.0
+
+    def _penalty_given(self, problem: Problem) -> ConcaveRows:
+        return ConcaveRows(self._ridge_lam(problem), np.inf, problem.factors, l1_ratio=0.0)
+
+    def _append_parts(self, own: Floats, problem: Problem) -> None:
+        self.coef_deviation_ = np.vstack([self.coef_deviation_, own])
 
     def _can_share(self, intercepts: str) -> bool:
         return intercepts != "common"  # one intercept is found for tasks that count the same, not for samples that do

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._data.copies import groups_of
 from .._data.designs import Floats
-from .._objective.penalties import ConcaveRows
+from .._objective.penalties import ConcaveRows, counted
 from .._objective.problem import Problem
 from .._paths.pretrained_path import (
     ALPHAS,
@@ -17,6 +17,7 @@ from .._paths.pretrained_path import (
     PretrainedPaths,
     PretrainedSurface,
     pretrained_grid,
+    second_factors,
     second_step,
 )
 from .._paths.pretraining import FirstStep, OffsetFolds, pretrain
@@ -26,11 +27,12 @@ from .._solvers.gram import BUDGET
 from .._solvers.make_problem import default_lam, largest_lam, on_rows
 from .._solvers.solvers import solver_for
 from .._solvers.stages import Solution, run_stages
+from .added_tasks import AddTaskMixin
 from .base import MultiTaskLinear
 from .search import GridSearch
 
 
-class _Pretrained(MultiTaskLinear):
+class _Pretrained(MultiTaskLinear, AddTaskMixin):
     """What PretrainedMTL and PretrainedMTLCV have in common: two steps, whose coefficients add up."""
 
     relax = False
@@ -95,6 +97,24 @@ class _Pretrained(MultiTaskLinear):
 
     def _separates(self) -> bool:
         return bool(self.alpha_ == 1.0)
+
+    def _held_fixed(self) -> Floats:
+        return np.asarray((1.0 - self.alpha_) * self.coef_common_)
+
+    def _new_factors(self) -> Floats:
+        given = (
+            np.ones(len(self.features_)) if self.penalty_factors is None else np.asarray(self.penalty_factors, float)
+        )
+        return second_factors(given, self.coef_common_ != 0.0, self.alpha_)
+
+    def _append_parts(self, own: Floats, problem: Problem) -> None:
+        self.coef_specific_ = np.vstack([self.coef_specific_, own])
+
+    def _norms_with(self, w: Floats, problem: Problem) -> Floats:
+        given = (
+            np.ones(len(self.features_)) if self.penalty_factors is None else np.asarray(self.penalty_factors, float)
+        )
+        return np.asarray(self.row_norms_ + counted(given * problem.units[0]) * np.abs(w[0]))
 
 
 class PretrainedMTL(_Pretrained):

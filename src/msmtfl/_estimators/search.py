@@ -43,8 +43,9 @@ from .._solvers.make_problem import gather, largest_lam, release
 from .._solvers.solvers import LASSOS, caches_for, lassos_for, solver_for
 from .._solvers.stages import REPEATS, Solution, StageSolver, run_stages
 from .._solvers.weighted_lasso import least_squares_on
+from .added_tasks import AddTaskMixin
 from .base import MultiTaskModel, forget, require_offset
-from .streaming import Welcoming
+from .streaming import Growing
 
 # Features from which on threads gain something: with fewer, most of a search with squared errors is spent in Python, which
 # one thread at a time can run (two threads on 139 tasks with 28 features took longer than one).
@@ -490,7 +491,7 @@ class ThetaSearch(StageSearch):
         self._warn(*fitted)
 
 
-class MSMTFLCV(ThetaSearch, Welcoming):
+class MSMTFLCV(ThetaSearch, Growing, AddTaskMixin):
     """MSMTFL with lam and theta chosen by cross-validation: give it data, it does the rest.
 
     The whole grid of lam and theta is solved on every training fold, for about the price of one lasso path
@@ -856,7 +857,7 @@ class MSMTFLCV(ThetaSearch, Welcoming):
         return self
 
 
-class LassoMTLCV(StageSearch, Welcoming):
+class LassoMTLCV(StageSearch, Growing, AddTaskMixin):
     """Independent lassos, one per task, with one lam for all chosen by cross-validation: the baseline of MSMTFLCV.
 
     All folds use the same values of lam, taken from all data. The model is then fitted to all data at the

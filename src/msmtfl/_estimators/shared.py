@@ -9,7 +9,7 @@ import numpy as np
 
 from .._data.designs import Floats
 from .._objective.common_penalty import CappedDeviations
-from .._objective.penalties import ConcaveRows
+from .._objective.penalties import ConcaveEntries, ConcaveRows
 from .._objective.problem import Problem
 from .._paths.common_path import (
     SharedGrid,
@@ -26,12 +26,12 @@ from .._runtime.progress import Monitor, Progress, one_blas_thread, with_callbac
 from .._solvers.make_problem import default_lam
 from .._solvers.solvers import COMMON, common_for, solver_for
 from .._solvers.stages import Solution, run_stages
-from .base import MultiTaskModel
+from .added_tasks import AddTaskMixin, entries_given, no_deviations
 from .search import GridSearch
 from .streaming import Batchwise, Growing
 
 
-class Sharing(MultiTaskModel):
+class Sharing(AddTaskMixin):
     """What fits and searches of models with common values share: they solve for P, b and V, and are about W = b + V to
     the outside."""
 
@@ -63,6 +63,21 @@ class Sharing(MultiTaskModel):
 
     def _common(self) -> Floats:
         return np.asarray(self.coef_common_)
+
+    def _held_fixed(self) -> Floats:
+        return np.asarray(self.coef_common_)
+
+    def _new_factors(self) -> Any:
+        return no_deviations(self) if np.isinf(self.lam_deviation_) else self.penalty_factors
+
+    def _penalty_given(self, problem: Problem) -> ConcaveEntries:
+        return entries_given(self, problem, self.lam_deviation_ if np.isfinite(self.lam_deviation_) else 1.0)
+
+    def _ridge_lam(self, problem: Problem) -> float:
+        return float(self.n_fitted_tasks_ * self.lam_deviation_) if np.isfinite(self.lam_deviation_) else 1.0
+
+    def _append_parts(self, own: Floats, problem: Problem) -> None:
+        self.coef_deviation_ = np.vstack([self.coef_deviation_, own])
 
     def _separates(self) -> bool:
         capless, m = np.isinf(self.theta_), len(self.tasks_)

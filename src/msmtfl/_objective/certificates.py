@@ -436,6 +436,6 @@ class Certificate(Card):
                 lines.append(f"  and {len(self.ambiguous) - 5} more tasks")
         if self.added:
             lines.append(
-                f"{self.added} task(s) added later, with the row weights of the fit: the objective is the others'"
+                f"{self.added} task(s) added later, each given what the others have: the objective is the others'"
             )
         return "\n".join(lines)

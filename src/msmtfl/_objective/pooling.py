@@ -171,17 +171,17 @@ def _dependent(designs: Sequence[Any], P: Floats, penalty: PoolingRidge) -> tupl
     free = penalty.factors == 0.0
     for i, design in enumerate(designs):
         E = np.flatnonzero(free[:, i] & (design.squares > 0.0))
-        out[i] = E if E.size and not _full_rank(products(i, E)) else NONE
+        out[i] = E if E.size and not full_rank(products(i, E)) else NONE
     open_ = penalty.of_common == 0.0
     live = np.flatnonzero(open_ & np.any([design.squares > 0.0 for design in designs], axis=0))
     if live.size:
         total = np.sum([products(i, live) for i in range(len(designs))], axis=0)
-        if not _full_rank(total):
+        if not full_rank(total):
             out = [live] * len(designs)
     return tuple(out)
 
 
-def _full_rank(G: Floats) -> bool:
+def full_rank(G: Floats) -> bool:
     """Whether a Gram matrix is that of columns that are certainly independent."""
     size = np.sqrt(np.diagonal(G))
     if not (size > 0.0).all():

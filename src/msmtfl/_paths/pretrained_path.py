@@ -98,11 +98,15 @@ def _values(name: str, given: ArrayLike, good: Callable[[Floats], np.ndarray], w
 def second_step(problem: Problem, first: FirstStep, alpha: float) -> Problem:
     """The lassos of the tasks: targets less (1 - alpha) times the first step's predictions, and a penalty that is 1 / alpha
     times as large on the features that it does not use."""
-    given = problem.given_factors
+    factors = second_factors(problem.given_factors, (first.coef != 0.0)[:, None], alpha)
+    return with_offset(problem, [(1.0 - alpha) * one for one in first.offsets], factors)
+
+
+def second_factors(given: Floats, used: np.ndarray, alpha: float) -> Floats:
+    """The penalty factors of the second step, from those given and whether the first step uses a feature."""
     with np.errstate(divide="ignore", over="ignore"):
         outside = given / alpha if alpha > 0 else np.where(given > 0, np.inf, 0.0)
-    factors = np.where((first.coef != 0.0)[:, None], given, outside)
-    return with_offset(problem, [(1.0 - alpha) * one for one in first.offsets], factors)
+    return np.where(used, given, outside)
 
 
 @dataclass(frozen=True, eq=False)

@@ -46,10 +46,11 @@ def make_problem(
     error: str = "mse",
     n_jobs: int | None = None,
     intercepts: str = "task",
-    prior: LevelPrior | None = None,
+    priors: Sequence[LevelPrior] | None = None,
 ) -> Problem:
     """The problem with a loss by name: "squared", "logistic" (targets 0 and 1), "poisson", or "huber" with epsilon in units
-    of the scale of every task's residuals. `prior` is what "shrunk" intercepts are drawn to, if it is known."""
+    of the scale of every task's residuals. `priors` are what "shrunk" intercepts are drawn to, if that is known: one per
+    task."""
     kind = loss_named(loss, epsilon)
     if not kind.squared and not isinstance(data, TaskData):
         raise ValueError(f"loss={loss!r} needs rows: statistics in their place serve squared loss only.")
@@ -58,8 +59,13 @@ def make_problem(
     check_intercepts(intercepts, fit_intercept)
     if intercepts == "task":
         warn_of_single_rows(data.labels.tolist(), [target.rows for target in data.targets])
-    designs = _designs(data, kind, fit_intercept, factors, positive, n_jobs, intercepts, prior)
-    if intercepts != "task" and isinstance(data, TaskData) and (lonely := check_targets(data, kind, True, intercepts)):
+    designs = _designs(data, kind, fit_intercept, factors, positive, n_jobs, intercepts, priors)
+    known = priors is not None
+    if (
+        intercepts != "task"
+        and isinstance(data, TaskData)
+        and (lonely := check_targets(data, kind, True, intercepts, known))
+    ):
         warn_user(
             f"{all_of(lonely)} {what_of(kind)}: the intercept comes from the level of all tasks, and says little about the "
             "task itself.",
@@ -90,6 +96,14 @@ def remade(problem: Problem, data: TaskData, factors: Floats, centre: bool, kind
     else:
         designs = data.designs(centre, None, lambda rows, task: LossTask(rows, task.unexplained, kind))
     return replace(problem, data=data, designs=designs, given_factors=factors, intercepts="task")
+
+
+def drawn_to(problem: Problem, priors: Sequence[LevelPrior] | None) -> Problem:
+    """A problem with a loss that is not squared, the levels of its tasks drawn to priors, one each, if there are any."""
+    if priors is None:
+        return problem
+    designs = [one.drawn(prior) for one, prior in zip(problem.designs, priors, strict=True)]
+    return replace(problem, designs=designs, intercepts="shrunk")
 
 
 def on_rows(problem: Problem, keep: np.ndarray) -> Problem:
@@ -155,16 +169,18 @@ def _designs(
     positive: bool,
     n_jobs: int | None = None,
     intercepts: str = "task",
-    prior: LevelPrior | None = None,
+    given: Sequence[LevelPrior] | None = None,
 ) -> list[Any]:
     if loss.squared:
-        return _with_levels(list(data.designs(centre, n_jobs)), intercepts, prior)
+        return _with_levels(list(data.designs(centre, n_jobs)), intercepts, given)
     assert isinstance(data, TaskData)
     if intercepts == "common" and shares_levels(intercepts, data):
         return _with_one_level(data, loss, factors, positive, n_jobs)
-    check_targets(data, loss, centre, intercepts)
-    shrinks = shares_levels(intercepts, data)
-    priors = loss_priors(data, loss) if shrinks and not loss.linear else None
+    check_targets(data, loss, centre, intercepts, given is not None)
+    shrinks = given is not None or shares_levels(intercepts, data)
+    priors = None
+    if shrinks and not loss.linear:
+        priors = loss_priors(data, loss) if given is None else given
     places = {id(task): i for i, task in enumerate(data.tasks)}
 
     def make(rows: FeatureRows, task: Task) -> LossTask:
@@ -178,7 +194,7 @@ def _designs(
     if isinstance(loss, Huber):
         designs = with_scales(designs, loss.epsilon, factors, positive, n_jobs)
     if shrinks and loss.linear:
-        known = loss_priors(data, loss, designs)
+        known = loss_priors(data, loss, designs) if given is None else given
         designs = [one.drawn(prior) for one, prior in zip(designs, known, strict=True)]
     return designs
 
@@ -213,15 +229,20 @@ def shares_levels(intercepts: str, data: AnyData) -> bool:
 
 
 def _with_levels(
-    parts: list[Any], intercepts: str, prior: LevelPrior | None = None, totals: Sequence[Any] | None = None
+    parts: list[Any],
+    intercepts: str,
+    priors: Sequence[LevelPrior] | None = None,
+    totals: Sequence[Any] | None = None,
 ) -> list[Any]:
     """Tasks under squared loss, their levels drawn to what all have in common, if they are to be."""
-    if intercepts == "task" or (len(parts) < 2 and prior is None):
+    if intercepts == "task" or (len(parts) < 2 and priors is None):
         return parts
-    if intercepts == "common" and prior is None:
+    if priors is not None:
+        return drawn(parts, priors, totals)
+    if intercepts == "common":
         levels = [float(part.intercepts(np.zeros((1, part.d)))[0]) for part in parts]
         prior = LevelPrior(np.zeros(parts[0].d), float(np.mean(levels)), np.inf)
-    if prior is None:
+    else:
         prior = squared_prior(parts, [_rows_in(part) for part in parts])
     return drawn(parts, [prior] * len(parts), totals)
 
@@ -348,9 +369,11 @@ def check_intercepts(intercepts: object, fit_intercept: bool) -> None:
         )
 
 
-def check_targets(data: TaskData, loss: Loss, centre: bool, intercepts: str = "task") -> list[Hashable]:
+def check_targets(
+    data: TaskData, loss: Loss, centre: bool, intercepts: str = "task", known: bool = False
+) -> list[Hashable]:
     """An error where the targets do not suit the loss, or no intercept does: it names all such tasks. The tasks that have a
-    finite intercept only because they share it."""
+    finite intercept only because they share it; `known` says that what they share is known from other tasks."""
     lonely, K = [], data.classes
     ways: list[set[float]] = [set() for _ in range(K)]  # by class: those in which tasks escape; 0 where one does not
     for i, task in enumerate(data.tasks):
@@ -365,7 +388,7 @@ def check_targets(data: TaskData, loss: Loss, centre: bool, intercepts: str = "t
         ways[i % K].add(away[0] if alone else 0.0)
         if alone:
             lonely.append(task.label)
-    fits = shares_levels(intercepts, data) and all(len(way) > 1 or 0.0 in way for way in ways)
+    fits = known or (shares_levels(intercepts, data) and all(len(way) > 1 or 0.0 in way for way in ways))
     if lonely and not fits:
         raise ValueError(
             f"{all_of(lonely)} {what_of(loss)} (to train on): no intercept fits best. Leave out such tasks until they have "

@@ -1,8 +1,9 @@
 """What solves a problem: `solver_for` makes the solver of its stages. No solver is made of a problem anywhere else.
 
-The convex problem of a stage has one of four structures, which the penalty names: weighted lassos ("lassos"), a norm of
-every row ("rows"), a part that is common to all tasks ("common"), or that with ridges only ("pooling"). Where the loss is
-not squared, the first has a solver of its own; the others are solved by Newton steps around theirs (`coupled_newton.py`).
+The convex problem of a stage has one of five structures, which the penalty names: weighted lassos ("lassos"), a norm of
+every row ("rows"), a part that is common to all tasks ("common"), or that with ridges only ("pooling"); one more task beside
+others has that of its coefficients given theirs ("given"). Where the loss is not squared, the first has a solver of its own;
+the others are solved by Newton steps around theirs (`coupled_newton.py`).
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from .._runtime.threads import each
 from .common_part import Stacked, StackedGrams, StackedLassos, settled
 from .coupled_newton import AnyPooling, CommonGrams, CommonSolver, LossCommon, LossGrams, LossPooling, LossRows
 from .coupled_rows import CoupledRows
+from .given_rows import GivenStages
 from .gram import Gram, gram_caches
 from .one_level import AtBestLevel, LevelStages, has_one_level
 from .pooling import Pooling
@@ -39,7 +41,7 @@ from .stages import Outcome
 from .task_solver import Caches, task_caches
 from .weighted_lasso import OVERRUN, Lassos
 
-LASSOS, ROWS, COMMON, POOLING = "lassos", "rows", "common", "pooling"  # structures of stages
+LASSOS, ROWS, COMMON, POOLING, GIVEN = "lassos", "rows", "common", "pooling", "given"  # structures of stages
 NO_MINIMISER = (
     "the targets of task(s) {} are separated by features that are not penalised (in the first of them by {}): no finite "
     "coefficients minimise the loss, and those returned only come close to its lowest value. Choose a larger theta or lam, "
@@ -97,6 +99,8 @@ def _solver_for(
         if near is not None:
             rows.warm(near)
         return RowStages(rows, problem.at(lam), problem.data)
+    if penalty.structure == GIVEN:
+        return GivenStages(problem, lam, problem.data)
     if penalty.structure == POOLING:
         return PoolingStages(pooling_for(problem, grams))
     common = _common_for(problem, grams, n_jobs)
