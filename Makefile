@@ -6,6 +6,7 @@
 # make check-repository   sp-repo-review and zizmor: is the repository as the ecosystem expects it?
 # make bench  speed and accuracy against peers, some fifteen minutes (bench-full: everything); see docs/benchmarks.md
 # make bench-compare BASE=main   is the working tree slower than a revision?
+# make journeys  what ten kinds of new users type, and how long it takes until they have something
 # make fuzz   random ugly data, damaged files, commands on ugly tables, until COUNT or MINUTES are over
 # make docs   the documentation, in docs/_build/html (make docs-site: beside earlier versions, in site)
 
@@ -14,7 +15,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml meson.build $(shell find src -type f -not -path '*/__pycache__/*')
 
-.PHONY: demo test test-slow coverage lint check-repository format docs docs-site package sdist release-notes check-tag stress fuzz bench bench-full bench-docs bench-compare clean
+.PHONY: demo test test-slow coverage lint check-repository format docs docs-site package sdist release-notes check-tag stress fuzz journeys bench bench-full bench-docs bench-compare clean
 
 demo: $(VENV)/installed
 	@echo "The demo: 442 diabetes patients in six groups (some ten seconds)."
@@ -87,6 +88,10 @@ fuzz: $(VENV)/tested
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/fuzz_fits.py --fits $(COUNT) --minutes $(MINUTES) --seed $(SEED)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/studies/fuzz_files.py --count $(COUNT) --minutes $(MINUTES) --seed $(SEED)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/fuzz_commands.py --count $(COUNT) --minutes $(MINUTES) --seed $(SEED)
+
+journeys: $(VENV)/tested
+	$(BIN)/python -m pip install --quiet openpyxl
+	$(BIN)/python benchmarks/journeys.py $(ARGS)
 
 bench: $(VENV)/benched
 	$(BIN)/python benchmarks/runner/run.py --python adelie=$(VENV)/adelie/bin/python $(ARGS)

@@ -107,6 +107,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Progress is drawn as on a terminal."""
+    monkeypatch.setattr("msmtfl._runtime.progress._redraws", lambda stream: True)
+
+
+@pytest.fixture
 def reference(request: pytest.FixtureRequest) -> dict[str, np.ndarray]:
     """One problem with its answers."""
     with np.load(request.param) as stored:

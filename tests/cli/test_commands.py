@@ -1183,7 +1183,7 @@ def test_small_tasks_and_many_folds(tmp_path):
         (("--theta", "wide"), ("--theta", "adaptive", "'wide'")),
         (("--theta", "nan"), ("theta", "nan")),
         (("--theta", "-3"), ("theta", "-3")),
-        (("--model", "ridge"), ("--model", "'ridge'", "Known: 'ridge per task', 'pooled ridge', 'bi-level', 'msmtfl'")),
+        (("--model", "ridge"), ("--model", "'ridge'", "Known: 'ridge-per-task', 'pooled-ridge', 'bi-level', 'msmtfl'")),
         (("--model", "msmtfl", "--lam-entry", "1"), ("--lam-entry", "msmtfl, which has lam, theta")),
         (("--model", "pooled lasso", "--lam", "1"), ("--lam", "pooled lasso, which has none")),
         (("--model", "pooled ridge", "--relax"), ("--relax", "pooled ridge")),
@@ -1539,3 +1539,17 @@ def test_inspect_declares_shared_features(tmp_path):
         (model, table, "--fdr", "0.1", "--target", "no"): "'no'",
     }.items():
         refused("inspect", *arguments, said=[said])
+
+
+# ------------------------------------------------------------------ names of models
+
+
+@pytest.mark.parametrize("name", ["pooled-ridge", "pooled ridge", "Pooled_Ridge"])
+def test_names_of_models_may_be_typed_without_blanks(data, name):
+    assert "PooledRidge" in run("fit", data, *ROLES, "--exclude", OTHERS, "--model", name).stdout
+
+
+def test_models_are_compared_under_one_name_however_they_are_typed(data):
+    shown = run("compare", data, *ROLES, "--exclude", OTHERS, "--models", "lasso,pooled-ridge", "--json").stdout
+    assert [one["model"] for one in json.loads(shown)["models"]] in (["lasso", "pooled ridge"], ["pooled ridge", "lasso"])
+    assert "Known: 'pooled-ridge'" in refused("fit", data, *ROLES, "--model", "pooled-rigde")

@@ -232,7 +232,7 @@ def test_threads_do_not_change_the_result():
     np.testing.assert_array_equal(one.errors, two.errors)
 
 
-def test_tables_in_and_out(capsys):
+def test_tables_in_and_out(capsys, terminal):
     X, y, task = make_data(9)
     table = pd.DataFrame(X, columns=list("abcdef")).assign(hospital=task)
     result = compare_models(table, pd.Series(y), task_column="hospital", models=FAST, cv=3, verbose=True)

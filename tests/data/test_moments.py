@@ -1421,6 +1421,6 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
     assert max(held) - before < 18e6
 
 
-def test_progress_is_shown(folder, capsys):
+def test_progress_is_shown(folder, capsys, terminal):
     Moments.from_parquet(folder, "y", "site", verbose=True, batch_rows=50)
     assert "180/180 rows" in capsys.readouterr().err

@@ -749,7 +749,7 @@ def test_scorers_and_task_columns(estimator):
 
 
 @pytest.mark.parametrize("estimator", SEARCHES)
-def test_the_progress_bar_counts_every_point(estimator, capsys):
+def test_the_progress_bar_counts_every_point(estimator, capsys, terminal):
     search(estimator)
     assert capsys.readouterr() == ("", "")
     model = search(estimator, verbose=True)

@@ -297,7 +297,7 @@ def test_a_finished_run_computes_nothing_again_and_gives_the_same_files(copy, ca
     assert {name: (copy / name).read_bytes() for name in FILES} == contents
 
 
-def test_parts_that_are_lost_or_damaged_are_computed_again_and_no_others(copy, finished, undrawn, capsys):
+def test_parts_that_are_lost_or_damaged_are_computed_again_and_no_others(copy, finished, undrawn, capsys, terminal):
     before = parts_of(copy)
     lost, cut, kept = before
     lost.unlink()

@@ -334,7 +334,7 @@ def test_in_a_pipeline_with_a_task_column():
     assert cross_val_score(LassoMTLCV(lams=5, cv=2, task_column="school"), table, y, cv=folds).min() > 0.5
 
 
-def test_callbacks_hear_of_every_lam(capsys):
+def test_callbacks_hear_of_every_lam(capsys, terminal):
     pytest.importorskip("sklearn.callback")
     ended = Counter()
 

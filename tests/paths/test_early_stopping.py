@@ -208,7 +208,7 @@ def test_classes_too(classes):
     assert search.complete_surface(X, y, task=task).surface_.reached.all()
 
 
-def test_threads_and_progress(capsys):
+def test_threads_and_progress(capsys, terminal):
     X, y, task = noisy()
     one = MSMTFLCV(20, cv=3, verbose=True).fit(X, y, task=task)
     assert "80/80 lams" in capsys.readouterr().err  # whatever was left out counts as done

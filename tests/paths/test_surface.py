@@ -298,7 +298,7 @@ def test_it_can_be_stopped_within_a_lam(penalty):
     assert sum(ticks) < 1.0  # of the one lam
 
 
-def test_progress_is_shown_on_the_error_stream_if_asked_for(capsys):
+def test_progress_is_shown_on_the_error_stream_if_asked_for(capsys, terminal):
     X, y, task = make_tasks()
     regularization_surface(X, y, task=task, lams=3)
     assert capsys.readouterr() == ("", "")

@@ -445,6 +445,30 @@ def test_how_sure_studies_start(monkeypatch, capsys):
     assert len(capsys.readouterr().out.splitlines()) == 1 + 4 * 3
 
 
+# ------------------------------------------------------------------ what new users type
+
+
+@pytest.fixture
+def journeys(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import journeys
+
+    return journeys
+
+
+@pytest.mark.slow
+def test_the_first_journey_ends_with_a_model_and_a_page(journeys):
+    pytest.importorskip("typer")
+    row = journeys.run(journeys.JOURNEYS[0])
+    assert "failed" not in row
+    assert row["files"] == ["model.msmtfl", "page.html", "scores.csv"]
+
+
+def test_journeys_are_short(journeys):
+    assert len(journeys.JOURNEYS) == 10
+    assert all(1 <= one.useful <= len(one.commands) <= 5 for one in journeys.JOURNEYS)
+
+
 # ------------------------------------------------------------------ faults
 
 

@@ -7,6 +7,7 @@ frame of narwhals and a dict of columns become one of these first (`opened`); no
 from __future__ import annotations
 
 import difflib
+import re
 import sys
 import warnings
 from collections.abc import Hashable, Iterable, Sequence
@@ -166,6 +167,16 @@ def close_to(wanted: object, known: Iterable[Hashable]) -> list[Hashable]:
     spelt = difflib.get_close_matches(text, list(by_text), n=3)
     holding = [other for other in by_text if len(text) > 2 and text in other]
     return [by_text[found] for found in dict.fromkeys([*spelt, *holding[:3]])]
+
+
+def known_as(wanted: object, known: Iterable[str]) -> str | None:
+    """The known name that the one wanted is, whatever is between its words (a blank, - or _) and in capitals or not."""
+
+    def plain(name: str) -> str:
+        return re.sub(r"[\s_-]+", " ", name.strip().lower())
+
+    by_plain = {plain(name): name for name in known}
+    return by_plain.get(plain(wanted)) if isinstance(wanted, str) else None
 
 
 def choices_of(wanted: object, known: Iterable[Hashable]) -> str:

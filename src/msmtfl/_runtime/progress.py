@@ -26,6 +26,8 @@ except ImportError:  # scikit-learn before 1.9: no callbacks, fits are silent
         return method
 
 
+FIRST_LINE, NEXT_LINE = 10.0, 30.0  # seconds, where there is no bar
+
 __all__ = ["CallbackSupportMixin", "Listener", "Monitor", "Progress", "one_blas_thread", "with_callbacks"]
 
 
@@ -115,18 +117,22 @@ class Monitor(Listener):
 class Progress:
     """Long work in equal steps, for `with`: `step` (from any thread) moves on a bar on the standard error stream, if
     `verbose`, and tells the callbacks of the estimator that does the work, if there is one. Work within `part` of another
-    moves that on, too."""
+    moves that on, too. Where the stream is a file or a pipe there is a line now and then instead of a bar, and none for
+    short work."""
 
     def __init__(self, total: int, what: str, verbose: bool, estimator: Any = None, width: int = 30):
         self.total, self.what, self.width, self.estimator = max(total, 1), what, width, estimator
         self.around = _around.get()
         self.root = _root_context(estimator, total)
         self.stream = sys.stderr if verbose else None
-        self.done, self.shown, self.stopped = 0.0, 0.0, False
+        self.redraws = self.stream is not None and _redraws(self.stream)
+        self.done, self.shown, self.stopped = 0.0, float("-inf"), False
         self.lock = Lock()
 
     def __enter__(self) -> Progress:
         self.began = time.monotonic()
+        if not self.redraws:
+            self.shown = self.began + FIRST_LINE - NEXT_LINE
         return self
 
     def stop(self) -> None:
@@ -147,9 +153,15 @@ class Progress:
                 context.call_on_fit_task_begin(estimator=self.estimator)
                 context.call_on_fit_task_end(estimator=self.estimator)
             now = time.monotonic()
-            if self.stream is not None and self.done > 0 and (now - self.shown > 0.1 or whole == self.total):
+            if self.stream is not None and self.done > 0 and self._is_due(now, whole == self.total):
                 self.shown = now
                 self._show(now - self.began)
+
+    def _is_due(self, now: float, ended: bool) -> bool:
+        """Whether something is to be shown: ten times a second and at the end, or a line now and then."""
+        if self.redraws:
+            return ended or now - self.shown > 0.1
+        return now - self.shown > NEXT_LINE or (ended and self.shown > self.began)
 
     def finish(self) -> None:
         """The steps that are left need not be made."""
@@ -158,8 +170,12 @@ class Progress:
     def _show(self, seconds: float) -> None:
         assert self.stream is not None
         done, part = int(self.done + 1e-9), min((self.done + 1e-9) / self.total, 1.0)
-        full = int(self.width * part)
         left = seconds / part * (1.0 - part)
+        if not self.redraws:
+            self.stream.write(f"{done}/{self.total} {self.what} after {seconds:.0f} s, {left:.0f} s to go\n")
+            self.stream.flush()
+            return
+        full = int(self.width * part)
         line = f"{done}/{self.total} {self.what} [{'#' * full}{'.' * (self.width - full)}] {seconds:.1f} s"
         self.stream.write(f"\r{line}, {left:.1f} s to go  ")
         self.stream.flush()
@@ -179,8 +195,13 @@ class Progress:
         self.stopped = True
         if self.root is not None:
             self.root.call_on_fit_task_end(estimator=self.estimator)
-        if self.stream is not None:
+        if self.stream is not None and self.redraws:
             self.stream.write("\n")
+
+
+def _redraws(stream: Any) -> bool:
+    """Whether a line can be drawn over the one before: on a terminal, and in a notebook."""
+    return stream.isatty() or "ipykernel" in sys.modules
 
 
 class _Part:

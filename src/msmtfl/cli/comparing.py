@@ -33,8 +33,8 @@ def compare(
         str,
         typer.Option(
             "--models",
-            help="a,b,c of lasso (one per task), l12, dirty, msmtfl (the paper's), bi-level, shared, ridge per task, "
-            "pooled lasso, pooled ridge; or all. `msmtfl fit --model` has the same names.",
+            help="a,b,c of lasso (one per task), l12, dirty, msmtfl (the paper's), bi-level, shared, ridge-per-task, "
+            "pooled-lasso, pooled-ridge; or all. `msmtfl fit --model` has the same names.",
         ),
     ] = "all",
     classify: Annotated[

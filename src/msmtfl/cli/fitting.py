@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .._data.tables import choices_of
+from .._data.tables import choices_of, known_as
 from .._estimators.families import Family, Variant, named_variants
 from .._objective.losses import loss_named
 from ..compare.auto import AUTOMATIC
@@ -33,7 +33,13 @@ Report = Annotated[Path | None, typer.Option("--report", help="HTML report to wr
 
 def _models_in_help() -> str:
     variants = [variant for _, variant in named_variants(AUTOMATIC).values()]
-    return ", ".join(f"{one.name} ({one.note})" if one.note else one.name for one in variants) + "."
+    names = [without_blanks(one.name) + (f" ({one.note})" if one.note else "") for one in variants]
+    return f"{', '.join(names)}."
+
+
+def without_blanks(name: str) -> str:
+    """The name of a model as it is typed most easily."""
+    return name.replace(" ", "-")
 
 
 def fit(
@@ -235,9 +241,10 @@ def _refuse(why: str, **given: Any) -> None:
 
 def _family(name: str, classify: bool = False) -> tuple[Family, Variant]:
     known = named_variants(AUTOMATIC, classify)
-    if name not in known:
-        raise InputError(f"--model: no model {name!r}. Known: {choices_of(name, known)}.")
-    return known[name]
+    found = known_as(name, known)
+    if found is None:
+        raise InputError(f"--model: no model {name!r}. Known: {choices_of(name, map(without_blanks, known))}.")
+    return known[found]
 
 
 def _usual_selection(family: Family) -> str:

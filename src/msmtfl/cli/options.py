@@ -27,6 +27,7 @@ OPTIONS = {  # what parameters are called here, in messages
     "n_jobs must": "--jobs must",
     "l1_ratio must": "--l1-ratio must",
     "groups='identical'": "--group-identical",
+    "intercepts='shrunk'": "--intercepts shrunk",
     "give groups=, a label of the unit per row": "name the column of units with --group",
     "compare_models(..., leave_one_task_out=True) estimates it": "`msmtfl compare --leave-one-task-out` estimates it",
 }
@@ -146,8 +147,8 @@ def listed(text: str | None) -> list[str]:
 
 
 def talks(quiet: bool, as_json: bool) -> bool:
-    """Whether a progress bar is wanted."""
-    return not quiet and not as_json and sys.stderr.isatty()
+    """Whether progress is to be shown: a bar on a terminal, a line now and then in a log."""
+    return not quiet and not as_json
 
 
 # ------------------------------------------------------------------ output

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import get_tags
 
-from .._data.tables import choices_of, names_of, warn_user
+from .._data.tables import choices_of, known_as, names_of, warn_user
 from .._data.tasks import TaskData
 from .._estimators.families import compared_variants
 from .._paths.cross_validation import Split
@@ -102,6 +102,7 @@ def read_models(models: Any, known: dict[str, Any]) -> dict[str, Any]:
                 raise TypeError(f"model {name!r} must be an estimator with fit and predict; got {model!r}.")
     else:
         listed = [models] if isinstance(models, str) else list(models)
+        listed = [known_as(name, known) or name for name in listed]
         absent = [name for name in listed if name not in known]
         if absent:
             raise ValueError(f"unknown model(s) {names_of(absent)}. Known: {choices_of(absent[0], known)}.")
