@@ -1551,5 +1551,8 @@ def test_names_of_models_may_be_typed_without_blanks(data, name):
 
 def test_models_are_compared_under_one_name_however_they_are_typed(data):
     shown = run("compare", data, *ROLES, "--exclude", OTHERS, "--models", "lasso,pooled-ridge", "--json").stdout
-    assert [one["model"] for one in json.loads(shown)["models"]] in (["lasso", "pooled ridge"], ["pooled ridge", "lasso"])
+    assert [one["model"] for one in json.loads(shown)["models"]] in (
+        ["lasso", "pooled ridge"],
+        ["pooled ridge", "lasso"],
+    )
     assert "Known: 'pooled-ridge'" in refused("fit", data, *ROLES, "--model", "pooled-rigde")

@@ -513,9 +513,11 @@ def test_work_inside_ends_when_that_around_it_has_failed():
     assert ended == ["stopped: another thread has failed or was interrupted"]
 
 
-def test_progress_of_parts_is_that_of_the_whole(capsys):
+def test_progress_of_parts_is_that_of_the_whole(capsys, monkeypatch):
+    from msmtfl._runtime import progress
     from msmtfl._runtime.progress import Progress
 
+    monkeypatch.setattr(progress, "_redraws", lambda stream: True)  # as on a terminal
     with Progress(2, "models", True) as whole:
         with whole.part(), Progress(4, "lams", False) as lams:
             lams.step()

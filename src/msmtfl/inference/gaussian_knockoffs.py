@@ -67,7 +67,9 @@ def law_of(cov: Floats) -> tuple[Floats, Floats]:
     s = distances(cov)
     solved = cho_solve(cho_factor(cov), np.diag(s))  # cov^-1 diag(s)
     values, vectors = eigh(2.0 * np.diag(s) - s[:, None] * solved)
-    return np.eye(len(cov)) - solved, np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+    # the symmetric root: signs and order of eigenvectors, and so the knockoffs drawn, differ between machines
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    return np.eye(len(cov)) - solved, np.asarray(root)
 
 
 def draw_knockoffs(X: Floats, random: np.random.Generator, cov: Floats) -> Floats:
