@@ -17,11 +17,12 @@ from scipy import sparse
 from .._data.designs import Design, Floats, Ints
 from .._objective.certificates import AT_ONCE, TaskCertificate, relative_gap
 from .._objective.dual_points import Memo
+from .._objective.groups import Groups
 from .._objective.penalties import ConcaveRows
 from .._objective.problem import Problem
 from .._objective.shapes import Shape
 from .._runtime.progress import one_blas_thread
-from .._solvers.degrees import curved, face, rank_of, stiffened, traces
+from .._solvers.degrees import curved, face, of_one_task, rank_of, stiffened, traces
 from .._solvers.make_problem import largest_lam
 from .._solvers.one_level import has_one_level, held_at, levels_of
 from .._solvers.stages import INEXACT, LEFT_OUT, REPEATS, SHORT, in_words
@@ -640,6 +641,8 @@ class Surface(StagedSolutions):
         The data; None after pickling.
     l1_ratio : float
         The share of the penalty that is a norm; the rest is a ridge.
+    groups : Groups or None
+        The groups of features, if there are any.
 
     Examples
     --------
@@ -662,6 +665,7 @@ class Surface(StagedSolutions):
     concave: Shape
     known: Known | None = field(default=None, repr=False)
     l1_ratio: float = 1.0
+    groups: Groups | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         shape = f"{len(self.lams)} lams x {self.thetas.shape[1]} thetas"
@@ -721,7 +725,7 @@ class Surface(StagedSolutions):
             The penalty.
         """
         at = {name: float(values[k, l]) for name, values in self.parameters.items()}
-        return ConcaveRows(factors=factors, shape=self.concave, l1_ratio=self.l1_ratio, **at)
+        return ConcaveRows(factors=factors, shape=self.concave, l1_ratio=self.l1_ratio, groups=self.groups, **at)
 
     # ------------------------------------------------------------------ what needs the data
 
@@ -732,6 +736,21 @@ class Surface(StagedSolutions):
 
     def _ridge(self, place: int) -> Floats:
         return self._data().ridge_bends(self.lams[self.solved[place].k])
+
+    def degrees(self, places: Ints) -> Floats:
+        problem = self._data()
+        if problem.groups is None:
+            return super().degrees(places)
+        out = np.zeros((len(places), problem.m))
+        for i, design in enumerate(problem.designs):
+            row = 0
+            for W, A, lams in self.lassos_of(i, places):
+                for w, a, lam in zip(W, A, lams.tolist(), strict=True):
+                    ridge = None if problem.unit_ridge is None else lam * problem.unit_ridge[i]
+                    with self._at_level(int(places[row])):
+                        out[row, i] = of_one_task(design, w, a, problem.groups, ridge)
+                    row += 1
+        return out
 
     @cached_property
     def _lam_of(self) -> Floats:

@@ -60,11 +60,15 @@ class BoundedLassos:
         ridge: Floats | None = None,
         n_jobs: int | None = None,
     ):
-        self.designs, self.box, self.ridge, self.lam, self.n_jobs = list(designs), box, ridge, 0.0, n_jobs
+        self._prepare(designs, units, ridge, n_jobs)
+        self.box = box
+        self.works = [None if hasattr(design, "of_loss") else WorkingSet(design) for design in self.designs]
+
+    def _prepare(self, designs: Sequence[Any], units: Floats | None, ridge: Floats | None, n_jobs: int | None) -> None:
+        self.designs, self.ridge, self.lam, self.n_jobs = list(designs), ridge, 0.0, n_jobs
         self.m, self.d = len(self.designs), self.designs[0].d
         self.units = np.ones((self.m, self.d)) if units is None else units
         self.status, self.last = np.zeros(self.m, np.intc), np.zeros((self.m, self.d))
-        self.works = [None if hasattr(design, "of_loss") else WorkingSet(design) for design in self.designs]
 
     def at(self, lam: float) -> None:
         """Have the ridge of this lam, if there is one, from the next solve on."""
@@ -74,7 +78,7 @@ class BoundedLassos:
         """That of task i, with its ridge."""
         return ridged(self.designs[i], None if self.ridge is None else self.lam * self.ridge[i])
 
-    def limit(self, i: int) -> Box:
+    def limit(self, i: int) -> Any:
         """The bounds of task i."""
         return self.box.task(i)
 
@@ -98,12 +102,15 @@ class BoundedLassos:
         """The same, W, status and steps (m,) being written to arrays at hand."""
 
         def one(i: int) -> None:
-            descent = _Descent(self.design(i), self.works[i], A[i], self.limit(i))
-            W[i], rounds[i], ended = descent.run(self.last[i], max_iter or STEPS)
+            W[i], rounds[i], ended = self._solved(i, A[i], aim[i], max_iter or STEPS)
             status[i] = 0 if ended else OVERRUN
 
         each(one, range(self.m), self.n_jobs)
         self.status, self.last = np.array(status), np.array(W)
+
+    def _solved(self, i: int, a: Floats, aim: Floats, most: int) -> tuple[Floats, int, bool]:
+        """Task i's solution, steps, and whether they came to their end."""
+        return _Descent(self.design(i), self.works[i], a, self.limit(i)).run(self.last[i], most)
 
     def repair(self, i: int, w: Floats, a: Floats, aim: Floats) -> Floats:
         """A solution whose certificate is poor, found anew from 0."""
@@ -177,7 +184,7 @@ class _Descent:
 
     def _stepped(self, w: Floats, g: Floats, B: Ints) -> Floats:
         """The next point: where the parabola on the features B has its minimum, or on the way there."""
-        H = self._bends(w, B)
+        H = bends(self.design, self.work, w, B)
         target, low, high = w.copy(), self.box.low[B], self.box.high[B]
         target[B] = box_lasso(H, g[B] + H @ w[B], self.a[B], low, high, w[B])
         if self.work is not None:
@@ -194,23 +201,38 @@ class _Descent:
             t *= 0.5
         return target
 
-    def _bends(self, w: Floats, B: Ints) -> Floats:
-        """(k, k): second derivatives of the loss, the intercept being the best one."""
-        design, ridge = apart(self.design)
-        if self.work is not None:
-            self.work.take(B[self.work.slot[B] < 0])
-            at = self.work.slot[B]
-            H = self.work.known[np.ix_(at, at)].copy()
-        else:
-            bend = design.of_loss.curvature(design.y, design.predictor(w))
-            bend = design.v * np.maximum(bend, FLAT * bend.max(initial=0.0))
-            Z = design.block(B)
-            if design.base.centre:
-                Z = Z - bend @ Z / bend.sum()
-            H = Z.T @ (bend[:, None] * Z)
-        if ridge is not None:
-            H[np.arange(len(B)), np.arange(len(B))] += ridge[B]
-        diagonal = np.diag(H)
-        short = diagonal <= 1e-14 * diagonal.max(initial=0.0)  # a column without curvature
-        H[short, short] += np.maximum(design.squares[B][short], 1e-300)
-        return H
+
+def bends(given: Any, work: Any, w: Floats, B: Ints) -> Floats:
+    """(k, k): second derivatives of a task's loss in the features B, the intercept being the best one. `work` is what is
+    kept of the Gram matrix (None where the loss is not squared)."""
+    design, ridge = apart(given)
+    if work is not None:
+        H = known(work, B)
+    else:
+        bend = design.of_loss.curvature(design.y, design.predictor(w))
+        bend = design.v * np.maximum(bend, FLAT * bend.max(initial=0.0))
+        Z = design.block(B)
+        if design.base.centre:
+            Z = Z - bend @ Z / bend.sum()
+        H = Z.T @ (bend[:, None] * Z)
+    if ridge is not None:
+        H[np.arange(len(B)), np.arange(len(B))] += ridge[B]
+    diagonal = np.diag(H)
+    short = diagonal <= 1e-14 * diagonal.max(initial=0.0)  # a column without curvature
+    H[short, short] += np.maximum(design.squares[B][short], 1e-300)
+    return H
+
+
+def known(work: Any, B: Ints) -> Floats:
+    """(k, k): a copy of the Gram matrix between features, fetched as far as it is not at hand."""
+    if work.whole is not None:
+        return np.asarray(work.whole[np.ix_(B, B)])
+    new = B[work.slot[B] < 0]
+    if isinstance(work, WorkingSet):
+        work.take(new)
+    elif new.size:
+        work.fetch(new, B)
+        if work.whole is not None:
+            return np.asarray(work.whole[np.ix_(B, B)])
+    at = work.slot[B]
+    return np.asarray(work.known[np.ix_(at, at)])

@@ -22,7 +22,9 @@ from .._data.tables import names_of, warn_user
 from .._objective.box import Limit
 from .._objective.certificates import GAP, TaskCertificate, certify, largest_violation, main_doubt, relative_gap
 from .._objective.common_penalty import CappedDeviations, SharedNorm
-from .._objective.loss_certificates import LossCertificate, certify_loss
+from .._objective.group_certificates import certify_task, largest_group_violation
+from .._objective.groups import Groups
+from .._objective.loss_certificates import LossCertificate
 from .._objective.losses import LossTask
 from .._objective.penalties import Penalty, RowNorm
 from .._objective.pooling import PoolingRidge, certify_pooling, certify_ridges
@@ -36,6 +38,7 @@ from .coupled_newton import AnyPooling, CommonGrams, CommonSolver, LossCommon, L
 from .coupled_rows import CoupledRows
 from .given_rows import GivenStages
 from .gram import Gram, gram_caches
+from .grouped import GroupedLassos, GroupedRows
 from .one_level import AtBestLevel, LevelStages, has_one_level
 from .pooling import Pooling
 from .proximal_newton import LossLassos
@@ -134,6 +137,16 @@ def _lassos_for(
     careful: bool = False,
     search: bool = False,
 ) -> Any:
+    if problem.groups is not None:
+        return GroupedLassos(
+            problem.designs,
+            problem.groups,
+            units=problem.units,
+            grams=grams,
+            ridge=problem.unit_ridge,
+            n_jobs=n_jobs,
+            problem=problem if search and problem.may_escape else None,
+        )
     if problem.bounds is not None:
         return BoundedLassos(
             problem.designs, problem.bounds, units=problem.units, ridge=problem.unit_ridge, n_jobs=n_jobs
@@ -160,7 +173,9 @@ def rows_for(problem: Problem, grams: list[Gram] | None = None, n_jobs: int | No
     return _rows_for(problem, grams, n_jobs)
 
 
-def _rows_for(problem: Problem, grams: list[Gram] | None, n_jobs: int | None) -> CoupledRows | LossRows:
+def _rows_for(problem: Problem, grams: list[Gram] | None, n_jobs: int | None) -> CoupledRows | LossRows | GroupedRows:
+    if problem.groups is not None:
+        return GroupedRows(problem, problem.groups, grams, n_jobs)
     if not problem.loss.squared:
         return LossRows(problem, n_jobs)
     return CoupledRows(
@@ -201,6 +216,8 @@ def caches_for(problem: Problem, structure: str, **options: float | None) -> Any
         return pooling_for(problem)
     if not problem.loss.squared:
         return LossGrams(problem) if structure == COMMON else []
+    if structure == ROWS and problem.groups is not None:
+        structure = LASSOS
     makers: dict[str, Callable[..., Any]] = {LASSOS: task_caches, ROWS: gram_caches, COMMON: StackedGrams}
     return makers[structure](problem.designs, **options)
 
@@ -232,7 +249,7 @@ class LassoStages:
         )
 
     def violation(self, weights: Floats, W: Floats) -> float:
-        return largest_violation(self.designs, W, scaled(self.scale, weights), limit_of(self.lassos))
+        return largest_group_violation(self.designs, W, scaled(self.scale, weights), limit_of(self.lassos))
 
 
 def scaled(scale: Floats, weights: Floats) -> Floats:
@@ -242,8 +259,10 @@ def scaled(scale: Floats, weights: Floats) -> Floats:
         return np.asarray(scale * weights.T)
 
 
-def limit_of(lassos: Any) -> Limit:
-    """How coefficients (m, d) are bounded."""
+def limit_of(lassos: Any) -> Limit | Groups:
+    """How coefficients (m, d) are bounded, or which belong together."""
+    if isinstance(lassos, GroupedLassos):
+        return lassos.groups
     return lassos.box if isinstance(lassos, BoundedLassos) else lassos.positive
 
 
@@ -253,14 +272,14 @@ def certified(
     """Certificates of all tasks; a task above GAP is polished on X first."""
 
     def check(i: int) -> TaskCertificate:
-        design, positive = lassos.design(i), lassos.limit(i)
-        proof = certify(design, W[i], A[i], positive)
+        design, limit = lassos.design(i), lassos.limit(i)
+        proof: TaskCertificate = certify_task(design, W[i], A[i], limit)
         if proof.relative_gap > GAP and not lassos.status[i] & OVERRUN:
             better = lassos.repair(i, W[i], A[i], aim[i])
-            again = certify(design, better, A[i], positive)
+            again = certify_task(design, better, A[i], limit)
             if again.gap < proof.gap:
                 W[i], proof = better, again
-        W[i], proof = rather_zero(W[i], proof, lambda w: certify(design, w, A[i], positive))
+        W[i], proof = rather_zero(W[i], proof, lambda w: certify_task(design, w, A[i], limit))
         return proof
 
     proofs = each(check, range(lassos.m), lassos.n_jobs)
@@ -308,7 +327,8 @@ class LossStages:
 
         def check(i: int) -> LossCertificate:
             def proven(w: Floats) -> LossCertificate:
-                return certify_loss(self.designs[i], w, A[i], self.lassos.limit(i))
+                out: LossCertificate = certify_task(self.designs[i], w, A[i], self.lassos.limit(i))
+                return out
 
             W[i], proof = rather_zero(W[i], proven(W[i]), proven)
             return proof
@@ -329,13 +349,13 @@ class LossStages:
         )
 
     def violation(self, weights: Floats, W: Floats) -> float:
-        return largest_violation(self.designs, W, scaled(self.scale, weights), limit_of(self.lassos))
+        return largest_group_violation(self.designs, W, scaled(self.scale, weights), limit_of(self.lassos))
 
 
 class RowStages:
     """Stages with a norm of every row."""
 
-    def __init__(self, rows: CoupledRows | LossRows, designs: Sequence[Any], data: AnyData):
+    def __init__(self, rows: CoupledRows | LossRows | GroupedRows, designs: Sequence[Any], data: AnyData):
         self.rows, self.designs, self.grams = rows, designs, None
         self.separation = Separation(data)
 
