@@ -1,5 +1,4 @@
-"""Certificates of one task's weighted group lasso: those of a problem whose blocks are the groups (`row_certificates.py`).
-"""
+"""Certificates of one task's weighted group lasso: a problem whose blocks are the groups (`row_certificates.py`)."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ orthonormal within group and task.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -29,6 +30,11 @@ class Groups:
     @property
     def count(self) -> int:
         return len(self.names)
+
+    @property
+    def of_features(self) -> np.ndarray:
+        """(d,): the name of each feature's group."""
+        return np.array(self.names, dtype=object)[self.of]
 
     @cached_property
     def sizes(self) -> Ints:
@@ -76,6 +82,12 @@ class Groups:
         """The groups of some of the features."""
         found, of = np.unique(self.of[features], return_inverse=True)
         return Groups(of.ravel(), tuple(self.names[g] for g in found.tolist()))
+
+
+def groups_named(names: Sequence[str]) -> Groups:
+    """Groups from the name of every feature's group, in the order in which they come."""
+    number = {name: g for g, name in enumerate(dict.fromkeys(names))}
+    return Groups(np.array([number[name] for name in names], dtype=np.intp), tuple(number))
 
 
 @dataclass(frozen=True, eq=False)

@@ -197,7 +197,8 @@ class ConcaveEntries(ConcaveRows):
         return ConcaveRows(0.0, np.inf, self.factors, self.shape, *both, l1_ratio=self.l1_ratio)
 
     def value(self, W: Floats) -> float:
-        return float(self.l1_ratio * self.lam * (self.given @ self.row_norms(W))) + self._of_entries.value(W)
+        norms = self.row_norms(W) if self.groups is None else self.row_norms(W) / self.groups.sizes[self.groups.of]
+        return float(self.l1_ratio * self.lam * (self.given @ norms)) + self._of_entries.value(W)
 
     def pattern(self, W: Floats) -> np.ndarray:
         return self._of_entries.pattern(W)

@@ -14,9 +14,9 @@ from .._data.level_rows import LevelRows, LevelTask
 from .._data.ridged import ridged
 from .box import Box, Limit, can_fall, of_task
 from .certificates import TaskCertificate, certify_all
+from .dual_points import Memo
 from .group_certificates import certify_group_lasso
 from .groups import Groups
-from .dual_points import Memo
 from .loss_certificates import certify_loss, escaping, escaping_alone
 from .losses import Huber, Loss, Squared
 from .theta import mean_square

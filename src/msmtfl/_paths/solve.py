@@ -81,6 +81,7 @@ def regularization_surface(
     offset: ArrayLike | None = None,
     intercepts: str = "task",
     bounds: Any = None,
+    feature_groups: Any = None,
 ) -> Surface:
     """Fit MSMTFL on a whole grid of lam and theta, for little more than the price of one lasso path.
 
@@ -179,6 +180,11 @@ def regularization_surface(
         columns as they are given: each a number, one per feature (d,), or one per feature and
         task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
         is `positive=True`. A coefficient that is at its bound is exactly that number.
+    feature_groups : mapping {name: columns} or sequence of d names, optional
+        Which columns belong together: a group enters a task or leaves it as a whole. In place
+        of |w_ji| stands the l2 norm of a group's coefficients in the task (times the penalty
+        factors), times the root of the group's size; theta caps the sum of these norms over
+        the tasks. Columns that are in no group are groups by themselves.
 
     Returns
     -------
@@ -227,6 +233,7 @@ def regularization_surface(
             n_jobs=n_jobs,
             intercepts=intercepts,
             bounds=bounds,
+            feature_groups=feature_groups,
         )
         grid = read_grid(problem, lams, theta_ratios, thetas, lam_min_ratio, entry_shares, entry_ratios, penalty)
         with Progress(len(grid.lams), "lams", verbose) as progress:
@@ -334,7 +341,12 @@ class StagePaths:
     def finish(self, points: np.ndarray) -> bool:
         """Check the solutions that seem not to be unique; whether all had to be solved again, carefully."""
         exact = self.problem.groups is not None  # several minimisers are told apart by X anyway
-        if self.one_level or self.careful or exact or not _doubtful(self._gathered(self.parts[self.checked :]), self.problem):
+        if (
+            self.one_level
+            or self.careful
+            or exact
+            or not _doubtful(self._gathered(self.parts[self.checked :]), self.problem)
+        ):
             self.checked = len(self.parts)
             return False
         tick, self.tick = self.tick, lambda part: tick(0.0)  # counted already; it may still stop the work
@@ -362,7 +374,9 @@ class StagePaths:
             self.firsts |= dict(zip(new, path, strict=True))
         firsts, roomy = {k: self.firsts[k] for k, _ in steps}, self.cells.crowding.roomy
         by_lam = at_hand(self.grams) or (
-            self.max_stages > 1 and problem.groups is None and foresee(problem, grid, firsts, self.grams, roomy, self.n_jobs)
+            self.max_stages > 1
+            and problem.groups is None
+            and foresee(problem, grid, firsts, self.grams, roomy, self.n_jobs)
         )
         walkers = min(count(self.n_jobs), len(steps)) if by_lam else 1
         make = partial(
@@ -605,9 +619,9 @@ class Walk:
             if groups is not None:
                 W = np.zeros(self.problem.m * d)
                 W[of.at] = self.cells.factors[of.at] * of.values
-                norms = groups.lengths(W.reshape(-1, d).T).sum(axis=1)[groups.of]
-                used = support(norms)
-                self.rows[place] = Sizes(used, norms[used])
+                of_groups = groups.lengths(W.reshape(-1, d).T).sum(axis=1)[groups.of]
+                used = support(of_groups)
+                self.rows[place] = Sizes(used, of_groups[used])
                 return self.rows[place]
             sizes = np.abs(of.values) if self.cells.plain else self.cells.factors[of.at] * np.abs(of.values)
             norms: Floats = np.asarray(np.bincount(of.at % d, sizes, d), dtype=np.float64)  # of nothing: integers

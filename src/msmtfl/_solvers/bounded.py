@@ -29,6 +29,7 @@ STEPS = 1000  # of a solve
 FLAT = 1e-8  # curvature of a row, as a share of the largest, below which it is not taken at its word
 HALVINGS = 40  # of a step
 ENOUGH = 1e-4  # of the fall that a parabola promises
+FALLS = 1e-10  # of the objective, as a share of it, that is progress
 
 
 class BoundedLassos:
@@ -146,11 +147,14 @@ class _Descent:
         if self.work is None and self._value(w) > self._value(np.zeros_like(w)):
             w = np.zeros_like(w)
         inside, best, idle = self.usable & ((w != 0.0) | (self.a == 0.0)), (np.inf, w), 0
+        lowest = np.inf
         for step in range(most):
             g = self.design.gradient(w)
             errors = self._errors(w, g)
             worst = float(errors.max(initial=0.0))
-            idle = 0 if worst < 0.5 * best[0] else idle + 1
+            value = lowest if self.work is not None else self._value(w)
+            idle = 0 if worst < 0.5 * best[0] or value < lowest - FALLS * abs(lowest) else idle + 1
+            lowest = min(value, lowest)
             best = min(best, (worst, w), key=lambda one: one[0])
             new = self._wanted(errors, inside)
             if worst <= GOAL or (idle > PATIENCE and not new.any()):

@@ -71,7 +71,7 @@ class _Scaled:
     def _squares(self, M: Floats) -> Floats:
         """(groups,): sums of squares of M (m, k) over the penalised entries of groups."""
         per_column = np.where(self.penalised, M * M, 0.0).sum(axis=0)
-        return np.bincount(self.of, per_column, self.count)
+        return np.asarray(np.bincount(self.of, per_column, self.count), dtype=np.float64)
 
     def solve(self, U: Floats) -> Floats:
         t = np.sqrt(self._squares(U))
@@ -118,7 +118,7 @@ class _Scaled:
         return U
 
     def _at(self, t: Floats) -> tuple[float, Floats, Floats, list[Floats]]:
-        """The objective at lengths t, U and the gradient (m, k) there, and what factorises I + t^1/2 G t^1/2 of each task."""
+        """The objective at lengths t, U and the gradient (m, k) there, and factors of I + t^1/2 G t^1/2 of each task."""
         root = np.where(self.penalised, np.sqrt(t)[self.of], 0.0)
         U, factors, value = np.zeros_like(self.c), [], 0.5 * float(t.sum())
         for i, r in enumerate(root):

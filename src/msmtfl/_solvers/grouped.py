@@ -8,25 +8,23 @@ those with free entries, and those that violate optimality most. The parabola of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from .._data.designs import Floats, Ints, stage_scale
-from .._data.ridged import apart, ridged
-from .._kernels import active_set as _kernel
+from .._data.ridged import apart
 from .._objective.groups import BlockNorm, Groups
 from .._objective.problem import Problem
-from .._runtime.threads import each
-from .bounded import ENOUGH, GOAL, HALVINGS, OVER, PATIENCE, STEPS, BoundedLassos, bends
-from .gram import Gram
+from .bounded import ENOUGH, FALLS, GOAL, HALVINGS, OVER, PATIENCE, STEPS, BoundedLassos, bends
 from .group_lasso import group_lasso
+from .proximal_newton import ESCAPES
 from .task_solver import Caches, task_caches
 from .weighted_lasso import OVERRUN
-from .working_set import WorkingSet
 
 AT_LEAST = 8  # groups taken into work together
+MANY = 20  # steps after which a search asks whether there is a minimiser
 
 
 class GroupDescent:
@@ -59,12 +57,14 @@ class GroupDescent:
         if not squared and W.any() and not self.value(W) <= self.value(np.where(self.free, W, 0.0)):
             W = np.where(self.free, W, 0.0)
         inside = self._of_groups((W != 0.0) | self.free)
-        best, idle = (np.inf, W), 0
+        best, idle, lowest = (np.inf, W), 0, np.inf
         for step in range(most):
             G = self.gradient(W)
             errors = self._errors(W, G)
             worst = float(errors.max(initial=0.0))
-            idle = 0 if worst < 0.5 * best[0] else idle + 1
+            value = lowest if squared else self.value(W)
+            idle = 0 if worst < 0.5 * best[0] or value < lowest - FALLS * abs(lowest) else idle + 1
+            lowest = min(value, lowest)
             best = min(best, (worst, W), key=lambda one: one[0])
             new = self._wanted(errors, inside)
             if worst <= GOAL or (idle > PATIENCE and not new.any()):
@@ -168,6 +168,28 @@ class GroupedLassos(BoundedLassos):
         """What ties the coefficients of task i."""
         return self.groups
 
+    def solve_into(
+        self, A: Floats, aim: Floats, W: Floats, status: np.ndarray, rounds: np.ndarray, max_iter: int = 0
+    ) -> None:
+        if self._without_minimiser(A, aim, W, status, rounds):
+            return
+        super().solve_into(A, aim, W, status, rounds, max_iter or (MANY if self.problem is not None else 0))
+        hard = np.flatnonzero(status) if self.problem is not None and not max_iter else status[:0]
+        if hard.size and self.problem is not None:
+            free = (A == 0.0).any(axis=1)
+            found = any(free[i] and self.problem.escapes(i, W[[i]], A[[i]])[0] for i in hard.tolist())
+            if not (found and self._without_minimiser(A, aim, W, status, rounds)):
+                super().solve_into(A, aim, W, status, rounds)
+
+    def _without_minimiser(self, A: Floats, aim: Floats, W: Floats, status: np.ndarray, rounds: np.ndarray) -> bool:
+        """Whether some task is known to have no minimiser: W is then the aim."""
+        gone = np.zeros(self.m, dtype=bool) if self.problem is None else self.problem.without_minimiser(A)
+        if not gone.any():
+            return False
+        W[:], rounds[:], status[:] = aim, 1, np.where(gone, OVERRUN | ESCAPES, 0)
+        self.status = np.array(status)
+        return True
+
     def _solved(self, i: int, a: Floats, aim: Floats, most: int) -> tuple[Floats, int, bool]:
         start = np.where(a == 0.0, aim, self.last[i])
         return self._run(i, a, start, most)
@@ -205,7 +227,7 @@ class GroupedRows:
         """Start the next solve from 0, as a fit does."""
         self.W = np.zeros_like(self.W)
 
-    def solve(self, norm: BlockNorm, max_iter: int = 0, settled: float = 0.0) -> tuple[Floats, int]:
+    def solve(self, norm: Any, max_iter: int = 0, settled: float = 0.0) -> tuple[Floats, int]:
         """W (m, d) that minimises the loss plus the norm, and steps; `settled` is for `CoupledRows`."""
         descent = self._descent(norm)
         self.W, steps, self.finished = descent.run(self.W, max_iter or STEPS)
@@ -215,7 +237,7 @@ class GroupedRows:
         A = np.ascontiguousarray(norm.factors.T)
         return GroupDescent(self.problem.at(self.lam), self.works, A, self.groups, self.kappa)
 
-    def determined(self, norm: BlockNorm) -> bool:
+    def determined(self, norm: Any) -> bool:
         """Whether W is known not to depend on where the solver started: it is, but for free entries."""
         return not norm.free().any()
 

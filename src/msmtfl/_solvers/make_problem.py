@@ -11,15 +11,15 @@ from numpy.typing import ArrayLike
 
 from .._data.designs import AnyData, Data, Design, FeatureRows, Floats, RowTask, stage_scale
 from .._data.level_rows import LevelPrior, LevelTask, drawn
-from .._data.tables import choices_of, warn_user
+from .._data.tables import warn_user
 from .._data.tasks import Task, TaskData, warn_of_single_rows
 from .._objective.box import Box, Limit, outward
-from .._objective.groups import Groups
 from .._objective.losses import Huber, Loss, LossTask, Poisson, loss_named, of_regressions
 from .._objective.problem import Problem
 from .._runtime.checks import check_positive, check_share
 from .level_priors import loss_priors, squared_prior
 from .one_level import has_one_level, held_at, levels_of, settle_level
+from .read_groups import read_feature_groups
 from .residual_scale import with_scales
 from .solvers import lassos_for
 
@@ -64,7 +64,7 @@ def make_problem(
     check_intercepts(intercepts, fit_intercept)
     if intercepts == "task":
         warn_of_single_rows(data.labels.tolist(), [target.rows for target in data.targets])
-    groups = read_groups_of(feature_groups, data, positive or box is not None)
+    groups = read_feature_groups(feature_groups, data, positive or box is not None)
     limit = positive if box is None else box
     designs = _designs(data, kind, fit_intercept, factors, limit, n_jobs, intercepts, priors)
     known = priors is not None
@@ -385,72 +385,6 @@ def read_bounds(bounds: Any, data: AnyData, positive: bool) -> tuple[bool, Box |
     if np.isinf(high).all() and (low == 0.0).all():
         return True, None
     return False, Box(np.ascontiguousarray(low.T) + 0.0, np.ascontiguousarray(high.T) + 0.0)
-
-
-def read_groups_of(given: Any, data: AnyData, bounded: bool) -> Groups | None:
-    """feature_groups=, a mapping {name: columns} or a group's name for every column, as groups; None where all have one
-    column, which are no groups."""
-    if given is None:
-        return None
-    groups = _from_mapping(given, data) if hasattr(given, "keys") else _from_names(given, data)
-    if groups.count == data.d:
-        return None
-    if bounded:
-        raise ValueError(
-            "feature_groups= and bounds of the coefficients (bounds= or positive=True) do not go together: which columns of a "
-            "group are 0 would depend on their bounds. Leave out one of them."
-        )
-    return groups
-
-
-def _from_names(given: Any, data: AnyData) -> Groups:
-    names = [str(name) for name in given] if not isinstance(given, (str, bytes)) and hasattr(given, "__len__") else None
-    if names is None or len(names) != data.d:
-        raise ValueError(
-            f"feature_groups must be a mapping {{name: columns}} or the name of a group for each of the {data.d} features; "
-            f"got {'a ' + type(given).__name__ if names is None else f'{len(names)} names'}."
-        )
-    return groups_named(names)
-
-
-def _from_mapping(given: Any, data: AnyData) -> Groups:
-    features = [str(name) for name in data.features.tolist()]
-    place = {name: j for j, name in enumerate(features)}
-    names: list[str | None] = [None] * data.d
-    for group in given:
-        columns = given[group]
-        columns = [columns] if isinstance(columns, (str, bytes)) or not hasattr(columns, "__iter__") else list(columns)
-        if not columns:
-            raise ValueError(f"group {group!r} of feature_groups has no columns. Leave it out.")
-        for column in columns:
-            j = place.get(str(column))
-            if j is None and isinstance(column, (int, np.integer)) and -data.d <= column < data.d:
-                j = int(column) % data.d
-            if j is None:
-                raise ValueError(
-                    f"group {group!r} of feature_groups names column {column!r}, which X does not have. Its features are "
-                    f"{choices_of(column, features)}."
-                )
-            if names[j] is not None:
-                raise ValueError(
-                    f"column {features[j]!r} is in two groups of feature_groups, {names[j]!r} and {str(group)!r}. A column can "
-                    "belong to one group only."
-                )
-            names[j] = str(group)
-    lacking = [features[j] for j, name in enumerate(names) if name is None]
-    clash = [name for name in lacking if name in set(names)]
-    if clash:
-        raise ValueError(
-            f"feature_groups has a group {clash[0]!r} without the column of that name, which would be a group by itself. Give "
-            "the group another name, or put the column into it."
-        )
-    return groups_named([feature if name is None else name for name, feature in zip(names, features, strict=True)])
-
-
-def groups_named(names: Sequence[str]) -> Groups:
-    """Groups from the name of every feature's group, in the order in which they come."""
-    number = {name: g for g, name in enumerate(dict.fromkeys(names))}
-    return Groups(np.array([number[name] for name in names], dtype=np.intp), tuple(number))
 
 
 def _bound(name: str, given: Any, otherwise: float, data: AnyData) -> Floats:

@@ -127,6 +127,8 @@ class DirtyMTLCV(DirtySearch, CoupledSearch):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
+    feature_groups : None
+        Groups of features, which this model does not know: anything but None is an error.
 
     Attributes
     ----------
@@ -295,6 +297,7 @@ class DirtyMTLCV(DirtySearch, CoupledSearch):
         l1_ratio=1.0,
         intercepts="task",
         bounds=None,
+        feature_groups=None,
     ):
         self.lams = lams
         self.ratios = ratios
@@ -319,6 +322,7 @@ class DirtyMTLCV(DirtySearch, CoupledSearch):
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
         self.bounds = bounds
+        self.feature_groups = feature_groups
 
     @with_callbacks
     def fit(

@@ -32,7 +32,7 @@ class Pooled(AddTaskMixin):
     coef_deviation_: Floats
     relax = False  # ridges leave no coefficient out: there is no support to refit
     _of_several = "the smallest common values are returned"
-    _bounded = False
+    _bounded = _grouped = False
 
     def _check_common(self) -> None:
         super()._check_common()
@@ -201,6 +201,8 @@ class PartialPooling(PoolingFit, Batchwise):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
+    feature_groups : None
+        Groups of features, which this model does not know: anything but None is an error.
 
     Attributes
     ----------
@@ -324,6 +326,7 @@ class PartialPooling(PoolingFit, Batchwise):
         n_jobs=None,
         intercepts="task",
         bounds=None,
+        feature_groups=None,
     ):
         self.k = k
         self.k_common = k_common
@@ -338,6 +341,7 @@ class PartialPooling(PoolingFit, Batchwise):
         self.n_jobs = n_jobs
         self.intercepts = intercepts
         self.bounds = bounds
+        self.feature_groups = feature_groups
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> PartialPooling:

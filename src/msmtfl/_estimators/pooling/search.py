@@ -139,6 +139,8 @@ class PartialPoolingCV(PoolingSearch, Growing):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
+    feature_groups : None
+        Groups of features, which this model does not know: anything but None is an error.
 
     Attributes
     ----------
@@ -294,6 +296,7 @@ class PartialPoolingCV(PoolingSearch, Growing):
         verbose=False,
         intercepts="task",
         bounds=None,
+        feature_groups=None,
     ):
         self.ks = ks
         self.k_commons = k_commons
@@ -314,6 +317,7 @@ class PartialPoolingCV(PoolingSearch, Growing):
         self.verbose = verbose
         self.intercepts = intercepts
         self.bounds = bounds
+        self.feature_groups = feature_groups
 
     @with_callbacks
     def fit(

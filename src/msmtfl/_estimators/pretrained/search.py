@@ -113,6 +113,8 @@ class PretrainedMTLCV(Pretrained, GridSearch):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
+    feature_groups : None
+        Groups of features, which this model does not know: anything but None is an error.
 
     Attributes
     ----------
@@ -262,6 +264,7 @@ class PretrainedMTLCV(Pretrained, GridSearch):
         memory_budget=None,
         verbose=False,
         bounds=None,
+        feature_groups=None,
     ):
         self.lams = lams
         self.alphas = alphas
@@ -285,6 +288,7 @@ class PretrainedMTLCV(Pretrained, GridSearch):
         self.memory_budget = memory_budget
         self.verbose = verbose
         self.bounds = bounds
+        self.feature_groups = feature_groups
 
     def _check_params(self) -> None:
         super()._check_params()
