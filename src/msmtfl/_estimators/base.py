@@ -36,7 +36,7 @@ from .._data.tasks import (
     refuse_infinity,
 )
 from .._objective.certificates import Certificate, explain
-from .._objective.losses import LOSSES, loss_named
+from .._objective.losses import is_loss, loss_named
 from .._objective.penalties import Penalty
 from .._objective.problem import Problem
 from .._runtime.checks import check_count, check_flag, check_n_jobs, check_positive, check_share
@@ -434,7 +434,7 @@ class MultiTaskLinear(RegressorMixin, MultiTaskModel):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         name = loss_of(self)
-        tags.target_tags.positive_only = name in LOSSES and loss_named(name).least >= 0.0
+        tags.target_tags.positive_only = is_loss(name) and loss_named(name).least >= 0.0
         return tags
 
     def score(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> float:

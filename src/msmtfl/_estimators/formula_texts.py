@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._objective.losses import loss_named
+from .._objective.losses import Loss, loss_named
 from .._objective.shapes import MCP, SCAD, SHAPES, Capped, LogSum, Power
 from .base import loss_of
 
@@ -52,7 +52,7 @@ def penalised(
         kind = loss_named("logistic" if K else loss_of(model))
         loss = ("Σᵢₖ " if K > 2 else "Σᵢ ") + kind.text.format(m="m K" if K > 2 else "m")
         text, notes = penalty(model)
-        note = kind.note.format(epsilon=getattr(model, "epsilon", 0.0))
+        note = _letters(kind, model)
         notes = [*([note] if note else []), *notes, *_of_classes(model)]
         if getattr(model, "penalty_factors", None) is not None:
             notes.append("with penalty_factors f: f w in the place of w in the penalty")
@@ -87,10 +87,15 @@ def of_pooling(model: Any) -> Formula:
     share, _, rest = kind.text.replace("({m} nᵢ)", "N").partition(" ")
     notes = [f"{note}, N samples in all"]
     if kind.note:
-        notes.append(kind.note.format(epsilon=getattr(model, "epsilon", 0.0)))
+        notes.append(_letters(kind, model))
     if getattr(model, "penalty_factors", None) is not None:
         notes.append("with penalty_factors f: f w in the place of w in the penalty")
     return f"{share} Σᵢ {rest}", "  +  ".join(filter(None, (deviations, common))), notes
+
+
+def _letters(loss: Loss, model: Any) -> str:
+    """What the letters of a loss's text are."""
+    return loss.note.format(epsilon=getattr(model, "epsilon", 0.0), power=getattr(loss, "power", 0.0))
 
 
 def _of_classes(model: Any) -> list[str]:
