@@ -1,41 +1,40 @@
-"""L1,2 for classes; with and without search."""
+"""The dirty model for classes; with and without search."""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable
 
-from .class_scores import LOG_LOSS
-from .classifier import ClassifierFit, ClassifierSearch
-from .l12 import L12Fit, L12Search
+from ..._data.designs import Floats
+from ..class_scores import LOG_LOSS
+from ..classifier import ClassifierFit, ClassifierSearch
+from .fit import DirtyFit
+from .search import DirtySearch
 
 
-class L12MTLClassifier(ClassifierFit, L12Fit):
-    r"""L1,2 for classes: logistic regressions of related tasks in which all use a feature, or none does.
+class DirtyMTLClassifier(ClassifierFit, DirtyFit):
+    r"""The dirty model for classes: logistic regressions with shared plus task-specific coefficients.
 
     .. math::
         \min_{W, a} \sum_{i=1}^m \frac{2}{m n_i} \sum_r [\log(1 + e^{f_r}) - y_r f_r]
-               + \lambda \sum_{j=1}^d \|w^j\|_2, \qquad f_r = x_r' w_i + a_i
+               + \lambda_s \|S\|_{1,1} + \lambda_b \sum_{j=1}^d \max_i |b_{ji}|, \quad W = S + B, \qquad f_r = x_r' w_i + a_i
 
-    The group lasso over tasks (:class:`L12MTL`) with the deviance in place of the squared error, for y
-    0 or 1. It is solved by Newton steps around the solver of the squared error, and certified. With K >
-    2 classes there is such a problem for every task and class (against the rest), m K in all in place
-    of m; they share features.
+    The dirty model (:class:`DirtyMTL`) with the deviance in place of the squared error, for y 0 or 1.
+    It is solved by Newton steps around the solver of the squared error, and certified. With K > 2
+    classes there is such a problem for every task and class (against the rest), m K in all in place of
+    m; they share features.
 
     Parameters
     ----------
-    lam : float, optional
-        Strength of the penalty. The default, 0.1 times `lam_max_`, is a value to start from, not a choice,
-        and keeps most of pure noise; :class:`L12MTLClassifierCV` chooses lam by cross-validation.
-    theta : float, default=inf
-        Norm from which a feature is free.
-    penalty : {"capped", "mcp", "scad", "log", "lq"} or a shape, default="capped"
-        The concave function that stands in place of min(t, theta); see
-        :mod:`msmtfl._objective.shapes`.
+    lam_s : float, optional
+        Strength of the penalty on the task-specific coefficients. By default lam_b / sqrt(m), half way
+        between the lasso and l1,inf.
+    lam_b : float, optional
+        Strength of the penalty on the shared coefficients. By default sqrt(m) lam_s if that is given, else
+        0.1 times `lam_max_`: a value to start from, not a choice, which keeps most of pure noise.
+        :class:`DirtyMTLClassifierCV` chooses both by cross-validation.
     task_column : str or int, optional
         The column of X that identifies the task. Without it the tasks are given to `fit` as
         `task`, or as columns of y.
-    max_stages : int, default=10
-        The largest number of stages; with 1 the model is the lasso.
     class_weight : dict {class: weight} or "balanced", optional
         Weights of the classes, which multiply the weights of the samples. "balanced": in
         every task all classes weigh the same, n_i in all.
@@ -45,8 +44,8 @@ class L12MTLClassifier(ClassifierFit, L12Fit):
         Whether every task's columns are penalised as if they were scaled to unit standard
         deviation. Coefficients stay in the data's units.
     penalty_factors : array-like of shape (d,) or (d, m), optional
-        Factors f of the penalty: a feature's norm is the root of the sum over tasks of
-        (f_ji w_ji)^2. 0: the coefficient is never penalised; inf: the feature is excluded.
+        Factors f of the penalties f_ji |s_ji| and f_ji |b_ji|. 0: the coefficient is never
+        penalised; inf: the feature is excluded.
     relax : bool, default=False
         Whether to refit with the loss alone on the support that was found, so that no
         coefficient is shrunk. `stages_` and the certificate stay those of the penalised
@@ -66,10 +65,8 @@ class L12MTLClassifier(ClassifierFit, L12Fit):
         Number of threads, which work on tasks side by side. The result is the same to the
         bit.
     l1_ratio : float, default=1
-        The share of the penalty that is as above, as in scikit-learn's ElasticNet; the rest
-        is a ridge, (1 - l1_ratio) lam / 2 times the sum of (f_ji w_ji)^2, which no threshold
-        caps; theta is counted in units of m l1_ratio lam / rho_bar. By default there is none;
-        with 0 there is nothing else.
+        The share of the penalties that is as above; the rest is a ridge, (1 - l1_ratio)
+        lam_s / 2 times the sum of (f_ji w_ji)^2. By default there is none.
     intercepts : {"task", "shrunk", "common"}, default="task"
         How intercepts share. "task": every task has its own, which knows nothing of the
         others. "shrunk": random intercepts. A task's level, its linear predictor at the mean
@@ -90,6 +87,10 @@ class L12MTLClassifier(ClassifierFit, L12Fit):
         Coefficients of the log-odds of the second class, one line per task, in the data's
         units. With K > 2 classes there are coefficients for each class against the rest.
         Without the first axis if the model was fitted without tasks.
+    coef_specific_ : ndarray of shape (m, d) or (m, K, d)
+        The task-specific coefficients S, in the shape of `coef_`.
+    coef_shared_ : ndarray of shape (m, d) or (m, K, d)
+        The shared coefficients B, in the shape of `coef_`.
     intercept_ : ndarray of shape (m,) or (m, K)
         Intercepts of the tasks; without the first axis (a float, or K numbers) if the model
         was fitted without tasks.
@@ -124,12 +125,13 @@ class L12MTLClassifier(ClassifierFit, L12Fit):
         training samples of every task.
     target_sd_ : ndarray of shape (m,) or (m, K)
         Standard deviation of the 0/1 indicator of that class.
-    lam_ : float
-        The strength of the penalty that was used.
-    theta_ : float
-        The norm from which a feature is free that was used.
+    lam_s_ : float
+        The strength of the penalty on the task-specific coefficients that was used.
+    lam_b_ : float
+        The strength of the penalty on the shared coefficients that was used.
     lam_max_ : float
-        The smallest lam at which all coefficients are 0.
+        The smallest lam_b at which all coefficients are 0, at this ratio of the two
+        strengths.
     stages_ : list of Stage
         The stages, each with stage (its number), coef, objective, free_rows (the features
         that it left un-penalised), dual_gap, kkt, unique, n_iter and seconds.
@@ -149,8 +151,8 @@ class L12MTLClassifier(ClassifierFit, L12Fit):
         Relative duality gap of the last stage: an upper bound on how far its solution is
         from optimal.
     row_norms_ : ndarray of shape (d,)
-        For every feature the Euclidean norm of its coefficients over all tasks, each times
-        its penalty factor.
+        For every feature the size of its coefficients over all tasks, as the two penalties
+        measure it.
     row_slopes_ : ndarray of shape (d,)
         What the last stage left of the penalty on a feature: 0 where the feature is free, 1
         where it is penalised in full.
@@ -174,23 +176,24 @@ class L12MTLClassifier(ClassifierFit, L12Fit):
     Examples
     --------
     >>> import numpy as np
-    >>> from msmtfl import L12MTLClassifier
+    >>> from msmtfl import DirtyMTLClassifier
     >>> rng = np.random.default_rng(0)
     >>> X, task = rng.standard_normal((200, 4)), np.repeat([0, 1], 100)
     >>> y = np.where(X[:, 0] + 0.5 * rng.standard_normal(200) > 0, "ill", "well")
-    >>> model = L12MTLClassifier().fit(X, y, task=task)
+    >>> model = DirtyMTLClassifier().fit(X, y, task=task)
     >>> model.classes_.tolist(), model.score(X, y, task=task) > 0.8
     (['ill', 'well'], True)
     """
 
+    coef_specific_: Floats
+    coef_shared_: Floats
+
     def __init__(
         self,
-        lam=None,
-        theta=np.inf,
+        lam_s=None,
+        lam_b=None,
         *,
-        penalty="capped",
         task_column=None,
-        max_stages=10,
         class_weight=None,
         fit_intercept=True,
         standardize=False,
@@ -205,11 +208,9 @@ class L12MTLClassifier(ClassifierFit, L12Fit):
         intercepts="task",
         bounds=None,
     ):
-        self.lam = lam
-        self.theta = theta
-        self.penalty = penalty
+        self.lam_s = lam_s
+        self.lam_b = lam_b
         self.task_column = task_column
-        self.max_stages = max_stages
         self.class_weight = class_weight
         self.fit_intercept = fit_intercept
         self.standardize = standardize
@@ -224,19 +225,27 @@ class L12MTLClassifier(ClassifierFit, L12Fit):
         self.intercepts = intercepts
         self.bounds = bounds
 
+    def _note_parts(self, arrange: Callable[[Floats], Floats]) -> None:
+        self.coef_specific_, self.coef_shared_ = arrange(self.coef_specific_), arrange(self.coef_shared_)
 
-class L12MTLClassifierCV(ClassifierSearch, L12Search):
-    """L12MTLClassifier with lam chosen by cross-validation.
 
-    All folds use the same values of lam, taken from all data. The model is then fitted to all data at the
-    value that was chosen. With `relax` every point is refitted on every fold, and scored so; an
-    information criterion judges the models as penalised.
+class DirtyMTLClassifierCV(ClassifierSearch, DirtySearch):
+    """DirtyMTLClassifier with its strengths chosen by cross-validation.
+
+    All folds use the same values, taken from all data. The model is then fitted to all data at the point
+    that was chosen. With `relax` every point is refitted on every fold, and scored so; an information
+    criterion judges the models as penalised.
 
     Parameters
     ----------
     lams : int or array-like of shape (K,), default=30
-        How many values of lam the grid has, geometrically spaced from `lam_max_` down to
-        `lam_min_ratio` times that; or the values themselves, in any order.
+        How many values of lam_b the grid has, for each ratio geometrically spaced from the
+        smallest at which all coefficients are 0 down to `lam_min_ratio` times that; or the
+        values themselves.
+    ratios : array-like of shape (L,), optional
+        Values of lam_s / lam_b; by default 1, 0.5, 0.2, 0.1 (the paper's) and 1/m. Those above 1 are
+        l1,inf, as 1 is. Unless lam_b is given as an array, those below 1/m are the lasso, as 1/m is. One
+        of several that are equal is kept.
     lam_min_ratio : float, optional
         The smallest value of the grid over the largest. By default 1e-2, or 1e-3 if every
         task has more samples than features.
@@ -267,8 +276,8 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
         Whether every task's columns are penalised as if they were scaled to unit standard
         deviation. Coefficients stay in the data's units.
     penalty_factors : array-like of shape (d,) or (d, m), optional
-        Factors f of the penalty: a feature's norm is the root of the sum over tasks of
-        (f_ji w_ji)^2. 0: the coefficient is never penalised; inf: the feature is excluded.
+        Factors f of the penalties f_ji |s_ji| and f_ji |b_ji|. 0: the coefficient is never
+        penalised; inf: the feature is excluded.
     relax : bool, default=False
         Whether to refit with the loss alone on the support that was found, so that no
         coefficient is shrunk. `stages_` and the certificate stay those of the penalised
@@ -317,6 +326,10 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
         Coefficients of the log-odds of the second class, one line per task, in the data's
         units. With K > 2 classes there are coefficients for each class against the rest.
         Without the first axis if the model was fitted without tasks.
+    coef_specific_ : ndarray of shape (m, d) or (m, K, d)
+        The task-specific coefficients S, in the shape of `coef_`.
+    coef_shared_ : ndarray of shape (m, d) or (m, K, d)
+        The shared coefficients B, in the shape of `coef_`.
     intercept_ : ndarray of shape (m,) or (m, K)
         Intercepts of the tasks; without the first axis (a float, or K numbers) if the model
         was fitted without tasks.
@@ -351,12 +364,12 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
         training samples of every task.
     target_sd_ : ndarray of shape (m,) or (m, K)
         Standard deviation of the 0/1 indicator of that class.
-    lam_ : float
-        The strength of the penalty that was used.
+    lam_s_ : float
+        The strength of the penalty on the task-specific coefficients that was chosen.
+    lam_b_ : float
+        The strength of the penalty on the shared coefficients that was chosen.
     lam_max_ : float
         The smallest strength of the penalty at which all coefficients are 0.
-    lams_ : ndarray of shape (K,)
-        The values of lam of the grid.
     l1_ratio_ : float
         The value of l1_ratio that the model was fitted with.
     l1_ratio_scores_ : ndarray of shape (n_ratios,)
@@ -409,8 +422,8 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
         Relative duality gap of the last stage: an upper bound on how far its solution is
         from optimal.
     row_norms_ : ndarray of shape (d,)
-        For every feature the Euclidean norm of its coefficients over all tasks, each times
-        its penalty factor.
+        For every feature the size of its coefficients over all tasks, as the two penalties
+        measure it.
     row_slopes_ : ndarray of shape (d,)
         What the last stage left of the penalty on a feature: 0 where the feature is free, 1
         where it is penalised in full.
@@ -434,19 +447,23 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
     Examples
     --------
     >>> import numpy as np
-    >>> from msmtfl import L12MTLClassifierCV
+    >>> from msmtfl import DirtyMTLClassifierCV
     >>> rng = np.random.default_rng(0)
     >>> X, task = rng.standard_normal((200, 4)), np.repeat([0, 1], 100)
     >>> y = np.where(X[:, 0] + 0.5 * rng.standard_normal(200) > 0, "ill", "well")
-    >>> model = L12MTLClassifierCV(lams=10, cv=3).fit(X, y, task=task)
+    >>> model = DirtyMTLClassifierCV(lams=10, cv=3).fit(X, y, task=task)
     >>> model.classes_.tolist(), model.score(X, y, task=task) > 0.8
     (['ill', 'well'], True)
     """
+
+    coef_specific_: Floats
+    coef_shared_: Floats
 
     def __init__(
         self,
         lams=30,
         *,
+        ratios=None,
         lam_min_ratio=None,
         cv=5,
         scoring=LOG_LOSS,
@@ -469,6 +486,7 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
         bounds=None,
     ):
         self.lams = lams
+        self.ratios = ratios
         self.lam_min_ratio = lam_min_ratio
         self.cv = cv
         self.scoring = scoring
@@ -489,3 +507,6 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
         self.bounds = bounds
+
+    def _note_parts(self, arrange: Callable[[Floats], Floats]) -> None:
+        self.coef_specific_, self.coef_shared_ = arrange(self.coef_specific_), arrange(self.coef_shared_)
