@@ -17,7 +17,7 @@ REGRESSIONS = {
 }
 CLASSIFIERS = {
     family.name: family
-    for family in FAMILIES
+    for family in known_families()
     if family.fit and family.classifies and family.name.endswith("Classifier")
 }
 POWERS = {"poisson": 1.0, "gamma": 2.0, "tweedie": 1.5, "tweedie(1.2)": 1.2}
