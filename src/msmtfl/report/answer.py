@@ -48,9 +48,11 @@ def features(facts: ModelFacts) -> list[Phrase]:
     if facts.K > 1:
         names = [part for name in _names(facts, top) for part in (Phrase(", "), name)][1:]
         return [Phrase(f"What tells the classes of {facts.subject.target} apart most: "), *names, Phrase(".")]
-    verbs = {1: "rises with ", -1: "falls with ", 0: f"rises in some {facts.subject.tasks} and falls in others with "}
-    if facts.classes:
-        verbs = {1: "rise with ", -1: "fall with ", 0: f"rise in some {facts.subject.tasks} and fall in others with "}
+    tasks, many = facts.subject.tasks, bool(facts.classes)
+    verbs = {1: "rise with " if many else "rises with ", -1: "fall with " if many else "falls with "}
+    verbs[0] = f"rise in some {tasks} and fall in others with " if many else f"rises in some {tasks} and falls in others with "
+    if facts.sure is None:
+        verbs[0] = f"{'have' if many else 'has'} no common direction with "
     groups: dict[int, list[int]] = {}  # the strongest first
     for j in top:
         groups.setdefault(direction(facts, j), []).append(j)
@@ -101,7 +103,8 @@ def effect(facts: ModelFacts, j: int) -> str:
     some = 1 < np.count_nonzero(told) < np.count_nonzero(facts.coef[:, 0, j])
     per += " there" if some and np.count_nonzero(told) < MOST * facts.m else ""
     if direction(facts, j) == 0:
-        return f"{int((told > 0).sum()):,} up, {int((told < 0).sum()):,} down, {evidence(facts, j)}".rstrip(", ")
+        known = evidence(facts, j) or "as chance alone can make it"
+        return f"{int((told > 0).sum()):,} up, {int((told < 0).sum()):,} down, {known}"
     said = [evidence(facts, j), f"{sized(facts, float(np.median(used)))} {per}"]
     return ", ".join(filter(None, said if per.endswith("there") else said[::-1]))
 
