@@ -101,7 +101,9 @@ def factor_of(sums: Floats, rank: int) -> Floats:
     values, vectors = eigh(sums / np.outer(unit, unit))
     seen = np.flatnonzero(values > UNSEEN * len(sums))[::-1][: max(rank, 0)]
     vectors = vectors[:, seen]
-    largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(len(seen))]  # eigenvectors have no sign: machines differ
+    largest = vectors[
+        np.abs(vectors).argmax(axis=0), np.arange(len(seen))
+    ]  # eigenvectors have no sign: machines differ
     return np.asarray(unit[:, None] * vectors * (np.sign(largest) * np.sqrt(values[seen])))
 
 
