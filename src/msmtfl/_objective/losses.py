@@ -5,6 +5,8 @@ So a task's loss is  2/(m n_i) sum_r v_r h(y_r, f_r)  with sample weights v, and
 
     logistic  2 h = 2 log(1 + e^f) - 2 y f,  y 0 or 1      lam = 2 / (m n_i C)   in scikit-learn's LogisticRegression(C)
     poisson   2 h = 2 (e^f - y f + y log y - y),  y >= 0   lam = 2 alpha / m     in glum and other generalised linear models
+    gamma     2 h = 2 (y e^-f - 1 - log y + f),  y > 0     with mean e^f, as Poisson's and Tweedie's
+    tweedie   2 h = 2 (y e^(1-p)f / (p-1) + e^(2-p)f / (2-p) - y^(2-p) / ((p-1) (2-p))),  y >= 0,  1 < p < 2
     huber     2 h = r^2 up to |r| = e, beyond 2 e |r| - e^2,  r = y - f;  e = inf is squared loss
     cox       a task's partial likelihood, which its rows have together: see `survival.py`
 
@@ -17,9 +19,10 @@ certificates and model files know it then.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 from scipy.special import expit, xlogy
@@ -40,7 +43,7 @@ class Loss(Protocol):
     levelled: ClassVar[bool]  # whether it tells levels of f apart, so that there are intercepts
     least: ClassVar[float]  # the smallest target that it takes
     text: ClassVar[str]  # a task's loss in formulas: {m} is the number of tasks, f the linear predictor of samples r
-    note: ClassVar[str]  # what the letters of `text` are; {epsilon} is the model's
+    note: ClassVar[str]  # what the letters of `text` are; {epsilon} and {power} are the model's
 
     def value(self, y: Floats, f: Floats) -> Floats:
         """h"""
@@ -195,14 +198,28 @@ class Logistic(Separable):
         return np.asarray(expit(f))
 
 
-class Poisson(Separable):
-    """Counts, or other y >= 0, with mean e^f."""
+class _LogLink(Separable):
+    """What losses of a mean e^f have in common."""
 
     squared: ClassVar[bool] = False
     linear: ClassVar[bool] = False
+    mean: ClassVar[str] = "mean"  # what e^f is called
+    note: ClassVar[str] = "the prediction is exp f"
+
+    def majorant(self, y: Floats, f: Floats) -> Floats:
+        return np.zeros_like(f)
+
+    def response(self, f: Floats) -> Floats:
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(f))
+
+
+class Poisson(_LogLink):
+    """Counts, or other y >= 0, with mean e^f."""
+
+    mean: ClassVar[str] = "rate"
     least: ClassVar[float] = 0.0
     text: ClassVar[str] = "2/({m} nᵢ) Σᵣ [exp fᵣ − yᵣ fᵣ + yᵣ log yᵣ − yᵣ]"
-    note: ClassVar[str] = "the prediction is exp f"
 
     def value(self, y: Floats, f: Floats) -> Floats:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -216,9 +233,6 @@ class Poisson(Separable):
         with np.errstate(over="ignore"):
             return np.asarray(np.exp(f))
 
-    def majorant(self, y: Floats, f: Floats) -> Floats:
-        return np.zeros_like(f)
-
     def excess(self, y: Floats, f: Floats, s: Floats) -> Floats:
         with np.errstate(over="ignore"):
             parts = _divergence(np.maximum(y + s, 0.0), np.exp(f), f)
@@ -230,9 +244,117 @@ class Poisson(Separable):
     def levels(self, y: Floats, g: Floats) -> tuple[float, float]:
         return -np.inf, np.inf
 
-    def response(self, f: Floats) -> Floats:
+
+class Gamma(_LogLink):
+    """Amounts y > 0 with mean e^f, whose standard deviation is proportional to the mean."""
+
+    least: ClassVar[float] = float(np.nextafter(0.0, 1.0))
+    text: ClassVar[str] = "2/({m} nᵢ) Σᵣ [yᵣ exp(−fᵣ) − 1 − log yᵣ + fᵣ]"
+
+    def value(self, y: Floats, f: Floats) -> Floats:
+        above = f - np.log(y)
         with np.errstate(over="ignore"):
-            return np.asarray(np.exp(f))
+            return np.maximum(np.expm1(-above) + above, 0.0)
+
+    def slope(self, y: Floats, f: Floats) -> Floats:
+        with np.errstate(over="ignore"):
+            return np.asarray(-np.expm1(np.log(y) - f))
+
+    def curvature(self, y: Floats, f: Floats) -> Floats:
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(np.log(y) - f))
+
+    def excess(self, y: Floats, f: Floats, s: Floats) -> Floats:
+        below = np.log(y) - f
+        with np.errstate(over="ignore"):
+            parts = _divergence(np.maximum(1.0 - s, 0.0), np.exp(below), below)
+        return np.where(s <= 1.0 + 1e-12, parts, np.inf)
+
+    def escapes(self, y: Floats) -> Floats:
+        return np.zeros_like(y)
+
+    def levels(self, y: Floats, g: Floats) -> tuple[float, float]:
+        best = np.log(y) - g
+        return float(best.min()), float(best.max())
+
+
+@dataclass(frozen=True)
+class Tweedie(_LogLink):
+    """Amounts y >= 0, often exactly 0, with mean e^f: their variance is proportional to the mean to the `power`."""
+
+    least: ClassVar[float] = 0.0
+    text: ClassVar[str] = (
+        "2/({m} nᵢ) Σᵣ [yᵣ exp((1 − p) fᵣ)/(p − 1) + exp((2 − p) fᵣ)/(2 − p) − yᵣ²⁻ᵖ/((p − 1)(2 − p))]"
+    )
+    note: ClassVar[str] = "the prediction is exp f; p = {power:g}"
+
+    power: float = 1.5
+
+    def __post_init__(self) -> None:
+        if not 1.0 < self.power < 2.0:
+            raise ValueError(
+                f"loss='tweedie({self.power:g})': the power must be between 1 and 2. Use 'poisson' for 1 and 'gamma' for 2."
+            )
+
+    def _terms(self, y: Floats, f: Floats) -> tuple[Floats, Floats]:
+        """y e^((1-p) f) and e^((2-p) f)"""
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            falls = np.exp(np.log(y) - (self.power - 1.0) * f)  # 0 where y is, however low f
+            return np.where(y > 0.0, falls, 0.0), np.exp((2.0 - self.power) * f)
+
+    def value(self, y: Floats, f: Floats) -> Floats:
+        a, b, some = self.power - 1.0, 2.0 - self.power, y > 0.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            above = f - np.log(np.where(some, y, 1.0))
+            close = y**b * (np.expm1(-a * above) / a + np.expm1(b * above) / b)
+            return np.where(some, np.maximum(close, 0.0), np.exp(b * f) / b)
+
+    def slope(self, y: Floats, f: Floats) -> Floats:
+        falls, rises = self._terms(y, f)
+        return rises - falls
+
+    def curvature(self, y: Floats, f: Floats) -> Floats:
+        falls, rises = self._terms(y, f)
+        return (self.power - 1.0) * falls + (2.0 - self.power) * rises
+
+    def excess(self, y: Floats, f: Floats, s: Floats) -> Floats:
+        a, b = self.power - 1.0, 2.0 - self.power
+        inside = np.where(y > 0.0, s, np.maximum(s, 0.0))
+        with np.errstate(over="ignore", divide="ignore"):
+            down, up = self._terms(y, self._where(y, inside))
+            falls, rises = self._terms(y, f)
+            parts = _divergence(up, rises, b * f) / b + _divergence(down, falls, np.log(y) - a * f) / a
+        return np.where((y > 0.0) | (s >= -1e-12), parts, np.inf)
+
+    def _where(self, y: Floats, s: Floats) -> Floats:
+        """The f at which the slope is s: Newton's method between bounds no further apart than log 2 over 2 - p or p - 1."""
+        a, b = self.power - 1.0, 2.0 - self.power
+        size = np.abs(s)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            at, most = np.log(y), np.log(size + y**b)
+            low = np.where(s >= 0.0, np.maximum(at, np.log(size) / b), (at - most) / a)
+            high = np.where(s >= 0.0, most / b, np.minimum(at, (at - np.log(size)) / a))
+        f = np.where(y > 0.0, 0.5 * low + 0.5 * high, low)
+        some = (y > 0.0) & (low < high)
+        for _ in range(STEPS):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                error, bend = self.slope(y, f) - s, self.curvature(y, f)
+                low, high = np.where(error < 0.0, f, low), np.where(error < 0.0, high, f)
+                new = f - error / bend
+                new = np.where((new >= low) & (new <= high), new, 0.5 * low + 0.5 * high)
+                moved = some & (np.abs(new - f) > 4e-16 * np.abs(f))
+            f = np.where(some, new, f)
+            if not moved.any():
+                break
+        return f
+
+    def escapes(self, y: Floats) -> Floats:
+        return np.where(y > 0.0, 0.0, -1.0)
+
+    def levels(self, y: Floats, g: Floats) -> tuple[float, float]:
+        some = y > 0.0
+        best = np.log(y[some]) - g[some]
+        return float(best.min()) if some.all() else -np.inf, float(best.max(initial=-np.inf)) if some.any() else np.inf
 
 
 @dataclass(frozen=True)
@@ -295,14 +417,36 @@ LOGISTIC = "logistic"  # of classifiers, whose targets are classes
 LOSSES: dict[str, Callable[[float], Loss]] = {  # by name, from the parameter epsilon
     "squared": lambda epsilon: Squared(),
     "poisson": lambda epsilon: Poisson(),
+    "gamma": lambda epsilon: Gamma(),
+    "tweedie": lambda epsilon: Tweedie(),
     "huber": lambda epsilon: Huber(epsilon),
     LOGISTIC: lambda epsilon: Logistic(),
 }
 
 
 def loss_named(name: str, epsilon: float = 1.35) -> Loss:
-    """The loss with a name."""
-    return LOSSES[name](epsilon)
+    """The loss with a name, such as "gamma" or "tweedie(1.7)"."""
+    plain, power = _parts_of(name)
+    loss = LOSSES[plain](epsilon)
+    return loss if power is None else replace(cast(Any, loss), power=power)
+
+
+def is_loss(name: object) -> bool:
+    """Whether a loss has this name; an error if its power is none."""
+    plain, power = _parts_of(name) if isinstance(name, str) else ("", None)
+    known = plain in LOSSES and (power is None or hasattr(LOSSES[plain](1.0), "power"))
+    if known and power is not None:
+        loss_named(cast(str, name))
+    return known
+
+
+def _parts_of(name: str) -> tuple[str, float | None]:
+    """The name of a loss, and the number in parentheses behind it."""
+    found = re.fullmatch(r"(\w+) *\( *([0-9.]+) *\)", name)
+    try:
+        return (name, None) if found is None else (found[1], float(found[2]))
+    except ValueError:
+        return name, None
 
 
 def of_regressions() -> list[str]:

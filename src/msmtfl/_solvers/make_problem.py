@@ -14,7 +14,7 @@ from .._data.level_rows import LevelPrior, LevelTask, drawn
 from .._data.tables import warn_user
 from .._data.tasks import Task, TaskData, warn_of_single_rows
 from .._objective.box import Box, Limit, outward
-from .._objective.losses import Huber, Loss, LossTask, Poisson, loss_named, of_regressions
+from .._objective.losses import LOGISTIC, Huber, Logistic, Loss, LossTask, is_loss, loss_named, of_regressions
 from .._objective.problem import Problem
 from .._runtime.checks import check_positive, check_share
 from .level_priors import loss_priors, squared_prior
@@ -438,7 +438,7 @@ def _check_box(low: Floats, high: Floats, data: AnyData) -> None:
 
 
 def check_loss(loss: object, epsilon: object) -> None:
-    if loss not in of_regressions():
+    if not is_loss(loss) or loss == LOGISTIC:
         raise ValueError(f"loss must be one of {', '.join(map(repr, of_regressions()))}, got {loss!r}.")
     check_positive("epsilon", epsilon)
 
@@ -463,8 +463,9 @@ def check_targets(
     for i, task in enumerate(data.tasks):
         low = np.flatnonzero(task.y < loss.least)
         if low.size:
+            least = "> 0" if loss.least > 0.0 else f">= {loss.least:g}"
             raise ValueError(
-                f"loss={type(loss).__name__.lower()!r} needs targets >= {loss.least:g}; task {task.label!r} holds "
+                f"loss={type(loss).__name__.lower()!r} needs targets {least}; task {task.label!r} holds "
                 f"{task.y[low[0]]:g} in row {task.rows[low[0]]}."
             )
         away = loss.escapes(task.y)
@@ -482,7 +483,7 @@ def check_targets(
 
 
 def what_of(loss: Loss) -> str:
-    return "targets that are all 0" if isinstance(loss, Poisson) else "rows of one class only"
+    return "rows of one class only" if isinstance(loss, Logistic) else "targets that are all 0"
 
 
 def all_of(labels: Sequence[Hashable]) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 from .._data.designs import Floats, Ints, RowTask
 from .._kernels import active_set as _kernel
 from .._kernels import newton as _newton
-from .._objective.losses import Logistic, LossTask, Poisson
+from .._objective.losses import Gamma, Logistic, LossTask, Poisson, Tweedie
 from .._objective.problem import Problem
 from .._runtime.threads import each, shares
 from .weighted_lasso import OVERRUN, SLID, Lassos, Solve, one_by_one
@@ -37,7 +37,7 @@ FAR = 64.0  # times the step: the longest
 ROUNDS = 10_000  # of taking features into work
 PATIENCE = 3  # steps without progress that are made before rounding is blamed
 FLAT = 1e-14  # curvature, as a share of the largest, below which it is not taken at its word
-COMPILED = (Logistic, Poisson)  # of Huber's the kernel leaves gaps of 1e-8 where lam is next to nothing
+COMPILED = (Logistic, Poisson, Gamma, Tweedie)  # of Huber's the kernel leaves gaps of 1e-8 where lam is next to nothing
 COPIED = 2**28  # bytes that the columns of all tasks may take once more
 LOST = 1e-6  # share of a column's squares left by centring, below which the Gram form is not trusted
 
@@ -121,7 +121,7 @@ class LossLassos:
             np.sqrt(design.squares),
             float(np.sqrt(design.yy)),
             _newton.KINDS[type(design.of_loss).__name__],
-            getattr(design.of_loss, "epsilon", 0.0),
+            getattr(design.of_loss, "epsilon", getattr(design.of_loss, "power", 0.0)),
             design.base.centre,
             design.level(nothing),
             self._order(i),

@@ -1,124 +1,69 @@
-"""L1,2-regularised models: a feature is used by all tasks or by none; with and without search."""
+"""Multi-stage multi-task feature learning for classes, at given strengths and with a search."""
 
 from __future__ import annotations
 
-from typing import Any
+from ..class_scores import LOG_LOSS
+from ..classifier import ClassifierFit, ClassifierSearch
+from ..stage_search import ThetaSearch
+from .fit import StagedFit
 
-import numpy as np
-
-from .._data.designs import Floats
-from .._objective.given_rows import Rounded
-from .._objective.penalties import ConcaveGroups, counted
-from .._objective.problem import Problem
-from .._objective.shapes import read_shape
-from .._paths.coupled_path import (
-    GroupGrid,
-    group_grid,
-    group_lam_max,
-)
-from .._runtime.checks import check_count, check_positive
-from .._runtime.progress import with_callbacks
-from .._solvers.make_problem import default_lam
-from .._solvers.stages import Solution
-from .added_tasks import AddTaskMixin, refuse_more_classes
-from .coupled import Coupled, CoupledFit, CoupledGrid, CoupledSearch
+# ------------------------------------------------------------------ the estimators
 
 
-class _GivenNorms(AddTaskMixin):
-    """One more task beside those whose norms are held fixed."""
-
-    def _penalty_given(self, problem: Problem) -> Rounded:
-        refuse_more_classes(self)
-        f = problem.factors[:, 0]
-        bound = self.n_fitted_tasks_ * problem.l1_ratio * self.lam_ * self.row_slopes_ * counted(f)
-        reach = np.divide(self.row_norms_, f, out=np.zeros_like(f), where=(f > 0.0) & np.isfinite(f))
-        return Rounded(np.where(np.isinf(f), np.inf, bound), reach)
-
-    def _norms_with(self, w: Floats, problem: Problem) -> Floats:
-        return np.hypot(self.row_norms_, counted(problem.factors)[:, 0] * w[0])
-
-
-class L12Fit(CoupledFit, _GivenNorms):
-    """A fit of L1,2 at one lam, with any loss."""
-
-    def _most(self) -> int:
-        return 1 if np.isinf(self.theta) else self.max_stages
-
-    def _check_params(self) -> None:
-        self._check_common()
-        if self.lam is not None:
-            check_positive("lam", self.lam)
-        check_positive("theta", self.theta, allow_inf=True)
-        read_shape(self.penalty)
-        check_count("max_stages", self.max_stages)
-
-    def _penalty(self, problem: Problem) -> tuple[ConcaveGroups, float]:
-        lam_max = group_lam_max(problem)
-        lam = default_lam(self.lam, lam_max)
-        shape = read_shape(self.penalty)
-        return ConcaveGroups(lam, float(self.theta), problem.factors, shape, l1_ratio=problem.l1_ratio), lam_max
-
-    def _keep(self, penalty: ConcaveGroups, solution: Solution) -> None:
-        self.lam_, self.theta_ = penalty.lam, penalty.theta
-
-
-class L12Search(CoupledGrid, _GivenNorms):
-    """A search of lam, with any loss."""
-
-    def _grid(self, problem: Problem) -> GroupGrid:
-        return group_grid(problem, self.lams, self.lam_min_ratio)
-
-    def _keep_choice(self, problem: Problem, solution: Solution) -> None:
-        self.lams_ = self.surface_.grid.lam[:, 0]
-        self.lam_, self.lam_max_ = float(self.lams_[self.best_point_[0]]), group_lam_max(problem)
-
-
-class L12MTL(L12Fit, Coupled):
-    r"""L1,2-regularised multi-task learning (the group lasso over tasks): a feature is used by all tasks or by none.
+class MSMTFLClassifier(ClassifierFit, StagedFit):
+    r"""Multi-stage multi-task feature learning for classes: sparse logistic regressions of related tasks.
 
     .. math::
-        \min_W \sum_{i=1}^m \frac{1}{m n_i} \|X_i w_i - y_i\|^2 + \lambda \sum_{j=1}^d \min(\|w^j\|_2, \theta)
+        \min_{W, b} \sum_{i=1}^m \frac{2}{m n_i} \sum_r \log(1 + e^{f_r}) - y_r f_r
+               + \lambda \sum_{j=1}^d \min(\|w^j\|_1, \theta), \qquad f_r = x_r' w_i + b_i
 
-    With theta = inf, the default, this is the convex L1,2 model. A finite theta makes it multi-stage, as
-    MSMTFL is, with the Euclidean norm of a feature's coefficients in place of their sum of sizes. Every
-    task may have its own X. With one X for all tasks the model is scikit-learn's ``MultiTaskLasso(alpha)``
-    at alpha = m lam / 2.
+    for y 0 or 1: the deviance in place of the squared error of :class:`MSMTFL`, whose penalty and stages
+    it has. Each stage is solved by Newton steps around the exact quadratic solver, and certified. With
+    K > 2 classes there is such a problem for every task and class (against the rest), m K in all in place
+    of m; they share features.
 
     Parameters
     ----------
     lam : float, optional
-        Strength of the penalty. The default, 0.1 times `lam_max_`, is a value to start from, not a choice,
-        and keeps most of pure noise; :class:`L12MTLCV` chooses lam by cross-validation.
-    theta : float, default=inf
-        Norm from which a feature is free.
+        Strength of the penalty. The default, 0.1 times `lam_max_`, is a value to start from, not a choice;
+        :class:`MSMTFLClassifierCV` chooses lam by cross-validation. The C of scikit-learn's
+        ``LogisticRegression(C)`` of one task with l1 penalty is 2 / (m n_i lam).
+    theta : float or "adaptive", optional
+        Norm from which a feature is free. The default is a cautious choice: max(8, m / 4) times
+        m lam / rho_bar, with rho_bar the mean square of the columns times the curvature p (1 - p) of the
+        loss at the fit of intercepts only, and at least three times the median norm of the features after
+        stage 1, so that of features that are all alike none is freed. "adaptive" is bolder: the first
+        significant jump of the sorted norms after stage 1. inf: the lasso.
+    lam_entry : float, default=0
+        Strength of a second penalty, on every coefficient by itself: the bi-level model,
+        which is sparse also within the features that are free. With lam = 0 it is the only
+        penalty, and the tasks have separate models. 0 gives the paper's model.
+    theta_entry : float, optional
+        Size from which a coefficient is free of the second penalty. The default is m (lam +
+        lam_entry) / rho_bar, twice what the lasso takes from a coefficient, with rho_bar
+        the mean square of the columns; inf: it is never free.
     penalty : {"capped", "mcp", "scad", "log", "lq"} or a shape, default="capped"
         The concave function that stands in place of min(t, theta); see
         :mod:`msmtfl._objective.shapes`.
+    class_weight : dict {class: weight} or "balanced", optional
+        Weights of the classes, which multiply the weights of the samples. "balanced": in
+        every task all classes weigh the same, n_i in all.
     task_column : str or int, optional
         The column of X that identifies the task. Without it the tasks are given to `fit` as
         `task`, or as columns of y.
     max_stages : int, default=10
         The largest number of stages; with 1 the model is the lasso.
-    loss : {"squared", "poisson", "huber"}, default="squared"
-        The loss. "poisson" is for counts (or any y >= 0) with mean exp(x'w + b), which is
-        what is predicted: in place of the squared error stands the deviance 2 (mu - y log
-        mu + y log y - y), and lam is 2 / m times the alpha of other generalised linear
-        models. "huber" is for targets with outliers: the squared error r^2 up to |r| = e_i,
-        and 2 e_i |r| - e_i^2 beyond, with e_i = `epsilon` times `scale_` of the task.
-        `lam_max_` is taken at the fit of intercepts only, and rho_bar counts the mean
-        curvature of the loss there (with "huber": at the fit that gives `scale_`).
-    epsilon : float, default=1.35
-        With loss="huber": how many standard deviations of the noise a residual may be large
-        before it counts as an outlier. With 1.35 the un-penalised estimate is some 95 % as
-        efficient as least squares if the noise is normal.
     fit_intercept : bool, default=True
         Whether every task has an intercept, which is not penalised.
     standardize : bool, default=False
         Whether every task's columns are penalised as if they were scaled to unit standard
         deviation. Coefficients stay in the data's units.
-    penalty_factors : array-like of shape (d,) or (d, m), optional
-        Factors f of the penalty: a feature's norm is the root of the sum over tasks of
-        (f_ji w_ji)^2. 0: the coefficient is never penalised; inf: the feature is excluded.
+    positive : bool, default=False
+        Whether coefficients are required to be at least 0.
+    penalty_factors : array-like of shape (d,), (d, m) or (d, m K), optional
+        Factors f of the penalty: a feature's norm is the sum over tasks of f_ji |w_ji|. 0:
+        the coefficient is never penalised; inf: the feature is excluded. With K > 2 classes
+        they are given per feature, or per feature and pair of task and class, task by task.
     relax : bool, default=False
         Whether to refit with the loss alone on the support that was found, so that no
         coefficient is shrunk. `stages_` and the certificate stay those of the penalised
@@ -127,11 +72,14 @@ class L12MTL(L12Fit, Coupled):
         The relative duality gap that every stage must reach. Solves are exact: 1e-10 and
         less is usual.
     max_iter : int, optional
-        Limit on how often a stage's solver goes over the features; by default the solver's
-        own.
+        Limit on the rounds of a stage's solver. The default is far more than it needs.
     warm_start : bool, default=False
         Whether to start from the coefficients of the last fit, if its tasks and features
         are the same: the fit goes on with its stages.
+    coef_init : array-like of shape (m, d) or (m K, d), optional
+        Coefficients to start from instead of 0, which matters because the problem is not
+        convex: their norms decide which features stage 1 leaves free. With K > 2 classes
+        they are given for every pair of task and class, task by task.
     unknown_task : {"error", "mean", "common", "similar"}, default="error"
         What `predict` does with a label that was not in the training data: raise an error, or
         predict and warn, with the mean coefficients of the known tasks; with what they have in
@@ -156,16 +104,22 @@ class L12MTL(L12Fit, Coupled):
         Tasks with one sample, one class or counts that are all 0 have a finite fit then.
         "common": one intercept for all tasks.
     bounds : pair (low, high), optional
-        Bounds of the coefficients, which this model does not know yet: anything but None is
-        an error.
+        The least and the largest value that coefficients may have, in the units of the
+        columns as they are given: each a number, one per feature (d,), or one per feature and
+        task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
+        is `positive=True`. A coefficient that is at its bound is exactly that number.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (m, d)
-        Coefficients of every task in the data's units; (d,) if the model was fitted without
-        tasks.
-    intercept_ : ndarray of shape (m,)
-        Intercepts of the tasks; a float if the model was fitted without tasks.
+    classes_ : ndarray of shape (K,)
+        The classes, sorted.
+    coef_ : ndarray of shape (m, d) or (m, K, d)
+        Coefficients of the log-odds of the second class, one line per task, in the data's
+        units. With K > 2 classes there are coefficients for each class against the rest.
+        Without the first axis if the model was fitted without tasks.
+    intercept_ : ndarray of shape (m,) or (m, K)
+        Intercepts of the tasks; without the first axis (a float, or K numbers) if the model
+        was fitted without tasks.
     common_level_ : float
         If intercepts share only: the common level, which is the linear predictor at
         `level_at_` of a task of which nothing else is known; with intercepts="common" the
@@ -192,20 +146,20 @@ class L12MTL(L12Fit, Coupled):
         Number of training samples of every task.
     n_fitted_tasks_ : int
         Number of tasks of the fit, those that were added later not counted.
-    target_mean_ : ndarray of shape (m,)
-        Mean of the training targets of every task.
-    target_sd_ : ndarray of shape (m,)
-        Standard deviation of the training targets of every task.
-    scale_ : ndarray of shape (m,)
-        With loss="huber" only: robust estimates of the standard deviation of the tasks'
-        noise; a float if the model was fitted without tasks. They come from a fit of their
-        own, before lam and theta play a part, and are then held fixed: the problem that is
-        solved, and that the certificate is about, has this loss. See
-        :mod:`msmtfl._solvers.residual_scale`.
+    target_mean_ : ndarray of shape (m,) or (m, K)
+        Share of the second class (of each class, if there are more than two) in the
+        training samples of every task.
+    target_sd_ : ndarray of shape (m,) or (m, K)
+        Standard deviation of the 0/1 indicator of that class.
     lam_ : float
         The strength of the penalty that was used.
     theta_ : float
         The norm from which a feature is free that was used.
+    lam_entry_ : float
+        The strength of the penalty on single coefficients that was used; 0 in the paper's
+        model.
+    theta_entry_ : float
+        The size from which a coefficient is free of that penalty.
     lam_max_ : float
         The smallest lam at which all coefficients are 0.
     stages_ : list of Stage
@@ -227,8 +181,8 @@ class L12MTL(L12Fit, Coupled):
         Relative duality gap of the last stage: an upper bound on how far its solution is
         from optimal.
     row_norms_ : ndarray of shape (d,)
-        For every feature the Euclidean norm of its coefficients over all tasks, each times
-        its penalty factor.
+        For every feature the norm of its coefficients over all tasks: the sum over tasks of
+        f_ji |w_ji|, with f the penalty factors.
     row_slopes_ : ndarray of shape (d,)
         What the last stage left of the penalty on a feature: 0 where the feature is free, 1
         where it is penalised in full.
@@ -248,40 +202,49 @@ class L12MTL(L12Fit, Coupled):
     task_level_features_ : ndarray
         Names of the features that are constant within every task and differ only between
         tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
-    moments_ : Moments
-        After `partial_fit` only: the statistics of all samples seen so far.
+
+    Notes
+    -----
+    A task needs samples of every class: otherwise no finite intercept fits it, and `fit` raises an error
+    that names the task. Where features that are free separate the classes of a task, no finite
+    coefficients fit it, and `fit` warns.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn.linear_model import MultiTaskLasso
-    >>> from msmtfl import L12MTL
+    >>> from msmtfl import MSMTFLClassifier
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.standard_normal((50, 8))
-    >>> Y = X[:, :2] @ rng.standard_normal((2, 3)) + 0.1 * rng.standard_normal((50, 3))
-    >>> model = L12MTL(lam=0.1).fit(X, Y)
-    >>> same = MultiTaskLasso(alpha=3 * 0.1 / 2, tol=1e-12, max_iter=10_000).fit(X, Y)
-    >>> np.allclose(model.coef_, same.coef_)
+    >>> X, task = rng.standard_normal((300, 10)), np.repeat(["north", "south", "west"], 100)
+    >>> y = np.where(2 * X[:, 0] - X[:, 3] + rng.logistic(size=300) > 0, "ill", "well")
+    >>> model = MSMTFLClassifier().fit(X, y, task=task)
+    >>> model.classes_, model.coef_.shape
+    (array(['ill', 'well'], dtype='<U4'), (3, 10))
+    >>> model.predict_proba(X[:2], task=["north", "west"]).shape
+    (2, 2)
+    >>> bool(model.dual_gap_ < 1e-10)
     True
     """
 
     def __init__(
         self,
         lam=None,
-        theta=np.inf,
+        theta=None,
         *,
+        lam_entry=0.0,
+        theta_entry=None,
         penalty="capped",
+        class_weight=None,
         task_column=None,
         max_stages=10,
-        loss="squared",
-        epsilon=1.35,
         fit_intercept=True,
         standardize=False,
+        positive=False,
         penalty_factors=None,
         relax=False,
         tol=1e-8,
         max_iter=None,
         warm_start=False,
+        coef_init=None,
         unknown_task="error",
         n_jobs=None,
         l1_ratio=1.0,
@@ -290,79 +253,70 @@ class L12MTL(L12Fit, Coupled):
     ):
         self.lam = lam
         self.theta = theta
+        self.lam_entry = lam_entry
+        self.theta_entry = theta_entry
         self.penalty = penalty
+        self.class_weight = class_weight
         self.task_column = task_column
         self.max_stages = max_stages
-        self.loss = loss
-        self.epsilon = epsilon
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.positive = positive
         self.penalty_factors = penalty_factors
         self.relax = relax
         self.tol = tol
         self.max_iter = max_iter
         self.warm_start = warm_start
+        self.coef_init = coef_init
         self.unknown_task = unknown_task
         self.n_jobs = n_jobs
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
         self.bounds = bounds
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> L12MTL:
-        """Fit the model.
 
-        Parameters
-        ----------
-        X : DataFrame, ndarray or sparse matrix of shape (N, d)
-            Samples of all tasks. A table or an array may have a column that identifies the task
-            (see `task_column`).
-        y : array-like of shape (N,) or (N, m)
-            Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
-            means not measured.
-        task : array-like of shape (N,), optional
-            The label of the task of every sample, if the tasks are not a column of X.
-        sample_weight : array-like of shape (N,) or (N, m), optional
-            Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
-        offset : array-like of shape (N,) or (N, m), optional
-            A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
-            2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.
-            `predict` then needs the offsets of its samples, too.
+class MSMTFLClassifierCV(ClassifierSearch, ThetaSearch):
+    """MSMTFLClassifier with lam and theta chosen by cross-validation.
 
-        Returns
-        -------
-        L12MTL
-            The fitted model itself.
-        """
-        self._fit(X, y, task, sample_weight, offset)
-        return self
-
-
-class L12MTLCV(L12Search, CoupledSearch):
-    """L1,2-regularised multi-task learning (the group lasso over tasks) with lam chosen by cross-validation.
-
-    All folds use the same values of lam, taken from all data. The model is then fitted to all data at the
-    value that was chosen. With `relax` every point is refitted on every fold, and scored so; an
-    information criterion judges the models as penalised.
+    The whole grid of lam and theta is solved on every training fold. All folds use the same values, taken
+    from all data. The model is then fitted to all data at the point that was chosen. With `relax` every
+    point is refitted on every fold, and scored so; an information criterion judges the models as
+    penalised.
 
     Parameters
     ----------
     lams : int or array-like of shape (K,), default=30
         How many values of lam the grid has, geometrically spaced from `lam_max_` down to
         `lam_min_ratio` times that; or the values themselves, in any order.
+    theta_ratios : array-like of shape (L,), optional
+        Values of theta in units of m lam / rho_bar, with lam that of features and entries
+        together and rho_bar the mean square of the columns. By default six from 1 to
+        max(50, 11 m), and inf, so that the lasso is always among the candidates. Where
+        `entry_shares` is left at its default, every second of them is searched.
+    thetas : array-like of shape (L,) or (K, L), optional
+        Values of theta themselves, instead of ratios; inf is allowed.
     lam_min_ratio : float, optional
-        The smallest value of the grid over the largest. By default 1e-2, or 1e-3 if every
+        The smallest lam of the grid over the largest. By default 1e-3, or 1e-4 if every
         task has more samples than features.
+    entry_shares : array-like of numbers from 0 to 1, optional
+        Shares s of lam that go to a penalty on every coefficient by itself: lam_entry = s
+        lam, which leaves (1 - s) lam for the features. 0 is the paper's model, 1 the capped
+        lasso of every task. By default 0 and, at one theta, 0.5; where `thetas` or
+        `theta_ratios` are given, 0 alone; where `entry_ratios` are given, 0, 0.5 and 1.
+    entry_ratios : array-like, optional
+        Values of theta_entry in units of m lam / rho_bar. By default 0.5 and 2 (in the
+        default grid 0.5 alone).
+    penalty : {"capped", "mcp", "scad", "log", "lq"} or a shape, default="capped"
+        The concave function that stands in place of min(t, theta); see
+        :mod:`msmtfl._objective.shapes`.
     cv : int, splitter or iterable of (train, test), default=5
-        The folds. A number means that many folds stratified by task (:class:`TaskKFold`);
-        with a 2-D y a sample is held out in all tasks at once. Every training fold needs
-        samples of every task.
-    scoring : {"neg_nmse", "neg_amse", "neg_mse", "neg_deviance"}, scorer name or callable, default="neg_nmse"
-        What is compared; greater is better. "neg_nmse", "neg_amse" and "neg_mse" are minus
-        a task's held-out squared error over the variance of its targets, over their mean
-        square, and as it is, averaged over tasks with the weights of the samples held out.
-        "neg_deviance" is minus the loss itself; with loss="huber" it keeps outliers that
-        are held out from deciding. Anything else is a scorer of scikit-learn.
+        The folds. A number means that many folds stratified by task and class. Every
+        training fold needs samples of every class of every task.
+    scoring : scorer name or callable, default="neg_log_loss"
+        What is compared on the samples held out, all tasks together; greater is better:
+        "neg_log_loss", "accuracy", "roc_auc" ("roc_auc_ovr" with more than two classes) or
+        any scorer of scikit-learn. With a 2-D y only "neg_log_loss". Held-out log-losses
+        use the class weights, too.
     selection : {"min", "1se", "aic", "bic", "ebic"}, default="min"
         How the point of the grid is chosen. "min": the best mean score. "1se": the simplest
         model within one standard error of it (the fewest features, then the fewest
@@ -370,29 +324,25 @@ class L12MTLCV(L12Search, CoupledSearch):
         no folds. "aic" and "bic" charge for degrees of freedom, which are known where the
         penalty is convex: so they compare the points without a cap, and are NaN at the
         others. "ebic" charges for the search as well, and compares all points.
+    class_weight : dict {class: weight} or "balanced", optional
+        Weights of the classes, which multiply the weights of the samples. "balanced": in
+        every task all classes weigh the same, n_i in all.
     task_column : str or int, optional
         The column of X that identifies the task. Without it the tasks are given to `fit` as
         `task`, or as columns of y.
-    loss : {"squared", "poisson", "huber"}, default="squared"
-        The loss. "poisson" is for counts (or any y >= 0) with mean exp(x'w + b), which is
-        what is predicted: in place of the squared error stands the deviance 2 (mu - y log
-        mu + y log y - y), and lam is 2 / m times the alpha of other generalised linear
-        models. "huber" is for targets with outliers: the squared error r^2 up to |r| = e_i,
-        and 2 e_i |r| - e_i^2 beyond, with e_i = `epsilon` times `scale_` of the task.
-        `lam_max_` is taken at the fit of intercepts only, and rho_bar counts the mean
-        curvature of the loss there (with "huber": at the fit that gives `scale_`).
-    epsilon : float, default=1.35
-        With loss="huber": how many standard deviations of the noise a residual may be large
-        before it counts as an outlier. With 1.35 the un-penalised estimate is some 95 % as
-        efficient as least squares if the noise is normal.
+    max_stages : int, default=10
+        The largest number of stages; with 1 the model is the lasso.
     fit_intercept : bool, default=True
         Whether every task has an intercept, which is not penalised.
     standardize : bool, default=False
         Whether every task's columns are penalised as if they were scaled to unit standard
         deviation. Coefficients stay in the data's units.
-    penalty_factors : array-like of shape (d,) or (d, m), optional
-        Factors f of the penalty: a feature's norm is the root of the sum over tasks of
-        (f_ji w_ji)^2. 0: the coefficient is never penalised; inf: the feature is excluded.
+    positive : bool, default=False
+        Whether coefficients are required to be at least 0.
+    penalty_factors : array-like of shape (d,), (d, m) or (d, m K), optional
+        Factors f of the penalty: a feature's norm is the sum over tasks of f_ji |w_ji|. 0:
+        the coefficient is never penalised; inf: the feature is excluded. With K > 2 classes
+        they are given per feature, or per feature and pair of task and class, task by task.
     relax : bool, default=False
         Whether to refit with the loss alone on the support that was found, so that no
         coefficient is shrunk. `stages_` and the certificate stay those of the penalised
@@ -401,8 +351,7 @@ class L12MTLCV(L12Search, CoupledSearch):
         The relative duality gap that every stage must reach. Solves are exact: 1e-10 and
         less is usual.
     max_iter : int, optional
-        Limit on how often a stage's solver goes over the features; by default the solver's
-        own.
+        Limit on the rounds of a stage's solver. The default is far more than it needs.
     unknown_task : {"error", "mean", "common", "similar"}, default="error"
         What `predict` does with a label that was not in the training data: raise an error, or
         predict and warn, with the mean coefficients of the known tasks; with what they have in
@@ -435,16 +384,22 @@ class L12MTLCV(L12Search, CoupledSearch):
         Tasks with one sample, one class or counts that are all 0 have a finite fit then.
         "common": one intercept for all tasks.
     bounds : pair (low, high), optional
-        Bounds of the coefficients, which this model does not know yet: anything but None is
-        an error.
+        The least and the largest value that coefficients may have, in the units of the
+        columns as they are given: each a number, one per feature (d,), or one per feature and
+        task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
+        is `positive=True`. A coefficient that is at its bound is exactly that number.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (m, d)
-        Coefficients of every task in the data's units; (d,) if the model was fitted without
-        tasks.
-    intercept_ : ndarray of shape (m,)
-        Intercepts of the tasks; a float if the model was fitted without tasks.
+    classes_ : ndarray of shape (K,)
+        The classes, sorted.
+    coef_ : ndarray of shape (m, d) or (m, K, d)
+        Coefficients of the log-odds of the second class, one line per task, in the data's
+        units. With K > 2 classes there are coefficients for each class against the rest.
+        Without the first axis if the model was fitted without tasks.
+    intercept_ : ndarray of shape (m,) or (m, K)
+        Intercepts of the tasks; without the first axis (a float, or K numbers) if the model
+        was fitted without tasks.
     common_level_ : float
         If intercepts share only: the common level, which is the linear predictor at
         `level_at_` of a task of which nothing else is known; with intercepts="common" the
@@ -471,22 +426,26 @@ class L12MTLCV(L12Search, CoupledSearch):
         Number of training samples of every task.
     n_fitted_tasks_ : int
         Number of tasks of the fit, those that were added later not counted.
-    target_mean_ : ndarray of shape (m,)
-        Mean of the training targets of every task.
-    target_sd_ : ndarray of shape (m,)
-        Standard deviation of the training targets of every task.
-    scale_ : ndarray of shape (m,)
-        With loss="huber" only: robust estimates of the standard deviation of the tasks'
-        noise; a float if the model was fitted without tasks. They come from a fit of their
-        own, before lam and theta play a part, and are then held fixed: the problem that is
-        solved, and that the certificate is about, has this loss. See
-        :mod:`msmtfl._solvers.residual_scale`.
+    target_mean_ : ndarray of shape (m,) or (m, K)
+        Share of the second class (of each class, if there are more than two) in the
+        training samples of every task.
+    target_sd_ : ndarray of shape (m,) or (m, K)
+        Standard deviation of the 0/1 indicator of that class.
     lam_ : float
         The strength of the penalty that was used.
+    theta_ : float
+        The norm from which a feature is free that was used.
+    lam_entry_ : float
+        The strength of the penalty on single coefficients that was used; 0 in the paper's
+        model.
+    theta_entry_ : float
+        The size from which a coefficient is free of that penalty.
     lam_max_ : float
         The smallest strength of the penalty at which all coefficients are 0.
     lams_ : ndarray of shape (K,)
         The values of lam of the grid.
+    thetas_ : ndarray of shape (K, L)
+        The values of theta of the grid, for every lam.
     l1_ratio_ : float
         The value of l1_ratio that the model was fitted with.
     l1_ratio_scores_ : ndarray of shape (n_ratios,)
@@ -508,16 +467,17 @@ class L12MTLCV(L12Search, CoupledSearch):
         What `predict_interval` is made of: the errors of samples that folds held out, and
         the coefficients without each fold. Only where samples were given and folds decide.
     cv_results_ : dict of arrays
-        One entry per point of the grid, lam outermost, ready for a table: the parameters,
-        n_rows (features used in any task), n_entries (coefficients that are not 0),
-        finished, eligible, mean_test_score, std_test_score, se_test_score, rank_test_score,
-        split0_test_score, ...; test_mse and test_weight hold an array (folds, m) per point.
-        Without folds the criterion stands in place of scores. `finished` says whether the
-        point was solved to the end on all data. A point is `eligible`, and has scores,
-        where that is so on every fold, too; others have NaN and are not chosen. Where the
-        errors of a fold have long been rising its points are gone over only a few times;
-        whatever comes near the best is solved to the end.
-    surface_ : surface
+        One entry per point of the grid, lam outermost, ready for a table: lam, theta,
+        theta_ratio, n_rows (features used in any task), n_entries (coefficients that are
+        not 0), n_stages, eligible, mean_test_score, std_test_score, se_test_score,
+        rank_test_score, split0_test_score, ...; test_log_loss, of every task (and class
+        against the rest), and test_weight hold an array per point, with one line per fold.
+        Without folds the criterion stands in place of scores, NaN where it is not known. A
+        point is `eligible`, and has scores, where every fold and all data were solved just
+        as :class:`MSMTFLClassifier` solves them. A search stops short of stages that would
+        leave more features un-penalised than most tasks have independent samples: such
+        points have NaN and are not chosen.
+    surface_ : Surface
         The solutions at all points of the grid, on all data; ``surface_.coef(k, l)`` has
         the coefficients of one.
     stages_ : list of Stage
@@ -539,8 +499,8 @@ class L12MTLCV(L12Search, CoupledSearch):
         Relative duality gap of the last stage: an upper bound on how far its solution is
         from optimal.
     row_norms_ : ndarray of shape (d,)
-        For every feature the Euclidean norm of its coefficients over all tasks, each times
-        its penalty factor.
+        For every feature the norm of its coefficients over all tasks: the sum over tasks of
+        f_ji |w_ji|, with f the penalty factors.
     row_slopes_ : ndarray of shape (d,)
         What the last stage left of the penalty on a feature: 0 where the feature is free, 1
         where it is penalised in full.
@@ -564,28 +524,36 @@ class L12MTLCV(L12Search, CoupledSearch):
     Examples
     --------
     >>> import numpy as np
-    >>> from msmtfl import L12MTLCV
+    >>> from msmtfl import MSMTFLClassifierCV
     >>> rng = np.random.default_rng(0)
-    >>> X, task = rng.standard_normal((90, 20)), np.repeat([0, 1, 2], 30)
-    >>> y = 2 * X[:, 0] - X[:, 3] + 0.1 * rng.standard_normal(90)
-    >>> model = L12MTLCV(selection="1se").fit(X, y, task=task)
-    >>> np.abs(model.coef_).max(axis=0).round(1)[:5]
-    array([2., 0., 0., 1., 0.])
+    >>> X, task = rng.standard_normal((300, 10)), np.repeat(["north", "south", "west"], 100)
+    >>> y = 2 * X[:, 0] - X[:, 3] + rng.logistic(size=300) > 0
+    >>> model = MSMTFLClassifierCV(lams=10, cv=3).fit(X, y, task=task)
+    >>> np.flatnonzero(model.row_norms_ > 1)
+    array([0, 3])
+    >>> bool(model.best_score_ > -np.log(2))
+    True
     """
 
     def __init__(
         self,
         lams=30,
         *,
+        theta_ratios=None,
+        thetas=None,
         lam_min_ratio=None,
+        entry_shares=None,
+        entry_ratios=None,
+        penalty="capped",
         cv=5,
-        scoring="neg_nmse",
+        scoring=LOG_LOSS,
         selection="min",
+        class_weight=None,
         task_column=None,
-        loss="squared",
-        epsilon=1.35,
+        max_stages=10,
         fit_intercept=True,
         standardize=False,
+        positive=False,
         penalty_factors=None,
         relax=False,
         tol=1e-8,
@@ -600,15 +568,21 @@ class L12MTLCV(L12Search, CoupledSearch):
         bounds=None,
     ):
         self.lams = lams
+        self.theta_ratios = theta_ratios
+        self.thetas = thetas
         self.lam_min_ratio = lam_min_ratio
+        self.entry_shares = entry_shares
+        self.entry_ratios = entry_ratios
+        self.penalty = penalty
         self.cv = cv
         self.scoring = scoring
         self.selection = selection
+        self.class_weight = class_weight
         self.task_column = task_column
-        self.loss = loss
-        self.epsilon = epsilon
+        self.max_stages = max_stages
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.positive = positive
         self.penalty_factors = penalty_factors
         self.relax = relax
         self.tol = tol
@@ -621,39 +595,3 @@ class L12MTLCV(L12Search, CoupledSearch):
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
         self.bounds = bounds
-
-    @with_callbacks
-    def fit(
-        self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None, offset: Any = None
-    ) -> L12MTLCV:
-        """Choose lam, and fit the model to all samples with it.
-
-        Held-out errors use the weights of the samples, too.
-
-        Parameters
-        ----------
-        X : DataFrame, ndarray or sparse matrix of shape (N, d)
-            Samples of all tasks. A table or an array may have a column that identifies the task
-            (see `task_column`).
-        y : array-like of shape (N,) or (N, m)
-            Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
-            means not measured.
-        task : array-like of shape (N,), optional
-            The label of the task of every sample, if the tasks are not a column of X.
-        sample_weight : array-like of shape (N,) or (N, m), optional
-            Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
-        groups : array-like of shape (N,) or "identical", optional
-            Labels of groups: samples of one group (a patient, a speaker) stay in one fold.
-            "identical": samples with the same features are a group.
-        offset : array-like of shape (N,) or (N, m), optional
-            A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
-            2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.
-            `predict` then needs the offsets of its samples, too.
-
-        Returns
-        -------
-        L12MTLCV
-            The fitted model itself.
-        """
-        self._fit_point(*self._search_problem(X, y, task, sample_weight, groups, offset))
-        return self

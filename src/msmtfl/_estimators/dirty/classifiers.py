@@ -1,104 +1,27 @@
-"""DirtyMTL: shared plus task-specific coefficients, with and without search."""
+"""The dirty model for classes; with and without search."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
-import numpy as np
-
-from .._data.designs import Floats
-from .._objective.given_rows import Flat
-from .._objective.penalties import Dirty, counted
-from .._objective.problem import Problem
-from .._paths.coupled_path import (
-    DirtyGrid,
-    dirty_grid,
-    dirty_lam_max,
-)
-from .._runtime.checks import check_positive
-from .._runtime.progress import with_callbacks
-from .._solvers.make_problem import default_lam
-from .._solvers.stages import Solution
-from .added_tasks import AddTaskMixin, refuse_more_classes
-from .coupled import Coupled, CoupledFit, CoupledGrid, CoupledSearch
+from ..._data.designs import Floats
+from ..class_scores import LOG_LOSS
+from ..classifier import ClassifierFit, ClassifierSearch
+from .fit import DirtyFit
+from .search import DirtySearch
 
 
-class _GivenShared(AddTaskMixin):
-    """One more task beside those whose shared part is held fixed."""
-
-    coef_shared_: Floats
-    coef_specific_: Floats
-
-    def _penalty_given(self, problem: Problem) -> Flat:
-        refuse_more_classes(self)
-        f = problem.factors[:, 0]
-        least = min(self.lam_s_, self.lam_b_)
-        bound = self.n_fitted_tasks_ * problem.l1_ratio * least * counted(f)
-        return Flat(np.where(np.isinf(f), np.inf, bound), self._shared_sizes())
-
-    def _shared_sizes(self) -> Floats:
-        """(d,): the largest entry of the others' shared part of every feature: so far that of a new task may go."""
-        return np.asarray(np.abs(self.coef_shared_[: self.n_fitted_tasks_]).max(axis=0))
-
-    def _ridge_lam(self, problem: Problem) -> float:
-        return float(self.n_fitted_tasks_ * self.lam_s_)
-
-    def _append_parts(self, own: Floats, problem: Problem) -> None:
-        most = self._shared_sizes()
-        shared = np.where(problem.factors[:, 0] > 0.0, np.clip(own, -most, most), 0.0)
-        self.coef_shared_ = np.vstack([self.coef_shared_, shared])
-        self.coef_specific_ = np.vstack([self.coef_specific_, own - shared])
-
-
-class DirtyFit(CoupledFit, _GivenShared):
-    """A fit of the dirty model, with any loss."""
-
-    def _check_params(self) -> None:
-        self._check_common()
-        for name in ("lam_s", "lam_b"):
-            if getattr(self, name) is not None:
-                check_positive(name, getattr(self, name))
-
-    def _penalty(self, problem: Problem) -> tuple[Dirty, float]:
-        given = (self.lam_s, self.lam_b)
-        ratio = 1.0 / np.sqrt(problem.m) if None in given else self.lam_s / self.lam_b
-        lam_max = dirty_lam_max(problem, ratio)
-        lam_b = self.lam_b
-        if lam_b is None:
-            lam_b = default_lam(None, lam_max) if self.lam_s is None else self.lam_s / ratio
-        lam_s = ratio * lam_b if self.lam_s is None else self.lam_s
-        return Dirty(float(lam_s), float(lam_b), problem.factors, problem.l1_ratio), lam_max
-
-    def _keep(self, penalty: Dirty, solution: Solution) -> None:
-        _keep_parts(self, penalty, solution)
-
-
-class DirtySearch(CoupledGrid, _GivenShared):
-    """A search of the strengths of the dirty model, with any loss."""
-
-    def _grid(self, problem: Problem) -> DirtyGrid:
-        return dirty_grid(problem, self.lams, self.ratios, self.lam_min_ratio)
-
-    def _keep_choice(self, problem: Problem, solution: Solution) -> None:
-        penalty = self.surface_.grid.penalty(*self.best_point_, problem.factors)
-        self.lam_max_ = dirty_lam_max(problem, penalty.lam_s / penalty.lam_b)
-        _keep_parts(self, penalty, solution)
-
-
-class DirtyMTL(DirtyFit, Coupled):
-    r"""DirtyMTL (Jalali, Ravikumar, Sanghavi and Ruan): shared and task-specific coefficients, W = S + B.
+class DirtyMTLClassifier(ClassifierFit, DirtyFit):
+    r"""The dirty model for classes: logistic regressions with shared plus task-specific coefficients.
 
     .. math::
-        \min_{S, B} \sum_{i=1}^m \frac{1}{m n_i} \|X_i (s_i + b_i) - y_i\|^2
-                    + \lambda_s \sum_{ji} |s_{ji}| + \lambda_b \sum_j \max_i |b_{ji}|
+        \min_{W, a} \sum_{i=1}^m \frac{2}{m n_i} \sum_r [\log(1 + e^{f_r}) - y_r f_r]
+               + \lambda_s \|S\|_{1,1} + \lambda_b \sum_{j=1}^d \max_i |b_{ji}|, \quad W = S + B, \qquad f_r = x_r' w_i + a_i
 
-    Only the sum W is determined by the data: where lam_b / lam_s is a whole number there are several S and
-    B, and those with the smallest B are given. Where lam_b >= m lam_s, B is 0 and the model is the lasso;
-    where lam_b <= lam_s, S is 0 (l1,inf). A coefficient below the largest of its feature is not penalised
-    in B, so that with few samples and small lam_b a task can be interpolated in many ways: W is then not
-    unique, the certificate says so, and which W is found depends on the start. The solver is slow there,
-    and may end before `tol` is reached: then the fit warns, and `dual_gap_` says how far it is. The way
-    out is a larger lam_b: towards m lam_s, where the model is the lasso, fits are quick and exact.
+    The dirty model (:class:`DirtyMTL`) with the deviance in place of the squared error, for y 0 or 1.
+    It is solved by Newton steps around the solver of the squared error, and certified. With K > 2
+    classes there is such a problem for every task and class (against the rest), m K in all in place of
+    m; they share features.
 
     Parameters
     ----------
@@ -108,22 +31,13 @@ class DirtyMTL(DirtyFit, Coupled):
     lam_b : float, optional
         Strength of the penalty on the shared coefficients. By default sqrt(m) lam_s if that is given, else
         0.1 times `lam_max_`: a value to start from, not a choice, which keeps most of pure noise.
-        :class:`DirtyMTLCV` chooses both by cross-validation.
+        :class:`DirtyMTLClassifierCV` chooses both by cross-validation.
     task_column : str or int, optional
         The column of X that identifies the task. Without it the tasks are given to `fit` as
         `task`, or as columns of y.
-    loss : {"squared", "poisson", "huber"}, default="squared"
-        The loss. "poisson" is for counts (or any y >= 0) with mean exp(x'w + b), which is
-        what is predicted: in place of the squared error stands the deviance 2 (mu - y log
-        mu + y log y - y), and lam is 2 / m times the alpha of other generalised linear
-        models. "huber" is for targets with outliers: the squared error r^2 up to |r| = e_i,
-        and 2 e_i |r| - e_i^2 beyond, with e_i = `epsilon` times `scale_` of the task.
-        `lam_max_` is taken at the fit of intercepts only, and rho_bar counts the mean
-        curvature of the loss there (with "huber": at the fit that gives `scale_`).
-    epsilon : float, default=1.35
-        With loss="huber": how many standard deviations of the noise a residual may be large
-        before it counts as an outlier. With 1.35 the un-penalised estimate is some 95 % as
-        efficient as least squares if the noise is normal.
+    class_weight : dict {class: weight} or "balanced", optional
+        Weights of the classes, which multiply the weights of the samples. "balanced": in
+        every task all classes weigh the same, n_i in all.
     fit_intercept : bool, default=True
         Whether every task has an intercept, which is not penalised.
     standardize : bool, default=False
@@ -140,18 +54,13 @@ class DirtyMTL(DirtyFit, Coupled):
         The relative duality gap that every stage must reach. Solves are exact: 1e-10 and
         less is usual.
     max_iter : int, optional
-        Limit on how often a stage's solver goes over the features; by default the solver's
-        own.
+        Limit on the Newton steps of a stage's solver; by default the solver's own.
     warm_start : bool, default=False
         Whether to start from the coefficients of the last fit, if its tasks and features
         are the same: the fit goes on with its stages.
-    unknown_task : {"error", "mean", "common", "similar"}, default="error"
-        What `predict` does with a label that was not in the training data: raise an error, or
-        predict and warn, with the mean coefficients of the known tasks; with what they have in
-        common, if the model has such a part; or with their mean weighted by exp(-D_i / D),
-        where D_i is how far the means of the features in the samples to be predicted are from
-        those of task i (the mean square of the differences in standard deviations), and D the
-        distance of a known task to the nearest other one, in the median.
+    unknown_task : {"error", "mean"}, default="error"
+        What `predict` does with a label that was not in the training data: raise an error,
+        or predict with the mean coefficients of the known tasks, and warn.
     n_jobs : int, optional
         Number of threads, which work on tasks side by side. The result is the same to the
         bit.
@@ -172,16 +81,19 @@ class DirtyMTL(DirtyFit, Coupled):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (m, d)
-        Coefficients of every task in the data's units, the sum of the specific and the
-        shared ones (with `relax` least squares on its support); (d,) if the model was
-        fitted without tasks.
-    coef_specific_ : ndarray of shape (m, d)
-        The task-specific coefficients S; (d,) if the model was fitted without tasks.
-    coef_shared_ : ndarray of shape (m, d)
-        The shared coefficients B; (d,) if the model was fitted without tasks.
-    intercept_ : ndarray of shape (m,)
-        Intercepts of the tasks; a float if the model was fitted without tasks.
+    classes_ : ndarray of shape (K,)
+        The classes, sorted.
+    coef_ : ndarray of shape (m, d) or (m, K, d)
+        Coefficients of the log-odds of the second class, one line per task, in the data's
+        units. With K > 2 classes there are coefficients for each class against the rest.
+        Without the first axis if the model was fitted without tasks.
+    coef_specific_ : ndarray of shape (m, d) or (m, K, d)
+        The task-specific coefficients S, in the shape of `coef_`.
+    coef_shared_ : ndarray of shape (m, d) or (m, K, d)
+        The shared coefficients B, in the shape of `coef_`.
+    intercept_ : ndarray of shape (m,) or (m, K)
+        Intercepts of the tasks; without the first axis (a float, or K numbers) if the model
+        was fitted without tasks.
     common_level_ : float
         If intercepts share only: the common level, which is the linear predictor at
         `level_at_` of a task of which nothing else is known; with intercepts="common" the
@@ -208,16 +120,11 @@ class DirtyMTL(DirtyFit, Coupled):
         Number of training samples of every task.
     n_fitted_tasks_ : int
         Number of tasks of the fit, those that were added later not counted.
-    target_mean_ : ndarray of shape (m,)
-        Mean of the training targets of every task.
-    target_sd_ : ndarray of shape (m,)
-        Standard deviation of the training targets of every task.
-    scale_ : ndarray of shape (m,)
-        With loss="huber" only: robust estimates of the standard deviation of the tasks'
-        noise; a float if the model was fitted without tasks. They come from a fit of their
-        own, before lam and theta play a part, and are then held fixed: the problem that is
-        solved, and that the certificate is about, has this loss. See
-        :mod:`msmtfl._solvers.residual_scale`.
+    target_mean_ : ndarray of shape (m,) or (m, K)
+        Share of the second class (of each class, if there are more than two) in the
+        training samples of every task.
+    target_sd_ : ndarray of shape (m,) or (m, K)
+        Standard deviation of the 0/1 indicator of that class.
     lam_s_ : float
         The strength of the penalty on the task-specific coefficients that was used.
     lam_b_ : float
@@ -231,7 +138,7 @@ class DirtyMTL(DirtyFit, Coupled):
     n_stages_ : int
         Number of stages.
     n_iter_ : int
-        Number of rounds of the solver, over all stages.
+        Number of Newton steps of the solver, over all stages.
     certificate_ : Certificate
         What is proven about the fit; print it for the answer in words.
     converged_ : bool
@@ -265,20 +172,21 @@ class DirtyMTL(DirtyFit, Coupled):
     task_level_features_ : ndarray
         Names of the features that are constant within every task and differ only between
         tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
-    moments_ : Moments
-        After `partial_fit` only: the statistics of all samples seen so far.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from msmtfl import DirtyMTL
+    >>> from msmtfl import DirtyMTLClassifier
     >>> rng = np.random.default_rng(0)
-    >>> X, task = rng.standard_normal((90, 20)), np.repeat(["north", "south", "west"], 30)
-    >>> y = 2 * X[:, 0] + np.where(task == "west", X[:, 5], 0) + 0.1 * rng.standard_normal(90)
-    >>> model = DirtyMTL(lam_s=0.1, lam_b=0.2).fit(X, y, task=task)
-    >>> np.flatnonzero(model.coef_shared_.any(axis=0)), np.flatnonzero(model.coef_specific_[2].round(1))
-    (array([0]), array([5]))
+    >>> X, task = rng.standard_normal((200, 4)), np.repeat([0, 1], 100)
+    >>> y = np.where(X[:, 0] + 0.5 * rng.standard_normal(200) > 0, "ill", "well")
+    >>> model = DirtyMTLClassifier().fit(X, y, task=task)
+    >>> model.classes_.tolist(), model.score(X, y, task=task) > 0.8
+    (['ill', 'well'], True)
     """
+
+    coef_specific_: Floats
+    coef_shared_: Floats
 
     def __init__(
         self,
@@ -286,8 +194,7 @@ class DirtyMTL(DirtyFit, Coupled):
         lam_b=None,
         *,
         task_column=None,
-        loss="squared",
-        epsilon=1.35,
+        class_weight=None,
         fit_intercept=True,
         standardize=False,
         penalty_factors=None,
@@ -304,8 +211,7 @@ class DirtyMTL(DirtyFit, Coupled):
         self.lam_s = lam_s
         self.lam_b = lam_b
         self.task_column = task_column
-        self.loss = loss
-        self.epsilon = epsilon
+        self.class_weight = class_weight
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.penalty_factors = penalty_factors
@@ -319,48 +225,12 @@ class DirtyMTL(DirtyFit, Coupled):
         self.intercepts = intercepts
         self.bounds = bounds
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> DirtyMTL:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : DataFrame, ndarray or sparse matrix of shape (N, d)
-            Samples of all tasks. A table or an array may have a column that identifies the task
-            (see `task_column`).
-        y : array-like of shape (N,) or (N, m)
-            Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
-            means not measured.
-        task : array-like of shape (N,), optional
-            The label of the task of every sample, if the tasks are not a column of X.
-        sample_weight : array-like of shape (N,) or (N, m), optional
-            Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
-        offset : array-like of shape (N,) or (N, m), optional
-            A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
-            2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.
-            `predict` then needs the offsets of its samples, too.
-
-        Returns
-        -------
-        DirtyMTL
-            The fitted model itself.
-        """
-        self._fit(X, y, task, sample_weight, offset)
-        return self
+    def _note_parts(self, arrange: Callable[[Floats], Floats]) -> None:
+        self.coef_specific_, self.coef_shared_ = arrange(self.coef_specific_), arrange(self.coef_shared_)
 
 
-def _keep_parts(model: Any, penalty: Dirty, solution: Solution) -> None:
-    """Dirty's own attributes."""
-    model.lam_s_, model.lam_b_ = penalty.lam_s, penalty.lam_b
-    S, B = penalty.norm.split(solution.stages[-1].coef.T)
-    single = np.ndim(model.coef_) == 1
-    model.coef_specific_, model.coef_shared_ = (
-        part.T[0] if single else np.ascontiguousarray(part.T) for part in (S, B)
-    )
-
-
-class DirtyMTLCV(DirtySearch, CoupledSearch):
-    """DirtyMTL with lam_b and the ratio lam_s / lam_b chosen by cross-validation.
+class DirtyMTLClassifierCV(ClassifierSearch, DirtySearch):
+    """DirtyMTLClassifier with its strengths chosen by cross-validation.
 
     All folds use the same values, taken from all data. The model is then fitted to all data at the point
     that was chosen. With `relax` every point is refitted on every fold, and scored so; an information
@@ -380,15 +250,13 @@ class DirtyMTLCV(DirtySearch, CoupledSearch):
         The smallest value of the grid over the largest. By default 1e-2, or 1e-3 if every
         task has more samples than features.
     cv : int, splitter or iterable of (train, test), default=5
-        The folds. A number means that many folds stratified by task (:class:`TaskKFold`);
-        with a 2-D y a sample is held out in all tasks at once. Every training fold needs
-        samples of every task.
-    scoring : {"neg_nmse", "neg_amse", "neg_mse", "neg_deviance"}, scorer name or callable, default="neg_nmse"
-        What is compared; greater is better. "neg_nmse", "neg_amse" and "neg_mse" are minus
-        a task's held-out squared error over the variance of its targets, over their mean
-        square, and as it is, averaged over tasks with the weights of the samples held out.
-        "neg_deviance" is minus the loss itself; with loss="huber" it keeps outliers that
-        are held out from deciding. Anything else is a scorer of scikit-learn.
+        The folds. A number means that many folds stratified by task and class. Every
+        training fold needs samples of every class of every task.
+    scoring : scorer name or callable, default="neg_log_loss"
+        What is compared on the samples held out, all tasks together; greater is better:
+        "neg_log_loss", "accuracy", "roc_auc" ("roc_auc_ovr" with more than two classes) or
+        any scorer of scikit-learn. With a 2-D y only "neg_log_loss". Held-out log-losses
+        use the class weights, too.
     selection : {"min", "1se", "aic", "bic", "ebic"}, default="min"
         How the point of the grid is chosen. "min": the best mean score. "1se": the simplest
         model within one standard error of it (the fewest features, then the fewest
@@ -399,18 +267,9 @@ class DirtyMTLCV(DirtySearch, CoupledSearch):
     task_column : str or int, optional
         The column of X that identifies the task. Without it the tasks are given to `fit` as
         `task`, or as columns of y.
-    loss : {"squared", "poisson", "huber"}, default="squared"
-        The loss. "poisson" is for counts (or any y >= 0) with mean exp(x'w + b), which is
-        what is predicted: in place of the squared error stands the deviance 2 (mu - y log
-        mu + y log y - y), and lam is 2 / m times the alpha of other generalised linear
-        models. "huber" is for targets with outliers: the squared error r^2 up to |r| = e_i,
-        and 2 e_i |r| - e_i^2 beyond, with e_i = `epsilon` times `scale_` of the task.
-        `lam_max_` is taken at the fit of intercepts only, and rho_bar counts the mean
-        curvature of the loss there (with "huber": at the fit that gives `scale_`).
-    epsilon : float, default=1.35
-        With loss="huber": how many standard deviations of the noise a residual may be large
-        before it counts as an outlier. With 1.35 the un-penalised estimate is some 95 % as
-        efficient as least squares if the noise is normal.
+    class_weight : dict {class: weight} or "balanced", optional
+        Weights of the classes, which multiply the weights of the samples. "balanced": in
+        every task all classes weigh the same, n_i in all.
     fit_intercept : bool, default=True
         Whether every task has an intercept, which is not penalised.
     standardize : bool, default=False
@@ -427,15 +286,10 @@ class DirtyMTLCV(DirtySearch, CoupledSearch):
         The relative duality gap that every stage must reach. Solves are exact: 1e-10 and
         less is usual.
     max_iter : int, optional
-        Limit on how often a stage's solver goes over the features; by default the solver's
-        own.
-    unknown_task : {"error", "mean", "common", "similar"}, default="error"
-        What `predict` does with a label that was not in the training data: raise an error, or
-        predict and warn, with the mean coefficients of the known tasks; with what they have in
-        common, if the model has such a part; or with their mean weighted by exp(-D_i / D),
-        where D_i is how far the means of the features in the samples to be predicted are from
-        those of task i (the mean square of the differences in standard deviations), and D the
-        distance of a known task to the nearest other one, in the median.
+        Limit on the Newton steps of a stage's solver; by default the solver's own.
+    unknown_task : {"error", "mean"}, default="error"
+        What `predict` does with a label that was not in the training data: raise an error,
+        or predict with the mean coefficients of the known tasks, and warn.
     random_state : int, RandomState instance or None, default=0
         The source of randomness that deals out the samples when `cv` is a number.
     n_jobs : int, optional
@@ -447,10 +301,11 @@ class DirtyMTLCV(DirtySearch, CoupledSearch):
     verbose : bool, default=False
         Whether to show a progress bar.
     l1_ratio : float or list of floats, default=1
-        The share of the penalties that is as above; the rest is a ridge, (1 - l1_ratio)
-        lam_s / 2 times the sum of (f_ji w_ji)^2. By default there is none. Of several values,
-        which share folds and Gram matrices, the one with the best score is taken:
-        `l1_ratio_`.
+        The share of the penalty that is as above, as in scikit-learn's ElasticNet; the rest
+        is a ridge, (1 - l1_ratio) lam / 2 times the sum of (f_ji w_ji)^2, which no threshold
+        caps; theta is counted in units of m l1_ratio lam / rho_bar. By default there is none;
+        with 0 there is nothing else. Of several values, which share folds and Gram matrices,
+        the one with the best score is taken: `l1_ratio_`.
     intercepts : {"task", "shrunk", "common"}, default="task"
         How intercepts share. "task": every task has its own, which knows nothing of the
         others. "shrunk": random intercepts. A task's level, its linear predictor at the mean
@@ -465,16 +320,19 @@ class DirtyMTLCV(DirtySearch, CoupledSearch):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (m, d)
-        Coefficients of every task in the data's units, the sum of the specific and the
-        shared ones (with `relax` least squares on its support); (d,) if the model was
-        fitted without tasks.
-    coef_specific_ : ndarray of shape (m, d)
-        The task-specific coefficients S; (d,) if the model was fitted without tasks.
-    coef_shared_ : ndarray of shape (m, d)
-        The shared coefficients B; (d,) if the model was fitted without tasks.
-    intercept_ : ndarray of shape (m,)
-        Intercepts of the tasks; a float if the model was fitted without tasks.
+    classes_ : ndarray of shape (K,)
+        The classes, sorted.
+    coef_ : ndarray of shape (m, d) or (m, K, d)
+        Coefficients of the log-odds of the second class, one line per task, in the data's
+        units. With K > 2 classes there are coefficients for each class against the rest.
+        Without the first axis if the model was fitted without tasks.
+    coef_specific_ : ndarray of shape (m, d) or (m, K, d)
+        The task-specific coefficients S, in the shape of `coef_`.
+    coef_shared_ : ndarray of shape (m, d) or (m, K, d)
+        The shared coefficients B, in the shape of `coef_`.
+    intercept_ : ndarray of shape (m,) or (m, K)
+        Intercepts of the tasks; without the first axis (a float, or K numbers) if the model
+        was fitted without tasks.
     common_level_ : float
         If intercepts share only: the common level, which is the linear predictor at
         `level_at_` of a task of which nothing else is known; with intercepts="common" the
@@ -501,23 +359,17 @@ class DirtyMTLCV(DirtySearch, CoupledSearch):
         Number of training samples of every task.
     n_fitted_tasks_ : int
         Number of tasks of the fit, those that were added later not counted.
-    target_mean_ : ndarray of shape (m,)
-        Mean of the training targets of every task.
-    target_sd_ : ndarray of shape (m,)
-        Standard deviation of the training targets of every task.
-    scale_ : ndarray of shape (m,)
-        With loss="huber" only: robust estimates of the standard deviation of the tasks'
-        noise; a float if the model was fitted without tasks. They come from a fit of their
-        own, before lam and theta play a part, and are then held fixed: the problem that is
-        solved, and that the certificate is about, has this loss. See
-        :mod:`msmtfl._solvers.residual_scale`.
+    target_mean_ : ndarray of shape (m,) or (m, K)
+        Share of the second class (of each class, if there are more than two) in the
+        training samples of every task.
+    target_sd_ : ndarray of shape (m,) or (m, K)
+        Standard deviation of the 0/1 indicator of that class.
     lam_s_ : float
         The strength of the penalty on the task-specific coefficients that was chosen.
     lam_b_ : float
         The strength of the penalty on the shared coefficients that was chosen.
     lam_max_ : float
-        The smallest lam_b at which all coefficients are 0, at this ratio of the two
-        strengths.
+        The smallest strength of the penalty at which all coefficients are 0.
     l1_ratio_ : float
         The value of l1_ratio that the model was fitted with.
     l1_ratio_scores_ : ndarray of shape (n_ratios,)
@@ -557,7 +409,7 @@ class DirtyMTLCV(DirtySearch, CoupledSearch):
     n_stages_ : int
         Number of stages.
     n_iter_ : int
-        Number of rounds of the solver, over all stages.
+        Number of Newton steps of the solver, over all stages.
     certificate_ : Certificate
         What is proven about the fit; print it for the answer in words.
     converged_ : bool
@@ -595,14 +447,17 @@ class DirtyMTLCV(DirtySearch, CoupledSearch):
     Examples
     --------
     >>> import numpy as np
-    >>> from msmtfl import DirtyMTLCV
+    >>> from msmtfl import DirtyMTLClassifierCV
     >>> rng = np.random.default_rng(0)
-    >>> X, task = rng.standard_normal((90, 20)), np.repeat([0, 1, 2], 30)
-    >>> y = 2 * X[:, 0] + np.where(task == 1, X[:, 5], 0) + 0.1 * rng.standard_normal(90)
-    >>> model = DirtyMTLCV(selection="1se").fit(X, y, task=task)
-    >>> [np.flatnonzero(w).tolist() for w in model.coef_]
-    [[0], [0, 5], [0]]
+    >>> X, task = rng.standard_normal((200, 4)), np.repeat([0, 1], 100)
+    >>> y = np.where(X[:, 0] + 0.5 * rng.standard_normal(200) > 0, "ill", "well")
+    >>> model = DirtyMTLClassifierCV(lams=10, cv=3).fit(X, y, task=task)
+    >>> model.classes_.tolist(), model.score(X, y, task=task) > 0.8
+    (['ill', 'well'], True)
     """
+
+    coef_specific_: Floats
+    coef_shared_: Floats
 
     def __init__(
         self,
@@ -611,11 +466,10 @@ class DirtyMTLCV(DirtySearch, CoupledSearch):
         ratios=None,
         lam_min_ratio=None,
         cv=5,
-        scoring="neg_nmse",
+        scoring=LOG_LOSS,
         selection="min",
         task_column=None,
-        loss="squared",
-        epsilon=1.35,
+        class_weight=None,
         fit_intercept=True,
         standardize=False,
         penalty_factors=None,
@@ -638,8 +492,7 @@ class DirtyMTLCV(DirtySearch, CoupledSearch):
         self.scoring = scoring
         self.selection = selection
         self.task_column = task_column
-        self.loss = loss
-        self.epsilon = epsilon
+        self.class_weight = class_weight
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.penalty_factors = penalty_factors
@@ -655,38 +508,5 @@ class DirtyMTLCV(DirtySearch, CoupledSearch):
         self.intercepts = intercepts
         self.bounds = bounds
 
-    @with_callbacks
-    def fit(
-        self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None, offset: Any = None
-    ) -> DirtyMTLCV:
-        """Choose lam_s and lam_b, and fit the model to all samples with them.
-
-        Held-out errors use the weights of the samples, too.
-
-        Parameters
-        ----------
-        X : DataFrame, ndarray or sparse matrix of shape (N, d)
-            Samples of all tasks. A table or an array may have a column that identifies the task
-            (see `task_column`).
-        y : array-like of shape (N,) or (N, m)
-            Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
-            means not measured.
-        task : array-like of shape (N,), optional
-            The label of the task of every sample, if the tasks are not a column of X.
-        sample_weight : array-like of shape (N,) or (N, m), optional
-            Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
-        groups : array-like of shape (N,) or "identical", optional
-            Labels of groups: samples of one group (a patient, a speaker) stay in one fold.
-            "identical": samples with the same features are a group.
-        offset : array-like of shape (N,) or (N, m), optional
-            A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
-            2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.
-            `predict` then needs the offsets of its samples, too.
-
-        Returns
-        -------
-        DirtyMTLCV
-            The fitted model itself.
-        """
-        self._fit_point(*self._search_problem(X, y, task, sample_weight, groups, offset))
-        return self
+    def _note_parts(self, arrange: Callable[[Floats], Floats]) -> None:
+        self.coef_specific_, self.coef_shared_ = arrange(self.coef_specific_), arrange(self.coef_shared_)
