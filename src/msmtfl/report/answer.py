@@ -50,7 +50,9 @@ def features(facts: ModelFacts) -> list[Phrase]:
         return [Phrase(f"What tells the classes of {facts.subject.target} apart most: "), *names, Phrase(".")]
     tasks, many = facts.subject.tasks, bool(facts.classes)
     verbs = {1: "rise with " if many else "rises with ", -1: "fall with " if many else "falls with "}
-    verbs[0] = f"rise in some {tasks} and fall in others with " if many else f"rises in some {tasks} and falls in others with "
+    verbs[0] = (
+        f"rise in some {tasks} and fall in others with " if many else f"rises in some {tasks} and falls in others with "
+    )
     if facts.sure is None:
         verbs[0] = f"{'have' if many else 'has'} no common direction with "
     groups: dict[int, list[int]] = {}  # the strongest first
@@ -76,7 +78,7 @@ def outcome(facts: ModelFacts) -> str:
         return f"the odds of {target} = {short(facts.classes[1])}"
     if facts.classes:
         return f"the classes of {target}"
-    return f"the rate of {target}" if facts.ratio else target
+    return f"the {facts.multiplied} of {target}" if facts.ratio else target
 
 
 def direction(facts: ModelFacts, j: int) -> int:

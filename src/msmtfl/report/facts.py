@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .._data.designs import Floats, Ints
-from .._estimators.base import loss_of, separate
 from .._estimators.families import family_of
+from .._estimators.fitted import loss_of, separate
 from .._objective.losses import loss_named
 from .._paths.choice import points_without
 from .._runtime.naturally import natural_order
@@ -135,11 +135,17 @@ class ModelFacts:
     # ------------------------------------------------------------------ effects
 
     @cached_property
-    def ratio(self) -> str:
-        """What the exponential of an effect is: "odds ratio" or "rate ratio"; "" where effects are in the target's units."""
+    def multiplied(self) -> str:
+        """What the exponential of an effect multiplies: "odds", "rate", "mean"; "" if effects are in the target's units."""
         if self.classes:
-            return "odds ratio"
-        return "" if loss_named(loss_of(self.model)).linear else "rate ratio"
+            return "odds"
+        loss: Any = loss_named(loss_of(self.model))
+        return "" if loss.linear else str(loss.mean)
+
+    @cached_property
+    def ratio(self) -> str:
+        """What the exponential of an effect is: "odds ratio", "rate ratio"; "" if effects are in the target's units."""
+        return f"{self.multiplied} ratio" if self.multiplied else ""
 
     @cached_property
     def spreads(self) -> Floats | None:
