@@ -102,10 +102,10 @@ def effect(facts: ModelFacts, j: int) -> str:
     told = _told(facts, j)
     used = facts.effects[:, 0, j][told != 0]
     per = "per s.d." if facts.spreads is not None else "per unit"
-    some = 1 < np.count_nonzero(told) < np.count_nonzero(facts.coef[:, 0, j])
+    some = np.count_nonzero(told) < np.count_nonzero(facts.coef[:, 0, j])
     per += " there" if some and np.count_nonzero(told) < MOST * facts.m else ""
     if direction(facts, j) == 0:
-        known = evidence(facts, j) or "as chance alone can make it"
+        known = evidence(facts, j) or "whether by chance is not known"
         return f"{int((told > 0).sum()):,} up, {int((told < 0).sum()):,} down, {known}"
     said = [evidence(facts, j), f"{sized(facts, float(np.median(used)))} {per}"]
     return ", ".join(filter(None, said if per.endswith("there") else said[::-1]))
