@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from .._data.designs import AnyData, Floats
 from .._data.tasks import TaskData
 from .._objective.box import Box
-from .._objective.losses import Loss, Poisson, of_regressions
+from .._objective.losses import LOGISTIC, Logistic, Loss, is_loss, of_regressions
 from .._runtime.checks import check_positive
 
 EXTREME = 1e100  # penalty factors beyond this, and below its inverse, leave the range of floats with what they multiply
@@ -131,7 +131,7 @@ def _check_box(low: Floats, high: Floats, data: AnyData) -> None:
 
 
 def check_loss(loss: object, epsilon: object) -> None:
-    if loss not in of_regressions():
+    if not is_loss(loss) or loss == LOGISTIC:
         raise ValueError(f"loss must be one of {', '.join(map(repr, of_regressions()))}, got {loss!r}.")
     check_positive("epsilon", epsilon)
 
@@ -156,12 +156,13 @@ def check_targets(
     for i, task in enumerate(data.tasks):
         low = np.flatnonzero(task.y < loss.least)
         if low.size:
+            least = "> 0" if loss.least > 0.0 else f">= {loss.least:g}"
             raise ValueError(
-                f"loss={type(loss).__name__.lower()!r} needs targets >= {loss.least:g}; task {task.label!r} holds "
+                f"loss={type(loss).__name__.lower()!r} needs targets {least}; task {task.label!r} holds "
                 f"{task.y[low[0]]:g} in row {task.rows[low[0]]}."
             )
         away = loss.escapes(task.y)
-        alone = centre and away[0] != 0.0 and bool((away == away[0]).all())
+        alone = centre and loss.levelled and away[0] != 0.0 and bool((away == away[0]).all())
         ways[i % K].add(away[0] if alone else 0.0)
         if alone:
             lonely.append(task.label)
@@ -175,7 +176,7 @@ def check_targets(
 
 
 def what_of(loss: Loss) -> str:
-    return "targets that are all 0" if isinstance(loss, Poisson) else "rows of one class only"
+    return "rows of one class only" if isinstance(loss, Logistic) else "targets that are all 0"
 
 
 def all_of(labels: Sequence[Hashable]) -> str:

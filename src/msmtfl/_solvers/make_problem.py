@@ -58,6 +58,11 @@ def make_problem(
     kind = loss_named(loss, epsilon)
     if not kind.squared and not isinstance(data, TaskData):
         raise ValueError(f"loss={loss!r} needs rows: statistics in their place serve squared loss only.")
+    if not kind.levelled and intercepts != "task":
+        raise ValueError(
+            f"intercepts={intercepts!r} does not go with loss={loss!r}: a partial likelihood compares samples of the same "
+            "task, so that tasks have no intercepts (each has a baseline hazard of its own). Leave intercepts at 'task'."
+        )
     factors = read_factors(penalty_factors, data)
     positive, box = read_bounds(bounds, data, positive)
     check_share("l1_ratio", l1_ratio)
@@ -65,6 +70,7 @@ def make_problem(
     if intercepts == "task":
         warn_of_single_rows(data.labels.tolist(), [target.rows for target in data.targets])
     limit = positive if box is None else box
+    fit_intercept = fit_intercept or not kind.levelled  # columns that are centred lose fewer digits
     designs = _designs(data, kind, fit_intercept, factors, limit, n_jobs, intercepts, priors)
     known = priors is not None
     if (
