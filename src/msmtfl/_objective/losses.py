@@ -1,6 +1,6 @@
 """Losses, and one task's data under those that are not squared.
 
-All are half a unit deviance h(y, f) >= 0 of a row with linear predictor f = x'w + b, as 1/2 (y - f)^2 is for squared loss.
+Most are half a unit deviance h(y, f) >= 0 of a row with linear predictor f = x'w + b, as 1/2 (y - f)^2 is for squared loss.
 So a task's loss is  2/(m n_i) sum_r v_r h(y_r, f_r)  with sample weights v, and
 
     logistic  2 h = 2 log(1 + e^f) - 2 y f,  y 0 or 1      lam = 2 / (m n_i C)   in scikit-learn's LogisticRegression(C)
@@ -8,6 +8,10 @@ So a task's loss is  2/(m n_i) sum_r v_r h(y_r, f_r)  with sample weights v, and
     gamma     2 h = 2 (y e^-f - 1 - log y + f),  y > 0     with mean e^f, as Poisson's and Tweedie's
     tweedie   2 h = 2 (y e^(1-p)f / (p-1) + e^(2-p)f / (2-p) - y^(2-p) / ((p-1) (2-p))),  y >= 0,  1 < p < 2
     huber     2 h = r^2 up to |r| = e, beyond 2 e |r| - e^2,  r = y - f;  e = inf is squared loss
+    cox       a task's partial likelihood, which its rows have together: see `survival.py`
+
+A loss of a task's whole vector of linear predictors (`of_task`) has value, slope, curvature and excess by row, too, such
+that their sums with the sample weights are those of the task. A loss that acts on every row by itself is `Separable`.
 
 A new loss is a class here and a line in `LOSSES`: every model that takes `loss`, the command, paths, cross-validation,
 certificates and model files know it then.
@@ -23,7 +27,7 @@ from typing import Any, ClassVar, Protocol, cast
 import numpy as np
 from scipy.special import expit, xlogy
 
-from .._data.designs import Coefs, FeatureRows, Floats, Ints
+from .._data.designs import Coefs, DenseRows, FeatureRows, Floats, Ints
 from .._data.level_rows import LevelPrior, LevelRows
 
 STEPS = 200  # of the search for an intercept; it takes less than ten
@@ -31,10 +35,12 @@ MAD_TO_SD = 1.4826  # of a normal distribution: standard deviation over median a
 
 
 class Loss(Protocol):
-    """Half a unit deviance, convex in f; y and f are arrays of the same shape."""
+    """Half a unit deviance, convex in f; y and f are arrays of the same shape. `Separable` has the last part of this for
+    losses that act on every row by itself."""
 
     squared: ClassVar[bool]  # whether it is the squared error: sums of squares and products then say all there is
     linear: ClassVar[bool]  # whether the linear predictor itself is what is predicted
+    levelled: ClassVar[bool]  # whether it tells levels of f apart, so that there are intercepts
     least: ClassVar[float]  # the smallest target that it takes
     text: ClassVar[str]  # a task's loss in formulas: {m} is the number of tasks, f the linear predictor of samples r
     note: ClassVar[str]  # what the letters of `text` are; {epsilon} and {power} are the model's
@@ -64,8 +70,60 @@ class Loss(Protocol):
     def response(self, f: Floats) -> Floats:
         """What is predicted."""
 
+    def of_task(self, y: Floats, v: Floats) -> Loss:
+        """The loss of a task with these targets and sample weights."""
 
-class Squared:
+    # H = L L' are the second derivatives of a task's loss at f; `bend` is the curvature there.
+
+    def root(self, C: Floats, v: Floats, f: Floats, bend: Floats) -> Floats:
+        """L'C for columns C"""
+
+    def target(self, v: Floats, f: Floats, slope: Floats, bend: Floats) -> Floats:
+        """L^-1 (v slope)"""
+
+    def bent(self, x: Floats, v: Floats, f: Floats, bend: Floats) -> Floats:
+        """H x / v"""
+
+    def ways(self, y: Floats, C: Floats) -> tuple[Floats, Floats]:
+        """What decides about columns C whether the loss falls for ever along z: T and `away`, such that away_t (Tz)_t >= 0
+        and, where away is 0, (Tz)_t = 0."""
+
+    def yields(self, y: Floats, slope: Floats, bend: Floats) -> Floats:
+        """(rows,): by which share at most what holds a row back from escaping changes when its f moves by one; inf where
+        nothing does."""
+
+
+class Separable:
+    """What losses have in common that act on every row by itself."""
+
+    levelled: ClassVar[bool] = True
+
+    def of_task(self, y: Floats, v: Floats) -> Any:
+        return self
+
+    def root(self, C: Floats, v: Floats, f: Floats, bend: Floats) -> Floats:
+        return np.asarray(np.sqrt(v * bend)[:, None] * C)
+
+    def target(self, v: Floats, f: Floats, slope: Floats, bend: Floats) -> Floats:
+        return np.asarray(np.sqrt(v / bend) * slope)
+
+    def bent(self, x: Floats, v: Floats, f: Floats, bend: Floats) -> Floats:
+        return bend * x
+
+    def ways(self, y: Floats, C: Floats) -> tuple[Floats, Floats]:
+        return C, self.escapes(y)
+
+    def yields(self, y: Floats, slope: Floats, bend: Floats) -> Floats:
+        away = self.escapes(y)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            held = np.where(away * slope < 0.0, bend / np.abs(slope), np.inf)
+        return np.where(away != 0.0, held, 0.0)
+
+    def escapes(self, y: Floats) -> Floats:
+        return np.zeros_like(y)
+
+
+class Squared(Separable):
     """Half the squared error."""
 
     squared: ClassVar[bool] = True
@@ -100,7 +158,7 @@ class Squared:
         return f
 
 
-class Logistic:
+class Logistic(Separable):
     """y is 0 or 1."""
 
     squared: ClassVar[bool] = False
@@ -140,7 +198,7 @@ class Logistic:
         return np.asarray(expit(f))
 
 
-class _LogLink:
+class _LogLink(Separable):
     """What losses of a mean e^f have in common."""
 
     squared: ClassVar[bool] = False
@@ -300,7 +358,7 @@ class Tweedie(_LogLink):
 
 
 @dataclass(frozen=True)
-class Huber:
+class Huber(Separable):
     """Squared up to `epsilon`, in the units of y, linear beyond; `scale` is that of the residuals it was chosen for."""
 
     squared: ClassVar[bool] = False
@@ -437,8 +495,9 @@ class LossTask:
 
     Only rows know such a loss, not statistics: there is no Gram matrix and no `target`. `curvature` is the mean one
     at w = 0, unless it is given. `offset` (rows,), less its mean if there is an intercept, is added to every linear
-    predictor: x_r'w + b stands for o_r + x_r'w + b. A `prior` that the task's level is drawn to is one more sample, or two:
-    see `LevelRows`.
+    predictor: x_r'w + b stands for o_r + x_r'w + b. `centred` says whether there is an intercept of the task's own; columns
+    may be centred without one, where the loss does not tell levels apart. A `prior` that the task's level is drawn to is
+    one more sample, or two: see `LevelRows`.
     """
 
     target = None
@@ -464,7 +523,9 @@ class LossTask:
         self.base = self.same_x = rows
         self.held = 0.0  # the level of a task that has no intercept of its own
         self.d, self.n, self.order, self.squares = rows.d, rows.n, rows.order, rows.squares
-        self.y, self.of_loss, self.v, self.columns = y, loss, rows.u**2, rows.columns
+        self.y, self.v, self.columns = y, rows.u**2, rows.columns
+        self.of_loss: Loss = loss.of_task(y, self.v)
+        self.centred = rows.centre and loss.levelled
         self._begin(curvature)
 
     def _begin(self, curvature: float | None) -> None:
@@ -501,7 +562,7 @@ class LossTask:
 
     def level(self, w: Floats) -> float:
         """The best intercept for features and an offset that are centred; what is held (0) if the task has no own one."""
-        if not self.base.centre:
+        if not self.centred:
             return self.held
         key = _key(w)
         if key not in self._levels:
@@ -530,7 +591,7 @@ class LossTask:
 
     def intercepts(self, W: Coefs) -> Floats:
         dense = W if isinstance(W, np.ndarray) else W.dense(np.arange(W.shape[0]))
-        if not self.base.centre:
+        if not self.centred:
             return np.full(len(dense), self.held)
         out: Floats = np.array([self.level(w) for w in dense]) - dense @ self.base.mean - self.middle
         return out
@@ -555,6 +616,20 @@ class LossTask:
         """(rows, len(features)): x_r - mean, without the sample weights; and a column of ones, if asked for"""
         part = np.asarray(self.base.columns(features) / self.base.u[:, None])
         return np.column_stack([part, np.ones(len(part))]) if ones else part
+
+    @property
+    def beside(self) -> Floats:
+        """(rows,): what is in every linear predictor beside features and an intercept of the task's own."""
+        return self.offset if self.centred else self.offset + self.held
+
+    def parabola(self, X: Floats, f: Floats, slope: Floats, bend: Floats) -> tuple[DenseRows, Floats]:
+        """Rows and targets whose sum of squares is, but for a constant, twice the parabola that touches the loss at f, as a
+        function of the coefficients of columns X (and the intercept, if there is one)."""
+        loss, v, fitted = self.of_loss, self.v, f - self.beside
+        if loss.levelled:
+            return DenseRows(X, v * bend, self.centred), fitted - slope / bend
+        both = loss.root(np.column_stack([X, fitted]), v, f, bend)
+        return DenseRows(both[:, :-1], None, False), both[:, -1] - loss.target(v, f, slope, bend)
 
 
 def best_level(loss: Loss, y: Floats, g: Floats, v: Floats) -> float:
