@@ -24,7 +24,7 @@ from msmtfl._objective.certificates import certify
 from msmtfl._objective.group_certificates import certify_group_lasso
 from msmtfl._objective.groups import BlockNorm, groups_named
 from msmtfl._objective.row_certificates import certify_rows
-from msmtfl._solvers.group_lasso import group_lasso
+from msmtfl._solvers.lassos.group_lasso import group_lasso
 from msmtfl._solvers.make_problem import make_problem
 from msmtfl.model_files import load_model, save_model
 

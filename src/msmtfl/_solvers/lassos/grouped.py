@@ -1,5 +1,5 @@
 """Groups of features that enter or leave together, under any loss: of every task by itself (`GroupedLassos`, the stages of
-MSMTFL), or of all tasks together (`GroupedRows`, L1,2 over groups).
+MSMTFL), or of all tasks together (`coupled/grouped_rows.py`, L1,2 over groups).
 
 Newton steps (of squared loss one is enough, and the next is for what rounding left) on the groups in work: those in use,
 those with free entries, and those that violate optimality most. The parabola of a step is minimised exactly
@@ -13,15 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from .._data.designs import Floats, Ints, stage_scale
-from .._data.ridged import apart
-from .._objective.groups import BlockNorm, Groups
-from .._objective.problem import Problem
+from ..._data.designs import Floats, Ints
+from ..._data.ridged import apart
+from ..._objective.groups import Groups
+from ..._objective.problem import Problem
 from .bounded import ENOUGH, FALLS, GOAL, HALVINGS, OVER, PATIENCE, STEPS, BoundedLassos, bends
 from .group_lasso import group_lasso
-from .proximal_newton import ESCAPES
+from .lasso_solver import ESCAPES, OVERRUN
 from .task_solver import Caches, task_caches
-from .weighted_lasso import OVERRUN
 
 AT_LEAST = 8  # groups taken into work together
 MANY = 20  # steps after which a search asks whether there is a minimiser
@@ -201,53 +200,6 @@ class GroupedLassos(BoundedLassos):
 
     def repair(self, i: int, w: Floats, a: Floats, aim: Floats) -> Floats:
         return self._run(i, a, np.where(a == 0.0, aim, 0.0), STEPS)[0]
-
-
-class GroupedRows:
-    """What `CoupledRows` and `LossRows` are without groups: the problem with a norm of every group in all tasks."""
-
-    grams = None
-
-    def __init__(self, problem: Problem, groups: Groups, grams: Caches | None = None, n_jobs: int | None = None):
-        self.problem, self.groups, self.lam = problem, groups, 0.0
-        self.kappa = stage_scale(problem.designs).ravel() ** -1.0
-        self.works = works_of(problem.designs, grams, n_jobs)
-        self.W = np.zeros((problem.m, problem.d))
-        self.finished = True
-
-    def at(self, lam: float) -> None:
-        """Have the ridge of this lam, if there is one, from the next solve on."""
-        self.lam = lam
-
-    def warm(self, W: Floats) -> None:
-        """Start the next solve from W (m, d) instead of from the last solution."""
-        self.W = np.array(W)
-
-    def forget(self) -> None:
-        """Start the next solve from 0, as a fit does."""
-        self.W = np.zeros_like(self.W)
-
-    def solve(self, norm: Any, max_iter: int = 0, settled: float = 0.0) -> tuple[Floats, int]:
-        """W (m, d) that minimises the loss plus the norm, and steps; `settled` is for `CoupledRows`."""
-        descent = self._descent(norm)
-        self.W, steps, self.finished = descent.run(self.W, max_iter or STEPS)
-        return self.W.copy(), steps
-
-    def _descent(self, norm: BlockNorm) -> GroupDescent:
-        A = np.ascontiguousarray(norm.factors.T)
-        return GroupDescent(self.problem.at(self.lam), self.works, A, self.groups, self.kappa)
-
-    def determined(self, norm: Any) -> bool:
-        """Whether W is known not to depend on where the solver started: it is, but for free entries."""
-        return not norm.free().any()
-
-    def steepest(self) -> float:
-        """The largest |g| / f of an entry."""
-        f = self.problem.factors.T
-        counts = (f > 0.0) & self.problem.learnable
-        pairs = zip(self.kappa, self.problem.at(self.lam), self.W, strict=True)
-        G = np.array([k * design.gradient(w) for k, design, w in pairs])
-        return float((np.abs(G) / np.where(counts, f, np.inf)).max(initial=0.0))
 
 
 def works_of(designs: Sequence[Any], grams: Caches | None, n_jobs: int | None) -> list[Any]:

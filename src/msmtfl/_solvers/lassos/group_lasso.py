@@ -16,7 +16,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
-from .._data.designs import Floats, Ints
+from ..._data.designs import Floats, Ints
 from .box_lasso import box_lasso
 
 STEPS = 200  # Newton steps in the lengths; it takes about ten
