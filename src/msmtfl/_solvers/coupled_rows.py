@@ -34,7 +34,9 @@ ROOM = 1.4  # times as many rows as are at hand there is room for
 LOOSE = 1e-3  # the same, while rows still join
 EPOCHS = 8  # times at least that the rows are gone over before a Newton step
 ROUNDS = 20000  # times at most that they are gone over
-BATCHED = 48  # matrices up to this order are inverted or factored by loops of our own, and whole Gram matrices kept side by side
+BATCHED = (
+    48  # up to this order matrices are inverted together, or factored in the kernel, and Gram matrices kept together
+)
 STACKED = 2**22  # entries of whole Gram matrices up to which that is so
 MOST = 0.4  # of the rows: picking them costs more than going over all
 LARGEST = 2**25  # entries of all tasks' blocks beyond which no Newton step is made
@@ -514,7 +516,10 @@ class CoupledRows:
         share; then they follow t."""
         among = np.ascontiguousarray(free).view(np.uint8)
         n_free, n_tied = free.sum(axis=1), np.count_nonzero(S, axis=0)
-        room, index = np.empty(int((n_free * (n_free + 1 + n_tied)).sum())), np.empty((3, max(len(U), 2)), dtype=np.intp)
+        room, index = (
+            np.empty(int((n_free * (n_free + 1 + n_tied)).sum())),
+            np.empty((3, max(len(U), 2)), dtype=np.intp),
+        )
         slot, step = np.zeros(len(U), dtype=np.intp), np.zeros((len(U), self.m))
         slot[t_rows] = np.arange(len(t_rows))
         heights = ridge * work.H[U].max(axis=0)
