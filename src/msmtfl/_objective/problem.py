@@ -38,7 +38,7 @@ class Problem:
     data: Any  # `AnyData`, and what its form has besides: who asks for that knows which it is
     designs: list[Any]  # a `Design` per task if the loss is squared, else a `LossTask`
     given_factors: Floats  # (d, m), as given
-    standardize: bool
+    standardize: bool | str  # or "numeric": see `column_units`
     positive: bool
     loss: Loss = field(
         default_factory=Squared
@@ -91,11 +91,21 @@ class Problem:
 
     @cached_property
     def units(self) -> Floats:
-        """(m, d): standard deviations if standardised, else 1."""
+        """(m, d): standard deviations if standardised, else 1 or those of columns in all tasks."""
         if self.known_units is not None:
             return self.known_units
         squares = self.variances
+        if self.standardize == NUMERIC:
+            return np.tile(self.column_units, (self.m, 1))
         return np.sqrt(np.where(squares > 0, squares, 1.0)) if self.standardize else np.ones_like(squares)
+
+    @cached_property
+    def column_units(self) -> Floats:
+        """(d,): one unit of a column for all tasks, in which numbers and indicators are alike: the distance of its two values
+        if it has no more, else two standard deviations within tasks (Gelman, 2008: an indicator that is 1 in half of the
+        samples has a standard deviation of one half)."""
+        spans, sds = apart(self.data), self.feature_sds
+        return np.where(np.isfinite(spans), spans, np.where(sds > 0.0, 2.0 * sds, 1.0))
 
     @cached_property
     def factors(self) -> Floats:
@@ -111,6 +121,8 @@ class Problem:
         given = self.given_factors[:, 0]
         if not self.standardize:
             return given
+        if self.standardize == NUMERIC:
+            return np.asarray(given * self.column_units)
         square = self.variances.mean(axis=0)
         return np.asarray(given * np.sqrt(np.where(square > 0, square, 1.0)))
 
