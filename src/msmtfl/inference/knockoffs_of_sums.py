@@ -24,7 +24,7 @@ from .._data.moment_data import MomentData
 from .._data.moments import Moments
 from .._data.tables import names_of
 from .._data.task_moments import Sums, TaskMoments
-from .._estimators.base import loss_of
+from .._estimators.fitted import loss_of
 from .gaussian_knockoffs import covariance_near, law_of
 
 FOLDS = 5  # drawn, where the statistics are not of folds
