@@ -24,7 +24,9 @@ def apart(data: Any) -> Floats:
     n = np.array([part.n for part in parts])[:, None]
     mean = np.array([part.mean for part in parts])
     square = np.array([part.xx.diagonal() for part in parts]) / n + mean**2
-    indicator, sign = (np.isclose(square, goal, rtol=SAME, atol=SAME).all(axis=0) for goal in (mean, np.ones_like(mean)))
+    indicator, sign = (
+        np.isclose(square, goal, rtol=SAME, atol=SAME).all(axis=0) for goal in (mean, np.ones_like(mean))
+    )
     varies = (square - mean**2 > SAME * square).any(axis=0) | (np.ptp(mean, axis=0) > SAME)
     return np.where(varies & indicator, 1.0, np.where(varies & sign, 2.0, np.nan))
 
@@ -46,7 +48,7 @@ def _reduced(X: Any, what: str) -> Floats:
 def _only(X: Any, low: Floats, high: Floats) -> np.ndarray:
     """(d,) bool: whether a column holds nothing but these two values."""
     if not issparse(X):
-        return np.asarray(((X == low) | (X == high)).all(axis=0))
+        return np.asarray(((low == X) | (high == X)).all(axis=0))
     rows = X.tocsr()
     other = (rows.data != low[rows.indices]) & (rows.data != high[rows.indices])
     stored = np.bincount(rows.indices, minlength=rows.shape[1])

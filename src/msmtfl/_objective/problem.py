@@ -12,6 +12,7 @@ import numpy as np
 from .._data.designs import Floats, stage_scale
 from .._data.level_rows import LevelRows, LevelTask
 from .._data.ridged import ridged
+from .._data.two_values import apart
 from .box import Box, Limit, can_fall, of_task
 from .certificates import TaskCertificate, certify_all
 from .dual_points import Memo
@@ -20,6 +21,7 @@ from .losses import Huber, Loss, Squared
 from .theta import mean_square
 
 SAME_MEAN = 1e-12  # relative difference of means that is rounding
+NUMERIC = "numeric"  # a way to standardise: see `column_units`
 
 
 def share(l1_ratio: float, factors: Floats) -> Floats:
@@ -38,7 +40,7 @@ class Problem:
     data: Any  # `AnyData`, and what its form has besides: who asks for that knows which it is
     designs: list[Any]  # a `Design` per task if the loss is squared, else a `LossTask`
     given_factors: Floats  # (d, m), as given
-    standardize: bool | str  # or "numeric": see `column_units`
+    standardize: bool | str  # or NUMERIC
     positive: bool
     loss: Loss = field(
         default_factory=Squared
@@ -101,9 +103,9 @@ class Problem:
 
     @cached_property
     def column_units(self) -> Floats:
-        """(d,): one unit of a column for all tasks, in which numbers and indicators are alike: the distance of its two values
-        if it has no more, else two standard deviations within tasks (Gelman, 2008: an indicator that is 1 in half of the
-        samples has a standard deviation of one half)."""
+        """(d,): one unit of a column for all tasks, in which numbers and indicators are alike: the distance of its two
+        values if it has no more, else two standard deviations within tasks (Gelman, 2008), which are 1 for an indicator of
+        half of the samples."""
         spans, sds = apart(self.data), self.feature_sds
         return np.where(np.isfinite(spans), spans, np.where(sds > 0.0, 2.0 * sds, 1.0))
 
