@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array
 
 from .designs import Floats
 
@@ -41,16 +41,16 @@ def _of_samples(parts: list[Any]) -> Floats:
 
 
 def _reduced(X: Any, what: str) -> Floats:
-    found = getattr(X, what)(axis=0)
-    return np.asarray(found.toarray() if issparse(found) else found, dtype=np.float64).ravel()
+    found: Any = getattr(X, what)(axis=0)
+    return np.asarray(found.toarray() if hasattr(found, "toarray") else found, dtype=np.float64).ravel()
 
 
 def _only(X: Any, low: Floats, high: Floats) -> np.ndarray:
     """(d,) bool: whether a column holds nothing but these two values."""
-    if not issparse(X):
+    if isinstance(X, np.ndarray):
         return np.asarray(((low == X) | (high == X)).all(axis=0))
-    rows = X.tocsr()
+    rows: Any = csr_array(X)
     other = (rows.data != low[rows.indices]) & (rows.data != high[rows.indices])
     stored = np.bincount(rows.indices, minlength=rows.shape[1])
     wrong = np.bincount(rows.indices, other, minlength=rows.shape[1]) > 0
-    return ~wrong & ((stored == rows.shape[0]) | (low == 0.0) | (high == 0.0))
+    return np.asarray(~wrong & ((stored == rows.shape[0]) | (low == 0.0) | (high == 0.0)))
