@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from .._data.designs import Floats, Ints
-from .._data.ridged import apart, ridged
-from .._kernels import active_set as _kernel
-from .._objective.box import Box
-from .._runtime.threads import each
+from ..._data.designs import Floats, Ints
+from ..._data.ridged import apart, ridged
+from ..._kernels import active_set as _kernel
+from ..._objective.box import Box
+from ..._runtime.threads import each
 from .box_lasso import box_lasso
-from .weighted_lasso import OVERRUN, Solve, one_by_one
+from .lasso_solver import OVERRUN, Solve, one_by_one
 from .working_set import WorkingSet
 
 GOAL = 1e-14  # violation of optimality, as a correlation, at which steps end
@@ -202,12 +202,14 @@ class _Descent:
             at = self.work.slot[B]
             H = self.work.known[np.ix_(at, at)].copy()
         else:
-            bend = design.of_loss.curvature(design.y, design.predictor(w))
-            bend = design.v * np.maximum(bend, FLAT * bend.max(initial=0.0))
-            Z = design.block(B)
-            if design.base.centre:
-                Z = Z - bend @ Z / bend.sum()
-            H = Z.T @ (bend[:, None] * Z)
+            f, Z = design.predictor(w), design.block(B)
+            bend = design.of_loss.curvature(design.y, f)
+            bend = np.maximum(bend, FLAT * bend.max(initial=0.0))
+            weight = design.v * bend
+            if design.centred:
+                Z = Z - weight @ Z / weight.sum()
+            weighed = design.of_loss.root(Z, design.v, f, bend)
+            H = weighed.T @ weighed
         if ridge is not None:
             H[np.arange(len(B)), np.arange(len(B))] += ridge[B]
         diagonal = np.diag(H)

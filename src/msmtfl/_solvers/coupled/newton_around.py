@@ -18,14 +18,11 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from .._data.designs import DenseRows, Floats, Ints, RowTask
-from .._objective.losses import LossTask, Squared
-from .._objective.penalties import RowNorm
-from .._objective.pooling import PoolingRidge
-from .._objective.problem import Problem
-from .common_part import Stacked, StackedGrams, StackedLassos
-from .coupled_rows import SETTLED, CoupledRows
-from .pooling import PooledFit, Pooling, sizes
+from ..._data.designs import DenseRows, Floats, Ints, RowTask
+from ..._objective.losses import LossTask, Squared
+from ..._objective.penalties import RowNorm
+from ..._objective.problem import Problem
+from ..stages import SETTLED
 
 GOAL = 1e-12  # change of the linear predictors, over the root of the loss at W = 0, at which steps end
 PATIENCE = 3  # steps without progress that are made before rounding is blamed
@@ -56,8 +53,8 @@ class Parabola(RowTask):
     as they do there, and its |y|^2 twice the loss at w = 0, which accuracies are relative to: where the loss is all but
     linear, targets are far away."""
 
-    def __init__(self, X: Floats, weight: Floats, centre: bool, y: Floats, n: float, unit: float):
-        super().__init__(DenseRows(X, weight, centre), y)
+    def __init__(self, rows: DenseRows, y: Floats, n: float, unit: float):
+        super().__init__(rows, y)
         self.n, self.yy = n, unit
 
 
@@ -225,8 +222,7 @@ class NewtonAround(Generic[Stage]):
             top = float(bend.max(initial=0.0))
             bend = np.maximum(bend, FLAT * top) if top > 0.0 else np.ones_like(bend)
             slope = loss.slope(y, f)
-            target = f - _beside(design) - slope / bend
-            tasks.append(Parabola(X, design.v * bend, design.base.centre, target, design.n, 2.0 * design.null))
+            tasks.append(Parabola(*design.parabola(X, f, slope, bend), design.n, 2.0 * design.null))
             bends.append(bend)
             slopes.append(slope)
         working = self._working(tasks)
@@ -234,9 +230,9 @@ class NewtonAround(Generic[Stage]):
         predictors, levels = [], now.levels.copy()
         for i, (task, design, w) in enumerate(zip(tasks, self.designs, self.form.coefs(P), strict=True)):
             level = 0.0
-            if design.base.centre:
+            if design.centred:
                 level = levels[i] = float(task.intercepts(w[None])[0])
-            predictors.append(blocks[i] @ w + level + _beside(design))
+            predictors.append(blocks[i] @ w + level + design.beside)
         return self._at(part, P, predictors, levels), bends, slopes
 
     def _working(self, tasks: list[Parabola]) -> Problem:
@@ -289,274 +285,11 @@ class NewtonAround(Generic[Stage]):
         return now, False
 
 
-def _beside(design: LossTask) -> Floats:
-    """(rows,): what is in every linear predictor beside features and an intercept of the task's own."""
-    return design.offset if design.base.centre else design.offset + design.held
-
-
-def _finite(weights: Floats, x: Floats) -> Floats:
+def finite(weights: Floats, x: Floats) -> Floats:
     """weights times x, 0 where x is, whatever the weight."""
     return np.multiply(weights, x, out=np.zeros_like(x), where=x != 0.0)
 
 
-def _mean_of_tasks(designs: Sequence[LossTask]) -> Floats:
+def mean_of_tasks(designs: Sequence[LossTask]) -> Floats:
     """(m,): kappa where every task counts the same."""
     return np.array([2.0 / (len(designs) * design.n) for design in designs])
-
-
-# ------------------------------------------------------------------ norms of rows
-
-
-class _OfRows:
-    """W itself, with a norm of every row. `ridge` (m, d) is on the scale of a task's sums."""
-
-    def __init__(self, problem: Problem, n_jobs: int | None):
-        self.height, self.kappa, self.n_jobs = problem.m, _mean_of_tasks(problem.designs), n_jobs
-
-    def coefs(self, P: Floats) -> Floats:
-        return P
-
-    def value(self, penalty: RowsStage, P: Floats) -> float:
-        norm, ridge = penalty
-        out = norm.value(P.T)
-        return out if ridge is None else out + 0.5 * float(np.sum(self.kappa[:, None] * ridge * P**2))
-
-    def on(self, penalty: RowsStage, features: Ints) -> RowsStage:
-        norm, ridge = penalty
-        return norm.of_rows(features), None if ridge is None else np.ascontiguousarray(ridge[:, features])
-
-    def always(self, penalty: RowsStage) -> np.ndarray:
-        return np.asarray(penalty[0].free().any(axis=1))
-
-    def excess(self, penalty: RowsStage, G: Floats) -> Floats:
-        return penalty[0].dual(G.T)
-
-    def solved(
-        self, problem: Problem, penalty: RowsStage, P: Floats, aim: Floats, accuracy: float
-    ) -> tuple[Floats, CoupledRows]:
-        rows = CoupledRows(problem.designs, problem.factors, units=problem.units, ridge=penalty[1], n_jobs=self.n_jobs)
-        rows.at(1.0)
-        rows.warm(P)
-        return rows.solve(penalty[0], GOES, accuracy)[0], rows
-
-
-class LossRows:
-    """What `CoupledRows` is for squared loss: the problem with a norm of every row."""
-
-    def __init__(self, problem: Problem, n_jobs: int | None = None):
-        self.problem, self.form = problem, _OfRows(problem, n_jobs)
-        self.newton, self.lam = NewtonAround(problem, self.form), 0.0
-
-    @property
-    def finished(self) -> bool:
-        return self.newton.finished
-
-    def at(self, lam: float) -> None:
-        """Have the ridge of this lam, if there is one, from the next solve on."""
-        self.lam = lam
-
-    def _penalty(self, norm: RowNorm) -> RowsStage:
-        ridge = self.problem.unit_ridge
-        return norm, None if ridge is None else self.lam * ridge
-
-    def warm(self, W: Floats) -> None:
-        """Start the next solve from W (m, d) instead of from the last solution."""
-        self.newton.last = np.array(W)
-
-    def forget(self) -> None:
-        """Start the next solve from 0, as a fit does."""
-        self.newton.last = np.zeros_like(self.newton.last)
-
-    def solve(self, norm: RowNorm, max_iter: int = 0, settled: float = 0.0) -> tuple[Floats, int]:
-        """W (m, d) that minimises the loss plus the norm, and Newton steps; `settled` is for `CoupledRows`."""
-        return self.newton.solve(self._penalty(norm), max_iter=max_iter)
-
-    def determined(self, norm: RowNorm) -> bool:
-        """Whether W is known to be the only minimiser, wherever the solver started: that of the last parabolas is."""
-        if not self.newton.last.any() or self.newton.inner is None:
-            return True
-        return bool(self.newton.inner.determined(norm.of_rows(self.newton.work)))
-
-    def steepest(self) -> float:
-        """The largest |g| / f of an entry."""
-        f = self.problem.factors.T
-        counts = (f > 0.0) & self.problem.learnable
-        G = self.newton.gradients(self.newton.last)
-        return float((np.abs(G) / np.where(counts, f, np.inf)).max(initial=0.0))
-
-
-# ------------------------------------------------------------------ a common part
-
-
-class _OfCommon:
-    """b and V with W = b + V; a penalty is weights and ridges (p,) on the scale of `StackedLassos`."""
-
-    def __init__(self, problem: Problem, n_jobs: int | None):
-        self.m, self.height, self.n_jobs = problem.m, problem.m + 1, n_jobs
-        self.kappa = _mean_of_tasks(problem.designs)
-
-    def coefs(self, P: Floats) -> Floats:
-        return np.asarray(P[0] + P[1:])
-
-    def value(self, penalty: CommonStage, P: Floats) -> float:
-        a, ridge = penalty
-        out = float(_finite(a, np.abs(P)).sum())
-        out += 0.0 if ridge is None else 0.5 * float(np.sum(ridge * P**2))
-        return 2.0 * out / self.m
-
-    def on(self, penalty: CommonStage, features: Ints) -> CommonStage:
-        a, ridge = penalty
-        return a[:, features], None if ridge is None else np.ascontiguousarray(ridge[:, features])
-
-    def always(self, penalty: CommonStage) -> np.ndarray:
-        return np.asarray((penalty[0] == 0.0).any(axis=0))
-
-    def excess(self, penalty: CommonStage, G: Floats) -> Floats:
-        sizes = 0.5 * self.m * np.abs(np.vstack([G.sum(axis=0), G]))
-        bound = penalty[0]
-        return np.asarray(np.divide(sizes, bound, out=np.zeros_like(sizes), where=bound > 0.0).max(axis=0))
-
-    def solved(
-        self, problem: Problem, penalty: CommonStage, P: Floats, aim: Floats, accuracy: float
-    ) -> tuple[Floats, StackedLassos]:
-        a, ridge = penalty
-        lassos = StackedLassos(
-            StackedGrams(problem.designs, n_jobs=self.n_jobs), units=problem.units, n_jobs=self.n_jobs
-        )
-        lassos.at(None if ridge is None else ridge.ravel())
-        lassos.warm(P.ravel())
-        found, _ = lassos.solve(a.ravel(), aim.ravel())
-        return found.reshape(P.shape), lassos
-
-
-class LossGrams:
-    """What `StackedGrams` is for squared loss: there is nothing to keep but how tasks are put together."""
-
-    weighed = None
-
-    def __init__(self, problem: Problem):
-        self.stacked = Stacked(problem.designs)
-
-    def fetched_at_once(self) -> bool:
-        return True
-
-
-class LossCommon:
-    """What `StackedLassos` is for squared loss: the problem in (b, V); points P are (p,)."""
-
-    def __init__(self, problem: Problem, grams: LossGrams | None = None, n_jobs: int | None = None):
-        self.problem, self.grams = problem, LossGrams(problem) if grams is None else grams
-        self.stacked = self.grams.stacked
-        self.newton = NewtonAround(problem, _OfCommon(problem, n_jobs))
-        self.ridge: Floats | None = None
-        self.solver: NewtonAround[CommonStage] | None = None
-
-    @property
-    def finished(self) -> bool:
-        return self.newton.finished
-
-    @property
-    def slid(self) -> bool:
-        return bool(self.newton.inner is not None and self.newton.inner.slid)
-
-    def at(self, ridge: Floats | None) -> None:
-        """Have this ridge (p,), in sums, from the next solve on."""
-        self.ridge = self.ridge if ridge is None else ridge
-
-    def warm(self, P: Floats) -> None:
-        """Start the next solve from P instead of from the last solution."""
-        self.newton.last = np.reshape(P, self.newton.last.shape).copy()
-
-    def solve(self, a: Floats, reference: Floats | None = None, max_iter: int = 0) -> tuple[Floats, int]:
-        """P for the weights a (p,), in sums; and the Newton steps."""
-        shape = self.newton.last.shape
-        ridge = None if self.ridge is None else self.ridge.reshape(shape)
-        aim = None if reference is None else reference.reshape(shape)
-        P, steps = self.newton.solve((a.reshape(shape), ridge), aim, max_iter)
-        self.solver = self.newton
-        return P.ravel(), steps
-
-
-# ------------------------------------------------------------------ ridges only
-
-
-class _OfPooling:
-    """b and V with ridges only: all features are always in work."""
-
-    def __init__(self, problem: Problem):
-        self.height = problem.m + 1
-        self.kappa = np.full(problem.m, 2.0 / sum(design.n for design in problem.designs))
-
-    def coefs(self, P: Floats) -> Floats:
-        return np.asarray(P[0] + P[1:])
-
-    def value(self, penalty: PoolingRidge, P: Floats) -> float:
-        return penalty.value(P.ravel())
-
-    def on(self, penalty: PoolingRidge, features: Ints) -> PoolingRidge:
-        return replace(penalty, factors=penalty.factors[features], scales=penalty.scales[features])
-
-    def always(self, penalty: PoolingRidge) -> np.ndarray:
-        return np.ones(len(penalty.scales), dtype=bool)
-
-    def excess(self, penalty: PoolingRidge, G: Floats) -> Floats:
-        return np.zeros(G.shape[1])
-
-    def solved(
-        self, problem: Problem, penalty: PoolingRidge, P: Floats, aim: Floats, accuracy: float
-    ) -> tuple[Floats, Pooling]:
-        pooling = Pooling(problem)
-        # what rounding leaves the next step corrects
-        b, V = pooling.one(penalty.k, penalty.k_common, rounds=int(accuracy <= SETTLED))
-        return np.vstack([b, V]), pooling
-
-
-class LossPooling:
-    """What `Pooling` is for squared loss: partial pooling at any strengths, from the strongest on."""
-
-    def __init__(self, problem: Problem):
-        self.problem, self.newton = problem, NewtonAround(problem, _OfPooling(problem))
-        self.n = float(sum(design.n for design in problem.designs))
-        self.steps = 1
-
-    @property
-    def finished(self) -> bool:
-        return self.newton.finished
-
-    def one(self, k: float, k_common: float) -> tuple[Floats, Floats]:
-        """b (d,) and V (m, d) at one point."""
-        problem = self.problem
-        P, self.steps = self.newton.solve(PoolingRidge(k, k_common, problem.factors, problem.common_factors, self.n))
-        return P[0], P[1:]
-
-    def solve(self, points: Sequence[tuple[float, float]]) -> PooledFit:
-        """At pairs (k, k_common): for every k_common from the largest k down."""
-        B = np.zeros((len(points), self.problem.d))
-        W = np.zeros((len(points), self.problem.m, self.problem.d))
-        for place in sorted(range(len(points)), key=lambda p: (-points[p][1], -points[p][0])):
-            b, V = self.one(*points[place])
-            B[place], W[place] = b, b + V
-        return PooledFit(B, W)
-
-    def degrees(self, k: float, k_common: float) -> Floats:
-        """(m,): how much the fitted values of every task follow its own targets, by the parabolas at the solution."""
-        self.one(k, k_common)
-        return np.asarray(self.newton.inner.degrees(k, k_common))
-
-    def likely(self, k_common: float, samples: float) -> float:
-        """The k of the largest marginal likelihood of the targets that the parabolas have at the solution (penalised
-        quasi-likelihood), a few times anew with that k."""
-        k = sizes(self.problem)[0]
-        for _ in range(LIKELY):
-            self.one(k, k_common)
-            if self.newton.inner is None:  # no parabola was solved: no feature tells tasks from each other
-                return np.inf
-            k, before = float(self.newton.inner.likely(k_common, samples)), k
-            if k == before or (np.isinf(k) and np.isinf(k_common)):
-                break
-        return k
-
-
-CommonGrams: TypeAlias = StackedGrams | LossGrams
-CommonSolver: TypeAlias = StackedLassos | LossCommon
-AnyPooling: TypeAlias = Pooling | LossPooling
