@@ -7,11 +7,11 @@ import pytest
 from sklearn.base import clone
 
 from msmtfl import L12MTLCV, MSMTFLCV, DirtyMTLCV, LassoMTLCV, MSMTFLClassifierCV, SharedMTLCV, regularization_surface
-from msmtfl._paths.coupled_path import DirtyGrid, RowPaths
 from msmtfl._paths.cross_validation import HeldOut
 from msmtfl._paths.early_stopping import IN_A_ROW, Front, as_if_ended, near_best, turned
-from msmtfl._paths.surface import NotSolvedError
-from msmtfl._solvers.coupled_rows import CoupledRows
+from msmtfl._paths.families.coupled_path import DirtyGrid, RowPaths
+from msmtfl._paths.solutions import NotSolvedError
+from msmtfl._solvers.coupled.coupled_rows import CoupledRows
 
 
 def noisy(m=3, n=25, d=60, seed=0):
@@ -223,7 +223,7 @@ def test_threads_and_progress(capsys, terminal):
 )
 def test_folds_on_threads_change_no_bit(monkeypatch, search):
     """All data and the folds go side by side; none of them has threads of its own."""
-    monkeypatch.setattr("msmtfl._estimators.search.WIDE", 0)
+    monkeypatch.setattr("msmtfl._estimators.grid_search.WIDE", 0)
     X, y, task = noisy()
     one, two = (clone(search).set_params(cv=3, n_jobs=n_jobs).fit(X, y, task=task) for n_jobs in (None, 2))
     assert one.best_point_ == two.best_point_
@@ -241,7 +241,7 @@ def test_searches_of_few_features_stay_on_one_thread(monkeypatch, wide, expected
         return [call(item) for item in items]
 
     monkeypatch.setattr("msmtfl._paths.early_stopping.each", noted)
-    monkeypatch.setattr("msmtfl._estimators.search.WIDE", wide)
+    monkeypatch.setattr("msmtfl._estimators.grid_search.WIDE", wide)
     X, y, task = noisy(n=20, d=40)
     MSMTFLCV(6, cv=2, n_jobs=2).fit(X, y, task=task)
     assert asked == expected
@@ -253,7 +253,7 @@ def test_points_that_run_out_of_rounds_are_gone_on_with_if_they_matter(monkeypat
     search = L12MTLCV(12, cv=2)
     expected = clone(search).fit(X, y, task=task)
     finished, finish = [], RowPaths.finish
-    monkeypatch.setattr("msmtfl._paths.coupled_path.ROUNDS", 3)
+    monkeypatch.setattr("msmtfl._paths.families.coupled_path.ROUNDS", 3)
     monkeypatch.setattr(RowPaths, "finish", lambda self, points: finished.append(finish(self, points)) or finished[-1])
     model = clone(search).fit(X, y, task=task)
     assert any(finished)

@@ -25,7 +25,8 @@ from .._runtime.progress import one_blas_thread
 from .._solvers.make_problem import drawn_to, make_problem, remade
 from .._solvers.solvers import solver_for
 from .._solvers.stages import UNSOLVED, Stage, run_stages
-from .base import MultiTaskModel, importances, loss_of, require_offset
+from .base import MultiTaskModel
+from .fitted import importances, loss_of, require_offset
 from .new_tasks import feature_means
 
 
@@ -191,7 +192,7 @@ class AddTaskMixin(MultiTaskModel):
         options: dict[str, Any] = {
             "loss": loss,
             "epsilon": getattr(self, "epsilon", 1.35),
-            "standardize": self.standardize,
+            "standardize": self.standardize is True,
             "positive": getattr(self, "positive", False),
             "penalty_factors": self._new_factors(),
             "l1_ratio": self._new_l1_ratio(),

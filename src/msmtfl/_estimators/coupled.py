@@ -10,13 +10,13 @@ from .._data.designs import Floats
 from .._objective.penalties import ConcaveGroups, Dirty, DirtyNorm, Penalty
 from .._objective.problem import Problem
 from .._objective.shapes import read_shape
-from .._paths.coupled_path import RowGrid, RowPaths, RowSurface
+from .._paths.families.coupled_path import RowGrid, RowPaths, RowSurface
 from .._runtime.progress import Monitor, Progress, one_blas_thread
 from .._solvers.gram import Gram
 from .._solvers.solvers import ROWS, rows_for, solver_for
 from .._solvers.stages import Solution, algorithm_1, run, run_stages, same
 from .added_tasks import AddTaskMixin
-from .search import GridSearch
+from .grid_search import GridSearch
 from .streaming import Batchwise, Growing
 
 SEARCH_SETTLED = 1e-12  # the accuracy of a grid's points, as of a fit: held-out errors are those of fits

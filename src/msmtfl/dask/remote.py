@@ -12,19 +12,21 @@ from .._data.designs import Floats
 from .._data.moment_data import MomentData
 from .._data.moments import Moments
 from .._data.tasks import NO_WEIGHT, Target, warn_of_single_rows
-from .._estimators.msmtfl import MSMTFL
-from .._estimators.search import MSMTFLCV
+from .._estimators.msmtfl.fit import MSMTFL
+from .._estimators.msmtfl.search import MSMTFLCV
 from .._objective.certificates import main_doubt, relative_gap
 from .._objective.dual_points import over_unit
 from .._objective.penalties import Penalty
 from .._objective.problem import Problem
 from .._paths.cross_validation import HeldOut
 from .._paths.early_stopping import as_if_ended
-from .._paths.grids import Grid
-from .._paths.solve import Walk, Wanted, gathered
+from .._paths.grid import Grid
+from .._paths.stage_paths import gathered
 from .._paths.surface import Surface
+from .._paths.walk import Walk, Wanted
 from .._runtime.progress import Listener, Progress, one_blas_thread
-from .._solvers.make_problem import read_factors, training
+from .._solvers.arguments import read_factors
+from .._solvers.make_problem import training
 from .._solvers.stages import Outcome, Solution
 from .reading import Layout
 from .staying import NONE, Asked, Found, Told, Weights, describe, solve_stage, solve_stages, violation

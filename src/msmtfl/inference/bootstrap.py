@@ -15,13 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._data.designs import Floats, Ints, RowTask
 from .._data.tables import names_of, warn_user
-from .._estimators.base import require_offset
+from .._estimators.fitted import require_offset
 from .._runtime.cards import Card
 from .._runtime.checks import check_count, check_level
 from .._runtime.progress import Progress, one_blas_thread
 from .._runtime.threads import each
+from .._solvers.lassos.weighted_lasso import least_squares_on
 from .._solvers.solvers import lassos_for
-from .._solvers.weighted_lasso import least_squares_on
 from .common import check_squared, checked_model, entries_table
 
 AT_ONCE = 2**22  # numbers in the largest arrays of the bootstrap

@@ -14,9 +14,10 @@ from .._data.copies import groups_of
 from .._data.designs import Floats, Ints
 from .._data.tables import as_values, is_sparse, read_features
 from .._data.tasks import Task, TaskData
-from .._estimators.base import MultiTaskLinear, loss_of, model_chosen
 from .._estimators.classifier import MultiTaskClassifier
 from .._estimators.families import family_of
+from .._estimators.fitted import loss_of, model_chosen
+from .._estimators.regression import MultiTaskLinear
 from .._objective.losses import Loss
 from .._runtime.checks import check_flag, check_n_jobs
 
@@ -112,18 +113,6 @@ def dense_rows(task: Task, places: np.ndarray, features: Ints, centre: bool) -> 
         return X, y
     root = np.sqrt(w / w.mean())
     return root[:, None] * X, root * y
-
-
-def benjamini_hochberg(p: Floats) -> Floats:
-    """p-values that are to be held against the false discovery rate wanted, in the order given; NaN stays NaN."""
-    out, known = np.full(p.shape, np.nan), np.isfinite(p)
-    values = p[known]
-    order = np.argsort(values)
-    steps = values[order] * len(values) / np.arange(1, len(values) + 1)
-    of_known = np.empty_like(values)
-    of_known[order] = np.minimum(np.minimum.accumulate(steps[::-1])[::-1], 1.0)
-    out[known] = of_known
-    return out
 
 
 def draw_halves(

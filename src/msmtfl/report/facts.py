@@ -7,19 +7,18 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.stats import t as student_t
 
 from .._data.designs import Floats, Ints
-from .._estimators.base import loss_of, separate
 from .._estimators.families import family_of
+from .._estimators.fitted import loss_of, separate
 from .._objective.losses import loss_named
 from .._paths.choice import points_without
 from .._runtime.naturally import natural_order
 from ..compare.evidence import Evidence, clear_from
 from ..compare.scoring import Measure
-from ..inference.common import benjamini_hochberg
 from ..plots.views import (
     SearchGrid,
+    clear_gains,
     evidence_over_lasso,
     gain_over_lasso,
     held_out,
@@ -136,11 +135,17 @@ class ModelFacts:
     # ------------------------------------------------------------------ effects
 
     @cached_property
-    def ratio(self) -> str:
-        """What the exponential of an effect is: "odds ratio" or "rate ratio"; "" where effects are in the target's units."""
+    def multiplied(self) -> str:
+        """What the exponential of an effect multiplies: "odds", "rate", "mean"; "" if effects are in the target's units."""
         if self.classes:
-            return "odds ratio"
-        return "" if loss_named(loss_of(self.model)).linear else "rate ratio"
+            return "odds"
+        loss: Any = loss_named(loss_of(self.model))
+        return "" if loss.linear else str(loss.mean)
+
+    @cached_property
+    def ratio(self) -> str:
+        """What the exponential of an effect is: "odds ratio", "rate ratio"; "" if effects are in the target's units."""
+        return f"{self.multiplied} ratio" if self.multiplied else ""
 
     @cached_property
     def spreads(self) -> Floats | None:
@@ -282,18 +287,9 @@ class ModelFacts:
     def gain_clear(self) -> Ints:
         """(m,): -1 for tasks that clearly gain, 1 for those that clearly lose, 0 for others; at a false discovery rate of
         5 % over all tasks (Benjamini and Hochberg)."""
-        out = np.zeros(self.m, dtype=np.intp)
         if self.gain is None:
-            return out
-        change, reach = self.gain
-        folds = int(self.model.n_splits_)
-        se = reach / clear_from(folds)
-        known = np.isfinite(change) & (se > 0)
-        size = np.divide(np.abs(change), se, out=np.zeros(self.m), where=known)
-        p = np.where(known, 2.0 * student_t.sf(size, max(folds - 1, 1)), np.nan)
-        clear = benjamini_hochberg(p) <= 0.05
-        out[clear] = np.sign(change[clear]).astype(np.intp)
-        return out
+            return np.zeros(self.m, dtype=np.intp)
+        return clear_gains(self.model, *self.gain)
 
     @cached_property
     def shares_nothing(self) -> bool:

@@ -17,16 +17,16 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..._data.designs import Floats, Ints
-from ..._estimators.base import check_without_ridge, require_offset
-from ..._estimators.msmtfl import MSMTFL
-from ..._estimators.search import MSMTFLCV
+from ..._estimators.fitted import check_without_ridge, require_offset
+from ..._estimators.msmtfl.fit import MSMTFL
+from ..._estimators.msmtfl.search import MSMTFLCV
 from ..._objective.certificates import loss_of
 from ..._objective.penalties import ConcaveRows
 from ..._objective.problem import Problem
 from ..._objective.shapes import read_shape
 from ..._runtime.checks import check_count
 from ..._runtime.progress import one_blas_thread
-from ..._solvers.make_problem import first_gradient
+from ..._solvers.largest_lam import first_gradient
 from ..._solvers.solvers import lassos_for, solver_for
 from ..._solvers.stages import run_stages
 from ..spectra import as_table
