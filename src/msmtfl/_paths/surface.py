@@ -17,6 +17,7 @@ from .._objective.certificates import AT_ONCE, TaskCertificate, relative_gap
 from .._objective.dual_points import Memo
 from .._objective.groups import Groups
 from .._objective.penalties import ConcaveRows
+from .._objective.problem import Problem
 from .._objective.shapes import Shape
 from .._runtime.progress import one_blas_thread
 from .._solvers.degrees import of_one_task
@@ -199,10 +200,7 @@ class Surface(StagedSolutions):
     def _ridge(self, place: int) -> Floats:
         return self._data().ridge_bends(self.lams[self.solved[place].k])
 
-    def degrees(self, places: Ints) -> Floats:
-        problem = self._data()
-        if problem.groups is None:
-            return super().degrees(places)
+    def _degrees_of_groups(self, places: Ints, problem: Problem, groups: Groups) -> Floats:
         out = np.zeros((len(places), problem.m))
         for i, design in enumerate(problem.designs):
             row = 0
@@ -210,7 +208,7 @@ class Surface(StagedSolutions):
                 for w, a, lam in zip(W, A, lams.tolist(), strict=True):
                     ridge = None if problem.unit_ridge is None else lam * problem.unit_ridge[i]
                     with self._at_level(int(places[row])):
-                        out[row, i] = of_one_task(design, w, a, problem.groups, ridge)
+                        out[row, i] = of_one_task(design, w, a, groups, ridge)
                     row += 1
         return out
 

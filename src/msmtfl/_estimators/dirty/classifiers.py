@@ -78,7 +78,7 @@ class DirtyMTLClassifier(ClassifierFit, DirtyFit):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
-    feature_groups : None
+    feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
 
     Attributes
@@ -321,7 +321,7 @@ class DirtyMTLClassifierCV(ClassifierSearch, DirtySearch):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
-    feature_groups : None
+    feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
 
     Attributes

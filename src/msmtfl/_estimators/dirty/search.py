@@ -131,7 +131,7 @@ class DirtyMTLCV(DirtySearch, CoupledSearch):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
-    feature_groups : None
+    feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
 
     Attributes

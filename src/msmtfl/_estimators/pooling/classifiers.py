@@ -65,7 +65,7 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
-    feature_groups : None
+    feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
 
     Attributes
@@ -275,7 +275,7 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
-    feature_groups : None
+    feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
 
     Attributes

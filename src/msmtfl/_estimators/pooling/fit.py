@@ -222,7 +222,7 @@ class PartialPooling(PoolingFit, Batchwise):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
-    feature_groups : None
+    feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
 
     Attributes

@@ -87,7 +87,7 @@ class SharedMTLClassifier(ClassifierFit, SharedFit):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
-    feature_groups : None
+    feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
 
     Attributes
@@ -339,7 +339,7 @@ class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
-    feature_groups : None
+    feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
 
     Attributes
