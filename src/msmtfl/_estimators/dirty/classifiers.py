@@ -118,6 +118,9 @@ class DirtyMTLClassifier(ClassifierFit, DirtyFit):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -210,6 +213,7 @@ class DirtyMTLClassifier(ClassifierFit, DirtyFit):
         intercepts="task",
         bounds=None,
         feature_groups=None,
+        unknown_category="error",
     ):
         self.lam_s = lam_s
         self.lam_b = lam_b
@@ -228,6 +232,7 @@ class DirtyMTLClassifier(ClassifierFit, DirtyFit):
         self.intercepts = intercepts
         self.bounds = bounds
         self.feature_groups = feature_groups
+        self.unknown_category = unknown_category
 
     def _note_parts(self, arrange: Callable[[Floats], Floats]) -> None:
         self.coef_specific_, self.coef_shared_ = arrange(self.coef_specific_), arrange(self.coef_shared_)
@@ -361,6 +366,9 @@ class DirtyMTLClassifierCV(ClassifierSearch, DirtySearch):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -491,6 +499,7 @@ class DirtyMTLClassifierCV(ClassifierSearch, DirtySearch):
         intercepts="task",
         bounds=None,
         feature_groups=None,
+        unknown_category="error",
     ):
         self.lams = lams
         self.ratios = ratios
@@ -515,6 +524,7 @@ class DirtyMTLClassifierCV(ClassifierSearch, DirtySearch):
         self.intercepts = intercepts
         self.bounds = bounds
         self.feature_groups = feature_groups
+        self.unknown_category = unknown_category
 
     def _note_parts(self, arrange: Callable[[Floats], Floats]) -> None:
         self.coef_specific_, self.coef_shared_ = arrange(self.coef_specific_), arrange(self.coef_shared_)

@@ -120,6 +120,9 @@ class L12MTLClassifier(ClassifierFit, L12Fit):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
     feature_groups_ : ndarray of shape (d,)
         The name of the group of every feature. There is no such attribute if every feature is
         by itself.
@@ -213,6 +216,7 @@ class L12MTLClassifier(ClassifierFit, L12Fit):
         intercepts="task",
         bounds=None,
         feature_groups=None,
+        unknown_category="error",
     ):
         self.lam = lam
         self.theta = theta
@@ -233,6 +237,7 @@ class L12MTLClassifier(ClassifierFit, L12Fit):
         self.intercepts = intercepts
         self.bounds = bounds
         self.feature_groups = feature_groups
+        self.unknown_category = unknown_category
 
 
 class L12MTLClassifierCV(ClassifierSearch, L12Search):
@@ -356,6 +361,9 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
     feature_groups_ : ndarray of shape (d,)
         The name of the group of every feature. There is no such attribute if every feature is
         by itself.
@@ -485,6 +493,7 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
         intercepts="task",
         bounds=None,
         feature_groups=None,
+        unknown_category="error",
     ):
         self.lams = lams
         self.lam_min_ratio = lam_min_ratio
@@ -508,3 +517,4 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
         self.intercepts = intercepts
         self.bounds = bounds
         self.feature_groups = feature_groups
+        self.unknown_category = unknown_category

@@ -104,6 +104,9 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -188,6 +191,7 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
         intercepts="task",
         bounds=None,
         feature_groups=None,
+        unknown_category="error",
     ):
         self.k = k
         self.k_common = k_common
@@ -202,6 +206,7 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
         self.intercepts = intercepts
         self.bounds = bounds
         self.feature_groups = feature_groups
+        self.unknown_category = unknown_category
 
 
 class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
@@ -314,6 +319,9 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -432,6 +440,7 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
         intercepts="task",
         bounds=None,
         feature_groups=None,
+        unknown_category="error",
     ):
         self.ks = ks
         self.k_commons = k_commons
@@ -452,3 +461,4 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
         self.intercepts = intercepts
         self.bounds = bounds
         self.feature_groups = feature_groups
+        self.unknown_category = unknown_category

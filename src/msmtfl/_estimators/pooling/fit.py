@@ -259,6 +259,9 @@ class PartialPooling(PoolingFit, Batchwise):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -350,6 +353,7 @@ class PartialPooling(PoolingFit, Batchwise):
         intercepts="task",
         bounds=None,
         feature_groups=None,
+        unknown_category="error",
     ):
         self.k = k
         self.k_common = k_common
@@ -365,6 +369,7 @@ class PartialPooling(PoolingFit, Batchwise):
         self.intercepts = intercepts
         self.bounds = bounds
         self.feature_groups = feature_groups
+        self.unknown_category = unknown_category
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> PartialPooling:

@@ -178,6 +178,9 @@ class PartialPoolingCV(PoolingSearch, Growing):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -301,6 +304,7 @@ class PartialPoolingCV(PoolingSearch, Growing):
         intercepts="task",
         bounds=None,
         feature_groups=None,
+        unknown_category="error",
     ):
         self.ks = ks
         self.k_commons = k_commons
@@ -322,6 +326,7 @@ class PartialPoolingCV(PoolingSearch, Growing):
         self.intercepts = intercepts
         self.bounds = bounds
         self.feature_groups = feature_groups
+        self.unknown_category = unknown_category
 
     @with_callbacks
     def fit(
