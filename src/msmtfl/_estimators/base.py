@@ -34,6 +34,7 @@ from .._runtime.checks import check_count, check_flag, check_n_jobs, check_posit
 from .._runtime.progress import CallbackSupportMixin
 from .._runtime.whole import guard_methods
 from .._solvers.gram import Gram
+from .._solvers.one_level import intercepts_with
 from .._solvers.make_problem import (
     check_intercepts,
     common_levels,
@@ -197,7 +198,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         self.feature_means_ = feature_means(problem)
         self.target_mean_ = np.array([target.mean for target in targets])
         self.target_sd_ = np.sqrt([target.variance for target in targets])
-        intercept = np.array([design.intercepts(w[None])[0] for design, w in zip(problem.designs, W, strict=True)])
+        intercept = intercepts_with(problem, W)
         single = data.form == "single"
         self.coef_ = W[0] if single else W
         self.intercept_ = float(intercept[0]) if single else intercept

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +14,19 @@ from .._data.level_rows import LevelPrior, LevelTask, drawn
 from .._data.tables import warn_user
 from .._data.tasks import Task, TaskData, warn_of_single_rows
 from .._objective.box import Box, Limit, outward
-from .._objective.losses import LOGISTIC, Huber, Logistic, Loss, LossTask, is_loss, loss_named, of_regressions
+from .._objective.class_tasks import ClassGroup, ClassTask
+from .._objective.losses import (
+    LOGISTIC,
+    SOFTMAX,
+    Huber,
+    Logistic,
+    Loss,
+    LossTask,
+    Softmax,
+    is_loss,
+    loss_named,
+    of_regressions,
+)
 from .._objective.problem import Problem
 from .._runtime.checks import check_positive, check_share
 from .level_priors import loss_priors, squared_prior
@@ -197,10 +209,15 @@ def _designs(
         if isinstance(loss, Huber):  # of y - f: an offset is a matter of y
             # at first with all of it, so that what is too large for its squares is seen
             return LossTask(rows, task.unexplained, Huber(np.inf))
+        if isinstance(loss, Softmax):
+            return ClassTask(rows, task.y, loss)
         prior = None if priors is None else priors[places[id(task)]]
         return LossTask(rows, task.y, loss, offset=task.offset, prior=prior)
 
     designs: list[LossTask] = data.designs(centre, n_jobs, make)
+    if isinstance(loss, Softmax):
+        for first in range(0, data.m, data.classes):
+            ClassGroup(cast(Any, designs[first : first + data.classes]))
     if isinstance(loss, Huber):
         designs = with_scales(designs, loss.epsilon, factors, positive, n_jobs)
     if shrinks and loss.linear:
@@ -283,9 +300,10 @@ def first_gradient(problem: Problem) -> Floats:
     the loss is not squared, its slope takes the place of the residual.)"""
     if not has_one_level(problem):
         return _first_gradient(problem, _of_free(problem))
-    with held_at(problem, levels_of(problem, np.zeros((problem.m, problem.d)))):
+    zeros = np.zeros((problem.m, problem.d))
+    with held_at(problem, levels_of(problem, zeros), zeros):
         W = _of_free(problem)
-        with held_at(problem, levels_of(problem, W)):
+        with held_at(problem, levels_of(problem, W), W):
             return _first_gradient(problem, W)
 
 
@@ -438,7 +456,7 @@ def _check_box(low: Floats, high: Floats, data: AnyData) -> None:
 
 
 def check_loss(loss: object, epsilon: object) -> None:
-    if not is_loss(loss) or loss == LOGISTIC:
+    if not is_loss(loss) or loss in (LOGISTIC, SOFTMAX):
         raise ValueError(f"loss must be one of {', '.join(map(repr, of_regressions()))}, got {loss!r}.")
     check_positive("epsilon", epsilon)
 

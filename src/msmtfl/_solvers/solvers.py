@@ -21,6 +21,7 @@ from .._data.ridged import ridged
 from .._data.tables import names_of, warn_user
 from .._objective.box import Limit
 from .._objective.certificates import GAP, TaskCertificate, certify, largest_violation, main_doubt, relative_gap
+from .._objective.class_tasks import certify_held, classes_together
 from .._objective.common_penalty import CappedDeviations, SharedNorm
 from .._objective.loss_certificates import LossCertificate, certify_loss
 from .._objective.losses import LossTask
@@ -31,6 +32,7 @@ from .._objective.row_certificates import RowCertificate, certify_rows, row_viol
 from .._runtime.progress import Listener
 from .._runtime.threads import each
 from .bounded import BoundedLassos
+from .class_lassos import ClassLassos
 from .common_part import Stacked, StackedGrams, StackedLassos, settled
 from .coupled_newton import AnyPooling, CommonGrams, CommonSolver, LossCommon, LossGrams, LossPooling, LossRows
 from .coupled_rows import CoupledRows
@@ -69,6 +71,11 @@ def solver_for(
     grams : what is known of Gram matrices (`caches_for`), by default nothing yet
     near : about where the solution is
     """
+    if classes_together(problem):
+        lassos = ClassLassos(problem, n_jobs)
+        if near is not None:
+            lassos.warm(near)
+        return ClassStages(lassos, problem, lam)
     if has_one_level(problem):
         common = penalty.structure == COMMON
 
@@ -122,6 +129,8 @@ def lassos_for(
     search: bool = False,
 ) -> Any:
     """The weighted lassos of a problem's tasks. In a `search` those that have no minimiser are not solved."""
+    if classes_together(problem):
+        return ClassLassos(problem, n_jobs, search)
     if has_one_level(problem):
         return AtBestLevel(problem, lambda: _lassos_for(problem, None, n_jobs, careful, search))
     return _lassos_for(problem, grams, n_jobs, careful, search)
@@ -330,6 +339,37 @@ class LossStages:
 
     def violation(self, weights: Floats, W: Floats) -> float:
         return largest_violation(self.designs, W, scaled(self.scale, weights), limit_of(self.lassos))
+
+
+class ClassStages:
+    """Stages that are weighted lassos of classes with one loss: weights (d, m)."""
+
+    def __init__(self, lassos: ClassLassos, problem: Problem, lam: float):
+        self.lassos, self.problem, self.grams = lassos, problem, None
+        lassos.at(lam)
+        self.designs, self.lam = problem.at(lam), lam
+        self.scale, self.separation = stage_scale(problem.designs), Separation(problem.data)
+
+    def solve(self, weights: Floats, last: Floats, max_iter: int, listener: Listener) -> Outcome:
+        A = scaled(self.scale, weights)
+        W, rounds = self.lassos.solve(A, reference=last, max_iter=max_iter)
+        proofs = certify_held(self.problem, W, A, self.lam)
+        for _ in proofs:
+            listener.task_done()
+        self.separation.warn({i: proof.dependent for i, proof in enumerate(proofs) if proof.escapes})
+        return Outcome(
+            coef=W,
+            n_iter=int(rounds.max()),
+            finished=not (self.lassos.status & OVERRUN).any(),
+            dual_gap=relative_gap(self.designs, proofs),
+            kkt=max(proof.kkt for proof in proofs),
+            unique=all(proof.unique for proof in proofs),
+            ambiguous=tuple(proof.dependent for proof in proofs),
+            doubt=next((proof.doubt for proof in proofs if proof.doubt is not None), None),
+        )
+
+    def violation(self, weights: Floats, W: Floats) -> float:
+        return max(proof.kkt for proof in certify_held(self.problem, W, scaled(self.scale, weights), self.lam))
 
 
 class RowStages:
