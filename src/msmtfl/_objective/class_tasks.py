@@ -208,7 +208,7 @@ def _gap(group: ClassGroup, W: Floats, A: Floats, R: Floats, P: Floats, positive
     unit, best = rounding(parts[0]), float("inf")
     size = np.sqrt(group.v @ (P - group.Y) ** 2)
     for room in (ROOM, 0.0):
-        held = (A <= room * unit * root * size[:, None]) & live & (R == 0.0)
+        held = (room * unit * root * size[:, None] >= A) & live & (R == 0.0)
         if positive is True:
             held &= W > 0.0
         S, away = _projected(group, P, held, unit)

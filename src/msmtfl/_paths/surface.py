@@ -5,23 +5,21 @@ Objectives and certificates are computed on X, by code independent of the solver
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from .._data.designs import Design, Floats, Ints
+from .._data.designs import Floats, Ints
 from .._objective.certificates import AT_ONCE, TaskCertificate, relative_gap
 from .._objective.class_tasks import certify_held, classes_together
 from .._objective.dual_points import Memo
 from .._objective.penalties import ConcaveRows
-from .._objective.problem import Problem
 from .._objective.shapes import Shape
 from .._runtime.progress import one_blas_thread
+<<<<<<< HEAD
 from .._solvers.degrees import curved, face, rank_of, stiffened, traces
 from .._solvers.make_problem import largest_lam
 from .._solvers.one_level import has_one_level, held_at, levels_of
@@ -562,6 +560,12 @@ class StagedSolutions(Solutions):
         if self.problem is not None:
             _ = self._intercepts, self.objective, self.dual_gap, self.unique, self.stopping_reason
         return {**self.__dict__, "problem": None}
+=======
+from .._solvers.largest_lam import largest_lam
+from .._solvers.one_level import has_one_level
+from .._solvers.stages import in_words
+from .solutions import NO_FACTORS, StagedSolutions, TaskCoefs, _over
+>>>>>>> main
 
 
 @dataclass(frozen=True, eq=False)
@@ -869,23 +873,3 @@ class Surface(StagedSolutions):
         if self.problem is not None:
             _ = self.lam_max, self.complete
         return super().__getstate__()
-
-
-def no_points(shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-    """The chains and reasons of a grid of which nothing is solved yet."""
-    chains, reasons = np.empty(shape, dtype=object), np.full(shape, LEFT_OUT, dtype=object)
-    chains.fill(())
-    return chains, reasons
-
-
-def _over(chains: np.ndarray, value: Callable[[tuple[int, ...]], object], dtype: type[np.generic]) -> np.ndarray:
-    return np.array([value(chain) for chain in chains.ravel()], dtype=dtype).reshape(chains.shape)
-
-
-def losses_of(design: Design, W: TaskCoefs) -> Floats:
-    def of_piece(part: Floats) -> Floats:
-        R = None if design.target is None else design.residuals(part)
-        return np.array([design.loss(w) for w in part]) if R is None else np.einsum("sr,sr->s", R, R)
-
-    every = np.arange(W.shape[0])
-    return np.concatenate([of_piece(W.dense(every[low : low + AT_ONCE])) for low in range(0, len(every), AT_ONCE)])

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._data.designs import AnyData, Data, Design, FeatureRows, Floats, RowTask, stage_scale
-from .._data.level_rows import LevelPrior, LevelTask, drawn
+from .._data.designs import Data, Design, FeatureRows, Floats, RowTask
+from .._data.level_rows import LevelPrior, drawn
 from .._data.tables import warn_user
 from .._data.tasks import Task, TaskData, warn_of_single_rows
+<<<<<<< HEAD
 from .._objective.box import Box, Limit, outward
 from .._objective.class_tasks import ClassGroup, ClassTask
 from .._objective.losses import (
@@ -27,19 +28,25 @@ from .._objective.losses import (
     loss_named,
     of_regressions,
 )
+=======
+from .._objective.box import Limit
+from .._objective.losses import Huber, Loss, LossTask, loss_named
+>>>>>>> main
 from .._objective.problem import Problem
-from .._runtime.checks import check_positive, check_share
+from .._runtime.checks import check_share
+from .arguments import (
+    all_of,
+    check_intercepts,
+    check_targets,
+    read_bounds,
+    read_factors,
+    shares_levels,
+    what_of,
+)
 from .level_priors import loss_priors, squared_prior
-from .one_level import has_one_level, held_at, levels_of, settle_level
+from .one_level import settle_level
+from .priors import without_priors
 from .residual_scale import with_scales
-from .solvers import lassos_for
-
-EXTREME = 1e100  # penalty factors beyond this, and below its inverse, leave the range of floats with what they multiply
-LAM_SHARE = 0.1  # lam=None is this share of lam_max
-LEAST_SHARE = 1e-3  # of the l1 norm in a penalty: with less, the largest lam is that of this share
-INTERCEPTS = ("task", "shrunk", "common")  # how they share
-WAY_OUT = "Or fit with intercepts='shrunk', which draws the intercepts of such tasks to that of all."
-ROUNDING = 1e-11  # of the largest that a gradient can be: what is less is left by an interpolation
 
 
 class SharedLevelWarning(UserWarning):
@@ -168,21 +175,6 @@ def with_offset(problem: Problem, offsets: Sequence[Floats], factors: Floats) ->
     return replace(problem, data=data, designs=designs, given_factors=factors)
 
 
-def gather(problem: Problem, keeps: Sequence[np.ndarray | int], n_jobs: int | None = None) -> None:
-    """Prepare for `training` with each of `keeps`."""
-    if problem.loss.squared:
-        problem.data.gather(without_priors(problem.designs), keeps, n_jobs)
-
-
-def release(problem: Problem) -> None:
-    """Forget what can be formed again."""
-    if problem.loss.squared:
-        problem.data.release(without_priors(problem.designs))
-        for design in problem.designs:
-            if isinstance(design, LevelTask):
-                design.x.whole = None
-
-
 def _designs(
     data: TaskData | Data,
     loss: Loss,
@@ -250,11 +242,6 @@ def _rows_in(part: Design) -> int:
     return int(np.count_nonzero(getattr(rows, "u", 0.0))) if moments is None else int(moments.rows)
 
 
-def shares_levels(intercepts: str, data: AnyData) -> bool:
-    """Whether there are levels that have something to share."""
-    return intercepts != "task" and data.m > getattr(data, "classes", 1)
-
-
 def _with_levels(
     parts: list[Any],
     intercepts: str,
@@ -272,6 +259,7 @@ def _with_levels(
     else:
         prior = squared_prior(parts, [_rows_in(part) for part in parts])
     return drawn(parts, [prior] * len(parts), totals)
+<<<<<<< HEAD
 
 
 def common_levels(problem: Problem) -> tuple[Any, Floats, Any] | None:
@@ -508,3 +496,5 @@ def all_of(labels: Sequence[Hashable]) -> str:
     """All of some tasks, however many: who is to leave them out needs the whole list."""
     one = len(labels) == 1
     return f"task{'s' * (not one)} {', '.join(map(repr, labels))} {'has' if one else 'have'}"
+=======
+>>>>>>> main

@@ -17,7 +17,8 @@ from .._estimators.families import grid_words, known_families, surface_words
 from .._estimators.fitted import model_chosen
 from .._paths.choice import cross_fits, points_without
 from .._paths.cross_validation import CRITERIA
-from .._paths.surface import Solutions, Surface
+from .._paths.solutions import Solutions
+from .._paths.surface import Surface
 from .._solvers.stages import Stage
 from ..compare.evidence import Evidence, clear_from
 from ..compare.scoring import LOG_LOSS, NMSE, Measure

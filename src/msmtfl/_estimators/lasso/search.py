@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..._objective.problem import Problem
-from ..._paths.grids import Grid, read_grid
+from ..._paths.grid import Grid
+from ..._paths.grids import read_grid
 from ..._runtime.progress import with_callbacks
 from ..added_tasks import AddTaskMixin
 from ..stage_search import StageSearch

@@ -9,7 +9,7 @@ import numpy as np
 from ..._data.designs import Floats
 from ..._objective.penalties import ConcaveRows
 from ..._objective.problem import Problem
-from ..._paths.grids import point_of
+from ..._paths.grid import point_of
 from ..._paths.solve import solve_surface
 from ..._paths.surface import Surface
 from ..families import LAM, THETA, Family, Strength, Variant

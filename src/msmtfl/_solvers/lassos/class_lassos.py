@@ -12,11 +12,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .._data.designs import Floats, Ints
-from .._objective.certificates import violations
-from .._objective.class_tasks import ClassGroup, curvature_of, groups_of
-from .._objective.problem import Problem
-from .._runtime.threads import each
+from ..._data.designs import Floats, Ints
+from ..._objective.certificates import violations
+from ..._objective.class_tasks import ClassGroup, curvature_of, groups_of
+from ..._objective.problem import Problem
+from ..._runtime.threads import each
 from .proximal_newton import ESCAPES, LossLassos
 from .weighted_lasso import OVERRUN, Solve, one_by_one
 
