@@ -3,10 +3,10 @@
     python benchmarks/studies/logistic_paths.py [--problems NAME ...] [--lams 50] [--limit 60] [--gap 1e-8]
 
 Every task has a path of its own, from the smallest lambda at which all coefficients of all tasks are 0 down to a hundredth
-of it, one after the other, each started from the last. No intercept: not all packages have one that is not penalised. A peer is
-run at tighter and tighter tolerances (each in its own terms) until its worst relative duality gap, over the loss at 0, is
-at most the one asked for; what is shown is the time of that run on one core, the best of three where that is short. A
-package that is not installed is left out; one that needs more than the limit says so. Data: landmine-like (19 small tasks),
+of it, one after the other, each started from the last. No intercept: not all packages have one that is not penalised.
+A peer is run at tighter and tighter tolerances (each in its own terms) until its worst relative duality gap, over the loss
+at 0, is at most the one asked for; what is shown is the time of that run on one core, the best of three where that is short.
+A package that is not installed is left out; one that needs more than the limit says so. Data: landmine-like (19 small tasks),
 hiv_pi (resistance above or below its median; needs MSMTFL_DATA), and a wide one.
 """
 
@@ -31,7 +31,7 @@ SHORT = 2.0  # seconds, below which a run is repeated
 Tasks = tuple[list[np.ndarray], list[np.ndarray]]  # per task X (n, d), standardised, Fortran-ordered; y (n,), 0 or 1
 
 
-class TooLong(Exception):
+class TooLongError(Exception):
     """A path needs more than the time that it is given."""
 
 
@@ -103,7 +103,7 @@ def worst_gap(tasks: Tasks, alphas: np.ndarray, paths: list[np.ndarray]) -> floa
 
 def late(deadline: float) -> None:
     if time.process_time() > deadline:
-        raise TooLong
+        raise TooLongError
 
 
 def msmtfl(tasks: Tasks, alphas: np.ndarray, tol: float, deadline: float) -> list[np.ndarray]:
@@ -227,7 +227,7 @@ def main() -> None:
                 seconds, gap, tol = best(name, tasks, alphas, args.limit, args.gap)
             except ImportError:
                 continue
-            except TooLong:
+            except TooLongError:
                 print(f"  {name:<24} more than {args.limit:g} s")
                 continue
             ours = seconds if ours is None else ours

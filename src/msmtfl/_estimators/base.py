@@ -35,19 +35,10 @@ from .._runtime.progress import CallbackSupportMixin
 from .._runtime.whole import guard_methods
 from .._solvers.arguments import check_intercepts
 from .._solvers.gram import Gram
-<<<<<<< HEAD
-from .._solvers.one_level import intercepts_with
-from .._solvers.make_problem import (
-    check_intercepts,
-    common_levels,
-    make_problem,
-    training,
-)
-=======
 from .._solvers.lassos.weighted_lasso import least_squares_on
 from .._solvers.make_problem import make_problem, training
+from .._solvers.one_level import intercepts_with
 from .._solvers.priors import common_levels
->>>>>>> main
 from .._solvers.solvers import lassos_for
 from .._solvers.stages import ASKED, ONE_STAGE, Solution
 from .fitted import (

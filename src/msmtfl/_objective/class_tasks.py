@@ -8,11 +8,11 @@ optimality conditions) is that of a `LossTask`. What all classes have together i
 certificate. In sums over a task's rows, with weights a_kj:
 
     primal  P(W, b) = sum_r v_r h(y_r, f_r) + sum_kj a_kj |w_kj|
-    dual    D(Q)    = - sum_r v_r sum_k q_rk log q_rk,   q_r >= 0, sum_k q_rk = 1,   |x_j'u_k| <= a_kj for u_k = v (y_k - q_k),
-                      x_j'u_k = 0 where a_kj = 0, sum u_k = 0 (intercepts)
+    dual    D(Q)    = - sum_r v_r sum_k q_rk log q_rk,   q_r >= 0, sum_k q_rk = 1, and for u_k = v (y_k - q_k)
+                      |x_j'u_k| <= a_kj,   x_j'u_k = 0 where a_kj = 0, sum u_k = 0 (intercepts)
 
-At the solution q_r are the probabilities. Away from it q = y + s (p - y) with the largest s up to 1 that keeps the bounds, after
-a Newton step in the coefficients of columns that leave no room, which keeps sum_k q_rk. The gap is
+At the solution q_r are the probabilities. Away from it q = y + s (p - y) with the largest s up to 1 that keeps the bounds,
+after a Newton step in the coefficients of columns that leave no room, which keeps sum_k q_rk. The gap is
 
     P - D = sum_r v_r KL(q_r | p_r) + sum_kj (a_kj |w_kj| - w_kj x_j'u_k)
 
@@ -26,7 +26,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
 
 from .._data.designs import Floats, Ints, rounding
 from .box import Limit, can_fall
@@ -68,7 +67,7 @@ class ClassGroup:
         self.parts, self.K, first = list(parts), len(parts), parts[0]
         self.v, self.centre, self.n = first.v, bool(first.base.centre), first.n
         self.Y = np.column_stack([part.y for part in parts])
-        self.F = np.zeros(self.Y.shape)
+        self.F, self.b = np.zeros(self.Y.shape), np.zeros(self.K)
         share = self.v @ self.Y / self.v.sum() if self.centre else np.full(self.K, 1.0 / self.K)
         with np.errstate(divide="ignore"):
             null = -float(np.where(self.Y > 0.5, np.log(share), 0.0).sum(axis=1) @ self.v)
@@ -79,17 +78,20 @@ class ClassGroup:
     def hold(self, W: Floats) -> None:
         """Hold the classes at W, with the levels that suit it best."""
         F = np.column_stack([part.base.apply(w) / part.base.u for part, w in zip(self.parts, W, strict=True)])
+        b = np.zeros(self.K)
         if self.centre:
-            b = best_levels(F, self.Y, self.v)
+            b = self.b = best_levels(F, self.Y, self.v, self.b)
             means = np.array([float(np.asarray(part.base.mean) @ w) for part, w in zip(self.parts, W, strict=True)])
-            F = F + (b - (b - means).mean())  # so that the intercepts have the sum 0
-        self.F = F
-        for k in range(self.K):
+            b = b - (b - means).mean()  # so that the intercepts have the sum 0
+        self.F = F + b
+        for k, part in enumerate(self.parts):
             self.tell(k)
+            if self.centre:
+                part.note(W[k], float(b[k]) + part.middle)
 
     def tell(self, k: int) -> None:
         """Let a class know the others."""
-        self.parts[k].hold(-logsumexp(np.delete(self.F, k, axis=1), axis=1))
+        self.parts[k].hold(-log_sum(np.delete(self.F, k, axis=1))[:, 0])
 
     def moved(self, k: int, w: Floats, level: float) -> None:
         """A class has other coefficients; the others are not told."""
@@ -106,7 +108,7 @@ class ClassGroup:
         return float(self.v @ softmax_losses(self.F, self.Y)) + float((cost + 0.5 * ridge * W**2).sum())
 
     def probabilities(self) -> Floats:
-        return np.asarray(np.exp(self.F - logsumexp(self.F, axis=1, keepdims=True)))
+        return np.asarray(np.exp(self.F - log_sum(self.F)))
 
 
 def hold(problem: Any, W: Floats) -> None:
@@ -117,9 +119,15 @@ def hold(problem: Any, W: Floats) -> None:
         begin += group.K
 
 
+def log_sum(F: Floats) -> Floats:
+    """(rows, 1): log sum_k exp f_rk"""
+    top = F.max(axis=1, keepdims=True)
+    return np.asarray(top + np.log(np.exp(F - top).sum(axis=1, keepdims=True)))
+
+
 def softmax_losses(F: Floats, Y: Floats) -> Floats:
     """(rows,)"""
-    return np.asarray(logsumexp(F - (F * Y).sum(axis=1, keepdims=True), axis=1))
+    return np.asarray(log_sum(F - (F * Y).sum(axis=1, keepdims=True))[:, 0])
 
 
 def classes_together(problem: Any) -> bool:
@@ -132,19 +140,22 @@ def groups_of(designs: Sequence[Any]) -> list[ClassGroup]:
     return list(dict.fromkeys(design.group for design in designs))
 
 
-def best_levels(F: Floats, Y: Floats, v: Floats) -> Floats:
-    """(K,), of mean 0: the levels that suit linear predictors F (rows, K) best, by Newton's method."""
-    b = np.zeros(F.shape[1])
-    value, best = float(v @ softmax_losses(F, Y)), (np.inf, b)
+def best_levels(F: Floats, Y: Floats, v: Floats, b: Floats) -> Floats:
+    """(K,), of mean 0: the levels that suit linear predictors F (rows, K) best, by Newton's method from b, or from 0 if that
+    is better."""
+    value, b = min(((float(v @ softmax_losses(F + one, Y)), one) for one in (0.0 * b, b)), key=lambda found: found[0])
+    best = np.inf, b
     for _ in range(STEPS):
-        P = np.exp(F + b - logsumexp(F + b, axis=1, keepdims=True))
+        P = np.exp(F + b - log_sum(F + b))
         g = v @ (P - Y)
         size = float(np.abs(g).max())
-        if size >= best[0] and size <= 1e-10 * v.sum():
+        if size == 0.0 or (size >= best[0] and size <= 1e-10 * v.sum()):
             break
         best = (size, b) if size < best[0] else best
+        if not np.isfinite(size):
+            break
         H = np.diag(v @ P) - P.T @ (v[:, None] * P) + v.sum() / len(b)  # the last term holds their sum
-        step, t = np.linalg.solve(H, g), 1.0
+        step, t = np.linalg.lstsq(H, g)[0], 1.0
         while t > 1e-10:
             new = float(v @ softmax_losses(F + b - t * step, Y))
             if new <= value + 1e-15 * abs(value):
@@ -183,7 +194,7 @@ def certify_classes(
     parts = group.parts
     G = np.array([part.correlate(y - p) for part, y, p in zip(parts, group.Y.T, P.T, strict=True)])
     unit = group.K * parts[0].null
-    gap = _gap(group, W, A, R, P, positive) if np.isfinite(P).all() else float("inf")
+    gap = _gap(group, W, A, R, P, G, positive) if np.isfinite(P).all() else float("inf")
     doubt = None if over_unit(gap, unit) <= GAP else Doubt("far")
     unique, dependent = _only(group, W, A, R, G, P, positive)
     out = []
@@ -198,7 +209,7 @@ def certify_classes(
     return out
 
 
-def _gap(group: ClassGroup, W: Floats, A: Floats, R: Floats, P: Floats, positive: Limit) -> float:
+def _gap(group: ClassGroup, W: Floats, A: Floats, R: Floats, P: Floats, G: Floats, positive: Limit) -> float:
     """The smaller of the gaps that two dual points prove: one for which small weights leave no room, and one for which only
     those of 0 do."""
     used, parts = W != 0.0, group.parts
@@ -209,8 +220,8 @@ def _gap(group: ClassGroup, W: Floats, A: Floats, R: Floats, P: Floats, positive
     size = np.sqrt(group.v @ (P - group.Y) ** 2)
     for room in (ROOM, 0.0):
         held = (room * unit * root * size[:, None] >= A) & live & (R == 0.0)
-        if positive is True:
-            held &= W > 0.0
+        if positive is True:  # what is firmly held at 0 may stay there
+            held &= (W > 0.0) | (-AT_ZERO * root * np.sqrt([[part.yy] for part in parts]) <= G)
         S, away = _projected(group, P, held, unit)
         best = min(best, _gap_of(group, W, A, R, P, (S, away, held), positive))
         if over_unit(best, group.K * parts[0].null) <= GAP:
@@ -237,7 +248,7 @@ def _gap_of(
     size = (G if positive is True else np.abs(G)) + hidden
     ratio = np.divide(A, size, out=np.full(A.shape, np.inf), where=bound & (size > 0.0))
     scale, apart = min(1.0, float(ratio.min(initial=np.inf))), np.inf
-    log_p = group.F - logsumexp(group.F, axis=1, keepdims=True)
+    log_p = group.F - log_sum(group.F)
     for share in INSIDE:
         Q = group.Y + share * scale * S
         if (Q >= -1e-14).all():
@@ -303,8 +314,8 @@ def _columns(part: ClassTask, features: Ints, ones: bool) -> Floats:
 def _only(
     group: ClassGroup, W: Floats, A: Floats, R: Floats, G: Floats, P: Floats, positive: Limit
 ) -> tuple[bool, list[Ints]]:
-    """Whether W is certainly the only minimiser whose free features have the sum 0 over classes: the columns of the entries at
-    their bound are independent under the curvature. Otherwise these entries."""
+    """Whether W is certainly the only minimiser whose free features have the sum 0 over classes: the columns of the entries
+    at their bound are independent under the curvature. Otherwise these entries."""
     parts, free = group.parts, ((A == 0.0) & (R == 0.0)).all(axis=0)
     E = []
     for k, part in enumerate(parts):
@@ -317,12 +328,16 @@ def _only(
     if total * group.Y.size > MANY:
         return False, E
     root = np.sqrt(P)
-    C = [_columns(part, one, group.centre and k < group.K - 1) for k, (part, one) in enumerate(zip(parts, E, strict=True))]
-    wide = [
-        np.concatenate([np.sqrt(group.v)[:, None] * root[:, [m]] * ((k == m) * one - P[:, [k]] * one) for m in range(group.K)])
-        for k, one in enumerate(C)
+    C = [
+        _columns(part, one, group.centre and k < group.K - 1)
+        for k, (part, one) in enumerate(zip(parts, E, strict=True))
     ]
-    M = np.concatenate(wide, axis=1)
+    v = np.sqrt(group.v)[:, None]
+
+    def wide(k: int, one: Floats) -> Floats:
+        return np.concatenate([v * root[:, [m]] * (float(k == m) - P[:, [k]]) * one for m in range(group.K)])
+
+    M = np.concatenate([wide(k, one) for k, one in enumerate(C)], axis=1)
     size = np.linalg.norm(M, axis=0)
     if not (size > AT_ZERO).all() or M.shape[1] > M.shape[0]:
         return False, E

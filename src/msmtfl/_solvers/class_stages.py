@@ -28,7 +28,7 @@ class ClassStages:
         proofs = certify_held(self.problem, W, A, self.lam)
         for _ in proofs:
             listener.task_done()
-        self.separation.warn({i: proof.dependent for i, proof in enumerate(proofs) if proof.escapes})
+        self.separation.warn(self.lassos.escaped or {i: one.dependent for i, one in enumerate(proofs) if one.escapes})
         return Outcome(
             coef=W,
             n_iter=int(rounds.max()),

@@ -171,8 +171,8 @@ def _level_of(designs: Sequence[Any], W: Floats) -> float:
 
 @contextmanager
 def held_at(problem: Problem, levels: Floats, W: Floats) -> Iterator[None]:
-    """Tasks at other levels (classes,), those of coefficients W (m, d), for a while. Classes with one loss stay there: whoever
-    solves them next holds them where they begin."""
+    """Tasks at other levels (classes,), those of coefficients W (m, d), for a while. Classes with one loss stay there:
+    whoever solves them next holds them where they begin."""
     if classes_together(problem):
         hold(problem, W)
         yield

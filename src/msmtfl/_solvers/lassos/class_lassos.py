@@ -1,8 +1,8 @@
 """Weighted lassos of tasks whose classes have one loss, the softmax: class after class, the others held.
 
 Given the others a class is a logistic lasso with an offset, which `LossLassos` solves. After each round all classes get the
-same added to their coefficients of a feature, which the loss does not see, so that the penalty is least: a step that rounds over
-classes would take for ever, being one in which none of them alone gains. Then follows a Newton step of all coefficients
+same added to their coefficients of a feature, which the loss does not see, so that the penalty is least: a step that rounds
+over classes would take for ever, being one in which none of them alone gains. Then follows a Newton step of all coefficients
 in use, so that rounds end fast once these are the right ones.
 """
 
@@ -13,8 +13,10 @@ from collections.abc import Callable
 import numpy as np
 
 from ..._data.designs import Floats, Ints
+from ..._objective.box import can_fall
 from ..._objective.certificates import violations
 from ..._objective.class_tasks import ClassGroup, curvature_of, groups_of
+from ..._objective.loss_certificates import escaping
 from ..._objective.problem import Problem
 from ..._runtime.threads import each
 from .proximal_newton import ESCAPES, LossLassos
@@ -26,11 +28,13 @@ NEAR = 1e-11  # the same, at which they may, if rounding leaves no more to gain
 TOGETHER = 600  # coefficients in use, up to which they take a step together
 FLAT = 1e-12  # a curvature, as a share of the largest, below which no step is made
 NOISE = 1e-14  # of an objective: what rounding may hide
+CERTAIN = 40.0  # log-odds from which it is asked whether there is a minimiser
 IDLE = 10  # rounds without progress that are made before rounding is blamed
 
 
 class ClassLassos:
-    """What `LossLassos` is where classes have a loss each (a `LassoSolver`). The classes are left held at the last solution."""
+    """What `LossLassos` is where the classes of a task have one loss (a `LassoSolver`). They are left held at the last
+    solution."""
 
     grams = None
 
@@ -41,6 +45,7 @@ class ClassLassos:
         self.groups, self.ridge, self.lam = groups_of(problem.designs), problem.unit_ridge, 0.0
         self.K = self.groups[0].K
         self.status, self.last = np.zeros(self.m, np.intc), np.zeros((self.m, self.d))
+        self.escaped: dict[int, Ints] = {}  # at the last weights: classes without a minimiser, by which features
         self.classes = [self._class(i) for i in range(self.m)]
 
     def _class(self, i: int) -> LossLassos:
@@ -84,8 +89,8 @@ class ClassLassos:
         return one_by_one(lassos, lams, weights, max_iter, tick)  # type: ignore[arg-type]
 
     def solve(self, A: Floats, reference: Floats | None = None, max_iter: int = 0) -> tuple[Floats, np.ndarray]:
-        """W (m, d) for weights A (m, d), and rounds (m,). Where a task's minimiser is not unique, W is near one of those that
-        are nearest `reference` (m, d), by default nearest 0."""
+        """W (m, d) for weights A (m, d), and rounds (m,). Where a task's minimiser is not unique, W is near one of
+        those that are nearest `reference` (m, d), by default nearest 0."""
         W, (status, rounds) = np.zeros((self.m, self.d)), np.zeros((2, self.m), np.intc)
         aim = np.zeros((self.m, self.d)) if reference is None else np.ascontiguousarray(reference, dtype=np.float64)
         self.solve_into(np.ascontiguousarray(A, dtype=np.float64), aim, W, status, rounds, max_iter)
@@ -99,18 +104,19 @@ class ClassLassos:
         if gone.any():
             W[:], rounds[:], status[:] = aim, 1, np.where(gone, OVERRUN | ESCAPES, 0)
         else:
+            self.escaped = {}
 
             def one(g: int) -> None:
                 some = slice(g * self.K, (g + 1) * self.K)
-                W[some], rounds[some], done = self._solve(g, A[some], aim[some], max_iter or ROUNDS)
-                status[some] = 0 if done else OVERRUN
+                W[some], rounds[some], status[some] = self._solve(g, A[some], aim[some], max_iter or ROUNDS)
 
             each(one, range(len(self.groups)), self.n_jobs)
             self.last = np.array(W)
         self.status = np.array(status)
 
-    def _solve(self, g: int, A: Floats, aim: Floats, most: int) -> tuple[Floats, int, bool]:
-        """A task's coefficients (K, d), rounds, and whether these came to an end."""
+    @np.errstate(over="ignore", invalid="ignore")  # where there is no minimiser
+    def _solve(self, g: int, A: Floats, aim: Floats, most: int) -> tuple[Floats, int, int]:
+        """A task's coefficients (K, d), rounds, and status."""
         group, first = self.groups[g], g * self.K
         ridge = np.zeros_like(A) if self.ridge is None else self.lam * self.ridge[first : first + self.K]
         W = np.where(np.isfinite(A), self.last[first : first + self.K], 0.0)
@@ -123,12 +129,31 @@ class ClassLassos:
             best = min(best, (off, W), key=lambda one: one[0])
             if off <= GOAL or idle > IDLE or turn == most:
                 break
+            before = group.value(W, A, ridge), W
             W = self._round(group, first, W, A, aim)
             W = level_classes(W, A, ridge, self.positive)
             group.hold(W)
-            W = self._together(group, W, A, ridge)
+            W = level_classes(self._together(group, W, A, ridge), A, ridge, self.positive)
+            group.hold(W)
+            if self._escapes(group, first, W, A, ridge):
+                _, W = min(before, (group.value(W, A, ridge), W), key=lambda one: one[0])
+                group.hold(W)
+                return W, turn + 1, OVERRUN | ESCAPES
         group.hold(best[1])
-        return best[1], turn + 1, best[0] <= NEAR or turn < most
+        return best[1], turn + 1, 0 if best[0] <= NEAR or turn < most else OVERRUN
+
+    def _escapes(self, group: ClassGroup, first: int, W: Floats, A: Floats, ridge: Floats) -> bool:
+        """Whether there is no minimiser, as free features tell a class from the others; which ones is noted. That is
+        asked once probabilities are as good as certain; rounds would make them ever more so."""
+        spread = np.ptp(group.F, axis=1)
+        if np.isfinite(spread).all() and spread.max() <= CERTAIN:
+            return False
+        free = (A == 0.0) & (ridge == 0.0)
+        for k, part in enumerate(group.parts):
+            away = escaping(part, W[k], free[k] & (part.squares > 0.0) & can_fall(self.positive, W[k]), self.positive)
+            if away.size:
+                self.escaped[first + k] = away
+        return any(first + k in self.escaped for k in range(self.K))
 
     def _round(self, group: ClassGroup, first: int, W: Floats, A: Floats, aim: Floats) -> Floats:
         """One class after the other at its best given the others."""
