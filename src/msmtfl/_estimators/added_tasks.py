@@ -192,7 +192,7 @@ class AddTaskMixin(MultiTaskModel):
         options: dict[str, Any] = {
             "loss": loss,
             "epsilon": getattr(self, "epsilon", 1.35),
-            "standardize": self.standardize,
+            "standardize": self.standardize is True,
             "positive": getattr(self, "positive", False),
             "penalty_factors": self._new_factors(),
             "l1_ratio": self._new_l1_ratio(),

@@ -29,7 +29,7 @@ from .._data.tasks import (
 from .._objective.certificates import Certificate, explain
 from .._objective.losses import loss_named
 from .._objective.penalties import Penalty
-from .._objective.problem import Problem
+from .._objective.problem import NUMERIC, Problem
 from .._runtime.checks import check_count, check_flag, check_n_jobs, check_positive, check_share
 from .._runtime.progress import CallbackSupportMixin
 from .._runtime.whole import guard_methods
@@ -129,6 +129,12 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
             raise ValueError(NO_BOUNDS.format(type(self).__name__))
         return bounds
 
+    _can_scale_numbers = False  # whether `standardize` may be "numeric"
+
+    def _scales_numbers(self) -> bool:
+        """Whether columns are penalised as if numbers, but not indicators, were scaled."""
+        return self._can_scale_numbers and isinstance(self.standardize, str) and self.standardize == NUMERIC
+
     def _chosen_l1_ratio(self) -> float:
         """Which share of the penalty is a norm; the rest is a ridge."""
         return self._l1_ratios()[0]
@@ -149,7 +155,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
 
     def _check_common(self) -> None:
         for name in ("fit_intercept", "standardize", "positive", "relax", "warm_start"):
-            if hasattr(self, name):
+            if hasattr(self, name) and not (name == "standardize" and self._scales_numbers()):
                 check_flag(name, getattr(self, name))
         check_use(self)
         self._l1_ratios()

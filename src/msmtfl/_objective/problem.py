@@ -12,6 +12,7 @@ import numpy as np
 from .._data.designs import Floats, stage_scale
 from .._data.level_rows import LevelRows, LevelTask
 from .._data.ridged import ridged
+from .._data.two_values import apart
 from .box import Box, Limit, can_fall, of_task
 from .certificates import TaskCertificate, certify_all
 from .dual_points import Memo
@@ -20,6 +21,7 @@ from .losses import Huber, Loss, Squared
 from .theta import mean_square
 
 SAME_MEAN = 1e-12  # relative difference of means that is rounding
+NUMERIC = "numeric"  # a way to standardise: see `column_units`
 
 
 def share(l1_ratio: float, factors: Floats) -> Floats:
@@ -38,7 +40,7 @@ class Problem:
     data: Any  # `AnyData`, and what its form has besides: who asks for that knows which it is
     designs: list[Any]  # a `Design` per task if the loss is squared, else a `LossTask`
     given_factors: Floats  # (d, m), as given
-    standardize: bool
+    standardize: bool | str  # or NUMERIC
     positive: bool
     loss: Loss = field(
         default_factory=Squared
@@ -91,11 +93,21 @@ class Problem:
 
     @cached_property
     def units(self) -> Floats:
-        """(m, d): standard deviations if standardised, else 1."""
+        """(m, d): standard deviations if standardised, else 1 or those of columns in all tasks."""
         if self.known_units is not None:
             return self.known_units
         squares = self.variances
+        if self.standardize == NUMERIC:
+            return np.tile(self.column_units, (self.m, 1))
         return np.sqrt(np.where(squares > 0, squares, 1.0)) if self.standardize else np.ones_like(squares)
+
+    @cached_property
+    def column_units(self) -> Floats:
+        """(d,): one unit of a column for all tasks, in which numbers and indicators are alike: the distance of its two
+        values if it has no more, else two standard deviations within tasks (Gelman, 2008), which are 1 for an indicator of
+        half of the samples."""
+        spans, sds = apart(self.data), self.feature_sds
+        return np.where(np.isfinite(spans), spans, np.where(sds > 0.0, 2.0 * sds, 1.0))
 
     @cached_property
     def factors(self) -> Floats:
@@ -111,6 +123,8 @@ class Problem:
         given = self.given_factors[:, 0]
         if not self.standardize:
             return given
+        if self.standardize == NUMERIC:
+            return np.asarray(given * self.column_units)
         square = self.variances.mean(axis=0)
         return np.asarray(given * np.sqrt(np.where(square > 0, square, 1.0)))
 

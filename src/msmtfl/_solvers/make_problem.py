@@ -43,7 +43,7 @@ def make_problem(
     loss: str = "squared",
     epsilon: float = 1.35,
     fit_intercept: bool,
-    standardize: bool,
+    standardize: bool | str,
     positive: bool,
     penalty_factors: ArrayLike | None = None,
     l1_ratio: float = 1.0,
