@@ -6,7 +6,7 @@ Every task has a path of its own, from the smallest lambda at which all coeffici
 of it, one after the other, each started from the last. No intercept: not all packages have one that is not penalised.
 A peer is run at tighter and tighter tolerances (each in its own terms) until its worst relative duality gap, over the loss
 at 0, is at most the one asked for; what is shown is the time of that run on one core, the best of three where that is short.
-A package that is not installed is left out; one that needs more than the limit says so. Data: landmine-like (19 small tasks),
+A package that is not installed is left out; one that needs more than the limit says so. Data: landmine-like (19 tasks),
 hiv_pi (resistance above or below its median; needs MSMTFL_DATA), and a wide one.
 """
 
