@@ -192,6 +192,7 @@ def test_a_search_chooses_by_the_log_loss_of_all_classes(tmp_path):
     [
         ({"intercepts": "shrunk"}, "leave intercepts at 'task'"),
         ({"bounds": (-1.0, 1.0)}, "leave out bounds"),
+        ({"feature_groups": {"first": [0, 1]}}, "leave out feature_groups"),
     ],
 )
 def test_what_it_cannot_do_says_so(options, said):

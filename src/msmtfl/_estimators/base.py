@@ -65,6 +65,12 @@ NO_BOUNDS = (
 )
 
 
+NO_GROUPS = (
+    "feature_groups are not known to {}: its coefficients are sums of parts, or have no penalty that leaves any out. "
+    "MSMTFL, LassoMTL, MSMTFLClassifier and L12MTL (and their searches) take groups; or leave feature_groups=None."
+)
+
+
 class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
     """What all multi-task models share: reading data, storing a solution, the linear predictor."""
 
@@ -114,6 +120,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
             n_jobs=self.n_jobs,
             intercepts=self.intercepts,
             bounds=self._bounds(),
+            feature_groups=self._feature_groups(),
         )
 
     def _training(self, problem: Problem, keep: np.ndarray | int) -> Problem:
@@ -128,6 +135,15 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         if bounds is not None and not self._bounded:
             raise ValueError(NO_BOUNDS.format(type(self).__name__))
         return bounds
+
+    _grouped = True  # whether features can enter or leave together
+
+    def _feature_groups(self) -> Any:
+        """The groups that were asked for, if there are any."""
+        groups = getattr(self, "feature_groups", None)
+        if groups is not None and not self._grouped:
+            raise ValueError(NO_GROUPS.format(type(self).__name__))
+        return groups
 
     _can_scale_numbers = False  # whether `standardize` may be "numeric"
 
@@ -186,7 +202,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         stage or, with `relax`, the least squares on their support."""
         data, last = problem.data, solution.stages[-1]
         # `partial_fit` starts anew; a scale is of some losses only, a common level of some intercepts, scores of searches
-        forget(self, "moments_", "scale_", "held_out_", *LEVELS)
+        forget(self, "moments_", "scale_", "held_out_", "feature_groups_", *LEVELS)
         W = last.coef if coef is None else coef
         if coef is None and self.relax:
             W = least_squares_on(lassos_for(problem, grams), W)
@@ -209,6 +225,8 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
             self.common_level_, self.level_at_, self.level_ridge_ = levels
         if problem.scales is not None:
             self.scale_ = float(problem.scales[0]) if single else problem.scales
+        if problem.groups is not None:
+            self.feature_groups_ = problem.groups.of_features
         self.row_norms_ = penalty.row_norms(W.T)
         self.row_slopes_ = solution.row_slopes
         self.feature_importances_ = importances(self.row_norms_, self._task_position)

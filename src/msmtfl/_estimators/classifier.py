@@ -84,6 +84,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
             n_jobs=self.n_jobs,
             intercepts=self.intercepts,
             bounds=self._bounds(),
+            feature_groups=self._feature_groups(),
         )
 
     def _check_together(self) -> None:
@@ -96,6 +97,8 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
             )
         if self._bounds() is not None:
             raise ValueError(f"{said}which knows no bounds but positive=True: leave out bounds, or multinomial.")
+        if getattr(self, "feature_groups", None) is not None:
+            raise ValueError(f"{said}which knows no groups of features: leave out feature_groups, or multinomial.")
         if not getattr(self, "_by_folds", True):
             raise ValueError(
                 f"{said}of which selection={self.selection!r} has no criterion: choose by cross-validation ('min' or '1se')."

@@ -22,6 +22,7 @@ from .._objective.row_certificates import RowCertificate, certify_rows, row_viol
 from .._runtime.progress import Listener
 from .coupled.common_part import Stacked, settled
 from .coupled.coupled_rows import CoupledRows
+from .coupled.grouped_rows import GroupedRows
 from .coupled.loss_common import CommonSolver
 from .coupled.loss_pooling import AnyPooling
 from .coupled.loss_rows import LossRows
@@ -32,7 +33,7 @@ from .stages import Outcome
 class RowStages:
     """Stages with a norm of every row."""
 
-    def __init__(self, rows: CoupledRows | LossRows, designs: Sequence[Any], data: AnyData):
+    def __init__(self, rows: CoupledRows | LossRows | GroupedRows, designs: Sequence[Any], data: AnyData):
         self.rows, self.designs, self.grams = rows, designs, None
         self.separation = Separation(data)
 
