@@ -16,6 +16,11 @@ class GivenNorms(AddTaskMixin):
 
     def _penalty_given(self, problem: Problem) -> Rounded:
         refuse_more_classes(self)
+        if problem.groups is not None:
+            raise ValueError(
+                f"{type(self).__name__} with groups of features takes no task beside those that it was fitted to: fit again "
+                "with the new task, or take MSMTFL, which does."
+            )
         f = problem.factors[:, 0]
         bound = self.n_fitted_tasks_ * problem.l1_ratio * self.lam_ * self.row_slopes_ * counted(f)
         reach = np.divide(self.row_norms_, f, out=np.zeros_like(f), where=(f > 0.0) & np.isfinite(f))
