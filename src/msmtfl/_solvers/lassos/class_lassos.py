@@ -19,8 +19,8 @@ from ..._objective.class_tasks import ClassGroup, curvature_of, groups_of
 from ..._objective.loss_certificates import escaping
 from ..._objective.problem import Problem
 from ..._runtime.threads import each
-from .proximal_newton import ESCAPES, LossLassos
-from .weighted_lasso import OVERRUN, Solve, one_by_one
+from .lasso_solver import ESCAPES, OVERRUN, Solve, one_by_one
+from .proximal_newton import LossLassos
 
 ROUNDS = 500  # over the classes; it takes about twenty
 GOAL = 1e-13  # violation of optimality, as a correlation, at which rounds end
