@@ -12,8 +12,8 @@ from .._estimators.families import family_of
 from .._estimators.fitted import loss_of
 from . import options as o
 from .data import InputError
+from .models import ModelFile, load
 from .pictures import check_picture, picture
-from .using import ModelFile, load
 
 TABLE = """\b
 Examples:
