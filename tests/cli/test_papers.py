@@ -153,7 +153,8 @@ def test_what_a_model_does_not_have_is_said_in_the_words_of_the_command(folder, 
             assert found.exit_code == 2
             assert "CV" not in found.stderr
             assert "MTL" not in found.stderr
-            assert any(word in found.stderr for word in ("`msmtfl compare --plot`", "the model leaves", "Leave", "this model"))
+            ways = ("`msmtfl compare --plot`", "the model leaves", "Leave", "this model")
+            assert any(way in found.stderr for way in ways)
 
 
 def test_counts_are_compared_by_their_deviance(tmp_path):
