@@ -15,6 +15,7 @@ import typer
 from .._data.tables import choices_of, known_as
 from .._estimators.families import Family, Variant, named_variants
 from .._objective.losses import loss_named
+from .._runtime.started import BEGAN
 from ..compare.auto import AUTOMATIC
 from . import options as o
 from .data import InputError
@@ -238,7 +239,8 @@ def fit(
         elif not quiet:
             files = "; ".join(f"{name.replace('_', ' ')}: {path}" for name, path in written.items())
             nothing = "Nothing was written: give --out MODEL or --report PAGE."
-            o.emit(f"{describe(estimator)}\n\n{seconds:.1f} s. {files or nothing}\n")
+            took = f"{seconds:.1f} s for the fit, {time.perf_counter() - BEGAN:.1f} s in all"
+            o.emit(f"{describe(estimator)}\n\n{took}. {files or nothing}\n")
 
 
 def _refuse(why: str, **given: Any) -> None:
