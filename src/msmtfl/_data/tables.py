@@ -312,8 +312,8 @@ def as_floats(
         if isinstance(error, OverflowError):
             raise ValueError(f"column {name!r} of {what}, row {row} is too large for a float. Rescale it.") from error
         raise type(error)(
-            f"{error}. Column {name!r} of {what}, row {row} holds {value!r}, which is not a number: encode text columns (e.g. one-hot; "
-            "of one that is categorical, X[name].astype('category'), that is done here), or name the column of task labels with task_column=."
+            f"{error}. Column {name!r} of {what}, row {row} holds {value!r}, which is not a number: encode text columns "
+            "(one-hot; X[name].astype('category') is encoded here), or name the column of task labels with task_column=."
         ) from error
     if out.dtype != np.float64 and not (narrow and out.nbytes > KEPT_ABOVE):
         out = out.astype(np.float64, order="K")
