@@ -36,7 +36,7 @@ import numpy as np
 import pandas as pd
 
 from msmtfl import MSMTFL, MSMTFLCV, DirtyMTL, LassoMTL, Moments, MSMTFLClassifier, SharedMTLCV
-from msmtfl._estimators.baselines import RidgePerTaskCV
+from msmtfl._estimators.baselines.ridge import RidgePerTaskCV
 from msmtfl.cli.data import InputError
 from msmtfl.cli.describing import describe, facts
 from msmtfl.cli.table_files import read_table

@@ -43,7 +43,7 @@ import numpy as np
 from scipy.stats import norm, t
 
 import msmtfl
-from msmtfl._estimators.search import GridSearch
+from msmtfl._estimators.grid_search import GridSearch
 from msmtfl._paths.conformal import HeldOutScores, Table
 
 COUNTS = np.array([6, 8, 10, 12, 15, 20, 20, 30, 40, 40])

@@ -13,18 +13,25 @@ if TYPE_CHECKING:
     from ._data.folds import TaskKFold
     from ._data.moments import Moments
     from ._data.tasks import stack_tasks
-    from ._estimators.classifier import MSMTFLClassifier, MSMTFLClassifierCV
-    from ._estimators.dirty import DirtyMTL, DirtyMTLCV
-    from ._estimators.dirty_classifier import DirtyMTLClassifier, DirtyMTLClassifierCV
-    from ._estimators.l12 import L12MTL, L12MTLCV
-    from ._estimators.l12_classifier import L12MTLClassifier, L12MTLClassifierCV
-    from ._estimators.msmtfl import MSMTFL, LassoMTL
-    from ._estimators.pooling import PartialPooling, PartialPoolingCV
-    from ._estimators.pooling_classifier import PartialPoolingClassifier, PartialPoolingClassifierCV
-    from ._estimators.pretrained import PretrainedMTL, PretrainedMTLCV
-    from ._estimators.search import MSMTFLCV, LassoMTLCV
-    from ._estimators.shared import SharedMTL, SharedMTLCV
-    from ._estimators.shared_classifier import SharedMTLClassifier, SharedMTLClassifierCV
+    from ._estimators.dirty.classifiers import DirtyMTLClassifier, DirtyMTLClassifierCV
+    from ._estimators.dirty.fit import DirtyMTL
+    from ._estimators.dirty.search import DirtyMTLCV
+    from ._estimators.l12.classifiers import L12MTLClassifier, L12MTLClassifierCV
+    from ._estimators.l12.fit import L12MTL
+    from ._estimators.l12.search import L12MTLCV
+    from ._estimators.lasso.fit import LassoMTL
+    from ._estimators.lasso.search import LassoMTLCV
+    from ._estimators.msmtfl.classifiers import MSMTFLClassifier, MSMTFLClassifierCV
+    from ._estimators.msmtfl.fit import MSMTFL
+    from ._estimators.msmtfl.search import MSMTFLCV
+    from ._estimators.pooling.classifiers import PartialPoolingClassifier, PartialPoolingClassifierCV
+    from ._estimators.pooling.fit import PartialPooling
+    from ._estimators.pooling.search import PartialPoolingCV
+    from ._estimators.pretrained.fit import PretrainedMTL
+    from ._estimators.pretrained.search import PretrainedMTLCV
+    from ._estimators.shared.classifiers import SharedMTLClassifier, SharedMTLClassifierCV
+    from ._estimators.shared.fit import SharedMTL
+    from ._estimators.shared.search import SharedMTLCV
     from ._paths.solve import regularization_surface
     from .compare.auto import MultiTaskAuto, MultiTaskAutoClassifier
     from .compare.run import compare_models
@@ -81,30 +88,30 @@ _MODULES = {  # of each public name: the module that has it
     "TaskKFold": "_data.folds",
     "Moments": "_data.moments",
     "stack_tasks": "_data.tasks",
-    "MSMTFLClassifier": "_estimators.classifier",
-    "MSMTFLClassifierCV": "_estimators.classifier",
-    "DirtyMTL": "_estimators.dirty",
-    "DirtyMTLCV": "_estimators.dirty",
-    "DirtyMTLClassifier": "_estimators.dirty_classifier",
-    "DirtyMTLClassifierCV": "_estimators.dirty_classifier",
-    "L12MTL": "_estimators.l12",
-    "L12MTLCV": "_estimators.l12",
-    "L12MTLClassifier": "_estimators.l12_classifier",
-    "L12MTLClassifierCV": "_estimators.l12_classifier",
-    "MSMTFL": "_estimators.msmtfl",
-    "LassoMTL": "_estimators.msmtfl",
-    "PartialPooling": "_estimators.pooling",
-    "PartialPoolingCV": "_estimators.pooling",
-    "PartialPoolingClassifier": "_estimators.pooling_classifier",
-    "PartialPoolingClassifierCV": "_estimators.pooling_classifier",
-    "PretrainedMTL": "_estimators.pretrained",
-    "PretrainedMTLCV": "_estimators.pretrained",
-    "MSMTFLCV": "_estimators.search",
-    "LassoMTLCV": "_estimators.search",
-    "SharedMTL": "_estimators.shared",
-    "SharedMTLCV": "_estimators.shared",
-    "SharedMTLClassifier": "_estimators.shared_classifier",
-    "SharedMTLClassifierCV": "_estimators.shared_classifier",
+    "MSMTFLClassifier": "_estimators.msmtfl.classifiers",
+    "MSMTFLClassifierCV": "_estimators.msmtfl.classifiers",
+    "DirtyMTL": "_estimators.dirty.fit",
+    "DirtyMTLCV": "_estimators.dirty.search",
+    "DirtyMTLClassifier": "_estimators.dirty.classifiers",
+    "DirtyMTLClassifierCV": "_estimators.dirty.classifiers",
+    "L12MTL": "_estimators.l12.fit",
+    "L12MTLCV": "_estimators.l12.search",
+    "L12MTLClassifier": "_estimators.l12.classifiers",
+    "L12MTLClassifierCV": "_estimators.l12.classifiers",
+    "MSMTFL": "_estimators.msmtfl.fit",
+    "LassoMTL": "_estimators.lasso.fit",
+    "PartialPooling": "_estimators.pooling.fit",
+    "PartialPoolingCV": "_estimators.pooling.search",
+    "PartialPoolingClassifier": "_estimators.pooling.classifiers",
+    "PartialPoolingClassifierCV": "_estimators.pooling.classifiers",
+    "PretrainedMTL": "_estimators.pretrained.fit",
+    "PretrainedMTLCV": "_estimators.pretrained.search",
+    "MSMTFLCV": "_estimators.msmtfl.search",
+    "LassoMTLCV": "_estimators.lasso.search",
+    "SharedMTL": "_estimators.shared.fit",
+    "SharedMTLCV": "_estimators.shared.search",
+    "SharedMTLClassifier": "_estimators.shared.classifiers",
+    "SharedMTLClassifierCV": "_estimators.shared.classifiers",
     "regularization_surface": "_paths.solve",
     "MultiTaskAuto": "compare.auto",
     "MultiTaskAutoClassifier": "compare.auto",

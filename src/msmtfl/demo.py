@@ -12,7 +12,8 @@ from sklearn.datasets import load_diabetes
 
 from ._data.designs import Floats
 from ._data.folds import TaskKFold
-from ._estimators.search import MSMTFLCV, LassoMTLCV
+from ._estimators.lasso.search import LassoMTLCV
+from ._estimators.msmtfl.search import MSMTFLCV
 from ._runtime.progress import Progress
 from .compare.evidence import Evidence, clear_from
 

@@ -11,9 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._data.designs import Floats
 from ._data.tables import names_of
-from ._estimators.base import MultiTaskLinear, loss_of, model_chosen
 from ._estimators.classifier import MultiTaskClassifier
+from ._estimators.fitted import loss_of, model_chosen
 from ._estimators.new_tasks import Line, new_line
+from ._estimators.regression import MultiTaskLinear
 from ._objective.losses import loss_named
 
 TERMS = 16  # of a sum without parentheses

@@ -1,5 +1,5 @@
 """What a fitted model minimises, as a line of text."""
 
-from ._estimators.formulas import formula
+from ._estimators.words.formulas import formula
 
 __all__ = ["formula"]

@@ -17,8 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._data.designs import Floats, Ints
 from ._data.tables import choices_of, close_to, names_of
-from ._estimators.base import BETWEEN_TASKS, MultiTaskModel, model_chosen
+from ._estimators.base import MultiTaskModel
 from ._estimators.families import family_of, has_family
+from ._estimators.fitted import BETWEEN_TASKS, model_chosen
 from ._runtime.cards import Card
 
 if TYPE_CHECKING:

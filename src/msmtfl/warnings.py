@@ -1,7 +1,7 @@
 """Warnings of the package, to be filtered by their class."""
 
 from ._data.copies import RepeatedSamplesWarning
-from ._estimators.base import NewTaskWarning, TaskLevelWarning
+from ._estimators.fitted import NewTaskWarning, TaskLevelWarning
 from ._estimators.intervals import SmallTaskWarning
 from ._paths.choice import GridEndWarning, TooGoodWarning
 

@@ -19,7 +19,8 @@ from msmtfl import (
     compare_models,
     stability_selection,
 )
-from msmtfl._estimators.baselines import PooledLogisticCV, PooledRidgeCV, RidgePerTaskCV
+from msmtfl._estimators.baselines.logistic import PooledLogisticCV
+from msmtfl._estimators.baselines.ridge import PooledRidgeCV, RidgePerTaskCV
 from msmtfl.export import to_onnx, to_sql
 from msmtfl.model_files import load_model, save_model
 from msmtfl.sharing import sharing_map

@@ -116,7 +116,7 @@ def test_numbers_predicted_by_the_command_are_those_of_the_model(loss, tmp_path)
     np.testing.assert_array_equal(found["prediction"], by_place.predict(places))
 
 
-@pytest.mark.filterwarnings("ignore::msmtfl._estimators.base.NewTaskWarning")
+@pytest.mark.filterwarnings("ignore::msmtfl._estimators.fitted.NewTaskWarning")
 def test_rows_without_predictions_and_new_tasks(tmp_path):
     model = MSMTFL(lam=0.05, task_column="town").fit(TABLE[["a", "town"]], Y)
     table = TABLE.copy()

@@ -41,7 +41,7 @@ from msmtfl import (
     regularization_surface,
 )
 from msmtfl.__main__ import main
-from msmtfl._estimators.baselines import RidgePerTaskCV
+from msmtfl._estimators.baselines.ridge import RidgePerTaskCV
 from msmtfl.compare.run import default_models
 from msmtfl.model_files import load_model, save_model
 from msmtfl.plots.views import lasso_points

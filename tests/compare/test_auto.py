@@ -12,8 +12,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import check_is_fitted
 
 from msmtfl import MSMTFL, LassoMTL, LassoMTLCV, MultiTaskAuto, SharedMTL, compare_models
-from msmtfl._estimators.base import NewTaskWarning
-from msmtfl._estimators.baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
+from msmtfl._estimators.baselines.lasso import PooledLassoCV
+from msmtfl._estimators.baselines.ridge import PooledRidgeCV, RidgePerTaskCV
+from msmtfl._estimators.fitted import NewTaskWarning
 from msmtfl.compare.auto import choose_family
 from msmtfl.compare.comparison import Comparison
 from msmtfl.compare.scoring import steady_variances

@@ -9,7 +9,12 @@ from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from msmtfl import LassoMTL, MSMTFLClassifier, MultiTaskAuto, MultiTaskAutoClassifier, compare_models
-from msmtfl._estimators.baselines import LOGISTIC_ALPHAS, LogisticPerTaskCV, PooledLogisticCV, _logistic_path
+from msmtfl._estimators.baselines.logistic import (
+    LOGISTIC_ALPHAS,
+    LogisticPerTaskCV,
+    PooledLogisticCV,
+    _logistic_path,
+)
 from msmtfl._estimators.classes import class_folds, read_classes
 from msmtfl.compare.run import default_models
 from msmtfl.model_files import load_model, save_model

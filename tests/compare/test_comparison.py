@@ -14,8 +14,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from msmtfl import LassoMTL, LassoMTLCV, MultiTaskAuto, TaskKFold, compare_models
-from msmtfl._estimators.base import NewTaskWarning
-from msmtfl._estimators.baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
+from msmtfl._estimators.baselines.lasso import PooledLassoCV
+from msmtfl._estimators.baselines.ridge import PooledRidgeCV, RidgePerTaskCV
+from msmtfl._estimators.fitted import NewTaskWarning
 from msmtfl.compare.run import default_models
 from msmtfl.metrics import nmse
 from msmtfl.warnings import TaskLevelWarning

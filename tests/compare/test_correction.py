@@ -10,8 +10,10 @@ from sklearn.base import clone
 from sklearn.model_selection import RepeatedKFold
 
 from msmtfl import L12MTLCV, MSMTFL, MSMTFLCV, LassoMTL, LassoMTLCV, MSMTFLClassifierCV, MultiTaskAuto, compare_models
-from msmtfl._estimators.baselines import PooledLassoCV, PooledLogisticCV, PooledRidgeCV, RidgePerTaskCV
-from msmtfl._estimators.search import GridSearch
+from msmtfl._estimators.baselines.lasso import PooledLassoCV
+from msmtfl._estimators.baselines.logistic import PooledLogisticCV
+from msmtfl._estimators.baselines.ridge import PooledRidgeCV, RidgePerTaskCV
+from msmtfl._estimators.grid_search import GridSearch
 from msmtfl._paths.choice import fold_scores_of, in_order, points_without
 from msmtfl._paths.cross_validation import Split
 from msmtfl.compare import correction, points, run

@@ -20,7 +20,7 @@ from msmtfl import (
     regularization_surface,
     stack_tasks,
 )
-from msmtfl._estimators.baselines import RidgePerTaskCV
+from msmtfl._estimators.baselines.ridge import RidgePerTaskCV
 from msmtfl.inference import bootstrap_intervals
 
 pl = pytest.importorskip("polars")

@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from msmtfl import MSMTFL, LassoMTL, TaskKFold
-from msmtfl._estimators.base import NewTaskWarning
+from msmtfl._estimators.fitted import NewTaskWarning
 from msmtfl._objective.theta import default_ratio
 
 

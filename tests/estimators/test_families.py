@@ -3,8 +3,10 @@
 import ast
 import inspect
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -26,17 +28,18 @@ from msmtfl import (
 )
 from msmtfl._estimators import families
 from msmtfl._estimators.base import MultiTaskModel
-from msmtfl._estimators.baselines import PooledLogisticCV, PooledRidgeCV
+from msmtfl._estimators.baselines.logistic import PooledLogisticCV
+from msmtfl._estimators.baselines.ridge import PooledRidgeCV
 from msmtfl._estimators.families import (
-    FAMILIES,
     Strength,
     Variant,
     compared_variants,
     family_of,
     has_family,
+    known_families,
     named_variants,
 )
-from msmtfl._estimators.formula_texts import of_rows, penalised
+from msmtfl._estimators.words.formula_texts import of_rows, penalised
 from msmtfl.cli import app
 from msmtfl.cli.describing import describe, facts
 from msmtfl.formulas import formula
@@ -48,6 +51,7 @@ from msmtfl.report.model_tables import values_table
 from msmtfl.sharing import sharing_map
 
 SOURCE = Path(msmtfl.__file__).parent
+FAMILIES = known_families()
 RECORDS = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 STAGED = pytest.mark.parametrize("family", [one for one in FAMILIES if one.staged], ids=lambda family: family.name)
 REGRESSIONS = pytest.mark.parametrize(
@@ -330,7 +334,9 @@ def toys(monkeypatch):
         strengths=(Strength("lam", "τ"),),
         chosen="τ",
     )
-    monkeypatch.setattr(families, "FAMILIES", (*FAMILIES, toy))
+    name = f"record_of_toys_{id(toy)}"
+    monkeypatch.setitem(sys.modules, name, SimpleNamespace(FAMILIES=(toy,)))
+    monkeypatch.setattr(families, "LISTED", (*families.LISTED, name))
     return toy
 
 

@@ -5,14 +5,10 @@ import pytest
 from scipy.special import xlogy
 
 from msmtfl import L12MTL, L12MTLCV, MSMTFL, MSMTFLCV, DirtyMTL, LassoMTL, MSMTFLClassifier, SharedMTL
-from msmtfl._estimators.baselines import (
-    LogisticPerTaskCV,
-    PooledLassoCV,
-    PooledLogisticCV,
-    PooledRidgeCV,
-    RidgePerTaskCV,
-)
-from msmtfl._estimators.formulas import formula
+from msmtfl._estimators.baselines.lasso import PooledLassoCV
+from msmtfl._estimators.baselines.logistic import LogisticPerTaskCV, PooledLogisticCV
+from msmtfl._estimators.baselines.ridge import PooledRidgeCV, RidgePerTaskCV
+from msmtfl._estimators.words.formulas import formula
 from msmtfl._objective.shapes import SCAD
 from msmtfl.model_files import load_model, save_model
 

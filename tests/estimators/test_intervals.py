@@ -23,14 +23,10 @@ from msmtfl import (
     SharedMTLCV,
 )
 from msmtfl._estimators import intervals
-from msmtfl._estimators.base import NewTaskWarning
-from msmtfl._estimators.baselines import (
-    LogisticPerTaskCV,
-    PooledLassoCV,
-    PooledLogisticCV,
-    PooledRidgeCV,
-    RidgePerTaskCV,
-)
+from msmtfl._estimators.baselines.lasso import PooledLassoCV
+from msmtfl._estimators.baselines.logistic import LogisticPerTaskCV, PooledLogisticCV
+from msmtfl._estimators.baselines.ridge import PooledRidgeCV, RidgePerTaskCV
+from msmtfl._estimators.fitted import NewTaskWarning
 from msmtfl._estimators.intervals import SmallTaskWarning
 from msmtfl._objective.losses import loss_named
 from msmtfl._paths import conformal
@@ -303,7 +299,7 @@ def test_new_tasks():
         model.set_params(unknown_task="error").predict_interval(X[~known], task=task[~known])
 
 
-@pytest.mark.filterwarnings("ignore::msmtfl._estimators.base.NewTaskWarning")
+@pytest.mark.filterwarnings("ignore::msmtfl._estimators.fitted.NewTaskWarning")
 @pytest.mark.parametrize("intercepts", ["task", "shrunk", "common"])
 def test_intervals_of_new_tasks_are_around_their_prediction(intercepts):
     """Tasks of 5 samples are drawn to the common level, one of 300 is not: the mean of intercepts is not that level."""

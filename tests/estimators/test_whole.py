@@ -28,7 +28,9 @@ from msmtfl import (
     SharedMTLCV,
 )
 from msmtfl._estimators.base import MultiTaskModel
-from msmtfl._estimators.baselines import PooledLassoCV, PooledLogisticCV, PooledRidgeCV, RidgePerTaskCV
+from msmtfl._estimators.baselines.lasso import PooledLassoCV
+from msmtfl._estimators.baselines.logistic import PooledLogisticCV
+from msmtfl._estimators.baselines.ridge import PooledRidgeCV, RidgePerTaskCV
 from msmtfl.model_files import load_model, save_model
 
 MODELS = [
@@ -274,7 +276,7 @@ def test_the_next_batch_keeps_a_task_that_was_added(wide):
     [MSMTFL(lam=0.1), MSMTFLClassifier(lam=0.1), RidgePerTaskCV(cv=2), MODELS[-1]],
     ids=lambda model: type(model).__name__,
 )
-@pytest.mark.filterwarnings("ignore::msmtfl._estimators.base.NewTaskWarning")
+@pytest.mark.filterwarnings("ignore::msmtfl._estimators.fitted.NewTaskWarning")
 def test_unknown_task_is_looked_at_when_it_is_used(model):
     X, y, task = problem()
     model.fit(X, target(model, y), task=task)

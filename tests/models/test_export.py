@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Lasso
 
 from msmtfl import L12MTL, MSMTFL, DirtyMTL, LassoMTL
-from msmtfl._estimators.baselines import RidgePerTaskCV
+from msmtfl._estimators.baselines.ridge import RidgePerTaskCV
 from msmtfl.export import to_onnx, to_sql
 
 STRANGE = ["plain", 'quo"te', "two words", "ünï 東京", "</b>", "it's", "`tick`", "a]b", "-- x", "semi;colon"]
@@ -174,7 +174,7 @@ def test_the_task_column_of_the_fit_is_the_default(task_column):
     assert close(last_column(connection, to_sql(model, table="t")), model.predict(table), X, model.coef_)
 
 
-@pytest.mark.filterwarnings("ignore::msmtfl._estimators.base.NewTaskWarning")
+@pytest.mark.filterwarnings("ignore::msmtfl._estimators.fitted.NewTaskWarning")
 def test_labels_never_seen():
     model = handmade([[1.0], [3.0]], intercept=[0.0, 1.0], unknown_task="error")
     connection = database([[2.0], [2.0]], ["x0"], [1, 9], "INTEGER")
@@ -258,7 +258,7 @@ def runs(proto, inputs):
     [["a", "東京", "o'hara"], [7, -1, 2**62 + 1], [0.5, -2.0, 1e300], np.array(["a", "b", "c"], dtype=object)],
     ids=str,
 )
-@pytest.mark.filterwarnings("ignore::msmtfl._estimators.base.NewTaskWarning")
+@pytest.mark.filterwarnings("ignore::msmtfl._estimators.fitted.NewTaskWarning")
 @pytest.mark.parametrize("unknown", ["error", "mean"])
 def test_a_graph_with_labels(labels, unknown):
     pytest.importorskip("onnx")

@@ -39,7 +39,8 @@ from msmtfl import (
     SharedMTLCV,
     TaskKFold,
 )
-from msmtfl._estimators.baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
+from msmtfl._estimators.baselines.lasso import PooledLassoCV
+from msmtfl._estimators.baselines.ridge import PooledRidgeCV, RidgePerTaskCV
 from msmtfl._estimators.classifier import MultiTaskClassifier
 from msmtfl._objective.shapes import MCP, SCAD, LogSum, Power
 from msmtfl._paths.conformal import HeldOutScores

@@ -25,7 +25,8 @@ from msmtfl import (
     regularization_surface,
     stability_selection,
 )
-from msmtfl._estimators.baselines import PooledLassoCV, RidgePerTaskCV
+from msmtfl._estimators.baselines.lasso import PooledLassoCV
+from msmtfl._estimators.baselines.ridge import RidgePerTaskCV
 from msmtfl._runtime.drawing import (
     BLUE,
     GREY,

@@ -32,7 +32,7 @@ from msmtfl import (
     SharedMTLCV,
     compare_models,
 )
-from msmtfl._estimators.base import MultiTaskLinear
+from msmtfl._estimators.regression import MultiTaskLinear
 from msmtfl._runtime.drawing import new_figure, pyplot
 from msmtfl.model_files import load_model, save_model
 from msmtfl.plots import CoefficientMapDisplay, GainDisplay

@@ -22,7 +22,8 @@ from msmtfl import (
     compare_models,
     debiased_intervals,
 )
-from msmtfl._estimators.baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
+from msmtfl._estimators.baselines.lasso import PooledLassoCV
+from msmtfl._estimators.baselines.ridge import PooledRidgeCV, RidgePerTaskCV
 from msmtfl.inference import SharedFeatures, shared_features
 from msmtfl.model_files import load_model, save_model
 from msmtfl.sharing import CLASSES, sharing_map, task_similarity

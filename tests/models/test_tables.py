@@ -18,7 +18,7 @@ from msmtfl import (
     debiased_intervals,
     split_intervals,
 )
-from msmtfl._estimators.baselines import RidgePerTaskCV
+from msmtfl._estimators.baselines.ridge import RidgePerTaskCV
 from msmtfl._runtime.documents import significant
 from msmtfl._runtime.naturally import natural_order
 from msmtfl.model_files import load_model, save_model

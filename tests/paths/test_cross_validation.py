@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from msmtfl import MSMTFL, MSMTFLCV, LassoMTLCV, TaskKFold, stack_tasks
-from msmtfl._estimators import search as model_selection
+from msmtfl._estimators import grid_search
 from msmtfl._paths.cross_validation import choose
 from msmtfl._solvers.gram import follow
 
@@ -406,7 +406,7 @@ def test_gram_rows_on_demand_give_what_whole_matrices_give(monkeypatch, options)
     target = wide[:, :3] @ np.ones(3) + 0.1 * rng.standard_normal(m * n)
     given = {"lams": 8, "lam_min_ratio": 0.05, "theta_ratios": [2.0, 20.0], "cv": 3, **options}
     followed = []
-    monkeypatch.setattr(model_selection, "follow", lambda grams, others: followed.append(follow(grams, others)))
+    monkeypatch.setattr(grid_search, "follow", lambda grams, others: followed.append(follow(grams, others)))
     on_demand = MSMTFLCV(**given).fit(wide, target, task=task)
     times = len(followed)
     assert times >= 3

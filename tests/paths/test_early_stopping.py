@@ -223,7 +223,7 @@ def test_threads_and_progress(capsys, terminal):
 )
 def test_folds_on_threads_change_no_bit(monkeypatch, search):
     """All data and the folds go side by side; none of them has threads of its own."""
-    monkeypatch.setattr("msmtfl._estimators.search.WIDE", 0)
+    monkeypatch.setattr("msmtfl._estimators.grid_search.WIDE", 0)
     X, y, task = noisy()
     one, two = (clone(search).set_params(cv=3, n_jobs=n_jobs).fit(X, y, task=task) for n_jobs in (None, 2))
     assert one.best_point_ == two.best_point_
@@ -241,7 +241,7 @@ def test_searches_of_few_features_stay_on_one_thread(monkeypatch, wide, expected
         return [call(item) for item in items]
 
     monkeypatch.setattr("msmtfl._paths.early_stopping.each", noted)
-    monkeypatch.setattr("msmtfl._estimators.search.WIDE", wide)
+    monkeypatch.setattr("msmtfl._estimators.grid_search.WIDE", wide)
     X, y, task = noisy(n=20, d=40)
     MSMTFLCV(6, cv=2, n_jobs=2).fit(X, y, task=task)
     assert asked == expected

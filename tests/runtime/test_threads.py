@@ -191,7 +191,7 @@ def test_an_interrupted_fit_leaves_the_model_as_it_was(monkeypatch):
     model = MSMTFL(0.1).fit(X, y, task=task)
     prediction = model.predict(X, task=task)
     monkeypatch.setattr(
-        "msmtfl._estimators.msmtfl.run_stages", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt)
+        "msmtfl._estimators.msmtfl.fit.run_stages", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt)
     )
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, np.column_stack([y, y]))

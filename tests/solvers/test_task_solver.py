@@ -43,7 +43,7 @@ def test_surfaces_and_cross_validation_too(monkeypatch):
     one = regularization_surface(X, y, task=task, lams=8, theta_ratios=[2, 8])
     search = MSMTFLCV(lams=8, cv=3).fit(X, y, task=task)
     monkeypatch.setattr(gram, "BUDGET", 1.0)
-    monkeypatch.setattr("msmtfl._estimators.search.BUDGET", 1.0)
+    monkeypatch.setattr("msmtfl._estimators.grid_search.BUDGET", 1.0)
     other = regularization_surface(X, y, task=task, lams=8, theta_ratios=[2, 8])
     for k, l in np.ndindex(8, 2):
         np.testing.assert_allclose(one.coef(k, l), other.coef(k, l), atol=1e-10)

@@ -206,7 +206,7 @@ def test_names_on_pages_lead_to_their_source():
         "tests/whole/test_docs.py",
         "test_versions_agree",
     )
-    assert sources.source_of("msmtfl.MSMTFL") == ("src/msmtfl/_estimators/msmtfl.py", "MSMTFL")
+    assert sources.source_of("msmtfl.MSMTFL") == ("src/msmtfl/_estimators/msmtfl/fit.py", "MSMTFL")
     assert sources.source_of("msmtfl._kernels.active_set.solve_all") == (
         "src/msmtfl/_kernels/active_set.py",
         "solve_all",

@@ -25,7 +25,8 @@ from .._runtime.progress import one_blas_thread
 from .._solvers.make_problem import drawn_to, make_problem, remade
 from .._solvers.solvers import solver_for
 from .._solvers.stages import UNSOLVED, Stage, run_stages
-from .base import MultiTaskModel, importances, loss_of, require_offset
+from .base import MultiTaskModel
+from .fitted import importances, loss_of, require_offset
 from .new_tasks import feature_means
 
 

@@ -16,7 +16,7 @@ from .._solvers.gram import Gram
 from .._solvers.solvers import ROWS, rows_for, solver_for
 from .._solvers.stages import Solution, algorithm_1, run, run_stages, same
 from .added_tasks import AddTaskMixin
-from .search import GridSearch
+from .grid_search import GridSearch
 from .streaming import Batchwise, Growing
 
 SEARCH_SETTLED = 1e-12  # the accuracy of a grid's points, as of a fit: held-out errors are those of fits

@@ -1,13 +1,17 @@
 """The families of models: one record each, from which everything else knows what there is.
 
-A new family is a file with its classes and a record here. The command, comparisons, model files, inference, pictures and
-reports read the records; none of them tests for a class.
+A family is a folder of `_estimators/` (or a file) with its classes, and a module with their records, `FAMILIES`, which is
+named in `LISTED`. The command, comparisons, model files, inference, pictures and reports read the records through the
+functions below; none of them tests for a class. The modules of the records are imported when somebody asks for the first
+time, so that nothing here depends on a family.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -15,52 +19,22 @@ from sklearn.base import ClassifierMixin
 
 from .._data.designs import Floats
 from .._objective.problem import Problem
-from .._paths.grids import point_of
-from .._paths.solve import solve_surface
-from .base import loss_of, model_chosen
-from .baselines import LogisticPerTaskCV, PooledLassoCV, PooledLogisticCV, PooledRidgeCV, RidgePerTaskCV
-from .classifier import MSMTFLClassifier, MSMTFLClassifierCV
-from .coupled import coupled_coef
-from .dirty import DirtyMTL, DirtyMTLCV
-from .dirty_classifier import DirtyMTLClassifier, DirtyMTLClassifierCV
-from .formula_texts import (
-    LOGISTIC,
-    Formula,
-    fixed,
-    of_dirty,
-    of_pooled_logistic,
-    of_pooling,
-    of_pretrained,
-    of_rows,
-    of_shared,
-    penalised,
-    squares_of_dirty,
-    squares_of_shared,
-)
-from .grid_words import COMMON, LAMS, POOLED, PRETRAINED, RATIOS, THETAS, GridWords
-from .l12 import L12MTL, L12MTLCV
-from .l12_classifier import L12MTLClassifier, L12MTLClassifierCV
-from .msmtfl import MSMTFL, LassoMTL
-from .pooling import PartialPooling, PartialPoolingCV, pooled_coef
-from .pooling_classifier import PartialPoolingClassifier, PartialPoolingClassifierCV
-from .pretrained import PretrainedMTL, PretrainedMTLCV, pretrained_coef
-from .search import MSMTFLCV, LassoMTLCV
-from .shared import SharedMTL, SharedMTLCV, shared_coef
-from .shared_classifier import SharedMTLClassifier, SharedMTLClassifierCV
+from .fitted import loss_of, model_chosen
+from .words.formula_texts import Formula
+from .words.grid_words import GridWords
 
+LISTED = tuple(  # modules with records, in the order in which families are shown
+    f"msmtfl._estimators.{name}.record"
+    for name in ("msmtfl", "lasso", "l12", "dirty", "shared", "pooling", "pretrained", "baselines")
+)
 CoefOn = Callable[..., Floats]  # fitted model, part of its problem, budget=, tick= -> (m, d)
 
 
 # ------------------------------------------------------------------ coefficients at a setting
 
 
-def staged_coef(model: Any, part: Problem, **options: Any) -> Floats:
-    """(m, d): at lam and theta, in stages."""
-    return solve_surface(part, point_of(model), max_stages=getattr(model, "max_stages", 1), **options).coef(0, 0)
-
-
 def at_once(solve: Callable[[Any, Problem], Floats]) -> CoefOn:
-    """As `staged_coef`, by a function that neither keeps a budget nor tells how far it is."""
+    """The coefficients at a setting, by a function that neither keeps a budget nor tells how far it is."""
 
     def coef_on(model: Any, part: Problem, *, tick: Callable[[float], Any], **options: Any) -> Floats:
         W = solve(model, part)
@@ -241,254 +215,29 @@ class Family:
         """The strengths that the command takes for a variant."""
         return tuple(one.name for one in self.strengths) if variant.takes is None else variant.takes
 
+    def for_classes(self, title: str, fit: type[Any], search: type[Any]) -> Family:
+        """The record of the classifiers that have the penalty of these regressions."""
+        variants = tuple(replace(one, note="", command=False) for one in self.variants)
+        return replace(self, title=title, fit=fit, search=search, variants=variants)
 
-# ------------------------------------------------------------------ the records
 
-LAM = Strength("lam", "λ")
+LAM = Strength("lam", "λ")  # of several families
 THETA = Strength("theta", "θ", caps="lam", may_be_inf=True)
-LAM_ENTRY = Strength("lam_entry", "λₑ", optional=True)
-THETA_ENTRY = Strength("theta_entry", "θₑ", caps="lam_entry", may_be_inf=True)
-BILEVEL = (LAM, THETA, LAM_ENTRY, THETA_ENTRY)
-
-_REGRESSIONS: tuple[Family, ...] = (
-    Family(
-        title="multi-stage multi-task feature learning",
-        fit=MSMTFL,
-        search=MSMTFLCV,
-        variants=(
-            Variant("bi-level", "sparse rows and entries, the paper's model among them", place=4),
-            Variant("msmtfl", "the paper's: rows alone", ("lam", "theta"), {"entry_shares": 0}, place=3),
-        ),
-        formula=penalised(of_rows("‖wʲ‖₁")),
-        strengths=BILEVEL,
-        by_default=(("lam",), ("theta",)),
-        chosen="λ and θ",
-        grid=THETAS,
-        grid_attributes=("lams_", "thetas_"),
-        coef_on=staged_coef,
-    ),
-    Family(
-        title="independent lassos, one per task",
-        fit=LassoMTL,
-        search=LassoMTLCV,
-        variants=(Variant("lasso", "one per task", place=0),),
-        formula=penalised(of_rows("‖wʲ‖₁")),
-        strengths=(LAM,),
-        by_default=(("lam",),),
-        grid=THETAS,
-        grid_attributes=("lams_", "thetas_"),
-        coef_on=staged_coef,
-        shares=False,
-    ),
-    Family(
-        title="L1,2: the group lasso over tasks",
-        fit=L12MTL,
-        search=L12MTLCV,
-        variants=(Variant("l12", place=1),),
-        formula=penalised(of_rows("‖wʲ‖₂")),
-        strengths=(LAM, Strength("theta", "θ", caps="lam", may_be_inf=True, searched=False)),
-        by_default=(("lam",),),
-        grid=LAMS,
-        grid_attributes=("lams_",),
-        coef_on=at_once(coupled_coef),
-        selects=lambda model: "rows",
-    ),
-    Family(
-        title="the dirty model: shared plus task-specific coefficients",
-        fit=DirtyMTL,
-        search=DirtyMTLCV,
-        variants=(Variant("dirty", place=2),),
-        formula=penalised(of_dirty, squares_of_dirty),
-        strengths=(Strength("lam_s", "λ_s"), Strength("lam_b", "λ_b")),
-        main="lam_b",
-        by_default=(("lam_s", "lam_b"),),
-        chosen="λ_s and λ_b",
-        parts=(Part("coef_shared_", "Shared part"), Part("coef_specific_", "Specific part")),
-        grid=RATIOS,
-        coef_on=at_once(coupled_coef),
-    ),
-    Family(
-        title="values common to all tasks, and sparse deviations from them",
-        fit=SharedMTL,
-        search=SharedMTLCV,
-        variants=(Variant("shared", place=5),),
-        formula=penalised(of_shared, squares_of_shared),
-        strengths=(
-            Strength("lam_common", "λ_c", may_be_inf=True),
-            Strength("lam_deviation", "λ_d", may_be_inf=True),
-            Strength("theta", "θ", caps="lam_deviation", may_be_inf=True),
-        ),
-        main="lam_deviation",
-        by_default=(("lam_common", "lam_deviation"),),
-        chosen="λ_c, λ_d and θ",
-        parts=(
-            Part("coef_common_", "Common value", "what tasks that do not deviate have", common=True),
-            Part("coef_deviation_", "Largest deviation"),
-        ),
-        grid=COMMON,
-        grid_attributes=("thetas_",),
-        coef_on=at_once(shared_coef),
-    ),
-    Family(
-        title="partial pooling: values common to all tasks, and dense deviations from them",
-        fit=PartialPooling,
-        search=PartialPoolingCV,
-        variants=(Variant("partial-pooling", "common values and dense deviations: ridges only", place=9),),
-        formula=of_pooling,
-        strengths=(
-            Strength("k", "k", may_be_inf=True),
-            Strength("k_common", "k_c", optional=True, may_be_inf=True),
-        ),
-        main="k",
-        by_default=(("k",),),
-        chosen="k and k_c",
-        parts=(
-            Part("coef_common_", "Common value", "what a task without data would have", common=True),
-            Part("coef_deviation_", "Largest deviation"),
-        ),
-        grid=POOLED,
-        grid_attributes=("ks_", "k_commons_"),
-        coef_on=at_once(pooled_coef),
-        selects=lambda model: "",
-        has_largest=False,
-    ),
-    Family(
-        title="the pretrained lasso: one lasso for all tasks, then one per task that starts from it",
-        fit=PretrainedMTL,
-        search=PretrainedMTLCV,
-        variants=(
-            Variant(
-                "pretrained",
-                "one lasso for all tasks, then one per task that starts from it",
-                place=10,
-                when_named=True,
-            ),
-        ),
-        formula=penalised(of_pretrained),
-        strengths=(
-            LAM,
-            Strength("alpha", "α"),
-            Strength("lam_common", "λ_c", may_be_inf=True),
-        ),
-        by_default=(("lam",), ("lam_common",)),
-        chosen="λ and α",
-        parts=(
-            Part("coef_common_", "First step", "the lasso of all tasks", common=True),
-            Part("coef_specific_", "Largest of the second step"),
-        ),
-        grid=PRETRAINED,
-        grid_attributes=("lams_",),
-        coef_on=at_once(pretrained_coef),
-        has_largest=False,
-    ),
-    Family(
-        title="one ridge regression per task",
-        fit=None,
-        search=RidgePerTaskCV,
-        variants=(Variant("ridge per task", place=6),),
-        formula=fixed("‖fᵢ − yᵢ‖²", "αᵢ ‖wᵢ‖²", "for every task i by itself"),
-        selects=lambda model: "",
-        shares=False,
-        staged=False,
-    ),
-    Family(
-        title="one lasso for all tasks, each with its own intercept",
-        fit=None,
-        search=PooledLassoCV,
-        variants=(Variant("pooled lasso", place=7),),
-        formula=fixed("1/N Σᵢ ‖fᵢ − yᵢ‖²", "λ ‖w‖₁", "wᵢ = w: one for all tasks, N rows in all"),
-        selects=lambda model: "rows",
-        staged=False,
-    ),
-    Family(
-        title="one ridge regression for all tasks, each with its own intercept",
-        fit=None,
-        search=PooledRidgeCV,
-        variants=(Variant("pooled ridge", place=8),),
-        formula=fixed("Σᵢ ‖fᵢ − yᵢ‖²", "α ‖w‖²", "wᵢ = w: one for all tasks"),
-        selects=lambda model: "",
-        staged=False,
-    ),
-)
-
-
-def _for_classes(of: type[Any], fit: type[Any], search: type[Any], title: str) -> Family:
-    """The record of the classifiers that have the penalty of a regression."""
-    record = next(one for one in _REGRESSIONS if one.fit is of)
-    variants = tuple(replace(one, note="", command=False) for one in record.variants)
-    return replace(record, title=title, fit=fit, search=search, variants=variants)
-
-
-FAMILIES: tuple[Family, ...] = (
-    *_REGRESSIONS,
-    Family(
-        title="multi-stage multi-task feature learning for classes",
-        fit=MSMTFLClassifier,
-        search=MSMTFLClassifierCV,
-        variants=(
-            Variant("classifier", "for classes"),
-            Variant("lasso", "", (), {"thetas": [np.inf], "entry_shares": 0}, place=0, command=False),
-            Variant("msmtfl", "", ("lam", "theta"), {"entry_shares": 0}, place=3, command=False),
-            Variant("bi-level", place=4, command=False),
-        ),
-        formula=penalised(of_rows("‖wʲ‖₁")),
-        strengths=BILEVEL,
-        by_default=(("lam",), ("theta",)),
-        chosen="λ and θ",
-        grid=THETAS,
-        grid_attributes=("lams_", "thetas_"),
-        coef_on=staged_coef,
-    ),
-    _for_classes(L12MTL, L12MTLClassifier, L12MTLClassifierCV, "L1,2 for classes: the group lasso over tasks"),
-    _for_classes(
-        DirtyMTL,
-        DirtyMTLClassifier,
-        DirtyMTLClassifierCV,
-        "the dirty model for classes: shared plus task-specific coefficients",
-    ),
-    _for_classes(
-        SharedMTL,
-        SharedMTLClassifier,
-        SharedMTLClassifierCV,
-        "values common to all tasks, and sparse deviations from them, for two classes",
-    ),
-    _for_classes(
-        PartialPooling,
-        PartialPoolingClassifier,
-        PartialPoolingClassifierCV,
-        "partial pooling for two classes: values common to all tasks, and dense deviations from them",
-    ),
-    Family(
-        title="one logistic regression per task",
-        fit=None,
-        search=LogisticPerTaskCV,
-        variants=(Variant("ridge per task", place=6, command=False),),
-        formula=fixed(LOGISTIC, "αᵢ/2 ‖wᵢ‖²", "for every task i by itself"),
-        selects=lambda model: "",
-        shares=False,
-        staged=False,
-    ),
-    Family(
-        title="one logistic regression for all tasks, each with its own intercept",
-        fit=None,
-        search=PooledLogisticCV,
-        variants=(
-            Variant("pooled lasso", options={"penalty": "l1"}, place=7, command=False),
-            Variant("pooled ridge", options={"penalty": "l2"}, place=8, command=False),
-        ),
-        formula=of_pooled_logistic,
-        selects=lambda model: "rows" if model.penalty == "l1" else "",
-        staged=False,
-    ),
-)
 
 
 # ------------------------------------------------------------------ looking up
 
 
 def known_families() -> tuple[Family, ...]:
-    """All there are, in the order in which they are listed."""
-    return FAMILIES
+    """All there are: regressions in the order in which they are listed, then classifiers."""
+    return _records_in(LISTED)
+
+
+@cache
+def _records_in(modules: tuple[str, ...]) -> tuple[Family, ...]:
+    """Importing a module twice at a time does no harm, nor does making the same tuple twice: no lock is needed."""
+    found = [family for name in modules for family in import_module(name).FAMILIES]
+    return tuple(sorted(found, key=lambda family: family.classifies))
 
 
 def family_of(model: Any) -> Family:
@@ -533,9 +282,11 @@ def compared_variants(classify: bool, named: bool = False) -> dict[str, tuple[Fa
 def lassos_like(model: Any, **options: Any) -> Any:
     """A search of separate lassos, one per task with a common lam, for the loss or the classes of a model."""
     options |= {"thetas": [np.inf], "entry_shares": 0}
-    if family_of(model).classifies:
-        return MSMTFLClassifierCV(class_weight=getattr(model, "class_weight", None), **options)
-    return MSMTFLCV(loss=loss_of(model), epsilon=getattr(model, "epsilon", 1.35), **options)
+    classify = family_of(model).classifies
+    family, _ = compared_variants(classify)["msmtfl"]
+    if classify:
+        return family.search(class_weight=getattr(model, "class_weight", None), **options)
+    return family.search(loss=loss_of(model), epsilon=getattr(model, "epsilon", 1.35), **options)
 
 
 def known_strengths() -> tuple[Strength, ...]:

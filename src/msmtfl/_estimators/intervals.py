@@ -16,8 +16,8 @@ from .._data.tasks import grouped
 from .._objective.losses import loss_named
 from .._paths.conformal import HeldOutScores, Table, class_shares
 from .._runtime.checks import check_level
-from .base import NewTaskWarning, loss_of, respond, task_column_in
 from .families import family_of
+from .fitted import NewTaskWarning, loss_of, respond, task_column_in
 
 
 class SmallTaskWarning(UserWarning):

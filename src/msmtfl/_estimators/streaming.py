@@ -11,7 +11,8 @@ from .._data.moment_data import MomentData
 from .._data.moments import Moments
 from .._data.tables import is_table, opened
 from .._runtime.whole import whole_or_untouched
-from .base import MultiTaskLinear, loss_of
+from .fitted import loss_of
+from .regression import MultiTaskLinear
 
 
 class Growing(MultiTaskLinear):

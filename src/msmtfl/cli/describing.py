@@ -9,8 +9,8 @@ import numpy as np
 
 def facts(model: Any) -> dict[str, Any]:
     """What JSON can hold of a fit."""
-    from .._estimators.base import loss_of, model_chosen
     from .._estimators.families import family_of
+    from .._estimators.fitted import loss_of, model_chosen
     from .._objective.certificates import CRITICAL
     from ..compare.auto import choice_of
     from ..sharing import map_of
@@ -51,8 +51,8 @@ def facts(model: Any) -> dict[str, Any]:
 
 def describe(model: Any) -> str:
     """A fit for people: what it is, how well it predicts, what is shared, what is proven."""
-    from .._estimators.base import model_chosen
     from .._estimators.families import family_of
+    from .._estimators.fitted import model_chosen
     from ..compare.auto import choice_of
     from ..sharing import map_of
 

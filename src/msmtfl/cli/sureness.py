@@ -43,7 +43,7 @@ def samples_of(
     """The rows of a table whose columns are those of the fit."""
     from sklearn.base import clone
 
-    from .._estimators.base import model_chosen
+    from .._estimators.fitted import model_chosen
     from .training import complete, weights
 
     model = model_chosen(fitted)
@@ -73,7 +73,7 @@ def samples_of(
 
 def shared_in(fitted: Any, columns: Columns, data: Path, *, at_least: int, fdr: float, **how: Any) -> Any:
     """What `shared_features` finds in a table whose columns are those of the fit."""
-    from .._estimators.base import model_chosen
+    from .._estimators.fitted import model_chosen
     from ..inference import shared_features
 
     m = len(model_chosen(fitted).tasks_)
@@ -85,7 +85,7 @@ def shared_in(fitted: Any, columns: Columns, data: Path, *, at_least: int, fdr: 
 
 def _with_roles(fitted: Any, columns: Columns, target: str | None) -> Columns:
     """The columns with target, weight and group, as `msmtfl fit` wrote them down or as they are given now."""
-    from .._estimators.base import noted
+    from .._estimators.fitted import noted
 
     told = noted(fitted, "columns")
     told = told if isinstance(told, dict) else {}

@@ -12,7 +12,7 @@ import numpy as np
 import typer
 
 from .._data.tables import names_of
-from .._estimators.base import noted, spread_over_tasks
+from .._estimators.fitted import noted, spread_over_tasks
 from .._estimators.new_tasks import WAYS
 from .._runtime.printable import printable
 from . import options as o
@@ -128,8 +128,8 @@ def predict(
 
 def _check_interval(fitted: Any, level: float | None) -> None:
     """Intervals are made of errors of rows that a fold held out."""
-    from .._estimators.base import model_chosen
     from .._estimators.families import family_of
+    from .._estimators.fitted import model_chosen
 
     model = model_chosen(fitted)
     if level is not None and not isinstance(model, family_of(model).search):
@@ -246,7 +246,7 @@ def _predictions(
 
 def _unused(fitted: Any, columns: Columns) -> dict[str, Any]:
     """Columns that no task uses, with a value in place of what they hold: they may be absent, or hold anything."""
-    from .._estimators.base import model_chosen
+    from .._estimators.fitted import model_chosen
 
     coef = np.reshape(model_chosen(fitted).coef_, (-1, len(fitted.features_)))
     used = {str(name) for name in fitted.features_[coef.any(axis=0)]}
@@ -391,7 +391,7 @@ def inspect(
     With DATA and --fdr also which features matter in several tasks, with an error rate (knockoffs).
     """
     with o.guard("inspect", quiet):
-        from .._estimators.formulas import formula
+        from .._estimators.words.formulas import formula
         from .describing import describe, facts
         from .sureness import as_facts, shared_in
 

@@ -15,10 +15,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._data.copies import RepeatedSamplesWarning
 from .._data.tables import opened, warn_user
-from .._estimators.base import MultiTaskLinear, MultiTaskModel, TaskLevelWarning, check_use, forget
+from .._estimators.base import MultiTaskModel
 from .._estimators.classifier import MultiTaskClassifier
 from .._estimators.families import Family, Variant, family_of
-from .._estimators.search import GridSearch
+from .._estimators.fitted import TaskLevelWarning, check_use, forget
+from .._estimators.grid_search import GridSearch
+from .._estimators.regression import MultiTaskLinear
 from .choosing import RULES, choose_family
 from .run import contest, default_models, read_models
 

@@ -16,7 +16,7 @@ import numpy as np
 from .._data.designs import Floats, Ints
 from .._data.tasks import TaskData
 from .._estimators.class_scores import LOG_LOSS as LOG_LOSS_SCORE
-from .._estimators.search import GridSearch
+from .._estimators.grid_search import GridSearch
 from .._paths.choice import choose_simplest, fold_scores_of, in_order
 from .._paths.cross_validation import ERRORS, Split, error_scales, mean_errors
 from .._paths.surface import Solutions

@@ -21,8 +21,9 @@ from .._data.copies import RepeatedSamplesWarning, groups_of
 from .._data.designs import Ints
 from .._data.tables import check_finite, choices_of, names_of, warn_user
 from .._data.tasks import read_training
-from .._estimators.base import MultiTaskModel, NewTaskWarning, TaskLevelWarning, loss_of, warn_of_task_level
+from .._estimators.base import MultiTaskModel
 from .._estimators.classes import class_folds, read_classes
+from .._estimators.fitted import NewTaskWarning, TaskLevelWarning, loss_of, warn_of_task_level
 from .._objective.losses import LOSSES, loss_named
 from .._paths.choice import GridEndWarning, TooGoodWarning
 from .._paths.cross_validation import read_splits

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from .._estimators.search import GridSearch
+from .._estimators.grid_search import GridSearch
 from .._paths.cross_validation import Split
 from .._runtime.progress import one_blas_thread
 from .._solvers.solvers import LASSOS

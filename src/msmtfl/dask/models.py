@@ -16,9 +16,9 @@ from .._data.designs import Floats
 from .._data.folds import TaskKFold
 from .._data.tables import factorise
 from .._data.tasks import NO_WEIGHT
-from .._estimators.base import forget, loss_of
-from .._estimators.msmtfl import MSMTFL
-from .._estimators.search import MSMTFLCV
+from .._estimators.fitted import forget, loss_of
+from .._estimators.msmtfl.fit import MSMTFL
+from .._estimators.msmtfl.search import MSMTFLCV
 from .._objective.problem import Problem
 from .._paths.cross_validation import CRITERIA, ERRORS, by_task, read_cv
 from .._paths.grids import read_grid

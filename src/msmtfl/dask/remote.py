@@ -12,8 +12,8 @@ from .._data.designs import Floats
 from .._data.moment_data import MomentData
 from .._data.moments import Moments
 from .._data.tasks import NO_WEIGHT, Target, warn_of_single_rows
-from .._estimators.msmtfl import MSMTFL
-from .._estimators.search import MSMTFLCV
+from .._estimators.msmtfl.fit import MSMTFL
+from .._estimators.msmtfl.search import MSMTFLCV
 from .._objective.certificates import main_doubt, relative_gap
 from .._objective.dual_points import over_unit
 from .._objective.penalties import Penalty

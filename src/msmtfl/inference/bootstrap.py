@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._data.designs import Floats, Ints, RowTask
 from .._data.tables import names_of, warn_user
-from .._estimators.base import require_offset
+from .._estimators.fitted import require_offset
 from .._runtime.cards import Card
 from .._runtime.checks import check_count, check_level
 from .._runtime.progress import Progress, one_blas_thread

@@ -14,9 +14,10 @@ from .._data.copies import groups_of
 from .._data.designs import Floats, Ints
 from .._data.tables import as_values, is_sparse, read_features
 from .._data.tasks import Task, TaskData
-from .._estimators.base import MultiTaskLinear, loss_of, model_chosen
 from .._estimators.classifier import MultiTaskClassifier
 from .._estimators.families import family_of
+from .._estimators.fitted import loss_of, model_chosen
+from .._estimators.regression import MultiTaskLinear
 from .._objective.losses import Loss
 from .._runtime.checks import check_flag, check_n_jobs
 

@@ -23,8 +23,8 @@ from sklearn.base import clone
 from .._data.designs import Floats
 from .._data.tables import names_of, warn_user
 from .._data.tasks import read_training
-from .._estimators.base import require_offset
 from .._estimators.families import family_of
+from .._estimators.fitted import require_offset
 from .._runtime.cards import Card
 from .._runtime.checks import check_level
 from .._runtime.progress import one_blas_thread

@@ -38,8 +38,8 @@ from .._data.designs import Floats
 from .._data.moment_data import MomentData
 from .._data.tables import is_sparse, names_of, warn_user
 from .._data.tasks import TaskData
-from .._estimators.base import loss_of, require_offset
 from .._estimators.families import lassos_like
+from .._estimators.fitted import loss_of, require_offset
 from .._runtime.cards import Card
 from .._runtime.checks import check_count
 from .common import Samples, as_dense, checked_model, sliceable, to_pandas

@@ -24,7 +24,7 @@ from .._data.moment_data import MomentData
 from .._data.moments import Moments
 from .._data.tables import names_of
 from .._data.task_moments import Sums, TaskMoments
-from .._estimators.base import loss_of
+from .._estimators.fitted import loss_of
 from .gaussian_knockoffs import covariance_near, law_of
 
 FOLDS = 5  # drawn, where the statistics are not of folds
@@ -101,7 +101,9 @@ def factor_of(sums: Floats, rank: int) -> Floats:
     values, vectors = eigh(sums / np.outer(unit, unit))
     seen = np.flatnonzero(values > UNSEEN * len(sums))[::-1][: max(rank, 0)]
     vectors = vectors[:, seen]
-    largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(len(seen))]  # eigenvectors have no sign: machines differ
+    largest = vectors[
+        np.abs(vectors).argmax(axis=0), np.arange(len(seen))
+    ]  # eigenvectors have no sign: machines differ
     return np.asarray(unit[:, None] * vectors * (np.sign(largest) * np.sqrt(values[seen])))
 
 

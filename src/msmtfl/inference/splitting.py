@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 from .._data.designs import Floats, Ints
 from .._data.tables import warn_user
-from .._estimators.base import require_offset
+from .._estimators.fitted import require_offset
 from .._runtime.cards import Card
 from .._runtime.checks import check_level
 from .._runtime.progress import one_blas_thread

@@ -12,8 +12,8 @@ from sklearn.utils import check_random_state
 
 from .._data.designs import Floats
 from .._data.tables import names_of
-from .._estimators.base import separate
 from .._estimators.families import family_of
+from .._estimators.fitted import separate
 from .._runtime.cards import Card
 from .._runtime.checks import check_count
 from .._runtime.progress import Progress, one_blas_thread

@@ -8,9 +8,10 @@ import numpy as np
 
 from .._data.designs import Floats
 from .._data.tables import missing_values, names_of
-from .._estimators.base import MultiTaskModel, check_use
+from .._estimators.base import MultiTaskModel
 from .._estimators.classes import labels_of
 from .._estimators.families import family_of, known_strengths
+from .._estimators.fitted import check_use
 from .._objective.certificates import Certificate
 from .._objective.shapes import Lost
 from .._paths.conformal import HeldOutScores

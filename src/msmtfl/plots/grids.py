@@ -14,7 +14,7 @@ import numpy as np
 
 from .._data.designs import Floats
 from .._data.tables import choices_of
-from .._estimators.base import model_chosen
+from .._estimators.fitted import model_chosen
 from .._runtime.drawing import (
     BLUE,
     DARK,

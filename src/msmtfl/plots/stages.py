@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._data.designs import Floats, Ints
-from .._estimators.base import model_chosen
+from .._estimators.fitted import model_chosen
 from .._runtime.drawing import (
     BLUE,
     GREY,

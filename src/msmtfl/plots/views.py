@@ -13,8 +13,8 @@ from sklearn.base import clone
 
 from .._data.designs import Floats, Ints
 from .._data.tables import names_of
-from .._estimators.base import model_chosen
 from .._estimators.families import grid_words, known_families, surface_words
+from .._estimators.fitted import model_chosen
 from .._paths.choice import cross_fits, points_without
 from .._paths.cross_validation import CRITERIA
 from .._paths.surface import Solutions, Surface

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from .._estimators.base import model_chosen
+from .._estimators.fitted import model_chosen
 from .._runtime.files import write_whole
 from ..compare.auto import choice_of
 from ..compare.comparison import Comparison

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.stats import t as student_t
 
 from .._data.designs import Floats, Ints
-from .._estimators.base import loss_of, separate
 from .._estimators.families import family_of
+from .._estimators.fitted import loss_of, separate
 from .._objective.losses import loss_named
 from .._paths.choice import points_without
 from .._runtime.naturally import natural_order

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .._estimators.formulas import formula
+from .._estimators.words.formulas import formula
 from .._runtime.drawing import NAMED
 from ..compare.comparison import Comparison
 from ..inference import SharedFeatures

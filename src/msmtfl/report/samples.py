@@ -12,7 +12,7 @@ from sklearn.base import clone
 from .._data.designs import Floats, Ints
 from .._data.tables import names_of
 from .._data.tasks import TaskData
-from .._estimators.base import loss_of
+from .._estimators.fitted import loss_of
 from .._objective.losses import Loss, loss_named
 from .._paths.conformal import HeldOutScores, class_shares, misses
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from .._estimators.base import BETWEEN_TASKS, noted
+from .._estimators.fitted import BETWEEN_TASKS, noted
 from .._estimators.intervals import task_radii
 from .._objective.certificates import CRITICAL, Certificate
 from .._paths.choice import PERFECT, too_good

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from .._estimators.base import noted
+from .._estimators.fitted import noted
 from .words import short
 
 WORD = re.compile(r"[^\W\d_]{3,}([ _-][^\W\d_]+){0,2}")  # a name that can be counted: school, test site

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .._data.designs import Floats
-from .._estimators.base import loss_of
 from .._estimators.families import lassos_like
+from .._estimators.fitted import loss_of
 from ..inference.debiased import MANY_SAMPLES, debiased_intervals
 from .samples import Samples
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .._estimators.base import loss_of
 from .._estimators.families import family_of
+from .._estimators.fitted import loss_of
 from .._objective.losses import loss_named
 from .._runtime.documents import Entry, Sheet, significant
 from ..inference import DebiasedIntervals

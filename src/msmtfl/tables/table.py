@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .._estimators.base import model_chosen, noted
+from .._estimators.fitted import model_chosen, noted
 from .._runtime import documents
 from .._runtime.checks import check_count
 from .._runtime.documents import Sheet

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..._data.designs import Floats
-from ..._estimators.msmtfl import MSMTFL
+from ..._estimators.msmtfl.fit import MSMTFL
 from ..._runtime.drawing import BLUE, DARK, GREY, ORANGE, new_figure, quiet
 from ...metrics import parameter_error
 from ..spectra import sparse_eigenvalues

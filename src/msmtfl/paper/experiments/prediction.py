@@ -22,9 +22,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..._data.designs import Floats
-from ..._estimators.dirty import DirtyMTLCV
-from ..._estimators.l12 import L12MTLCV
-from ..._estimators.search import MSMTFLCV, LassoMTLCV
+from ..._estimators.dirty.search import DirtyMTLCV
+from ..._estimators.l12.search import L12MTLCV
+from ..._estimators.lasso.search import LassoMTLCV
+from ..._estimators.msmtfl.search import MSMTFLCV
 from ..._runtime.drawing import DARK, new_figure
 from ...datasets import Dataset, fetch_isolet, load_adni, make_mri_standin, split_tasks
 from ...metrics import amse, nmse

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._estimators.msmtfl import MSMTFL
+from ..._estimators.msmtfl.fit import MSMTFL
 from ..._runtime.drawing import BLUE, DARK, GREEN, GREY, ORANGE, new_figure, quiet
 from ...metrics import parameter_error
 from ..theory import check_starts

@@ -22,7 +22,7 @@ import numpy as np
 from ..._data.designs import Floats
 from ..._data.tasks import read_training
 from ..._estimators.coupled import SEARCH_SETTLED
-from ..._estimators.msmtfl import MSMTFL
+from ..._estimators.msmtfl.fit import MSMTFL
 from ..._objective.problem import Problem
 from ..._paths.coupled_path import DirtyGrid, GroupGrid, RowGrid, solve_rows
 from ..._runtime.drawing import DARK, YELLOW, new_figure, quiet

@@ -12,10 +12,10 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..._data.designs import Floats
-from ..._estimators.base import check_without_ridge
-from ..._estimators.base import loss_of as name_of_loss
-from ..._estimators.msmtfl import MSMTFL
-from ..._estimators.search import MSMTFLCV
+from ..._estimators.fitted import check_without_ridge
+from ..._estimators.fitted import loss_of as name_of_loss
+from ..._estimators.msmtfl.fit import MSMTFL
+from ..._estimators.msmtfl.search import MSMTFLCV
 from ..._objective.certificates import Certificate, loss_of
 from ..._objective.penalties import ConcaveRows
 from ..._objective.problem import Problem

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._data.designs import Floats, Ints
-from .._paths.choice import cross_fits
-from .._runtime.checks import check_count
-from .._runtime.documents import in_latex, in_markdown
-from .._runtime.printable import printable
-from .base import loss_of, model_chosen
-from .families import family_of, has_family
+from ..._data.designs import Floats, Ints
+from ..._paths.choice import cross_fits
+from ..._runtime.checks import check_count
+from ..._runtime.documents import in_latex, in_markdown
+from ..._runtime.printable import printable
+from ..families import family_of, has_family
+from ..fitted import loss_of, model_chosen
 from .formulas import formula
 
 NUMBERS = ("tasks", "smallest", "median", "largest")  # as these columns are headed

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from .class_scores import LOG_LOSS
-from .classifier import ClassifierFit, ClassifierSearch
-from .pooling import PoolingFit, PoolingSearch
+from ..class_scores import LOG_LOSS
+from ..classifier import ClassifierFit, ClassifierSearch
+from .fit import PoolingFit
+from .search import PoolingSearch
 
 
 class PartialPoolingClassifier(ClassifierFit, PoolingFit):

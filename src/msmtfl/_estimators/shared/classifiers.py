@@ -1,57 +1,65 @@
-"""The dirty model for classes; with and without search."""
+"""Common values and sparse deviations for two classes; with and without search."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import numpy as np
 
-from .._data.designs import Floats
-from .class_scores import LOG_LOSS
-from .classifier import ClassifierFit, ClassifierSearch
-from .dirty import DirtyFit, DirtySearch
+from ..class_scores import LOG_LOSS
+from ..classifier import ClassifierFit, ClassifierSearch
+from .fit import SharedFit
+from .search import SharedSearch
 
 
-class DirtyMTLClassifier(ClassifierFit, DirtyFit):
-    r"""The dirty model for classes: logistic regressions with shared plus task-specific coefficients.
+class SharedMTLClassifier(ClassifierFit, SharedFit):
+    r"""Values common to all tasks and sparse deviations from them, for two classes: logistic regressions.
 
     .. math::
         \min_{W, a} \sum_{i=1}^m \frac{2}{m n_i} \sum_r [\log(1 + e^{f_r}) - y_r f_r]
-               + \lambda_s \|S\|_{1,1} + \lambda_b \sum_{j=1}^d \max_i |b_{ji}|, \quad W = S + B, \qquad f_r = x_r' w_i + a_i
+               + \lambda_c \sum_{j=1}^d |b_j| + \lambda_d \sum_{j=1}^d \min(\|v^j\|_1, \theta),
+               \qquad f_r = x_r' w_i + a_i, \quad w_i = b + v_i
 
-    The dirty model (:class:`DirtyMTL`) with the deviance in place of the squared error, for y 0 or 1.
-    It is solved by Newton steps around the solver of the squared error, and certified. With K > 2
-    classes there is such a problem for every task and class (against the rest), m K in all in place of
-    m; they share features.
+    Common values and sparse deviations (:class:`SharedMTL`) with the deviance in place of the squared
+    error, for y 0 or 1. It is solved by Newton steps around the solver of the squared error, and
+    certified. There are two classes: values in common to several classes, each against the rest, would
+    mean nothing. For more wrap it in scikit-learn's ``OneVsRestClassifier``.
 
     Parameters
     ----------
-    lam_s : float, optional
-        Strength of the penalty on the task-specific coefficients. By default lam_b / sqrt(m), half way
-        between the lasso and l1,inf.
-    lam_b : float, optional
-        Strength of the penalty on the shared coefficients. By default sqrt(m) lam_s if that is given, else
-        0.1 times `lam_max_`: a value to start from, not a choice, which keeps most of pure noise.
-        :class:`DirtyMTLClassifierCV` chooses both by cross-validation.
+    lam_common : float, optional
+        Strength of the penalty on the common values; it may be inf. By default sqrt(m) times
+        lam_deviation, at which noise has the same chance in both.
+    lam_deviation : float, optional
+        Strength of the penalty on the deviations; it may be inf, if lam_common is not. By default
+        lam_common / sqrt(m); if neither is given both are 0.1 times what leaves all coefficients at 0, a
+        value to start from, not a choice, which keeps much of pure noise. :class:`SharedMTLClassifierCV` chooses by
+        cross-validation.
+    theta : float, default=inf
+        Norm of a feature's deviations from which they are free.
     task_column : str or int, optional
         The column of X that identifies the task. Without it the tasks are given to `fit` as
         `task`, or as columns of y.
+    max_stages : int, default=10
+        The largest number of stages. With theta = inf there is one.
     class_weight : dict {class: weight} or "balanced", optional
         Weights of the classes, which multiply the weights of the samples. "balanced": in
         every task all classes weigh the same, n_i in all.
     fit_intercept : bool, default=True
         Whether every task has an intercept, which is not penalised.
     standardize : bool, default=False
-        Whether every task's columns are penalised as if they were scaled to unit standard
-        deviation. Coefficients stay in the data's units.
-    penalty_factors : array-like of shape (d,) or (d, m), optional
-        Factors f of the penalties f_ji |s_ji| and f_ji |b_ji|. 0: the coefficient is never
-        penalised; inf: the feature is excluded.
+        Whether deviations are penalised as if every task's columns were scaled to unit
+        standard deviation, and common values as if the columns of all tasks together were.
+        Coefficients stay in the data's units.
+    penalty_factors : array-like of shape (d,), optional
+        Factors f of the penalties f_j |b_j| and f_j |v_ji|. 0: the feature is never
+        penalised (its values are then found in the deviations); inf: the feature is
+        excluded.
     relax : bool, default=False
-        Whether to refit with the loss alone on the support that was found, so that no
-        coefficient is shrunk. `stages_` and the certificate stay those of the penalised
-        solution, whose coefficients are ``stages_[-1].coef``.
+        Whether to refit with the loss alone on the support of the common values and
+        deviations that were found, so that none of them is shrunk. `stages_` and the
+        certificate stay those of the penalised solution.
     tol : float, default=1e-8
-        The relative duality gap that every stage must reach. Solves are exact: 1e-10 and
-        less is usual.
+        The relative duality gap that the solution must have to count as certified. 1e-10
+        and less is usual.
     max_iter : int, optional
         Limit on the Newton steps of a stage's solver; by default the solver's own.
     warm_start : bool, default=False
@@ -64,8 +72,10 @@ class DirtyMTLClassifier(ClassifierFit, DirtyFit):
         Number of threads, which work on tasks side by side. The result is the same to the
         bit.
     l1_ratio : float, default=1
-        The share of the penalties that is as above; the rest is a ridge, (1 - l1_ratio)
-        lam_s / 2 times the sum of (f_ji w_ji)^2. By default there is none.
+        The share of the penalties that is as above; the rest are ridges, (1 - l1_ratio) / 2
+        times lam_common on squares of common values, and times lam_deviation on squares of
+        deviations. By default there are none. With a ridge common values and deviations are
+        each unique.
     intercepts : {"task", "shrunk", "common"}, default="task"
         How intercepts share. "task": every task has its own, which knows nothing of the
         others. "shrunk": random intercepts. A task's level, its linear predictor at the mean
@@ -80,19 +90,18 @@ class DirtyMTLClassifier(ClassifierFit, DirtyFit):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (K,)
+    classes_ : ndarray of shape (2,)
         The classes, sorted.
-    coef_ : ndarray of shape (m, d) or (m, K, d)
-        Coefficients of the log-odds of the second class, one line per task, in the data's
-        units. With K > 2 classes there are coefficients for each class against the rest.
-        Without the first axis if the model was fitted without tasks.
-    coef_specific_ : ndarray of shape (m, d) or (m, K, d)
-        The task-specific coefficients S, in the shape of `coef_`.
-    coef_shared_ : ndarray of shape (m, d) or (m, K, d)
-        The shared coefficients B, in the shape of `coef_`.
-    intercept_ : ndarray of shape (m,) or (m, K)
-        Intercepts of the tasks; without the first axis (a float, or K numbers) if the model
-        was fitted without tasks.
+    coef_ : ndarray of shape (m, d)
+        Coefficients of the log-odds of the second class, the common values plus the task's
+        deviations; (d,) if the model was fitted without tasks.
+    coef_common_ : ndarray of shape (d,)
+        The common values b.
+    coef_deviation_ : ndarray of shape (m, d)
+        The deviations V of the tasks from the common values; (d,) if the model was fitted
+        without tasks.
+    intercept_ : ndarray of shape (m,)
+        Intercepts of the tasks; a float if the model was fitted without tasks.
     common_level_ : float
         If intercepts share only: the common level, which is the linear predictor at
         `level_at_` of a task of which nothing else is known; with intercepts="common" the
@@ -119,21 +128,22 @@ class DirtyMTLClassifier(ClassifierFit, DirtyFit):
         Number of training samples of every task.
     n_fitted_tasks_ : int
         Number of tasks of the fit, those that were added later not counted.
-    target_mean_ : ndarray of shape (m,) or (m, K)
-        Share of the second class (of each class, if there are more than two) in the
-        training samples of every task.
-    target_sd_ : ndarray of shape (m,) or (m, K)
+    target_mean_ : ndarray of shape (m,)
+        Share of the second class in the training samples of every task.
+    target_sd_ : ndarray of shape (m,)
         Standard deviation of the 0/1 indicator of that class.
-    lam_s_ : float
-        The strength of the penalty on the task-specific coefficients that was used.
-    lam_b_ : float
-        The strength of the penalty on the shared coefficients that was used.
+    lam_common_ : float
+        The strength of the penalty on the common values that was used.
+    lam_deviation_ : float
+        The strength of the penalty on the deviations that was used.
+    theta_ : float
+        The norm that was used: from it a feature's deviations are free.
     lam_max_ : float
-        The smallest lam_b at which all coefficients are 0, at this ratio of the two
-        strengths.
+        The smallest lam_common at which all coefficients are 0, at this ratio of the two
+        strengths (the smallest lam_deviation where lam_common is inf).
     stages_ : list of Stage
         The stages, each with stage (its number), coef, objective, free_rows (the features
-        that it left un-penalised), dual_gap, kkt, unique, n_iter and seconds.
+        whose deviations it left un-penalised), dual_gap, kkt, unique, n_iter and seconds.
     n_stages_ : int
         Number of stages.
     n_iter_ : int
@@ -150,11 +160,11 @@ class DirtyMTLClassifier(ClassifierFit, DirtyFit):
         Relative duality gap of the last stage: an upper bound on how far its solution is
         from optimal.
     row_norms_ : ndarray of shape (d,)
-        For every feature the size of its coefficients over all tasks, as the two penalties
-        measure it.
+        For every feature the sum over tasks of the absolute coefficients, times the penalty
+        factors.
     row_slopes_ : ndarray of shape (d,)
-        What the last stage left of the penalty on a feature: 0 where the feature is free, 1
-        where it is penalised in full.
+        What the last stage left of the penalty on a feature's deviations: 0 where they are
+        free, 1 where they are penalised in full.
     feature_importances_ : ndarray of shape (n_features_in_,)
         The norms of the features in the order of the columns of X; a column that identifies
         the task gets the largest.
@@ -175,24 +185,25 @@ class DirtyMTLClassifier(ClassifierFit, DirtyFit):
     Examples
     --------
     >>> import numpy as np
-    >>> from msmtfl import DirtyMTLClassifier
+    >>> from msmtfl import SharedMTLClassifier
     >>> rng = np.random.default_rng(0)
     >>> X, task = rng.standard_normal((200, 4)), np.repeat([0, 1], 100)
     >>> y = np.where(X[:, 0] + 0.5 * rng.standard_normal(200) > 0, "ill", "well")
-    >>> model = DirtyMTLClassifier().fit(X, y, task=task)
+    >>> model = SharedMTLClassifier().fit(X, y, task=task)
     >>> model.classes_.tolist(), model.score(X, y, task=task) > 0.8
     (['ill', 'well'], True)
     """
 
-    coef_specific_: Floats
-    coef_shared_: Floats
+    _many = False  # a common value of several classes, each against the rest, would mean nothing
 
     def __init__(
         self,
-        lam_s=None,
-        lam_b=None,
+        lam_common=None,
+        lam_deviation=None,
+        theta=np.inf,
         *,
         task_column=None,
+        max_stages=10,
         class_weight=None,
         fit_intercept=True,
         standardize=False,
@@ -207,9 +218,11 @@ class DirtyMTLClassifier(ClassifierFit, DirtyFit):
         intercepts="task",
         bounds=None,
     ):
-        self.lam_s = lam_s
-        self.lam_b = lam_b
+        self.lam_common = lam_common
+        self.lam_deviation = lam_deviation
+        self.theta = theta
         self.task_column = task_column
+        self.max_stages = max_stages
         self.class_weight = class_weight
         self.fit_intercept = fit_intercept
         self.standardize = standardize
@@ -224,30 +237,32 @@ class DirtyMTLClassifier(ClassifierFit, DirtyFit):
         self.intercepts = intercepts
         self.bounds = bounds
 
-    def _note_parts(self, arrange: Callable[[Floats], Floats]) -> None:
-        self.coef_specific_, self.coef_shared_ = arrange(self.coef_specific_), arrange(self.coef_shared_)
 
+class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
+    """SharedMTLClassifier with its strengths chosen by cross-validation.
 
-class DirtyMTLClassifierCV(ClassifierSearch, DirtySearch):
-    """DirtyMTLClassifier with its strengths chosen by cross-validation.
-
-    All folds use the same values, taken from all data. The model is then fitted to all data at the point
-    that was chosen. With `relax` every point is refitted on every fold, and scored so; an information
-    criterion judges the models as penalised.
+    The grid has all combinations of lam, ratio and theta; pooled and separate models are among them. All
+    folds use the same values, taken from all data. The model is then fitted to all data at the point that
+    was chosen. With `relax` every point is refitted on every fold, and scored so; an information criterion
+    judges the models as penalised.
 
     Parameters
     ----------
-    lams : int or array-like of shape (K,), default=30
-        How many values of lam_b the grid has, for each ratio geometrically spaced from the
-        smallest at which all coefficients are 0 down to `lam_min_ratio` times that; or the
-        values themselves.
-    ratios : array-like of shape (L,), optional
-        Values of lam_s / lam_b; by default 1, 0.5, 0.2, 0.1 (the paper's) and 1/m. Those above 1 are
-        l1,inf, as 1 is. Unless lam_b is given as an array, those below 1/m are the lasso, as 1/m is. One
-        of several that are equal is kept.
+    lams : int or array-like of shape (K,), default=20
+        How many values of lam, the smaller of lam_common / sqrt(m) and lam_deviation, the
+        grid has, for each ratio geometrically spaced from the smallest at which all
+        coefficients are 0 down to `lam_min_ratio` times that; or the values themselves.
+    ratios : array-like of shape (R,), optional
+        Values of lam_common / lam_deviation in units of sqrt(m); by default 0 (the pooled lasso:
+        lam_deviation = inf), 0.2, 0.5, 1, 2 and inf (no common part). From sqrt(m) on they are all as inf,
+        and one of them is kept.
+    theta_ratios : array-like of shape (T,), optional
+        Values of theta in units of m lam_deviation / rho_bar, with rho_bar the mean square
+        of the columns; by default max(4, m / 4) and inf.
     lam_min_ratio : float, optional
-        The smallest value of the grid over the largest. By default 1e-2, or 1e-3 if every
-        task has more samples than features.
+        The smallest lam of the grid over the largest. By default 1e-2, or 1e-3 if every
+        task has more samples than features, times the ratio if that is less than 1 (but no
+        less than a tenth).
     cv : int, splitter or iterable of (train, test), default=5
         The folds. A number means that many folds stratified by task and class. Every
         training fold needs samples of every class of every task.
@@ -266,24 +281,28 @@ class DirtyMTLClassifierCV(ClassifierSearch, DirtySearch):
     task_column : str or int, optional
         The column of X that identifies the task. Without it the tasks are given to `fit` as
         `task`, or as columns of y.
+    max_stages : int, default=10
+        The largest number of stages. With theta = inf there is one.
     class_weight : dict {class: weight} or "balanced", optional
         Weights of the classes, which multiply the weights of the samples. "balanced": in
         every task all classes weigh the same, n_i in all.
     fit_intercept : bool, default=True
         Whether every task has an intercept, which is not penalised.
     standardize : bool, default=False
-        Whether every task's columns are penalised as if they were scaled to unit standard
-        deviation. Coefficients stay in the data's units.
-    penalty_factors : array-like of shape (d,) or (d, m), optional
-        Factors f of the penalties f_ji |s_ji| and f_ji |b_ji|. 0: the coefficient is never
-        penalised; inf: the feature is excluded.
+        Whether deviations are penalised as if every task's columns were scaled to unit
+        standard deviation, and common values as if the columns of all tasks together were.
+        Coefficients stay in the data's units.
+    penalty_factors : array-like of shape (d,), optional
+        Factors f of the penalties f_j |b_j| and f_j |v_ji|. 0: the feature is never
+        penalised (its values are then found in the deviations); inf: the feature is
+        excluded.
     relax : bool, default=False
-        Whether to refit with the loss alone on the support that was found, so that no
-        coefficient is shrunk. `stages_` and the certificate stay those of the penalised
-        solution, whose coefficients are ``stages_[-1].coef``.
+        Whether to refit with the loss alone on the support of the common values and
+        deviations that were found, so that none of them is shrunk. `stages_` and the
+        certificate stay those of the penalised solution.
     tol : float, default=1e-8
-        The relative duality gap that every stage must reach. Solves are exact: 1e-10 and
-        less is usual.
+        The relative duality gap that the solution must have to count as certified. 1e-10
+        and less is usual.
     max_iter : int, optional
         Limit on the Newton steps of a stage's solver; by default the solver's own.
     unknown_task : {"error", "mean"}, default="error"
@@ -319,19 +338,18 @@ class DirtyMTLClassifierCV(ClassifierSearch, DirtySearch):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (K,)
+    classes_ : ndarray of shape (2,)
         The classes, sorted.
-    coef_ : ndarray of shape (m, d) or (m, K, d)
-        Coefficients of the log-odds of the second class, one line per task, in the data's
-        units. With K > 2 classes there are coefficients for each class against the rest.
-        Without the first axis if the model was fitted without tasks.
-    coef_specific_ : ndarray of shape (m, d) or (m, K, d)
-        The task-specific coefficients S, in the shape of `coef_`.
-    coef_shared_ : ndarray of shape (m, d) or (m, K, d)
-        The shared coefficients B, in the shape of `coef_`.
-    intercept_ : ndarray of shape (m,) or (m, K)
-        Intercepts of the tasks; without the first axis (a float, or K numbers) if the model
-        was fitted without tasks.
+    coef_ : ndarray of shape (m, d)
+        Coefficients of the log-odds of the second class, the common values plus the task's
+        deviations; (d,) if the model was fitted without tasks.
+    coef_common_ : ndarray of shape (d,)
+        The common values b.
+    coef_deviation_ : ndarray of shape (m, d)
+        The deviations V of the tasks from the common values; (d,) if the model was fitted
+        without tasks.
+    intercept_ : ndarray of shape (m,)
+        Intercepts of the tasks; a float if the model was fitted without tasks.
     common_level_ : float
         If intercepts share only: the common level, which is the linear predictor at
         `level_at_` of a task of which nothing else is known; with intercepts="common" the
@@ -358,17 +376,20 @@ class DirtyMTLClassifierCV(ClassifierSearch, DirtySearch):
         Number of training samples of every task.
     n_fitted_tasks_ : int
         Number of tasks of the fit, those that were added later not counted.
-    target_mean_ : ndarray of shape (m,) or (m, K)
-        Share of the second class (of each class, if there are more than two) in the
-        training samples of every task.
-    target_sd_ : ndarray of shape (m,) or (m, K)
+    target_mean_ : ndarray of shape (m,)
+        Share of the second class in the training samples of every task.
+    target_sd_ : ndarray of shape (m,)
         Standard deviation of the 0/1 indicator of that class.
-    lam_s_ : float
-        The strength of the penalty on the task-specific coefficients that was chosen.
-    lam_b_ : float
-        The strength of the penalty on the shared coefficients that was chosen.
+    lam_common_ : float
+        The strength of the penalty on the common values that was chosen.
+    lam_deviation_ : float
+        The strength of the penalty on the deviations that was chosen.
+    theta_ : float
+        The norm that was used: from it a feature's deviations are free.
     lam_max_ : float
         The smallest strength of the penalty at which all coefficients are 0.
+    thetas_ : ndarray of shape (K, L)
+        The values of theta of the grid, whose columns are pairs of ratio and theta_ratio.
     l1_ratio_ : float
         The value of l1_ratio that the model was fitted with.
     l1_ratio_scores_ : ndarray of shape (n_ratios,)
@@ -390,21 +411,22 @@ class DirtyMTLClassifierCV(ClassifierSearch, DirtySearch):
         What `predict_interval` is made of: the errors of samples that folds held out, and
         the coefficients without each fold. Only where samples were given and folds decide.
     cv_results_ : dict of arrays
-        One entry per point of the grid, lam outermost, ready for a table: the parameters,
-        n_rows (features used in any task), n_entries (coefficients that are not 0),
-        finished, eligible, mean_test_score, std_test_score, se_test_score, rank_test_score,
-        split0_test_score, ...; test_mse and test_weight hold an array (folds, m) per point.
-        Without folds the criterion stands in place of scores. `finished` says whether the
-        point was solved to the end on all data. A point is `eligible`, and has scores,
-        where that is so on every fold, too; others have NaN and are not chosen. Where the
-        errors of a fold have long been rising its points are gone over only a few times;
-        whatever comes near the best is solved to the end.
+        One entry per point of the grid, lam outermost, ready for a table: lam_common,
+        lam_deviation, theta, ratio, theta_ratio, n_rows (features used in any task),
+        n_entries (common values and deviations that are not 0), n_stages, eligible,
+        mean_test_score, std_test_score, se_test_score, rank_test_score, split0_test_score,
+        ...; test_mse and test_weight hold an array (folds, m) per point. Without folds the
+        criterion stands in place of scores, NaN where it is not known. A search does not go
+        on to later stages where the first has more than 200 coefficients, and more than one
+        for every six samples; with a common part and twice as many coefficients the path
+        ends. Such points are not `eligible`: they have NaN in place of a score, and are not
+        chosen.
     surface_ : surface
         The solutions at all points of the grid, on all data; ``surface_.coef(k, l)`` has
-        the coefficients of one.
+        the coefficients of one, ``surface_.coef_common(k, l)`` the common values.
     stages_ : list of Stage
         The stages, each with stage (its number), coef, objective, free_rows (the features
-        that it left un-penalised), dual_gap, kkt, unique, n_iter and seconds.
+        whose deviations it left un-penalised), dual_gap, kkt, unique, n_iter and seconds.
     n_stages_ : int
         Number of stages.
     n_iter_ : int
@@ -421,11 +443,11 @@ class DirtyMTLClassifierCV(ClassifierSearch, DirtySearch):
         Relative duality gap of the last stage: an upper bound on how far its solution is
         from optimal.
     row_norms_ : ndarray of shape (d,)
-        For every feature the size of its coefficients over all tasks, as the two penalties
-        measure it.
+        For every feature the sum over tasks of the absolute coefficients, times the penalty
+        factors.
     row_slopes_ : ndarray of shape (d,)
-        What the last stage left of the penalty on a feature: 0 where the feature is free, 1
-        where it is penalised in full.
+        What the last stage left of the penalty on a feature's deviations: 0 where they are
+        free, 1 where they are penalised in full.
     feature_importances_ : ndarray of shape (n_features_in_,)
         The norms of the features in the order of the columns of X; a column that identifies
         the task gets the largest.
@@ -446,28 +468,29 @@ class DirtyMTLClassifierCV(ClassifierSearch, DirtySearch):
     Examples
     --------
     >>> import numpy as np
-    >>> from msmtfl import DirtyMTLClassifierCV
+    >>> from msmtfl import SharedMTLClassifierCV
     >>> rng = np.random.default_rng(0)
     >>> X, task = rng.standard_normal((200, 4)), np.repeat([0, 1], 100)
     >>> y = np.where(X[:, 0] + 0.5 * rng.standard_normal(200) > 0, "ill", "well")
-    >>> model = DirtyMTLClassifierCV(lams=10, cv=3).fit(X, y, task=task)
+    >>> model = SharedMTLClassifierCV(lams=10, cv=3).fit(X, y, task=task)
     >>> model.classes_.tolist(), model.score(X, y, task=task) > 0.8
     (['ill', 'well'], True)
     """
 
-    coef_specific_: Floats
-    coef_shared_: Floats
+    _many = False  # a common value of several classes, each against the rest, would mean nothing
 
     def __init__(
         self,
-        lams=30,
+        lams=20,
         *,
         ratios=None,
+        theta_ratios=None,
         lam_min_ratio=None,
         cv=5,
         scoring=LOG_LOSS,
         selection="min",
         task_column=None,
+        max_stages=10,
         class_weight=None,
         fit_intercept=True,
         standardize=False,
@@ -486,11 +509,13 @@ class DirtyMTLClassifierCV(ClassifierSearch, DirtySearch):
     ):
         self.lams = lams
         self.ratios = ratios
+        self.theta_ratios = theta_ratios
         self.lam_min_ratio = lam_min_ratio
         self.cv = cv
         self.scoring = scoring
         self.selection = selection
         self.task_column = task_column
+        self.max_stages = max_stages
         self.class_weight = class_weight
         self.fit_intercept = fit_intercept
         self.standardize = standardize
@@ -506,6 +531,3 @@ class DirtyMTLClassifierCV(ClassifierSearch, DirtySearch):
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
         self.bounds = bounds
-
-    def _note_parts(self, arrange: Callable[[Floats], Floats]) -> None:
-        self.coef_specific_, self.coef_shared_ = arrange(self.coef_specific_), arrange(self.coef_shared_)

@@ -1,52 +1,69 @@
-"""L1,2 for classes; with and without search."""
+"""Multi-stage multi-task feature learning for classes, at given strengths and with a search."""
 
 from __future__ import annotations
 
-import numpy as np
+from ..class_scores import LOG_LOSS
+from ..classifier import ClassifierFit, ClassifierSearch
+from ..stage_search import ThetaSearch
+from .fit import StagedFit
 
-from .class_scores import LOG_LOSS
-from .classifier import ClassifierFit, ClassifierSearch
-from .l12 import L12Fit, L12Search
+# ------------------------------------------------------------------ the estimators
 
 
-class L12MTLClassifier(ClassifierFit, L12Fit):
-    r"""L1,2 for classes: logistic regressions of related tasks in which all use a feature, or none does.
+class MSMTFLClassifier(ClassifierFit, StagedFit):
+    r"""Multi-stage multi-task feature learning for classes: sparse logistic regressions of related tasks.
 
     .. math::
-        \min_{W, a} \sum_{i=1}^m \frac{2}{m n_i} \sum_r [\log(1 + e^{f_r}) - y_r f_r]
-               + \lambda \sum_{j=1}^d \|w^j\|_2, \qquad f_r = x_r' w_i + a_i
+        \min_{W, b} \sum_{i=1}^m \frac{2}{m n_i} \sum_r \log(1 + e^{f_r}) - y_r f_r
+               + \lambda \sum_{j=1}^d \min(\|w^j\|_1, \theta), \qquad f_r = x_r' w_i + b_i
 
-    The group lasso over tasks (:class:`L12MTL`) with the deviance in place of the squared error, for y
-    0 or 1. It is solved by Newton steps around the solver of the squared error, and certified. With K >
-    2 classes there is such a problem for every task and class (against the rest), m K in all in place
+    for y 0 or 1: the deviance in place of the squared error of :class:`MSMTFL`, whose penalty and stages
+    it has. Each stage is solved by Newton steps around the exact quadratic solver, and certified. With
+    K > 2 classes there is such a problem for every task and class (against the rest), m K in all in place
     of m; they share features.
 
     Parameters
     ----------
     lam : float, optional
-        Strength of the penalty. The default, 0.1 times `lam_max_`, is a value to start from, not a choice,
-        and keeps most of pure noise; :class:`L12MTLClassifierCV` chooses lam by cross-validation.
-    theta : float, default=inf
-        Norm from which a feature is free.
+        Strength of the penalty. The default, 0.1 times `lam_max_`, is a value to start from, not a choice;
+        :class:`MSMTFLClassifierCV` chooses lam by cross-validation. The C of scikit-learn's
+        ``LogisticRegression(C)`` of one task with l1 penalty is 2 / (m n_i lam).
+    theta : float or "adaptive", optional
+        Norm from which a feature is free. The default is a cautious choice: max(8, m / 4) times
+        m lam / rho_bar, with rho_bar the mean square of the columns times the curvature p (1 - p) of the
+        loss at the fit of intercepts only, and at least three times the median norm of the features after
+        stage 1, so that of features that are all alike none is freed. "adaptive" is bolder: the first
+        significant jump of the sorted norms after stage 1. inf: the lasso.
+    lam_entry : float, default=0
+        Strength of a second penalty, on every coefficient by itself: the bi-level model,
+        which is sparse also within the features that are free. With lam = 0 it is the only
+        penalty, and the tasks have separate models. 0 gives the paper's model.
+    theta_entry : float, optional
+        Size from which a coefficient is free of the second penalty. The default is m (lam +
+        lam_entry) / rho_bar, twice what the lasso takes from a coefficient, with rho_bar
+        the mean square of the columns; inf: it is never free.
     penalty : {"capped", "mcp", "scad", "log", "lq"} or a shape, default="capped"
         The concave function that stands in place of min(t, theta); see
         :mod:`msmtfl._objective.shapes`.
+    class_weight : dict {class: weight} or "balanced", optional
+        Weights of the classes, which multiply the weights of the samples. "balanced": in
+        every task all classes weigh the same, n_i in all.
     task_column : str or int, optional
         The column of X that identifies the task. Without it the tasks are given to `fit` as
         `task`, or as columns of y.
     max_stages : int, default=10
         The largest number of stages; with 1 the model is the lasso.
-    class_weight : dict {class: weight} or "balanced", optional
-        Weights of the classes, which multiply the weights of the samples. "balanced": in
-        every task all classes weigh the same, n_i in all.
     fit_intercept : bool, default=True
         Whether every task has an intercept, which is not penalised.
     standardize : bool, default=False
         Whether every task's columns are penalised as if they were scaled to unit standard
         deviation. Coefficients stay in the data's units.
-    penalty_factors : array-like of shape (d,) or (d, m), optional
-        Factors f of the penalty: a feature's norm is the root of the sum over tasks of
-        (f_ji w_ji)^2. 0: the coefficient is never penalised; inf: the feature is excluded.
+    positive : bool, default=False
+        Whether coefficients are required to be at least 0.
+    penalty_factors : array-like of shape (d,), (d, m) or (d, m K), optional
+        Factors f of the penalty: a feature's norm is the sum over tasks of f_ji |w_ji|. 0:
+        the coefficient is never penalised; inf: the feature is excluded. With K > 2 classes
+        they are given per feature, or per feature and pair of task and class, task by task.
     relax : bool, default=False
         Whether to refit with the loss alone on the support that was found, so that no
         coefficient is shrunk. `stages_` and the certificate stay those of the penalised
@@ -55,13 +72,21 @@ class L12MTLClassifier(ClassifierFit, L12Fit):
         The relative duality gap that every stage must reach. Solves are exact: 1e-10 and
         less is usual.
     max_iter : int, optional
-        Limit on the Newton steps of a stage's solver; by default the solver's own.
+        Limit on the rounds of a stage's solver. The default is far more than it needs.
     warm_start : bool, default=False
         Whether to start from the coefficients of the last fit, if its tasks and features
         are the same: the fit goes on with its stages.
-    unknown_task : {"error", "mean"}, default="error"
-        What `predict` does with a label that was not in the training data: raise an error,
-        or predict with the mean coefficients of the known tasks, and warn.
+    coef_init : array-like of shape (m, d) or (m K, d), optional
+        Coefficients to start from instead of 0, which matters because the problem is not
+        convex: their norms decide which features stage 1 leaves free. With K > 2 classes
+        they are given for every pair of task and class, task by task.
+    unknown_task : {"error", "mean", "common", "similar"}, default="error"
+        What `predict` does with a label that was not in the training data: raise an error, or
+        predict and warn, with the mean coefficients of the known tasks; with what they have in
+        common, if the model has such a part; or with their mean weighted by exp(-D_i / D),
+        where D_i is how far the means of the features in the samples to be predicted are from
+        those of task i (the mean square of the differences in standard deviations), and D the
+        distance of a known task to the nearest other one, in the median.
     n_jobs : int, optional
         Number of threads, which work on tasks side by side. The result is the same to the
         bit.
@@ -79,8 +104,10 @@ class L12MTLClassifier(ClassifierFit, L12Fit):
         Tasks with one sample, one class or counts that are all 0 have a finite fit then.
         "common": one intercept for all tasks.
     bounds : pair (low, high), optional
-        Bounds of the coefficients, which this model does not know yet: anything but None is
-        an error.
+        The least and the largest value that coefficients may have, in the units of the
+        columns as they are given: each a number, one per feature (d,), or one per feature and
+        task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
+        is `positive=True`. A coefficient that is at its bound is exactly that number.
 
     Attributes
     ----------
@@ -128,6 +155,11 @@ class L12MTLClassifier(ClassifierFit, L12Fit):
         The strength of the penalty that was used.
     theta_ : float
         The norm from which a feature is free that was used.
+    lam_entry_ : float
+        The strength of the penalty on single coefficients that was used; 0 in the paper's
+        model.
+    theta_entry_ : float
+        The size from which a coefficient is free of that penalty.
     lam_max_ : float
         The smallest lam at which all coefficients are 0.
     stages_ : list of Stage
@@ -136,7 +168,7 @@ class L12MTLClassifier(ClassifierFit, L12Fit):
     n_stages_ : int
         Number of stages.
     n_iter_ : int
-        Number of Newton steps of the solver, over all stages.
+        Number of rounds of the solver, over all stages.
     certificate_ : Certificate
         What is proven about the fit; print it for the answer in words.
     converged_ : bool
@@ -149,8 +181,8 @@ class L12MTLClassifier(ClassifierFit, L12Fit):
         Relative duality gap of the last stage: an upper bound on how far its solution is
         from optimal.
     row_norms_ : ndarray of shape (d,)
-        For every feature the Euclidean norm of its coefficients over all tasks, each times
-        its penalty factor.
+        For every feature the norm of its coefficients over all tasks: the sum over tasks of
+        f_ji |w_ji|, with f the penalty factors.
     row_slopes_ : ndarray of shape (d,)
         What the last stage left of the penalty on a feature: 0 where the feature is free, 1
         where it is penalised in full.
@@ -171,34 +203,48 @@ class L12MTLClassifier(ClassifierFit, L12Fit):
         Names of the features that are constant within every task and differ only between
         tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
 
+    Notes
+    -----
+    A task needs samples of every class: otherwise no finite intercept fits it, and `fit` raises an error
+    that names the task. Where features that are free separate the classes of a task, no finite
+    coefficients fit it, and `fit` warns.
+
     Examples
     --------
     >>> import numpy as np
-    >>> from msmtfl import L12MTLClassifier
+    >>> from msmtfl import MSMTFLClassifier
     >>> rng = np.random.default_rng(0)
-    >>> X, task = rng.standard_normal((200, 4)), np.repeat([0, 1], 100)
-    >>> y = np.where(X[:, 0] + 0.5 * rng.standard_normal(200) > 0, "ill", "well")
-    >>> model = L12MTLClassifier().fit(X, y, task=task)
-    >>> model.classes_.tolist(), model.score(X, y, task=task) > 0.8
-    (['ill', 'well'], True)
+    >>> X, task = rng.standard_normal((300, 10)), np.repeat(["north", "south", "west"], 100)
+    >>> y = np.where(2 * X[:, 0] - X[:, 3] + rng.logistic(size=300) > 0, "ill", "well")
+    >>> model = MSMTFLClassifier().fit(X, y, task=task)
+    >>> model.classes_, model.coef_.shape
+    (array(['ill', 'well'], dtype='<U4'), (3, 10))
+    >>> model.predict_proba(X[:2], task=["north", "west"]).shape
+    (2, 2)
+    >>> bool(model.dual_gap_ < 1e-10)
+    True
     """
 
     def __init__(
         self,
         lam=None,
-        theta=np.inf,
+        theta=None,
         *,
+        lam_entry=0.0,
+        theta_entry=None,
         penalty="capped",
+        class_weight=None,
         task_column=None,
         max_stages=10,
-        class_weight=None,
         fit_intercept=True,
         standardize=False,
+        positive=False,
         penalty_factors=None,
         relax=False,
         tol=1e-8,
         max_iter=None,
         warm_start=False,
+        coef_init=None,
         unknown_task="error",
         n_jobs=None,
         l1_ratio=1.0,
@@ -207,17 +253,21 @@ class L12MTLClassifier(ClassifierFit, L12Fit):
     ):
         self.lam = lam
         self.theta = theta
+        self.lam_entry = lam_entry
+        self.theta_entry = theta_entry
         self.penalty = penalty
+        self.class_weight = class_weight
         self.task_column = task_column
         self.max_stages = max_stages
-        self.class_weight = class_weight
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.positive = positive
         self.penalty_factors = penalty_factors
         self.relax = relax
         self.tol = tol
         self.max_iter = max_iter
         self.warm_start = warm_start
+        self.coef_init = coef_init
         self.unknown_task = unknown_task
         self.n_jobs = n_jobs
         self.l1_ratio = l1_ratio
@@ -225,21 +275,40 @@ class L12MTLClassifier(ClassifierFit, L12Fit):
         self.bounds = bounds
 
 
-class L12MTLClassifierCV(ClassifierSearch, L12Search):
-    """L12MTLClassifier with lam chosen by cross-validation.
+class MSMTFLClassifierCV(ClassifierSearch, ThetaSearch):
+    """MSMTFLClassifier with lam and theta chosen by cross-validation.
 
-    All folds use the same values of lam, taken from all data. The model is then fitted to all data at the
-    value that was chosen. With `relax` every point is refitted on every fold, and scored so; an
-    information criterion judges the models as penalised.
+    The whole grid of lam and theta is solved on every training fold. All folds use the same values, taken
+    from all data. The model is then fitted to all data at the point that was chosen. With `relax` every
+    point is refitted on every fold, and scored so; an information criterion judges the models as
+    penalised.
 
     Parameters
     ----------
     lams : int or array-like of shape (K,), default=30
         How many values of lam the grid has, geometrically spaced from `lam_max_` down to
         `lam_min_ratio` times that; or the values themselves, in any order.
+    theta_ratios : array-like of shape (L,), optional
+        Values of theta in units of m lam / rho_bar, with lam that of features and entries
+        together and rho_bar the mean square of the columns. By default six from 1 to
+        max(50, 11 m), and inf, so that the lasso is always among the candidates. Where
+        `entry_shares` is left at its default, every second of them is searched.
+    thetas : array-like of shape (L,) or (K, L), optional
+        Values of theta themselves, instead of ratios; inf is allowed.
     lam_min_ratio : float, optional
-        The smallest value of the grid over the largest. By default 1e-2, or 1e-3 if every
+        The smallest lam of the grid over the largest. By default 1e-3, or 1e-4 if every
         task has more samples than features.
+    entry_shares : array-like of numbers from 0 to 1, optional
+        Shares s of lam that go to a penalty on every coefficient by itself: lam_entry = s
+        lam, which leaves (1 - s) lam for the features. 0 is the paper's model, 1 the capped
+        lasso of every task. By default 0 and, at one theta, 0.5; where `thetas` or
+        `theta_ratios` are given, 0 alone; where `entry_ratios` are given, 0, 0.5 and 1.
+    entry_ratios : array-like, optional
+        Values of theta_entry in units of m lam / rho_bar. By default 0.5 and 2 (in the
+        default grid 0.5 alone).
+    penalty : {"capped", "mcp", "scad", "log", "lq"} or a shape, default="capped"
+        The concave function that stands in place of min(t, theta); see
+        :mod:`msmtfl._objective.shapes`.
     cv : int, splitter or iterable of (train, test), default=5
         The folds. A number means that many folds stratified by task and class. Every
         training fold needs samples of every class of every task.
@@ -255,20 +324,25 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
         no folds. "aic" and "bic" charge for degrees of freedom, which are known where the
         penalty is convex: so they compare the points without a cap, and are NaN at the
         others. "ebic" charges for the search as well, and compares all points.
-    task_column : str or int, optional
-        The column of X that identifies the task. Without it the tasks are given to `fit` as
-        `task`, or as columns of y.
     class_weight : dict {class: weight} or "balanced", optional
         Weights of the classes, which multiply the weights of the samples. "balanced": in
         every task all classes weigh the same, n_i in all.
+    task_column : str or int, optional
+        The column of X that identifies the task. Without it the tasks are given to `fit` as
+        `task`, or as columns of y.
+    max_stages : int, default=10
+        The largest number of stages; with 1 the model is the lasso.
     fit_intercept : bool, default=True
         Whether every task has an intercept, which is not penalised.
     standardize : bool, default=False
         Whether every task's columns are penalised as if they were scaled to unit standard
         deviation. Coefficients stay in the data's units.
-    penalty_factors : array-like of shape (d,) or (d, m), optional
-        Factors f of the penalty: a feature's norm is the root of the sum over tasks of
-        (f_ji w_ji)^2. 0: the coefficient is never penalised; inf: the feature is excluded.
+    positive : bool, default=False
+        Whether coefficients are required to be at least 0.
+    penalty_factors : array-like of shape (d,), (d, m) or (d, m K), optional
+        Factors f of the penalty: a feature's norm is the sum over tasks of f_ji |w_ji|. 0:
+        the coefficient is never penalised; inf: the feature is excluded. With K > 2 classes
+        they are given per feature, or per feature and pair of task and class, task by task.
     relax : bool, default=False
         Whether to refit with the loss alone on the support that was found, so that no
         coefficient is shrunk. `stages_` and the certificate stay those of the penalised
@@ -277,10 +351,14 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
         The relative duality gap that every stage must reach. Solves are exact: 1e-10 and
         less is usual.
     max_iter : int, optional
-        Limit on the Newton steps of a stage's solver; by default the solver's own.
-    unknown_task : {"error", "mean"}, default="error"
-        What `predict` does with a label that was not in the training data: raise an error,
-        or predict with the mean coefficients of the known tasks, and warn.
+        Limit on the rounds of a stage's solver. The default is far more than it needs.
+    unknown_task : {"error", "mean", "common", "similar"}, default="error"
+        What `predict` does with a label that was not in the training data: raise an error, or
+        predict and warn, with the mean coefficients of the known tasks; with what they have in
+        common, if the model has such a part; or with their mean weighted by exp(-D_i / D),
+        where D_i is how far the means of the features in the samples to be predicted are from
+        those of task i (the mean square of the differences in standard deviations), and D the
+        distance of a known task to the nearest other one, in the median.
     random_state : int, RandomState instance or None, default=0
         The source of randomness that deals out the samples when `cv` is a number.
     n_jobs : int, optional
@@ -306,8 +384,10 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
         Tasks with one sample, one class or counts that are all 0 have a finite fit then.
         "common": one intercept for all tasks.
     bounds : pair (low, high), optional
-        Bounds of the coefficients, which this model does not know yet: anything but None is
-        an error.
+        The least and the largest value that coefficients may have, in the units of the
+        columns as they are given: each a number, one per feature (d,), or one per feature and
+        task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
+        is `positive=True`. A coefficient that is at its bound is exactly that number.
 
     Attributes
     ----------
@@ -353,10 +433,19 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
         Standard deviation of the 0/1 indicator of that class.
     lam_ : float
         The strength of the penalty that was used.
+    theta_ : float
+        The norm from which a feature is free that was used.
+    lam_entry_ : float
+        The strength of the penalty on single coefficients that was used; 0 in the paper's
+        model.
+    theta_entry_ : float
+        The size from which a coefficient is free of that penalty.
     lam_max_ : float
         The smallest strength of the penalty at which all coefficients are 0.
     lams_ : ndarray of shape (K,)
         The values of lam of the grid.
+    thetas_ : ndarray of shape (K, L)
+        The values of theta of the grid, for every lam.
     l1_ratio_ : float
         The value of l1_ratio that the model was fitted with.
     l1_ratio_scores_ : ndarray of shape (n_ratios,)
@@ -378,16 +467,17 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
         What `predict_interval` is made of: the errors of samples that folds held out, and
         the coefficients without each fold. Only where samples were given and folds decide.
     cv_results_ : dict of arrays
-        One entry per point of the grid, lam outermost, ready for a table: the parameters,
-        n_rows (features used in any task), n_entries (coefficients that are not 0),
-        finished, eligible, mean_test_score, std_test_score, se_test_score, rank_test_score,
-        split0_test_score, ...; test_mse and test_weight hold an array (folds, m) per point.
-        Without folds the criterion stands in place of scores. `finished` says whether the
-        point was solved to the end on all data. A point is `eligible`, and has scores,
-        where that is so on every fold, too; others have NaN and are not chosen. Where the
-        errors of a fold have long been rising its points are gone over only a few times;
-        whatever comes near the best is solved to the end.
-    surface_ : surface
+        One entry per point of the grid, lam outermost, ready for a table: lam, theta,
+        theta_ratio, n_rows (features used in any task), n_entries (coefficients that are
+        not 0), n_stages, eligible, mean_test_score, std_test_score, se_test_score,
+        rank_test_score, split0_test_score, ...; test_log_loss, of every task (and class
+        against the rest), and test_weight hold an array per point, with one line per fold.
+        Without folds the criterion stands in place of scores, NaN where it is not known. A
+        point is `eligible`, and has scores, where every fold and all data were solved just
+        as :class:`MSMTFLClassifier` solves them. A search stops short of stages that would
+        leave more features un-penalised than most tasks have independent samples: such
+        points have NaN and are not chosen.
+    surface_ : Surface
         The solutions at all points of the grid, on all data; ``surface_.coef(k, l)`` has
         the coefficients of one.
     stages_ : list of Stage
@@ -396,7 +486,7 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
     n_stages_ : int
         Number of stages.
     n_iter_ : int
-        Number of Newton steps of the solver, over all stages.
+        Number of rounds of the solver, over all stages.
     certificate_ : Certificate
         What is proven about the fit; print it for the answer in words.
     converged_ : bool
@@ -409,8 +499,8 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
         Relative duality gap of the last stage: an upper bound on how far its solution is
         from optimal.
     row_norms_ : ndarray of shape (d,)
-        For every feature the Euclidean norm of its coefficients over all tasks, each times
-        its penalty factor.
+        For every feature the norm of its coefficients over all tasks: the sum over tasks of
+        f_ji |w_ji|, with f the penalty factors.
     row_slopes_ : ndarray of shape (d,)
         What the last stage left of the penalty on a feature: 0 where the feature is free, 1
         where it is penalised in full.
@@ -434,27 +524,36 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
     Examples
     --------
     >>> import numpy as np
-    >>> from msmtfl import L12MTLClassifierCV
+    >>> from msmtfl import MSMTFLClassifierCV
     >>> rng = np.random.default_rng(0)
-    >>> X, task = rng.standard_normal((200, 4)), np.repeat([0, 1], 100)
-    >>> y = np.where(X[:, 0] + 0.5 * rng.standard_normal(200) > 0, "ill", "well")
-    >>> model = L12MTLClassifierCV(lams=10, cv=3).fit(X, y, task=task)
-    >>> model.classes_.tolist(), model.score(X, y, task=task) > 0.8
-    (['ill', 'well'], True)
+    >>> X, task = rng.standard_normal((300, 10)), np.repeat(["north", "south", "west"], 100)
+    >>> y = 2 * X[:, 0] - X[:, 3] + rng.logistic(size=300) > 0
+    >>> model = MSMTFLClassifierCV(lams=10, cv=3).fit(X, y, task=task)
+    >>> np.flatnonzero(model.row_norms_ > 1)
+    array([0, 3])
+    >>> bool(model.best_score_ > -np.log(2))
+    True
     """
 
     def __init__(
         self,
         lams=30,
         *,
+        theta_ratios=None,
+        thetas=None,
         lam_min_ratio=None,
+        entry_shares=None,
+        entry_ratios=None,
+        penalty="capped",
         cv=5,
         scoring=LOG_LOSS,
         selection="min",
-        task_column=None,
         class_weight=None,
+        task_column=None,
+        max_stages=10,
         fit_intercept=True,
         standardize=False,
+        positive=False,
         penalty_factors=None,
         relax=False,
         tol=1e-8,
@@ -469,14 +568,21 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
         bounds=None,
     ):
         self.lams = lams
+        self.theta_ratios = theta_ratios
+        self.thetas = thetas
         self.lam_min_ratio = lam_min_ratio
+        self.entry_shares = entry_shares
+        self.entry_ratios = entry_ratios
+        self.penalty = penalty
         self.cv = cv
         self.scoring = scoring
         self.selection = selection
-        self.task_column = task_column
         self.class_weight = class_weight
+        self.task_column = task_column
+        self.max_stages = max_stages
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.positive = positive
         self.penalty_factors = penalty_factors
         self.relax = relax
         self.tol = tol

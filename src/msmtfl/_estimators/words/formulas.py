@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from .base import model_chosen
-from .families import family_of
-from .formula_texts import PREDICTOR
+from ..families import family_of
+from ..fitted import model_chosen
+
+PREDICTOR = "fᵢ = Xᵢ wᵢ"
 
 
 def formula(model: Any) -> str:

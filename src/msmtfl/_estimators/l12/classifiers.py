@@ -1,64 +1,60 @@
-"""Common values and sparse deviations for two classes; with and without search."""
+"""L1,2 for classes; with and without search."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from .class_scores import LOG_LOSS
-from .classifier import ClassifierFit, ClassifierSearch
-from .shared import SharedFit, SharedSearch
+from ..class_scores import LOG_LOSS
+from ..classifier import ClassifierFit, ClassifierSearch
+from .fit import L12Fit
+from .search import L12Search
 
 
-class SharedMTLClassifier(ClassifierFit, SharedFit):
-    r"""Values common to all tasks and sparse deviations from them, for two classes: logistic regressions.
+class L12MTLClassifier(ClassifierFit, L12Fit):
+    r"""L1,2 for classes: logistic regressions of related tasks in which all use a feature, or none does.
 
     .. math::
         \min_{W, a} \sum_{i=1}^m \frac{2}{m n_i} \sum_r [\log(1 + e^{f_r}) - y_r f_r]
-               + \lambda_c \sum_{j=1}^d |b_j| + \lambda_d \sum_{j=1}^d \min(\|v^j\|_1, \theta),
-               \qquad f_r = x_r' w_i + a_i, \quad w_i = b + v_i
+               + \lambda \sum_{j=1}^d \|w^j\|_2, \qquad f_r = x_r' w_i + a_i
 
-    Common values and sparse deviations (:class:`SharedMTL`) with the deviance in place of the squared
-    error, for y 0 or 1. It is solved by Newton steps around the solver of the squared error, and
-    certified. There are two classes: values in common to several classes, each against the rest, would
-    mean nothing. For more wrap it in scikit-learn's ``OneVsRestClassifier``.
+    The group lasso over tasks (:class:`L12MTL`) with the deviance in place of the squared error, for y
+    0 or 1. It is solved by Newton steps around the solver of the squared error, and certified. With K >
+    2 classes there is such a problem for every task and class (against the rest), m K in all in place
+    of m; they share features.
 
     Parameters
     ----------
-    lam_common : float, optional
-        Strength of the penalty on the common values; it may be inf. By default sqrt(m) times
-        lam_deviation, at which noise has the same chance in both.
-    lam_deviation : float, optional
-        Strength of the penalty on the deviations; it may be inf, if lam_common is not. By default
-        lam_common / sqrt(m); if neither is given both are 0.1 times what leaves all coefficients at 0, a
-        value to start from, not a choice, which keeps much of pure noise. :class:`SharedMTLClassifierCV` chooses by
-        cross-validation.
+    lam : float, optional
+        Strength of the penalty. The default, 0.1 times `lam_max_`, is a value to start from, not a choice,
+        and keeps most of pure noise; :class:`L12MTLClassifierCV` chooses lam by cross-validation.
     theta : float, default=inf
-        Norm of a feature's deviations from which they are free.
+        Norm from which a feature is free.
+    penalty : {"capped", "mcp", "scad", "log", "lq"} or a shape, default="capped"
+        The concave function that stands in place of min(t, theta); see
+        :mod:`msmtfl._objective.shapes`.
     task_column : str or int, optional
         The column of X that identifies the task. Without it the tasks are given to `fit` as
         `task`, or as columns of y.
     max_stages : int, default=10
-        The largest number of stages. With theta = inf there is one.
+        The largest number of stages; with 1 the model is the lasso.
     class_weight : dict {class: weight} or "balanced", optional
         Weights of the classes, which multiply the weights of the samples. "balanced": in
         every task all classes weigh the same, n_i in all.
     fit_intercept : bool, default=True
         Whether every task has an intercept, which is not penalised.
     standardize : bool, default=False
-        Whether deviations are penalised as if every task's columns were scaled to unit
-        standard deviation, and common values as if the columns of all tasks together were.
-        Coefficients stay in the data's units.
-    penalty_factors : array-like of shape (d,), optional
-        Factors f of the penalties f_j |b_j| and f_j |v_ji|. 0: the feature is never
-        penalised (its values are then found in the deviations); inf: the feature is
-        excluded.
+        Whether every task's columns are penalised as if they were scaled to unit standard
+        deviation. Coefficients stay in the data's units.
+    penalty_factors : array-like of shape (d,) or (d, m), optional
+        Factors f of the penalty: a feature's norm is the root of the sum over tasks of
+        (f_ji w_ji)^2. 0: the coefficient is never penalised; inf: the feature is excluded.
     relax : bool, default=False
-        Whether to refit with the loss alone on the support of the common values and
-        deviations that were found, so that none of them is shrunk. `stages_` and the
-        certificate stay those of the penalised solution.
+        Whether to refit with the loss alone on the support that was found, so that no
+        coefficient is shrunk. `stages_` and the certificate stay those of the penalised
+        solution, whose coefficients are ``stages_[-1].coef``.
     tol : float, default=1e-8
-        The relative duality gap that the solution must have to count as certified. 1e-10
-        and less is usual.
+        The relative duality gap that every stage must reach. Solves are exact: 1e-10 and
+        less is usual.
     max_iter : int, optional
         Limit on the Newton steps of a stage's solver; by default the solver's own.
     warm_start : bool, default=False
@@ -71,10 +67,10 @@ class SharedMTLClassifier(ClassifierFit, SharedFit):
         Number of threads, which work on tasks side by side. The result is the same to the
         bit.
     l1_ratio : float, default=1
-        The share of the penalties that is as above; the rest are ridges, (1 - l1_ratio) / 2
-        times lam_common on squares of common values, and times lam_deviation on squares of
-        deviations. By default there are none. With a ridge common values and deviations are
-        each unique.
+        The share of the penalty that is as above, as in scikit-learn's ElasticNet; the rest
+        is a ridge, (1 - l1_ratio) lam / 2 times the sum of (f_ji w_ji)^2, which no threshold
+        caps; theta is counted in units of m l1_ratio lam / rho_bar. By default there is none;
+        with 0 there is nothing else.
     intercepts : {"task", "shrunk", "common"}, default="task"
         How intercepts share. "task": every task has its own, which knows nothing of the
         others. "shrunk": random intercepts. A task's level, its linear predictor at the mean
@@ -89,18 +85,15 @@ class SharedMTLClassifier(ClassifierFit, SharedFit):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (2,)
+    classes_ : ndarray of shape (K,)
         The classes, sorted.
-    coef_ : ndarray of shape (m, d)
-        Coefficients of the log-odds of the second class, the common values plus the task's
-        deviations; (d,) if the model was fitted without tasks.
-    coef_common_ : ndarray of shape (d,)
-        The common values b.
-    coef_deviation_ : ndarray of shape (m, d)
-        The deviations V of the tasks from the common values; (d,) if the model was fitted
-        without tasks.
-    intercept_ : ndarray of shape (m,)
-        Intercepts of the tasks; a float if the model was fitted without tasks.
+    coef_ : ndarray of shape (m, d) or (m, K, d)
+        Coefficients of the log-odds of the second class, one line per task, in the data's
+        units. With K > 2 classes there are coefficients for each class against the rest.
+        Without the first axis if the model was fitted without tasks.
+    intercept_ : ndarray of shape (m,) or (m, K)
+        Intercepts of the tasks; without the first axis (a float, or K numbers) if the model
+        was fitted without tasks.
     common_level_ : float
         If intercepts share only: the common level, which is the linear predictor at
         `level_at_` of a task of which nothing else is known; with intercepts="common" the
@@ -127,22 +120,20 @@ class SharedMTLClassifier(ClassifierFit, SharedFit):
         Number of training samples of every task.
     n_fitted_tasks_ : int
         Number of tasks of the fit, those that were added later not counted.
-    target_mean_ : ndarray of shape (m,)
-        Share of the second class in the training samples of every task.
-    target_sd_ : ndarray of shape (m,)
+    target_mean_ : ndarray of shape (m,) or (m, K)
+        Share of the second class (of each class, if there are more than two) in the
+        training samples of every task.
+    target_sd_ : ndarray of shape (m,) or (m, K)
         Standard deviation of the 0/1 indicator of that class.
-    lam_common_ : float
-        The strength of the penalty on the common values that was used.
-    lam_deviation_ : float
-        The strength of the penalty on the deviations that was used.
+    lam_ : float
+        The strength of the penalty that was used.
     theta_ : float
-        The norm that was used: from it a feature's deviations are free.
+        The norm from which a feature is free that was used.
     lam_max_ : float
-        The smallest lam_common at which all coefficients are 0, at this ratio of the two
-        strengths (the smallest lam_deviation where lam_common is inf).
+        The smallest lam at which all coefficients are 0.
     stages_ : list of Stage
         The stages, each with stage (its number), coef, objective, free_rows (the features
-        whose deviations it left un-penalised), dual_gap, kkt, unique, n_iter and seconds.
+        that it left un-penalised), dual_gap, kkt, unique, n_iter and seconds.
     n_stages_ : int
         Number of stages.
     n_iter_ : int
@@ -159,11 +150,11 @@ class SharedMTLClassifier(ClassifierFit, SharedFit):
         Relative duality gap of the last stage: an upper bound on how far its solution is
         from optimal.
     row_norms_ : ndarray of shape (d,)
-        For every feature the sum over tasks of the absolute coefficients, times the penalty
-        factors.
+        For every feature the Euclidean norm of its coefficients over all tasks, each times
+        its penalty factor.
     row_slopes_ : ndarray of shape (d,)
-        What the last stage left of the penalty on a feature's deviations: 0 where they are
-        free, 1 where they are penalised in full.
+        What the last stage left of the penalty on a feature: 0 where the feature is free, 1
+        where it is penalised in full.
     feature_importances_ : ndarray of shape (n_features_in_,)
         The norms of the features in the order of the columns of X; a column that identifies
         the task gets the largest.
@@ -184,23 +175,21 @@ class SharedMTLClassifier(ClassifierFit, SharedFit):
     Examples
     --------
     >>> import numpy as np
-    >>> from msmtfl import SharedMTLClassifier
+    >>> from msmtfl import L12MTLClassifier
     >>> rng = np.random.default_rng(0)
     >>> X, task = rng.standard_normal((200, 4)), np.repeat([0, 1], 100)
     >>> y = np.where(X[:, 0] + 0.5 * rng.standard_normal(200) > 0, "ill", "well")
-    >>> model = SharedMTLClassifier().fit(X, y, task=task)
+    >>> model = L12MTLClassifier().fit(X, y, task=task)
     >>> model.classes_.tolist(), model.score(X, y, task=task) > 0.8
     (['ill', 'well'], True)
     """
 
-    _many = False  # a common value of several classes, each against the rest, would mean nothing
-
     def __init__(
         self,
-        lam_common=None,
-        lam_deviation=None,
+        lam=None,
         theta=np.inf,
         *,
+        penalty="capped",
         task_column=None,
         max_stages=10,
         class_weight=None,
@@ -217,9 +206,9 @@ class SharedMTLClassifier(ClassifierFit, SharedFit):
         intercepts="task",
         bounds=None,
     ):
-        self.lam_common = lam_common
-        self.lam_deviation = lam_deviation
+        self.lam = lam
         self.theta = theta
+        self.penalty = penalty
         self.task_column = task_column
         self.max_stages = max_stages
         self.class_weight = class_weight
@@ -237,31 +226,21 @@ class SharedMTLClassifier(ClassifierFit, SharedFit):
         self.bounds = bounds
 
 
-class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
-    """SharedMTLClassifier with its strengths chosen by cross-validation.
+class L12MTLClassifierCV(ClassifierSearch, L12Search):
+    """L12MTLClassifier with lam chosen by cross-validation.
 
-    The grid has all combinations of lam, ratio and theta; pooled and separate models are among them. All
-    folds use the same values, taken from all data. The model is then fitted to all data at the point that
-    was chosen. With `relax` every point is refitted on every fold, and scored so; an information criterion
-    judges the models as penalised.
+    All folds use the same values of lam, taken from all data. The model is then fitted to all data at the
+    value that was chosen. With `relax` every point is refitted on every fold, and scored so; an
+    information criterion judges the models as penalised.
 
     Parameters
     ----------
-    lams : int or array-like of shape (K,), default=20
-        How many values of lam, the smaller of lam_common / sqrt(m) and lam_deviation, the
-        grid has, for each ratio geometrically spaced from the smallest at which all
-        coefficients are 0 down to `lam_min_ratio` times that; or the values themselves.
-    ratios : array-like of shape (R,), optional
-        Values of lam_common / lam_deviation in units of sqrt(m); by default 0 (the pooled lasso:
-        lam_deviation = inf), 0.2, 0.5, 1, 2 and inf (no common part). From sqrt(m) on they are all as inf,
-        and one of them is kept.
-    theta_ratios : array-like of shape (T,), optional
-        Values of theta in units of m lam_deviation / rho_bar, with rho_bar the mean square
-        of the columns; by default max(4, m / 4) and inf.
+    lams : int or array-like of shape (K,), default=30
+        How many values of lam the grid has, geometrically spaced from `lam_max_` down to
+        `lam_min_ratio` times that; or the values themselves, in any order.
     lam_min_ratio : float, optional
-        The smallest lam of the grid over the largest. By default 1e-2, or 1e-3 if every
-        task has more samples than features, times the ratio if that is less than 1 (but no
-        less than a tenth).
+        The smallest value of the grid over the largest. By default 1e-2, or 1e-3 if every
+        task has more samples than features.
     cv : int, splitter or iterable of (train, test), default=5
         The folds. A number means that many folds stratified by task and class. Every
         training fold needs samples of every class of every task.
@@ -280,28 +259,24 @@ class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
     task_column : str or int, optional
         The column of X that identifies the task. Without it the tasks are given to `fit` as
         `task`, or as columns of y.
-    max_stages : int, default=10
-        The largest number of stages. With theta = inf there is one.
     class_weight : dict {class: weight} or "balanced", optional
         Weights of the classes, which multiply the weights of the samples. "balanced": in
         every task all classes weigh the same, n_i in all.
     fit_intercept : bool, default=True
         Whether every task has an intercept, which is not penalised.
     standardize : bool, default=False
-        Whether deviations are penalised as if every task's columns were scaled to unit
-        standard deviation, and common values as if the columns of all tasks together were.
-        Coefficients stay in the data's units.
-    penalty_factors : array-like of shape (d,), optional
-        Factors f of the penalties f_j |b_j| and f_j |v_ji|. 0: the feature is never
-        penalised (its values are then found in the deviations); inf: the feature is
-        excluded.
+        Whether every task's columns are penalised as if they were scaled to unit standard
+        deviation. Coefficients stay in the data's units.
+    penalty_factors : array-like of shape (d,) or (d, m), optional
+        Factors f of the penalty: a feature's norm is the root of the sum over tasks of
+        (f_ji w_ji)^2. 0: the coefficient is never penalised; inf: the feature is excluded.
     relax : bool, default=False
-        Whether to refit with the loss alone on the support of the common values and
-        deviations that were found, so that none of them is shrunk. `stages_` and the
-        certificate stay those of the penalised solution.
+        Whether to refit with the loss alone on the support that was found, so that no
+        coefficient is shrunk. `stages_` and the certificate stay those of the penalised
+        solution, whose coefficients are ``stages_[-1].coef``.
     tol : float, default=1e-8
-        The relative duality gap that the solution must have to count as certified. 1e-10
-        and less is usual.
+        The relative duality gap that every stage must reach. Solves are exact: 1e-10 and
+        less is usual.
     max_iter : int, optional
         Limit on the Newton steps of a stage's solver; by default the solver's own.
     unknown_task : {"error", "mean"}, default="error"
@@ -337,18 +312,15 @@ class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (2,)
+    classes_ : ndarray of shape (K,)
         The classes, sorted.
-    coef_ : ndarray of shape (m, d)
-        Coefficients of the log-odds of the second class, the common values plus the task's
-        deviations; (d,) if the model was fitted without tasks.
-    coef_common_ : ndarray of shape (d,)
-        The common values b.
-    coef_deviation_ : ndarray of shape (m, d)
-        The deviations V of the tasks from the common values; (d,) if the model was fitted
-        without tasks.
-    intercept_ : ndarray of shape (m,)
-        Intercepts of the tasks; a float if the model was fitted without tasks.
+    coef_ : ndarray of shape (m, d) or (m, K, d)
+        Coefficients of the log-odds of the second class, one line per task, in the data's
+        units. With K > 2 classes there are coefficients for each class against the rest.
+        Without the first axis if the model was fitted without tasks.
+    intercept_ : ndarray of shape (m,) or (m, K)
+        Intercepts of the tasks; without the first axis (a float, or K numbers) if the model
+        was fitted without tasks.
     common_level_ : float
         If intercepts share only: the common level, which is the linear predictor at
         `level_at_` of a task of which nothing else is known; with intercepts="common" the
@@ -375,20 +347,17 @@ class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
         Number of training samples of every task.
     n_fitted_tasks_ : int
         Number of tasks of the fit, those that were added later not counted.
-    target_mean_ : ndarray of shape (m,)
-        Share of the second class in the training samples of every task.
-    target_sd_ : ndarray of shape (m,)
+    target_mean_ : ndarray of shape (m,) or (m, K)
+        Share of the second class (of each class, if there are more than two) in the
+        training samples of every task.
+    target_sd_ : ndarray of shape (m,) or (m, K)
         Standard deviation of the 0/1 indicator of that class.
-    lam_common_ : float
-        The strength of the penalty on the common values that was chosen.
-    lam_deviation_ : float
-        The strength of the penalty on the deviations that was chosen.
-    theta_ : float
-        The norm that was used: from it a feature's deviations are free.
+    lam_ : float
+        The strength of the penalty that was used.
     lam_max_ : float
         The smallest strength of the penalty at which all coefficients are 0.
-    thetas_ : ndarray of shape (K, L)
-        The values of theta of the grid, whose columns are pairs of ratio and theta_ratio.
+    lams_ : ndarray of shape (K,)
+        The values of lam of the grid.
     l1_ratio_ : float
         The value of l1_ratio that the model was fitted with.
     l1_ratio_scores_ : ndarray of shape (n_ratios,)
@@ -410,22 +379,21 @@ class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
         What `predict_interval` is made of: the errors of samples that folds held out, and
         the coefficients without each fold. Only where samples were given and folds decide.
     cv_results_ : dict of arrays
-        One entry per point of the grid, lam outermost, ready for a table: lam_common,
-        lam_deviation, theta, ratio, theta_ratio, n_rows (features used in any task),
-        n_entries (common values and deviations that are not 0), n_stages, eligible,
-        mean_test_score, std_test_score, se_test_score, rank_test_score, split0_test_score,
-        ...; test_mse and test_weight hold an array (folds, m) per point. Without folds the
-        criterion stands in place of scores, NaN where it is not known. A search does not go
-        on to later stages where the first has more than 200 coefficients, and more than one
-        for every six samples; with a common part and twice as many coefficients the path
-        ends. Such points are not `eligible`: they have NaN in place of a score, and are not
-        chosen.
+        One entry per point of the grid, lam outermost, ready for a table: the parameters,
+        n_rows (features used in any task), n_entries (coefficients that are not 0),
+        finished, eligible, mean_test_score, std_test_score, se_test_score, rank_test_score,
+        split0_test_score, ...; test_mse and test_weight hold an array (folds, m) per point.
+        Without folds the criterion stands in place of scores. `finished` says whether the
+        point was solved to the end on all data. A point is `eligible`, and has scores,
+        where that is so on every fold, too; others have NaN and are not chosen. Where the
+        errors of a fold have long been rising its points are gone over only a few times;
+        whatever comes near the best is solved to the end.
     surface_ : surface
         The solutions at all points of the grid, on all data; ``surface_.coef(k, l)`` has
-        the coefficients of one, ``surface_.coef_common(k, l)`` the common values.
+        the coefficients of one.
     stages_ : list of Stage
         The stages, each with stage (its number), coef, objective, free_rows (the features
-        whose deviations it left un-penalised), dual_gap, kkt, unique, n_iter and seconds.
+        that it left un-penalised), dual_gap, kkt, unique, n_iter and seconds.
     n_stages_ : int
         Number of stages.
     n_iter_ : int
@@ -442,11 +410,11 @@ class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
         Relative duality gap of the last stage: an upper bound on how far its solution is
         from optimal.
     row_norms_ : ndarray of shape (d,)
-        For every feature the sum over tasks of the absolute coefficients, times the penalty
-        factors.
+        For every feature the Euclidean norm of its coefficients over all tasks, each times
+        its penalty factor.
     row_slopes_ : ndarray of shape (d,)
-        What the last stage left of the penalty on a feature's deviations: 0 where they are
-        free, 1 where they are penalised in full.
+        What the last stage left of the penalty on a feature: 0 where the feature is free, 1
+        where it is penalised in full.
     feature_importances_ : ndarray of shape (n_features_in_,)
         The norms of the features in the order of the columns of X; a column that identifies
         the task gets the largest.
@@ -467,29 +435,24 @@ class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
     Examples
     --------
     >>> import numpy as np
-    >>> from msmtfl import SharedMTLClassifierCV
+    >>> from msmtfl import L12MTLClassifierCV
     >>> rng = np.random.default_rng(0)
     >>> X, task = rng.standard_normal((200, 4)), np.repeat([0, 1], 100)
     >>> y = np.where(X[:, 0] + 0.5 * rng.standard_normal(200) > 0, "ill", "well")
-    >>> model = SharedMTLClassifierCV(lams=10, cv=3).fit(X, y, task=task)
+    >>> model = L12MTLClassifierCV(lams=10, cv=3).fit(X, y, task=task)
     >>> model.classes_.tolist(), model.score(X, y, task=task) > 0.8
     (['ill', 'well'], True)
     """
 
-    _many = False  # a common value of several classes, each against the rest, would mean nothing
-
     def __init__(
         self,
-        lams=20,
+        lams=30,
         *,
-        ratios=None,
-        theta_ratios=None,
         lam_min_ratio=None,
         cv=5,
         scoring=LOG_LOSS,
         selection="min",
         task_column=None,
-        max_stages=10,
         class_weight=None,
         fit_intercept=True,
         standardize=False,
@@ -507,14 +470,11 @@ class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
         bounds=None,
     ):
         self.lams = lams
-        self.ratios = ratios
-        self.theta_ratios = theta_ratios
         self.lam_min_ratio = lam_min_ratio
         self.cv = cv
         self.scoring = scoring
         self.selection = selection
         self.task_column = task_column
-        self.max_stages = max_stages
         self.class_weight = class_weight
         self.fit_intercept = fit_intercept
         self.standardize = standardize

@@ -1,0 +1,1 @@
+"""The dirty model, shared plus task-specific coefficients: regressions and classifiers."""

@@ -1,0 +1,343 @@
+"""The dirty model, shared plus task-specific coefficients, at given strengths."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._data.designs import Floats
+from ..._objective.given_rows import Flat
+from ..._objective.penalties import Dirty, counted
+from ..._objective.problem import Problem
+from ..._paths.coupled_path import dirty_lam_max
+from ..._runtime.checks import check_positive
+from ..._runtime.progress import with_callbacks
+from ..._solvers.make_problem import default_lam
+from ..._solvers.stages import Solution
+from ..added_tasks import AddTaskMixin, refuse_more_classes
+from ..coupled import Coupled, CoupledFit
+
+
+class GivenShared(AddTaskMixin):
+    """One more task beside those whose shared part is held fixed."""
+
+    coef_shared_: Floats
+    coef_specific_: Floats
+
+    def _penalty_given(self, problem: Problem) -> Flat:
+        refuse_more_classes(self)
+        f = problem.factors[:, 0]
+        least = min(self.lam_s_, self.lam_b_)
+        bound = self.n_fitted_tasks_ * problem.l1_ratio * least * counted(f)
+        return Flat(np.where(np.isinf(f), np.inf, bound), self._shared_sizes())
+
+    def _shared_sizes(self) -> Floats:
+        """(d,): the largest entry of the others' shared part of every feature: so far that of a new task may go."""
+        return np.asarray(np.abs(self.coef_shared_[: self.n_fitted_tasks_]).max(axis=0))
+
+    def _ridge_lam(self, problem: Problem) -> float:
+        return float(self.n_fitted_tasks_ * self.lam_s_)
+
+    def _append_parts(self, own: Floats, problem: Problem) -> None:
+        most = self._shared_sizes()
+        shared = np.where(problem.factors[:, 0] > 0.0, np.clip(own, -most, most), 0.0)
+        self.coef_shared_ = np.vstack([self.coef_shared_, shared])
+        self.coef_specific_ = np.vstack([self.coef_specific_, own - shared])
+
+
+class DirtyFit(CoupledFit, GivenShared):
+    """A fit of the dirty model, with any loss."""
+
+    def _check_params(self) -> None:
+        self._check_common()
+        for name in ("lam_s", "lam_b"):
+            if getattr(self, name) is not None:
+                check_positive(name, getattr(self, name))
+
+    def _penalty(self, problem: Problem) -> tuple[Dirty, float]:
+        given = (self.lam_s, self.lam_b)
+        ratio = 1.0 / np.sqrt(problem.m) if None in given else self.lam_s / self.lam_b
+        lam_max = dirty_lam_max(problem, ratio)
+        lam_b = self.lam_b
+        if lam_b is None:
+            lam_b = default_lam(None, lam_max) if self.lam_s is None else self.lam_s / ratio
+        lam_s = ratio * lam_b if self.lam_s is None else self.lam_s
+        return Dirty(float(lam_s), float(lam_b), problem.factors, problem.l1_ratio), lam_max
+
+    def _keep(self, penalty: Dirty, solution: Solution) -> None:
+        keep_parts(self, penalty, solution)
+
+
+class DirtyMTL(DirtyFit, Coupled):
+    r"""DirtyMTL (Jalali, Ravikumar, Sanghavi and Ruan): shared and task-specific coefficients, W = S + B.
+
+    .. math::
+        \min_{S, B} \sum_{i=1}^m \frac{1}{m n_i} \|X_i (s_i + b_i) - y_i\|^2
+                    + \lambda_s \sum_{ji} |s_{ji}| + \lambda_b \sum_j \max_i |b_{ji}|
+
+    Only the sum W is determined by the data: where lam_b / lam_s is a whole number there are several S and
+    B, and those with the smallest B are given. Where lam_b >= m lam_s, B is 0 and the model is the lasso;
+    where lam_b <= lam_s, S is 0 (l1,inf). A coefficient below the largest of its feature is not penalised
+    in B, so that with few samples and small lam_b a task can be interpolated in many ways: W is then not
+    unique, the certificate says so, and which W is found depends on the start. The solver is slow there,
+    and may end before `tol` is reached: then the fit warns, and `dual_gap_` says how far it is. The way
+    out is a larger lam_b: towards m lam_s, where the model is the lasso, fits are quick and exact.
+
+    Parameters
+    ----------
+    lam_s : float, optional
+        Strength of the penalty on the task-specific coefficients. By default lam_b / sqrt(m), half way
+        between the lasso and l1,inf.
+    lam_b : float, optional
+        Strength of the penalty on the shared coefficients. By default sqrt(m) lam_s if that is given, else
+        0.1 times `lam_max_`: a value to start from, not a choice, which keeps most of pure noise.
+        :class:`DirtyMTLCV` chooses both by cross-validation.
+    task_column : str or int, optional
+        The column of X that identifies the task. Without it the tasks are given to `fit` as
+        `task`, or as columns of y.
+    loss : {"squared", "poisson", "huber"}, default="squared"
+        The loss. "poisson" is for counts (or any y >= 0) with mean exp(x'w + b), which is
+        what is predicted: in place of the squared error stands the deviance 2 (mu - y log
+        mu + y log y - y), and lam is 2 / m times the alpha of other generalised linear
+        models. "huber" is for targets with outliers: the squared error r^2 up to |r| = e_i,
+        and 2 e_i |r| - e_i^2 beyond, with e_i = `epsilon` times `scale_` of the task.
+        `lam_max_` is taken at the fit of intercepts only, and rho_bar counts the mean
+        curvature of the loss there (with "huber": at the fit that gives `scale_`).
+    epsilon : float, default=1.35
+        With loss="huber": how many standard deviations of the noise a residual may be large
+        before it counts as an outlier. With 1.35 the un-penalised estimate is some 95 % as
+        efficient as least squares if the noise is normal.
+    fit_intercept : bool, default=True
+        Whether every task has an intercept, which is not penalised.
+    standardize : bool, default=False
+        Whether every task's columns are penalised as if they were scaled to unit standard
+        deviation. Coefficients stay in the data's units.
+    penalty_factors : array-like of shape (d,) or (d, m), optional
+        Factors f of the penalties f_ji |s_ji| and f_ji |b_ji|. 0: the coefficient is never
+        penalised; inf: the feature is excluded.
+    relax : bool, default=False
+        Whether to refit with the loss alone on the support that was found, so that no
+        coefficient is shrunk. `stages_` and the certificate stay those of the penalised
+        solution, whose coefficients are ``stages_[-1].coef``.
+    tol : float, default=1e-8
+        The relative duality gap that every stage must reach. Solves are exact: 1e-10 and
+        less is usual.
+    max_iter : int, optional
+        Limit on how often a stage's solver goes over the features; by default the solver's
+        own.
+    warm_start : bool, default=False
+        Whether to start from the coefficients of the last fit, if its tasks and features
+        are the same: the fit goes on with its stages.
+    unknown_task : {"error", "mean", "common", "similar"}, default="error"
+        What `predict` does with a label that was not in the training data: raise an error, or
+        predict and warn, with the mean coefficients of the known tasks; with what they have in
+        common, if the model has such a part; or with their mean weighted by exp(-D_i / D),
+        where D_i is how far the means of the features in the samples to be predicted are from
+        those of task i (the mean square of the differences in standard deviations), and D the
+        distance of a known task to the nearest other one, in the median.
+    n_jobs : int, optional
+        Number of threads, which work on tasks side by side. The result is the same to the
+        bit.
+    l1_ratio : float, default=1
+        The share of the penalties that is as above; the rest is a ridge, (1 - l1_ratio)
+        lam_s / 2 times the sum of (f_ji w_ji)^2. By default there is none.
+    intercepts : {"task", "shrunk", "common"}, default="task"
+        How intercepts share. "task": every task has its own, which knows nothing of the
+        others. "shrunk": random intercepts. A task's level, its linear predictor at the mean
+        of all samples, is drawn to a common level, as strongly as `level_ridge_` samples
+        there would draw it; the fewer samples a task has, the more. Level and strength are
+        estimated from the training samples (of every fold anew), whatever the penalty is.
+        Tasks with one sample, one class or counts that are all 0 have a finite fit then.
+        "common": one intercept for all tasks.
+    bounds : pair (low, high), optional
+        Bounds of the coefficients, which this model does not know yet: anything but None is
+        an error.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (m, d)
+        Coefficients of every task in the data's units, the sum of the specific and the
+        shared ones (with `relax` least squares on its support); (d,) if the model was
+        fitted without tasks.
+    coef_specific_ : ndarray of shape (m, d)
+        The task-specific coefficients S; (d,) if the model was fitted without tasks.
+    coef_shared_ : ndarray of shape (m, d)
+        The shared coefficients B; (d,) if the model was fitted without tasks.
+    intercept_ : ndarray of shape (m,)
+        Intercepts of the tasks; a float if the model was fitted without tasks.
+    common_level_ : float
+        If intercepts share only: the common level, which is the linear predictor at
+        `level_at_` of a task of which nothing else is known; with intercepts="common" the
+        intercept of all tasks. (With K > 2 classes K numbers.)
+    level_at_ : ndarray of shape (d,)
+        If intercepts share only: the sample at which levels are compared, the mean of all
+        training samples; with intercepts="common" zeros.
+    level_ridge_ : float
+        If intercepts share only: how many samples at the common level weigh as much as
+        what draws a task's level to it: a task of so many samples is half its own. inf with
+        intercepts="common". (With K > 2 classes K numbers.)
+    tasks_ : ndarray of shape (m,)
+        Labels of the tasks, in the order of the first axis of `coef_`.
+    features_ : ndarray of shape (d,)
+        Names of the features, in the order of the last axis of `coef_`.
+    n_features_in_ : int
+        Number of columns of X in `fit`, the column that identifies the task included.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns of X in `fit`. There is no such attribute if X had no names
+        that are text.
+    uses_offset_ : bool
+        Whether the model was fitted with an offset, so that `predict` needs one.
+    n_samples_ : ndarray of shape (m,)
+        Number of training samples of every task.
+    n_fitted_tasks_ : int
+        Number of tasks of the fit, those that were added later not counted.
+    target_mean_ : ndarray of shape (m,)
+        Mean of the training targets of every task.
+    target_sd_ : ndarray of shape (m,)
+        Standard deviation of the training targets of every task.
+    scale_ : ndarray of shape (m,)
+        With loss="huber" only: robust estimates of the standard deviation of the tasks'
+        noise; a float if the model was fitted without tasks. They come from a fit of their
+        own, before lam and theta play a part, and are then held fixed: the problem that is
+        solved, and that the certificate is about, has this loss. See
+        :mod:`msmtfl._solvers.residual_scale`.
+    lam_s_ : float
+        The strength of the penalty on the task-specific coefficients that was used.
+    lam_b_ : float
+        The strength of the penalty on the shared coefficients that was used.
+    lam_max_ : float
+        The smallest lam_b at which all coefficients are 0, at this ratio of the two
+        strengths.
+    stages_ : list of Stage
+        The stages, each with stage (its number), coef, objective, free_rows (the features
+        that it left un-penalised), dual_gap, kkt, unique, n_iter and seconds.
+    n_stages_ : int
+        Number of stages.
+    n_iter_ : int
+        Number of rounds of the solver, over all stages.
+    certificate_ : Certificate
+        What is proven about the fit; print it for the answer in words.
+    converged_ : bool
+        Whether the fit is certified to have come to its end.
+    stopping_reason_ : str
+        Why the stages ended, in words.
+    objective_ : float
+        The value of what is minimised, loss plus penalty.
+    dual_gap_ : float
+        Relative duality gap of the last stage: an upper bound on how far its solution is
+        from optimal.
+    row_norms_ : ndarray of shape (d,)
+        For every feature the size of its coefficients over all tasks, as the two penalties
+        measure it.
+    row_slopes_ : ndarray of shape (d,)
+        What the last stage left of the penalty on a feature: 0 where the feature is free, 1
+        where it is penalised in full.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        The norms of the features in the order of the columns of X; a column that identifies
+        the task gets the largest.
+    feature_means_ : ndarray of shape (m, d)
+        Means of the features over the training samples of every task, by which
+        unknown_task="similar" knows how similar tasks are.
+    learnable_ : ndarray of bool of shape (m, d)
+        Where a feature varies within a task; elsewhere its effect cannot be told from the
+        intercept.
+    feature_sd_ : ndarray of shape (d,)
+        Standard deviations of the features within tasks, pooled over the tasks in which a
+        feature varies; 0 where it never does. A coefficient times it is the effect of one
+        standard deviation.
+    task_level_features_ : ndarray
+        Names of the features that are constant within every task and differ only between
+        tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
+    moments_ : Moments
+        After `partial_fit` only: the statistics of all samples seen so far.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import DirtyMTL
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.standard_normal((90, 20)), np.repeat(["north", "south", "west"], 30)
+    >>> y = 2 * X[:, 0] + np.where(task == "west", X[:, 5], 0) + 0.1 * rng.standard_normal(90)
+    >>> model = DirtyMTL(lam_s=0.1, lam_b=0.2).fit(X, y, task=task)
+    >>> np.flatnonzero(model.coef_shared_.any(axis=0)), np.flatnonzero(model.coef_specific_[2].round(1))
+    (array([0]), array([5]))
+    """
+
+    def __init__(
+        self,
+        lam_s=None,
+        lam_b=None,
+        *,
+        task_column=None,
+        loss="squared",
+        epsilon=1.35,
+        fit_intercept=True,
+        standardize=False,
+        penalty_factors=None,
+        relax=False,
+        tol=1e-8,
+        max_iter=None,
+        warm_start=False,
+        unknown_task="error",
+        n_jobs=None,
+        l1_ratio=1.0,
+        intercepts="task",
+        bounds=None,
+    ):
+        self.lam_s = lam_s
+        self.lam_b = lam_b
+        self.task_column = task_column
+        self.loss = loss
+        self.epsilon = epsilon
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.penalty_factors = penalty_factors
+        self.relax = relax
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.unknown_task = unknown_task
+        self.n_jobs = n_jobs
+        self.l1_ratio = l1_ratio
+        self.intercepts = intercepts
+        self.bounds = bounds
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> DirtyMTL:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray or sparse matrix of shape (N, d)
+            Samples of all tasks. A table or an array may have a column that identifies the task
+            (see `task_column`).
+        y : array-like of shape (N,) or (N, m)
+            Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
+            means not measured.
+        task : array-like of shape (N,), optional
+            The label of the task of every sample, if the tasks are not a column of X.
+        sample_weight : array-like of shape (N,) or (N, m), optional
+            Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+        offset : array-like of shape (N,) or (N, m), optional
+            A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
+            2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.
+            `predict` then needs the offsets of its samples, too.
+
+        Returns
+        -------
+        DirtyMTL
+            The fitted model itself.
+        """
+        self._fit(X, y, task, sample_weight, offset)
+        return self
+
+
+def keep_parts(model: Any, penalty: Dirty, solution: Solution) -> None:
+    """Dirty's own attributes."""
+    model.lam_s_, model.lam_b_ = penalty.lam_s, penalty.lam_b
+    S, B = penalty.norm.split(solution.stages[-1].coef.T)
+    single = np.ndim(model.coef_) == 1
+    model.coef_specific_, model.coef_shared_ = (
+        part.T[0] if single else np.ascontiguousarray(part.T) for part in (S, B)
+    )

@@ -1,0 +1,174 @@
+"""What one asks of any fitted model: its loss, the model that it chose, how it responds; and warnings about its use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._data.designs import Floats
+from .._data.level_rows import LevelPrior
+from .._data.tables import (
+    as_values,
+    is_table,
+    missing_values,
+    names_of,
+    warn_user,
+)
+from .._objective.losses import loss_named
+from .._solvers.make_problem import (
+    check_loss,
+)
+from .new_tasks import WAYS, WORDS
+
+BETWEEN_TASKS = (  # what can learn from columns that differ between tasks only
+    "To learn from the differences between tasks, fit one model to all rows without task labels (in cross-validation with "
+    "groups= the tasks), or regress intercept_ on these columns."
+)
+AT_MOST = 1000  # samples of new tasks that are looked at for how far known tasks differ in them
+
+
+class NewTaskWarning(UserWarning):
+    """Predictions are for tasks that were not in the training data."""
+
+
+class TaskLevelWarning(UserWarning):
+    """Features differ between tasks only, so that their coefficients cannot be learned."""
+
+
+def refuse_offset(offset: Any) -> None:
+    """An error if an offset is given beside statistics, which hold no rows that it could belong to."""
+    if offset is not None:
+        raise ValueError(
+            "an offset needs rows, not statistics of them. With squared loss subtract it from y before the statistics are "
+            "made, and add it to the predictions."
+        )
+
+
+def require_offset(model: Any, offset: Any) -> None:
+    """An error if a model that was fitted with an offset is used without."""
+    if offset is None and getattr(model, "uses_offset_", False):  # models from earlier files do not know
+        raise ValueError(
+            f"this {type(model).__name__} was fitted with an offset: pass offset=, one value per row (the logarithm of its "
+            "exposure, if that is what the offset was), or offset=0.0 for none (an exposure of 1)."
+        )
+
+
+def where_measured(offset: Any, y: Any) -> Any:
+    """An offset for all entries of a 2-D y, from one for those that are measured: 0 at the others, which nobody looks at."""
+    values = None if offset is None else as_values(offset, "offset")
+    if values is None or values.ndim != 2 or values.dtype.kind != "f":
+        return offset
+    given = as_values(y, "y")
+    if given.shape != values.shape:
+        return offset
+    return np.where(missing_values(given.ravel()).reshape(given.shape), 0.0, values)
+
+
+def level_prior(model: Any) -> LevelPrior | None:
+    """What a fitted regression's intercepts are drawn to, if they share a level."""
+    if not hasattr(model, "common_level_"):
+        return None
+    return LevelPrior(model.level_at_, model.common_level_, model.level_ridge_)
+
+
+def spread_over_tasks(model: Any, X: Any, offset: Floats | None = None) -> float:
+    """How far the predictions of known tasks lie apart in samples of new ones: the root mean square, over the first of them,
+    of their standard deviation. That is about the error of predicting one task by the mean of the others, noise aside. NaN
+    of classes, and of a single task."""
+    coef, intercept = np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)
+    if hasattr(model, "classes_") or coef.ndim > 2 or len(coef) < 2:
+        return float("nan")
+    beside = 0.0 if offset is None else offset[:AT_MOST, None]
+    every = respond(model, np.asarray(X[:AT_MOST] @ coef.T) + intercept + beside)
+    return float(np.sqrt(np.mean(every.var(axis=1, ddof=1))))
+
+
+def warn_of_new_tasks(model: Any, labels: list[Any], rows: int, spread: float) -> None:
+    """What should be known of predictions for tasks that were not in the training data."""
+    apart = (
+        f" The known tasks' own predictions for them differ by {spread:.2g} (standard deviation)." if spread > 0 else ""
+    )
+    way = "" if hasattr(model, "classes_") else " compare_models(..., leave_one_task_out=True) estimates it."
+    warn_user(
+        f"task(s) {names_of(labels)} were not in the training data: their {rows} prediction(s) use "
+        f"{WORDS[model.unknown_task].format(len(model.tasks_))}.{apart} The error of such predictions is not known.{way}",
+        NewTaskWarning,
+    )
+
+
+def check_without_ridge(model: Any, what: str) -> None:
+    """An error where a fitted model has a ridge, which something does not know."""
+    ratio = getattr(model, "l1_ratio_", getattr(model, "l1_ratio", 1.0))
+    if ratio != 1.0:
+        raise ValueError(
+            f"{what} is about models without a ridge: this one has l1_ratio={ratio!r}. Fit with l1_ratio=1."
+        )
+
+
+def task_column_in(model: Any, X: Any) -> Any:
+    """The column that identifies the task in what is to be predicted: where a name was given to the fit, but X is an array
+    (as tools hand on that know no tables), its place in the table of the fit."""
+    placed = isinstance(model.task_column, str) and not is_table(X) and model._task_position is not None
+    return model._task_position if placed else model.task_column
+
+
+def forget(model: Any, *names: str) -> None:
+    """Delete those of a model's attributes, from a fit before, that it has and that the fit at hand may not set."""
+    for name in names:
+        if hasattr(model, name):
+            delattr(model, name)
+
+
+def check_use(model: Any) -> None:
+    """Whether the parameters that predictions depend on make sense: they may be set after the fit, or come from a file."""
+    if model.unknown_task not in ("error", *WAYS):
+        raise ValueError(
+            f"unknown_task must be 'error', {', '.join(map(repr, WAYS[:-1]))} or {WAYS[-1]!r}, got {model.unknown_task!r}."
+        )
+    if hasattr(model, "loss"):
+        check_loss(model.loss, model.epsilon)
+
+
+def model_chosen(model: Any) -> Any:
+    """Of a fitted MultiTaskAuto (or a GridSearchCV) the model that it chose; others as they are."""
+    return getattr(model, "best_estimator_", model)
+
+
+def noted(model: Any, name: str) -> Any:
+    """What the command wrote down under this name in the file that a model comes from; None if it did not."""
+    user = getattr(model, "provenance_", {}).get("user")
+    return user.get(name) if isinstance(user, dict) else None
+
+
+def warn_of_task_level(features: Any) -> None:
+    """Coefficients of 0 that a reader would take for "no effect", of these features."""
+    if len(features):
+        warn_user(
+            f"feature(s) {names_of(features)} are constant within every task and differ only between "
+            "tasks: beside an intercept per task they cannot be learned. Their coefficients are 0, which says nothing about "
+            f"their effect. {BETWEEN_TASKS} Leave them out here.",
+            TaskLevelWarning,
+        )
+
+
+def separate(model: Any) -> bool:
+    """Whether every task of a fitted model has a sparse model of its own, whatever the others are like."""
+    return len(model.tasks_) == 1 or bool(model._separates())
+
+
+def respond(model: Any, f: Floats) -> Floats:
+    """What a regression predicts, from its linear predictor."""
+    return loss_named(loss_of(model)).response(f)
+
+
+def loss_of(model: Any) -> str:
+    """The name of a model's loss."""
+    return str(getattr(model, "loss", "squared"))
+
+
+def importances(row_norms: Floats, task_position: int | None) -> Floats:
+    """Row norms of the features, the task column (if there is one) getting the largest."""
+    if task_position is None:
+        return row_norms
+    return np.insert(row_norms, task_position, row_norms.max(initial=0.0))

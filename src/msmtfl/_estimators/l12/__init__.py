@@ -1,0 +1,1 @@
+"""L1,2, the group lasso over tasks: regressions and classifiers."""

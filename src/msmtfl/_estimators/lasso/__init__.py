@@ -1,0 +1,1 @@
+"""One lasso per task."""

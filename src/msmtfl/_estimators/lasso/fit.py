@@ -1,0 +1,265 @@
+"""One lasso per task, at a strength that all tasks have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._objective.penalties import ConcaveRows
+from ..._runtime.checks import check_positive
+from ..._runtime.progress import Monitor, one_blas_thread, with_callbacks
+from ..._solvers.make_problem import default_lam, largest_lam
+from ..._solvers.solvers import solver_for
+from ..._solvers.stages import run_stages
+from ..added_tasks import AddTaskMixin
+from ..streaming import Batchwise
+
+
+class LassoMTL(Batchwise, AddTaskMixin):
+    r"""Independent lassos, one per task, with one strength for all: the baseline of MSMTFL, and its stage 1.
+
+    .. math::
+        \min_W \sum_{i=1}^m \frac{1}{m n_i} \|X_i w_i - y_i\|^2 + \lambda \sum_{ji} |w_{ji}|
+
+    ``Lasso(alpha)`` of scikit-learn gives the same coefficients per task at alpha = m lam / 2.
+
+    Parameters
+    ----------
+    lam : float, optional
+        Strength of the penalty. The default, 0.1 times `lam_max_`, is a value to start from, not a choice,
+        and keeps much of pure noise; :class:`LassoMTLCV` chooses lam by cross-validation.
+    task_column : str or int, optional
+        The column of X that identifies the task. Without it the tasks are given to `fit` as
+        `task`, or as columns of y.
+    fit_intercept : bool, default=True
+        Whether every task has an intercept, which is not penalised.
+    standardize : bool, default=False
+        Whether every task's columns are penalised as if they were scaled to unit standard
+        deviation. Coefficients stay in the data's units.
+    positive : bool, default=False
+        Whether coefficients are required to be at least 0.
+    penalty_factors : array-like of shape (d,) or (d, m), optional
+        Factors f of the penalty: a feature's norm is the sum over tasks of f_ji |w_ji|. 0:
+        the coefficient is never penalised; inf: the feature is excluded.
+    relax : bool, default=False
+        Whether to refit by least squares on the support that was found, so that no
+        coefficient is shrunk. `stages_` and the certificate stay those of the penalised
+        solution, whose coefficients are ``stages_[-1].coef``.
+    tol : float, default=1e-8
+        The relative duality gap that every stage must reach. Solves are exact: 1e-10 and
+        less is usual.
+    max_iter : int, optional
+        Limit on the rounds of a stage's solver. The default is far more than it needs.
+    warm_start : bool, default=False
+        Whether to start from the coefficients of the last fit, if its tasks and features
+        are the same: the fit goes on with its stages.
+    unknown_task : {"error", "mean", "common", "similar"}, default="error"
+        What `predict` does with a label that was not in the training data: raise an error, or
+        predict and warn, with the mean coefficients of the known tasks; with what they have in
+        common, if the model has such a part; or with their mean weighted by exp(-D_i / D),
+        where D_i is how far the means of the features in the samples to be predicted are from
+        those of task i (the mean square of the differences in standard deviations), and D the
+        distance of a known task to the nearest other one, in the median.
+    n_jobs : int, optional
+        Number of threads, which work on tasks side by side. The result is the same to the
+        bit.
+    l1_ratio : float, default=1
+        The share of the penalty that is as above, as in scikit-learn's ElasticNet; the rest
+        is a ridge, (1 - l1_ratio) lam / 2 times the sum of (f_ji w_ji)^2, which no threshold
+        caps; theta is counted in units of m l1_ratio lam / rho_bar. By default there is none;
+        with 0 there is nothing else.
+    intercepts : {"task", "shrunk", "common"}, default="task"
+        How intercepts share. "task": every task has its own, which knows nothing of the
+        others. "shrunk": random intercepts. A task's level, its linear predictor at the mean
+        of all samples, is drawn to a common level, as strongly as `level_ridge_` samples
+        there would draw it; the fewer samples a task has, the more. Level and strength are
+        estimated from the training samples (of every fold anew), whatever the penalty is.
+        Tasks with one sample, one class or counts that are all 0 have a finite fit then.
+        "common": one intercept for all tasks.
+    bounds : pair (low, high), optional
+        The least and the largest value that coefficients may have, in the units of the
+        columns as they are given: each a number, one per feature (d,), or one per feature and
+        task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
+        is `positive=True`. A coefficient that is at its bound is exactly that number.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (m, d)
+        Coefficients of every task in the data's units; (d,) if the model was fitted without
+        tasks.
+    intercept_ : ndarray of shape (m,)
+        Intercepts of the tasks; a float if the model was fitted without tasks.
+    common_level_ : float
+        If intercepts share only: the common level, which is the linear predictor at
+        `level_at_` of a task of which nothing else is known; with intercepts="common" the
+        intercept of all tasks. (With K > 2 classes K numbers.)
+    level_at_ : ndarray of shape (d,)
+        If intercepts share only: the sample at which levels are compared, the mean of all
+        training samples; with intercepts="common" zeros.
+    level_ridge_ : float
+        If intercepts share only: how many samples at the common level weigh as much as
+        what draws a task's level to it: a task of so many samples is half its own. inf with
+        intercepts="common". (With K > 2 classes K numbers.)
+    tasks_ : ndarray of shape (m,)
+        Labels of the tasks, in the order of the first axis of `coef_`.
+    features_ : ndarray of shape (d,)
+        Names of the features, in the order of the last axis of `coef_`.
+    n_features_in_ : int
+        Number of columns of X in `fit`, the column that identifies the task included.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns of X in `fit`. There is no such attribute if X had no names
+        that are text.
+    uses_offset_ : bool
+        Whether the model was fitted with an offset, so that `predict` needs one.
+    n_samples_ : ndarray of shape (m,)
+        Number of training samples of every task.
+    n_fitted_tasks_ : int
+        Number of tasks of the fit, those that were added later not counted.
+    target_mean_ : ndarray of shape (m,)
+        Mean of the training targets of every task.
+    target_sd_ : ndarray of shape (m,)
+        Standard deviation of the training targets of every task.
+    lam_ : float
+        The strength of the penalty that was used.
+    lam_max_ : float
+        The smallest lam at which all coefficients are 0.
+    stages_ : list of Stage
+        The stages, each with stage (its number), coef, objective, free_rows (the features
+        that it left un-penalised), dual_gap, kkt, unique, n_iter and seconds.
+    n_stages_ : int
+        Number of stages.
+    n_iter_ : int
+        Number of rounds of the solver, over all stages.
+    certificate_ : Certificate
+        What is proven about the fit; print it for the answer in words.
+    converged_ : bool
+        Whether the fit is certified to have come to its end.
+    stopping_reason_ : str
+        Why the stages ended, in words.
+    objective_ : float
+        The value of what is minimised, loss plus penalty.
+    dual_gap_ : float
+        Relative duality gap of the last stage: an upper bound on how far its solution is
+        from optimal.
+    row_norms_ : ndarray of shape (d,)
+        For every feature the norm of its coefficients over all tasks: the sum over tasks of
+        f_ji |w_ji|, with f the penalty factors.
+    row_slopes_ : ndarray of shape (d,)
+        What the last stage left of the penalty on a feature: 0 where the feature is free, 1
+        where it is penalised in full.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        The norms of the features in the order of the columns of X; a column that identifies
+        the task gets the largest.
+    feature_means_ : ndarray of shape (m, d)
+        Means of the features over the training samples of every task, by which
+        unknown_task="similar" knows how similar tasks are.
+    learnable_ : ndarray of bool of shape (m, d)
+        Where a feature varies within a task; elsewhere its effect cannot be told from the
+        intercept.
+    feature_sd_ : ndarray of shape (d,)
+        Standard deviations of the features within tasks, pooled over the tasks in which a
+        feature varies; 0 where it never does. A coefficient times it is the effect of one
+        standard deviation.
+    task_level_features_ : ndarray
+        Names of the features that are constant within every task and differ only between
+        tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
+    moments_ : Moments
+        After `partial_fit` only: the statistics of all samples seen so far.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Lasso
+    >>> from msmtfl import LassoMTL
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.standard_normal((60, 4)), np.repeat([0, 1], 30)
+    >>> y = X[:, 0] + 0.1 * rng.standard_normal(60)
+    >>> model = LassoMTL(lam=0.1).fit(X, y, task=task)
+    >>> one = Lasso(alpha=2 * 0.1 / 2, tol=1e-12).fit(X[:30], y[:30])
+    >>> np.allclose(model.coef_[0], one.coef_)
+    True
+    """
+
+    def __init__(
+        self,
+        lam=None,
+        *,
+        task_column=None,
+        fit_intercept=True,
+        standardize=False,
+        positive=False,
+        penalty_factors=None,
+        relax=False,
+        tol=1e-8,
+        max_iter=None,
+        warm_start=False,
+        unknown_task="error",
+        n_jobs=None,
+        l1_ratio=1.0,
+        intercepts="task",
+        bounds=None,
+    ):
+        self.lam = lam
+        self.task_column = task_column
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.positive = positive
+        self.penalty_factors = penalty_factors
+        self.relax = relax
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.unknown_task = unknown_task
+        self.n_jobs = n_jobs
+        self.l1_ratio = l1_ratio
+        self.intercepts = intercepts
+        self.bounds = bounds
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> LassoMTL:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray or sparse matrix of shape (N, d)
+            Samples of all tasks. A table or an array may have a column that identifies the task
+            (see `task_column`).
+        y : array-like of shape (N,) or (N, m)
+            Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
+            means not measured.
+        task : array-like of shape (N,), optional
+            The label of the task of every sample, if the tasks are not a column of X.
+        sample_weight : array-like of shape (N,) or (N, m), optional
+            Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+        offset : array-like of shape (N,) or (N, m), optional
+            A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
+            2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.
+            `predict` then needs the offsets of its samples, too.
+
+        Returns
+        -------
+        LassoMTL
+            The fitted model itself.
+        """
+        self._check_common()
+        if self.lam is not None:
+            check_positive("lam", self.lam)
+        with one_blas_thread():
+            problem = self._make_problem(X, y, task, sample_weight, offset)
+            lam_max = largest_lam(problem)
+            lam = default_lam(self.lam, lam_max)
+            penalty = ConcaveRows(lam, np.inf, problem.factors, l1_ratio=problem.l1_ratio)
+            solver = solver_for(problem, penalty, lam=lam, n_jobs=self.n_jobs, near=self._previous(problem.data))
+            solution = run_stages(
+                penalty,
+                solver,
+                max_stages=1,
+                tol=self.tol,
+                max_iter=self.max_iter or 0,
+                listener=Monitor(self, 1, problem.m),
+            )
+        self._store(problem, solution, penalty, solver.grams)
+        self.lam_, self.lam_max_ = penalty.lam, lam_max
+        self._warn(solution, problem)
+        return self

@@ -1,0 +1,1 @@
+"""Partial pooling, common values and dense deviations from them: regressions and classifiers."""

@@ -1,0 +1,84 @@
+"""What is known of the pretrained lasso: its record and the words of its grid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._objective.penalties import ConcaveRows
+from ..._paths.pretrained_path import PretrainedGrid
+from ..families import LAM, Family, Part, Strength, Variant, at_once
+from ..fitted import loss_of
+from ..words.formula_texts import Penalty, penalised
+from ..words.grid_words import GridWords, Levels, Results, number
+from .fit import PretrainedMTL, pretrained_coef
+from .search import PretrainedMTLCV
+
+# ------------------------------------------------------------------ lam, and what is taken over from a first step
+
+
+def _alpha_levels(grid: Results) -> Levels:
+    several = np.unique(grid["lam_common"][0]).size > 1
+    pairs = zip(grid["alpha"][0], grid["lam_common"][0], strict=True)
+    texts = tuple(f"{number(alpha)}, {number(common)}" if several else number(alpha) for alpha, common in pairs)
+    return texts, r"α, $\lambda_c$" if several else "α"
+
+
+PRETRAINED = GridWords(
+    kind=PretrainedGrid,
+    strength="lam",
+    symbol="λ",
+    norm=ConcaveRows,
+    width=lambda model: len(model.cv_results_["alpha"]) // len(model.lams_),
+    levels=_alpha_levels,
+    lassos=lambda results, m: np.asarray(results["alpha"] == 1.0),
+    column=lambda surface, l: f"α = {number(surface.grid.alphas[l])}",
+)
+
+
+def of_pretrained(model: Any) -> Penalty:
+    if model.alpha_ == 1.0:
+        return "λ Σ |vⱼᵢ|", ["wᵢ = vᵢ: nothing is taken over from the lasso of all tasks"]
+    outside = "no vⱼᵢ outside S" if model.alpha_ == 0.0 else "α = " + f"{model.alpha_:.4g}"
+    text = "λ Σ_{j∈S} |vⱼᵢ|" + ("  +  λ/α Σ_{j∉S} |vⱼᵢ|" if model.alpha_ else "")
+    start = "wᵢ = b + vᵢ" if model.alpha_ == 0.0 else "wᵢ = (1 − α) b + vᵢ"
+    first = (
+        "b, of support S, minimises 1/N Σᵢ ‖Xᵢ b − yᵢ‖²  +  λ_c ‖b‖₁"
+        if loss_of(model) == "squared"
+        else ("b, of support S, is one lasso for all tasks with the strength λ_c")
+    )
+    return text, [start, first, outside]
+
+
+FAMILIES = (
+    Family(
+        title="the pretrained lasso: one lasso for all tasks, then one per task that starts from it",
+        fit=PretrainedMTL,
+        search=PretrainedMTLCV,
+        variants=(
+            Variant(
+                "pretrained",
+                "one lasso for all tasks, then one per task that starts from it",
+                place=10,
+                when_named=True,
+            ),
+        ),
+        formula=penalised(of_pretrained),
+        strengths=(
+            LAM,
+            Strength("alpha", "α"),
+            Strength("lam_common", "λ_c", may_be_inf=True),
+        ),
+        by_default=(("lam",), ("lam_common",)),
+        chosen="λ and α",
+        parts=(
+            Part("coef_common_", "First step", "the lasso of all tasks", common=True),
+            Part("coef_specific_", "Largest of the second step"),
+        ),
+        grid=PRETRAINED,
+        grid_attributes=("lams_",),
+        coef_on=at_once(pretrained_coef),
+        has_largest=False,
+    ),
+)

@@ -1,0 +1,1 @@
+"""Values common to all tasks and sparse deviations from them: regressions and classifiers."""

@@ -1,0 +1,1 @@
+"""What is said of models: formulas, the words of their grids, summaries."""
