@@ -30,7 +30,7 @@ test-slow: $(VENV)/tested
 
 coverage: $(VENV)/covered
 	$(BIN)/python -m coverage erase
-	$(BIN)/python -m pytest -n auto --cov --cov-report= $(ARGS)
+	$(BIN)/python -m pytest -m "slow or not slow" -n auto --cov --cov-report= $(ARGS)
 	$(BIN)/python -m coverage report --precision=1
 
 lint: $(VENV)/linted

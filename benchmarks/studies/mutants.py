@@ -30,8 +30,15 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SOURCE = Path("src/msmtfl")
 ROOMS = {  # sources, and the tests that are about them
-    "certificates": (["_objective/certificates.py"], ["tests/objective/test_certificates.py"]),
-    "stages": (["_solvers/stages.py"], ["tests/solvers/test_stages.py"]),
+    "certificates": (
+        ["_objective/certificates.py"],
+        [
+            "tests/objective/test_certificates.py",
+            "tests/objective/test_ridge_certificates.py",
+            "tests/objective/test_not_certified.py",
+        ],
+    ),
+    "stages": (["_solvers/stages.py"], ["tests/solvers/test_stages.py", "tests/objective/test_penalties.py"]),
     "cross_validation": (
         ["_paths/cross_validation.py"],
         ["tests/paths/test_cross_validation.py", "tests/paths/test_fold_choice.py"],

@@ -5,12 +5,23 @@ import pytest
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import TweedieRegressor
 
 from msmtfl import MSMTFL, MSMTFLCV, Moments, TaskKFold, compare_models, regularization_surface
 from msmtfl._data.tasks import read_training
 from msmtfl._objective import loss_certificates
 from msmtfl._objective.loss_certificates import certify_loss
-from msmtfl._objective.losses import Huber, Logistic, Poisson, best_level, robust_scale
+from msmtfl._objective.losses import (
+    Gamma,
+    Huber,
+    Logistic,
+    Poisson,
+    Tweedie,
+    best_level,
+    is_loss,
+    loss_named,
+    robust_scale,
+)
 from msmtfl._objective.penalties import ConcaveRows
 from msmtfl._paths.grids import read_grid
 from msmtfl._paths.solve import solve_surface
@@ -21,7 +32,13 @@ from msmtfl._solvers.stages import SEPARATED
 from msmtfl._solvers.weighted_lasso import SLID
 from msmtfl.model_files import load_model, save_model
 
-LOSSES = {"logistic": Logistic(), "poisson": Poisson(), "huber": Huber(1.3)}
+LOSSES = {
+    "logistic": Logistic(),
+    "poisson": Poisson(),
+    "gamma": Gamma(),
+    "tweedie(1.3)": Tweedie(1.3),
+    "huber": Huber(1.3),
+}
 OPTIONS = {"fit_intercept": True, "standardize": False, "positive": False}
 
 
@@ -35,6 +52,8 @@ def make_data(loss, m=3, n=60, d=8, seed=0):
     y = {
         "logistic": lambda: (rng.random(m * n) < 1 / (1 + np.exp(-f))).astype(float),
         "poisson": lambda: rng.poisson(np.exp(f)).astype(float),
+        "gamma": lambda: rng.gamma(2.0, np.exp(f) / 2.0),
+        "tweedie(1.3)": lambda: np.where(rng.random(m * n) < 0.3, 0.0, rng.gamma(2.0, np.exp(f))),
         "huber": lambda: f + rng.standard_t(1.5, m * n),
     }[loss]()
     return X, y, np.repeat(np.arange(m), n)
@@ -51,6 +70,11 @@ def half_deviance(loss, y, f, epsilon=None):
         return np.logaddexp(0, f) - y * f
     if loss == "poisson":
         return np.exp(f) - y * f + np.where(y > 0, y * np.log(np.where(y > 0, y, 1)), 0) - y
+    if loss == "gamma":
+        return y / np.exp(f) - np.log(y / np.exp(f)) - 1
+    if loss == "tweedie(1.3)":  # as in scikit-learn's mean_tweedie_deviance
+        mu = np.exp(f)
+        return y**0.7 / (-0.3 * 0.7) + y * mu**-0.3 / 0.3 + mu**0.7 / 0.7
     r = np.abs(y - f)
     return np.where(r <= epsilon, 0.5 * r**2, epsilon * r - 0.5 * epsilon**2)
 
@@ -61,6 +85,8 @@ def oracle(loss, X, y, a, v, epsilon, intercept=True):
     slope = {
         "logistic": lambda f: 1 / (1 + np.exp(-f)) - y,
         "poisson": lambda f: np.exp(f) - y,
+        "gamma": lambda f: 1 - y * np.exp(-f),
+        "tweedie(1.3)": lambda f: np.exp(0.7 * f) - y * np.exp(-0.3 * f),
         "huber": lambda f: np.clip(f - y, -epsilon, epsilon),
     }[loss]
 
@@ -79,11 +105,16 @@ def oracle(loss, X, y, a, v, epsilon, intercept=True):
 # ------------------------------------------------------------------ calculus
 
 
+def targets_of(loss, f):
+    k = np.arange(len(f))
+    return {"logistic": k % 2.0, "poisson": k % 4.0, "gamma": 0.1 + k % 5, "huber": np.sin(f)}.get(loss, k % 5.0)
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 def test_slope_and_curvature_are_derivatives_of_the_value(loss):
     of = LOSSES[loss]
     f = np.linspace(-4, 4, 41) + 0.013
-    y = {"logistic": f * 0 + (np.arange(41) % 2), "poisson": np.arange(41.0) % 4, "huber": np.sin(f)}[loss]
+    y = targets_of(loss, f)
     h = 1e-6
     np.testing.assert_allclose(of.value(y, f), half_deviance(loss, y, f, 1.3), atol=1e-12)
     np.testing.assert_allclose((of.value(y, f + h) - of.value(y, f - h)) / (2 * h), of.slope(y, f), atol=1e-7)
@@ -95,7 +126,7 @@ def test_excess_is_zero_at_slopes_positive_elsewhere_and_infinite_beyond(loss):
     """It is h(f) + sup_t (s t - h(t)) - s f; the supremum is over a fine grid here."""
     of = LOSSES[loss]
     f = np.linspace(-5, 5, 21)
-    y = {"logistic": np.arange(21.0) % 2, "poisson": np.arange(21.0) % 5, "huber": np.cos(f)}[loss]
+    y = targets_of(loss, f)
     s = of.slope(y, f)
     assert (of.excess(y, f, s) <= 1e-29).all()  # not 1e-16: no digits are lost
     other = of.slope(y, f[::-1].copy())
@@ -103,7 +134,9 @@ def test_excess_is_zero_at_slopes_positive_elsewhere_and_infinite_beyond(loss):
     conjugate = (other * t - of.value(y + 0 * t, t + 0 * y)).max(axis=0)
     np.testing.assert_allclose(of.excess(y, f, other), of.value(y, f) + conjugate - other * f, atol=1e-4, rtol=1e-6)
     assert (of.excess(y, f, other) >= 0.0).all()
-    assert np.isinf(of.excess(y[:2], f[:2], np.array([-20.0, -20.0]))).all()
+    beyond = {"gamma": 1.1, "tweedie(1.3)": -1.0}.get(loss, -20.0)
+    some = y == 0.0 if loss == "tweedie(1.3)" else np.arange(21) < 2  # every slope is one of y > 0
+    assert np.isinf(of.excess(y[some], f[some], np.full(some.sum(), beyond))).all()
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -170,13 +203,14 @@ def test_weights_may_differ_between_entries_and_some_be_zero_or_infinite(loss):
         np.testing.assert_allclose(outcome.coef[i, use], w, atol=2e-3 * np.abs(w).max())
 
 
-def test_poisson_agrees_with_glum():
+@pytest.mark.parametrize("share", [1.0, 0.4])
+@pytest.mark.parametrize("loss", ["poisson", "gamma", "tweedie(1.3)"])
+def test_losses_of_log_links_agree_with_glum(loss, share):
     glum = pytest.importorskip("glum")
-    X, y, _ = make_data("poisson", m=1)
-    model = MSMTFL(loss="poisson", max_stages=1, tol=1e-12).fit(X, y)
-    other = glum.GeneralizedLinearRegressor(
-        family="poisson", alpha=model.lam_ / 2, l1_ratio=1, gradient_tol=1e-10, max_iter=1000
-    ).fit(X, y)
+    X, y, _ = make_data(loss, m=1)
+    model = MSMTFL(loss=loss, max_stages=1, tol=1e-12, l1_ratio=share).fit(X, y)
+    options = {"alpha": model.lam_ / 2, "l1_ratio": share, "link": "log", "gradient_tol": 1e-10, "max_iter": 1000}
+    other = glum.GeneralizedLinearRegressor(family=loss.replace("(", " ("), **options).fit(X, y)
     np.testing.assert_allclose(model.coef_, other.coef_, atol=1e-6)
     assert model.intercept_ == pytest.approx(other.intercept_, abs=1e-6)
     np.testing.assert_allclose(model.predict(X), other.predict(X), rtol=1e-5)
@@ -460,10 +494,47 @@ def test_targets_that_do_not_suit_the_loss_are_refused():
         MSMTFL(loss="poisson").fit(X, np.where(np.arange(len(y)) == 61, -2, y), task=task)
     with pytest.raises(ValueError, match=r"task 2 has targets that are all 0"):
         MSMTFL(loss="poisson").fit(X, np.where(task == 2, 0, y), task=task)
-    with pytest.raises(ValueError, match=r"loss must be one of 'squared', 'poisson', 'huber', got 'hinge'"):
+    with pytest.raises(
+        ValueError, match=r"loss must be one of 'squared', 'poisson', 'gamma', 'tweedie', 'huber', got 'hinge'"
+    ):
         MSMTFL(loss="hinge").fit(X, y, task=task)
     with pytest.raises(ValueError, match="epsilon"):
         MSMTFL(loss="huber", epsilon=0).fit(X, y, task=task)
+
+
+def test_gamma_and_tweedie_say_which_targets_and_powers_they_take():
+    X, y, task = make_data("gamma")
+    with pytest.raises(ValueError, match=r"loss='gamma' needs targets > 0; task 1 holds 0 in row 61"):
+        MSMTFL(loss="gamma").fit(X, np.where(np.arange(len(y)) == 61, 0, y), task=task)
+    with pytest.raises(ValueError, match=r"task 2 has targets that are all 0"):
+        MSMTFL(loss="tweedie").fit(X, np.where(task == 2, 0, y), task=task)
+    with pytest.raises(ValueError, match=r"power must be between 1 and 2. Use 'poisson' for 1 and 'gamma' for 2"):
+        MSMTFL(loss="tweedie(2)").fit(X, y, task=task)
+    assert loss_named("tweedie ( 1.7 )") == Tweedie(1.7)
+    assert loss_named("tweedie") == Tweedie(1.5)
+    assert not any(is_loss(one) for one in ("gamma(2)", "tweedie(x)", "tweedie(1.2.3)", "hinge", "", None, 1.5))
+
+
+@pytest.mark.parametrize("power", [1.0001, 1.5, 1.9999])
+def test_tweedie_between_its_limits_loses_no_digits(power):
+    of, y = Tweedie(power), np.array([0.0, 1e-2, 1.0, 3.0, 1e6, 1e6])
+    f = np.log(np.maximum(y, 1e-3)) + np.array([0.0, 1e-5, -1e-5, 1.0, 30.0, -30.0])
+    slope = of.slope(y, f)
+    near = of.slope(y, f + 1e-4)
+    assert (of.excess(y, f, slope) <= 1e-25 * np.maximum(of.value(y, f), 1.0)).all()
+    np.testing.assert_allclose(of.excess(y, f, near), 0.5e-8 * of.curvature(y, f), rtol=1e-3)
+    np.testing.assert_allclose(of.value(y, f)[1:3], 0.5e-10 * y[1:3] ** (2.0 - power), rtol=1e-4)
+
+
+@pytest.mark.parametrize("loss", ["gamma", "tweedie(1.3)"])
+def test_a_ridge_alone_is_that_of_scikit_learn(loss):
+    X, y, _ = make_data(loss, m=1)
+    power = 2.0 if loss == "gamma" else 1.3
+    other = TweedieRegressor(power=power, link="log", alpha=0.05, solver="newton-cholesky", tol=1e-12).fit(X, y)
+    model = MSMTFL(lam=0.1, theta=np.inf, l1_ratio=0.0, loss=loss).fit(X, y)
+    np.testing.assert_allclose(model.coef_, other.coef_, atol=1e-8)
+    assert model.intercept_ == pytest.approx(other.intercept_, abs=1e-8)
+    np.testing.assert_allclose(model.predict(X), other.predict(X), rtol=1e-8)
 
 
 def test_what_needs_squared_loss_says_so():

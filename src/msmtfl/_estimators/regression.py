@@ -19,7 +19,7 @@ from .._data.tasks import (
     read_target,
     refuse_infinity,
 )
-from .._objective.losses import LOSSES, loss_named
+from .._objective.losses import is_loss, loss_named
 from .base import MultiTaskModel
 from .fitted import loss_of, respond, where_measured
 from .intervals import interval_of
@@ -98,7 +98,7 @@ class MultiTaskLinear(RegressorMixin, MultiTaskModel):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         name = loss_of(self)
-        tags.target_tags.positive_only = name in LOSSES and loss_named(name).least >= 0.0
+        tags.target_tags.positive_only = is_loss(name) and loss_named(name).least >= 0.0
         return tags
 
     def score(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> float:

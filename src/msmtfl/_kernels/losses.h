@@ -80,6 +80,30 @@ MSMTFL_CLONES static void vec_poisson(ptrdiff_t n, const double *restrict y, con
     }
 }
 
+/* the same of the gamma deviance's, y > 0 */
+MSMTFL_CLONES static void vec_gamma(ptrdiff_t n, const double *restrict y, const double *restrict v,
+                                    const double *restrict f, double *restrict u, double *restrict bend)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        double e = y[i] * msmtfl_exp(-f[i]);
+        u[i] = v[i] * (e - 1.0);
+        bend[i] = v[i] * (e < 1e150 ? e : 1e150);
+    }
+}
+
+/* the same of Tweedie's with this power of the variance */
+MSMTFL_CLONES static void vec_tweedie(ptrdiff_t n, double power, const double *restrict y, const double *restrict v,
+                                      const double *restrict f, double *restrict u, double *restrict bend)
+{
+    double a = power - 1.0, b = 2.0 - power;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        double falls = y[i] * msmtfl_exp(-a * f[i]), rises = msmtfl_exp(b * f[i]);
+        double curved = a * falls + b * rises;
+        u[i] = v[i] * (falls - rises);
+        bend[i] = v[i] * (curved < 1e150 ? curved : 1e150);
+    }
+}
+
 /* the same of Huber's; beyond epsilon, where there is no curvature, bend is a share, `caution`, of that of the parabola that
    touches there and stays above */
 MSMTFL_CLONES static void vec_huber(ptrdiff_t n, double epsilon, double caution, const double *restrict y,
@@ -180,6 +204,20 @@ static double loss_poisson(ptrdiff_t n, const double *y, const double *v, const 
 {
     double total = 0.0;
     for (ptrdiff_t i = 0; i < n; i++) total += v[i] * (exp(f[i]) - y[i] * f[i]);
+    return total;
+}
+
+static double loss_gamma(ptrdiff_t n, const double *y, const double *v, const double *f)
+{
+    double total = 0.0;
+    for (ptrdiff_t i = 0; i < n; i++) total += v[i] * (y[i] * exp(-f[i]) + f[i]);
+    return total;
+}
+
+static double loss_tweedie(ptrdiff_t n, double power, const double *y, const double *v, const double *f)
+{
+    double total = 0.0, a = power - 1.0, b = 2.0 - power;
+    for (ptrdiff_t i = 0; i < n; i++) total += v[i] * (y[i] * expm1(-a * f[i]) / a + expm1(b * f[i]) / b);
     return total;
 }
 

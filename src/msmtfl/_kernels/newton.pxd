@@ -10,6 +10,9 @@ from scipy.linalg.cython_blas cimport dsyrk
 cdef extern from "losses.h" nogil:
     void vec_logistic(Py_ssize_t n, const double *y, const double *v, const double *f, double *u, double *bend)
     void vec_poisson(Py_ssize_t n, const double *y, const double *v, const double *f, double *u, double *bend)
+    void vec_gamma(Py_ssize_t n, const double *y, const double *v, const double *f, double *u, double *bend)
+    void vec_tweedie(Py_ssize_t n, double power, const double *y, const double *v, const double *f, double *u,
+                     double *bend)
     void vec_huber(Py_ssize_t n, double epsilon, double caution, const double *y, const double *v, const double *f,
                    double *u, double *bend)
     void vec_times(Py_ssize_t n, const double *b, const double *x, double *z)
@@ -19,6 +22,8 @@ cdef extern from "losses.h" nogil:
     double vec_lift(Py_ssize_t n, double share, const double *x, const double *v, double *y, double *root)
     double loss_logistic(Py_ssize_t n, const double *y, const double *v, const double *f)
     double loss_poisson(Py_ssize_t n, const double *y, const double *v, const double *f)
+    double loss_gamma(Py_ssize_t n, const double *y, const double *v, const double *f)
+    double loss_tweedie(Py_ssize_t n, double power, const double *y, const double *v, const double *f)
     double loss_huber(Py_ssize_t n, double epsilon, const double *y, const double *v, const double *f)
 
 
@@ -64,6 +69,10 @@ cdef inline void slopes(int kind, double epsilon, double caution, Py_ssize_t n, 
         vec_logistic(n, &y[0], &v[0], &f[0], &u[0], &bend[0])
     elif kind == 1:
         vec_poisson(n, &y[0], &v[0], &f[0], &u[0], &bend[0])
+    elif kind == 3:
+        vec_gamma(n, &y[0], &v[0], &f[0], &u[0], &bend[0])
+    elif kind == 4:
+        vec_tweedie(n, epsilon, &y[0], &v[0], &f[0], &u[0], &bend[0])
     else:
         vec_huber(n, epsilon, caution, &y[0], &v[0], &f[0], &u[0], &bend[0])
 
@@ -75,6 +84,10 @@ cdef inline double value_of(int kind, double epsilon, Py_ssize_t n, double[::1] 
         return loss_logistic(n, &y[0], &v[0], &f[0])
     if kind == 1:
         return loss_poisson(n, &y[0], &v[0], &f[0])
+    if kind == 3:
+        return loss_gamma(n, &y[0], &v[0], &f[0])
+    if kind == 4:
+        return loss_tweedie(n, epsilon, &y[0], &v[0], &f[0])
     return loss_huber(n, epsilon, &y[0], &v[0], &f[0])
 
 
@@ -87,7 +100,7 @@ cdef class Newton:
     cdef int kind
     cdef bint centre
     cdef bint positive
-    cdef double epsilon
+    cdef double epsilon  # Huber's; Tweedie's power
     cdef double unit
     cdef double of_level  # what the gradient of the intercept is measured in
     cdef double[::1] X  # columns, one after the other

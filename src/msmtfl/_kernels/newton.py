@@ -61,6 +61,13 @@ if not cython.compiled:
             elif kind == POISSON:
                 e = np.exp(f)
                 u[:], bend[:] = -v * (e - y), v * np.minimum(e, 1e150)
+            elif kind == GAMMA:
+                e = y * np.exp(-f)
+                u[:], bend[:] = v * (e - 1.0), v * np.minimum(e, 1e150)
+            elif kind == TWEEDIE:
+                a, b = epsilon - 1.0, 2.0 - epsilon
+                falls, rises = y * np.exp(-a * f), np.exp(b * f)
+                u[:], bend[:] = v * (falls - rises), v * np.minimum(a * falls + b * rises, 1e150)
             else:
                 r = np.abs(f - y)
                 u[:] = -v * np.clip(f - y, -epsilon, epsilon)
@@ -74,6 +81,11 @@ if not cython.compiled:
                 return float(v @ (np.maximum(t, 0.0) + np.log1p(np.exp(-np.abs(t)))))
             if kind == POISSON:
                 return float(v @ (np.exp(f) - y * f))
+            if kind == GAMMA:
+                return float(v @ (y * np.exp(-f) + f))
+            if kind == TWEEDIE:
+                a, b = epsilon - 1.0, 2.0 - epsilon
+                return float(v @ (y * np.expm1(-a * f) / a + np.expm1(b * f) / b))
             r = np.abs(y - f)
             inner = np.minimum(r, epsilon)
             return float(v @ (inner * (r - 0.5 * inner)))
@@ -82,7 +94,9 @@ if not cython.compiled:
 LOGISTIC = cython.declare(cython.int, 0)
 POISSON = cython.declare(cython.int, 1)
 HUBER = cython.declare(cython.int, 2)
-KINDS = {"Logistic": 0, "Poisson": 1, "Huber": 2}
+GAMMA = cython.declare(cython.int, 3)
+TWEEDIE = cython.declare(cython.int, 4)
+KINDS = {"Logistic": 0, "Poisson": 1, "Huber": 2, "Gamma": 3, "Tweedie": 4}
 
 LEFT = cython.declare(cython.int, 64)
 ROOM = cython.declare(cython.int, 128)

@@ -127,7 +127,7 @@ def _gap(
     held = (room * noise >= a) & live & ~soft
     held &= ~pressed(positive, w, g, AT_ZERO * root * np.sqrt(design.yy))
     cost = np.where(used & np.isfinite(a), a, 0.0) * np.abs(w)
-    s, away = projected(design, s, bend, np.flatnonzero(held), noise)
+    s, away = projected(design, s, f, bend, np.flatnonzero(held), noise)
     g = design.correlate(s)
     bound, most = np.isfinite(a) & ~held & ~soft & live, float(np.sqrt(bend.max(initial=0.0)))
 
@@ -160,19 +160,20 @@ def _gap(
     return found, doubt or Doubt("rounding" if exact <= 0.1 * found else "far")
 
 
-def projected(design: LossTask, s: Floats, bend: Floats, held: Ints, noise: Floats) -> tuple[Floats, float]:
-    """s (u = v s) made to meet the equations of the columns held and the intercept's, and how far at most u / (v h'')^1/2
-    is from doing so."""
+def projected(design: LossTask, s: Floats, f: Floats, bend: Floats, held: Ints, noise: Floats) -> tuple[Floats, float]:
+    """s (u = v s) made to meet the equations of the columns held and the intercept's, and how far at most L^-1 u is from
+    doing so, L L' being the second derivatives at f (the root of v h'', where rows count by themselves)."""
     root, C = np.sqrt(design.v), design.columns(held)
     lengths = np.sqrt(design.squares[held])
     rest = noise[held] / lengths
     C = C / lengths
-    if design.base.centre:
+    if design.centred:
         C = np.column_stack([C, root / np.linalg.norm(root)])
         rest = np.append(rest, rounding(design) * float(np.linalg.norm(root * s)))
     if not rest.size:
         return s, 0.0
-    B = np.sqrt(bend)[:, None] * C
+    bare = C / root[:, None]
+    B = design.of_loss.root(bare, design.v, f, bend)
     size = np.linalg.norm(B, axis=0)
     curved = np.flatnonzero(size > 0.0)
     R = np.zeros((0, 0))
@@ -183,7 +184,7 @@ def projected(design: LossTask, s: Floats, bend: Floats, held: Ints, noise: Floa
     for _ in range(3):
         inner = solve_triangular(R, (C.T @ (root * s))[curved] / size[curved], trans="T") if len(R) else np.zeros(0)
         step = solve_triangular(R, inner) / size[curved] if len(R) else inner
-        s = s - bend * (C[:, curved] @ step) / root
+        s = s - design.of_loss.bent(bare[:, curved] @ step, design.v, f, bend)
     left = C.T @ (root * s)
     others = np.setdiff1d(np.arange(len(rest)), curved)
     if (np.abs(left[others]) > 10.0 * rest[others]).any():  # columns that the curvature does not tell apart, but s does
@@ -217,24 +218,25 @@ def escaping(design: LossTask, w: Floats, free: np.ndarray, limit: Limit = False
     away = design.of_loss.escapes(y)
     columns = np.flatnonzero(free)
     bend = design.of_loss.curvature(y, f)
-    suspect = ((away * f > 0) | (design.offset != 0.0)) & (
-        bend < STEEP * bend.max()
-    )  # what f an offset leads to is open
+    suspect = bend < STEEP * bend.max()
+    if design.of_loss.levelled:  # what f an offset leads to is open
+        suspect &= (away * f > 0) | (design.offset != 0.0)
     if not columns.size or not suspect.any():
         return columns[:0]
     C = design.block(columns)
     C = C / np.abs(C).max(axis=0)
-    if design.base.centre:
+    if design.centred:
         C = np.column_stack([C, np.ones(len(y))])
-    if _held_back(C, away, -design.v * design.of_loss.slope(y, f), design.v * bend):
+    if _held_back(design, C, f, bend):
         return columns[:0]
-    # max sum |t_r| for t = C z, t_r between 0 and away_r
-    limits = LinearConstraint(C, np.minimum(away, 0.0), np.maximum(away, 0.0))
+    # max sum |t_r| for t = T z, t_r between 0 and away_r
+    T, away = design.of_loss.ways(y, C)
+    limits = LinearConstraint(T, np.minimum(away, 0.0), np.maximum(away, 0.0))
     low, high = np.full(C.shape[1], -np.inf), np.full(C.shape[1], np.inf)
     if isinstance(limit, Box):  # a coefficient goes no way in which it has a bound
         low[: len(columns)] = np.where(np.isfinite(limit.low[columns]), 0.0, -np.inf)
         high[: len(columns)] = np.where(np.isfinite(limit.high[columns]), 0.0, np.inf)
-    found: Any = milp(-(away @ C), constraints=limits, bounds=Bounds(low, high))
+    found: Any = milp(-(away @ T), constraints=limits, bounds=Bounds(low, high))
     if not found.success or found.fun > -1e-6:
         return columns[:0]
     z = np.abs(found.x[: len(columns)])
@@ -242,19 +244,22 @@ def escaping(design: LossTask, w: Floats, free: np.ndarray, limit: Limit = False
     return out
 
 
-def _held_back(C: Floats, away: Floats, u: Floats, bend: Floats) -> bool:
+def _held_back(design: LossTask, C: Floats, f: Floats, bend: Floats) -> bool:
     """Whether it is certain that rows cannot escape along the columns C: no t = C z has away_r t_r >= 0 in all rows that can
     escape and t_r = 0 in the others, but t = 0.
 
     That is so if C'p = 0 for some p with away_r p_r > 0 in all rows that can escape. u = -v h' has these signs, and
     what a Newton step z makes of it, p = u - v h'' C z, meets the equations; its signs are the same where |v h'' C z| < |u|:
     h'' <= |h'| in rows that can escape, so that it is enough if the step moves their f by less than 1. (Where rows do
-    escape, every step moves them by about 1.) Only half of that is accepted, with what rounding may hide added."""
-    root = np.sqrt(bend)
-    B = root[:, None] * C
+    escape, every step moves them by about 1.) Only half of that is accepted, with what rounding may hide added. Of a loss
+    whose rows act together the same holds of what holds them back; `yields` says how it changes with f."""
+    loss = design.of_loss
+    slope = loss.slope(design.y, f)
+    u, yields = -design.v * slope, loss.yields(design.y, slope, bend)
+    B = loss.root(C, design.v, f, bend)
     size = np.linalg.norm(B, axis=0)
-    rows = away != 0.0
-    if not (size > 0.0).all() or not (away * u)[rows].min(initial=np.inf) > 0.0:
+    rows = yields != 0.0
+    if not (size > 0.0).all() or not np.isfinite(yields).all():
         return False
     found = sound_factor(B.T @ B / np.outer(size, size))
     if found is None:
@@ -264,7 +269,7 @@ def _held_back(C: Floats, away: Floats, u: Floats, bend: Floats) -> bool:
     z = dpotrs(factor, C.T @ u, lower=1)[0]
     noise = float(np.linalg.norm(len(u) * UNIT * (np.abs(C).T @ np.abs(u)))) * inverse
     spread = np.linalg.norm(solve_triangular(factor, C[rows].T, lower=True), axis=0)
-    moved = (np.abs(C[rows] @ z) + noise * spread) * bend[rows] / np.abs(u[rows])
+    moved = (np.abs(C[rows] @ z) + noise * spread) * yields[rows]
     return bool(moved.max(initial=0.0) < 0.5)
 
 
@@ -277,6 +282,8 @@ def escaping_alone(design: LossTask) -> np.ndarray:
     if groups[1].all():
         return out
     width = max(1, AT_ONCE // len(away))
+    if not design.of_loss.levelled:
+        return _monotone(design, width)
     for low in range(0, design.d, width):
         some = np.arange(low, min(low + width, design.d))
         C = design.block(some)
@@ -289,4 +296,17 @@ def escaping_alone(design: LossTask) -> np.ndarray:
             if not design.base.centre:
                 lowest, highest = np.maximum(lowest, 0.0), np.minimum(highest, 0.0)
             out[some] |= lowest <= highest + slack
+    return out & (design.squares > 0.0)
+
+
+def _monotone(design: LossTask, width: int) -> np.ndarray:
+    """(d,) bool: `escaping_alone` of a loss that does not tell levels apart."""
+    out = np.zeros(design.d, dtype=bool)
+    for low in range(0, design.d, width):
+        some = np.arange(low, min(low + width, design.d))
+        C = design.block(some)
+        T, away = design.of_loss.ways(design.y, C)
+        slack, free = SAME * np.abs(C).max(axis=0), away != 0.0
+        equal = (np.abs(T[~free]) <= slack).all(axis=0)
+        out[some] = equal & ((T[free] >= -slack).all(axis=0) | (T[free] <= slack).all(axis=0))
     return out & (design.squares > 0.0)

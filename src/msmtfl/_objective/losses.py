@@ -1,11 +1,17 @@
 """Losses, and one task's data under those that are not squared.
 
-All are half a unit deviance h(y, f) >= 0 of a row with linear predictor f = x'w + b, as 1/2 (y - f)^2 is for squared loss.
+Most are half a unit deviance h(y, f) >= 0 of a row with linear predictor f = x'w + b, as 1/2 (y - f)^2 is for squared loss.
 So a task's loss is  2/(m n_i) sum_r v_r h(y_r, f_r)  with sample weights v, and
 
     logistic  2 h = 2 log(1 + e^f) - 2 y f,  y 0 or 1      lam = 2 / (m n_i C)   in scikit-learn's LogisticRegression(C)
     poisson   2 h = 2 (e^f - y f + y log y - y),  y >= 0   lam = 2 alpha / m     in glum and other generalised linear models
+    gamma     2 h = 2 (y e^-f - 1 - log y + f),  y > 0     with mean e^f, as Poisson's and Tweedie's
+    tweedie   2 h = 2 (y e^(1-p)f / (p-1) + e^(2-p)f / (2-p) - y^(2-p) / ((p-1) (2-p))),  y >= 0,  1 < p < 2
     huber     2 h = r^2 up to |r| = e, beyond 2 e |r| - e^2,  r = y - f;  e = inf is squared loss
+    cox       a task's partial likelihood, which its rows have together: see `survival.py`
+
+A loss of a task's whole vector of linear predictors (`of_task`) has value, slope, curvature and excess by row, too, such
+that their sums with the sample weights are those of the task. A loss that acts on every row by itself is `Separable`.
 
 A new loss is a class here and a line in `LOSSES`: every model that takes `loss`, the command, paths, cross-validation,
 certificates and model files know it then.
@@ -13,14 +19,15 @@ certificates and model files know it then.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 from scipy.special import expit, xlogy
 
-from .._data.designs import Coefs, FeatureRows, Floats, Ints
+from .._data.designs import Coefs, DenseRows, FeatureRows, Floats, Ints
 from .._data.level_rows import LevelPrior, LevelRows
 
 STEPS = 200  # of the search for an intercept; it takes less than ten
@@ -28,13 +35,15 @@ MAD_TO_SD = 1.4826  # of a normal distribution: standard deviation over median a
 
 
 class Loss(Protocol):
-    """Half a unit deviance, convex in f; y and f are arrays of the same shape."""
+    """Half a unit deviance, convex in f; y and f are arrays of the same shape. `Separable` has the last part of this for
+    losses that act on every row by itself."""
 
     squared: ClassVar[bool]  # whether it is the squared error: sums of squares and products then say all there is
     linear: ClassVar[bool]  # whether the linear predictor itself is what is predicted
+    levelled: ClassVar[bool]  # whether it tells levels of f apart, so that there are intercepts
     least: ClassVar[float]  # the smallest target that it takes
     text: ClassVar[str]  # a task's loss in formulas: {m} is the number of tasks, f the linear predictor of samples r
-    note: ClassVar[str]  # what the letters of `text` are; {epsilon} is the model's
+    note: ClassVar[str]  # what the letters of `text` are; {epsilon} and {power} are the model's
 
     def value(self, y: Floats, f: Floats) -> Floats:
         """h"""
@@ -61,8 +70,60 @@ class Loss(Protocol):
     def response(self, f: Floats) -> Floats:
         """What is predicted."""
 
+    def of_task(self, y: Floats, v: Floats) -> Loss:
+        """The loss of a task with these targets and sample weights."""
 
-class Squared:
+    # H = L L' are the second derivatives of a task's loss at f; `bend` is the curvature there.
+
+    def root(self, C: Floats, v: Floats, f: Floats, bend: Floats) -> Floats:
+        """L'C for columns C"""
+
+    def target(self, v: Floats, f: Floats, slope: Floats, bend: Floats) -> Floats:
+        """L^-1 (v slope)"""
+
+    def bent(self, x: Floats, v: Floats, f: Floats, bend: Floats) -> Floats:
+        """H x / v"""
+
+    def ways(self, y: Floats, C: Floats) -> tuple[Floats, Floats]:
+        """What decides about columns C whether the loss falls for ever along z: T and `away`, such that away_t (Tz)_t >= 0
+        and, where away is 0, (Tz)_t = 0."""
+
+    def yields(self, y: Floats, slope: Floats, bend: Floats) -> Floats:
+        """(rows,): by which share at most what holds a row back from escaping changes when its f moves by one; inf where
+        nothing does."""
+
+
+class Separable:
+    """What losses have in common that act on every row by itself."""
+
+    levelled: ClassVar[bool] = True
+
+    def of_task(self, y: Floats, v: Floats) -> Any:
+        return self
+
+    def root(self, C: Floats, v: Floats, f: Floats, bend: Floats) -> Floats:
+        return np.asarray(np.sqrt(v * bend)[:, None] * C)
+
+    def target(self, v: Floats, f: Floats, slope: Floats, bend: Floats) -> Floats:
+        return np.asarray(np.sqrt(v / bend) * slope)
+
+    def bent(self, x: Floats, v: Floats, f: Floats, bend: Floats) -> Floats:
+        return bend * x
+
+    def ways(self, y: Floats, C: Floats) -> tuple[Floats, Floats]:
+        return C, self.escapes(y)
+
+    def yields(self, y: Floats, slope: Floats, bend: Floats) -> Floats:
+        away = self.escapes(y)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            held = np.where(away * slope < 0.0, bend / np.abs(slope), np.inf)
+        return np.where(away != 0.0, held, 0.0)
+
+    def escapes(self, y: Floats) -> Floats:
+        return np.zeros_like(y)
+
+
+class Squared(Separable):
     """Half the squared error."""
 
     squared: ClassVar[bool] = True
@@ -97,7 +158,7 @@ class Squared:
         return f
 
 
-class Logistic:
+class Logistic(Separable):
     """y is 0 or 1."""
 
     squared: ClassVar[bool] = False
@@ -137,14 +198,28 @@ class Logistic:
         return np.asarray(expit(f))
 
 
-class Poisson:
-    """Counts, or other y >= 0, with mean e^f."""
+class _LogLink(Separable):
+    """What losses of a mean e^f have in common."""
 
     squared: ClassVar[bool] = False
     linear: ClassVar[bool] = False
+    mean: ClassVar[str] = "mean"  # what e^f is called
+    note: ClassVar[str] = "the prediction is exp f"
+
+    def majorant(self, y: Floats, f: Floats) -> Floats:
+        return np.zeros_like(f)
+
+    def response(self, f: Floats) -> Floats:
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(f))
+
+
+class Poisson(_LogLink):
+    """Counts, or other y >= 0, with mean e^f."""
+
+    mean: ClassVar[str] = "rate"
     least: ClassVar[float] = 0.0
     text: ClassVar[str] = "2/({m} nᵢ) Σᵣ [exp fᵣ − yᵣ fᵣ + yᵣ log yᵣ − yᵣ]"
-    note: ClassVar[str] = "the prediction is exp f"
 
     def value(self, y: Floats, f: Floats) -> Floats:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -158,9 +233,6 @@ class Poisson:
         with np.errstate(over="ignore"):
             return np.asarray(np.exp(f))
 
-    def majorant(self, y: Floats, f: Floats) -> Floats:
-        return np.zeros_like(f)
-
     def excess(self, y: Floats, f: Floats, s: Floats) -> Floats:
         with np.errstate(over="ignore"):
             parts = _divergence(np.maximum(y + s, 0.0), np.exp(f), f)
@@ -172,13 +244,121 @@ class Poisson:
     def levels(self, y: Floats, g: Floats) -> tuple[float, float]:
         return -np.inf, np.inf
 
-    def response(self, f: Floats) -> Floats:
+
+class Gamma(_LogLink):
+    """Amounts y > 0 with mean e^f, whose standard deviation is proportional to the mean."""
+
+    least: ClassVar[float] = float(np.nextafter(0.0, 1.0))
+    text: ClassVar[str] = "2/({m} nᵢ) Σᵣ [yᵣ exp(−fᵣ) − 1 − log yᵣ + fᵣ]"
+
+    def value(self, y: Floats, f: Floats) -> Floats:
+        above = f - np.log(y)
         with np.errstate(over="ignore"):
-            return np.asarray(np.exp(f))
+            return np.maximum(np.expm1(-above) + above, 0.0)
+
+    def slope(self, y: Floats, f: Floats) -> Floats:
+        with np.errstate(over="ignore"):
+            return np.asarray(-np.expm1(np.log(y) - f))
+
+    def curvature(self, y: Floats, f: Floats) -> Floats:
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(np.log(y) - f))
+
+    def excess(self, y: Floats, f: Floats, s: Floats) -> Floats:
+        below = np.log(y) - f
+        with np.errstate(over="ignore"):
+            parts = _divergence(np.maximum(1.0 - s, 0.0), np.exp(below), below)
+        return np.where(s <= 1.0 + 1e-12, parts, np.inf)
+
+    def escapes(self, y: Floats) -> Floats:
+        return np.zeros_like(y)
+
+    def levels(self, y: Floats, g: Floats) -> tuple[float, float]:
+        best = np.log(y) - g
+        return float(best.min()), float(best.max())
 
 
 @dataclass(frozen=True)
-class Huber:
+class Tweedie(_LogLink):
+    """Amounts y >= 0, often exactly 0, with mean e^f: their variance is proportional to the mean to the `power`."""
+
+    least: ClassVar[float] = 0.0
+    text: ClassVar[str] = (
+        "2/({m} nᵢ) Σᵣ [yᵣ exp((1 − p) fᵣ)/(p − 1) + exp((2 − p) fᵣ)/(2 − p) − yᵣ²⁻ᵖ/((p − 1)(2 − p))]"
+    )
+    note: ClassVar[str] = "the prediction is exp f; p = {power:g}"
+
+    power: float = 1.5
+
+    def __post_init__(self) -> None:
+        if not 1.0 < self.power < 2.0:
+            raise ValueError(
+                f"loss='tweedie({self.power:g})': the power must be between 1 and 2. Use 'poisson' for 1 and 'gamma' for 2."
+            )
+
+    def _terms(self, y: Floats, f: Floats) -> tuple[Floats, Floats]:
+        """y e^((1-p) f) and e^((2-p) f)"""
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            falls = np.exp(np.log(y) - (self.power - 1.0) * f)  # 0 where y is, however low f
+            return np.where(y > 0.0, falls, 0.0), np.exp((2.0 - self.power) * f)
+
+    def value(self, y: Floats, f: Floats) -> Floats:
+        a, b, some = self.power - 1.0, 2.0 - self.power, y > 0.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            above = f - np.log(np.where(some, y, 1.0))
+            close = y**b * (np.expm1(-a * above) / a + np.expm1(b * above) / b)
+            return np.where(some, np.maximum(close, 0.0), np.exp(b * f) / b)
+
+    def slope(self, y: Floats, f: Floats) -> Floats:
+        falls, rises = self._terms(y, f)
+        return rises - falls
+
+    def curvature(self, y: Floats, f: Floats) -> Floats:
+        falls, rises = self._terms(y, f)
+        return (self.power - 1.0) * falls + (2.0 - self.power) * rises
+
+    def excess(self, y: Floats, f: Floats, s: Floats) -> Floats:
+        a, b = self.power - 1.0, 2.0 - self.power
+        inside = np.where(y > 0.0, s, np.maximum(s, 0.0))
+        with np.errstate(over="ignore", divide="ignore"):
+            down, up = self._terms(y, self._where(y, inside))
+            falls, rises = self._terms(y, f)
+            parts = _divergence(up, rises, b * f) / b + _divergence(down, falls, np.log(y) - a * f) / a
+        return np.where((y > 0.0) | (s >= -1e-12), parts, np.inf)
+
+    def _where(self, y: Floats, s: Floats) -> Floats:
+        """The f at which the slope is s: Newton's method between bounds no further apart than log 2 over 2 - p or p - 1."""
+        a, b = self.power - 1.0, 2.0 - self.power
+        size = np.abs(s)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            at, most = np.log(y), np.log(size + y**b)
+            low = np.where(s >= 0.0, np.maximum(at, np.log(size) / b), (at - most) / a)
+            high = np.where(s >= 0.0, most / b, np.minimum(at, (at - np.log(size)) / a))
+        f = np.where(y > 0.0, 0.5 * low + 0.5 * high, low)
+        some = (y > 0.0) & (low < high)
+        for _ in range(STEPS):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                error, bend = self.slope(y, f) - s, self.curvature(y, f)
+                low, high = np.where(error < 0.0, f, low), np.where(error < 0.0, high, f)
+                new = f - error / bend
+                new = np.where((new >= low) & (new <= high), new, 0.5 * low + 0.5 * high)
+                moved = some & (np.abs(new - f) > 4e-16 * np.abs(f))
+            f = np.where(some, new, f)
+            if not moved.any():
+                break
+        return f
+
+    def escapes(self, y: Floats) -> Floats:
+        return np.where(y > 0.0, 0.0, -1.0)
+
+    def levels(self, y: Floats, g: Floats) -> tuple[float, float]:
+        some = y > 0.0
+        best = np.log(y[some]) - g[some]
+        return float(best.min()) if some.all() else -np.inf, float(best.max(initial=-np.inf)) if some.any() else np.inf
+
+
+@dataclass(frozen=True)
+class Huber(Separable):
     """Squared up to `epsilon`, in the units of y, linear beyond; `scale` is that of the residuals it was chosen for."""
 
     squared: ClassVar[bool] = False
@@ -237,14 +417,36 @@ LOGISTIC = "logistic"  # of classifiers, whose targets are classes
 LOSSES: dict[str, Callable[[float], Loss]] = {  # by name, from the parameter epsilon
     "squared": lambda epsilon: Squared(),
     "poisson": lambda epsilon: Poisson(),
+    "gamma": lambda epsilon: Gamma(),
+    "tweedie": lambda epsilon: Tweedie(),
     "huber": lambda epsilon: Huber(epsilon),
     LOGISTIC: lambda epsilon: Logistic(),
 }
 
 
 def loss_named(name: str, epsilon: float = 1.35) -> Loss:
-    """The loss with a name."""
-    return LOSSES[name](epsilon)
+    """The loss with a name, such as "gamma" or "tweedie(1.7)"."""
+    plain, power = _parts_of(name)
+    loss = LOSSES[plain](epsilon)
+    return loss if power is None else replace(cast(Any, loss), power=power)
+
+
+def is_loss(name: object) -> bool:
+    """Whether a loss has this name; an error if its power is none."""
+    plain, power = _parts_of(name) if isinstance(name, str) else ("", None)
+    known = plain in LOSSES and (power is None or hasattr(LOSSES[plain](1.0), "power"))
+    if known and power is not None:
+        loss_named(cast(str, name))
+    return known
+
+
+def _parts_of(name: str) -> tuple[str, float | None]:
+    """The name of a loss, and the number in parentheses behind it."""
+    found = re.fullmatch(r"(\w+) *\( *([0-9.]+) *\)", name)
+    try:
+        return (name, None) if found is None else (found[1], float(found[2]))
+    except ValueError:
+        return name, None
 
 
 def of_regressions() -> list[str]:
@@ -293,8 +495,9 @@ class LossTask:
 
     Only rows know such a loss, not statistics: there is no Gram matrix and no `target`. `curvature` is the mean one
     at w = 0, unless it is given. `offset` (rows,), less its mean if there is an intercept, is added to every linear
-    predictor: x_r'w + b stands for o_r + x_r'w + b. A `prior` that the task's level is drawn to is one more sample, or two:
-    see `LevelRows`.
+    predictor: x_r'w + b stands for o_r + x_r'w + b. `centred` says whether there is an intercept of the task's own; columns
+    may be centred without one, where the loss does not tell levels apart. A `prior` that the task's level is drawn to is
+    one more sample, or two: see `LevelRows`.
     """
 
     target = None
@@ -320,7 +523,9 @@ class LossTask:
         self.base = self.same_x = rows
         self.held = 0.0  # the level of a task that has no intercept of its own
         self.d, self.n, self.order, self.squares = rows.d, rows.n, rows.order, rows.squares
-        self.y, self.of_loss, self.v, self.columns = y, loss, rows.u**2, rows.columns
+        self.y, self.v, self.columns = y, rows.u**2, rows.columns
+        self.of_loss: Loss = loss.of_task(y, self.v)
+        self.centred = rows.centre and loss.levelled
         self._begin(curvature)
 
     def _begin(self, curvature: float | None) -> None:
@@ -357,7 +562,7 @@ class LossTask:
 
     def level(self, w: Floats) -> float:
         """The best intercept for features and an offset that are centred; what is held (0) if the task has no own one."""
-        if not self.base.centre:
+        if not self.centred:
             return self.held
         key = _key(w)
         if key not in self._levels:
@@ -386,7 +591,7 @@ class LossTask:
 
     def intercepts(self, W: Coefs) -> Floats:
         dense = W if isinstance(W, np.ndarray) else W.dense(np.arange(W.shape[0]))
-        if not self.base.centre:
+        if not self.centred:
             return np.full(len(dense), self.held)
         out: Floats = np.array([self.level(w) for w in dense]) - dense @ self.base.mean - self.middle
         return out
@@ -411,6 +616,20 @@ class LossTask:
         """(rows, len(features)): x_r - mean, without the sample weights; and a column of ones, if asked for"""
         part = np.asarray(self.base.columns(features) / self.base.u[:, None])
         return np.column_stack([part, np.ones(len(part))]) if ones else part
+
+    @property
+    def beside(self) -> Floats:
+        """(rows,): what is in every linear predictor beside features and an intercept of the task's own."""
+        return self.offset if self.centred else self.offset + self.held
+
+    def parabola(self, X: Floats, f: Floats, slope: Floats, bend: Floats) -> tuple[DenseRows, Floats]:
+        """Rows and targets whose sum of squares is, but for a constant, twice the parabola that touches the loss at f, as a
+        function of the coefficients of columns X (and the intercept, if there is one)."""
+        loss, v, fitted = self.of_loss, self.v, f - self.beside
+        if loss.levelled:
+            return DenseRows(X, v * bend, self.centred), fitted - slope / bend
+        both = loss.root(np.column_stack([X, fitted]), v, f, bend)
+        return DenseRows(both[:, :-1], None, False), both[:, -1] - loss.target(v, f, slope, bend)
 
 
 def best_level(loss: Loss, y: Floats, g: Floats, v: Floats) -> float:

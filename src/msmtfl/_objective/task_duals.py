@@ -96,7 +96,7 @@ class LossDual:
         return not (np.isfinite(self.f).all() and np.isfinite(self.s).all())
 
     def hold(self, held: np.ndarray) -> None:
-        self.s, self.away = projected(self.design, self.s, self.held_bend, np.flatnonzero(held), self.noise)
+        self.s, self.away = projected(self.design, self.s, self.f, self.held_bend, np.flatnonzero(held), self.noise)
         self.dual = self.design.correlate(self.s)
 
     def apart(self, scale: float, away: float, blur: float) -> float:

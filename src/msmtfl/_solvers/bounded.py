@@ -202,12 +202,14 @@ class _Descent:
             at = self.work.slot[B]
             H = self.work.known[np.ix_(at, at)].copy()
         else:
-            bend = design.of_loss.curvature(design.y, design.predictor(w))
-            bend = design.v * np.maximum(bend, FLAT * bend.max(initial=0.0))
-            Z = design.block(B)
-            if design.base.centre:
-                Z = Z - bend @ Z / bend.sum()
-            H = Z.T @ (bend[:, None] * Z)
+            f, Z = design.predictor(w), design.block(B)
+            bend = design.of_loss.curvature(design.y, f)
+            bend = np.maximum(bend, FLAT * bend.max(initial=0.0))
+            weight = design.v * bend
+            if design.centred:
+                Z = Z - weight @ Z / weight.sum()
+            weighed = design.of_loss.root(Z, design.v, f, bend)
+            H = weighed.T @ weighed
         if ridge is not None:
             H[np.arange(len(B)), np.arange(len(B))] += ridge[B]
         diagonal = np.diag(H)

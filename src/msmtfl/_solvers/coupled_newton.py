@@ -56,8 +56,8 @@ class Parabola(RowTask):
     as they do there, and its |y|^2 twice the loss at w = 0, which accuracies are relative to: where the loss is all but
     linear, targets are far away."""
 
-    def __init__(self, X: Floats, weight: Floats, centre: bool, y: Floats, n: float, unit: float):
-        super().__init__(DenseRows(X, weight, centre), y)
+    def __init__(self, rows: DenseRows, y: Floats, n: float, unit: float):
+        super().__init__(rows, y)
         self.n, self.yy = n, unit
 
 
@@ -225,8 +225,7 @@ class NewtonAround(Generic[Stage]):
             top = float(bend.max(initial=0.0))
             bend = np.maximum(bend, FLAT * top) if top > 0.0 else np.ones_like(bend)
             slope = loss.slope(y, f)
-            target = f - _beside(design) - slope / bend
-            tasks.append(Parabola(X, design.v * bend, design.base.centre, target, design.n, 2.0 * design.null))
+            tasks.append(Parabola(*design.parabola(X, f, slope, bend), design.n, 2.0 * design.null))
             bends.append(bend)
             slopes.append(slope)
         working = self._working(tasks)
@@ -234,9 +233,9 @@ class NewtonAround(Generic[Stage]):
         predictors, levels = [], now.levels.copy()
         for i, (task, design, w) in enumerate(zip(tasks, self.designs, self.form.coefs(P), strict=True)):
             level = 0.0
-            if design.base.centre:
+            if design.centred:
                 level = levels[i] = float(task.intercepts(w[None])[0])
-            predictors.append(blocks[i] @ w + level + _beside(design))
+            predictors.append(blocks[i] @ w + level + design.beside)
         return self._at(part, P, predictors, levels), bends, slopes
 
     def _working(self, tasks: list[Parabola]) -> Problem:
@@ -287,11 +286,6 @@ class NewtonAround(Generic[Stage]):
             at = self._at(part, now.P + t * (to.P - now.P), f, now.levels + t * (to.levels - now.levels))
         self.caution = 1.0
         return now, False
-
-
-def _beside(design: LossTask) -> Floats:
-    """(rows,): what is in every linear predictor beside features and an intercept of the task's own."""
-    return design.offset if design.base.centre else design.offset + design.held
 
 
 def _finite(weights: Floats, x: Floats) -> Floats:

@@ -136,16 +136,18 @@ class Touching:
 
     def __init__(self, design: LossTask, w: Floats):
         self.design, self.n, self.order = design, design.n, design.order
-        self.weight = design.v * design.of_loss.curvature(design.y, design.predictor(w))
+        self.f = design.predictor(w)
+        self.bend = design.of_loss.curvature(design.y, self.f)
 
     def gram_block(self, some: Ints, others: Ints) -> Floats:
         return np.asarray(self._columns(some).T @ self._columns(others))
 
     def _columns(self, features: Ints) -> Floats:
-        X, total = self.design.block(features), float(self.weight.sum())
-        if self.design.base.centre and total > 0.0:
-            X = X - self.weight @ X / total
-        return np.asarray(np.sqrt(self.weight)[:, None] * X)
+        design, X = self.design, self.design.block(features)
+        weight = design.v * self.bend
+        if design.centred and weight.any():
+            X = X - weight @ X / float(weight.sum())
+        return design.of_loss.root(X, design.v, self.f, self.bend)
 
 
 def curved(designs: Sequence[Any], W: Floats) -> Sequence[Any]:

@@ -14,7 +14,7 @@ from .._data.level_rows import LevelPrior, LevelTask, drawn
 from .._data.tables import warn_user
 from .._data.tasks import Task, TaskData, warn_of_single_rows
 from .._objective.box import Box, Limit, outward
-from .._objective.losses import Huber, Loss, LossTask, Poisson, loss_named, of_regressions
+from .._objective.losses import LOGISTIC, Huber, Logistic, Loss, LossTask, is_loss, loss_named, of_regressions
 from .._objective.problem import Problem
 from .._runtime.checks import check_positive, check_share
 from .level_priors import loss_priors, squared_prior
@@ -56,6 +56,11 @@ def make_problem(
     kind = loss_named(loss, epsilon)
     if not kind.squared and not isinstance(data, TaskData):
         raise ValueError(f"loss={loss!r} needs rows: statistics in their place serve squared loss only.")
+    if not kind.levelled and intercepts != "task":
+        raise ValueError(
+            f"intercepts={intercepts!r} does not go with loss={loss!r}: a partial likelihood compares samples of the same "
+            "task, so that tasks have no intercepts (each has a baseline hazard of its own). Leave intercepts at 'task'."
+        )
     factors = read_factors(penalty_factors, data)
     positive, box = read_bounds(bounds, data, positive)
     check_share("l1_ratio", l1_ratio)
@@ -63,6 +68,7 @@ def make_problem(
     if intercepts == "task":
         warn_of_single_rows(data.labels.tolist(), [target.rows for target in data.targets])
     limit = positive if box is None else box
+    fit_intercept = fit_intercept or not kind.levelled  # columns that are centred lose fewer digits
     designs = _designs(data, kind, fit_intercept, factors, limit, n_jobs, intercepts, priors)
     known = priors is not None
     if (
@@ -432,7 +438,7 @@ def _check_box(low: Floats, high: Floats, data: AnyData) -> None:
 
 
 def check_loss(loss: object, epsilon: object) -> None:
-    if loss not in of_regressions():
+    if not is_loss(loss) or loss == LOGISTIC:
         raise ValueError(f"loss must be one of {', '.join(map(repr, of_regressions()))}, got {loss!r}.")
     check_positive("epsilon", epsilon)
 
@@ -457,12 +463,13 @@ def check_targets(
     for i, task in enumerate(data.tasks):
         low = np.flatnonzero(task.y < loss.least)
         if low.size:
+            least = "> 0" if loss.least > 0.0 else f">= {loss.least:g}"
             raise ValueError(
-                f"loss={type(loss).__name__.lower()!r} needs targets >= {loss.least:g}; task {task.label!r} holds "
+                f"loss={type(loss).__name__.lower()!r} needs targets {least}; task {task.label!r} holds "
                 f"{task.y[low[0]]:g} in row {task.rows[low[0]]}."
             )
         away = loss.escapes(task.y)
-        alone = centre and away[0] != 0.0 and bool((away == away[0]).all())
+        alone = centre and loss.levelled and away[0] != 0.0 and bool((away == away[0]).all())
         ways[i % K].add(away[0] if alone else 0.0)
         if alone:
             lonely.append(task.label)
@@ -476,7 +483,7 @@ def check_targets(
 
 
 def what_of(loss: Loss) -> str:
-    return "targets that are all 0" if isinstance(loss, Poisson) else "rows of one class only"
+    return "rows of one class only" if isinstance(loss, Logistic) else "targets that are all 0"
 
 
 def all_of(labels: Sequence[Hashable]) -> str:

@@ -17,10 +17,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from .._data.designs import DenseRows, Floats, Ints, RowTask
+from .._data.designs import Floats, Ints, RowTask
 from .._kernels import active_set as _kernel
 from .._kernels import newton as _newton
-from .._objective.losses import Logistic, LossTask, Poisson
+from .._objective.losses import Gamma, Logistic, LossTask, Poisson, Tweedie
 from .._objective.problem import Problem
 from .._runtime.threads import each, shares
 from .weighted_lasso import OVERRUN, SLID, Lassos, Solve, one_by_one
@@ -37,7 +37,7 @@ FAR = 64.0  # times the step: the longest
 ROUNDS = 10_000  # of taking features into work
 PATIENCE = 3  # steps without progress that are made before rounding is blamed
 FLAT = 1e-14  # curvature, as a share of the largest, below which it is not taken at its word
-COMPILED = (Logistic, Poisson)  # of Huber's the kernel leaves gaps of 1e-8 where lam is next to nothing
+COMPILED = (Logistic, Poisson, Gamma, Tweedie)  # of Huber's the kernel leaves gaps of 1e-8 where lam is next to nothing
 COPIED = 2**28  # bytes that the columns of all tasks may take once more
 LOST = 1e-6  # share of a column's squares left by centring, below which the Gram form is not trusted
 
@@ -121,7 +121,7 @@ class LossLassos:
             np.sqrt(design.squares),
             float(np.sqrt(design.yy)),
             _newton.KINDS[type(design.of_loss).__name__],
-            getattr(design.of_loss, "epsilon", 0.0),
+            getattr(design.of_loss, "epsilon", getattr(design.of_loss, "power", 0.0)),
             design.base.centre,
             design.level(nothing),
             self._order(i),
@@ -229,8 +229,8 @@ class _Descent:
         self.bends = ridge  # those of the columns Z
         self.design, self.a, self.aim, self.unit, self.positive = design, a, aim, unit, positive
         self.most = max_iter or STEPS
-        self.loss, self.y, self.v, self.centre = design.of_loss, design.y, design.v, design.base.centre
-        self.offset = design.offset if self.centre else design.offset + design.held  # in every linear predictor
+        self.loss, self.y, self.v, self.centre = design.of_loss, design.y, design.v, design.centred
+        self.offset = design.beside
         self.live = (design.squares > 0) & np.isfinite(a)
         self.length = np.sqrt(design.squares * design.yy)
         self.caution, self.steps, self.status = 1.0, 0, 0
@@ -346,9 +346,10 @@ class _Descent:
         """The minimiser of the parabola at z."""
         bend = np.maximum(self.loss.curvature(self.y, f), self.caution * self.loss.majorant(self.y, f))
         bend = np.minimum(bend, 1e150)
-        bend = self.v * np.maximum(bend, FLAT * bend.max())
+        bend = np.maximum(bend, FLAT * bend.max())
         k, to, status = lasso[0].shape[1], z.copy(), np.zeros(1, np.intc)
-        H = Z.T @ (bend[:, None] * Z)
+        weighed = self.loss.root(Z, self.v, f, bend)
+        H = weighed.T @ weighed
         of_level = H[k:, :k] / H[k:, k:] if self.centre else H[k:, :k]  # by which the intercept gives way
         if k:
             G = np.ascontiguousarray(H[:k, :k] - H[:k, k:] @ of_level)
@@ -367,7 +368,7 @@ class _Descent:
             else:
                 status[0] = SLID
             if status[0]:
-                W, status = self._with_care(Z[:, :k], f, u, bend, *lasso)
+                W, status = self._with_care(Z[:, :k], f, bend, *lasso)
             to[:k] = W[0]
         self.status = (self.status & ~SLID) | int(status[0])
         if self.centre:
@@ -375,10 +376,10 @@ class _Descent:
         return to
 
     def _with_care(
-        self, X: Floats, f: Floats, u: Floats, bend: Floats, a: Floats, aim: Floats, unit: Floats
+        self, X: Floats, f: Floats, bend: Floats, a: Floats, aim: Floats, unit: Floats
     ) -> tuple[Floats, np.ndarray]:
         """The same on X itself, where the minimiser is not unique or the Gram form may lose it."""
-        task = RowTask(DenseRows(X, bend, self.centre), f - self.offset + u / bend)
+        task = RowTask(*self.design.parabola(X, f, self.loss.slope(self.y, f), bend))
         lassos = Lassos([task], positive=self.positive, units=unit, careful=True, ridge=self._bends_of(X))
         lassos.at(1.0)
         to, _ = lassos.solve(a, reference=aim)

@@ -96,7 +96,11 @@ def fit(
     ] = None,
     loss: Annotated[
         str | None,
-        typer.Option("--loss", help="squared, poisson (counts) or huber (outliers); not for lasso and baselines."),
+        typer.Option(
+            "--loss",
+            help="squared, poisson (counts), gamma (amounts > 0), tweedie or 'tweedie(1.7)' (amounts, many of them 0) "
+            "or huber (outliers); not for lasso and baselines.",
+        ),
     ] = None,
     l1_ratio: Annotated[
         str | None,

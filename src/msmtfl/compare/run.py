@@ -24,7 +24,7 @@ from .._data.tasks import read_training
 from .._estimators.base import MultiTaskModel
 from .._estimators.classes import class_folds, read_classes
 from .._estimators.fitted import NewTaskWarning, TaskLevelWarning, loss_of, warn_of_task_level
-from .._objective.losses import LOSSES, loss_named
+from .._objective.losses import is_loss, loss_named
 from .._paths.choice import GridEndWarning, TooGoodWarning
 from .._paths.cross_validation import read_splits
 from .._runtime.checks import check_count, check_flag, check_n_jobs, check_verbose
@@ -280,7 +280,7 @@ def contest(
         data = read_training(X, y, **given)
         if offset is not None:
             losses = {loss_of(model) for model in chosen.values()}
-            linear = all(loss not in LOSSES or loss_named(loss).linear for loss in losses)
+            linear = all(not is_loss(loss) or loss_named(loss).linear for loss in losses)
             data = replace(data, offset_of_targets=linear)
     check_finite(data.X, data.features, "X")
     splits = read_splits(folds, X, y, groups, data, random_state)

@@ -23,8 +23,8 @@ arrays written out in it. The document (UTF-8) is an object with these keys:
                             file by hand deletes it. Files of earlier versions have none
 
 The prediction for a row x of task i is ``intercept_[i] + coef_[i] . x``: i is the place of its label in `tasks_`, and x is
-in the order of `features_`. Where `uses_offset_` is true the row's offset is added. With the parameter loss "poisson" it is
-the exponential of that. Of a classifier it is the
+in the order of `features_`. Where `uses_offset_` is true the row's offset is added. With the parameter loss "poisson",
+"gamma" or "tweedie" it is the exponential of that. Of a classifier it is the
 log-odds of the second of its two classes; of K > 2 classes coef_ is (m, K, d), or (K, d), intercept_ (m, K), or (K,), and it
 is that of each class against the rest; target_mean_ and target_sd_ are (m, K), and the coefs of stages (m K, d).
 

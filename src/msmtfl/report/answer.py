@@ -72,7 +72,7 @@ def outcome(facts: ModelFacts) -> str:
         return f"the odds of {target} = {short(facts.classes[1])}"
     if facts.classes:
         return f"the classes of {target}"
-    return f"the rate of {target}" if facts.ratio else target
+    return f"the {facts.multiplied} of {target}" if facts.ratio else target
 
 
 def direction(facts: ModelFacts, j: int) -> int:

@@ -136,11 +136,17 @@ class ModelFacts:
     # ------------------------------------------------------------------ effects
 
     @cached_property
-    def ratio(self) -> str:
-        """What the exponential of an effect is: "odds ratio" or "rate ratio"; "" where effects are in the target's units."""
+    def multiplied(self) -> str:
+        """What the exponential of an effect multiplies: "odds", "rate", "mean"; "" if effects are in the target's units."""
         if self.classes:
-            return "odds ratio"
-        return "" if loss_named(loss_of(self.model)).linear else "rate ratio"
+            return "odds"
+        loss: Any = loss_named(loss_of(self.model))
+        return "" if loss.linear else str(loss.mean)
+
+    @cached_property
+    def ratio(self) -> str:
+        """What the exponential of an effect is: "odds ratio", "rate ratio"; "" if effects are in the target's units."""
+        return f"{self.multiplied} ratio" if self.multiplied else ""
 
     @cached_property
     def spreads(self) -> Floats | None:

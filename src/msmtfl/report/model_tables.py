@@ -172,7 +172,7 @@ def _effects(facts: ModelFacts, place: Ints) -> list[Column]:
     low[some], high[some] = (shape(np.clip(f(used[:, some], axis=0), *RANGE)) for f in (np.nanmin, np.nanmax))
     head = f"{facts.ratio.capitalize()} of {step}" if facts.ratio else f"Effect of {step}"
     of = f", median over the {facts.subject.tasks} that use it" if facts.m > 1 else ""
-    unit = "factor of the odds" if facts.classes else "factor of the rate" if facts.ratio else "in the target's units"
+    unit = f"factor of the {facts.multiplied}" if facts.ratio else "in the target's units"
     way = texts("Direction", words, "in which the prediction goes when the feature rises")
     out = [way, figures(head, typical, f"{unit}{of}")]
     if facts.m > 1:

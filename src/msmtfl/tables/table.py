@@ -172,7 +172,8 @@ def coefficient_table(
     per : {"unit", "sd"}, default="unit"
         Effects of one unit of a feature, or of one standard deviation of it within tasks (`feature_sd_`).
     ratios : bool, default=False
-        Whether to show exponentials of the coefficients: odds ratios of a classifier, rate ratios of counts.
+        Whether to show exponentials of the coefficients: odds ratios of a classifier, rate ratios of counts,
+        ratios of means of amounts.
     intervals : DebiasedIntervals, Intervals or SplitIntervals, optional
         What :func:`debiased_intervals`, :func:`bootstrap_intervals` or :func:`split_intervals` found: their
         estimates and intervals stand in the table, in place of the model's own coefficients, which its

@@ -58,14 +58,18 @@ class L12MTLCV(L12Search, CoupledSearch):
     task_column : str or int, optional
         The column of X that identifies the task. Without it the tasks are given to `fit` as
         `task`, or as columns of y.
-    loss : {"squared", "poisson", "huber"}, default="squared"
-        The loss. "poisson" is for counts (or any y >= 0) with mean exp(x'w + b), which is
-        what is predicted: in place of the squared error stands the deviance 2 (mu - y log
-        mu + y log y - y), and lam is 2 / m times the alpha of other generalised linear
-        models. "huber" is for targets with outliers: the squared error r^2 up to |r| = e_i,
-        and 2 e_i |r| - e_i^2 beyond, with e_i = `epsilon` times `scale_` of the task.
-        `lam_max_` is taken at the fit of intercepts only, and rho_bar counts the mean
-        curvature of the loss there (with "huber": at the fit that gives `scale_`).
+    loss : {"squared", "poisson", "gamma", "tweedie", "huber"}, default="squared"
+        The loss. "poisson" is for counts (or any y >= 0), "gamma" for amounts y > 0 whose
+        spread is proportional to their mean (costs, durations), "tweedie" for amounts y >= 0
+        of which many are exactly 0 (claims, rainfall): their variance is proportional to the
+        mean to the power 1.5, or to another one between 1 and 2, as in "tweedie(1.7)". These
+        three have the mean exp(x'w + b), which is what is predicted: in place of the squared
+        error stands the unit deviance, for counts 2 (mu - y log mu + y log y - y), and lam is
+        2 / m times the alpha of other generalised linear models. "huber" is for targets with
+        outliers: the squared error r^2 up to |r| = e_i, and 2 e_i |r| - e_i^2 beyond, with
+        e_i = `epsilon` times `scale_` of the task. `lam_max_` is taken at the fit of
+        intercepts only, and rho_bar counts the mean curvature of the loss there (with
+        "huber": at the fit that gives `scale_`).
     epsilon : float, default=1.35
         With loss="huber": how many standard deviations of the noise a residual may be large
         before it counts as an outlier. With 1.35 the un-penalised estimate is some 95 % as

@@ -11,7 +11,7 @@ from ..._objective.penalties import ConcaveRows
 from ..._paths.pooling_path import PoolingGrid
 from ..families import Family, Part, Strength, Variant, at_once
 from ..fitted import loss_of
-from ..words.formula_texts import Formula
+from ..words.formula_texts import Formula, letters
 from ..words.grid_words import GridWords, number
 from .classifiers import PartialPoolingClassifier, PartialPoolingClassifierCV
 from .fit import PartialPooling, pooled_coef
@@ -44,7 +44,7 @@ def of_pooling(model: Any) -> Formula:
     share, _, rest = kind.text.replace("({m} nᵢ)", "N").partition(" ")
     notes = [f"{note}, N samples in all"]
     if kind.note:
-        notes.append(kind.note.format(epsilon=getattr(model, "epsilon", 0.0)))
+        notes.append(letters(kind, model))
     if getattr(model, "penalty_factors", None) is not None:
         notes.append("with penalty_factors f: f w in the place of w in the penalty")
     return f"{share} Σᵢ {rest}", "  +  ".join(filter(None, (deviations, common))), notes

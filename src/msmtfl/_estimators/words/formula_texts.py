@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._objective.losses import loss_named
+from ..._objective.losses import Loss, loss_named
 from ..._objective.shapes import MCP, SCAD, SHAPES, Capped, LogSum, Power
 from ..fitted import loss_of
 
@@ -40,13 +40,18 @@ def penalised(
         kind = loss_named("logistic" if K else loss_of(model))
         loss = ("Σᵢₖ " if K > 2 else "Σᵢ ") + kind.text.format(m="m K" if K > 2 else "m")
         text, notes = penalty(model)
-        note = kind.note.format(epsilon=getattr(model, "epsilon", 0.0))
+        note = letters(kind, model)
         notes = [*([note] if note else []), *notes, *of_classes(model)]
         if getattr(model, "penalty_factors", None) is not None:
             notes.append("with penalty_factors f: f w in the place of w in the penalty")
         return loss, _with_ridge(model, text, squares), notes
 
     return formula
+
+
+def letters(loss: Loss, model: Any) -> str:
+    """What the letters of a loss's text are."""
+    return loss.note.format(epsilon=getattr(model, "epsilon", 0.0), power=getattr(loss, "power", 0.0))
 
 
 def fixed(loss: str, penalty: str, note: str) -> Callable[[Any], Formula]:

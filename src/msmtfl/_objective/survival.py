@@ -1,0 +1,395 @@
+"""Cox's partial likelihood: a loss of a task's whole vector of linear predictors, not of one row after the other.
+
+Every event k at a time t_k is compared with those at risk then, R_k, whose time is t_k or later. With sample weights v,
+
+    F(f) = sum_k v_k [log sum_(r in R_k) v_r e^f_r - f_k]          (Breslow: d events at one time are d such terms)
+
+and, of d events at one time (Efron), the l-th of d terms, each with their mean weight, has S - l/d T in the place of the
+sum S over R_k, T being that over these events. F less its lowest value, that of a saturated model, is half a deviance. It
+does not change where all f rise by the same: there is no intercept.
+
+Targets are times, with a minus sign (also that of -0.0) where the sample was censored: one number per row, as for other
+losses. All is sums over later or earlier rows, kept as logarithms: sorting costs n log n once, everything else n.
+
+Second derivatives. A term's is the variance of the columns over its risk set, with shares v_r e^f_r / S. In the order of
+time a variance is a sum of squares, each row against the mean of those after it (Helmert's contrasts), which are the same
+for all terms: H = L L' with as many contrasts as rows, so that a Newton step is least squares on the contrasts L'X.
+
+Conjugate. A dual point g = F'(f') fixes f' but for a constant, in closed form: with b = g + v [event], the weight of the
+events so far that is left to the rows at risk, M, falls by b_r with every row, and v_r e^f'_r / S' is b_r / M. (For tied
+events under Efron's rule one equation in one unknown is solved per time.) So F(f) + F*(g) - g'f, a sum of divergences of
+shares, is exact, whatever g is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from .._data.designs import Floats, Ints
+
+TIES = ("efron", "breslow")
+SLACK = 1e-12  # of the weight of all events: what rounding may leave of a mass
+STEPS = 60  # of Newton's method for the share of tied events; it takes about three
+LEAST = 1e-300  # what divides is at least that
+
+
+def times_of(y: Floats) -> tuple[Floats, np.ndarray]:
+    """(times, whether the event was observed) of targets."""
+    return np.abs(y), ~np.signbit(y)
+
+
+def signed(time: Floats, event: np.ndarray) -> Floats:
+    """Targets of times and events."""
+    return np.where(event, time, -time)
+
+
+class Cox:
+    """Minus the logarithm of the partial likelihood, less its lowest value."""
+
+    squared: ClassVar[bool] = False
+    linear: ClassVar[bool] = False
+    levelled: ClassVar[bool] = False
+    least: ClassVar[float] = -np.inf
+    text: ClassVar[str] = "2/({m} nᵢ) Σₖ [log Σᵣ exp fᵣ − fₖ]"
+    note: ClassVar[str] = "the sums are over the events k of a task, and over its samples r at risk at the time of k"
+
+    def __init__(self, ties: str = "efron"):
+        if ties not in TIES:
+            raise ValueError(f"loss='cox({ties})': write one of {', '.join(f'cox({one})' for one in TIES)}.")
+        self.ties = ties
+
+    def of_task(self, y: Floats, v: Floats) -> CoxTask:
+        """The loss of the task with these targets and sample weights."""
+        return CoxTask(self.ties, y, v)
+
+    def response(self, f: Floats) -> Floats:
+        return f
+
+    def levels(self, y: Floats, g: Floats) -> tuple[float, float]:
+        return 0.0, 0.0
+
+    def majorant(self, y: Floats, f: Floats) -> Floats:
+        return np.zeros_like(f)
+
+    def escapes(self, y: Floats) -> Floats:
+        return np.full(len(y), float(times_of(y)[1].any()))
+
+    # Only the loss of a task, which knows its targets, has these.
+
+    def value(self, y: Floats, f: Floats) -> Floats:
+        raise NotImplementedError
+
+    def slope(self, y: Floats, f: Floats) -> Floats:
+        raise NotImplementedError
+
+    def curvature(self, y: Floats, f: Floats) -> Floats:
+        raise NotImplementedError
+
+    def excess(self, y: Floats, f: Floats, s: Floats) -> Floats:
+        raise NotImplementedError
+
+    def root(self, C: Floats, v: Floats, f: Floats, bend: Floats) -> Floats:
+        raise NotImplementedError
+
+    def target(self, v: Floats, f: Floats, slope: Floats, bend: Floats) -> Floats:
+        raise NotImplementedError
+
+    def bent(self, x: Floats, v: Floats, f: Floats, bend: Floats) -> Floats:
+        raise NotImplementedError
+
+    def ways(self, y: Floats, C: Floats) -> tuple[Floats, Floats]:
+        raise NotImplementedError
+
+    def yields(self, y: Floats, slope: Floats, bend: Floats) -> Floats:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Logarithms of sums of v e^f at linear predictors f, in the order of time."""
+
+    rows: Floats  # (n, ...): v e^f itself
+    later: Floats  # (n, ...): from each row on
+    tied: Floats  # (G, ...): over the events of each time
+    terms: Floats  # (events, ...): what each term divides by
+    before: Floats  # (G + 1, ...): of weight over divisor of all terms before each time, and of all
+    hazard: Floats  # (n, ...): the same of the terms in which a row is at risk; of an event the shares of its own time
+
+
+class CoxTask(Cox):
+    """The partial likelihood of one task. The targets that methods are given are those it was made with.
+
+    Attributes
+    ----------
+    order, back : (n,) rows in the order of time, events first among equal times; and the places of rows in it
+    events, group : (events,) their places in that order, and the number of their time
+    starts, ends : (G,) the first place of the events at each time that has some, and the first behind them
+    share, mean : (events,) l / d of each term, and its weight
+    total : (G,) weight of the events at each time
+    at : (n,) number of the last time with an event up to a row, -1 if there is none
+    """
+
+    def __init__(self, ties: str, y: Floats, v: Floats):
+        super().__init__(ties)
+        self.time, happened = times_of(y)
+        self.event = happened & (v > 0.0)
+        self.v, self.n = v, len(y)
+        self.order = np.lexsort((~self.event, self.time))
+        self.back = np.argsort(self.order)
+        when, weight = self.time[self.order], v[self.order]
+        self.events = np.flatnonzero(self.event[self.order])
+        new = np.ones(len(self.events), dtype=bool)
+        new[1:] = when[self.events[1:]] > when[self.events[:-1]]
+        self.first = np.flatnonzero(new)  # (G,): of the events at a time the first
+        self.starts = self.events[new]
+        counts = np.diff(np.append(self.first, len(self.events)))
+        self.ends = self.starts + counts
+        self.group = np.repeat(np.arange(len(counts)), counts)
+        rank = np.arange(len(self.events)) - self.first[self.group]
+        self.share = rank / counts[self.group] if ties == "efron" else np.zeros(len(self.events))
+        self.total = self._by_time(weight[self.events])
+        self.mean = (self.total / counts)[self.group]
+        self.at = np.searchsorted(self.starts, np.arange(self.n), side="right") - 1
+        with np.errstate(divide="ignore"):
+            self.log_v = np.log(weight)
+        self.lowest = np.log(self.total)[self.group] + np.log1p(-self.share)  # of a term's logarithm
+        self._seen: tuple[Floats, Sums] | None = None
+
+    @property
+    def times(self) -> Floats:
+        """(G,): those of events."""
+        return np.asarray(self.time[self.order[self.starts]])
+
+    # ------------------------------------------------------------------ sums
+
+    def sums(self, f: Floats) -> Sums:
+        """At f (n, ...); known for the f asked for last."""
+        if self._seen is not None and self._seen[0] is f:
+            return self._seen[1]
+        rows = f[self.order] + _beside(self.log_v, f)
+        later = np.logaddexp.accumulate(rows[::-1], axis=0)[::-1]
+        tied = self._over_times(rows[self.events])
+        with np.errstate(invalid="ignore"):
+            apart = np.minimum(np.exp(tied - later[self.starts]), 1.0)[self.group]
+        terms = later[self.starts][self.group] + np.log1p(-_beside(self.share, f) * apart)
+        out = Sums(rows, later, tied, terms, *self._hazards(terms))
+        self._seen = f, out
+        return out
+
+    def _by_time(self, parts: Floats) -> Floats:
+        """(G,): sums over the events of a time."""
+        return np.bincount(self.group, parts, len(self.first)).astype(np.float64)
+
+    def _over_times(self, parts: Floats) -> Floats:
+        """Logarithms of sums over the events of a time."""
+        return np.logaddexp.reduceat(parts, self.first, axis=0) if len(self.first) else parts
+
+    def _hazards(self, terms: Floats) -> tuple[Floats, Floats]:
+        """`before` and `hazard`."""
+        logs = _beside(np.log(self.mean), terms) - terms
+        total = np.logaddexp.accumulate(self._over_times(logs), axis=0)
+        before = np.concatenate([np.full((1, *terms.shape[1:]), -np.inf), total])
+        hazard = before[self.at + 1]
+        own = self._over_times(logs + _beside(np.log1p(-self.share), terms))
+        hazard[self.events] = np.logaddexp(before[:-1], own)[self.group]
+        return before, hazard
+
+    # ------------------------------------------------------------------ a `Loss`
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def value(self, y: Floats, f: Floats) -> Floats:
+        """That of an event's term; 0 for rows without one."""
+        out = np.zeros(f.shape)
+        rows = self.order[self.events]
+        terms = self.sums(f).terms - _beside(self.lowest, f)
+        out[rows] = _beside(self.mean / self.v[rows], f) * terms - f[rows]
+        return out
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def slope(self, y: Floats, f: Floats) -> Floats:
+        return self.curvature(y, f) - _beside(self.event, f)
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def curvature(self, y: Floats, f: Floats) -> Floats:
+        """That of rows if each moved by itself, and a little more: H is no more than the diagonal of these."""
+        return np.asarray(np.exp(f + self.sums(f).hazard[self.back]))
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def excess(self, y: Floats, f: Floats, s: Floats) -> Floats:
+        """All of it, in equal parts per weight: F(f) + F*(v s) - (v s)'f."""
+        total = self.v.sum()
+        return np.where(self.v > 0.0, self._apart(f, (self.v * (s + self.event))[self.order]) / total, 0.0)
+
+    def _apart(self, f: Floats, b: Floats) -> float:
+        """sum_r b_r (f'_r - f_r) less the weight of terms times what their logarithms differ by, f' being where the
+        gradient is b less the weight of events; inf where there is no such f'."""
+        total, slack = self.total, SLACK * max(float(self.total.sum()), LEAST)
+        if (b < -slack).any() or abs(b.sum() - total.sum()) > slack * len(b) or (b[: self._begin()] > slack).any():
+            return float("inf")
+        b = np.maximum(b, 0.0)
+        if not len(total):
+            return 0.0
+        ends = np.append(self.starts[1:], self.n)
+        spent = np.append(0.0, np.cumsum(b))
+        left = np.append(0.0, np.cumsum(total))[:-1] - spent[self.starts]  # of the events before a time
+        of_tied = self._by_time(b[self.events])
+        rest = left + total - of_tied  # for the other rows at risk
+        if (left < -slack).any() or (rest < spent[ends] - spent[self.ends] - slack).any():
+            return float("inf")
+        x = self._share_of_tied(np.maximum(left, 0.0), of_tied)
+        later = np.maximum(left[1:], 0.0) / np.maximum(
+            rest[:-1], LEAST
+        )  # of the sum behind tied events: up to the next
+        with np.errstate(divide="ignore"):
+            log_x, log_rest = np.log(x), np.log1p(-x)
+            sums = np.append(0.0, np.cumsum(log_rest[:-1] + np.log(later)))  # S'
+            terms = sums[self.group] + np.log1p(-self.share * x[self.group])
+            logs = np.log(b) - self.log_v
+            at = np.maximum(self.at, 0)
+            g = logs - np.log(np.maximum(rest, LEAST))[at] + (sums + log_rest)[at]
+            g[self.events] = (logs[self.events] - np.log(of_tied)[self.group]) + (sums + log_x)[self.group]
+        known = self.sums(f)
+        used = b > 0.0
+        moved = g[used] - f[self.order][used]
+        return max(float(b[used] @ moved - self.mean @ (terms - known.terms)), 0.0)
+
+    def _begin(self) -> int:
+        """The first place that is at risk at an event."""
+        return int(self.starts[0]) if len(self.starts) else self.n
+
+    def _share_of_tied(self, left: Floats, b: Floats) -> Floats:
+        """(G,): x in [0, 1], the share of tied events in the sum over those at risk, at which their gradient is b:
+        x (left + sum of mean (1 - share) / (1 - share x)) = b. The left side is convex and increasing."""
+        x = np.minimum(b / np.maximum(left + self.total, LEAST), 1.0)
+        if not self.share.any():
+            return x
+        for step in range(STEPS):
+            inside = 1.0 - self.share * x[self.group]
+            parts = self.mean * (1.0 - self.share) / inside
+            sums, bends = self._by_time(parts), self._by_time(parts * self.share / inside)
+            move = (b - x * (left + sums)) / np.maximum(left + sums + x * bends, LEAST)
+            x = np.clip(x + move, 0.0, 1.0)
+            if step and np.abs(move).max(initial=0.0) <= 1e-16:
+                break
+        return x
+
+    # ------------------------------------------------------------------ second derivatives
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def root(self, C: Floats, v: Floats, f: Floats, bend: Floats) -> Floats:
+        """L'C. Contrasts are in the order of time; of tied events each is against the mean of those behind it, the last is
+        that of all of them against the mean of the later rows."""
+        at = self._contrasts(f)
+        X = C[self.order] - C.mean(axis=0)
+        E = at.e[:, None] * X
+        behind = np.cumsum(E[::-1], axis=0)[::-1] - E
+        behind[at.among] -= behind[at.last]
+        out = X - behind / at.behind[:, None]
+        if len(self.first):
+            ends = self.ends - 1
+            whole = np.add.reduceat(E[self.events], self.first, axis=0) / at.tied[:, None]
+            out[ends] = whole - behind[ends] / at.behind[ends, None]
+        return np.asarray(at.factor[:, None] * out)
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def target(self, v: Floats, f: Floats, slope: Floats, bend: Floats) -> Floats:
+        """L^-1 (v slope)"""
+        at = self._contrasts(f)
+        g = (v * slope)[self.order]
+        of_tied = self._by_time(g[self.events])
+        before = np.cumsum(g) - g  # of all rows before
+        y = g + at.e * before / at.from_on
+        own = g[self.events] - (of_tied / at.tied)[self.group] * at.e[self.events]  # within a time
+        inside = np.cumsum(own) - own
+        inside -= inside[self.first][self.group]
+        y[self.events] = own + at.e[self.events] * inside / at.tied_on
+        y[self.ends - 1] = of_tied + at.tied * before[self.starts] / at.from_on[self.starts]
+        return np.divide(y, at.factor, out=np.zeros(self.n), where=at.factor > 0.0)
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def bent(self, x: Floats, v: Floats, f: Floats, bend: Floats) -> Floats:
+        """H x / v for x (n,)"""
+        sums = self.sums(f)
+        x = x - x.mean()
+        top = float(sums.rows.max(initial=0.0))
+        E = np.exp(sums.rows - top) * x[self.order]
+        later = np.cumsum(E[::-1])[::-1][self.starts]
+        tied = self._by_time(E[self.events])
+        means = (later[self.group] - self.share * tied[self.group]) * np.exp(top - sums.terms)  # of x, in every term
+        logs = self.mean * np.exp(top - sums.terms) * means
+        before = np.append(0.0, np.cumsum(self._by_time(logs)))
+        out = before[self.at + 1]
+        own = self._by_time(logs * (1.0 - self.share))
+        out[self.events] = (before[:-1] + own)[self.group]
+        return np.asarray(bend * x - np.exp(f - top) * out[self.back])
+
+    def _contrasts(self, f: Floats) -> _Contrasts:
+        sums = self.sums(f)
+        top = float(sums.rows.max(initial=-np.inf))
+        e = np.exp(sums.rows - top)
+        S = np.cumsum(e[::-1])[::-1]
+        T, ends = np.append(S[1:], 0.0), self.ends - 1
+        D = self._by_time(e[self.events])
+        rest = T[ends]
+        hazard = np.exp(sums.hazard + top)
+        among = np.setdiff1d(self.events, ends)  # tied events but the last of each time
+        last = ends[self.at[among]]
+        behind = T.copy()
+        behind[among] = np.maximum(T[among] - T[last], 0.0)
+        square = hazard * e * behind / np.maximum(e + behind, LEAST)
+        parts = self.mean * (1.0 - self.share) * np.exp(2.0 * (top - sums.terms))
+        own = self._by_time(parts)
+        square[ends] = D * rest * (np.exp(sums.before[:-1] + top) / np.maximum(D + rest, LEAST) + own)
+        tied_on = e[self.events] + np.where(np.isin(self.events, ends), 0.0, behind[self.events])
+        return _Contrasts(
+            e=e,
+            from_on=np.maximum(S, LEAST),
+            behind=np.maximum(behind, LEAST),
+            tied=np.maximum(D, LEAST),
+            tied_on=np.maximum(tied_on, LEAST),
+            among=among,
+            last=last,
+            factor=np.sqrt(np.nan_to_num(square, nan=0.0, posinf=0.0)),
+        )
+
+    # ------------------------------------------------------------------ monotone likelihood
+
+    def ways(self, y: Floats, C: Floats) -> tuple[Floats, Floats]:
+        """Differences T of rows of C, and (rows,) 1 or 0: along z the loss falls for ever if Tz >= 0, where that is 1, and
+        Tz = 0, where it is 0: no event is then below a row at risk at its time, and tied events are equal."""
+        X = C[self.order]
+        known = np.flatnonzero(self.at >= 0)
+        of_time = X[self.starts]
+        heads = np.zeros(self.n, dtype=bool)
+        heads[self.starts] = True
+        others = known[~heads[known]]
+        T = np.concatenate([of_time[self.at[others]] - X[others], of_time[:-1] - of_time[1:]])
+        tied = np.zeros(self.n, dtype=bool)
+        tied[self.events] = True
+        return T, np.append(np.where(tied[others], 0.0, 1.0), np.ones(max(len(of_time) - 1, 0)))
+
+    def yields(self, y: Floats, slope: Floats, bend: Floats) -> Floats:
+        """Shares of a term change by no more than what their f differ by: twice the largest from the mean."""
+        return np.where(self.at >= 0, 2.0, 0.0)[self.back]
+
+
+@dataclass(frozen=True)
+class _Contrasts:
+    """What Helmert's contrasts are made of, in the order of time; sums are those of e."""
+
+    e: Floats  # (n,): v e^f over the largest
+    from_on: Floats  # (n,): sums from each row on
+    behind: Floats  # (n,): sums behind each row; of a tied event over those tied with it, but for the last
+    tied: Floats  # (G,): sums over the events of a time
+    tied_on: Floats  # (events,): sums from each event on, over those of its time
+    among: Ints  # tied events but for the last of each time
+    last: Ints  # of each of these the last of its time
+    factor: Floats  # (n,): what contrasts are multiplied with
+
+
+def _beside(x: Floats | np.ndarray, f: Floats) -> Floats:
+    """x (n,) in the shape in which it goes with f (n, ...)."""
+    return np.reshape(x, (len(x), *(1,) * (f.ndim - 1)))
