@@ -32,13 +32,15 @@ from .pooling import CERTAIN, FAR, full_rank
 from .row_certificates import RowCertificate
 from .task_duals import duals, of_losses
 
+SAME_W = 1e-12  # of the largest eigenvalue: what rounding leaves of movements that add up to none
+
 
 @dataclass(frozen=True)
 class _TaskNorms:
     """Of the strengths one may be inf: then the deviations, or the common part, are 0.
 
     factors f is (d, m), scales g is (d,); inf excludes a feature, 0 leaves it un-penalised: its values are then found in V.
-    n are the sums of the tasks' sample weights.
+    n are the sums of the tasks' sample weights. With `deviating` (m,) bool these tasks deviate at no cost, and no others do.
     """
 
     structure: ClassVar[str] = "robust"
@@ -49,6 +51,7 @@ class _TaskNorms:
     factors: Floats
     scales: Floats
     n: Floats
+    deviating: np.ndarray | None = None
 
     @property
     def m(self) -> int:
@@ -66,6 +69,10 @@ class _TaskNorms:
     @property
     def bounds(self) -> Floats:
         """(m,): a_i, the strengths of the norms of deviations."""
+        return self._strengths if self.deviating is None else np.where(self.deviating, 0.0, np.inf)
+
+    @property
+    def _strengths(self) -> Floats:
         raise NotImplementedError
 
     def common_value(self, common: Floats) -> float:
@@ -132,7 +139,7 @@ class CentreNorms(_TaskNorms):
         return np.full(self.m, 2.0 / float(self.n.sum()))
 
     @property
-    def bounds(self) -> Floats:
+    def _strengths(self) -> Floats:
         return np.asarray(self.lam_deviation * np.sqrt(self.n) / float(self.n.sum()))
 
     @property
@@ -163,7 +170,7 @@ class RowNorms(_TaskNorms):
         return np.asarray(2.0 / (self.m * self.n))
 
     @property
-    def bounds(self) -> Floats:
+    def _strengths(self) -> Floats:
         return np.full(self.m, self.lam_deviation)
 
     @cached_property
@@ -309,7 +316,8 @@ def _dependent(designs: Sequence[Any], P: Floats, penalty: TaskNorms) -> tuple[I
     views = duals(designs, W)
     live = np.array([design.squares > 0.0 for design in designs])
     G = penalty.kappa[:, None] * np.array([view.gradient for view in views])
-    none, all_of_them = (NONE,) * m, tuple(np.flatnonzero(one & np.isfinite(f)) for one, f in zip(live, penalty.factors.T, strict=True))
+    none = (NONE,) * m
+    all_of_them = tuple(np.flatnonzero(one & np.isfinite(f)) for one, f in zip(live, penalty.factors.T, strict=True))
     samples = sum(min(design.order, d) for design in designs)
     if isinstance(penalty, CentreNorms) and np.count_nonzero((penalty.ridge == 0.0) & live.any(axis=0)) > samples:
         return all_of_them
@@ -318,7 +326,7 @@ def _dependent(designs: Sequence[Any], P: Floats, penalty: TaskNorms) -> tuple[I
         return none
     if len(moves) > samples:
         return all_of_them
-    M = np.zeros((len(moves), len(moves)))
+    M, of_W = np.zeros((len(moves), len(moves))), np.zeros((len(moves), len(moves)))
     for i, (design, view) in enumerate(zip(designs, views, strict=True)):
         at = [c for c, move in enumerate(moves) if i in move]
         if not at:
@@ -331,7 +339,17 @@ def _dependent(designs: Sequence[Any], P: Floats, penalty: TaskNorms) -> tuple[I
         else:
             products = D @ design.gram_block(E, E) @ D.T
         M[np.ix_(at, at)] += penalty.kappa[i] * products
-    return none if full_rank(M) else all_of_them
+        of_W[np.ix_(at, at)] += D @ D.T
+    return none if _determined(M, of_W) else all_of_them
+
+
+def _determined(M: Floats, of_W: Floats) -> bool:
+    """Whether movements that leave the fit as it is leave W as it is: M has the products of what movements do to the fit,
+    `of_W` of what they do to W. (P and Q may be exchanged where W is determined.)"""
+    size = np.sqrt(np.where(np.diagonal(of_W) > 0.0, np.diagonal(of_W), 1.0))
+    values, U = np.linalg.eigh(of_W / np.outer(size, size))
+    kept = U[:, values > SAME_W * float(values[-1])] / size[:, None]
+    return full_rank(kept.T @ M @ kept)
 
 
 def _moves(G: Floats, P: Floats, penalty: TaskNorms, live: np.ndarray) -> list[dict[int, Floats]]:

@@ -1,8 +1,8 @@
 """What solves a problem: `solver_for` makes the solver of its stages. No solver is made of a problem anywhere else.
 
-The convex problem of a stage has one of five structures, which the penalty names: weighted lassos ("lassos"), a norm of
-every row ("rows"), a part that is common to all tasks ("common"), or that with ridges only ("pooling"); one more task beside
-others has that of its coefficients given theirs ("given"). Where the loss is not squared, the first has a solver of its own;
+The convex problem of a stage has one of six structures, which the penalty names: weighted lassos ("lassos"), a norm of
+every row ("rows"), a part that is common to all tasks ("common"), or that with ridges only ("pooling"), or with a norm of
+every task's deviations ("robust"); one more task beside others has that of its coefficients given theirs ("given"). Where the loss is not squared, the first has a solver of its own;
 the others are solved by Newton steps around theirs (`coupled_newton.py`).
 """
 
@@ -28,6 +28,7 @@ from .._objective.penalties import Penalty, RowNorm
 from .._objective.pooling import PoolingRidge, certify_pooling, certify_ridges
 from .._objective.problem import Problem
 from .._objective.row_certificates import RowCertificate, certify_rows, row_violation
+from .._objective.task_norms import TaskNorms, certify_task_norms
 from .._runtime.progress import Listener
 from .._runtime.threads import each
 from .bounded import BoundedLassos
@@ -36,14 +37,17 @@ from .coupled_newton import AnyPooling, CommonGrams, CommonSolver, LossCommon, L
 from .coupled_rows import CoupledRows
 from .given_rows import GivenStages
 from .gram import Gram, gram_caches
+from .loss_task_norms import AnyTaskNorms, LossTaskNorms
 from .one_level import AtBestLevel, LevelStages, has_one_level
 from .pooling import Pooling
 from .proximal_newton import LossLassos
 from .stages import Outcome
+from .task_norms import TaskNormSolver
 from .task_solver import Caches, task_caches
 from .weighted_lasso import OVERRUN, Lassos
 
 LASSOS, ROWS, COMMON, POOLING, GIVEN = "lassos", "rows", "common", "pooling", "given"  # structures of stages
+ROBUST = "robust"
 NO_MINIMISER = (
     "the targets of task(s) {} are separated by features that are not penalised (in the first of them by {}): no finite "
     "coefficients minimise the loss, and those returned only come close to its lowest value. Choose a larger theta or lam, "
@@ -105,6 +109,8 @@ def _solver_for(
         return GivenStages(problem, lam, problem.data)
     if penalty.structure == POOLING:
         return PoolingStages(pooling_for(problem, grams))
+    if penalty.structure == ROBUST:
+        return TaskNormStages(problem, penalty, task_norms_for(problem, grams), near)
     common = _common_for(problem, grams, n_jobs)
     common.at(penalty.ridge() if isinstance(penalty, CappedDeviations) else None)
     if near is not None:
@@ -195,10 +201,17 @@ def pooling_for(problem: Problem, known: AnyPooling | None = None) -> AnyPooling
     return Pooling(problem) if problem.loss.squared else LossPooling(problem)
 
 
+def task_norms_for(problem: Problem, known: Pooling | None = None) -> AnyTaskNorms:
+    """A problem with a norm of every task's deviations; `known` are the directions of its tasks, if they were found before."""
+    return TaskNormSolver(problem, known) if problem.loss.squared else LossTaskNorms(problem)
+
+
 def caches_for(problem: Problem, structure: str, **options: float | None) -> Any:
     """What solvers of stages of a structure keep of Gram matrices; `options` are those of `gram_caches`."""
     if structure == POOLING:
         return pooling_for(problem)
+    if structure == ROBUST:
+        return Pooling(problem) if problem.loss.squared else None
     if not problem.loss.squared:
         return LossGrams(problem) if structure == COMMON else []
     makers: dict[str, Callable[..., Any]] = {LASSOS: task_caches, ROWS: gram_caches, COMMON: StackedGrams}
@@ -463,3 +476,40 @@ class AllTasks:
     def loss(self, P: Floats) -> float:
         b, *V = P.reshape(len(self.parts) + 1, -1)
         return float(sum(part.loss(b + v) for part, v in zip(self.parts, V, strict=True)))
+
+
+class TaskNormStages:
+    """The only stage of a model with a norm of every task's deviations: points are (1, p), the common part first, then V."""
+
+    def __init__(self, problem: Problem, penalty: Any, solver: AnyTaskNorms, near: Floats | None = None):
+        self.problem, self.solver, self.grams = problem, solver, None
+        self.designs = [CountedTasks(problem.designs, penalty)]
+        if near is not None:
+            solver.warm(near)
+
+    def solve(self, weights: TaskNorms, last: Floats, max_iter: int, listener: Listener) -> Outcome:
+        designs = self.problem.designs
+        P, steps = self.solver.solve(weights, max_iter)
+        proof = certify_task_norms(designs, P, weights)
+        P, proof = rather_zero(P, proof, lambda P: certify_task_norms(designs, P, weights))
+        for _ in designs:
+            listener.task_done()
+        finished = self.solver.finished
+        return Outcome(P.reshape(1, -1), steps, finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
+
+    def violation(self, weights: TaskNorms, P: Floats) -> float:
+        return certify_task_norms(self.problem.designs, P[0].reshape(weights.height, -1), weights).kkt
+
+
+class CountedTasks:
+    """The loss of all tasks at a point, each counting as a penalty on deviations has it."""
+
+    n = 1.0
+
+    def __init__(self, parts: Sequence[Design], penalty: TaskNorms):
+        self.parts, self.penalty, self.d = parts, penalty, penalty.height * parts[0].d
+
+    def loss(self, P: Floats) -> float:
+        W = self.penalty.coefs(P.reshape(self.penalty.height, -1))
+        parts = zip(self.penalty.kappa, self.parts, W, strict=True)
+        return float(sum(0.5 * k * part.loss(w) for k, part, w in parts))

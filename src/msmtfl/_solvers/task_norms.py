@@ -336,6 +336,8 @@ def _roots(q: Floats, s: Floats, c: Floats, inside: np.ndarray) -> Floats:
     if len(q) == 0:
         return np.zeros(0)
     size = np.sqrt((q**2).sum(axis=1))
+    if not c.any():
+        return np.zeros(len(q))  # deviations that cost nothing
     top = np.where(inside, s, 0.0).max(axis=1, initial=0.0)
     tau = c * top / np.maximum(size - c, 1e-16 * size)
     for _ in range(ROOTS):
