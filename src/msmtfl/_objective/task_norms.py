@@ -2,8 +2,8 @@
 
     F  =  sum_i kappa_i/2 |y_i - X_i w_i|^2  +  sum_i a_i |f_i v_i|_2  +  R(common part)
 
-ARMUL (Duan and Wang, 2023), `CentreNorms`: a centre b, w_i = b + v_i, with every sample counting the same; its objective over
-N = sum_i n_i, and a ridge on the centre, if it is asked for:
+ARMUL (Duan and Wang, 2023), `CentreNorms`: a centre b, w_i = b + v_i, with every sample counting the same; its objective
+over N = sum_i n_i, and a ridge on the centre, if it is asked for:
 
     kappa_i = 2 / N,    a_i = lam_deviation sqrt(n_i) / N,    R = lam_common / N |g b|^2
 
@@ -232,8 +232,13 @@ def _gap(designs: Sequence[Any], P: Floats, penalty: TaskNorms) -> tuple[float, 
     total = float(sum(k * task.primal(task.blur) for k, task in zip(kappa, tasks, strict=True))) + penalty.value(P)
     sizes = np.sqrt(np.divide(2.0 * unit, squares, out=np.zeros_like(squares), where=squares > 0.0))
     looked = _Looked(G, squares, yy, total, FAR * np.maximum(np.abs(W), sizes))
-    of_common = _centre_gap if isinstance(penalty, CentreNorms) else _rows_gap
-    parts = [(_deviation_gap(looked, V, penalty, h), of_common(looked, common, penalty, h)) for h in (hidden, 0 * hidden)]
+
+    def of_common(noise: Floats) -> tuple[float, float]:
+        if isinstance(penalty, CentreNorms):
+            return _centre_gap(looked, common, penalty, noise)
+        return _rows_gap(looked, common, penalty, noise)
+
+    parts = [(_deviation_gap(looked, V, penalty, noise), of_common(noise)) for noise in (hidden, 0.0 * hidden)]
     (one, kkt), (other, beside) = parts[0]
     exact = parts[1][0][0] + parts[1][1][0]
     return over_unit(one + other, unit), over_unit(exact, unit), max(kkt, beside)

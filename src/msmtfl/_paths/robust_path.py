@@ -28,6 +28,7 @@ from .surface import Solutions, Solved
 ARMUL, RMTFL = "armul", "rmtfl"
 KINDS = (ARMUL, RMTFL)
 ALARM = 0.05  # the probability that noise alone makes a task deviate at the default strength
+ROUNDING = 1e-12  # of the largest that a gradient could be: smaller ones are what rounding leaves
 SHARE = 1e-3  # of the largest strength where the lams end
 # Ridges on the centre, relative to the mean over features of the sum of squares of all tasks; where there are more than
 # CROWDED samples for every feature none is tried.
@@ -54,8 +55,9 @@ def deviation_max(problem: Problem, kind: str, lam_common: float, solver: Any = 
         alone = penalty_of(problem, kind, lam_common, np.inf)
         W = alone.coefs(solver.solve(alone)[0])
         G = np.array([design.gradient(w) for design, w in zip(problem.designs, W, strict=True)])
-    size = penalty.kappa * lengths(penalty.scaled_down(G)) / penalty.bounds
-    return float(size.max(initial=0.0))
+    columns = np.array([np.sqrt(design.squares * design.yy) for design in problem.designs])
+    size, most = (penalty.kappa * lengths(penalty.scaled_down(of)) / penalty.bounds for of in (G, columns))
+    return float(np.where(size > ROUNDING * most, size, 0.0).max(initial=0.0))
 
 
 def beyond_noise(problem: Problem, known: Pooling | None) -> float | None:

@@ -66,4 +66,3 @@ class LossTaskNorms:
 
 
 AnyTaskNorms: TypeAlias = TaskNormSolver | LossTaskNorms
-

@@ -2,7 +2,8 @@
 
 The convex problem of a stage has one of six structures, which the penalty names: weighted lassos ("lassos"), a norm of
 every row ("rows"), a part that is common to all tasks ("common"), or that with ridges only ("pooling"), or with a norm of
-every task's deviations ("robust"); one more task beside others has that of its coefficients given theirs ("given"). Where the loss is not squared, the first has a solver of its own;
+every task's deviations ("robust"); one more task beside others has that of its coefficients given theirs ("given"). Where
+the loss is not squared, the first has a solver of its own;
 the others are solved by Newton steps around theirs (`coupled_newton.py`).
 """
 
@@ -202,7 +203,7 @@ def pooling_for(problem: Problem, known: AnyPooling | None = None) -> AnyPooling
 
 
 def task_norms_for(problem: Problem, known: Pooling | None = None) -> AnyTaskNorms:
-    """A problem with a norm of every task's deviations; `known` are the directions of its tasks, if they were found before."""
+    """A problem with a norm of every task's deviations; `known` are the directions of its tasks, if they are known."""
     return TaskNormSolver(problem, known) if problem.loss.squared else LossTaskNorms(problem)
 
 
@@ -495,7 +496,9 @@ class TaskNormStages:
         for _ in designs:
             listener.task_done()
         finished = self.solver.finished
-        return Outcome(P.reshape(1, -1), steps, finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
+        return Outcome(
+            P.reshape(1, -1), steps, finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt
+        )
 
     def violation(self, weights: TaskNorms, P: Floats) -> float:
         return certify_task_norms(self.problem.designs, P[0].reshape(weights.height, -1), weights).kkt

@@ -9,8 +9,8 @@ Gram matrix is diagonal (s) and f v has coordinates z, with q = e - s L c_i:
 
 What is left is a convex function of c_i with a continuous slope, -kappa L'(q - s z): the square near where the task's own
 least squares are, and next to linear far away from it, as Huber's loss is. Its curvature is known, so that Newton steps with
-a line search minimise the rest: for ARMUL a system in b, for rMTFL the group lasso over tasks with parabolas for losses, which
-`coupled_rows.py` solves.
+a line search minimise the rest: for ARMUL a system in b, for rMTFL the group lasso over tasks with parabolas for losses,
+which `coupled_rows.py` solves.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ FLAT = 1e-14  # of the mean curvature: what keeps a system solvable along direct
 # curvature is at most is added to it: more after steps that turn out to go too far, less after others.
 CAUTION, LEAST = 1e-3, 1e-12
 VIOLATES = 1e-10  # excess of a row's gradient over its bound, relatively, from which it joins
+NEAR, ROUGH = 1e-6, 1e-6  # gain, over the loss at 0, from which on parabolas are minimised exactly; how exactly before
 GOES = 2000  # goes over the rows that a group lasso gets: the next step goes on where it ends
 
 
@@ -241,7 +242,7 @@ class TaskNormSolver:
         start, other = at(np.zeros_like(C))
         if other < value:
             C, now, value = np.zeros_like(C), start, other
-        self.finished, caution = False, LEAST
+        self.finished, caution, exact = False, LEAST, False
         for step in range(most):
             G = self._of_directions(now.slope)
             sizes, used = norm.dual(G.T), C.any(axis=0)
@@ -250,19 +251,28 @@ class TaskNormSolver:
             if work.size == 0:
                 self.finished = True
                 break
-            direction, gain = self._group_lasso(now, C, G, work, norm, unit, caution * kappa)
+            more = caution * kappa
+            direction, gain = self._group_lasso(now, C, G, work, norm, unit, more, SETTLED if exact else ROUGH)
             C, now, new, part = _searched(at, C, direction, value, gain, unit)
-            self.finished = gain <= DONE * unit or (part == 0.0 and caution >= 1.0)
-            value, caution = new, _more_or_less(caution, part)
+            self.finished = exact and (gain <= DONE * unit or (part == 0.0 and caution >= 1.0))
+            value, caution, exact = new, _more_or_less(caution, part), gain <= NEAR * unit or part == 0.0
             if self.finished:
                 break
         return C
 
     def _group_lasso(
-        self, now: _Envelope, C: Floats, G: Floats, work: Ints, norm: GroupNorm, unit: float, more: Floats
+        self,
+        now: _Envelope,
+        C: Floats,
+        G: Floats,
+        work: Ints,
+        norm: GroupNorm,
+        unit: float,
+        more: Floats,
+        accuracy: float,
     ) -> tuple[Floats, float]:
         """The way (m, d) to the minimiser with parabolas for losses, and what it promises to gain."""
-        parabolas = []
+        parabolas: list[Any] = []
         for i, task in enumerate(self.tasks):
             M = task.L[:, work]
             r = len(M)
@@ -273,7 +283,7 @@ class TaskNormSolver:
         part = norm.of_rows(work)
         rows = CoupledRows(parabolas, part.factors)
         rows.warm(C[:, work])
-        found, _ = rows.solve(part, GOES, SETTLED)
+        found, _ = rows.solve(part, GOES, accuracy)
         direction = np.zeros_like(C)
         direction[:, work] = found - C[:, work]
         D = direction[:, work]
@@ -352,4 +362,4 @@ def _roots(q: Floats, s: Floats, c: Floats, inside: np.ndarray) -> Floats:
         tau = new
         if done.all():
             break
-    return tau
+    return np.asarray(tau)

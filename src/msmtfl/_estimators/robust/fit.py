@@ -20,6 +20,7 @@ from ..._solvers.stages import Solution, run_stages
 from ..added_tasks import AddTaskMixin, no_deviations
 from ..streaming import Batchwise
 
+
 class Robust(AddTaskMixin):
     """What fits and searches have in common: they solve for what is common and for deviations, and are about the sum to the
     outside."""
@@ -34,7 +35,9 @@ class Robust(AddTaskMixin):
         if self.kind not in KINDS:
             raise ValueError(f"kind must be 'armul' or 'rmtfl', got {self.kind!r}.")
         if not self._can_share(self.intercepts):
-            raise ValueError(f"intercepts='common' is not possible with {type(self).__name__}: take 'shrunk' or 'task'.")
+            raise ValueError(
+                f"intercepts='common' is not possible with {type(self).__name__}: take 'shrunk' or 'task'."
+            )
 
     def _can_share(self, intercepts: str) -> bool:
         return intercepts != "common"
@@ -50,7 +53,7 @@ class Robust(AddTaskMixin):
         return np.asarray(self.coef_common_)
 
     def _store(
-        self, problem: Problem, solution: Solution, penalty: TaskNorms, grams: Any = None, coef: Floats | None = None
+        self, problem: Problem, solution: Solution, penalty: Any, grams: Any = None, coef: Floats | None = None
     ) -> None:
         points = [stage.coef.reshape(penalty.height, -1) for stage in solution.stages]
         point = relaxed_point(problem, points[-1], penalty, grams) if self.relax else points[-1]
@@ -196,8 +199,8 @@ class RobustMTL(RobustFit, Batchwise):
         Strength of the penalty on deviations, lambda_d; it may be inf: no task deviates. By
         default, with kind="armul", what noise alone exceeds in any task with a probability of
         5 % (where the loss is not squared, or no task has more samples than features, 0.1
-        times `lam_max_`, a value to start from); with kind="rmtfl" sqrt(d / m) times lam_common, at which noise has the same chance
-        in both.
+        times `lam_max_`, a value to start from); with kind="rmtfl" sqrt(d / m) times
+        lam_common, at which noise has the same chance in both.
     lam_common : float, optional
         Strength of the penalty on what is common, lambda_c; it may be inf: nothing is. By
         default 0 with kind="armul"; with kind="rmtfl" lam_deviation over sqrt(d / m), or, if

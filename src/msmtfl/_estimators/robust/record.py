@@ -89,8 +89,10 @@ FAMILIES = (
         chosen="λ_d and λ_c",
         parts=(
             Part("coef_common_", "Common value", "what tasks that do not deviate have, in the mean", common=True),
+            Part("coef_shared_", "Shared part"),
             Part("coef_deviation_", "Largest deviation"),
         ),
+        odd="outlier_tasks_",
         grid=ROBUST,
         grid_attributes=("lam_deviations_", "lam_commons_"),
         coef_on=at_once(robust_coef),
