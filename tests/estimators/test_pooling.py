@@ -9,9 +9,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from msmtfl import Moments, MultiTaskAuto, PartialPooling, PartialPoolingCV, TaskKFold, compare_models
 from msmtfl._objective.pooling import certify_pooling
-from msmtfl._paths.pooling_path import pooling_ridge
+from msmtfl._paths.families.pooling_path import pooling_ridge
+from msmtfl._solvers.coupled.pooling import Pooling
 from msmtfl._solvers.make_problem import make_problem
-from msmtfl._solvers.pooling import Pooling
 
 
 @parametrize_with_checks([PartialPooling(), PartialPoolingCV(ks=4, cv=2)])

@@ -33,16 +33,13 @@ from .._objective.problem import Problem
 from .._runtime.checks import check_count, check_flag, check_n_jobs, check_positive, check_share
 from .._runtime.progress import CallbackSupportMixin
 from .._runtime.whole import guard_methods
+from .._solvers.arguments import check_intercepts
 from .._solvers.gram import Gram
-from .._solvers.make_problem import (
-    check_intercepts,
-    common_levels,
-    make_problem,
-    training,
-)
+from .._solvers.lassos.weighted_lasso import least_squares_on
+from .._solvers.make_problem import make_problem, training
+from .._solvers.priors import common_levels
 from .._solvers.solvers import lassos_for
 from .._solvers.stages import ASKED, ONE_STAGE, Solution
-from .._solvers.weighted_lasso import least_squares_on
 from .fitted import (
     check_use,
     forget,

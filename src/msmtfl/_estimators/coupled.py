@@ -10,7 +10,7 @@ from .._data.designs import Floats
 from .._objective.penalties import ConcaveGroups, Dirty, DirtyNorm, Penalty
 from .._objective.problem import Problem
 from .._objective.shapes import read_shape
-from .._paths.coupled_path import RowGrid, RowPaths, RowSurface
+from .._paths.families.coupled_path import RowGrid, RowPaths, RowSurface
 from .._runtime.progress import Monitor, Progress, one_blas_thread
 from .._solvers.gram import Gram
 from .._solvers.solvers import ROWS, rows_for, solver_for

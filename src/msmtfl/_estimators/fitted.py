@@ -16,9 +16,7 @@ from .._data.tables import (
     warn_user,
 )
 from .._objective.losses import loss_named
-from .._solvers.make_problem import (
-    check_loss,
-)
+from .._solvers.arguments import check_loss
 from .new_tasks import WAYS, WORDS
 
 BETWEEN_TASKS = (  # what can learn from columns that differ between tasks only

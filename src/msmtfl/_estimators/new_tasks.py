@@ -10,7 +10,7 @@ import numpy as np
 from .._data.designs import Floats, Ints
 from .._data.tasks import TaskData
 from .._objective.problem import Problem
-from .._solvers.make_problem import without_priors
+from .._solvers.priors import without_priors
 
 WAYS = ("mean", "common", "similar")
 WORDS = {

@@ -27,7 +27,7 @@ from .._data.designs import AnyData, Floats, Folded, Ints, TargetSums
 from .._data.folds import TaskKFold
 from .._data.tables import Labels, RandomState, Table, Targets, names_of, warn_user
 from .._data.tasks import Task, TaskData, check_weights
-from .surface import Solutions, TaskCoefs
+from .solutions import Solutions, TaskCoefs
 
 ERRORS = ("neg_nmse", "neg_amse", "neg_mse", "neg_deviance")
 REDRAWS = 200  # of folds for a 2-D y in which rare tasks have few rows

@@ -24,8 +24,8 @@ from .._data.designs import Floats
 from .._objective.losses import Huber, best_level
 from .._objective.problem import Problem
 from .._runtime.progress import Listener
+from .lassos.lasso_solver import one_by_one
 from .stages import Outcome
-from .weighted_lasso import one_by_one
 
 STEPS = 100  # of the search for a level; it takes about ten
 FLAT = 1e-14  # times the loss at W = 0, over the reach: a slope that rounding hides

@@ -32,7 +32,8 @@ from .._runtime.checks import check_count, check_flag, check_n_jobs, check_verbo
 from .._runtime.processes import Ask, Processes
 from .._runtime.progress import Progress, one_blas_thread
 from .._runtime.threads import count, each
-from .._solvers.make_problem import SharedLevelWarning, check_intercepts, make_problem
+from .._solvers.arguments import check_intercepts
+from .._solvers.make_problem import SharedLevelWarning, make_problem
 from .comparison import REFERENCE, Comparison, Dropped
 from .correction import at_choice, corrected
 from .entrants import (

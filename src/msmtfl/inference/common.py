@@ -115,18 +115,6 @@ def dense_rows(task: Task, places: np.ndarray, features: Ints, centre: bool) -> 
     return root[:, None] * X, root * y
 
 
-def benjamini_hochberg(p: Floats) -> Floats:
-    """p-values that are to be held against the false discovery rate wanted, in the order given; NaN stays NaN."""
-    out, known = np.full(p.shape, np.nan), np.isfinite(p)
-    values = p[known]
-    order = np.argsort(values)
-    steps = values[order] * len(values) / np.arange(1, len(values) + 1)
-    of_known = np.empty_like(values)
-    of_known[order] = np.minimum(np.minimum.accumulate(steps[::-1])[::-1], 1.0)
-    out[known] = of_known
-    return out
-
-
 def draw_halves(
     data: TaskData, groups: Any, n_pairs: int, random: np.random.RandomState, loss: Loss | None = None
 ) -> list[np.ndarray]:

@@ -17,9 +17,10 @@ from .._estimators.families import grid_words, known_families, surface_words
 from .._estimators.fitted import model_chosen
 from .._paths.choice import cross_fits, points_without
 from .._paths.cross_validation import CRITERIA
-from .._paths.surface import Solutions, Surface
+from .._paths.solutions import Solutions
+from .._paths.surface import Surface
 from .._solvers.stages import Stage
-from ..compare.evidence import Evidence, clear_from
+from ..compare.evidence import Evidence, clear_from, clear_tasks
 from ..compare.scoring import LOG_LOSS, NMSE, Measure
 from ..sharing import coef_by_class
 
@@ -156,6 +157,13 @@ def gain_over_lasso(model: Any) -> tuple[Floats, Floats]:
     mean, se = over_folds(change, weight)
     folds = ((weight > 0) & np.isfinite(change)).sum(axis=0)
     return mean, np.where(folds > 1, clear_from(np.maximum(folds, 2)) * se, np.nan)
+
+
+def clear_gains(model: Any, change: Floats, reach: Floats) -> Ints:
+    """(m,): -1 for tasks that clearly gain, 1 for those that clearly lose, 0 for others, of what `gain_over_lasso` found: at
+    a false discovery rate of 5 % over all tasks."""
+    folds = max(int(model_chosen(model).n_splits_), 2)
+    return clear_tasks(change, reach / clear_from(folds), folds)
 
 
 def evidence_over_lasso(model: Any) -> Evidence:

@@ -11,6 +11,7 @@ from .model_tables import MOST_ROWS
 from .tabular import Cell, Column, Table, counts, figures, texts
 from .words import percent
 
+RATE = "at a false discovery rate of 5 % over all tasks"
 SNIPPET = """from msmtfl import compare_models
 
 result = compare_models(X, y, task=labels)  # or task_column=, or a column of y per task
@@ -44,8 +45,16 @@ def models_table(result: Comparison) -> Table:
             True,
             "of the tasks' errors, as a share of the reference's: no task counts for more",
         ),
-        counts("Tasks that gain", result.gains[order].sum(axis=1), "95 % interval below 0"),
-        counts("Tasks that lose", result.loses[order].sum(axis=1), "95 % interval above 0"),
+        counts(
+            "Tasks that gain",
+            result.gains[order].sum(axis=1),
+            f"clearly better, {RATE}",
+        ),
+        counts(
+            "Tasks that lose",
+            result.loses[order].sum(axis=1),
+            f"clearly worse, {RATE}",
+        ),
         figures("Features", result.n_features[order], "used in any task, mean over folds"),
         figures("Seconds", result.seconds[order], "of a search, or of a fit that is made on every fold", 2),
     ]

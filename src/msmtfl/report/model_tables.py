@@ -128,7 +128,7 @@ def features_table(facts: ModelFacts) -> Table:
     columns += _effects(facts, place)
     if facts.sure is not None:
         hint = f"{facts.subject.tasks}, of {facts.m:,}: {sure_hint(facts.sure)}"
-        columns.append(counts("Clearly non-zero in", facts.sure.clear_in[place], hint))
+        columns.append(Column("Clearly non-zero in", _clear_in(facts, facts.sure, place), True, hint))
     if facts.m > 1:
         users = [Cell(_users(facts, j), int(found.n_tasks[j])) for j in place]
         columns.append(Column("Used by", users, wraps=True))
@@ -181,6 +181,19 @@ def _effects(facts: ModelFacts, place: Ints) -> list[Column]:
             figures("Highest", high, "largest of those"),
         ]
     return out
+
+
+def _clear_in(facts: ModelFacts, sure: Sureness, place: Ints) -> list[Cell]:
+    """In how many tasks features are clearly non-zero, and in which direction."""
+    clear = sure.clear[:, place]
+    total = clear.sum(axis=0)
+    if facts.K > 1:
+        return [Cell(f"{n:,}", int(n)) for n in total]
+    W = facts.coef[:, 0][:, place]
+    ways = [_way(int(a), int(b)) for a, b in zip((clear & (W > 0)).sum(0), (clear & (W < 0)).sum(0), strict=True)]
+    return [
+        Cell(f"{n:,}" if not n or way == "–" else f"{n:,} ({way})", int(n)) for n, way in zip(total, ways, strict=True)
+    ]
 
 
 def _way(up: int, down: int) -> str:

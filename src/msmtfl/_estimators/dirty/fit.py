@@ -10,10 +10,10 @@ from ..._data.designs import Floats
 from ..._objective.given_rows import Flat
 from ..._objective.penalties import Dirty, counted
 from ..._objective.problem import Problem
-from ..._paths.coupled_path import dirty_lam_max
+from ..._paths.families.coupled_path import dirty_lam_max
 from ..._runtime.checks import check_positive
 from ..._runtime.progress import with_callbacks
-from ..._solvers.make_problem import default_lam
+from ..._solvers.largest_lam import default_lam
 from ..._solvers.stages import Solution
 from ..added_tasks import AddTaskMixin, refuse_more_classes
 from ..coupled import Coupled, CoupledFit

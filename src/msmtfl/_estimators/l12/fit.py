@@ -11,10 +11,10 @@ from ..._objective.given_rows import Rounded
 from ..._objective.penalties import ConcaveGroups, counted
 from ..._objective.problem import Problem
 from ..._objective.shapes import read_shape
-from ..._paths.coupled_path import group_lam_max
+from ..._paths.families.coupled_path import group_lam_max
 from ..._runtime.checks import check_count, check_positive
 from ..._runtime.progress import with_callbacks
-from ..._solvers.make_problem import default_lam
+from ..._solvers.largest_lam import default_lam
 from ..._solvers.stages import Solution
 from ..added_tasks import AddTaskMixin, refuse_more_classes
 from ..coupled import Coupled, CoupledFit

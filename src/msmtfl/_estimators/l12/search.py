@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..._objective.problem import Problem
-from ..._paths.coupled_path import GroupGrid, group_grid, group_lam_max
+from ..._paths.families.coupled_path import GroupGrid, group_grid, group_lam_max
 from ..._runtime.progress import with_callbacks
 from ..._solvers.stages import Solution
 from ..coupled import CoupledGrid, CoupledSearch

@@ -9,7 +9,7 @@ import numpy as np
 from ..._objective.penalties import ConcaveRows
 from ..._runtime.checks import check_positive
 from ..._runtime.progress import Monitor, one_blas_thread, with_callbacks
-from ..._solvers.make_problem import default_lam, largest_lam
+from ..._solvers.largest_lam import default_lam, largest_lam
 from ..._solvers.solvers import solver_for
 from ..._solvers.stages import run_stages
 from ..added_tasks import AddTaskMixin
@@ -82,6 +82,22 @@ class LassoMTL(Batchwise, AddTaskMixin):
         columns as they are given: each a number, one per feature (d,), or one per feature and
         task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
         is `positive=True`. A coefficient that is at its bound is exactly that number.
+    loss : {"squared", "poisson", "gamma", "tweedie", "huber"}, default="squared"
+        The loss. "poisson" is for counts (or any y >= 0), "gamma" for amounts y > 0 whose
+        spread is proportional to their mean (costs, durations), "tweedie" for amounts y >= 0
+        of which many are exactly 0 (claims, rainfall): their variance is proportional to the
+        mean to the power 1.5, or to another one between 1 and 2, as in "tweedie(1.7)". These
+        three have the mean exp(x'w + b), which is what is predicted: in place of the squared
+        error stands the unit deviance, for counts 2 (mu - y log mu + y log y - y), and lam is
+        2 / m times the alpha of other generalised linear models. "huber" is for targets with
+        outliers: the squared error r^2 up to |r| = e_i, and 2 e_i |r| - e_i^2 beyond, with
+        e_i = `epsilon` times `scale_` of the task. `lam_max_` is taken at the fit of
+        intercepts only, and rho_bar counts the mean curvature of the loss there (with
+        "huber": at the fit that gives `scale_`).
+    epsilon : float, default=1.35
+        With loss="huber": how many standard deviations of the noise a residual may be large
+        before it counts as an outlier. With 1.35 the un-penalised estimate is some 95 % as
+        efficient as least squares if the noise is normal.
 
     Attributes
     ----------
@@ -137,6 +153,12 @@ class LassoMTL(Batchwise, AddTaskMixin):
         Whether the fit is certified to have come to its end.
     stopping_reason_ : str
         Why the stages ended, in words.
+    scale_ : ndarray of shape (m,)
+        With loss="huber" only: robust estimates of the standard deviation of the tasks'
+        noise; a float if the model was fitted without tasks. They come from a fit of their
+        own, before lam and theta play a part, and are then held fixed: the problem that is
+        solved, and that the certificate is about, has this loss. See
+        :mod:`msmtfl._solvers.residual_scale`.
     objective_ : float
         The value of what is minimised, loss plus penalty.
     dual_gap_ : float
@@ -199,6 +221,8 @@ class LassoMTL(Batchwise, AddTaskMixin):
         l1_ratio=1.0,
         intercepts="task",
         bounds=None,
+        loss="squared",
+        epsilon=1.35,
     ):
         self.lam = lam
         self.task_column = task_column
@@ -215,6 +239,8 @@ class LassoMTL(Batchwise, AddTaskMixin):
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
         self.bounds = bounds
+        self.loss = loss
+        self.epsilon = epsilon
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> LassoMTL:

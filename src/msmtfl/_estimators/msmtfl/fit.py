@@ -16,7 +16,7 @@ from ..._paths.solve import regularization_surface
 from ..._paths.surface import Surface
 from ..._runtime.checks import check_count, check_positive
 from ..._runtime.progress import Monitor, one_blas_thread, with_callbacks
-from ..._solvers.make_problem import default_lam, largest_lam
+from ..._solvers.largest_lam import default_lam, largest_lam
 from ..._solvers.solvers import solver_for
 from ..._solvers.stages import run_stages
 from ..added_tasks import AddTaskMixin

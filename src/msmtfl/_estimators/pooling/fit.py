@@ -12,13 +12,11 @@ from ..._data.tables import warn_user
 from ..._objective.penalties import ConcaveRows
 from ..._objective.pooling import PoolingRidge
 from ..._objective.problem import Problem
-from ..._paths.pooling_path import (
-    pooling_ridge,
-)
+from ..._paths.families.pooling_path import pooling_ridge
 from ..._runtime.checks import check_positive
 from ..._runtime.progress import Monitor, one_blas_thread, with_callbacks
+from ..._solvers.coupled.pooling import sizes
 from ..._solvers.level_priors import weight_of_a_row
-from ..._solvers.pooling import sizes
 from ..._solvers.solvers import pooling_for, solver_for
 from ..._solvers.stages import Solution, run_stages
 from ..added_tasks import AddTaskMixin, no_deviations

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._objective.losses import loss_named
 from ..._objective.penalties import ConcaveRows
-from ..._paths.pooling_path import PoolingGrid
+from ..._paths.families.pooling_path import PoolingGrid
 from ..families import Family, Part, Strength, Variant, at_once
 from ..fitted import loss_of
 from ..words.formula_texts import Formula, letters

@@ -7,12 +7,7 @@ from typing import Any
 
 from ..._objective.pooling import PoolingRidge
 from ..._objective.problem import Problem
-from ..._paths.pooling_path import (
-    PoolingGrid,
-    PoolingPaths,
-    PoolingSurface,
-    pooling_grid,
-)
+from ..._paths.families.pooling_path import PoolingGrid, PoolingPaths, PoolingSurface, pooling_grid
 from ..._runtime.checks import check_count
 from ..._runtime.progress import Progress, with_callbacks
 from ..._solvers.solvers import POOLING, solver_for

@@ -11,14 +11,12 @@ from ..._data.copies import groups_of
 from ..._data.designs import Floats
 from ..._objective.penalties import ConcaveRows, counted
 from ..._objective.problem import Problem
-from ..._paths.pretrained_path import (
-    second_factors,
-    second_step,
-)
-from ..._paths.pretraining import FirstStep, OffsetFolds, pretrain
+from ..._paths.families.pretrained_path import second_factors, second_step
+from ..._paths.families.pretraining import FirstStep, OffsetFolds, pretrain
 from ..._runtime.checks import check_count, check_positive, check_share
 from ..._runtime.progress import Monitor, one_blas_thread, with_callbacks
-from ..._solvers.make_problem import default_lam, largest_lam, on_rows
+from ..._solvers.largest_lam import default_lam, largest_lam
+from ..._solvers.make_problem import on_rows
 from ..._solvers.solvers import solver_for
 from ..._solvers.stages import Solution, run_stages
 from ..added_tasks import AddTaskMixin

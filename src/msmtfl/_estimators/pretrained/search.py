@@ -7,14 +7,14 @@ from typing import Any
 
 from ..._objective.penalties import ConcaveRows
 from ..._objective.problem import Problem
-from ..._paths.pretrained_path import (
+from ..._paths.families.pretrained_path import (
     ALPHAS,
     PretrainedGrid,
     PretrainedPaths,
     PretrainedSurface,
     pretrained_grid,
 )
-from ..._paths.pretraining import OffsetFolds
+from ..._paths.families.pretraining import OffsetFolds
 from ..._runtime.progress import Progress, with_callbacks
 from ..._solvers.gram import BUDGET
 from ..._solvers.stages import Solution

@@ -11,10 +11,10 @@ from ..._data.designs import Floats
 from ..._data.tables import warn_user
 from ..._objective.problem import Problem
 from ..._objective.task_norms import TaskNorms
-from ..._paths.robust_path import ARMUL, KINDS, beyond_noise, both_max, deviation_max, penalty_of
+from ..._paths.families.robust_path import ARMUL, KINDS, beyond_noise, both_max, deviation_max, penalty_of
 from ..._runtime.checks import check_positive
 from ..._runtime.progress import Monitor, one_blas_thread, with_callbacks
-from ..._solvers.make_problem import default_lam
+from ..._solvers.largest_lam import default_lam
 from ..._solvers.solvers import ROBUST, caches_for, solver_for, task_norms_for
 from ..._solvers.stages import Solution, run_stages
 from ..added_tasks import AddTaskMixin, no_deviations

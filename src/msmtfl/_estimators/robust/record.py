@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._objective.losses import loss_named
 from ..._objective.penalties import ConcaveRows
-from ..._paths.robust_path import ARMUL, RobustGrid
+from ..._paths.families.robust_path import ARMUL, RobustGrid
 from ..families import Family, Part, Strength, Variant, at_once
 from ..fitted import loss_of
 from ..words.formula_texts import Formula

@@ -11,14 +11,10 @@ from ..._data.designs import Floats
 from ..._objective.common_penalty import CappedDeviations
 from ..._objective.penalties import ConcaveEntries, ConcaveRows
 from ..._objective.problem import Problem
-from ..._paths.common_path import (
-    scales,
-    shared_lam_max,
-    strengths,
-)
+from ..._paths.families.common_path import scales, shared_lam_max, strengths
 from ..._runtime.checks import check_count, check_positive
 from ..._runtime.progress import Monitor, one_blas_thread, with_callbacks
-from ..._solvers.make_problem import default_lam
+from ..._solvers.largest_lam import default_lam
 from ..._solvers.solvers import common_for, solver_for
 from ..._solvers.stages import Solution, run_stages
 from ..added_tasks import AddTaskMixin, entries_given, no_deviations

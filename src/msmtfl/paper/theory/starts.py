@@ -26,7 +26,7 @@ from ..._objective.problem import Problem
 from ..._objective.shapes import read_shape
 from ..._runtime.checks import check_count
 from ..._runtime.progress import one_blas_thread
-from ..._solvers.make_problem import first_gradient
+from ..._solvers.largest_lam import first_gradient
 from ..._solvers.solvers import lassos_for, solver_for
 from ..._solvers.stages import run_stages
 from ..spectra import as_table

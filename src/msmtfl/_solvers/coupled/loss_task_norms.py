@@ -6,10 +6,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from .._data.designs import Floats, Ints
-from .._objective.problem import Problem
-from .._objective.task_norms import TaskNorms, without
-from .coupled_newton import NewtonAround
+from ..._data.designs import Floats, Ints
+from ..._objective.problem import Problem
+from ..._objective.task_norms import TaskNorms, without
+from .newton_around import NewtonAround
 from .task_norms import TaskNormSolver
 
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from .._data.designs import AnyData, Design, Floats, Ints
-from .._objective.given_rows import GivenRows, certify_given
-from .._objective.losses import LossTask
-from .._objective.problem import Problem
-from .._runtime.progress import Listener
-from .coupled_newton import NewtonAround
-from .stages import Outcome
+from ..._data.designs import AnyData, Design, Floats, Ints
+from ..._objective.given_rows import GivenRows, certify_given
+from ..._objective.losses import LossTask
+from ..._objective.problem import Problem
+from ..._runtime.progress import Listener
+from ..stages import Outcome
+from .newton_around import NewtonAround
 
 ROUNDS = 2000  # goes over the features in work; with the Newton steps it takes a few dozen
 SETTLED = 1e-14  # violation of optimality, as a correlation, at which they end

@@ -14,27 +14,28 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._data.designs import Floats, Ints
-from .._data.ridged import ridged
-from .._objective.certificates import TaskCertificate, certify
-from .._objective.common_penalty import CappedDeviations, SharedNorm, common_weights
-from .._objective.penalties import bent
-from .._objective.problem import Problem
-from .._objective.row_certificates import RowCertificate, certify_rows
-from .._objective.theta import unit
-from .._runtime.progress import one_blas_thread
-from .._runtime.threads import each
-from .._solvers.common_part import Stacked, settled
-from .._solvers.coupled_newton import CommonGrams, CommonSolver
-from .._solvers.degrees import Form, common_form, curved, face, traces
-from .._solvers.make_problem import first_gradient, of_lasso
-from .._solvers.one_level import has_one_level
-from .._solvers.proximal_newton import MANY
-from .._solvers.solvers import COMMON, caches_for, certify_common_ridges, common_for
-from .._solvers.stages import CONVEX, DENSE, FULL, REPEATS, SEPARATED, UNFINISHED, algorithm_1, run, same
-from .crowding import Crowding
-from .grids import read_lams, read_ratios, read_theta_ratios
-from .surface import Solved, StagedSolutions, no_points
+from ..._data.designs import Floats, Ints
+from ..._data.ridged import ridged
+from ..._objective.certificates import TaskCertificate, certify
+from ..._objective.common_penalty import CappedDeviations, SharedNorm, common_weights
+from ..._objective.penalties import bent
+from ..._objective.problem import Problem
+from ..._objective.row_certificates import RowCertificate, certify_rows
+from ..._objective.theta import unit
+from ..._runtime.progress import one_blas_thread
+from ..._runtime.threads import each
+from ..._solvers.coupled.common_part import Stacked, settled
+from ..._solvers.coupled.loss_common import CommonGrams, CommonSolver
+from ..._solvers.coupled_stages import certify_common_ridges
+from ..._solvers.degrees import Form, common_form, curved, face, traces
+from ..._solvers.largest_lam import first_gradient, of_lasso
+from ..._solvers.lassos.proximal_newton import MANY
+from ..._solvers.one_level import has_one_level
+from ..._solvers.solvers import COMMON, caches_for, common_for
+from ..._solvers.stages import CONVEX, DENSE, FULL, REPEATS, SEPARATED, UNFINISHED, algorithm_1, run, same
+from ..crowding import Crowding
+from ..grids import read_lams, read_ratios, read_theta_ratios
+from ..solutions import Solved, StagedSolutions, no_points
 
 RATIOS = (0.0, 0.2, 0.5, 1.0, 2.0, np.inf)  # lam_common / lam_deviation, in units of sqrt(m)
 # Of lam_max, where the lams end: n < d, n >= d. It is lam_deviation that counts, so that smaller ratios than 1 go further

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from scipy.linalg import cho_solve, cholesky
 
-from .._data.designs import Floats
+from ..._data.designs import Floats
 
 SOUND = 1e-6  # pivots (Cholesky) of unit-length columns above which these are far from dependent
 NULL = 1e-12  # eigenvalues, per column, that are those of dependent columns

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from .._data.designs import Floats, Ints
-from .._data.ridged import apart, ridged
-from .._kernels import active_set as _kernel
-from .._objective.box import Box
-from .._runtime.threads import each
+from ..._data.designs import Floats, Ints
+from ..._data.ridged import apart, ridged
+from ..._kernels import active_set as _kernel
+from ..._objective.box import Box
+from ..._runtime.threads import each
 from .box_lasso import box_lasso
-from .weighted_lasso import OVERRUN, Solve, one_by_one
+from .lasso_solver import OVERRUN, Solve, one_by_one
 from .working_set import WorkingSet
 
 GOAL = 1e-14  # violation of optimality, as a correlation, at which steps end

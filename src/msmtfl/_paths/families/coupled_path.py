@@ -11,21 +11,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._data.designs import Floats, Ints, support
-from .._objective.penalties import ConcaveGroups, Dirty, DirtyNorm, GroupNorm, RowNorm
-from .._objective.problem import Problem
-from .._objective.row_certificates import RowCertificate, certify_rows
-from .._runtime.progress import one_blas_thread
-from .._runtime.threads import each
-from .._solvers.coupled_rows import SETTLED
-from .._solvers.degrees import Form, curved, group_form, level_form, stiffened, traces
-from .._solvers.gram import Gram
-from .._solvers.make_problem import first_gradient, of_lasso
-from .._solvers.one_level import has_one_level
-from .._solvers.only_minimiser import AT_BOUND
-from .._solvers.solvers import ROWS, caches_for, rows_for
-from .grids import read_lams, read_ratios
-from .surface import Solutions, Solved
+from ..._data.designs import Floats, Ints, support
+from ..._objective.penalties import ConcaveGroups, Dirty, DirtyNorm, GroupNorm, RowNorm
+from ..._objective.problem import Problem
+from ..._objective.row_certificates import RowCertificate, certify_rows
+from ..._runtime.progress import one_blas_thread
+from ..._runtime.threads import each
+from ..._solvers.coupled.only_minimiser import AT_BOUND
+from ..._solvers.degrees import Form, curved, group_form, level_form, stiffened, traces
+from ..._solvers.gram import Gram
+from ..._solvers.largest_lam import first_gradient, of_lasso
+from ..._solvers.one_level import has_one_level
+from ..._solvers.solvers import ROWS, caches_for, rows_for
+from ..._solvers.stages import SETTLED
+from ..grids import read_lams, read_ratios
+from ..solutions import Solutions, Solved
 
 SHARES = (
     1e-2,

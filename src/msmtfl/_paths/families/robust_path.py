@@ -12,18 +12,18 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from scipy.stats import chi2
 
-from .._data.designs import Floats, Ints, support
-from .._objective.penalties import GroupNorm, lengths
-from .._objective.problem import Problem
-from .._objective.row_certificates import RowCertificate
-from .._objective.task_norms import CentreNorms, RowNorms, TaskNorms, certify_task_norms
-from .._runtime.progress import one_blas_thread
-from .._runtime.threads import each
-from .._solvers.make_problem import first_gradient
-from .._solvers.pooling import Pooling, sizes
-from .._solvers.solvers import task_norms_for
-from .grids import read_lams, read_ratios
-from .surface import Solutions, Solved
+from ..._data.designs import Floats, Ints, support
+from ..._objective.penalties import GroupNorm, lengths
+from ..._objective.problem import Problem
+from ..._objective.row_certificates import RowCertificate
+from ..._objective.task_norms import CentreNorms, RowNorms, TaskNorms, certify_task_norms
+from ..._runtime.progress import one_blas_thread
+from ..._runtime.threads import each
+from ..._solvers.largest_lam import first_gradient
+from ..._solvers.coupled.pooling import Pooling, sizes
+from ..._solvers.solvers import task_norms_for
+from ..grids import read_lams, read_ratios
+from ..solutions import Solutions, Solved
 
 ARMUL, RMTFL = "armul", "rmtfl"
 KINDS = (ARMUL, RMTFL)

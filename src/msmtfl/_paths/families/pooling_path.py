@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._data.designs import Floats, Ints
-from .._objective.pooling import PoolingRidge, certify_pooling
-from .._objective.problem import Problem
-from .._objective.row_certificates import RowCertificate
-from .._runtime.progress import one_blas_thread
-from .._solvers.coupled_newton import AnyPooling
-from .._solvers.pooling import PooledFit, sizes
-from .._solvers.solvers import pooling_for
-from .surface import Solutions, TaskCoefs
+from ..._data.designs import Floats, Ints
+from ..._objective.pooling import PoolingRidge, certify_pooling
+from ..._objective.problem import Problem
+from ..._objective.row_certificates import RowCertificate
+from ..._runtime.progress import one_blas_thread
+from ..._solvers.coupled.loss_pooling import AnyPooling
+from ..._solvers.coupled.pooling import PooledFit, sizes
+from ..._solvers.solvers import pooling_for
+from ..solutions import Solutions, TaskCoefs
 
 # The default grid, relative to the mean over features and tasks of a column's sum of squares (in the units of its penalty):
 # from next to one model for all tasks to next to one for each.

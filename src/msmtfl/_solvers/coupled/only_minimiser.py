@@ -13,8 +13,8 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf
 
-from .._data.designs import Floats, Ints
-from .gram import Gram
+from ..._data.designs import Floats, Ints
+from ..gram import Gram
 
 DEPENDENT = 1e-9  # of a row's square: what the other rows must leave of it, or it counts as dependent on them
 AT_BOUND = 1e-7  # how near to its bound, relatively, a gradient is that may be at it in another minimiser

@@ -10,103 +10,24 @@ cannot settle by itself, two rare cases, is put right in numpy (`nonunique.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from time import perf_counter
-from typing import Protocol
 
 import numpy as np
 
-from .._data.designs import Design, Floats, Ints, support, with_rows
-from .._data.ridged import ridged
-from .._kernels import active_set as _kernel
-from .._objective.box import Limit
-from .._runtime.threads import each, each_or_together, shares
+from ..._data.designs import Design, Floats, Ints, support, with_rows
+from ..._data.ridged import ridged
+from ..._kernels import active_set as _kernel
+from ..._runtime.threads import each, each_or_together, shares
+from .lasso_solver import MISSING, OVERRUN, SET_ASIDE, SLID, WEAK, LassoSolver, Solve, go_on, one_by_one
 from .nonunique import DOUBT, nearest, polish, suspicions
 from .task_solver import Caches, state_of, task_caches
 from .working_set import WorkingState
-
-OVERRUN, SET_ASIDE, WEAK, MISSING, SLID = (
-    _kernel.BITS[name] for name in ("OVERRUN", "SET_ASIDE", "WEAK", "MISSING", "SLID")
-)
 
 AT_ONCE = 2**16  # features looked at, over lams and tasks, before Python may stop a path
 BRIEF = 2e-4  # seconds of a solve that are not worth sharing: threads take as long to begin
 MANY, SMALL = 1000, 32  # more tasks than this, with no more features than this, rest between solves
 AWAKE = 256  # but for so many
-
-
-def go_on(careful: bool) -> int:
-    """Bits of a status that are no reason to complete what the kernel did."""
-    return 0 if careful else SLID
-
-
-@dataclass(frozen=True)
-class Solve:
-    """The lassos of all tasks at one lam: values at flat positions (rising) of the (m, d) coefficients, status bits (m,)."""
-
-    at: Ints
-    values: Floats
-    status: np.ndarray
-
-
-class LassoSolver(Protocol):
-    """The weighted lassos of all tasks, under squared loss (`Lassos`) or another (`LossLassos`), or with bounds
-    (`BoundedLassos`)."""
-
-    m: int
-    d: int
-    units: Floats
-    positive: bool
-    n_jobs: int | None
-    status: np.ndarray
-
-    def warm(self, W: Floats) -> None:
-        """Start the next solve from W (m, d) instead of from the last solution."""
-
-    def at(self, lam: float) -> None:
-        """Have the ridge of this lam, if there is one, from the next solve on."""
-
-    def limit(self, i: int) -> Limit:
-        """How task i's coefficients are bounded."""
-
-    def solve(self, A: Floats, reference: Floats | None = None, max_iter: int = 0) -> tuple[Floats, np.ndarray]:
-        """W (m, d) for weights A (m, d), and rounds (m,). Where a task's minimiser is not unique, W is the one nearest
-        `reference` (m, d), by default nearest 0."""
-
-    def solve_into(
-        self, A: Floats, aim: Floats, W: Floats, status: np.ndarray, rounds: np.ndarray, max_iter: int = 0
-    ) -> None:
-        """The same, W, status and rounds (m,) being written to arrays at hand."""
-
-    def states(self) -> list[_kernel.ActiveSet]:
-        """The states of the tasks, for whoever calls the kernel itself; none if it cannot solve these by itself."""
-
-    def path(
-        self,
-        lams: Floats,
-        weights: Floats,
-        *,
-        max_iter: int = 0,
-        likely: Ints | None = None,
-        tick: Callable[[float], None] = lambda part: None,
-        stop: Callable[[], None] | None = None,
-    ) -> list[Solve]:
-        """Solve for lam times the weights (m, d), for one of lams (L,) after the other."""
-
-
-def one_by_one(
-    lassos: LassoSolver, lams: Floats, weights: Floats, max_iter: int, tick: Callable[[float], None]
-) -> list[Solve]:
-    """A path, solve after solve."""
-    out = []
-    for lam in lams.tolist():
-        lassos.at(lam)
-        W, _ = lassos.solve(lam * weights, max_iter=max_iter)
-        at = support(W)
-        out.append(Solve(at, W.ravel()[at], lassos.status))
-        tick(1.0)
-    return out
 
 
 class Lassos:

@@ -10,15 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._data.designs import Floats, Ints
-from .._objective.certificates import TaskCertificate
-from .._objective.problem import Problem
-from .._solvers.make_problem import with_offset
-from .._solvers.solvers import LASSOS, caches_for
-from .grids import Grid, read_lams
+from ..._data.designs import Floats, Ints
+from ..._objective.certificates import TaskCertificate
+from ..._objective.problem import Problem
+from ..._solvers.make_problem import with_offset
+from ..._solvers.solvers import LASSOS, caches_for
+from ..grid import Grid
+from ..grids import read_lams
+from ..solutions import Solutions, Solved
+from ..stage_paths import StagePaths
+from ..surface import Surface
 from .pretraining import FirstStep, OffsetFolds, pretrain
-from .solve import StagePaths
-from .surface import Solutions, Solved, Surface
 
 ALPHAS = (0.0, 0.25, 0.5, 0.75, 1.0)
 

@@ -24,8 +24,8 @@ from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.optimize import minimize_scalar
 
-from .._data.designs import Design, Floats, Ints
-from .._objective.problem import Problem
+from ..._data.designs import Design, Floats, Ints
+from ..._objective.problem import Problem
 
 FLAT = 1e-13  # eigenvalues below this share of the largest are rounding
 DEPENDENT = 1e-10  # those of all tasks' correlations, below which a combination of features counts as constant

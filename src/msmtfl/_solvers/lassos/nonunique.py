@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
-from .._data.designs import Design, Floats, Ints
+from ..._data.designs import Design, Floats, Ints
 
 WIDE = 1e4  # ratio of column lengths beyond which rounding would decide what is nearest
 FEW_DIRECTIONS = 40  # with more null directions the nearest minimiser is found through the dual

@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from .._data.designs import Coefs, Design, Floats, Ints, with_rows
-from .._kernels.active_set import ActiveSet, solve_all
-from .._kernels.arrow import Arrow
-from .._objective.common_penalty import SharedNorm
-from .gram import BUDGET, WHOLE_BELOW, at_hand, may_form
-from .task_solver import Caches, task_caches
-from .weighted_lasso import OVERRUN, SLID, Lassos
+from ..._data.designs import Coefs, Design, Floats, Ints, with_rows
+from ..._kernels.active_set import ActiveSet, solve_all
+from ..._kernels.arrow import Arrow
+from ..._objective.common_penalty import SharedNorm
+from ..gram import BUDGET, WHOLE_BELOW, at_hand, may_form
+from ..lassos.lasso_solver import OVERRUN, SLID
+from ..lassos.task_solver import Caches, task_caches
+from ..lassos.weighted_lasso import Lassos
 
 AT_BOUND = 1e-9  # |gradient| this close to its bound, relatively, counts as at the bound
 MOVED = 1e-9  # of a row's largest coefficient: a common value that differs by more is another one

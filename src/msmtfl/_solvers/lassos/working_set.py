@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._data.designs import Design, Floats, Ints
-from .._kernels import active_set as _kernel
+from ..._data.designs import Design, Floats, Ints
+from ..._kernels import active_set as _kernel
 
 AT_LEAST = 16  # features taken into work together
 MOST = 2048  # features in work, above which those that are not used go

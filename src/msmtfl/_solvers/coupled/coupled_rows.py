@@ -18,14 +18,15 @@ from numpy.linalg import LinAlgError
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from .._data.designs import Design, Floats, Ints, stage_scale
-from .._kernels import row_sweep as _row_kernel
-from .._objective.penalties import DirtyNorm, GroupNorm, RowNorm, lengths
-from .gram import Gram, gram_caches
+from ..._data.designs import Design, Floats, Ints, stage_scale
+from ..._kernels import row_sweep as _row_kernel
+from ..._objective.penalties import DirtyNorm, GroupNorm, RowNorm, lengths
+from ..gram import Gram, gram_caches
+from ..lassos.lasso_solver import OVERRUN
+from ..lassos.weighted_lasso import Lassos
+from ..stages import SETTLED
 from .only_minimiser import AT_BOUND, Independence, face, only_minimiser
-from .weighted_lasso import OVERRUN, Lassos
 
-SETTLED = 3e-13  # change of an entry in one go over the rows, as a correlation, that counts as none
 VIOLATES = 1e-10  # excess of a row's gradient over its bound, relatively, from which it joins
 JOIN = 10  # rows that may join together
 SHARE = 0.25  # of the rows in use, if that is more

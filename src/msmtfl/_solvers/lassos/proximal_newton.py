@@ -17,19 +17,19 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from .._data.designs import Floats, Ints, RowTask
-from .._kernels import active_set as _kernel
-from .._kernels import newton as _newton
-from .._objective.losses import Gamma, Logistic, LossTask, Poisson, Tweedie
-from .._objective.problem import Problem
-from .._runtime.threads import each, shares
-from .weighted_lasso import OVERRUN, SLID, Lassos, Solve, one_by_one
+from ..._data.designs import Floats, Ints, RowTask
+from ..._kernels import active_set as _kernel
+from ..._kernels import newton as _newton
+from ..._objective.losses import Gamma, Logistic, LossTask, Poisson, Tweedie
+from ..._objective.problem import Problem
+from ..._runtime.threads import each, shares
+from .lasso_solver import ESCAPES, OVERRUN, SLID, Solve, one_by_one
+from .weighted_lasso import Lassos
 
 GOAL = 1e-13  # violation of optimality, as a correlation, at which steps end
 OVER = 1e-11  # violation, as a correlation, from which a feature is taken into work
 TIE = 1e-9  # |gradient| this close to its bound, relatively, is taken into work: other minimisers may use it
 AT_LEAST = 16  # features taken into work together
-ESCAPES = 256  # a bit of a status, see `LossLassos`
 MANY = 12  # Newton steps of a solve from which it is asked whether there is a minimiser
 STEPS = 500  # Newton steps of a solve; it takes less than ten, or thirty where classes are separable
 FEW = 6  # steps after which longer ones are tried

@@ -21,11 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from .._data.designs import Floats, Ints
-from .._objective.penalties import GroupNorm
-from .._objective.problem import Problem
-from .._objective.task_norms import CentreNorms, RowNorms, TaskNorms
-from .coupled_rows import SETTLED, CoupledRows
+from ..._data.designs import Floats, Ints
+from ..._objective.penalties import GroupNorm
+from ..._objective.problem import Problem
+from ..._objective.task_norms import CentreNorms, RowNorms, TaskNorms
+from ..stages import SETTLED
+from .coupled_rows import CoupledRows
 from .pooling import DEPENDENT, Pooling
 
 STEPS = 200  # Newton steps; it takes less than ten from a neighbour on a path

@@ -1,0 +1,165 @@
+"""Stages that are weighted lassos, with certificates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from .._data.designs import AnyData, Design, Floats, Ints, stage_scale
+from .._data.tables import names_of, warn_user
+from .._objective.box import Limit
+from .._objective.certificates import (
+    GAP,
+    TaskCertificate,
+    certify,
+    largest_violation,
+    main_doubt,
+    relative_gap,
+)
+from .._objective.loss_certificates import LossCertificate, certify_loss
+from .._objective.losses import LossTask
+from .._runtime.progress import Listener
+from .._runtime.threads import each
+from .lassos.bounded import BoundedLassos
+from .lassos.lasso_solver import OVERRUN
+from .lassos.proximal_newton import LossLassos
+from .lassos.weighted_lasso import Lassos
+from .stages import Outcome
+
+NO_MINIMISER = (
+    "the targets of task(s) {} are separated by features that are not penalised (in the first of them by {}): no finite "
+    "coefficients minimise the loss, and those returned only come close to its lowest value. Choose a larger theta or lam, "
+    "or penalise these features."
+)
+Proof = TypeVar("Proof", bound=Any)
+
+
+# ------------------------------------------------------------------ solvers of stages
+
+
+class LassoStages:
+    """Stages that are weighted lassos: weights (d, m)."""
+
+    def __init__(self, lassos: Lassos | BoundedLassos, designs: Sequence[Design] | None = None):
+        self.lassos, self.grams = lassos, lassos.grams
+        self.designs = lassos.designs if designs is None else designs
+        self.scale = stage_scale(lassos.designs)
+
+    def solve(self, weights: Floats, last: Floats, max_iter: int, listener: Listener) -> Outcome:
+        A = scaled(self.scale, weights)
+        W, rounds = self.lassos.solve(A, reference=last, max_iter=max_iter)
+        W, proofs = certified(self.lassos, W, A, last, listener)
+        return Outcome(
+            coef=W,
+            n_iter=int(rounds.max()),
+            finished=not (self.lassos.status & OVERRUN).any(),
+            dual_gap=relative_gap(self.designs, proofs),
+            kkt=max(proof.kkt for proof in proofs),
+            unique=all(proof.unique for proof in proofs),
+            ambiguous=tuple(proof.dependent for proof in proofs),
+            doubt=main_doubt(self.designs, proofs),
+        )
+
+    def violation(self, weights: Floats, W: Floats) -> float:
+        return largest_violation(self.designs, W, scaled(self.scale, weights), limit_of(self.lassos))
+
+
+def scaled(scale: Floats, weights: Floats) -> Floats:
+    """(m, d): the weights (d, m) of a stage on the scale (m, 1) of each task's own sums. One too large for floats excludes a
+    coefficient, as it would anyway."""
+    with np.errstate(over="ignore"):
+        return np.asarray(scale * weights.T)
+
+
+def limit_of(lassos: Any) -> Limit:
+    """How coefficients (m, d) are bounded."""
+    return lassos.box if isinstance(lassos, BoundedLassos) else lassos.positive
+
+
+def certified(
+    lassos: Any, W: Floats, A: Floats, aim: Floats, listener: Listener
+) -> tuple[Floats, list[TaskCertificate]]:
+    """Certificates of all tasks; a task above GAP is polished on X first."""
+
+    def check(i: int) -> TaskCertificate:
+        design, positive = lassos.design(i), lassos.limit(i)
+        proof = certify(design, W[i], A[i], positive)
+        if proof.relative_gap > GAP and not lassos.status[i] & OVERRUN:
+            better = lassos.repair(i, W[i], A[i], aim[i])
+            again = certify(design, better, A[i], positive)
+            if again.gap < proof.gap:
+                W[i], proof = better, again
+        W[i], proof = rather_zero(W[i], proof, lambda w: certify(design, w, A[i], positive))
+        return proof
+
+    proofs = each(check, range(lassos.m), lassos.n_jobs)
+    for _ in proofs:
+        listener.task_done()
+    return W, proofs
+
+
+def rather_zero(W: Floats, proof: Proof, certify: Callable[[Floats], Proof]) -> tuple[Floats, Proof]:
+    """A solution and its proof; or zeros, if rounding has left so little of the solution that zeros are proven to be nearer
+    to the optimum, with what is doubtful about it."""
+    if proof.relative_gap <= 1.0:
+        return W, proof
+    zero = certify(np.zeros_like(W))
+    return (np.zeros_like(W), replace(zero, doubt=proof.doubt)) if zero.gap < proof.gap else (W, proof)
+
+
+class Separation:
+    """Warns, once each, of tasks whose loss has no minimiser."""
+
+    def __init__(self, data: AnyData):
+        self.data = data
+        self.said: set[int] = set()
+
+    def warn(self, features: dict[int, Ints]) -> None:
+        """Of tasks, with the features of a direction in which their loss always falls."""
+        new = [i for i in features if i not in self.said]
+        if new:
+            self.said |= set(new)
+            named = names_of(self.data.features[features[new[0]]])
+            warn_user(NO_MINIMISER.format(names_of(self.data.labels[new]), named), ConvergenceWarning)
+
+
+class LossStages:
+    """Stages that are weighted lassos under a loss: weights (d, m)."""
+
+    def __init__(self, lassos: LossLassos | BoundedLassos, designs: Sequence[LossTask], data: AnyData):
+        self.designs = designs
+        self.lassos, self.grams = lassos, lassos.grams
+        self.scale, self.separation = stage_scale(self.designs), Separation(data)
+
+    def solve(self, weights: Floats, last: Floats, max_iter: int, listener: Listener) -> Outcome:
+        A = scaled(self.scale, weights)
+        W, steps = self.lassos.solve(A, reference=last, max_iter=max_iter)
+
+        def check(i: int) -> LossCertificate:
+            def proven(w: Floats) -> LossCertificate:
+                return certify_loss(self.designs[i], w, A[i], self.lassos.limit(i))
+
+            W[i], proof = rather_zero(W[i], proven(W[i]), proven)
+            return proof
+
+        proofs = each(check, range(len(W)), self.lassos.n_jobs)
+        for _ in proofs:
+            listener.task_done()
+        self.separation.warn({i: proof.dependent for i, proof in enumerate(proofs) if proof.escapes})
+        return Outcome(
+            coef=W,
+            n_iter=int(steps.max()),
+            finished=not (self.lassos.status & OVERRUN).any(),
+            dual_gap=relative_gap(self.designs, proofs),
+            kkt=max(proof.kkt for proof in proofs),
+            unique=all(proof.unique for proof in proofs),
+            ambiguous=tuple(proof.dependent for proof in proofs),
+            doubt=main_doubt(self.designs, proofs),
+        )
+
+    def violation(self, weights: Floats, W: Floats) -> float:
+        return largest_violation(self.designs, W, scaled(self.scale, weights), limit_of(self.lassos))
