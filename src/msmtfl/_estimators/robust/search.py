@@ -96,10 +96,8 @@ class RobustMTLCV(RobustSearch, Growing):
     Parameters
     ----------
     lams : int or array-like of shape (K,), default=30
-        How many values the grid has of the strength that falls along its columns (with
-        kind="armul" lam_deviation, from the smallest at which no task deviates; with "rmtfl"
-        lam_common, from the smallest at which all coefficients are 0), geometrically spaced
-        down to `lam_min_ratio` times the largest; or the values themselves.
+        How many values of lam the grid has, geometrically spaced from `lam_max_` down to
+        `lam_min_ratio` times that; or the values themselves, in any order.
     kind : {"armul", "rmtfl"}, default="armul"
         What the tasks have in common: a centre, or the features in use.
     lam_commons : array-like of shape (L,), optional
@@ -108,7 +106,8 @@ class RobustMTLCV(RobustSearch, Growing):
         sum of squares of a column over all tasks. With kind="rmtfl" ratios of lam_deviation to
         lam_common, in units of sqrt(d / m), of which inf is L1,2: by default 0.5, 1, 2 and inf.
     lam_min_ratio : float, optional
-        The smallest strength of a column over the largest. By default 1e-3.
+        The smallest lam of the grid over the largest. By default 1e-3, or 1e-4 if every
+        task has more samples than features.
     cv : int, splitter or iterable of (train, test), default=5
         The folds. A number means that many folds stratified by task (:class:`TaskKFold`);
         with a 2-D y a sample is held out in all tasks at once. Every training fold needs
@@ -119,19 +118,28 @@ class RobustMTLCV(RobustSearch, Growing):
         square, and as it is, averaged over tasks with the weights of the samples held out.
         "neg_deviance" is minus the loss itself; with loss="huber" it keeps outliers that
         are held out from deciding. Anything else is a scorer of scikit-learn.
-    selection : {"min", "1se"}, default="min"
+    selection : {"min", "1se", "aic", "bic", "ebic"}, default="min"
         How the point of the grid is chosen. "min": the best mean score. "1se": the simplest
         model within one standard error of it (the fewest features, then the fewest
-        coefficients, then the largest strength), in which fewer tasks deviate.
+        coefficients, then the largest lam). The others are information criteria, which need
+        no folds. "aic" and "bic" charge for degrees of freedom, which are known where the
+        penalty is convex: so they compare the points without a cap, and are NaN at the
+        others. "ebic" charges for the search as well, and compares all points.
     task_column : str or int, optional
         The column of X that identifies the task. Without it the tasks are given to `fit` as
         `task`, or as columns of y.
-    loss : {"squared", "poisson", "huber"}, default="squared"
-        The loss. "poisson" is for counts (or any y >= 0) with mean exp(x'w + b), which is
-        what is predicted: in place of the squared error stands the deviance 2 (mu - y log
-        mu + y log y - y). "huber" is for targets with outliers: the squared error r^2 up to
-        |r| = e_i, and 2 e_i |r| - e_i^2 beyond, with e_i = `epsilon` times `scale_` of the
-        task. Strengths are compared with sums of squares times the curvature of the loss.
+    loss : {"squared", "poisson", "gamma", "tweedie", "huber"}, default="squared"
+        The loss. "poisson" is for counts (or any y >= 0), "gamma" for amounts y > 0 whose
+        spread is proportional to their mean (costs, durations), "tweedie" for amounts y >= 0
+        of which many are exactly 0 (claims, rainfall): their variance is proportional to the
+        mean to the power 1.5, or to another one between 1 and 2, as in "tweedie(1.7)". These
+        three have the mean exp(x'w + b), which is what is predicted: in place of the squared
+        error stands the unit deviance, for counts 2 (mu - y log mu + y log y - y), and lam is
+        2 / m times the alpha of other generalised linear models. "huber" is for targets with
+        outliers: the squared error r^2 up to |r| = e_i, and 2 e_i |r| - e_i^2 beyond, with
+        e_i = `epsilon` times `scale_` of the task. `lam_max_` is taken at the fit of
+        intercepts only, and rho_bar counts the mean curvature of the loss there (with
+        "huber": at the fit that gives `scale_`).
     epsilon : float, default=1.35
         With loss="huber": how many standard deviations of the noise a residual may be large
         before it counts as an outlier. With 1.35 the un-penalised estimate is some 95 % as
@@ -139,30 +147,27 @@ class RobustMTLCV(RobustSearch, Growing):
     fit_intercept : bool, default=True
         Whether every task has an intercept, which is not penalised.
     standardize : bool, default=False
-        Whether deviations are penalised as if every task's columns were scaled to unit
-        standard deviation, and common values as if the columns of all tasks together were.
-        Coefficients stay in the data's units.
-    penalty_factors : array-like of shape (d,), optional
-        Factors f of the penalties f_j^2 b_j^2 and f_j^2 v_ji^2. 0: the feature is never
-        penalised (its values are then found in the deviations); inf: the feature is
-        excluded.
+        Whether every task's columns are penalised as if they were scaled to unit standard
+        deviation. Coefficients stay in the data's units.
+    penalty_factors : array-like of shape (d,) or (d, m), optional
+        Factors f of the penalty: a feature's norm is the sum over tasks of f_ji |w_ji|. 0:
+        the coefficient is never penalised; inf: the feature is excluded.
     relax : bool, default=False
-        Whether to refit with the loss alone (and the penalty on what is common), given which
-        tasks deviate, so that their deviations are not shrunk and pull no more at what is
-        common. `stages_` and the certificate stay those of the penalised solution, whose
-        coefficients are ``stages_[-1].coef``.
+        Whether to refit with the loss alone on the support that was found, so that no
+        coefficient is shrunk. `stages_` and the certificate stay those of the penalised
+        solution, whose coefficients are ``stages_[-1].coef``.
     tol : float, default=1e-8
-        The relative duality gap that the solution must have to count as certified. With
-        squared loss it is a closed form: 1e-10 and less is usual.
+        The relative duality gap that every stage must reach. Solves are exact: 1e-10 and
+        less is usual.
     max_iter : int, optional
         Limit on the rounds of a stage's solver. The default is far more than it needs.
     unknown_task : {"error", "mean", "common", "similar"}, default="error"
         What `predict` does with a label that was not in the training data: raise an error, or
-        predict and warn, with the mean coefficients of the known tasks; with the common
-        values; or with the mean weighted by exp(-D_i / D), where D_i is how far the means of
-        the features in the samples to be predicted are from those of task i (the mean square
-        of the differences in standard deviations), and D the distance of a known task to the
-        nearest other one, in the median.
+        predict and warn, with the mean coefficients of the known tasks; with what they have in
+        common, if the model has such a part; or with their mean weighted by exp(-D_i / D),
+        where D_i is how far the means of the features in the samples to be predicted are from
+        those of task i (the mean square of the differences in standard deviations), and D the
+        distance of a known task to the nearest other one, in the median.
     random_state : int, RandomState instance or None, default=0
         The source of randomness that deals out the samples when `cv` is a number.
     n_jobs : int, optional
@@ -173,9 +178,14 @@ class RobustMTLCV(RobustSearch, Growing):
         Bytes that Gram matrices may take; by default 1 GiB.
     verbose : bool, default=False
         Whether to show a progress bar.
-    intercepts : {"task", "shrunk"}, default="task"
-        How intercepts share. "task": every task has its own, which is not penalised.
-        "shrunk": they are random as well, drawn to a common level; see :class:`MSMTFL`.
+    intercepts : {"task", "shrunk", "common"}, default="task"
+        How intercepts share. "task": every task has its own, which knows nothing of the
+        others. "shrunk": random intercepts. A task's level, its linear predictor at the mean
+        of all samples, is drawn to a common level, as strongly as `level_ridge_` samples
+        there would draw it; the fewer samples a task has, the more. Level and strength are
+        estimated from the training samples (of every fold anew), whatever the penalty is.
+        Tasks with one sample, one class or counts that are all 0 have a finite fit then.
+        "common": one intercept for all tasks.
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
@@ -183,8 +193,8 @@ class RobustMTLCV(RobustSearch, Growing):
     Attributes
     ----------
     coef_ : ndarray of shape (m, d)
-        Coefficients of every task, what is common plus the task's deviation; (d,) if the
-        model was fitted without tasks.
+        Coefficients of every task in the data's units; (d,) if the model was fitted without
+        tasks.
     coef_common_ : ndarray of shape (d,)
         With kind="armul" the centre; with kind="rmtfl" the mean over tasks of `coef_shared_`.
     coef_shared_ : ndarray of shape (m, d)
@@ -236,7 +246,7 @@ class RobustMTLCV(RobustSearch, Growing):
     lam_common_ : float
         The strength of the penalty on what is common that was chosen.
     lam_max_ : float
-        The smallest lam_deviation at which no task deviates, at this lam_common.
+        The smallest strength of the penalty at which all coefficients are 0.
     outlier_tasks_ : ndarray
         Labels of the tasks that deviate: those whose deviation is not 0 in a feature that is
         penalised.
@@ -260,44 +270,49 @@ class RobustMTLCV(RobustSearch, Growing):
         What `predict_interval` is made of: the errors of samples that folds held out, and
         the coefficients without each fold. Only where samples were given and folds decide.
     cv_results_ : dict of arrays
-        One entry per point of the grid, the falling strength outermost, ready for a table:
-        lam_deviation, lam_common, n_outliers (tasks that deviate), n_rows (features used in any
-        task), n_entries (coefficients that are not 0), eligible, mean_test_score,
-        std_test_score, se_test_score, rank_test_score, split0_test_score, ...; test_mse
-        (test_deviance, if that is the scoring) and test_weight hold an array (folds, m) per
-        point. Points beyond where the errors of a column have turned are not solved: they have
-        NaN, and are not `eligible`.
-    surface_ : surface
+        One entry per point of the grid, lam outermost, ready for a table: lam, theta,
+        theta_ratio, n_rows (features used in any task), n_entries (coefficients that are
+        not 0), n_stages, eligible, mean_test_score, std_test_score, se_test_score,
+        rank_test_score, split0_test_score, ...; test_mse (test_deviance, if that is the
+        scoring) and test_weight hold an array (folds, m) per point. Without folds the
+        criterion stands in place of scores, NaN where it is not known. A point is
+        `eligible`, and has scores, where every fold and all data were solved just as
+        :class:`MSMTFL` solves them. A search stops short of stages that would leave more
+        features un-penalised than most tasks have independent samples: such points have NaN
+        and are not chosen.
+    surface_ : Surface
         The solutions at all points of the grid, on all data; ``surface_.coef(k, l)`` has
-        the coefficients of one, ``surface_.coef_common(k, l)`` the common values.
+        the coefficients of one.
     stages_ : list of Stage
-        One stage, as the problem is convex, with stage (1), coef, objective, free_rows (the
-        features that are not penalised), dual_gap, kkt, unique, n_iter and seconds.
+        The stages, each with stage (its number), coef, objective, free_rows (the features
+        that it left un-penalised), dual_gap, kkt, unique, n_iter and seconds.
     n_stages_ : int
-        Number of stages: 1.
+        Number of stages.
     n_iter_ : int
-        Number of rounds of the solver: 1 with squared loss.
+        Number of rounds of the solver, over all stages.
     certificate_ : Certificate
         What is proven about the fit; print it for the answer in words.
     converged_ : bool
         Whether the fit is certified to have come to its end.
     stopping_reason_ : str
-        Whether the solution is certified, in words.
+        Why the stages ended, in words.
     objective_ : float
         The value of what is minimised, loss plus penalty.
     dual_gap_ : float
-        Relative duality gap: an upper bound on how far the solution is from optimal, over
-        the loss with all coefficients at 0.
+        Relative duality gap of the last stage: an upper bound on how far its solution is
+        from optimal.
     row_norms_ : ndarray of shape (d,)
-        For every feature the sum over tasks of the absolute coefficients, times the penalty
-        factors.
+        For every feature the norm of its coefficients over all tasks: the sum over tasks of
+        f_ji |w_ji|, with f the penalty factors.
     row_slopes_ : ndarray of shape (d,)
-        Ones: the penalty has no cap, which would leave less of it.
+        What the last stage left of the penalty on a feature: 0 where the feature is free, 1
+        where it is penalised in full.
     feature_importances_ : ndarray of shape (n_features_in_,)
         The norms of the features in the order of the columns of X; a column that identifies
         the task gets the largest.
     feature_means_ : ndarray of shape (m, d)
-        x
+        Means of the features over the training samples of every task, by which
+        unknown_task="similar" knows how similar tasks are.
     feature_sd_ : ndarray of shape (d,)
         Standard deviations of the features within tasks, pooled over the tasks in which a
         feature varies; 0 where it never does. A coefficient times it is the effect of one

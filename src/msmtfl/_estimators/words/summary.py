@@ -16,9 +16,9 @@ from ..._runtime.checks import check_count
 from ..._runtime.documents import in_latex, in_markdown
 from ..._runtime.printable import printable
 from ..families import family_of, has_family
-from .odd_tasks import odd_in_words
 from ..fitted import loss_of, model_chosen
 from .formulas import formula
+from .odd_tasks import odd_in_words
 
 NUMBERS = ("tasks", "smallest", "median", "largest")  # as these columns are headed
 WIDTH = 100  # of notes in a terminal

@@ -19,8 +19,8 @@ from ..._objective.row_certificates import RowCertificate
 from ..._objective.task_norms import CentreNorms, RowNorms, TaskNorms, certify_task_norms
 from ..._runtime.progress import one_blas_thread
 from ..._runtime.threads import each
-from ..._solvers.largest_lam import first_gradient
 from ..._solvers.coupled.pooling import Pooling, sizes
+from ..._solvers.largest_lam import first_gradient
 from ..._solvers.solvers import task_norms_for
 from ..grids import read_lams, read_ratios
 from ..solutions import Solutions, Solved
