@@ -348,7 +348,7 @@ def sharing_map(model: Any, *, class_of_interest: Any = None, shared: SharedFeat
     """
     model = model_chosen(model)
     coef_by_class(model)
-    if has_family(model) and not family_of(model).selects(model) and not family_of(model).odd:
+    if has_family(model) and not family_of(model).selects(model):
         raise TypeError(
             f"{type(model).__name__} sets no coefficient to zero: every task uses every feature, so there is no sharing to "
             "map. Take a sparse model, such as MSMTFLCV, LassoMTLCV or PooledLassoCV."

@@ -121,12 +121,12 @@ def test_the_family_of_subclasses_and_of_the_model_chosen():
 def test_names_are_those_of_the_command_and_of_comparisons():
     baselines = ["ridge per task", "pooled lasso", "pooled ridge"]
     first, pooling = ["bi-level", "msmtfl", "lasso", "l12", "dirty", "shared"], "partial-pooling"
-    assert list(named_variants()) == [*first, pooling, "pretrained", *baselines, "classifier"]
+    assert list(named_variants()) == [*first, pooling, "pretrained", "robust", "rmtfl", *baselines, "classifier"]
     first = ["lasso", "l12", "dirty", "msmtfl", "bi-level", "shared"]
     assert list(compared_variants(False)) == [*first, *baselines, pooling]
     assert list(compared_variants(True)) == [*first, *baselines, pooling]
     assert set(named_variants(classify=True)) == {"classifier", *first, *baselines, pooling}
-    assert list(compared_variants(False, named=True)) == [*first, *baselines, pooling, "pretrained"]
+    assert list(compared_variants(False, named=True)) == [*first, *baselines, pooling, "pretrained", "robust", "rmtfl"]
 
 
 # ------------------------------------------------------------------ what a record says is true
@@ -277,7 +277,8 @@ def test_values_in_use(family):
         one.name: getattr(model, one.attribute) for one in family.strengths
     }
     entries = {"lam_entry", "theta_entry", "k_common"}  # 0 by default
-    assert {one.name for one in values} - {one.name for one in used} == entries & {one.name for one in values}
+    without = {one.name for one, value in values.items() if one.name in entries or (one.optional and value == 0.0)}
+    assert {one.name for one in values} - {one.name for one in used} == without
 
 
 def test_a_cap_on_nothing_is_not_shown():

@@ -85,7 +85,7 @@ FAMILIES = (
             Strength("lam_common", "λ_c", optional=True, may_be_inf=True),
         ),
         main="lam_deviation",
-        by_default=(("lam_deviation",), ("lam_common",)),
+        by_default=(("lam_deviation",),),
         chosen="λ_d and λ_c",
         parts=(
             Part("coef_common_", "Common value", "what tasks that do not deviate have, in the mean", common=True),
@@ -96,7 +96,6 @@ FAMILIES = (
         grid=ROBUST,
         grid_attributes=("lam_deviations_", "lam_commons_"),
         coef_on=at_once(robust_coef),
-        selects=lambda model: "" if model.kind == ARMUL else "entries",
         has_largest=False,
     ),
 )
