@@ -79,6 +79,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
             n_jobs=self.n_jobs,
             intercepts=self.intercepts,
             bounds=self._bounds(),
+            feature_groups=self._feature_groups(),
         )
 
     def _make_problem(self, X: Any, y: Any, task: Any, sample_weight: Any, offset: Any = None) -> Problem:

@@ -100,6 +100,7 @@ class Variant:
     place : where it stands in comparisons, from the plainest on; None: it takes no part
     when_named : whether comparisons have it only where it is asked for by name
     command : whether `msmtfl fit` knows it
+    scaling : `standardize` in comparisons that do not standardise
     """
 
     name: str
@@ -109,6 +110,7 @@ class Variant:
     place: int | None = None
     command: bool = True
     when_named: bool = False
+    scaling: bool | str = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from .._data.tables import (
     names_of,
     warn_user,
 )
+from .._objective.groups import Groups, groups_named
 from .._objective.losses import loss_named
 from .._solvers.arguments import check_loss
 from .new_tasks import WAYS, WORDS
@@ -148,6 +149,12 @@ def warn_of_task_level(features: Any) -> None:
             f"their effect. {BETWEEN_TASKS} Leave them out here.",
             TaskLevelWarning,
         )
+
+
+def groups_of(model: Any) -> Groups | None:
+    """The groups of a fitted model's features, if there are any."""
+    names = getattr(model, "feature_groups_", None)
+    return None if names is None else groups_named([str(name) for name in names])
 
 
 def separate(model: Any) -> bool:

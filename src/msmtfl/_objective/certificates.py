@@ -339,8 +339,8 @@ WAYS_OUT = {
     "dependent": "in task {task!r} rounding leaves {digits} of the fit of features that are not penalised and nearly "
     "dependent ({features}). Centre or rescale these columns, penalise them, or leave one out",
     "rounding": "in task {task!r} rounding can hide this much, as columns or coefficients differ too much in size. Rescale "
-    "the columns, or raise lam or tol",
-    "far": "no better solution was found. Raise tol or lam, or rescale columns that differ much in size",
+    "the columns, penalise more, or raise tol",
+    "far": "no better solution was found. Raise tol, penalise more, or rescale columns that differ much in size",
     "unfinished": "the solver ran out of rounds. Raise max_iter or tol",
 }
 

@@ -13,6 +13,7 @@ from scipy import sparse
 
 from .._data.designs import Design, Floats, Ints
 from .._objective.certificates import AT_ONCE
+from .._objective.groups import Groups
 from .._objective.problem import Problem
 from .._solvers.degrees import curved, face, rank_of, stiffened, traces
 from .._solvers.one_level import has_one_level, held_at, levels_of
@@ -300,6 +301,8 @@ class Solutions:
             The degrees of freedom.
         """
         problem = self._data()
+        if problem.groups is not None:
+            return self._degrees_of_groups(places, problem, problem.groups)
         if problem.unit_ridge is not None or problem.bounds is not None:
             return self._degrees_by_form(places, problem)
         out = np.stack([of_task.counts()[places] for of_task in self._by_task], axis=1).astype(np.float64)
@@ -313,6 +316,10 @@ class Solutions:
     def _ridge(self, place: int) -> Floats:
         """(m, d): second derivatives of the ridge of a solution, on the scale of the objective."""
         raise NotImplementedError
+
+    def _degrees_of_groups(self, places: Ints, problem: Problem, groups: Groups) -> Floats:
+        """The same where features are in groups: of a refit without a penalty they move each by itself."""
+        return self._degrees_by_form(places, problem)
 
     def _degrees_by_form(self, places: Ints, problem: Problem) -> Floats:
         """Coefficients that are not 0, nor at a bound, move each by itself, against the ridge."""

@@ -188,7 +188,14 @@ class Walk:
 
     def _rows(self, place: Place) -> Sizes:
         if place not in self.rows:
-            of, d = self.solved[place], self.problem.d
+            of, d, groups = self.solved[place], self.problem.d, self.problem.groups
+            if groups is not None:
+                W = np.zeros(self.problem.m * d)
+                W[of.at] = self.cells.factors[of.at] * of.values
+                of_groups = groups.lengths(W.reshape(-1, d).T).sum(axis=1)[groups.of]
+                used = support(of_groups)
+                self.rows[place] = Sizes(used, of_groups[used])
+                return self.rows[place]
             sizes = np.abs(of.values) if self.cells.plain else self.cells.factors[of.at] * np.abs(of.values)
             norms: Floats = np.asarray(np.bincount(of.at % d, sizes, d), dtype=np.float64)  # of nothing: integers
             used = support(norms)

@@ -24,6 +24,7 @@ from .._objective.task_norms import TaskNorms, certify_task_norms
 from .._runtime.progress import Listener
 from .coupled.common_part import Stacked, settled
 from .coupled.coupled_rows import CoupledRows
+from .coupled.grouped_rows import GroupedRows
 from .coupled.loss_common import CommonSolver
 from .coupled.loss_pooling import AnyPooling
 from .coupled.loss_rows import LossRows
@@ -35,7 +36,7 @@ from .stages import Outcome
 class RowStages:
     """Stages with a norm of every row."""
 
-    def __init__(self, rows: CoupledRows | LossRows, designs: Sequence[Any], data: AnyData):
+    def __init__(self, rows: CoupledRows | LossRows | GroupedRows, designs: Sequence[Any], data: AnyData):
         self.rows, self.designs, self.grams = rows, designs, None
         self.separation = Separation(data)
 

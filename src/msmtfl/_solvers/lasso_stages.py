@@ -15,16 +15,17 @@ from .._objective.box import Limit
 from .._objective.certificates import (
     GAP,
     TaskCertificate,
-    certify,
-    largest_violation,
     main_doubt,
     relative_gap,
 )
-from .._objective.loss_certificates import LossCertificate, certify_loss
+from .._objective.group_certificates import certify_task, largest_group_violation
+from .._objective.groups import Groups
+from .._objective.loss_certificates import LossCertificate
 from .._objective.losses import LossTask
 from .._runtime.progress import Listener
 from .._runtime.threads import each
 from .lassos.bounded import BoundedLassos
+from .lassos.grouped import GroupedLassos
 from .lassos.lasso_solver import OVERRUN
 from .lassos.proximal_newton import LossLassos
 from .lassos.weighted_lasso import Lassos
@@ -65,7 +66,7 @@ class LassoStages:
         )
 
     def violation(self, weights: Floats, W: Floats) -> float:
-        return largest_violation(self.designs, W, scaled(self.scale, weights), limit_of(self.lassos))
+        return largest_group_violation(self.designs, W, scaled(self.scale, weights), limit_of(self.lassos))
 
 
 def scaled(scale: Floats, weights: Floats) -> Floats:
@@ -75,8 +76,10 @@ def scaled(scale: Floats, weights: Floats) -> Floats:
         return np.asarray(scale * weights.T)
 
 
-def limit_of(lassos: Any) -> Limit:
-    """How coefficients (m, d) are bounded."""
+def limit_of(lassos: Any) -> Limit | Groups:
+    """How coefficients (m, d) are bounded, or which belong together."""
+    if isinstance(lassos, GroupedLassos):
+        return lassos.groups
     return lassos.box if isinstance(lassos, BoundedLassos) else lassos.positive
 
 
@@ -86,14 +89,14 @@ def certified(
     """Certificates of all tasks; a task above GAP is polished on X first."""
 
     def check(i: int) -> TaskCertificate:
-        design, positive = lassos.design(i), lassos.limit(i)
-        proof = certify(design, W[i], A[i], positive)
+        design, limit = lassos.design(i), lassos.limit(i)
+        proof: TaskCertificate = certify_task(design, W[i], A[i], limit)
         if proof.relative_gap > GAP and not lassos.status[i] & OVERRUN:
             better = lassos.repair(i, W[i], A[i], aim[i])
-            again = certify(design, better, A[i], positive)
+            again = certify_task(design, better, A[i], limit)
             if again.gap < proof.gap:
                 W[i], proof = better, again
-        W[i], proof = rather_zero(W[i], proof, lambda w: certify(design, w, A[i], positive))
+        W[i], proof = rather_zero(W[i], proof, lambda w: certify_task(design, w, A[i], limit))
         return proof
 
     proofs = each(check, range(lassos.m), lassos.n_jobs)
@@ -141,7 +144,8 @@ class LossStages:
 
         def check(i: int) -> LossCertificate:
             def proven(w: Floats) -> LossCertificate:
-                return certify_loss(self.designs[i], w, A[i], self.lassos.limit(i))
+                out: LossCertificate = certify_task(self.designs[i], w, A[i], self.lassos.limit(i))
+                return out
 
             W[i], proof = rather_zero(W[i], proven(W[i]), proven)
             return proof
@@ -162,4 +166,4 @@ class LossStages:
         )
 
     def violation(self, weights: Floats, W: Floats) -> float:
-        return largest_violation(self.designs, W, scaled(self.scale, weights), limit_of(self.lassos))
+        return largest_group_violation(self.designs, W, scaled(self.scale, weights), limit_of(self.lassos))

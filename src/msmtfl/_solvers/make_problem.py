@@ -29,6 +29,7 @@ from .arguments import (
 from .level_priors import loss_priors, squared_prior
 from .one_level import settle_level
 from .priors import without_priors
+from .read_groups import read_feature_groups
 from .residual_scale import with_scales
 
 
@@ -42,7 +43,7 @@ def make_problem(
     loss: str = "squared",
     epsilon: float = 1.35,
     fit_intercept: bool,
-    standardize: bool,
+    standardize: bool | str,
     positive: bool,
     penalty_factors: ArrayLike | None = None,
     l1_ratio: float = 1.0,
@@ -51,6 +52,7 @@ def make_problem(
     intercepts: str = "task",
     priors: Sequence[LevelPrior] | None = None,
     bounds: Any = None,
+    feature_groups: Any = None,
 ) -> Problem:
     """The problem with a loss by name: "squared", "logistic" (targets 0 and 1), "poisson", or "huber" with epsilon in units
     of the scale of every task's residuals. `priors` are what "shrunk" intercepts are drawn to, if that is known: one per
@@ -69,6 +71,7 @@ def make_problem(
     check_intercepts(intercepts, fit_intercept)
     if intercepts == "task":
         warn_of_single_rows(data.labels.tolist(), [target.rows for target in data.targets])
+    groups = read_feature_groups(feature_groups, data, positive or box is not None)
     limit = positive if box is None else box
     fit_intercept = fit_intercept or not kind.levelled  # columns that are centred lose fewer digits
     designs = _designs(data, kind, fit_intercept, factors, limit, n_jobs, intercepts, priors)
@@ -83,7 +86,7 @@ def make_problem(
             "task itself.",
             SharedLevelWarning,
         )
-    more: dict[str, Any] = {"l1_ratio": float(l1_ratio), "intercepts": intercepts, "bounds": box}
+    more: dict[str, Any] = {"l1_ratio": float(l1_ratio), "intercepts": intercepts, "bounds": box, "groups": groups}
     return Problem(data, designs, factors, standardize, positive, kind, error, **more)
 
 

@@ -20,6 +20,7 @@ from .._objective.problem import Problem
 from .coupled.common_part import Stacked, StackedGrams, StackedLassos
 from .coupled.coupled_rows import CoupledRows
 from .coupled.given_rows import GivenStages
+from .coupled.grouped_rows import GroupedRows
 from .coupled.loss_common import CommonGrams, CommonSolver, LossCommon, LossGrams
 from .coupled.loss_pooling import AnyPooling, LossPooling
 from .coupled.loss_rows import LossRows
@@ -37,6 +38,7 @@ from .coupled_stages import (
 from .gram import Gram, gram_caches
 from .lasso_stages import LassoStages, LossStages
 from .lassos.bounded import BoundedLassos
+from .lassos.grouped import GroupedLassos
 from .lassos.proximal_newton import LossLassos
 from .lassos.task_solver import Caches, task_caches
 from .lassos.weighted_lasso import Lassos
@@ -130,6 +132,16 @@ def _lassos_for(
     careful: bool = False,
     search: bool = False,
 ) -> Any:
+    if problem.groups is not None:
+        return GroupedLassos(
+            problem.designs,
+            problem.groups,
+            units=problem.units,
+            grams=grams,
+            ridge=problem.unit_ridge,
+            n_jobs=n_jobs,
+            problem=problem if search and problem.may_escape else None,
+        )
     if problem.bounds is not None:
         return BoundedLassos(
             problem.designs, problem.bounds, units=problem.units, ridge=problem.unit_ridge, n_jobs=n_jobs
@@ -156,7 +168,9 @@ def rows_for(problem: Problem, grams: list[Gram] | None = None, n_jobs: int | No
     return _rows_for(problem, grams, n_jobs)
 
 
-def _rows_for(problem: Problem, grams: list[Gram] | None, n_jobs: int | None) -> CoupledRows | LossRows:
+def _rows_for(problem: Problem, grams: list[Gram] | None, n_jobs: int | None) -> CoupledRows | LossRows | GroupedRows:
+    if problem.groups is not None:
+        return GroupedRows(problem, problem.groups, grams, n_jobs)
     if not problem.loss.squared:
         return LossRows(problem, n_jobs)
     return CoupledRows(
@@ -204,5 +218,7 @@ def caches_for(problem: Problem, structure: str, **options: float | None) -> Any
         return Pooling(problem) if problem.loss.squared else None
     if not problem.loss.squared:
         return LossGrams(problem) if structure == COMMON else []
+    if structure == ROWS and problem.groups is not None:
+        structure = LASSOS
     makers: dict[str, Callable[..., Any]] = {LASSOS: task_caches, ROWS: gram_caches, COMMON: StackedGrams}
     return makers[structure](problem.designs, **options)

@@ -28,9 +28,11 @@ def default_models(
     """The paper's four models, the one with common values, and what an analyst would try first; all choose their parameters
     by cross-validation. Of classifiers the same, with the logistic loss. With `named` also those that take part only where
     they are asked for by name."""
-    common = {"standardize": standardize, "unknown_task": "mean", "cv": cv, "random_state": random_state}
-    found = compared_variants(classify, named)
-    models = {name: family.search(**variant.options, **common) for name, (family, variant) in found.items()}
+    common = {"unknown_task": "mean", "cv": cv, "random_state": random_state}
+    models = {
+        name: family.search(**variant.options, **common, standardize=standardize or variant.scaling)
+        for name, (family, variant) in compared_variants(classify, named).items()
+    }
     for model in models.values():
         if "intercepts" in model.get_params() and model._can_share(intercepts):
             model.set_params(intercepts=intercepts)

@@ -166,6 +166,10 @@ def global_minimum(
             raise ValueError(
                 "the search for the global optimum knows positive=True, but no other bounds: fit without them."
             )
+        if problem.groups is not None:
+            raise ValueError(
+                "the search for the global optimum knows no groups of features: fit without feature_groups."
+            )
         W = np.atleast_2d(model.stages_[-1].coef)
         if W.shape != (problem.m, problem.d):
             raise ValueError(

@@ -157,6 +157,8 @@ class DirtyMTL(DirtyFit, Coupled):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
+    feature_groups : mapping, optional
+        Groups of features, which this model does not know: anything but None is an error.
 
     Attributes
     ----------
@@ -288,6 +290,7 @@ class DirtyMTL(DirtyFit, Coupled):
         l1_ratio=1.0,
         intercepts="task",
         bounds=None,
+        feature_groups=None,
     ):
         self.lam_s = lam_s
         self.lam_b = lam_b
@@ -306,6 +309,7 @@ class DirtyMTL(DirtyFit, Coupled):
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
         self.bounds = bounds
+        self.feature_groups = feature_groups
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> DirtyMTL:

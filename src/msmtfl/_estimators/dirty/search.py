@@ -131,6 +131,8 @@ class DirtyMTLCV(DirtySearch, CoupledSearch):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
+    feature_groups : mapping, optional
+        Groups of features, which this model does not know: anything but None is an error.
 
     Attributes
     ----------
@@ -299,6 +301,7 @@ class DirtyMTLCV(DirtySearch, CoupledSearch):
         l1_ratio=1.0,
         intercepts="task",
         bounds=None,
+        feature_groups=None,
     ):
         self.lams = lams
         self.ratios = ratios
@@ -323,6 +326,7 @@ class DirtyMTLCV(DirtySearch, CoupledSearch):
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
         self.bounds = bounds
+        self.feature_groups = feature_groups
 
     @with_callbacks
     def fit(

@@ -25,6 +25,11 @@ class GivenNorms(AddTaskMixin):
 
     def _penalty_given(self, problem: Problem) -> Rounded:
         refuse_more_classes(self)
+        if problem.groups is not None:
+            raise ValueError(
+                f"{type(self).__name__} with groups of features takes no task beside those that it was fitted to: fit again "
+                "with the new task, or take MSMTFL, which does."
+            )
         f = problem.factors[:, 0]
         bound = self.n_fitted_tasks_ * problem.l1_ratio * self.lam_ * self.row_slopes_ * counted(f)
         reach = np.divide(self.row_norms_, f, out=np.zeros_like(f), where=(f > 0.0) & np.isfinite(f))
@@ -36,6 +41,8 @@ class GivenNorms(AddTaskMixin):
 
 class L12Fit(CoupledFit, GivenNorms):
     """A fit of L1,2 at one lam, with any loss."""
+
+    _grouped = True
 
     def _most(self) -> int:
         return 1 if np.isinf(self.theta) else self.max_stages
@@ -52,7 +59,8 @@ class L12Fit(CoupledFit, GivenNorms):
         lam_max = group_lam_max(problem)
         lam = default_lam(self.lam, lam_max)
         shape = read_shape(self.penalty)
-        return ConcaveGroups(lam, float(self.theta), problem.factors, shape, l1_ratio=problem.l1_ratio), lam_max
+        more: dict[str, Any] = {"l1_ratio": problem.l1_ratio, "groups": problem.groups}
+        return ConcaveGroups(lam, float(self.theta), problem.factors, shape, **more), lam_max
 
     def _keep(self, penalty: ConcaveGroups, solution: Solution) -> None:
         self.lam_, self.theta_ = penalty.lam, penalty.theta
@@ -147,6 +155,10 @@ class L12MTL(L12Fit, Coupled):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
+    feature_groups : mapping {name: columns} or sequence of d names, optional
+        Which columns belong together: a group is used by all tasks or by none. Its norm is the
+        root of its size times the l2 norm of its coefficients in all tasks (times the penalty
+        factors). Columns that are in no group are groups by themselves.
 
     Attributes
     ----------
@@ -177,6 +189,9 @@ class L12MTL(L12Fit, Coupled):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    feature_groups_ : ndarray of shape (d,)
+        The name of the group of every feature. There is no such attribute if every feature is
+        by itself.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -276,6 +291,7 @@ class L12MTL(L12Fit, Coupled):
         l1_ratio=1.0,
         intercepts="task",
         bounds=None,
+        feature_groups=None,
     ):
         self.lam = lam
         self.theta = theta
@@ -296,6 +312,7 @@ class L12MTL(L12Fit, Coupled):
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
         self.bounds = bounds
+        self.feature_groups = feature_groups
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> L12MTL:

@@ -108,6 +108,11 @@ class MSMTFLClassifier(ClassifierFit, StagedFit):
         columns as they are given: each a number, one per feature (d,), or one per feature and
         task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
         is `positive=True`. A coefficient that is at its bound is exactly that number.
+    feature_groups : mapping {name: columns} or sequence of d names, optional
+        Which columns belong together: a group enters a task or leaves it as a whole. In place
+        of |w_ji| stands the l2 norm of a group's coefficients in the task (times the penalty
+        factors), times the root of the group's size; theta caps the sum of these norms over
+        the tasks. Columns that are in no group are groups by themselves.
 
     Attributes
     ----------
@@ -142,6 +147,9 @@ class MSMTFLClassifier(ClassifierFit, StagedFit):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    feature_groups_ : ndarray of shape (d,)
+        The name of the group of every feature. There is no such attribute if every feature is
+        by itself.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -250,6 +258,7 @@ class MSMTFLClassifier(ClassifierFit, StagedFit):
         l1_ratio=1.0,
         intercepts="task",
         bounds=None,
+        feature_groups=None,
     ):
         self.lam = lam
         self.theta = theta
@@ -273,6 +282,7 @@ class MSMTFLClassifier(ClassifierFit, StagedFit):
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
         self.bounds = bounds
+        self.feature_groups = feature_groups
 
 
 class MSMTFLClassifierCV(ClassifierSearch, ThetaSearch):
@@ -388,6 +398,11 @@ class MSMTFLClassifierCV(ClassifierSearch, ThetaSearch):
         columns as they are given: each a number, one per feature (d,), or one per feature and
         task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
         is `positive=True`. A coefficient that is at its bound is exactly that number.
+    feature_groups : mapping {name: columns} or sequence of d names, optional
+        Which columns belong together: a group enters a task or leaves it as a whole. In place
+        of |w_ji| stands the l2 norm of a group's coefficients in the task (times the penalty
+        factors), times the root of the group's size; theta caps the sum of these norms over
+        the tasks. Columns that are in no group are groups by themselves.
 
     Attributes
     ----------
@@ -422,6 +437,9 @@ class MSMTFLClassifierCV(ClassifierSearch, ThetaSearch):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    feature_groups_ : ndarray of shape (d,)
+        The name of the group of every feature. There is no such attribute if every feature is
+        by itself.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -566,6 +584,7 @@ class MSMTFLClassifierCV(ClassifierSearch, ThetaSearch):
         l1_ratio=1.0,
         intercepts="task",
         bounds=None,
+        feature_groups=None,
     ):
         self.lams = lams
         self.theta_ratios = theta_ratios
@@ -595,3 +614,4 @@ class MSMTFLClassifierCV(ClassifierSearch, ThetaSearch):
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
         self.bounds = bounds
+        self.feature_groups = feature_groups

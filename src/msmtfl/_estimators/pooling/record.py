@@ -8,6 +8,7 @@ import numpy as np
 
 from ..._objective.losses import loss_named
 from ..._objective.penalties import ConcaveRows
+from ..._objective.problem import NUMERIC
 from ..._paths.families.pooling_path import PoolingGrid
 from ..families import Family, Part, Strength, Variant, at_once
 from ..fitted import loss_of
@@ -54,7 +55,7 @@ REGRESSION = Family(
     title="partial pooling: values common to all tasks, and dense deviations from them",
     fit=PartialPooling,
     search=PartialPoolingCV,
-    variants=(Variant("partial-pooling", "common values and dense deviations: ridges only", place=9),),
+    variants=(Variant("partial-pooling", "common values and dense deviations: ridges only", place=9, scaling=NUMERIC),),
     formula=of_pooling,
     strengths=(
         Strength("k", "k", may_be_inf=True),

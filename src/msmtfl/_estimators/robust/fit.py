@@ -265,6 +265,8 @@ class RobustMTL(RobustFit, Batchwise):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
+    feature_groups : mapping, optional
+        Groups of features, which this model does not know: anything but None is an error.
 
     Attributes
     ----------
@@ -401,6 +403,7 @@ class RobustMTL(RobustFit, Batchwise):
         n_jobs=None,
         intercepts="task",
         bounds=None,
+        feature_groups=None,
     ):
         self.lam_deviation = lam_deviation
         self.lam_common = lam_common
@@ -418,6 +421,7 @@ class RobustMTL(RobustFit, Batchwise):
         self.n_jobs = n_jobs
         self.intercepts = intercepts
         self.bounds = bounds
+        self.feature_groups = feature_groups
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> RobustMTL:

@@ -189,6 +189,8 @@ class RobustMTLCV(RobustSearch, Growing):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
+    feature_groups : mapping, optional
+        Groups of features, which this model does not know: anything but None is an error.
 
     Attributes
     ----------
@@ -363,6 +365,7 @@ class RobustMTLCV(RobustSearch, Growing):
         verbose=False,
         intercepts="task",
         bounds=None,
+        feature_groups=None,
     ):
         self.lams = lams
         self.kind = kind
@@ -387,6 +390,7 @@ class RobustMTLCV(RobustSearch, Growing):
         self.verbose = verbose
         self.intercepts = intercepts
         self.bounds = bounds
+        self.feature_groups = feature_groups
 
     @with_callbacks
     def fit(

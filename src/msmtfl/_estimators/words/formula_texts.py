@@ -42,6 +42,8 @@ def penalised(
         text, notes = penalty(model)
         note = letters(kind, model)
         notes = [*([note] if note else []), *notes, *of_classes(model)]
+        if hasattr(model, "feature_groups_"):
+            notes.append("j: groups of p features, with p^½ ‖w‖₂ of a group in a task in the place of |w|")
         if getattr(model, "penalty_factors", None) is not None:
             notes.append("with penalty_factors f: f w in the place of w in the penalty")
         return loss, _with_ridge(model, text, squares), notes

@@ -21,13 +21,15 @@ from functools import cached_property
 
 import numpy as np
 from scipy.linalg.blas import dsyrk
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg.lapack import dgejsv, dpotrf, dpotrs
 from scipy.optimize import minimize_scalar
 
 from ..._data.designs import Design, Floats, Ints
 from ..._objective.problem import Problem
 
 FLAT = 1e-13  # eigenvalues below this share of the largest are rounding
+# Sums of squares of columns that differ by more are decomposed by Jacobi's method, which keeps the digits of the small ones.
+GRADED = 1e8
 DEPENDENT = 1e-10  # those of all tasks' correlations, below which a combination of features counts as constant
 AT_ONCE = 2**24  # entries of Gram matrices that are decomposed together
 DECADES = 5.0  # about the mean square of the columns: strengths among which the likelihood is looked for
@@ -67,8 +69,12 @@ def directions(problem: Problem) -> list[Directions]:
         some = mine[low : low + height]
         grams = np.array([_without(problem.designs[i], penalised, free) for i in some])
         f = factors[some]
-        values, U = np.linalg.eigh(grams / (f[:, :, None] * f[:, None, :]))
-        found |= {keys[i]: (of_one, V) for i, of_one, V in zip(some, values, U, strict=True)}
+        grams /= f[:, :, None] * f[:, None, :]
+        values, U = np.linalg.eigh(grams)
+        for place, i in enumerate(some):
+            kept = values[place] > FLAT * values[place].max(initial=0.0)
+            graded = not free.size and _graded(np.diagonal(grams[place]))
+            found[keys[i]] = _eigen_of_graded(grams[place]) if graded else (values[place, kept], U[place][:, kept])
     out = []
     for i in range(problem.m):
         design, f = problem.designs[i], factors[i]
@@ -115,10 +121,34 @@ def _pseudo_inverse(G: Floats) -> tuple[Floats, int]:
     return (U / values[kept]) @ U.T, int(kept.sum())
 
 
+def _graded(squares: Floats) -> bool:
+    live = squares[squares > 0.0]
+    return bool(live.size) and float(live.max()) > GRADED * float(live.min())
+
+
+def _eigen_of_graded(G: Floats) -> tuple[Floats, Floats]:
+    """The eigenvalues of a Gram matrix that are not 0, each to its own digits, and their vectors."""
+    size = np.sqrt(np.where(np.diagonal(G) > 0.0, np.diagonal(G), 1.0))
+    values, Q = np.linalg.eigh(G / np.outer(size, size))
+    kept = values > FLAT * max(float(values[-1]), 0.0)
+    sigma, U, _ = _jacobi(size[:, None] * Q[:, kept] * np.sqrt(values[kept]))
+    return sigma**2, U
+
+
+def _jacobi(A: Floats) -> tuple[Floats, Floats, Floats]:
+    """A = U diag(sigma) V', of full rank, with no fewer rows than columns, whatever the lengths of its rows."""
+    if A.shape[1] == 0:
+        return np.zeros(0), A, np.zeros((0, 0))
+    sigma, U, V, scales, _, failed = dgejsv(A, joba=3, jobu=0, jobv=0, jobr=0, jobp=0)
+    if failed:
+        U, sigma, Vt = np.linalg.svd(A, full_matrices=False)
+        return sigma, U, Vt.T
+    return np.asarray(sigma * (scales[0] / scales[1])), np.asarray(U), np.asarray(V)
+
+
 def _of_sums(design: Design, f: Floats, values: Floats, U: Floats, penalised: Ints, free: Ints) -> Directions:
-    """By products of features, given their eigenvectors."""
-    kept = values > FLAT * values.max(initial=0.0)
-    s, U = values[kept], _where_it_varies(design, penalised, U[:, kept])
+    """By products of features, given their eigenvalues that are not 0, and the vectors of these."""
+    s, U = values, _where_it_varies(design, penalised, U)
     lift, used = _lift(design, penalised, free)
     c, yy = design.c[penalised], design.yy
     if free.size:
@@ -145,10 +175,18 @@ def _of_samples(design: Design, f: Floats, penalised: Ints, free: Ints) -> Direc
         Z0 = design.columns(free)
         assert Z0 is not None
         Z, y = Z - Z0 @ (lift[:, :-1] / f), y - Z0 @ lift[:, -1]
-    values, R = np.linalg.eigh(Z @ Z.T)
+    squares = np.einsum("nj,nj->j", Z, Z)
+    graded = not free.size and _graded(squares)
+    alike = Z / np.sqrt(np.where(squares > 0.0, squares, 1.0)) if graded else Z
+    values, R = np.linalg.eigh(alike @ alike.T)
     kept = values > FLAT * values.max(initial=0.0)
     s, R = values[kept], R[:, kept]
-    U = _where_it_varies(design, penalised, Z.T @ (R / np.sqrt(s)))
+    if graded:
+        sigma, U, V = _jacobi(Z.T @ R)
+        s, R = sigma**2, R @ V
+    else:
+        U = Z.T @ (R / np.sqrt(s))
+    U = _where_it_varies(design, penalised, U)
     e = np.sqrt(s) * (R.T @ y)
     rest = max(float(y @ y - np.sum(e**2 / s)), 0.0)
     return Directions(s, U / f[:, None], e, U.T * f, rest, free, lift, used)

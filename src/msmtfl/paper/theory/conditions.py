@@ -355,9 +355,10 @@ def _problem_of(model: Any, X: Any, y: Any, task: Any) -> Problem:
             "Theorem 8 is about models without an offset: fit to y - offset, which gives the same coefficients."
         )
     problem = clone(model)._make_problem(X, y, task, None)
-    if problem.limit is not False or (problem.given_factors != 1.0).any():
+    if problem.limit is not False or problem.groups is not None or (problem.given_factors != 1.0).any():
         raise ValueError(
-            "Theorem 8 is not about positive=True, bounds or penalty_factors other than 1: fit without them."
+            "Theorem 8 is not about positive=True, bounds, groups of features or penalty_factors other than 1: fit without "
+            "them."
         )
     if model.stages_[0].free_rows.size:
         raise ValueError("Theorem 8 is about stages that start at 0: fit without coef_init and warm_start.")
