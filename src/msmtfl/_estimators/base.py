@@ -126,6 +126,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         """The problem of some of the rows (of statistics: without one fold)."""
         return training(problem, keep)
 
+    _of_msmtfl = True  # says what is a model of this package (`is_model`)
     _bounded = True  # whether the model can keep coefficients within bounds
 
     def _bounds(self) -> Any:

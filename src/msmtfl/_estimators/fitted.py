@@ -18,7 +18,14 @@ from .._data.tables import (
 from .._objective.groups import Groups, groups_named
 from .._objective.losses import loss_named
 from .._solvers.arguments import check_loss
-from .new_tasks import WAYS, WORDS
+
+WORDS = {
+    "mean": "the mean coefficients of the {} known task(s)",
+    "common": "what the {} known task(s) have in common",
+    "similar": "the mean of the {} known task(s), weighted by how similar their features are",
+}
+
+WAYS = ("mean", "common", "similar")
 
 BETWEEN_TASKS = (  # what can learn from columns that differ between tasks only
     "To learn from the differences between tasks, fit one model to all rows without task labels (in cross-validation with "
@@ -127,6 +134,21 @@ def check_use(model: Any) -> None:
         )
     if hasattr(model, "loss"):
         check_loss(model.loss, model.epsilon)
+
+
+def is_model(model: Any) -> bool:
+    """Whether an object is a model of this package."""
+    return getattr(type(model), "_of_msmtfl", False)
+
+
+def choice_of(model: Any) -> dict[str, dict[str, str]]:
+    """Which family was chosen and why, as a note that goes with the model; empty if it was not chosen so."""
+    of_this = getattr(model, "_note_of_choice", None)  # of a MultiTaskAuto
+    if of_this is not None:
+        return of_this()
+    as_loaded = hasattr(model, "coef_") and getattr(model, "_from_file", None) is model.coef_
+    noted = model.provenance_.get("choice") if as_loaded else None
+    return {"choice": noted} if noted else {}
 
 
 def model_chosen(model: Any) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -90,6 +90,8 @@ class Solutions:
     features: np.ndarray
     solved: tuple[Solved, ...] = field(repr=False)
     problem: Problem | None = field(repr=False)
+
+    caps_rows: ClassVar[bool] = False  # whether thetas say from which size on rows are free
 
     @property
     def last(self) -> Ints:

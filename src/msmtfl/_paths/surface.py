@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -129,6 +129,8 @@ class Surface(StagedSolutions):
     known: Known | None = field(default=None, repr=False)
     l1_ratio: float = 1.0
     groups: Groups | None = field(default=None, repr=False)
+
+    caps_rows: ClassVar[bool] = True
 
     def __repr__(self) -> str:
         shape = f"{len(self.lams)} lams x {self.thetas.shape[1]} thetas"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from .._data.designs import AnyData, Design, Floats
 from .._data.ridged import ridged
 from .._objective.certificates import (
     GAP,
+    RowCertificate,
     certify,
     largest_violation,
 )
@@ -19,24 +20,71 @@ from .._objective.common_penalty import SharedNorm
 from .._objective.penalties import RowNorm
 from .._objective.pooling import PoolingRidge, certify_pooling, certify_ridges
 from .._objective.problem import Problem
-from .._objective.row_certificates import RowCertificate, certify_rows, row_violation
+from .._objective.row_certificates import certify_rows, row_violation
 from .._objective.task_norms import TaskNorms, certify_task_norms
 from .._runtime.progress import Listener
 from .coupled.common_part import Stacked, settled
-from .coupled.coupled_rows import CoupledRows
-from .coupled.grouped_rows import GroupedRows
-from .coupled.loss_common import CommonSolver
-from .coupled.loss_pooling import AnyPooling
-from .coupled.loss_rows import LossRows
-from .coupled.loss_task_norms import AnyTaskNorms
-from .lasso_stages import Separation, rather_zero
+from .proofs import Separation, rather_zero
 from .stages import Outcome
+
+
+class RowsSolver(Protocol):
+    """What solves problems with a norm of every row."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last solve came to its end."""
+
+    def solve(self, norm: RowNorm, max_iter: int = 0) -> tuple[Floats, int]:
+        """W (m, d), and rounds or steps."""
+
+
+class CommonSolver(Protocol):
+    """What solves problems in (b, V)."""
+
+    @property
+    def grams(self) -> Any:
+        """What is known of Gram matrices."""
+
+    @property
+    def stacked(self) -> Stacked:
+        """The tasks beside each other, as one."""
+
+    @property
+    def ridge(self) -> Floats | None:
+        """(p,) in sums, if there is one."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last solve came to its end."""
+
+    def solve(self, a: Floats, reference: Floats, max_iter: int) -> tuple[Floats, int]:
+        """P (p,), and rounds or steps."""
+
+
+class PoolingSolver(Protocol):
+    """What solves partial pooling."""
+
+    @property
+    def problem(self) -> Problem:
+        """That of the tasks."""
+
+    @property
+    def steps(self) -> int:
+        """Of the last solve."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last solve came to its end."""
+
+    def one(self, k: float, k_common: float) -> tuple[Floats, Floats]:
+        """b (d,) and V (m, d)."""
 
 
 class RowStages:
     """Stages with a norm of every row."""
 
-    def __init__(self, rows: CoupledRows | LossRows | GroupedRows, designs: Sequence[Any], data: AnyData):
+    def __init__(self, rows: RowsSolver, designs: Sequence[Any], data: AnyData):
         self.rows, self.designs, self.grams = rows, designs, None
         self.separation = Separation(data)
 
@@ -137,7 +185,7 @@ def certify_common_ridges(stacked: Stacked, P: Floats, norm: SharedNorm, ridge: 
 class PoolingStages:
     """The only stage of partial pooling: points are (1, p), b first, then V; weights are a `PoolingRidge`."""
 
-    def __init__(self, pooling: AnyPooling):
+    def __init__(self, pooling: PoolingSolver):
         self.pooling, self.grams = pooling, pooling
         self.designs = [AllTasks(pooling.problem.designs)]
 
@@ -169,7 +217,7 @@ class AllTasks:
 class TaskNormStages:
     """The only stage of a model with a norm of every task's deviations: points are (1, p), the common part first, then V."""
 
-    def __init__(self, problem: Problem, penalty: Any, solver: AnyTaskNorms, near: Floats | None = None):
+    def __init__(self, problem: Problem, penalty: Any, solver: Any, near: Floats | None = None):
         self.problem, self.solver, self.grams = problem, solver, None
         self.designs = [CountedTasks(problem.designs, penalty)]
         if near is not None:

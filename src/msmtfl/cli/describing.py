@@ -10,9 +10,8 @@ import numpy as np
 def facts(model: Any) -> dict[str, Any]:
     """What JSON can hold of a fit."""
     from .._estimators.families import family_of
-    from .._estimators.fitted import loss_of, model_chosen
+    from .._estimators.fitted import choice_of, loss_of, model_chosen
     from .._objective.certificates import CRITICAL
-    from ..compare.auto import choice_of
     from ..sharing import map_of
 
     choice, model = choice_of(model).get("choice", {}), model_chosen(model)
@@ -54,8 +53,7 @@ def facts(model: Any) -> dict[str, Any]:
 def describe(model: Any) -> str:
     """A fit for people: what it is, how well it predicts, what is shared, what is proven."""
     from .._estimators.families import family_of
-    from .._estimators.fitted import model_chosen
-    from ..compare.auto import choice_of
+    from .._estimators.fitted import choice_of, model_chosen
     from ..sharing import map_of
 
     choice, model = choice_of(model).get("choice"), model_chosen(model)
@@ -79,7 +77,8 @@ def describe(model: Any) -> str:
 
 def _score(model: Any) -> str:
     """The error of rows that had no part in the choice of the parameters, and what is known of that of separate lassos."""
-    from .._paths.choice import cross_fits, too_good
+    from .._paths.choice import too_good
+    from .._paths.searched import cross_fits
     from ..plots.views import lasso_points, measure_of
 
     found = _measured(model)

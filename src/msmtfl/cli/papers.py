@@ -10,8 +10,8 @@ import typer
 from .._data.tables import choices_of
 from . import options as o
 from .data import InputError
+from .models import ModelFile, load
 from .pictures import check_picture, picture
-from .using import ModelFile, load
 
 TABLE = """\b
 Examples:

@@ -21,10 +21,9 @@ from .._data.copies import RepeatedSamplesWarning, groups_of
 from .._data.designs import Ints
 from .._data.tables import check_finite, choices_of, names_of, warn_user
 from .._data.tasks import read_training
-from .._estimators.base import MultiTaskModel
 from .._estimators.classes import class_folds, read_classes
 from .._estimators.families import odd_tasks
-from .._estimators.fitted import NewTaskWarning, TaskLevelWarning, loss_of, warn_of_task_level
+from .._estimators.fitted import NewTaskWarning, TaskLevelWarning, is_model, loss_of, warn_of_task_level
 from .._objective.losses import is_loss, loss_named
 from .._paths.choice import GridEndWarning, TooGoodWarning
 from .._paths.cross_validation import read_splits
@@ -318,7 +317,7 @@ def contest(
         if screen:
             run.fold_by_fold()
         new = run.of_new_tasks(new_tasks)
-    if any(isinstance(model, MultiTaskModel) and getattr(model, "fit_intercept", True) for model in chosen.values()):
+    if any(is_model(model) and getattr(model, "fit_intercept", True) for model in chosen.values()):
         whole = make_problem(data, fit_intercept=True, standardize=False, positive=False)
         warn_of_task_level(data.features[whole.of_task_level])
     if (rows.unit == 0).any():

@@ -25,7 +25,7 @@ from sklearn.metrics import roc_auc_score
 from .._data.designs import Floats, Ints
 from .._data.tasks import Task, TaskData, check_weights
 from .._estimators.class_scores import normalised
-from .._estimators.new_tasks import WAYS
+from .._estimators.fitted import WAYS
 from .._paths.cross_validation import Split
 
 EPS = np.finfo(np.float64).eps

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._estimators.new_tasks import WAYS
+from .._estimators.fitted import WAYS
 from ..compare.comparison import Comparison, mean_over_tasks
 from ..compare.scoring import LOG_LOSS
-from .model_tables import MOST_ROWS
-from .tabular import Cell, Column, Table, counts, figures, texts
+from .tabular import MOST_ROWS, Cell, Column, Table, counts, figures, texts
 from .words import percent
 
 RATE = "at a false discovery rate of 5 % over all tasks"

@@ -19,10 +19,9 @@ from ..sharing import size_over_classes
 from . import performance
 from .facts import ModelFacts, largest
 from .sureness import ERROR_RATE, Sureness
-from .tabular import Cell, Column, Table, counts, figures, texts
+from .tabular import MOST_ROWS, Cell, Column, Table, counts, figures, texts
 from .words import every, listed, percent
 
-MOST_ROWS = 1000
 MOST_COLUMNS = 12  # tasks up to which the table of features has a column for each
 LEVEL = 0.9  # of intervals of predictions that are told of
 RANGE = (-1e300, 1e300)  # of effects

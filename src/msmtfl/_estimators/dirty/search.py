@@ -9,7 +9,7 @@ from ..._paths.families.coupled_path import DirtyGrid, dirty_grid, dirty_lam_max
 from ..._runtime.progress import with_callbacks
 from ..._solvers.stages import Solution
 from ..coupled import CoupledGrid, CoupledSearch
-from .fit import GivenShared, keep_parts
+from .given import GivenShared, keep_parts
 
 
 class DirtySearch(CoupledGrid, GivenShared):

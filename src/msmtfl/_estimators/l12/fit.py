@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._data.designs import Floats
-from ..._objective.given_rows import Rounded
-from ..._objective.penalties import ConcaveGroups, counted
+from ..._objective.penalties import ConcaveGroups
 from ..._objective.problem import Problem
 from ..._objective.shapes import read_shape
 from ..._paths.families.coupled_path import group_lam_max
@@ -16,27 +14,8 @@ from ..._runtime.checks import check_count, check_positive
 from ..._runtime.progress import with_callbacks
 from ..._solvers.largest_lam import default_lam
 from ..._solvers.stages import Solution
-from ..added_tasks import AddTaskMixin, refuse_more_classes
 from ..coupled import Coupled, CoupledFit
-
-
-class GivenNorms(AddTaskMixin):
-    """One more task beside those whose norms are held fixed."""
-
-    def _penalty_given(self, problem: Problem) -> Rounded:
-        refuse_more_classes(self)
-        if problem.groups is not None:
-            raise ValueError(
-                f"{type(self).__name__} with groups of features takes no task beside those that it was fitted to: fit again "
-                "with the new task, or take MSMTFL, which does."
-            )
-        f = problem.factors[:, 0]
-        bound = self.n_fitted_tasks_ * problem.l1_ratio * self.lam_ * self.row_slopes_ * counted(f)
-        reach = np.divide(self.row_norms_, f, out=np.zeros_like(f), where=(f > 0.0) & np.isfinite(f))
-        return Rounded(np.where(np.isinf(f), np.inf, bound), reach)
-
-    def _norms_with(self, w: Floats, problem: Problem) -> Floats:
-        return np.hypot(self.row_norms_, counted(problem.factors)[:, 0] * w[0])
+from .given import GivenNorms
 
 
 class L12Fit(CoupledFit, GivenNorms):

@@ -9,7 +9,7 @@ from ..._paths.families.coupled_path import GroupGrid, group_grid, group_lam_max
 from ..._runtime.progress import with_callbacks
 from ..._solvers.stages import Solution
 from ..coupled import CoupledGrid, CoupledSearch
-from .fit import GivenNorms
+from .given import GivenNorms
 
 
 class L12Search(CoupledGrid, GivenNorms):

@@ -10,9 +10,9 @@ from ..._objective.losses import loss_named
 from ..._objective.penalties import ConcaveRows
 from ..._objective.problem import NUMERIC
 from ..._paths.families.pooling_path import PoolingGrid
-from ..families import Family, Part, Strength, Variant, at_once
+from ..families import Family, Formula, Part, Strength, Variant, at_once
 from ..fitted import loss_of
-from ..words.formula_texts import Formula, letters
+from ..words.formula_texts import letters
 from ..words.grid_words import GridWords, number
 from .classifiers import PartialPoolingClassifier, PartialPoolingClassifierCV
 from .fit import PartialPooling, pooled_coef

@@ -9,10 +9,10 @@ import numpy as np
 
 from ..._objective.losses import Loss, loss_named
 from ..._objective.shapes import MCP, SCAD, SHAPES, Capped, LogSum, Power
+from ..families import Formula
 from ..fitted import loss_of
 
 Penalty = tuple[str, list[str]]  # its text, and notes on the letters
-Formula = tuple[str, str, list[str]]  # loss, penalty, notes
 
 
 def squares_of_entries(model: Any) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..._data.designs import Floats, Ints
-from ..._paths.choice import cross_fits
+from ..._paths.searched import cross_fits
 from ..._runtime.checks import check_count
 from ..._runtime.documents import in_latex, in_markdown
 from ..._runtime.printable import printable
