@@ -9,9 +9,8 @@ import numpy as np
 from ..._objective.losses import loss_named
 from ..._objective.penalties import ConcaveRows
 from ..._paths.families.robust_path import ARMUL, RobustGrid
-from ..families import Family, Part, Strength, Variant, at_once
+from ..families import Family, Formula, Part, Strength, Variant, at_once
 from ..fitted import loss_of
-from ..words.formula_texts import Formula
 from ..words.grid_words import GridWords, Levels, Results, number
 from .fit import RobustMTL, robust_coef
 from .search import RobustMTLCV
