@@ -14,9 +14,11 @@ from functools import partial
 from typing import Any
 
 from .._data.designs import Floats
+from .._objective.class_tasks import classes_together
 from .._objective.common_penalty import CappedDeviations
 from .._objective.penalties import Penalty
 from .._objective.problem import Problem
+from .class_stages import ClassStages
 from .coupled.common_part import Stacked, StackedGrams, StackedLassos
 from .coupled.coupled_rows import CoupledRows
 from .coupled.given_rows import GivenStages
@@ -38,6 +40,7 @@ from .coupled_stages import (
 from .gram import Gram, gram_caches
 from .lasso_stages import LassoStages, LossStages
 from .lassos.bounded import BoundedLassos
+from .lassos.class_lassos import ClassLassos
 from .lassos.grouped import GroupedLassos
 from .lassos.proximal_newton import LossLassos
 from .lassos.task_solver import Caches, task_caches
@@ -65,6 +68,11 @@ def solver_for(
     grams : what is known of Gram matrices (`caches_for`), by default nothing yet
     near : about where the solution is
     """
+    if classes_together(problem):
+        lassos = ClassLassos(problem, n_jobs)
+        if near is not None:
+            lassos.warm(near)
+        return ClassStages(lassos, problem, lam)
     if has_one_level(problem):
         common = penalty.structure == COMMON
 
@@ -120,6 +128,8 @@ def lassos_for(
     search: bool = False,
 ) -> Any:
     """The weighted lassos of a problem's tasks. In a `search` those that have no minimiser are not solved."""
+    if classes_together(problem):
+        return ClassLassos(problem, n_jobs, search)
     if has_one_level(problem):
         return AtBestLevel(problem, lambda: _lassos_for(problem, None, n_jobs, careful, search))
     return _lassos_for(problem, grams, n_jobs, careful, search)

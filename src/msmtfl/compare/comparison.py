@@ -293,7 +293,7 @@ class Comparison(Card):
 
     def _squared(self, name: str) -> Floats:
         if self.measure != NMSE:
-            raise AttributeError(f"errors of classifiers are no nMSE: {name} holds their {self.measure.name}.")
+            raise AttributeError(f"errors of these models are no nMSE: {name} holds their {self.measure.name}.")
         return np.asarray(getattr(self, name))
 
     @property
@@ -735,8 +735,8 @@ class Comparison(Card):
         notes = [f"{OF_NEW_DATA}; better, worse: tasks (clearly)."]
         if new is not None:
             notes.append(
-                "new task: nMSE of a task that had no part in the fit, predicted with the mean coefficients of the others "
-                "(mean over tasks, each left out in turn)."
+                f"new task: {self.measure.name} of a task that had no part in the fit, predicted with the mean coefficients "
+                "of the others (mean over tasks, each left out in turn)."
             )
         return "\n".join([*lines, *notes, self.verdict()])
 

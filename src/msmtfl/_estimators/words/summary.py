@@ -16,7 +16,7 @@ from ..._runtime.checks import check_count
 from ..._runtime.documents import in_latex, in_markdown
 from ..._runtime.printable import printable
 from ..families import family_of, has_family
-from ..fitted import loss_of, model_chosen
+from ..fitted import model_chosen, name_of_loss
 from .formulas import formula
 from .odd_tasks import odd_in_words
 
@@ -253,7 +253,7 @@ def _notes(model: Any) -> list[str]:
 
 
 def _settings(model: Any) -> str:
-    loss = "logistic" if hasattr(model, "classes_") else loss_of(model)
+    loss = name_of_loss(model)
     strengths = family_of(model).values_in_use(model) if has_family(model) else {}
     said = [f"loss = {loss}", *(f"{one.name} = {value:.4g}" for one, value in strengths.items())]
     return f"Fitted with {_and(said)}."
