@@ -116,6 +116,10 @@ def fit(
     classify: Annotated[
         bool, typer.Option("--classify", help="The target holds classes: the classifier of that model.")
     ] = False,
+    multinomial: Annotated[
+        bool,
+        typer.Option("--multinomial", help="With --classify: all classes in one loss, not each against the rest."),
+    ] = False,
     selection: Annotated[
         str | None,
         typer.Option(
@@ -186,7 +190,7 @@ def fit(
         folds, deals = 5 if cv is None else cv, 0 if seed is None else seed
         search = {"cv": folds, "selection": selection, "random_state": deals, "verbose": o.talks(quiet, as_json)}
         extra: dict[str, Any] = {"loss": loss, "class_weight": "balanced" if balanced else None, "penalty": penalty}
-        extra["nested"] = nested or None
+        extra["nested"], extra["multinomial"] = nested or None, multinomial or None
         extra["l1_ratio"] = _l1_ratio(l1_ratio)
         estimator = _estimator(
             family, variant, given, common, search, {k: v for k, v in extra.items() if v is not None}
@@ -289,7 +293,7 @@ def _estimator(
     unknown = [key for key in extra if key not in kind._get_param_names()]
     if unknown:
         options = {"loss": "--loss", "class_weight": "--balanced", "penalty": "--penalty", "nested": "--nested"}
-        option = (options | {"l1_ratio": "--l1-ratio"})[unknown[0]]
+        option = (options | {"l1_ratio": "--l1-ratio", "multinomial": "--multinomial"})[unknown[0]]
         raise InputError(f"{option}: not for {name}.")
     if not values:
         both = {"inner_cv": search["cv"]} if "inner_cv" in kind._get_param_names() else {}
