@@ -15,7 +15,7 @@ from .._data.tables import (
     names_of,
     warn_user,
 )
-from .._objective.losses import loss_named
+from .._objective.losses import is_loss, loss_named
 from .._solvers.make_problem import (
     check_loss,
 )
@@ -165,6 +165,16 @@ def respond(model: Any, f: Floats) -> Floats:
 def loss_of(model: Any) -> str:
     """The name of a model's loss."""
     return str(getattr(model, "loss", "squared"))
+
+
+def of_survival(model: Any) -> bool:
+    """Whether a model's targets are times until an event, and its predictions logarithms of hazards."""
+    return is_loss(loss_of(model)) and not loss_named(loss_of(model)).levelled
+
+
+def scoring_of(model: Any) -> Any:
+    """What a search scored points by."""
+    return "neg_deviance" if of_survival(model) else model.scoring
 
 
 def importances(row_norms: Floats, task_position: int | None) -> Floats:

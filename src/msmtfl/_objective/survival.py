@@ -24,26 +24,18 @@ shares, is exact, whatever g is.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from .._data.designs import Floats, Ints
+from .._data.survival import times_of
 
 TIES = ("efron", "breslow")
 SLACK = 1e-12  # of the weight of all events: what rounding may leave of a mass
 STEPS = 60  # of Newton's method for the share of tied events; it takes about three
 LEAST = 1e-300  # what divides is at least that
-
-
-def times_of(y: Floats) -> tuple[Floats, np.ndarray]:
-    """(times, whether the event was observed) of targets."""
-    return np.abs(y), ~np.signbit(y)
-
-
-def signed(time: Floats, event: np.ndarray) -> Floats:
-    """Targets of times and events."""
-    return np.where(event, time, -time)
+RANGE = 300.0  # of linear predictors up to which products of two exponentials are finite
 
 
 class Cox:
@@ -61,9 +53,13 @@ class Cox:
             raise ValueError(f"loss='cox({ties})': write one of {', '.join(f'cox({one})' for one in TIES)}.")
         self.ties = ties
 
-    def of_task(self, y: Floats, v: Floats) -> CoxTask:
+    def of_task(self, y: Floats, v: Floats) -> Any:
         """The loss of the task with these targets and sample weights."""
         return CoxTask(self.ties, y, v)
+
+    def called(self, inside: str) -> Cox:
+        """The loss with the name "cox(...)"."""
+        return Cox(inside)
 
     def response(self, f: Floats) -> Floats:
         return f
@@ -282,7 +278,7 @@ class CoxTask(Cox):
     def root(self, C: Floats, v: Floats, f: Floats, bend: Floats) -> Floats:
         """L'C. Contrasts are in the order of time; of tied events each is against the mean of those behind it, the last is
         that of all of them against the mean of the later rows."""
-        at = self._contrasts(f)
+        at = self._contrasts(_in_range(f))
         X = C[self.order] - C.mean(axis=0)
         E = at.e[:, None] * X
         behind = np.cumsum(E[::-1], axis=0)[::-1] - E
@@ -297,7 +293,7 @@ class CoxTask(Cox):
     @np.errstate(over="ignore", invalid="ignore")
     def target(self, v: Floats, f: Floats, slope: Floats, bend: Floats) -> Floats:
         """L^-1 (v slope)"""
-        at = self._contrasts(f)
+        at = self._contrasts(_in_range(f))
         g = (v * slope)[self.order]
         of_tied = self._by_time(g[self.events])
         before = np.cumsum(g) - g  # of all rows before
@@ -312,6 +308,9 @@ class CoxTask(Cox):
     @np.errstate(over="ignore", invalid="ignore")
     def bent(self, x: Floats, v: Floats, f: Floats, bend: Floats) -> Floats:
         """H x / v for x (n,)"""
+        near = _in_range(f)
+        if near is not f:
+            f, bend = near, self.curvature(self.time, near)
         sums = self.sums(f)
         x = x - x.mean()
         top = float(sums.rows.max(initial=0.0))
@@ -355,6 +354,13 @@ class CoxTask(Cox):
             factor=np.sqrt(np.nan_to_num(square, nan=0.0, posinf=0.0)),
         )
 
+    # ------------------------------------------------------------------ after the fit
+
+    def cumulative_hazard(self, f: Floats) -> Floats:
+        """(G,): the logarithm of the baseline cumulative hazard after each time with events, that of f = 0 (Breslow's
+        estimate; under Efron's rule with the divisors that this has)."""
+        return self.sums(f).before[1:]
+
     # ------------------------------------------------------------------ monotone likelihood
 
     def ways(self, y: Floats, C: Floats) -> tuple[Floats, Floats]:
@@ -390,6 +396,48 @@ class _Contrasts:
     factor: Floats  # (n,): what contrasts are multiplied with
 
 
+def _in_range(f: Floats) -> Floats:
+    """Linear predictors whose exponentials, and squares of these, can be summed: second derivatives there say as well which
+    way to go."""
+    low = float(f.max(initial=-np.inf)) - RANGE
+    return f if f.min(initial=np.inf) >= low else np.maximum(f, low)
+
+
 def _beside(x: Floats | np.ndarray, f: Floats) -> Floats:
     """x (n,) in the shape in which it goes with f (n, ...)."""
     return np.reshape(x, (len(x), *(1,) * (f.ndim - 1)))
+
+
+def held_out(ties: str, y: Floats, v: Floats, out: np.ndarray, f: Floats) -> Floats:
+    """(rows held out, P): what rows that a fold holds out, out (n,) bool, add to minus the logarithm of a task's partial
+    likelihood at linear predictors f (n, P).
+
+    The sum over these rows, with their weights, is the difference between the partial likelihoods of all rows and of the
+    training rows (Verweij and van Houwelingen, Statistics in Medicine 12, 1993): rows held out count as events, among all
+    that are at risk, and as being at risk themselves at the events of training rows. The latter is shared out among
+    them in proportion to their hazards.
+    """
+    whole, part = CoxTask(ties, y, v), CoxTask(ties, y[~out], v[~out])
+    logs, G = whole.sums(f).terms * whole.mean[:, None], len(whole.first)
+    total = np.add.reduceat(logs, whole.first, axis=0) if G else logs
+    places = np.searchsorted(whole.times, part.times)
+    if len(part.first):
+        less = np.add.reduceat(part.sums(f[~out]).terms * part.mean[:, None], part.first, axis=0)
+        np.subtract.at(total, places, less)
+    order, when = whole.order, out[whole.order]
+    result = np.zeros(f.shape)
+    mine = when[whole.events]
+    rows, group = order[whole.events[mine]], whole.group[mine]
+    mean = np.add.reduceat(logs, whole.first, axis=0) / whole.total[:, None] if G else logs  # per weight of an event
+    result[rows] = mean[group] - f[rows]
+    np.subtract.at(total, group, v[rows][:, None] * mean[group])
+    # what is left belongs to those at risk
+    logs_of_rows = np.where(when[:, None], whole.sums(f).rows, -np.inf)
+    risk = np.logaddexp.accumulate(logs_of_rows[::-1], axis=0)[::-1][whole.starts]
+    size = np.log(np.abs(total), out=np.full_like(total, -np.inf), where=np.isfinite(risk) & (total != 0.0))
+    for sign in (1.0, -1.0):
+        parts = np.where(np.sign(total) == sign, size - np.where(np.isfinite(risk), risk, 0.0), -np.inf)
+        known = np.concatenate([np.full((1, f.shape[1]), -np.inf), np.logaddexp.accumulate(parts, axis=0)])
+        share = np.exp(f[order] + known[whole.at + 1])
+        result[order] += sign * np.where(when[:, None], share, 0.0)
+    return np.asarray(result[out])

@@ -38,7 +38,9 @@ class LassoMTLCV(StageSearch, Growing, AddTaskMixin):
         a task's held-out squared error over the variance of its targets, over their mean
         square, and as it is, averaged over tasks with the weights of the samples held out.
         "neg_deviance" is minus the loss itself; with loss="huber" it keeps outliers that
-        are held out from deciding. Anything else is a scorer of scikit-learn.
+        are held out from deciding. Anything else is a scorer of scikit-learn. With
+        loss="cox" held-out deviances are all that is compared: what the samples held out add
+        to that of the training samples (Verweij and van Houwelingen).
     selection : {"min", "1se", "aic", "bic", "ebic"}, default="min"
         How the point of the grid is chosen. "min": the best mean score. "1se": the simplest
         model within one standard error of it (the fewest features, then the fewest
@@ -305,7 +307,7 @@ class LassoMTLCV(StageSearch, Growing, AddTaskMixin):
             (see `task_column`).
         y : array-like of shape (N,) or (N, m)
             Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
-            means not measured.
+            means not measured. With loss="cox" it has two, times and events.
         task : array-like of shape (N,), optional
             The label of the task of every sample, if the tasks are not a column of X.
         sample_weight : array-like of shape (N,) or (N, m), optional

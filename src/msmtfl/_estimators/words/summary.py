@@ -16,7 +16,7 @@ from ..._runtime.checks import check_count
 from ..._runtime.documents import in_latex, in_markdown
 from ..._runtime.printable import printable
 from ..families import family_of, has_family
-from ..fitted import loss_of, model_chosen
+from ..fitted import loss_of, model_chosen, scoring_of
 from .formulas import formula
 
 NUMBERS = ("tasks", "smallest", "median", "largest")  # as these columns are headed
@@ -264,7 +264,7 @@ def _chosen(model: Any) -> str:
         return ""
     if not getattr(model, "n_splits_", 0):
         return f"The parameters were chosen by the criterion {model.selection}."
-    score = model.scoring if isinstance(model.scoring, str) else "score"
+    score = scoring_of(model) if isinstance(model.scoring, str) else "score"
     if not cross_fits(model):
         return (
             f"The parameters were chosen by one fold, with {score} = {model.best_score_:.4g}: new data will be worse."
