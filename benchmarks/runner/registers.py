@@ -17,7 +17,7 @@ from problems import PROBLEMS
 
 from msmtfl import regularization_surface
 from msmtfl._kernels import products
-from msmtfl._kernels.active_set import use_registers
+from msmtfl._kernels.registers import use_registers
 
 WIDTHS = {8: "AVX-512", 4: "AVX2", 2: "SSE2, NEON"}  # numbers in a register
 

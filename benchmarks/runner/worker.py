@@ -40,7 +40,7 @@ def own_solver(data, lams):
     """The solver alone: no checks of doubtful answers on X, no result to hold coefficients."""
     from msmtfl._data.designs import stage_scale
     from msmtfl._data.tasks import read_training
-    from msmtfl._solvers.weighted_lasso import Lassos
+    from msmtfl._solvers.lassos.weighted_lasso import Lassos
 
     X, y, task = data
     designs = read_training(X, y, task=task).designs(centre=False)
@@ -85,7 +85,7 @@ def own_fit(data, lams):
 def own_rows(data, lams, *, ratio=None):
     """The path of L1,2, or of Dirty with lam_s = ratio lam_b."""
     from msmtfl._data.tasks import read_training
-    from msmtfl._paths.coupled_path import dirty_grid, group_grid, solve_rows
+    from msmtfl._paths.families.coupled_path import dirty_grid, group_grid, solve_rows
     from msmtfl._solvers.make_problem import make_problem
 
     X, y, task = data

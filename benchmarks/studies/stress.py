@@ -24,8 +24,8 @@ from msmtfl._data.designs import DenseRows, RowTask
 from msmtfl._objective.certificates import GAP, TaskCertificate
 from msmtfl._runtime.progress import Listener
 from msmtfl._solvers.gram import Gram
-from msmtfl._solvers.solvers import certified
-from msmtfl._solvers.weighted_lasso import Lassos
+from msmtfl._solvers.lasso_stages import certified
+from msmtfl._solvers.lassos.weighted_lasso import Lassos
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "runner"))
 from gap import lasso_gaps

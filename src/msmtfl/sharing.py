@@ -17,13 +17,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._data.designs import Floats, Ints
 from ._data.tables import choices_of, close_to, names_of
-from ._estimators.base import MultiTaskModel
 from ._estimators.families import family_of, has_family
-from ._estimators.fitted import BETWEEN_TASKS, model_chosen
+from ._estimators.fitted import BETWEEN_TASKS, is_model, model_chosen
 from ._runtime.cards import Card
 
 if TYPE_CHECKING:
-    from .inference import SharedFeatures
+    from .inference.knockoffs import SharedFeatures
 
 CLASSES = ("all", "some", "one", "unused", "constant")
 LISTED = 5  # features of a class that are named when a map is printed
@@ -354,7 +353,7 @@ def sharing_map(model: Any, *, class_of_interest: Any = None, shared: SharedFeat
 
 def _about_the_same(found: SharingMap, shared: Any) -> SharedFeatures:
     """Shared features, if they are about the features and tasks of a map."""
-    from .inference import SharedFeatures  # here: reading a model does not wait for it
+    from .inference.knockoffs import SharedFeatures  # here: reading a model does not wait for it
 
     if not isinstance(shared, SharedFeatures):
         raise TypeError(f"shared must be what shared_features returns, not {type(shared).__name__}.")
@@ -403,7 +402,7 @@ def coef_by_class(model: Any) -> Floats:
     There is no such thing as "the" coefficient of a feature over several classes: the largest of them may be that of
     another class in every task, and its sign too."""
     model = model_chosen(model)
-    if not isinstance(model, MultiTaskModel):
+    if not is_model(model):
         raise TypeError(
             f"give a fitted model such as MSMTFL(), not {type(model).__name__}; of a Pipeline, its last step."
         )

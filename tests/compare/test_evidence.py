@@ -11,7 +11,7 @@ import pytest
 from msmtfl._paths.choice import too_good
 from msmtfl.compare.auto import choose_family
 from msmtfl.compare.comparison import Comparison, Dropped
-from msmtfl.compare.evidence import Evidence, clear_from, decimals
+from msmtfl.compare.evidence import Evidence, clear_from, clear_tasks, decimals
 from msmtfl.compare.run import _clearly_worse
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks" / "studies"
@@ -102,6 +102,21 @@ def test_what_rounding_explains_is_no_difference():
 def test_few_samples_need_more_standard_errors():
     np.testing.assert_allclose(clear_from([2, 6, 1000]), [12.706, 2.571, 2.0], atol=1e-3)
     assert clear_from(1) == np.inf
+
+
+def test_tasks_are_clear_at_a_false_discovery_rate():
+    """Of 400 tasks without any difference some 20 intervals exclude 0; few or none are called clear. True ones are."""
+    rng = np.random.default_rng(0)
+    z = rng.standard_t(49, (20, 400))
+    clear = clear_tasks(z, np.ones_like(z), 50)
+    assert np.mean(np.abs(z) > clear_from(50)) > 0.03
+    assert np.mean(clear.any(axis=1)) < 0.2
+    z[:, :40] -= 6.0
+    found = clear_tasks(z, np.ones_like(z), 50)
+    assert (found[:, :40] == -1).mean() > 0.95
+    assert (found[:, 40:] != 0).sum() < 0.07 * (found != 0).sum()
+    one = clear_tasks(np.array([-2.5, np.nan, 0.0, 5.0]), np.array([1.0, 1.0, 0.0, np.nan]), np.array([50, 50, 50, 50]))
+    assert one.tolist() == [-1, 0, 0, 0]
 
 
 def test_decimals_show_two_digits_of_the_smallest_standard_error():

@@ -7,7 +7,7 @@ from sklearn import config_context
 from sklearn.linear_model import PoissonRegressor
 from sklearn.model_selection import cross_validate
 
-import msmtfl._solvers.proximal_newton as proximal_newton
+import msmtfl._solvers.lassos.proximal_newton as proximal_newton
 from msmtfl import (
     L12MTL,
     L12MTLCV,

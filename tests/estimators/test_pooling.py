@@ -4,14 +4,26 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
+from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from msmtfl import Moments, MultiTaskAuto, PartialPooling, PartialPoolingCV, TaskKFold, compare_models
+from msmtfl import (
+    LassoMTL,
+    Moments,
+    MultiTaskAuto,
+    PartialPooling,
+    PartialPoolingCV,
+    TaskKFold,
+    compare_models,
+)
 from msmtfl._objective.pooling import certify_pooling
-from msmtfl._paths.pooling_path import pooling_ridge
+from msmtfl._paths.families.pooling_path import pooling_ridge
+from msmtfl._solvers.coupled.pooling import Pooling
 from msmtfl._solvers.make_problem import make_problem
-from msmtfl._solvers.pooling import Pooling
+from msmtfl.compare.entrants import default_models
+from msmtfl.model_files import load_model, save_model
 
 
 @parametrize_with_checks([PartialPooling(), PartialPoolingCV(ks=4, cv=2)])
@@ -397,3 +409,106 @@ def test_features_that_do_not_vary_leave_the_intercepts(model, loss):
     fitted = model(loss=loss).fit(np.ones((20, 3)), y, task=np.repeat(["a", "b"], 10))
     assert not fitted.coef_.any()
     assert np.allclose(fitted.predict(np.ones((2, 3)), task=["a", "b"]), [4.5, 14.5])
+
+
+# ------------------------------------------------------------------ units of columns
+
+
+def mixed(seed=0):
+    """X, y, labels: a number in large units, an indicator, a constant column and a number of spread 1."""
+    X, y, task = sample(seed=seed)
+    X = np.column_stack([300.0 * X[:, 0], X[:, 1] > X[:, 1].mean(), np.full(len(y), 3.0), X[:, 2]])
+    return X, y, task
+
+
+@pytest.mark.parametrize("model", [PartialPooling(3.0, 2.0), PartialPooling(3.0, 2.0, loss="huber"), PartialPooling()])
+def test_numbers_are_in_two_standard_deviations_and_indicators_as_they_are(model):
+    X, y, task = mixed()
+    scaled = clone(model).set_params(standardize="numeric").fit(X, y, task=task)
+    centred = X - np.array([X[task == label].mean(axis=0) for label in range(5)])[task]
+    spread = np.sqrt((centred**2).mean(axis=0))
+    units = np.array([2 * spread[0], 1.0, 1.0, 2 * spread[3]])
+    np.testing.assert_allclose(scaled.feature_units_, units)
+    by_hand = clone(model).fit(X / units, y, task=task)
+    np.testing.assert_allclose(scaled.coef_ * units, by_hand.coef_, atol=1e-7)
+    assert scaled.dual_gap_ < 1e-8
+
+
+def test_units_are_those_of_every_form_of_the_data():
+    X, y, task = mixed()
+    X[:, 2] = np.where(X[:, 3] > X[:, 3].mean(), 1.0, -1.0)
+    of_rows = PartialPooling(3.0, standardize="numeric").fit(X, y, task=task)
+    assert of_rows.feature_units_[1:3].tolist() == [1.0, 2.0]
+    sums = Moments().update(X, y, task=task)
+    others = [
+        PartialPooling(3.0, standardize="numeric").fit(csr_array(X), y, task=task),
+        PartialPooling(3.0, standardize="numeric").fit_moments(sums),
+        PartialPooling(3.0, standardize="numeric").fit(X.astype(np.float32), y, task=task),
+    ]
+    for other in others:
+        np.testing.assert_allclose(other.feature_units_, of_rows.feature_units_, rtol=1e-6)
+        np.testing.assert_allclose(other.coef_, of_rows.coef_, rtol=1e-4, atol=1e-6)
+
+
+def test_units_of_a_search_its_file_and_its_new_tasks(tmp_path):
+    X, y, task = mixed()
+    model = PartialPoolingCV([1.0, 30.0], standardize="numeric", cv=3).fit(X, y, task=task)
+    alone = PartialPooling(model.k_, model.k_common_, standardize="numeric").fit(X, y, task=task)
+    np.testing.assert_allclose(model.coef_, alone.coef_, atol=1e-9)
+    save_model(model, tmp_path / "model")
+    again = load_model(tmp_path / "model")
+    np.testing.assert_array_equal(again.feature_units_, model.feature_units_)
+    again.add_task(X[:9], y[:9], "new")
+    factor = clone(alone).set_params(standardize=False, penalty_factors=model.feature_units_)
+    factor.fit(X, y, task=task).add_task(X[:9], y[:9], "new")
+    np.testing.assert_allclose(again.coef_[-1], factor.coef_[-1], atol=1e-7)
+
+
+def test_scales_that_are_not_known():
+    X, y, task = mixed()
+    with pytest.raises(ValueError, match="standardize must be True, False or 'numeric', got 'numbers'"):
+        PartialPooling(standardize="numbers").fit(X, y, task=task)
+    with pytest.raises(TypeError, match="standardize must be True or False"):
+        LassoMTL(standardize="numeric").fit(X, y, task=task)
+
+
+def test_comparisons_have_partial_pooling_in_units_that_are_alike():
+    known = default_models(standardize=False)["partial-pooling"]
+    assert known.standardize == "numeric"
+    assert default_models(standardize=True)["partial-pooling"].standardize is True
+
+
+# ------------------------------------------------------------------ columns of very different sizes, and counts
+
+
+@pytest.mark.parametrize("form", ["samples", "sums", "wide"])
+def test_columns_of_very_different_sizes(form):
+    """The same model as with columns of one size, whose penalties are told by penalty factors."""
+    X, y, task = sample(4, (20, 30), 30 if form == "wide" else 4)
+    sizes = 10.0 ** np.linspace(-6, 6, X.shape[1])
+    expected = PartialPooling(2.0, 0.5 if form == "wide" else 0.0, penalty_factors=1 / sizes).fit(X, y, task=task)
+    model = clone(expected).set_params(penalty_factors=None)
+    if form == "sums":
+        model.fit_moments(Moments().update(X * sizes, y, task=task))
+    else:
+        model.fit(X * sizes, y, task=task)
+    assert model.dual_gap_ < 1e-10
+    np.testing.assert_allclose(model.coef_ * sizes, expected.coef_, atol=1e-6)
+
+
+def test_counts_that_more_features_than_samples_interpolate():
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((24, 60)), np.repeat(np.arange(3), 8)
+    y = rng.poisson(np.exp(0.3 + X[:, :3].sum(axis=1) / 2)).astype(float)
+    with pytest.warns(UserWarning, match="may grow without end.*k_common > 0"):
+        model = PartialPooling(3.0, loss="poisson").fit(X, y, task=task)
+    assert model.converged_
+    assert model.dual_gap_ < 1e-9
+    np.testing.assert_allclose(model.predict(X, task=task), y, atol=1e-4)
+
+
+def test_nothing_more_can_be_gained_than_the_objective():
+    X, y, task = sample()
+    problem = PartialPooling()._make_problem(X, y, task, None)
+    penalty = pooling_ridge(problem, 3.0, 0.0)
+    assert certify_pooling(problem.designs, np.zeros((problem.m + 1) * problem.d), penalty).gap <= 1.0 + 1e-12

@@ -9,7 +9,7 @@ from sklearn.linear_model import Lasso
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from msmtfl import MSMTFL, LassoMTL, PretrainedMTL, PretrainedMTLCV, TaskKFold, compare_models, stability_selection
-from msmtfl._paths.pretraining import OffsetFolds, Stack, dealt, pretrain
+from msmtfl._paths.families.pretraining import OffsetFolds, Stack, dealt, pretrain
 
 
 @parametrize_with_checks([PretrainedMTL(), PretrainedMTLCV(lams=3, cv=2, alphas=[0.5], offset_folds=2)])

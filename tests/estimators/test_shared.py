@@ -14,8 +14,8 @@ from msmtfl import MSMTFL, LassoMTL, Moments, SharedMTL, SharedMTLCV, stability_
 from msmtfl._data.tasks import read_training
 from msmtfl._objective.common_penalty import CappedDeviations, SharedNorm
 from msmtfl._objective.row_certificates import certify_rows
-from msmtfl._paths.common_path import DENSE, settled, shared_grid, solve_shared
-from msmtfl._solvers.common_part import Remainder, Stacked, StackedGrams, StackedLassos
+from msmtfl._paths.families.common_path import DENSE, settled, shared_grid, solve_shared
+from msmtfl._solvers.coupled.common_part import Remainder, Stacked, StackedGrams, StackedLassos
 from msmtfl._solvers.make_problem import make_problem
 from msmtfl.inference import draw_halves
 
@@ -530,7 +530,7 @@ def test_a_search_ends_where_the_model_is_dense(monkeypatch):
     problem = make_problem(read_training(X, y, task=TASK), fit_intercept=True, standardize=False, positive=False)
     grid = shared_grid(problem, 12, [0.5, np.inf], [4.0, np.inf])
     whole = solve_shared(problem, grid)
-    monkeypatch.setattr("msmtfl._paths.common_path.FEW", 5)
+    monkeypatch.setattr("msmtfl._paths.families.common_path.FEW", 5)
     cut = solve_shared(problem, grid)
     most = N / 6
     dense = np.argmax(whole.n_entries[:, 0] > 2 * most)

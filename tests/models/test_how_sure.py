@@ -20,8 +20,9 @@ from msmtfl import (
     stack_tasks,
 )
 from msmtfl._data.tasks import read_training
+from msmtfl._paths.discoveries import benjamini_hochberg
 from msmtfl.inference import debiased_intervals, draw_halves, shared_features, split_intervals
-from msmtfl.inference.common import Samples, benjamini_hochberg
+from msmtfl.inference.common import Samples
 from msmtfl.inference.gaussian_knockoffs import covariance_near, covariance_of, distances, draw_knockoffs
 from msmtfl.inference.knockoffs import beside_knockoffs, knockoff_plus, lasso_statistics, scores_of
 

@@ -174,7 +174,27 @@ def test_a_feature_that_goes_both_ways_is_not_said_to_rise():
     facts = facts_of(LassoMTL(lam=0.01, task_column="patient").fit(X, y), X, y)
     j = list(facts.model.features_).index("sun")
     assert direction(facts, j) == 0
-    assert "rises in some patients and falls in others with sun (2 up, 2 down)" in said(facts)
+    assert "has no common direction with sun (2 up, 2 down, whether by chance is not known)" in said(facts)
+
+
+def test_a_feature_goes_where_it_is_clear():
+    """A feature without effect has coefficients of chance: the tasks in which it is clearly non-zero say the direction."""
+    X, y = make_table(m=6, n=80)
+    y = y + np.where(X["patient"] == "P8", 3.0, 0.0) * X["sun"]
+    model = LassoMTL(lam=1e-4, task_column="patient").fit(X, y)
+    samples = read_samples(model, X, y, None, None, None)
+    facts = ModelFacts(model, subject_of(model, y=y), samples, cheap_intervals(model, samples, X, y, None, None))
+    j = list(facts.model.features_).index("sun")
+    w = facts.coef[:, 0, j]
+    assert (w > 0).any()
+    assert (w < 0).any()
+    assert facts.sure.clear_in[j] == 1
+    assert direction(facts, j) == 1
+    assert "sun (clearly non-zero in 1 of 6 patients, +" in said(facts)
+    assert "per s.d. there)" in said(facts)
+    columns = {column.head: column for column in model_tables.features_table(facts).columns}
+    clear_in = columns["Clearly non-zero in"]
+    assert clear_in.cells[facts.by_importance.tolist().index(j)].text == "1 (up)"
 
 
 def test_no_feature_is_said_plainly(table):

@@ -16,8 +16,8 @@ from msmtfl._data.task_moments import MomentTask, TaskMoments
 from msmtfl._objective import certificates
 from msmtfl._objective.certificates import Certificate, certify
 from msmtfl._objective.penalties import ConcaveRows
-from msmtfl._solvers.solvers import LassoStages
-from msmtfl._solvers.weighted_lasso import Lassos
+from msmtfl._solvers.lasso_stages import LassoStages
+from msmtfl._solvers.lassos.weighted_lasso import Lassos
 
 
 def design_of(X, y):

@@ -14,7 +14,7 @@ from msmtfl._data.designs import DenseRows, RowTask
 from msmtfl._data.task_moments import MomentTask, TaskMoments
 from msmtfl._objective.certificates import certify
 from msmtfl._objective.dual_points import Doubt, over_unit
-from msmtfl._solvers.weighted_lasso import Lassos
+from msmtfl._solvers.lassos.weighted_lasso import Lassos
 from msmtfl.model_files import load_model, save_model
 from msmtfl.report.sentences import certificate
 

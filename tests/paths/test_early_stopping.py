@@ -7,11 +7,11 @@ import pytest
 from sklearn.base import clone
 
 from msmtfl import L12MTLCV, MSMTFLCV, DirtyMTLCV, LassoMTLCV, MSMTFLClassifierCV, SharedMTLCV, regularization_surface
-from msmtfl._paths.coupled_path import DirtyGrid, RowPaths
 from msmtfl._paths.cross_validation import HeldOut
 from msmtfl._paths.early_stopping import IN_A_ROW, Front, as_if_ended, near_best, turned
-from msmtfl._paths.surface import NotSolvedError
-from msmtfl._solvers.coupled_rows import CoupledRows
+from msmtfl._paths.families.coupled_path import DirtyGrid, RowPaths
+from msmtfl._paths.solutions import NotSolvedError
+from msmtfl._solvers.coupled.coupled_rows import CoupledRows
 
 
 def noisy(m=3, n=25, d=60, seed=0):
@@ -253,7 +253,7 @@ def test_points_that_run_out_of_rounds_are_gone_on_with_if_they_matter(monkeypat
     search = L12MTLCV(12, cv=2)
     expected = clone(search).fit(X, y, task=task)
     finished, finish = [], RowPaths.finish
-    monkeypatch.setattr("msmtfl._paths.coupled_path.ROUNDS", 3)
+    monkeypatch.setattr("msmtfl._paths.families.coupled_path.ROUNDS", 3)
     monkeypatch.setattr(RowPaths, "finish", lambda self, points: finished.append(finish(self, points)) or finished[-1])
     model = clone(search).fit(X, y, task=task)
     assert any(finished)

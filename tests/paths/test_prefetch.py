@@ -9,10 +9,13 @@ import pytest
 from msmtfl import MSMTFLCV, regularization_surface, stack_tasks
 from msmtfl._data.tasks import read_training
 from msmtfl._paths import prefetch as foresight
-from msmtfl._paths import solve as walk
+from msmtfl._paths import stage_paths
 from msmtfl._paths.grids import read_grid
+from msmtfl._paths.solve import solve_surface
+from msmtfl._paths.walk import Cells
 from msmtfl._solvers.gram import Gram, LackingError, at_hand, closed
-from msmtfl._solvers.make_problem import first_gradient, largest_lam, make_problem
+from msmtfl._solvers.largest_lam import first_gradient, largest_lam
+from msmtfl._solvers.make_problem import make_problem
 from msmtfl._solvers.solvers import caches_for, lassos_for
 
 GRID = {"lams": 8, "theta_ratios": [1.0, 4.0, np.inf], "lam_min_ratio": 0.05}
@@ -78,7 +81,7 @@ def test_second_stages_find_their_rows(fetches):
     grid, grams = read_grid(problem, 10, [0.5, 2.0], lam_min_ratio=0.2), caches_for(problem, "lassos")
     assert not at_hand(grams)
     firsts = firsts_of(problem, grid, grams)
-    roomy = walk.Cells(problem).crowding.roomy
+    roomy = Cells(problem).crowding.roomy
     freed = np.flatnonzero(foresight.reaches(problem, grid, firsts, roomy) >= 1.0)
     lacking = [freed[gram.slot[freed] < 0] for gram in grams]
     assert any(rows.size for rows in lacking)
@@ -116,7 +119,7 @@ def test_features_that_all_tasks_use_are_fetched_with_the_first(monkeypatch, fet
     surface = regularization_surface(X, y, task=task, **options)
     with_likely = len(fetches)
     del fetches[:]
-    monkeypatch.setattr(walk, "likely_shared", lambda *_: None)
+    monkeypatch.setattr(stage_paths, "likely_shared", lambda *_: None)
     plain = regularization_surface(X, y, task=task, **options)
     assert with_likely < len(fetches)
     for point in np.ndindex(surface.thetas.shape):
@@ -151,15 +154,15 @@ OPTIONS = {
 @pytest.fixture
 def completed(monkeypatch):
     """The walks whose lacking rows were fetched between two rounds."""
-    seen: list[walk._LocalWalk] = []
-    complete = walk._LocalWalk.complete
+    seen: list[stage_paths._LocalWalk] = []
+    complete = stage_paths._LocalWalk.complete
 
     def noted(self, n_jobs=None):
         if n_jobs is not None:
             seen.append(self)
         complete(self, n_jobs)
 
-    monkeypatch.setattr(walk._LocalWalk, "complete", noted)
+    monkeypatch.setattr(stage_paths._LocalWalk, "complete", noted)
     return seen
 
 
@@ -268,5 +271,5 @@ def test_progress_counts_every_lam_once(monkeypatch):
     problem = posed(X, y, task)
     steps: list[float] = []
     monkeypatch.setattr(foresight, "_fetch", lambda *_: None)
-    walk.solve_surface(problem, read_grid(problem, 8, [1.0, 4.0]), n_jobs=2, tick=steps.append)
+    solve_surface(problem, read_grid(problem, 8, [1.0, 4.0]), n_jobs=2, tick=steps.append)
     assert sum(steps) == pytest.approx(8)

@@ -11,7 +11,8 @@ from msmtfl import regularization_surface
 from msmtfl._data.tasks import read_training
 from msmtfl._kernels.stage_loop import Trail
 from msmtfl._paths.grids import read_grid
-from msmtfl._paths.solve import _LocalWalk, solve_surface
+from msmtfl._paths.solve import solve_surface
+from msmtfl._paths.stage_paths import _LocalWalk
 from msmtfl._solvers.make_problem import make_problem
 from msmtfl._solvers.stages import CROWDED, LIMIT, REPEATS, UNFINISHED
 

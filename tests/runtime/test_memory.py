@@ -10,8 +10,8 @@ import pytest
 
 from msmtfl._data.designs import stage_scale
 from msmtfl._data.tasks import read_training
-from msmtfl._solvers import weighted_lasso as lasso
-from msmtfl._solvers.weighted_lasso import Lassos
+from msmtfl._solvers.lassos import weighted_lasso as lasso
+from msmtfl._solvers.lassos.weighted_lasso import Lassos
 
 ROWS, D = 10, 5
 

@@ -5,12 +5,19 @@ import pytest
 
 from msmtfl import L12MTLCV, MSMTFLCV, DirtyMTLCV, LassoMTLCV, MSMTFLClassifierCV, SharedMTLCV
 from msmtfl._data.tasks import read_training
-from msmtfl._paths.common_path import shared_grid, shared_lam_max, solve_shared
-from msmtfl._paths.coupled_path import DirtyGrid, GroupGrid, dirty_lam_max, group_lam_max, solve_rows
+from msmtfl._paths.families.common_path import shared_grid, shared_lam_max, solve_shared
+from msmtfl._paths.families.coupled_path import (
+    DirtyGrid,
+    GroupGrid,
+    dirty_lam_max,
+    group_lam_max,
+    solve_rows,
+)
 from msmtfl._paths.grids import read_grid
 from msmtfl._paths.solve import solve_surface
 from msmtfl._solvers.degrees import pseudo_inverse, rank_of
-from msmtfl._solvers.make_problem import largest_lam, make_problem
+from msmtfl._solvers.largest_lam import largest_lam
+from msmtfl._solvers.make_problem import make_problem
 
 M, D = 3, 6
 TASK = np.repeat(np.arange(M), [8, 10, 13])

@@ -26,10 +26,11 @@ from msmtfl._objective.penalties import ConcaveRows
 from msmtfl._paths.grids import read_grid
 from msmtfl._paths.solve import solve_surface
 from msmtfl._runtime.progress import Listener
-from msmtfl._solvers.make_problem import largest_lam, make_problem
+from msmtfl._solvers.largest_lam import largest_lam
+from msmtfl._solvers.lassos.lasso_solver import SLID
+from msmtfl._solvers.make_problem import make_problem
 from msmtfl._solvers.solvers import lassos_for, solver_for
 from msmtfl._solvers.stages import SEPARATED
-from msmtfl._solvers.weighted_lasso import SLID
 from msmtfl.model_files import load_model, save_model
 
 LOSSES = {

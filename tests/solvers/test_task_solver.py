@@ -8,9 +8,9 @@ from msmtfl import L12MTL, MSMTFL, MSMTFLCV, LassoMTL, regularization_surface
 from msmtfl._data import tables
 from msmtfl._data.float32 import NarrowRows
 from msmtfl._solvers import gram
-from msmtfl._solvers import working_set as working
-from msmtfl._solvers.weighted_lasso import Lassos
-from msmtfl._solvers.working_set import WorkingState
+from msmtfl._solvers.lassos import working_set as working
+from msmtfl._solvers.lassos.weighted_lasso import Lassos
+from msmtfl._solvers.lassos.working_set import WorkingState
 
 
 def problem(n, d, m, copies=0, seed=0):

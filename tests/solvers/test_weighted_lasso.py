@@ -16,15 +16,15 @@ from sklearn.linear_model import Lasso
 import msmtfl
 from msmtfl import LassoMTL
 from msmtfl._data.designs import DenseRows, RowTask
-from msmtfl._kernels import active_set as _kernel
 from msmtfl._kernels import arrow, products, support
+from msmtfl._kernels.registers import use_registers
 from msmtfl._objective.certificates import certify
 from msmtfl._runtime.progress import Listener
-from msmtfl._solvers import weighted_lasso as lasso
 from msmtfl._solvers.gram import Gram
-from msmtfl._solvers.solvers import certified
-from msmtfl._solvers.weighted_lasso import Lassos
-from msmtfl._solvers.working_set import WorkingSet
+from msmtfl._solvers.lasso_stages import certified
+from msmtfl._solvers.lassos import weighted_lasso as lasso
+from msmtfl._solvers.lassos.weighted_lasso import Lassos
+from msmtfl._solvers.lassos.working_set import WorkingSet
 
 
 def design_of(X, y, centre=False):
@@ -215,9 +215,9 @@ def test_parts_that_a_gram_matrix_does_not_have_are_refused(low, high):
 @pytest.fixture(params=[8, 4, 2])
 def width(request):
     """Numbers in the widest registers that the kernel may use: what machines with narrower ones run, runs here, too."""
-    before = _kernel.use_registers(request.param)
+    before = use_registers(request.param)
     yield request.param
-    _kernel.use_registers(before)
+    use_registers(before)
 
 
 @pytest.mark.parametrize("kernel", [arrow, products, support], ids=["arrow", "products", "support"])
@@ -233,7 +233,7 @@ def test_the_same_bits_from_registers_of_any_width(width):
     designs = [design_of(X, y) for X, y in zip(Xs, ys, strict=True)]
     found = []
     for allowed in (8, width):
-        _kernel.use_registers(allowed)
+        use_registers(allowed)
         lassos = Lassos(designs)
         found.append([lassos.solve(share * a)[0] for share in (30.0, 1.0, 10.0, 0.5)])
     assert np.count_nonzero(found[0][1]) > 60

@@ -224,6 +224,14 @@ SMALLEST = [
     pytest.param("class_families.py", "--splits 2 --tasks 2 --lams 3 --only landmine", "l12", "", marks=SLOW),
     pytest.param("landmine.py", "--seeds 2 --tasks 2 --only sparse", "MSMTFLClassifierCV", "", marks=SLOW),
     pytest.param("loss_searches.py", "--tasks 2 --rows 60 --lams 4 --only landmine", "| logistic |", ""),
+    pytest.param(
+        "parity.py",
+        "--count 2 --only lasso shared partial-pooling peers",
+        "partial-pooling  logistic",
+        "cvxpy",
+        marks=SLOW,
+    ),
+    pytest.param("column_units.py", "--only school --folds 2", "school   ", ""),
     pytest.param("import_time.py", "--repeats 1", "| `from msmtfl import MSMTFLCV` |", "", marks=SLOW),
     pytest.param("null_lam.py", "--smallest", "| 3 x 100 x 40 |", ""),
     pytest.param(

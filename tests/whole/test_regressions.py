@@ -5,9 +5,9 @@ import pytest
 
 from msmtfl import MSMTFL, LassoMTL, stack_tasks
 from msmtfl._data.designs import DenseRows, RowTask
-from msmtfl._solvers.solvers import LassoStages
+from msmtfl._solvers.lasso_stages import LassoStages
+from msmtfl._solvers.lassos.weighted_lasso import Lassos
 from msmtfl._solvers.stages import CYCLES, run_stages
-from msmtfl._solvers.weighted_lasso import Lassos
 
 
 @pytest.mark.parametrize("offset", [0.0, 10.0])

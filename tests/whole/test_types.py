@@ -16,7 +16,7 @@ AT_MOST = 0.02  # of the parameters of a room
 
 def parameters(room):
     """(file, line, annotation or None) of all parameters of functions in a room, but self and cls"""
-    for file in sorted((PACKAGE / room).glob("*.py")):
+    for file in sorted((PACKAGE / room).rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef):
                 spec = node.args

@@ -18,7 +18,7 @@ from .._data.tables import label_array, missing_values, warn_user
 from .._data.tasks import Task, TaskData, read_training
 from .._objective.certificates import explain
 from .._objective.losses import Huber, loss_named
-from .._objective.penalties import ConcaveEntries, Penalty, counted
+from .._objective.penalties import ConcaveEntries, ConcaveRows, Penalty
 from .._objective.problem import Problem
 from .._objective.shapes import CAPPED, read_shape
 from .._runtime.progress import one_blas_thread
@@ -138,7 +138,9 @@ class AddTaskMixin(MultiTaskModel):
 
     def _norms_with(self, w: Floats, problem: Problem) -> Floats:
         """(d,): the norms of the features with the new task's coefficients w (K, d)."""
-        return np.asarray(self.row_norms_ + (counted(problem.factors) * np.abs(w.T)).sum(axis=1))
+        return np.asarray(
+            self.row_norms_ + ConcaveRows(1.0, np.inf, problem.factors, groups=problem.groups).row_norms(w.T)
+        )
 
     # ------------------------------------------------------------------ reading
 
@@ -193,11 +195,12 @@ class AddTaskMixin(MultiTaskModel):
         options: dict[str, Any] = {
             "loss": loss,
             "epsilon": getattr(self, "epsilon", 1.35),
-            "standardize": self.standardize,
+            "standardize": self.standardize is True,
             "positive": getattr(self, "positive", False),
             "penalty_factors": self._new_factors(),
             "l1_ratio": self._new_l1_ratio(),
             "bounds": self._bounds(),
+            "feature_groups": self._feature_groups(),
         }
         if isinstance(kind, Huber):  # its scale is that of the task itself, whatever is held fixed
             alone = make_problem(data, fit_intercept=self.fit_intercept, **options)
@@ -300,7 +303,8 @@ def entries_given(
     """A weighted lasso of the new task's coefficients, with what the fit left of the penalty of rows."""
     m = model.n_fitted_tasks_
     both = m * lam_entry, theta_entry
-    return ConcaveEntries(m * lam, np.inf, problem.factors, shape, *both, model.row_slopes_, l1_ratio=problem.l1_ratio)
+    more: dict[str, Any] = {"l1_ratio": problem.l1_ratio, "groups": problem.groups}
+    return ConcaveEntries(m * lam, np.inf, problem.factors, shape, *both, model.row_slopes_, **more)
 
 
 def no_deviations(model: Any) -> Floats:

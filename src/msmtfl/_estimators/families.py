@@ -20,13 +20,13 @@ from sklearn.base import ClassifierMixin
 from .._data.designs import Floats
 from .._objective.problem import Problem
 from .fitted import loss_of, model_chosen
-from .words.formula_texts import Formula
 from .words.grid_words import GridWords
 
 LISTED = tuple(  # modules with records, in the order in which families are shown
     f"msmtfl._estimators.{name}.record"
     for name in ("msmtfl", "lasso", "l12", "dirty", "shared", "pooling", "pretrained", "baselines")
 )
+Formula = tuple[str, str, list[str]]  # loss, penalty, notes
 CoefOn = Callable[..., Floats]  # fitted model, part of its problem, budget=, tick= -> (m, d)
 
 
@@ -100,6 +100,7 @@ class Variant:
     place : where it stands in comparisons, from the plainest on; None: it takes no part
     when_named : whether comparisons have it only where it is asked for by name
     command : whether `msmtfl fit` knows it
+    scaling : `standardize` in comparisons that do not standardise
     """
 
     name: str
@@ -109,6 +110,7 @@ class Variant:
     place: int | None = None
     command: bool = True
     when_named: bool = False
+    scaling: bool | str = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,6 +250,12 @@ def family_of(model: Any) -> Family:
         kind = model if isinstance(model, type) else type(model_chosen(model))
         raise TypeError(f"{kind.__name__} belongs to no family of models that msmtfl knows.")
     return found
+
+
+def is_regression_of(model: Any, variant: str) -> bool:
+    """Whether a model is a regression of the family that has a variant of this name."""
+    named = [one for one in known_families() if not one.classifies and variant in {each.name for each in one.variants}]
+    return any(isinstance(model, one.classes) for one in named)
 
 
 def has_family(model: Any) -> bool:

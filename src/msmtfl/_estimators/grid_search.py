@@ -38,14 +38,14 @@ from .._paths.cross_validation import (
     standard_errors,
 )
 from .._paths.early_stopping import FoldRun, Front, search
-from .._paths.surface import Refitted, Solutions, StagedSolutions
+from .._paths.solutions import Refitted, Solutions, StagedSolutions
 from .._runtime.checks import check_positive, check_share, check_verbose
 from .._runtime.progress import Progress, one_blas_thread
 from .._solvers.gram import BUDGET, Gram, follow, may_form
-from .._solvers.make_problem import gather, release
+from .._solvers.lassos.weighted_lasso import least_squares_on
+from .._solvers.priors import gather, release
 from .._solvers.solvers import LASSOS, caches_for, lassos_for
 from .._solvers.stages import REPEATS, Solution, StageSolver, run_stages
-from .._solvers.weighted_lasso import least_squares_on
 from .base import MultiTaskModel
 from .fitted import forget, require_offset
 from .survival import held_out_concordance

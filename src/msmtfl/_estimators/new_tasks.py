@@ -10,14 +10,8 @@ import numpy as np
 from .._data.designs import Floats, Ints
 from .._data.tasks import TaskData
 from .._objective.problem import Problem
-from .._solvers.make_problem import without_priors
+from .._solvers.priors import without_priors
 
-WAYS = ("mean", "common", "similar")
-WORDS = {
-    "mean": "the mean coefficients of the {} known task(s)",
-    "common": "what the {} known task(s) have in common",
-    "similar": "the mean of the {} known task(s), weighted by how similar their features are",
-}
 Line = tuple[Floats, Floats]  # coefficients (K, d) and intercepts (K,)
 
 

@@ -10,13 +10,14 @@ from .._data.tasks import TaskData
 from .._objective.penalties import ConcaveRows
 from .._objective.problem import Problem
 from .._objective.theta import unit
-from .._paths.grids import MIXTURE, Grid, default_grid, read_grid
-from .._paths.solve import StagePaths
+from .._paths.grid import Grid
+from .._paths.grids import MIXTURE, default_grid, read_grid
+from .._paths.stage_paths import StagePaths
 from .._paths.surface import Surface
 from .._runtime.checks import check_count
 from .._runtime.progress import Progress
 from .._solvers.gram import Gram, wants_whole
-from .._solvers.make_problem import largest_lam
+from .._solvers.largest_lam import largest_lam
 from .._solvers.solvers import solver_for
 from .._solvers.stages import Solution
 from .grid_search import GridSearch

@@ -16,7 +16,7 @@ importable), which is how the tests look inside it.
 import cython
 import numpy as np
 
-from . import arrow, constants, products, support
+from . import constants
 
 if not cython.compiled:
     from .descent import Descent
@@ -322,11 +322,3 @@ def solve_path(
                 work += state._work()
                 p += 1
     return p
-
-
-def use_registers(width: cython.int) -> cython.int:
-    """Let all kernels use registers of at most 8, 4 or 2 numbers, as machines without wider ones do; returns what was
-    allowed before"""
-    products.use_registers(width)
-    arrow.use_registers(width)
-    return support.use_registers(width)

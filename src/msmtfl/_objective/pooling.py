@@ -15,16 +15,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._data.designs import NONE, Floats, Ints, with_rows
-from .certificates import RANK, ridge_slack
+from .certificates import CERTAIN, RowCertificate, full_rank, ridge_slack
 from .dual_points import Doubt, over_unit, vacuous
 from .penalties import bent, counted
-from .row_certificates import RowCertificate
 from .task_duals import duals, of_losses
 
 # The optimum is looked for within so many times the size of what was found. (Where nothing penalises a direction, a gradient
 # that rounding leaves there would otherwise promise any gain.)
 FAR = 100.0
-CERTAIN = 1e-10  # the relative gap from which the reason of a doubt is asked for
 
 
 @dataclass(frozen=True)
@@ -100,7 +98,7 @@ def certify_pooling(designs: Sequence[Any], P: Floats, penalty: PoolingRidge) ->
     With h minus the gradient of half the objective in one entry of b or V, and a the ridge there, moving that entry by t
     gains no more than h t - a t^2 / 2, and all entries together no more than the sum of that, as the loss is convex. So the
     gap is at most the sum over entries of h^2 / (2 a), or of |h| T where that is less: T is how far the optimum is looked
-    for (`FAR`). What rounding may hide of gradients is added to them.
+    for (`FAR`). It is at most the objective itself, too. What rounding may hide of gradients is added to them.
     """
     ridge = np.vstack([penalty.of_common, penalty.of_deviations])
     certificate = certify_ridges(designs, P, np.zeros_like(ridge), ridge, np.ones(len(designs)))
@@ -145,10 +143,15 @@ def _gap(designs: Sequence[Any], P: Floats, A: Floats, strengths: Floats, scale:
     reach = FAR * np.maximum(np.abs(parts), np.abs(W).max(axis=0))
     unit = float(2.0 * sum(s * task.unit for s, task in zip(scale, tasks, strict=True)))
 
+    # no loss is below 0: where samples are all but interpolated, what is left of the objective is all there is to gain
+    losses = sum(s * design.loss(w) for s, design, w in zip(scale, designs, W, strict=True))
+    above = over_unit(float(losses + np.sum(2.0 * bound * np.abs(parts) + ridge * parts**2)), unit)
+
     def gain(noise: Floats) -> float:
         found = np.where(ridge > 0.0, ridge_slack(parts, bound, ridge, slopes + ridge * parts, noise, False), np.inf)
         linear = np.where(bound > 0.0, np.inf, (error + noise) * reach)
-        return over_unit(2.0 * float(np.where(fixed, 0.0, np.minimum(found, linear)).sum()), unit)
+        by_slopes = over_unit(2.0 * float(np.where(fixed, 0.0, np.minimum(found, linear)).sum()), unit)
+        return min(by_slopes, above)
 
     length = np.sqrt(np.vstack([squares.sum(axis=0), squares])) * np.sqrt(np.append(yy.sum(), yy))[:, None]
     kkt = np.divide(error, length, out=np.zeros_like(slopes), where=length > 0.0).max(initial=0.0)
@@ -179,12 +182,3 @@ def _dependent(designs: Sequence[Any], P: Floats, penalty: PoolingRidge) -> tupl
         if not full_rank(total):
             out = [live] * len(designs)
     return tuple(out)
-
-
-def full_rank(G: Floats) -> bool:
-    """Whether a Gram matrix is that of columns that are certainly independent."""
-    size = np.sqrt(np.diagonal(G))
-    if not (size > 0.0).all():
-        return False
-    values = np.linalg.eigvalsh(G / np.outer(size, size))
-    return bool(values[0] > RANK * values[-1])

@@ -12,15 +12,19 @@ import numpy as np
 from .._data.designs import Floats, Ints, stage_scale
 from .._data.level_rows import LevelRows, LevelTask
 from .._data.ridged import ridged
+from .._data.two_values import apart
 from .box import Box, Limit, can_fall, of_task
 from .certificates import TaskCertificate, certify_all
 from .dual_points import Memo
+from .group_certificates import certify_group_lasso
+from .groups import Groups
 from .loss_certificates import certify_loss, escaping, escaping_alone
 from .losses import Huber, Loss, Squared
 from .survival import Cox, held_out
 from .theta import mean_square
 
 SAME_MEAN = 1e-12  # relative difference of means that is rounding
+NUMERIC = "numeric"  # a way to standardise: see `column_units`
 
 
 def share(l1_ratio: float, factors: Floats) -> Floats:
@@ -39,7 +43,7 @@ class Problem:
     data: Any  # `AnyData`, and what its form has besides: who asks for that knows which it is
     designs: list[Any]  # a `Design` per task if the loss is squared, else a `LossTask`
     given_factors: Floats  # (d, m), as given
-    standardize: bool
+    standardize: bool | str  # or NUMERIC
     positive: bool
     loss: Loss = field(
         default_factory=Squared
@@ -54,6 +58,7 @@ class Problem:
     known_units: Floats | None = None  # (m, d): units of another problem, in whose place this one is solved
     known_common: Floats | None = None  # (d,): its factors of a common part
     bounds: Box | None = None  # (m, d), where they are others than those that `positive` says
+    groups: Groups | None = None  # features that enter or leave a task together, where some do
 
     @property
     def m(self) -> int:
@@ -92,15 +97,32 @@ class Problem:
 
     @cached_property
     def units(self) -> Floats:
-        """(m, d): standard deviations if standardised, else 1."""
+        """(m, d): standard deviations if standardised, else 1 or those of columns in all tasks."""
         if self.known_units is not None:
             return self.known_units
         squares = self.variances
+        if self.standardize == NUMERIC:
+            return np.tile(self.column_units, (self.m, 1))
         return np.sqrt(np.where(squares > 0, squares, 1.0)) if self.standardize else np.ones_like(squares)
 
     @cached_property
+    def column_units(self) -> Floats:
+        """(d,): one unit of a column for all tasks, in which numbers and indicators are alike: the distance of its two
+        values if it has no more, else two standard deviations within tasks (Gelman, 2008), which are 1 for an indicator of
+        half of the samples."""
+        spans, sds = apart(self.data), self.feature_sds
+        return np.where(np.isfinite(spans), spans, np.where(sds > 0.0, 2.0 * sds, 1.0))
+
+    @cached_property
     def factors(self) -> Floats:
-        """(d, m): penalty factors with the units in them; a task's lie side by side, as its coefficients do."""
+        """(d, m): penalty factors with the units and the sizes of groups in them; a task's lie side by side, as its
+        coefficients do."""
+        plain = self._plain_factors
+        return plain if self.groups is None else np.asfortranarray(plain * self.groups.scale[:, None])
+
+    @cached_property
+    def _plain_factors(self) -> Floats:
+        """(d, m): the same without the sizes of groups."""
         return np.asfortranarray(self.given_factors * self.units.T)
 
     @cached_property
@@ -112,6 +134,8 @@ class Problem:
         given = self.given_factors[:, 0]
         if not self.standardize:
             return given
+        if self.standardize == NUMERIC:
+            return np.asarray(given * self.column_units)
         square = self.variances.mean(axis=0)
         return np.asarray(given * np.sqrt(np.where(square > 0, square, 1.0)))
 
@@ -125,7 +149,7 @@ class Problem:
     @cached_property
     def squared_factors(self) -> Floats:
         """(m, d): f^2; 0 where a coefficient is 0 anyway, as it is excluded or its column constant."""
-        f = np.where(np.isfinite(self.factors.T) & self.learnable, self.factors.T, 0.0)
+        f = np.where(np.isfinite(self.factors.T) & self.learnable, self._plain_factors.T, 0.0)
         return np.ascontiguousarray(f**2)
 
     @cached_property
@@ -228,6 +252,12 @@ class Problem:
         if self.unit_ridge is not None:
             assert lams is not None
             ridge = np.multiply.outer(lams, self.unit_ridge[i])
+        if self.groups is not None:
+            ridges = [None] * len(W) if ridge is None else ridge
+            return [
+                certify_group_lasso(ridged(self.designs[i], r), w, a, self.groups)
+                for w, a, r in zip(W, A, ridges, strict=True)
+            ]
         if self.loss.squared:
             return certify_all(self.designs[i], W, A, of_task(self.limit, i), memo, ridge=ridge)
         ridges, limit = [None] * len(W) if ridge is None else ridge, of_task(self.limit, i)

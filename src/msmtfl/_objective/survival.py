@@ -44,6 +44,7 @@ class Cox:
     squared: ClassVar[bool] = False
     linear: ClassVar[bool] = False
     levelled: ClassVar[bool] = False
+    mean: ClassVar[str] = "hazard"  # what e^f is, but for a factor
     least: ClassVar[float] = -np.inf
     text: ClassVar[str] = "2/({m} nᵢ) Σₖ [log Σᵣ exp fᵣ − fₖ]"
     note: ClassVar[str] = "the sums are over the events k of a task, and over its samples r at risk at the time of k"
@@ -123,7 +124,7 @@ class CoxTask(Cox):
     order, back : (n,) rows in the order of time, events first among equal times; and the places of rows in it
     events, group : (events,) their places in that order, and the number of their time
     starts, ends : (G,) the first place of the events at each time that has some, and the first behind them
-    share, mean : (events,) l / d of each term, and its weight
+    share, of_term : (events,) l / d of each term, and its weight
     total : (G,) weight of the events at each time
     at : (n,) number of the last time with an event up to a row, -1 if there is none
     """
@@ -147,7 +148,7 @@ class CoxTask(Cox):
         rank = np.arange(len(self.events)) - self.first[self.group]
         self.share = rank / counts[self.group] if ties == "efron" else np.zeros(len(self.events))
         self.total = self._by_time(weight[self.events])
-        self.mean = (self.total / counts)[self.group]
+        self.of_term = (self.total / counts)[self.group]
         self.at = np.searchsorted(self.starts, np.arange(self.n), side="right") - 1
         with np.errstate(divide="ignore"):
             self.log_v = np.log(weight)
@@ -185,7 +186,7 @@ class CoxTask(Cox):
 
     def _hazards(self, terms: Floats) -> tuple[Floats, Floats]:
         """`before` and `hazard`."""
-        logs = _beside(np.log(self.mean), terms) - terms
+        logs = _beside(np.log(self.of_term), terms) - terms
         total = np.logaddexp.accumulate(self._over_times(logs), axis=0)
         before = np.concatenate([np.full((1, *terms.shape[1:]), -np.inf), total])
         hazard = before[self.at + 1]
@@ -201,7 +202,7 @@ class CoxTask(Cox):
         out = np.zeros(f.shape)
         rows = self.order[self.events]
         terms = self.sums(f).terms - _beside(self.lowest, f)
-        out[rows] = _beside(self.mean / self.v[rows], f) * terms - f[rows]
+        out[rows] = _beside(self.of_term / self.v[rows], f) * terms - f[rows]
         return out
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -250,7 +251,7 @@ class CoxTask(Cox):
         known = self.sums(f)
         used = b > 0.0
         moved = g[used] - f[self.order][used]
-        return max(float(b[used] @ moved - self.mean @ (terms - known.terms)), 0.0)
+        return max(float(b[used] @ moved - self.of_term @ (terms - known.terms)), 0.0)
 
     def _begin(self) -> int:
         """The first place that is at risk at an event."""
@@ -264,7 +265,7 @@ class CoxTask(Cox):
             return x
         for step in range(STEPS):
             inside = 1.0 - self.share * x[self.group]
-            parts = self.mean * (1.0 - self.share) / inside
+            parts = self.of_term * (1.0 - self.share) / inside
             sums, bends = self._by_time(parts), self._by_time(parts * self.share / inside)
             move = (b - x * (left + sums)) / np.maximum(left + sums + x * bends, LEAST)
             x = np.clip(x + move, 0.0, 1.0)
@@ -318,7 +319,7 @@ class CoxTask(Cox):
         later = np.cumsum(E[::-1])[::-1][self.starts]
         tied = self._by_time(E[self.events])
         means = (later[self.group] - self.share * tied[self.group]) * np.exp(top - sums.terms)  # of x, in every term
-        logs = self.mean * np.exp(top - sums.terms) * means
+        logs = self.of_term * np.exp(top - sums.terms) * means
         before = np.append(0.0, np.cumsum(self._by_time(logs)))
         out = before[self.at + 1]
         own = self._by_time(logs * (1.0 - self.share))
@@ -339,7 +340,7 @@ class CoxTask(Cox):
         behind = T.copy()
         behind[among] = np.maximum(T[among] - T[last], 0.0)
         square = hazard * e * behind / np.maximum(e + behind, LEAST)
-        parts = self.mean * (1.0 - self.share) * np.exp(2.0 * (top - sums.terms))
+        parts = self.of_term * (1.0 - self.share) * np.exp(2.0 * (top - sums.terms))
         own = self._by_time(parts)
         square[ends] = D * rest * (np.exp(sums.before[:-1] + top) / np.maximum(D + rest, LEAST) + own)
         tied_on = e[self.events] + np.where(np.isin(self.events, ends), 0.0, behind[self.events])
@@ -418,11 +419,11 @@ def held_out(ties: str, y: Floats, v: Floats, out: np.ndarray, f: Floats) -> Flo
     them in proportion to their hazards.
     """
     whole, part = CoxTask(ties, y, v), CoxTask(ties, y[~out], v[~out])
-    logs, G = whole.sums(f).terms * whole.mean[:, None], len(whole.first)
+    logs, G = whole.sums(f).terms * whole.of_term[:, None], len(whole.first)
     total = np.add.reduceat(logs, whole.first, axis=0) if G else logs
     places = np.searchsorted(whole.times, part.times)
     if len(part.first):
-        less = np.add.reduceat(part.sums(f[~out]).terms * part.mean[:, None], part.first, axis=0)
+        less = np.add.reduceat(part.sums(f[~out]).terms * part.of_term[:, None], part.first, axis=0)
         np.subtract.at(total, places, less)
     order, when = whole.order, out[whole.order]
     result = np.zeros(f.shape)

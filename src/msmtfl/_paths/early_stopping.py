@@ -20,7 +20,7 @@ from .._objective.problem import Problem
 from .._runtime.threads import each
 from .conformal import FoldFit
 from .cross_validation import HeldOut, RowsHeldOut, Scorer, Split, error_scales, mean_errors, standard_errors
-from .surface import Solutions
+from .solutions import Solutions
 
 # A column has turned when its errors exceed WORSE times its smallest one at IN_A_ROW points or more, over which lam has
 # fallen by at least SPAN; or sooner, when they have risen from point to point over IN_A_ROW of them to STEEP times that. As

@@ -2,83 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral, Real
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._data.designs import Floats, Ints
+from .._data.designs import Floats
 from .._objective import theta as thresholds
 from .._objective.problem import Problem
-from .._objective.shapes import CAPPED, Shape, read_shape
-from .._solvers.make_problem import largest_lam, of_lasso
+from .._objective.shapes import Shape, read_shape
+from .._solvers.largest_lam import largest_lam, of_lasso
+from .._solvers.read_groups import refuse_entries
+from .grid import Grid
 
 ENTRY_RATIOS = (0.5, 2.0)  # of theta_entry
 MIXTURE = 0.5  # the share of the entries in the default grid, besides 0
 N_RATIOS = 6  # of the default theta ratios, besides inf
 SMALL_SHARE, SMALLER_SHARE = 1e-3, 1e-4  # of lam_max where the lams end: n < d, n >= d in every task
-
-
-class OfSetting(Protocol):
-    """A fitted model with a lam; it may have a theta, and the same of entries."""
-
-    lam_: float
-
-
-@dataclass(frozen=True)
-class Grid:
-    """The points of a surface: lams (K,) in any order, thetas (K, L), inf allowed.
-
-    Column l gives the share `shares[l]` of lam to the entries, which are capped at theta_entries (K, L); its rows have the
-    rest, lam (1 - shares[l]). Stage 1 is the same for all columns.
-    """
-
-    lams: Floats
-    thetas: Floats
-    shares: Floats
-    theta_entries: Floats
-    concave: Shape = CAPPED
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.thetas.shape[0], self.thetas.shape[1]
-
-    @property
-    def strength(self) -> Floats:
-        """(K, L): lam"""
-        return np.broadcast_to(self.lams[:, None], self.shape)
-
-    @property
-    def block(self) -> int:
-        """Points of a column that a search solves between two looks at held-out errors: they take little time."""
-        return 3
-
-    @property
-    def leader(self) -> Ints:
-        """(L,): the lasso, if it is among the columns; otherwise each goes by its own errors (see
-        `early_stopping.Front`)."""
-        lasso = np.flatnonzero(self.lasso.all(axis=0))
-        return np.full(self.shape[1], lasso[0]) if lasso.size else np.arange(self.shape[1])
-
-    @property
-    def steps(self) -> int:
-        """How many steps of a progress bar a walk over it is."""
-        return len(self.lams)
-
-    @property
-    def lasso(self) -> np.ndarray:
-        """(K, L) bool: where nothing is ever eased, so that stage 1 is all there is."""
-        of_rows = np.isinf(self.thetas) | (self.shares == 1.0)
-        out: np.ndarray = of_rows & (np.isinf(self.theta_entries) | (self.shares == 0.0))
-        return out
-
-    def tours(self) -> list[list[int]]:
-        """For every lam, the columns in an order in which neighbours are alike."""
-        shares = np.broadcast_to(self.shares, self.shape)
-        out: list[list[int]] = np.lexsort((-self.theta_entries, -self.thetas, shares), axis=-1).tolist()
-        return out
 
 
 def read_grid(
@@ -96,6 +37,8 @@ def read_grid(
     found = read_lams(problem, lams, lam_min_ratio)
     of_rows = read_thetas(problem, found, theta_ratios, thetas)
     shares = _shares(entry_shares)
+    if any(shares):
+        refuse_entries(problem)
     ratios = ENTRY_RATIOS if entry_ratios is None else entry_ratios
     of_entries = read_thetas(problem, found, ratios, name="entry_ratios")
     never = np.full(len(found), np.inf)
@@ -125,22 +68,16 @@ def default_grid(
     ratios = default_ratios(problem.m)
     parts = [
         read_grid(problem, found, ratios[::2], penalty=penalty),
-        read_grid(problem, found, ratios[[3]], entry_shares=MIXTURE, entry_ratios=ENTRY_RATIOS[0], penalty=penalty),
     ]
+    if problem.groups is None:  # whose columns stay together
+        more = {"entry_shares": MIXTURE, "entry_ratios": ENTRY_RATIOS[0]}
+        parts.append(read_grid(problem, found, ratios[[3]], penalty=penalty, **more))
     return replace(
         parts[0],
         thetas=np.hstack([part.thetas for part in parts]),
         shares=np.concatenate([part.shares for part in parts]),
         theta_entries=np.hstack([part.theta_entries for part in parts]),
     )
-
-
-def point_of(model: OfSetting) -> Grid:
-    """The one point of a fitted model's setting."""
-    lam, entry = float(model.lam_), float(getattr(model, "lam_entry_", 0.0))
-    theta, theta_entry = (float(getattr(model, name, np.inf)) for name in ("theta_", "theta_entry_"))
-    share, shape = np.array([entry / (lam + entry)]), read_shape(getattr(model, "penalty", "capped"))
-    return Grid(np.array([lam + entry]), np.array([[theta]]), share, np.array([[theta_entry]]), shape)
 
 
 def _shares(entry_shares: ArrayLike) -> list[float]:

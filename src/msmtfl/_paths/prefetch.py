@@ -18,10 +18,10 @@ from .._objective.problem import Problem
 from .._objective.shapes import CAPPED
 from .._runtime.threads import each_or_together
 from .._solvers.gram import WHOLE_AT_MOST, Gram, at_hand
-from .._solvers.make_problem import first_gradient
-from .._solvers.task_solver import AT_LEAST_OF_MANY, Caches
-from .._solvers.weighted_lasso import Solve
-from .grids import Grid
+from .._solvers.largest_lam import first_gradient
+from .._solvers.lassos.lasso_solver import Solve
+from .._solvers.lassos.task_solver import AT_LEAST_OF_MANY, Caches
+from .grid import Grid
 
 LIKELY = AT_LEAST_OF_MANY  # features whose rows a task gets with the first that it needs: as many as a fetch brings
 TOGETHER = 4  # rows are fetched in multiples of this, the height of the kernel's tiles: one takes as long as four

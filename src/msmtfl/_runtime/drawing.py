@@ -141,14 +141,16 @@ def runs(inside: Any) -> list[tuple[int, int]]:
     return list(zip(change[::2].tolist(), change[1::2].tolist(), strict=True))
 
 
-def differences(ax: Any, names: Any, change: Any, reach: Any) -> Any:
+def differences(ax: Any, names: Any, change: Any, reach: Any, clear: Any = None) -> Any:
     """What each name loses (right) or gains (left), largest gain on top, with bars that reach so far to either side; those
-    that exclude 0 are coloured. A change of NaN is left out. Returns the points."""
+    that are `clear` (-1, 0 or 1; by default those that exclude 0) are coloured. A change of NaN is left out. Returns the
+    points."""
     change, reach = np.asarray(change), np.asarray(reach)
+    sign = np.where(change < -reach, -1, np.where(change > reach, 1, 0)) if clear is None else np.asarray(clear)
     place = np.argsort(-change, kind="stable")
     place = place[np.isfinite(change[place])]
     change, reach, many = change[place], reach[place], len(place) > NAMED
-    colour = np.where(change < -reach, BLUE, np.where(change > reach, ORANGE, GREY)).tolist()
+    colour = np.where(sign[place] < 0, BLUE, np.where(sign[place] > 0, ORANGE, GREY)).tolist()
     at = np.arange(len(place))
     ax.hlines(at, change - reach, change + reach, colors=colour, lw=0.8 if many else 1.5)
     points = ax.scatter(change, at, c=colour, s=10 if many else 28, zorder=3)

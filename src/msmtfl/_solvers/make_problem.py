@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._data.designs import AnyData, Data, Design, FeatureRows, Floats, RowTask, stage_scale
-from .._data.level_rows import LevelPrior, LevelTask, drawn
+from .._data.designs import Data, Design, FeatureRows, Floats, RowTask
+from .._data.level_rows import LevelPrior, drawn
 from .._data.tables import warn_user
 from .._data.tasks import Task, TaskData, warn_of_single_rows
-from .._objective.box import Box, Limit, outward
-from .._objective.losses import LOGISTIC, Huber, Logistic, Loss, LossTask, is_loss, loss_named, of_regressions
+from .._objective.box import Limit
+from .._objective.class_tasks import ClassGroup, ClassTask
+from .._objective.losses import Huber, Loss, LossTask, Softmax, loss_named
 from .._objective.problem import Problem
-from .._runtime.checks import check_positive, check_share
+from .._runtime.checks import check_share
+from .arguments import (
+    all_of,
+    check_intercepts,
+    check_targets,
+    read_bounds,
+    read_factors,
+    shares_levels,
+    what_of,
+)
 from .level_priors import loss_priors, squared_prior
-from .one_level import has_one_level, held_at, levels_of, settle_level
+from .one_level import settle_level
+from .priors import without_priors
+from .read_groups import read_feature_groups
 from .residual_scale import with_scales
-from .solvers import lassos_for
-
-EXTREME = 1e100  # penalty factors beyond this, and below its inverse, leave the range of floats with what they multiply
-LAM_SHARE = 0.1  # lam=None is this share of lam_max
-LEAST_SHARE = 1e-3  # of the l1 norm in a penalty: with less, the largest lam is that of this share
-INTERCEPTS = ("task", "shrunk", "common")  # how they share
-WAY_OUT = "Or fit with intercepts='shrunk', which draws the intercepts of such tasks to that of all."
-ROUNDING = 1e-11  # of the largest that a gradient can be: what is less is left by an interpolation
 
 
 class SharedLevelWarning(UserWarning):
@@ -40,7 +44,7 @@ def make_problem(
     loss: str = "squared",
     epsilon: float = 1.35,
     fit_intercept: bool,
-    standardize: bool,
+    standardize: bool | str,
     positive: bool,
     penalty_factors: ArrayLike | None = None,
     l1_ratio: float = 1.0,
@@ -49,6 +53,7 @@ def make_problem(
     intercepts: str = "task",
     priors: Sequence[LevelPrior] | None = None,
     bounds: Any = None,
+    feature_groups: Any = None,
 ) -> Problem:
     """The problem with a loss by name: "squared", "logistic" (targets 0 and 1), "poisson", or "huber" with epsilon in units
     of the scale of every task's residuals. `priors` are what "shrunk" intercepts are drawn to, if that is known: one per
@@ -67,6 +72,7 @@ def make_problem(
     check_intercepts(intercepts, fit_intercept)
     if intercepts == "task":
         warn_of_single_rows(data.labels.tolist(), [target.rows for target in data.targets])
+    groups = read_feature_groups(feature_groups, data, positive or box is not None)
     limit = positive if box is None else box
     fit_intercept = fit_intercept or not kind.levelled  # columns that are centred lose fewer digits
     designs = _designs(data, kind, fit_intercept, factors, limit, n_jobs, intercepts, priors)
@@ -81,7 +87,7 @@ def make_problem(
             "task itself.",
             SharedLevelWarning,
         )
-    more: dict[str, Any] = {"l1_ratio": float(l1_ratio), "intercepts": intercepts, "bounds": box}
+    more: dict[str, Any] = {"l1_ratio": float(l1_ratio), "intercepts": intercepts, "bounds": box, "groups": groups}
     return Problem(data, designs, factors, standardize, positive, kind, error, **more)
 
 
@@ -156,21 +162,6 @@ def with_offset(problem: Problem, offsets: Sequence[Floats], factors: Floats) ->
     return replace(problem, data=data, designs=designs, given_factors=factors)
 
 
-def gather(problem: Problem, keeps: Sequence[np.ndarray | int], n_jobs: int | None = None) -> None:
-    """Prepare for `training` with each of `keeps`."""
-    if problem.loss.squared:
-        problem.data.gather(without_priors(problem.designs), keeps, n_jobs)
-
-
-def release(problem: Problem) -> None:
-    """Forget what can be formed again."""
-    if problem.loss.squared:
-        problem.data.release(without_priors(problem.designs))
-        for design in problem.designs:
-            if isinstance(design, LevelTask):
-                design.x.whole = None
-
-
 def _designs(
     data: TaskData | Data,
     loss: Loss,
@@ -197,10 +188,15 @@ def _designs(
         if isinstance(loss, Huber):  # of y - f: an offset is a matter of y
             # at first with all of it, so that what is too large for its squares is seen
             return LossTask(rows, task.unexplained, Huber(np.inf))
+        if isinstance(loss, Softmax):
+            return ClassTask(rows, task.y, loss)
         prior = None if priors is None else priors[places[id(task)]]
         return LossTask(rows, task.y, loss, offset=task.offset, prior=prior)
 
     designs: list[LossTask] = data.designs(centre, n_jobs, make)
+    if isinstance(loss, Softmax):
+        for first in range(0, data.m, data.classes):
+            ClassGroup(cast(Any, designs[first : first + data.classes]))
     if isinstance(loss, Huber):
         designs = with_scales(designs, loss.epsilon, factors, positive, n_jobs)
     if shrinks and loss.linear:
@@ -233,11 +229,6 @@ def _rows_in(part: Design) -> int:
     return int(np.count_nonzero(getattr(rows, "u", 0.0))) if moments is None else int(moments.rows)
 
 
-def shares_levels(intercepts: str, data: AnyData) -> bool:
-    """Whether there are levels that have something to share."""
-    return intercepts != "task" and data.m > getattr(data, "classes", 1)
-
-
 def _with_levels(
     parts: list[Any],
     intercepts: str,
@@ -255,238 +246,3 @@ def _with_levels(
     else:
         prior = squared_prior(parts, [_rows_in(part) for part in parts])
     return drawn(parts, [prior] * len(parts), totals)
-
-
-def common_levels(problem: Problem) -> tuple[Any, Floats, Any] | None:
-    """The common level, the point where it is one, and how strongly levels are drawn to it, if they are; of classes against
-    the rest arrays of these."""
-    priors: list[Any] = [
-        getattr(design, "prior", None) for design in problem.designs[: getattr(problem.data, "classes", 1)]
-    ]
-    if priors[0] is None:
-        return None
-    levels, ridges = np.array([one.level for one in priors]), np.array([one.ridge for one in priors])
-    single = len(priors) == 1
-    return float(levels[0]) if single else levels, priors[0].at, float(ridges[0]) if single else ridges
-
-
-def without_priors(designs: Sequence[Any]) -> list[Any]:
-    """Tasks under squared loss as they are without a prior."""
-    return [design.part if isinstance(design, LevelTask) else design for design in designs]
-
-
-# ------------------------------------------------------------------ the largest lam
-
-
-def first_gradient(problem: Problem) -> Floats:
-    """(m, d): 2 / (m n_i) x_j'r_i, r_i the residual of the fit of the entries that are never penalised; 0 in those. (Where
-    the loss is not squared, its slope takes the place of the residual.)"""
-    if not has_one_level(problem):
-        return _first_gradient(problem, _of_free(problem))
-    with held_at(problem, levels_of(problem, np.zeros((problem.m, problem.d)))):
-        W = _of_free(problem)
-        with held_at(problem, levels_of(problem, W)):
-            return _first_gradient(problem, W)
-
-
-def _of_free(problem: Problem) -> Floats:
-    """(m, d): the fit of the entries that are never penalised."""
-    free = (problem.factors == 0.0).T
-    if not free.any():
-        return np.zeros((problem.m, problem.d))
-    W, _ = lassos_for(problem).solve(np.where(free, 0.0, np.inf))
-    return np.asarray(W)
-
-
-def _first_gradient(problem: Problem, W: Floats) -> Floats:
-    out = np.zeros_like(W)
-    for design, w, f, of_task in zip(problem.designs, W, problem.factors.T, out, strict=True):
-        g = design.c
-        if w.any() or not problem.loss.squared:
-            g = design.gradient(w).copy()
-            g[np.abs(g) <= ROUNDING * np.sqrt(design.squares) * np.sqrt(design.yy)] = 0.0
-        of_task[:] = np.where((f > 0) & np.isfinite(f), g, 0.0)
-    return np.asarray(out / stage_scale(problem.designs))
-
-
-def largest_lam(problem: Problem) -> float:
-    """The smallest lam at which stage 1 is zero (but for the entries that are never penalised)."""
-    G, f = first_gradient(problem), problem.factors.T
-    with np.errstate(over="ignore"):  # factors next to nothing: no finite lam is large enough
-        sizes = np.divide(
-            np.maximum(outward(problem.limit, np.zeros_like(G), G), 0.0), f, out=np.zeros_like(G), where=f > 0
-        )
-    return max(float(sizes.max(initial=0.0)), 0.0) / of_lasso(problem.l1_ratio)
-
-
-def of_lasso(l1_ratio: float) -> float:
-    """What the largest lam of a lasso is divided by: without an l1 norm no lam makes all coefficients 0."""
-    return max(l1_ratio, LEAST_SHARE)
-
-
-def default_lam(lam: float | None, lam_max: float) -> float:
-    """The lam asked for, by default a share of lam_max."""
-    if lam is not None:
-        return float(lam)
-    return LAM_SHARE * lam_max if lam_max > 0 else 1.0
-
-
-# ------------------------------------------------------------------ what a user gives
-
-
-def read_factors(factors: ArrayLike | None, data: AnyData) -> Floats:
-    """penalty_factors as (d, m): None, one per feature (d,), or one per feature and task (d, m)."""
-    if factors is None:
-        return np.ones((data.d, data.m))
-    try:
-        out = np.asarray(factors, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"penalty_factors must be numbers >= 0: {error}.") from error
-    if out.shape == (data.d,):
-        out = np.repeat(out[:, None], data.m, axis=1)
-    if out.shape != (data.d, data.m):
-        raise ValueError(
-            f"penalty_factors has shape {np.shape(factors)}; expected ({data.d},) for one per feature, or "
-            f"({data.d}, {data.m}) for one per feature and task."
-        )
-    bad = np.argwhere(~(out >= 0))
-    if bad.size:
-        raise ValueError(
-            f"penalty_factors must be >= 0 (inf excludes a cell); feature {data.features[bad[0][0]]!r} has "
-            f"{out[tuple(bad[0])]}."
-        )
-    extreme = np.argwhere((out > 0) & np.isfinite(out) & ~((out >= 1.0 / EXTREME) & (out <= EXTREME)))
-    if extreme.size:
-        raise ValueError(
-            f"penalty_factors must be 0, inf, or between {1 / EXTREME:g} and {EXTREME:g}; feature "
-            f"{data.features[extreme[0][0]]!r} has {out[tuple(extreme[0])]:g}. Use 0 for a feature that is not to be "
-            "penalised, inf for one that is to be left out."
-        )
-    return out
-
-
-def read_bounds(bounds: Any, data: AnyData, positive: bool) -> tuple[bool, Box | None]:
-    """bounds=(low, high), each a number, (d,) or (d, m), None being no bound: whether they are w >= 0 for all, and the box
-    (m, d) where they are others."""
-    if bounds is None:
-        return positive, None
-    if isinstance(bounds, (str, bytes)) or not hasattr(bounds, "__len__") or len(bounds) != 2:
-        raise ValueError(
-            f"bounds must be a pair (low, high), each of them a number, one per feature ({data.d},), or one per feature "
-            f"and task; got {bounds!r}."
-        )
-    low, high = _bound("low", bounds[0], -np.inf, data), _bound("high", bounds[1], np.inf, data)
-    if positive:
-        low = np.maximum(low, 0.0)
-    _check_box(low, high, data)
-    if np.isinf(low).all() and np.isinf(high).all():
-        return False, None
-    if np.isinf(high).all() and (low == 0.0).all():
-        return True, None
-    return False, Box(np.ascontiguousarray(low.T) + 0.0, np.ascontiguousarray(high.T) + 0.0)
-
-
-def _bound(name: str, given: Any, otherwise: float, data: AnyData) -> Floats:
-    """(d, tasks), the classes of a task having the same."""
-    K: int = getattr(data, "classes", 1)
-    m = data.m // K
-    try:
-        out = np.asarray(otherwise if given is None else given, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"the {name} bounds of bounds=(low, high) must be numbers: {error}.") from error
-    if out.shape not in ((), (data.d,), (data.d, m), (data.d, data.m)):
-        raise ValueError(
-            f"the {name} bounds of bounds=(low, high) have shape {out.shape}; expected a number, ({data.d},) for one per "
-            f"feature, or ({data.d}, {m}) for one per feature and task."
-        )
-    if out.shape != (data.d, data.m):
-        wide = out if out.ndim == 2 else np.atleast_1d(out)[:, None]
-        out = np.repeat(np.broadcast_to(wide, (data.d, m)), K, axis=1)
-    missing = np.argwhere(np.isnan(out))
-    if missing.size:
-        raise ValueError(
-            f"the {name} bound of feature {data.features[missing[0][0]]!r} is NaN. Use {otherwise:+g} where there is no "
-            "bound."
-        )
-    return out
-
-
-def _check_box(low: Floats, high: Floats, data: AnyData) -> None:
-    """An error that names the feature and the task where bounds leave nothing, or not 0."""
-
-    def where(bad: np.ndarray) -> tuple[str, float, float]:
-        j, i = np.argwhere(bad)[0]
-        said = f"feature {str(data.features[j])!r}" + (
-            "" if data.form == "single" else f" in task {data.labels.tolist()[i]!r}"
-        )
-        return said, float(low[j, i]), float(high[j, i])
-
-    empty = low > high
-    if empty.any():
-        said, least, most = where(empty)
-        raise ValueError(
-            f"the bounds of {said} are empty: low is {least:g}, high is {most:g}. low must not exceed high."
-        )
-    without_zero = (low > 0.0) | (high < 0.0)
-    if without_zero.any():
-        said, least, most = where(without_zero)
-        raise ValueError(
-            f"the bounds of {said} are ({least:g}, {most:g}), which leaves out 0: a penalised model must be able to leave a "
-            "feature out. Choose low <= 0 <= high; an effect that is known to be at least so large can be given as an "
-            "offset."
-        )
-
-
-def check_loss(loss: object, epsilon: object) -> None:
-    if not is_loss(loss) or loss == LOGISTIC:
-        raise ValueError(f"loss must be one of {', '.join(map(repr, of_regressions()))}, got {loss!r}.")
-    check_positive("epsilon", epsilon)
-
-
-def check_intercepts(intercepts: object, fit_intercept: bool) -> None:
-    if intercepts not in INTERCEPTS:
-        raise ValueError(f"intercepts must be one of {', '.join(map(repr, INTERCEPTS))}, got {intercepts!r}.")
-    if not fit_intercept and intercepts != "task":
-        raise ValueError(
-            f"intercepts={intercepts!r} says how intercepts share, but fit_intercept=False leaves them out. Set "
-            "fit_intercept=True, or leave intercepts at 'task'."
-        )
-
-
-def check_targets(
-    data: TaskData, loss: Loss, centre: bool, intercepts: str = "task", known: bool = False
-) -> list[Hashable]:
-    """An error where the targets do not suit the loss, or no intercept does: it names all such tasks. The tasks that have a
-    finite intercept only because they share it; `known` says that what they share is known from other tasks."""
-    lonely, K = [], data.classes
-    ways: list[set[float]] = [set() for _ in range(K)]  # by class: those in which tasks escape; 0 where one does not
-    for i, task in enumerate(data.tasks):
-        low = np.flatnonzero(task.y < loss.least)
-        if low.size:
-            least = "> 0" if loss.least > 0.0 else f">= {loss.least:g}"
-            raise ValueError(
-                f"loss={type(loss).__name__.lower()!r} needs targets {least}; task {task.label!r} holds "
-                f"{task.y[low[0]]:g} in row {task.rows[low[0]]}."
-            )
-        away = loss.escapes(task.y)
-        alone = centre and loss.levelled and away[0] != 0.0 and bool((away == away[0]).all())
-        ways[i % K].add(away[0] if alone else 0.0)
-        if alone:
-            lonely.append(task.label)
-    fits = known or (shares_levels(intercepts, data) and all(len(way) > 1 or 0.0 in way for way in ways))
-    if lonely and not fits:
-        raise ValueError(
-            f"{all_of(lonely)} {what_of(loss)} (to train on): no intercept fits best. Leave out such tasks until they have "
-            f"others; in cross-validation use fewer folds. {WAY_OUT}"
-        )
-    return lonely
-
-
-def what_of(loss: Loss) -> str:
-    return "rows of one class only" if isinstance(loss, Logistic) else "targets that are all 0"
-
-
-def all_of(labels: Sequence[Hashable]) -> str:
-    """All of some tasks, however many: who is to leave them out needs the whole list."""
-    one = len(labels) == 1
-    return f"task{'s' * (not one)} {', '.join(map(repr, labels))} {'has' if one else 'have'}"

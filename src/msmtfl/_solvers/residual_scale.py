@@ -30,8 +30,8 @@ from .._data.designs import Floats, RowTask
 from .._objective.box import Box, Limit, of_task, outward
 from .._objective.losses import MAD_TO_SD, Huber, LossTask, robust_scale, weighted_median
 from .._runtime.threads import each
-from .bounded import BoundedLassos
-from .weighted_lasso import Lassos
+from .lassos.bounded import BoundedLassos
+from .lassos.weighted_lasso import Lassos
 
 BEND = 1.345  # of the pilot fit, in scales: 95 % as efficient as least squares under normal noise
 FAR = 2.0  # scales from which residuals count as if they were no larger

@@ -23,6 +23,8 @@ from .._objective.penalties import Penalty
 from .._objective.shapes import CAPPED
 from .._runtime.progress import Listener
 
+SETTLED = 3e-13  # change of an entry in one go over the rows, as a correlation, that counts as none
+
 REPEATS = "converged: the set of freed features repeats, so W is a critical point"
 SAME_WEIGHTS = "converged: the next stage would have the same weights, so W is a critical point"
 CYCLES = "stopped: the sets of freed features run in a cycle. Try another theta or lam"

@@ -14,7 +14,7 @@ from .._data.tables import choices_of, names_of
 from .._paths.choice import PERFECT, too_good
 from .._runtime.cards import Card
 from .._runtime.drawing import BLUE, DARK, GREY, ORANGE, bulk, mark_beyond, pyplot, quiet, shown
-from .evidence import CLEAR, LEVEL, Evidence, clear_from, decimals
+from .evidence import CLEAR, LEVEL, Evidence, clear_from, clear_tasks, decimals
 from .scoring import EPS, NMSE, Measure, steady_variances
 
 __all__ = ["CLEAR", "LEVEL", "REFERENCE", "SEPARATE", "Comparison", "Corrected", "Dropped"]
@@ -135,8 +135,8 @@ class Comparison(Card):
     se_of_rows_by_task : ndarray of shape (models, m)
         Standard error for these very models on other samples, by task.
     gains : ndarray of bool of shape (models, m)
-        Tasks whose difference is clearly below 0: a 95 % interval excludes 0. Among tasks with no real
-        difference some 2.5 % are expected here by chance.
+        Tasks whose difference is clearly below 0: a 95 % interval excludes 0, and so it does at a false
+        discovery rate of 5 % over all tasks (Benjamini and Hochberg), as some of many tasks differ by chance.
     loses : ndarray of bool of shape (models, m)
         Tasks whose difference is clearly above 0, in the same sense.
     best : str
@@ -288,7 +288,7 @@ class Comparison(Card):
 
     def _squared(self, name: str) -> Floats:
         if self.measure != NMSE:
-            raise AttributeError(f"errors of classifiers are no nMSE: {name} holds their {self.measure.name}.")
+            raise AttributeError(f"errors of these models are no nMSE: {name} holds their {self.measure.name}.")
         return np.asarray(getattr(self, name))
 
     @property
@@ -376,15 +376,20 @@ class Comparison(Card):
         """(m,): standard errors from which a task's difference counts as clear"""
         return clear_from(self._clusters)
 
+    @cached_property
+    def _standing_by_task(self) -> Ints:
+        """(models, m): -1 for tasks that clearly gain, 1 for those that clearly lose, else 0"""
+        return clear_tasks(self.difference_by_task, self.se_by_task, self._clusters)
+
     @property
     def gains(self) -> np.ndarray:
         """Tasks with clearly less error than by the reference, (models, m) bool."""
-        return self.difference_by_task < -self._clear * self.se_by_task
+        return np.asarray(self._standing_by_task < 0)
 
     @property
     def loses(self) -> np.ndarray:
         """Tasks with clearly more error than by the reference, (models, m) bool."""
-        return self.difference_by_task > self._clear * self.se_by_task
+        return np.asarray(self._standing_by_task > 0)
 
     @property
     def best(self) -> str:
@@ -721,8 +726,8 @@ class Comparison(Card):
         notes = [f"{OF_NEW_DATA}; better, worse: tasks (clearly)."]
         if new is not None:
             notes.append(
-                "new task: nMSE of a task that had no part in the fit, predicted with the mean coefficients of the others "
-                "(mean over tasks, each left out in turn)."
+                f"new task: {self.measure.name} of a task that had no part in the fit, predicted with the mean coefficients "
+                "of the others (mean over tasks, each left out in turn)."
             )
         return "\n".join([*lines, *notes, self.verdict()])
 

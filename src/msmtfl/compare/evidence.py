@@ -11,12 +11,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import stdtr, stdtrit
 
-from .._data.designs import Floats
+from .._data.designs import Floats, Ints
+from .._paths.discoveries import benjamini_hochberg
 
 CLEAR = 2.0  # standard errors from which a difference counts as clear; more if there are few samples
 LEVEL = 0.975  # of one side of a 95 % interval
+FALSE = 0.05  # false discovery rate over tasks
 SAME = 1e-5  # share of the error below which a difference may be that of two solutions of one problem
 FEW = 3  # tasks from which on it is asked whether the difference hangs on one of them
 
@@ -27,6 +29,18 @@ def clear_from(n: Any) -> Floats:
     n = np.asarray(n)
     reach = np.maximum(CLEAR, stdtrit(np.maximum(n - 1, 1), LEVEL))
     return np.where(n > 1, reach, np.inf)
+
+
+def clear_tasks(difference: Floats, se: Floats, n: Any) -> Ints:
+    """-1 where a task's error is clearly smaller, 1 where it is clearly larger, else 0: at a false discovery rate of 5 %
+    over all tasks (the last axis), as some of many tasks differ by chance. `n`: samples (groups) behind each difference."""
+    n = np.broadcast_to(np.asarray(n), np.shape(difference))
+    known = np.isfinite(difference) & (se > 0) & (n > 1)
+    size = np.divide(np.abs(difference), se, out=np.zeros(np.shape(difference)), where=known)
+    p = np.where(known, 2.0 * stdtr(np.maximum(n - 1, 1), -size), np.nan)
+    adjusted = np.apply_along_axis(benjamini_hochberg, -1, p)
+    clear = known & (size > clear_from(n)) & (np.nan_to_num(adjusted, nan=1.0) <= FALSE)
+    return np.where(clear, np.sign(np.nan_to_num(difference)), 0).astype(np.intp)
 
 
 def decimals(se: Any, least: int = 3, most: int = 6) -> int:

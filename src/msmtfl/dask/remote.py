@@ -20,11 +20,13 @@ from .._objective.penalties import Penalty
 from .._objective.problem import Problem
 from .._paths.cross_validation import HeldOut
 from .._paths.early_stopping import as_if_ended
-from .._paths.grids import Grid
-from .._paths.solve import Walk, Wanted, gathered
+from .._paths.grid import Grid
+from .._paths.stage_paths import gathered
 from .._paths.surface import Surface
+from .._paths.walk import Walk, Wanted
 from .._runtime.progress import Listener, Progress, one_blas_thread
-from .._solvers.make_problem import read_factors, training
+from .._solvers.arguments import read_factors
+from .._solvers.make_problem import training
 from .._solvers.stages import Outcome, Solution
 from .reading import Layout
 from .staying import NONE, Asked, Found, Told, Weights, describe, solve_stage, solve_stages, violation

@@ -15,12 +15,13 @@ from .._objective.certificates import AT_ONCE, certify_all, largest_violation
 from .._objective.dual_points import Doubt
 from .._objective.problem import Problem
 from .._paths.cross_validation import task_errors
-from .._paths.surface import TaskCoefs, losses_of
+from .._paths.solutions import TaskCoefs, losses_of
 from .._runtime.progress import Listener, one_blas_thread
-from .._solvers.make_problem import read_factors
-from .._solvers.solvers import certified
-from .._solvers.task_solver import task_caches
-from .._solvers.weighted_lasso import OVERRUN, Lassos
+from .._solvers.arguments import read_factors
+from .._solvers.lasso_stages import certified
+from .._solvers.lassos.lasso_solver import OVERRUN
+from .._solvers.lassos.task_solver import task_caches
+from .._solvers.lassos.weighted_lasso import Lassos
 from .reading import Layout, Piece, size_of
 
 NONE = -1  # stands for no stage before

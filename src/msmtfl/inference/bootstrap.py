@@ -20,8 +20,8 @@ from .._runtime.cards import Card
 from .._runtime.checks import check_count, check_level
 from .._runtime.progress import Progress, one_blas_thread
 from .._runtime.threads import each
+from .._solvers.lassos.weighted_lasso import least_squares_on
 from .._solvers.solvers import lassos_for
-from .._solvers.weighted_lasso import least_squares_on
 from .common import check_squared, checked_model, entries_table
 
 AT_ONCE = 2**22  # numbers in the largest arrays of the bootstrap
@@ -207,7 +207,7 @@ def bootstrap_intervals(
                 both = f"fitted: {names_of(old)}; given: {names_of(new)}"
                 raise ValueError(f"the {what} are not those of the fitted model ({both}). Pass data as to its fit.")
         W = np.atleast_2d(model.coef_)
-        estimate = least_squares_on(lassos_for(replace(problem, positive=False, bounds=None)), W)
+        estimate = least_squares_on(lassos_for(replace(problem, positive=False, bounds=None, groups=None)), W)
         seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=problem.m)
         with Progress(problem.m, "tasks", verbose) as progress:
 

@@ -25,13 +25,13 @@ from .._data.tables import names_of, warn_user
 from .._data.tasks import read_training
 from .._estimators.families import family_of
 from .._estimators.fitted import require_offset
+from .._paths.discoveries import benjamini_hochberg
 from .._runtime.cards import Card
 from .._runtime.checks import check_level
 from .._runtime.progress import one_blas_thread
 from .._solvers.make_problem import make_problem
 from .._solvers.solvers import lassos_for
 from .common import (
-    benjamini_hochberg,
     check_squared,
     checked_model,
     dense_rows,

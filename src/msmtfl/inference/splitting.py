@@ -15,12 +15,12 @@ from sklearn.utils import check_random_state
 from .._data.designs import Floats, Ints
 from .._data.tables import warn_user
 from .._estimators.fitted import require_offset
+from .._paths.discoveries import benjamini_hochberg
 from .._runtime.cards import Card
 from .._runtime.checks import check_level
 from .._runtime.progress import one_blas_thread
 from .common import (
     Samples,
-    benjamini_hochberg,
     check_squared,
     checked_model,
     dense_rows,

@@ -41,6 +41,7 @@ from .display import Display
 from .views import (
     LamPath,
     SearchGrid,
+    clear_gains,
     gain_over_lasso,
     lam_path,
     measure_of,
@@ -327,6 +328,9 @@ class GainDisplay(Display):
         The name of the reference.
     measure : str, default="nMSE"
         What the error is.
+    clear : ndarray of int of shape (m,), optional
+        -1 for tasks that clearly gain, 1 for those that clearly lose, else 0; by default those whose interval
+        excludes 0. `from_estimator` and `from_comparison` correct for the number of tasks.
 
     Attributes
     ----------
@@ -355,6 +359,7 @@ class GainDisplay(Display):
     model: str
     reference: str = "lasso"
     measure: str = NMSE.name
+    clear: np.ndarray | None = None
 
     @classmethod
     def from_comparison(cls, comparison: Comparison, *, model: str | None = None, ax: Any = None) -> GainDisplay:
@@ -385,7 +390,8 @@ class GainDisplay(Display):
         k = others[name]
         reach = comparison._clear * comparison.se_by_task[k]
         names = (name, comparison.reference, comparison.measure.name)
-        return cls(comparison.tasks, comparison.difference_by_task[k], reach, *names).plot(ax)
+        clear = comparison.loses[k].astype(int) - comparison.gains[k]
+        return cls(comparison.tasks, comparison.difference_by_task[k], reach, *names, clear).plot(ax)
 
     @classmethod
     def from_estimator(cls, model: Any, *, ax: Any = None) -> GainDisplay:
@@ -409,7 +415,14 @@ class GainDisplay(Display):
         model = model_chosen(model)
         difference, reach = gain_over_lasso(model)
         name = type(model).__name__.removesuffix("CV")
-        return cls(model.tasks_, difference, reach, name, measure=measure_of(model).name).plot(ax)
+        clear = clear_gains(model, difference, reach)
+        return cls(model.tasks_, difference, reach, name, measure=measure_of(model).name, clear=clear).plot(ax)
+
+    @property
+    def _signs(self) -> Any:
+        """(m,): -1, 0 or 1, as for `clear`"""
+        beyond = np.abs(self.difference) > self.reach
+        return np.where(beyond, np.sign(self.difference), 0) if self.clear is None else self.clear
 
     def plot(self, ax: Any = None) -> GainDisplay:
         """Draw the differences.
@@ -426,8 +439,8 @@ class GainDisplay(Display):
         """
         seen = int(np.isfinite(self.difference).sum())
         ax = axes_for(ax, 6.4, 1.6 + 0.3 * min(seen, 14))
-        self.points_ = differences(ax, self.tasks, self.difference, self.reach)
-        gain, lose = (int((sign * self.difference > self.reach).sum()) for sign in (-1, 1))
+        self.points_ = differences(ax, self.tasks, self.difference, self.reach, self.clear)
+        gain, lose = (int((self._signs == sign).sum()) for sign in (-1, 1))
         title = f"By {shown(self.model)}: {gain} of {seen} tasks clearly better, {lose} worse"
         if not np.nan_to_num(self.difference).any():
             title = f"{shown(self.model)} is the {shown(self.reference)} here: no difference"

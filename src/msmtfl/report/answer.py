@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._data.designs import Floats
 from .facts import Explained, ModelFacts
 from .words import number, percent, short
 
 TOLD = 3  # features of the first sentence
 WEAK = 0.1  # of the strongest: features below are not told of there
+MOST = 0.8  # share of the tasks from which on an effect is that of the tasks, not of some
 
 
 @dataclass(frozen=True)
@@ -46,9 +48,13 @@ def features(facts: ModelFacts) -> list[Phrase]:
     if facts.K > 1:
         names = [part for name in _names(facts, top) for part in (Phrase(", "), name)][1:]
         return [Phrase(f"What tells the classes of {facts.subject.target} apart most: "), *names, Phrase(".")]
-    verbs = {1: "rises with ", -1: "falls with ", 0: f"rises in some {facts.subject.tasks} and falls in others with "}
-    if facts.classes:
-        verbs = {1: "rise with ", -1: "fall with ", 0: f"rise in some {facts.subject.tasks} and fall in others with "}
+    tasks, many = facts.subject.tasks, bool(facts.classes)
+    verbs = {1: "rise with " if many else "rises with ", -1: "fall with " if many else "falls with "}
+    verbs[0] = (
+        f"rise in some {tasks} and fall in others with " if many else f"rises in some {tasks} and falls in others with "
+    )
+    if facts.sure is None:
+        verbs[0] = f"{'have' if many else 'has'} no common direction with "
     groups: dict[int, list[int]] = {}  # the strongest first
     for j in top:
         groups.setdefault(direction(facts, j), []).append(j)
@@ -76,19 +82,33 @@ def outcome(facts: ModelFacts) -> str:
 
 
 def direction(facts: ModelFacts, j: int) -> int:
-    """1 or -1 if nine in ten of the tasks that use a feature have this sign; 0 if they differ."""
-    w = facts.coef[:, 0, j]
+    """1 or -1 if nine in ten of the tasks that use a feature have this sign; 0 if they differ. Where it is known in which
+    tasks a feature is clearly non-zero, these alone count: a freed feature has a coefficient in every task, needed or
+    not."""
+    w = _told(facts, j)
     up, down = int((w > 0).sum()), int((w < 0).sum())
     return 1 if up >= 9 * down else -1 if down >= 9 * up else 0
 
 
+def _told(facts: ModelFacts, j: int) -> Floats:
+    """Coefficients (m,) of a feature, 0 where it is not clearly non-zero, if that is known of any task."""
+    w = facts.coef[:, 0, j]
+    clear = None if facts.sure is None else facts.sure.clear[:, j] & (w != 0)
+    return w if clear is None or not clear.any() else np.where(clear, w, 0.0)
+
+
 def effect(facts: ModelFacts, j: int) -> str:
-    """How large, and in how many tasks."""
-    w = facts.effects[:, 0, j]
-    used, per = w[w != 0], "per s.d." if facts.spreads is not None else "per unit"
+    """How large, and in how many tasks: of those in which the feature is clearly non-zero, if there are such."""
+    told = _told(facts, j)
+    used = facts.effects[:, 0, j][told != 0]
+    per = "per s.d." if facts.spreads is not None else "per unit"
+    some = np.count_nonzero(told) < np.count_nonzero(facts.coef[:, 0, j])
+    per += " there" if some and np.count_nonzero(told) < MOST * facts.m else ""
     if direction(facts, j) == 0:
-        return f"{int((w > 0).sum()):,} up, {int((w < 0).sum()):,} down, {evidence(facts, j)}".rstrip(", ")
-    return ", ".join(filter(None, [f"{sized(facts, float(np.median(used)))} {per}", evidence(facts, j)]))
+        known = evidence(facts, j) or "whether by chance is not known"
+        return f"{int((told > 0).sum()):,} up, {int((told < 0).sum()):,} down, {known}"
+    said = [evidence(facts, j), f"{sized(facts, float(np.median(used)))} {per}"]
+    return ", ".join(filter(None, said if per.endswith("there") else said[::-1]))
 
 
 def sized(facts: ModelFacts, value: float, digits: int = 2) -> str:

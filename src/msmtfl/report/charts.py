@@ -199,7 +199,8 @@ def _tips(grid: SearchGrid, l: int) -> list[str]:
 
 def gain_chart(display: GainDisplay) -> Chart:
     """What each task gains or loses by sharing, the largest gain on top."""
-    return _differences(display.tasks.tolist(), display.difference, display.reach, display.measure)
+    clear = None if display.clear is None else display.clear != 0
+    return _differences(display.tasks.tolist(), display.difference, display.reach, display.measure, clear)
 
 
 def models_chart(result: Comparison) -> Chart:

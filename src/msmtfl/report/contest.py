@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._estimators.new_tasks import WAYS
+from .._estimators.fitted import WAYS
 from ..compare.comparison import Comparison, mean_over_tasks
 from ..compare.scoring import LOG_LOSS
-from .model_tables import MOST_ROWS
-from .tabular import Cell, Column, Table, counts, figures, texts
+from .tabular import MOST_ROWS, Cell, Column, Table, counts, figures, texts
 from .words import percent
 
+RATE = "at a false discovery rate of 5 % over all tasks"
 SNIPPET = """from msmtfl import compare_models
 
 result = compare_models(X, y, task=labels)  # or task_column=, or a column of y per task
@@ -44,8 +44,16 @@ def models_table(result: Comparison) -> Table:
             True,
             "of the tasks' errors, as a share of the reference's: no task counts for more",
         ),
-        counts("Tasks that gain", result.gains[order].sum(axis=1), "95 % interval below 0"),
-        counts("Tasks that lose", result.loses[order].sum(axis=1), "95 % interval above 0"),
+        counts(
+            "Tasks that gain",
+            result.gains[order].sum(axis=1),
+            f"clearly better, {RATE}",
+        ),
+        counts(
+            "Tasks that lose",
+            result.loses[order].sum(axis=1),
+            f"clearly worse, {RATE}",
+        ),
         figures("Features", result.n_features[order], "used in any task, mean over folds"),
         figures("Seconds", result.seconds[order], "of a search, or of a fit that is made on every fold", 2),
     ]
@@ -57,7 +65,7 @@ def models_table(result: Comparison) -> Table:
     if result.new_task is not None:
         by_way = mean_over_tasks(result.new_task)[order]
         for place, way in ((0, "the mean of the others"), (2, "what the others have in common"), (3, "similar others")):
-            hint = f"nMSE in a task left out as a whole, predicted by {way}"
+            hint = f"{result.measure.name} in a task left out as a whole, predicted by {way}"
             title = "New task" if place == 0 else f"New task, by {WAYS[place - 1]}"
             if np.isfinite(by_way[:, place]).any():
                 columns.append(figures(title, by_way[:, place], hint))

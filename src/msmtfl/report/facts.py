@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.stats import t as student_t
 
 from .._data.designs import Floats, Ints
 from .._estimators.families import family_of
@@ -17,9 +16,9 @@ from .._paths.choice import points_without
 from .._runtime.naturally import natural_order
 from ..compare.evidence import Evidence, clear_from
 from ..compare.scoring import Measure
-from ..inference.common import benjamini_hochberg
 from ..plots.views import (
     SearchGrid,
+    clear_gains,
     evidence_over_lasso,
     gain_over_lasso,
     held_out,
@@ -288,18 +287,9 @@ class ModelFacts:
     def gain_clear(self) -> Ints:
         """(m,): -1 for tasks that clearly gain, 1 for those that clearly lose, 0 for others; at a false discovery rate of
         5 % over all tasks (Benjamini and Hochberg)."""
-        out = np.zeros(self.m, dtype=np.intp)
         if self.gain is None:
-            return out
-        change, reach = self.gain
-        folds = int(self.model.n_splits_)
-        se = reach / clear_from(folds)
-        known = np.isfinite(change) & (se > 0)
-        size = np.divide(np.abs(change), se, out=np.zeros(self.m), where=known)
-        p = np.where(known, 2.0 * student_t.sf(size, max(folds - 1, 1)), np.nan)
-        clear = benjamini_hochberg(p) <= 0.05
-        out[clear] = np.sign(change[clear]).astype(np.intp)
-        return out
+            return np.zeros(self.m, dtype=np.intp)
+        return clear_gains(self.model, *self.gain)
 
     @cached_property
     def shares_nothing(self) -> bool:

@@ -12,6 +12,7 @@ import sklearn
 
 from .._data.designs import Floats, Ints
 from .._estimators.classes import labels_of
+from .._estimators.fitted import classes_together
 from .._estimators.intervals import task_radii
 from .._paths.choice import PERFECT
 from ..plots.maps import OVER_CLASSES
@@ -19,10 +20,9 @@ from ..sharing import size_over_classes
 from . import performance
 from .facts import ModelFacts, largest
 from .sureness import ERROR_RATE, Sureness
-from .tabular import Cell, Column, Table, counts, figures, texts
+from .tabular import MOST_ROWS, Cell, Column, Table, counts, figures, texts
 from .words import every, listed, percent
 
-MOST_ROWS = 1000
 MOST_COLUMNS = 12  # tasks up to which the table of features has a column for each
 LEVEL = 0.9  # of intervals of predictions that are told of
 RANGE = (-1e300, 1e300)  # of effects
@@ -48,7 +48,8 @@ def tasks_table(facts: ModelFacts) -> Table:
     if facts.errors is not None:
         loss = facts.errors.loss[place]
         if facts.classes:
-            each = ", of each class against the rest, added up" * (len(facts.classes) > 2)
+            each = ", of each class against the rest, added up"
+            each *= len(facts.classes) > 2 and not classes_together(model)
             columns.append(figures("Held-out log-loss", loss, f"mean over rows held out{each}"))
         else:
             root = "root of the mean squared error of rows held out, in the target's units"
@@ -128,7 +129,7 @@ def features_table(facts: ModelFacts) -> Table:
     columns += _effects(facts, place)
     if facts.sure is not None:
         hint = f"{facts.subject.tasks}, of {facts.m:,}: {sure_hint(facts.sure)}"
-        columns.append(counts("Clearly non-zero in", facts.sure.clear_in[place], hint))
+        columns.append(Column("Clearly non-zero in", _clear_in(facts, facts.sure, place), True, hint))
     if facts.m > 1:
         users = [Cell(_users(facts, j), int(found.n_tasks[j])) for j in place]
         columns.append(Column("Used by", users, wraps=True))
@@ -181,6 +182,19 @@ def _effects(facts: ModelFacts, place: Ints) -> list[Column]:
             figures("Highest", high, "largest of those"),
         ]
     return out
+
+
+def _clear_in(facts: ModelFacts, sure: Sureness, place: Ints) -> list[Cell]:
+    """In how many tasks features are clearly non-zero, and in which direction."""
+    clear = sure.clear[:, place]
+    total = clear.sum(axis=0)
+    if facts.K > 1:
+        return [Cell(f"{n:,}", int(n)) for n in total]
+    W = facts.coef[:, 0][:, place]
+    ways = [_way(int(a), int(b)) for a, b in zip((clear & (W > 0)).sum(0), (clear & (W < 0)).sum(0), strict=True)]
+    return [
+        Cell(f"{n:,}" if not n or way == "–" else f"{n:,} ({way})", int(n)) for n, way in zip(total, ways, strict=True)
+    ]
 
 
 def _way(up: int, down: int) -> str:

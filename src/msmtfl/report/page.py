@@ -15,7 +15,7 @@ import numpy as np
 from .._estimators.words.formulas import formula
 from .._runtime.drawing import NAMED
 from ..compare.comparison import Comparison
-from ..inference import SharedFeatures
+from ..inference.knockoffs import SharedFeatures
 from ..plots.grids import GainDisplay, SurfaceDisplay
 from ..plots.maps import CoefficientMapDisplay
 from . import charts, contest, model_tables, sentences
@@ -235,6 +235,8 @@ def _surface(facts: ModelFacts) -> Illustration | None:
             if levels == 1
             else " Dots (in print: boxes): within one standard error of the best."
         )
+    if not np.isfinite(grid.values).all():
+        caption += " Grey: not measured; a search ends where errors have risen." if levels > 1 else ""
     return Illustration("surface", charts.surface_chart(display), drawn, caption)
 
 
@@ -246,9 +248,9 @@ def _gains_chart(facts: ModelFacts) -> Illustration | None:
     measured = model.n_fitted_tasks_
     drawn, display = picture(lambda axes: GainDisplay.from_estimator(model, ax=axes[0, 0]), alt, 7.0, _tall(measured))
     caption = (
-        f"Held-out {facts.measure.name} less that of the best independent lassos, 95 % intervals over folds, each task by "
-        f"itself: of {measured:,} about {0.05 * measured:.2g} would exclude 0 by chance. Blue: below 0; orange: above "
-        f"0; grey: 0 is not excluded. {sentences.FAIR}."
+        f"Held-out {facts.measure.name} less that of the best independent lassos, 95 % intervals over folds, each "
+        f"{facts.subject.task} by itself. {COLOURS} Clear is said at a false discovery rate of 5 % over all "
+        f"{measured:,}: about {0.05 * measured:.2g} intervals without 0 are expected by chance. {sentences.FAIR}."
     )
     return Illustration("gains", charts.gain_chart(display), drawn, caption, [unmeasured] if unmeasured else [])
 

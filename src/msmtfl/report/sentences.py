@@ -286,6 +286,12 @@ def intervals(facts: ModelFacts) -> str:
     said = f"Of {known:,} coefficients that have an interval {clear:,} {'is' if clear == 1 else 'are'} clearly non-zero"
     if sure.corrected:
         said += f", at a false discovery rate of {percent(ERROR_RATE, 0)} over all of them"
+        alone = sum(any(low > 0 or high < 0 for low, high in lines) for lines in sure.lines.values()) - clear
+        if alone > 0:
+            said += (
+                f" ({alone:,} more {'has an interval' if alone == 1 else 'have intervals'} without 0, which is not enough "
+                "where so many are looked at)"
+            )
     else:
         said += ": their interval excludes 0, which is not corrected for how many were looked at"
     if sure.made:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..._objective.penalties import ConcaveRows
-from ..._paths.coupled_path import DirtyGrid
+from ..._paths.families.coupled_path import DirtyGrid
 from ..coupled import coupled_coef
 from ..families import Family, Part, Strength, Variant, at_once
 from ..words.formula_texts import Penalty, penalised

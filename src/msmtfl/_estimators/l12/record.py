@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._objective.penalties import ConcaveGroups
-from ..._paths.coupled_path import GroupGrid
+from ..._paths.families.coupled_path import GroupGrid
 from ..coupled import coupled_coef
 from ..families import LAM, Family, Strength, Variant, at_once
 from ..words.formula_texts import of_rows, penalised

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..._objective.problem import Problem
-from ..._paths.grids import Grid, read_grid
+from ..._paths.grid import Grid
+from ..._paths.grids import read_grid
 from ..._runtime.progress import with_callbacks
 from ..added_tasks import AddTaskMixin
 from ..stage_search import StageSearch
@@ -106,6 +107,32 @@ class LassoMTLCV(StageSearch, Growing, AddTaskMixin):
         columns as they are given: each a number, one per feature (d,), or one per feature and
         task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
         is `positive=True`. A coefficient that is at its bound is exactly that number.
+    feature_groups : mapping {name: columns} or sequence of d names, optional
+        Which columns belong together: a group enters a task or leaves it as a whole. In place
+        of |w_ji| stands the l2 norm of a group's coefficients in the task (times the penalty
+        factors), times the root of the group's size; theta caps the sum of these norms over
+        the tasks. Columns that are in no group are groups by themselves.
+    loss : {"squared", "poisson", "gamma", "tweedie", "huber", "cox"}, default="squared"
+        The loss. "poisson" is for counts (or any y >= 0), "gamma" for amounts y > 0 whose
+        spread is proportional to their mean (costs, durations), "tweedie" for amounts y >= 0
+        of which many are exactly 0 (claims, rainfall): their variance is proportional to the
+        mean to the power 1.5, or to another one between 1 and 2, as in "tweedie(1.7)". These
+        three have the mean exp(x'w + b), which is what is predicted: in place of the squared
+        error stands the unit deviance, for counts 2 (mu - y log mu + y log y - y), and lam is
+        2 / m times the alpha of other generalised linear models. "huber" is for targets with
+        outliers: the squared error r^2 up to |r| = e_i, and 2 e_i |r| - e_i^2 beyond, with
+        e_i = `epsilon` times `scale_` of the task. `lam_max_` is taken at the fit of
+        intercepts only, and rho_bar counts the mean curvature of the loss there (with
+        "huber": at the fit that gives `scale_`). "cox" is for times until an event: y has two
+        columns (time, event), or is a structured array as in scikit-survival. The loss is minus
+        twice the logarithm of the partial likelihood of every task, less that of a saturated
+        model. Tasks have baseline hazards of their own, and no intercepts; `predict` gives the
+        logarithm of the hazard relative to that of x = 0. Events at the same time are dealt
+        with by Efron's rule, or Breslow's with "cox(breslow)".
+    epsilon : float, default=1.35
+        With loss="huber": how many standard deviations of the noise a residual may be large
+        before it counts as an outlier. With 1.35 the un-penalised estimate is some 95 % as
+        efficient as least squares if the noise is normal.
 
     Attributes
     ----------
@@ -136,6 +163,9 @@ class LassoMTLCV(StageSearch, Growing, AddTaskMixin):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    feature_groups_ : ndarray of shape (d,)
+        The name of the group of every feature. There is no such attribute if every feature is
+        by itself.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -199,6 +229,12 @@ class LassoMTLCV(StageSearch, Growing, AddTaskMixin):
         Whether the fit is certified to have come to its end.
     stopping_reason_ : str
         Why the stages ended, in words.
+    scale_ : ndarray of shape (m,)
+        With loss="huber" only: robust estimates of the standard deviation of the tasks'
+        noise; a float if the model was fitted without tasks. They come from a fit of their
+        own, before lam and theta play a part, and are then held fixed: the problem that is
+        solved, and that the certificate is about, has this loss. See
+        :mod:`msmtfl._solvers.residual_scale`.
     objective_ : float
         The value of what is minimised, loss plus penalty.
     dual_gap_ : float
@@ -263,6 +299,9 @@ class LassoMTLCV(StageSearch, Growing, AddTaskMixin):
         l1_ratio=1.0,
         intercepts="task",
         bounds=None,
+        feature_groups=None,
+        loss="squared",
+        epsilon=1.35,
     ):
         self.lams = lams
         self.lam_min_ratio = lam_min_ratio
@@ -285,6 +324,9 @@ class LassoMTLCV(StageSearch, Growing, AddTaskMixin):
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
         self.bounds = bounds
+        self.feature_groups = feature_groups
+        self.loss = loss
+        self.epsilon = epsilon
 
     def _grid(self, problem: Problem) -> Grid:
         return read_grid(problem, self.lams, thetas=[np.inf], lam_min_ratio=self.lam_min_ratio)

@@ -9,7 +9,7 @@ import numpy as np
 from ..._data.designs import Floats
 from ..._objective.penalties import ConcaveRows
 from ..._objective.problem import Problem
-from ..._paths.grids import point_of
+from ..._paths.grid import point_of
 from ..._paths.solve import solve_surface
 from ..._paths.surface import Surface
 from ..families import LAM, THETA, Family, Strength, Variant
@@ -27,7 +27,7 @@ def _theta_levels(grid: Results) -> Levels:
         values = grid.get(name)
         if values is not None and np.isclose(values, values[0]).all():
             if "lam_entry" in grid:
-                return _bilevel(grid, name), f"{text}: rows + entries"
+                return _bilevel(grid, name), f"{text} of features + of entries"
             return tuple("∞ (lasso)" if np.isinf(value) else number(value) for value in values[0]), text
     return _by_place(grid)
 

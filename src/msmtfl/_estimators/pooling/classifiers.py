@@ -40,10 +40,13 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
         every task all classes weigh the same, n_i in all.
     fit_intercept : bool, default=True
         Whether every task has an intercept, which is not penalised.
-    standardize : bool, default=False
+    standardize : bool or "numeric", default=False
         Whether deviations are penalised as if every task's columns were scaled to unit
         standard deviation, and common values as if the columns of all tasks together were.
-        Coefficients stay in the data's units.
+        "numeric": both as if numbers were in units of two standard deviations within tasks,
+        the same for all tasks, and columns of two values (indicators) in units of their
+        distance, which makes numbers and indicators alike (Gelman, 2008). Take it where
+        columns have different units. Coefficients stay in the data's units.
     penalty_factors : array-like of shape (d,), optional
         Factors f of the penalties f_j^2 b_j^2 and f_j^2 v_ji^2. 0: the feature is never
         penalised (its values are then found in the deviations); inf: the feature is
@@ -62,6 +65,8 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
+    feature_groups : mapping, optional
+        Groups of features, which this model does not know: anything but None is an error.
 
     Attributes
     ----------
@@ -143,6 +148,8 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
+    feature_units_ : ndarray of shape (d,)
+        With standardize="numeric" only: the units in which features are penalised.
     feature_sd_ : ndarray of shape (d,)
         Standard deviations of the features within tasks, pooled over the tasks in which a
         feature varies; 0 where it never does. A coefficient times it is the effect of one
@@ -180,6 +187,7 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
         n_jobs=None,
         intercepts="task",
         bounds=None,
+        feature_groups=None,
     ):
         self.k = k
         self.k_common = k_common
@@ -193,6 +201,7 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
         self.n_jobs = n_jobs
         self.intercepts = intercepts
         self.bounds = bounds
+        self.feature_groups = feature_groups
 
 
 class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
@@ -233,10 +242,13 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
         every task all classes weigh the same, n_i in all.
     fit_intercept : bool, default=True
         Whether every task has an intercept, which is not penalised.
-    standardize : bool, default=False
+    standardize : bool or "numeric", default=False
         Whether deviations are penalised as if every task's columns were scaled to unit
         standard deviation, and common values as if the columns of all tasks together were.
-        Coefficients stay in the data's units.
+        "numeric": both as if numbers were in units of two standard deviations within tasks,
+        the same for all tasks, and columns of two values (indicators) in units of their
+        distance, which makes numbers and indicators alike (Gelman, 2008). Take it where
+        columns have different units. Coefficients stay in the data's units.
     penalty_factors : array-like of shape (d,), optional
         Factors f of the penalties f_j^2 b_j^2 and f_j^2 v_ji^2. 0: the feature is never
         penalised (its values are then found in the deviations); inf: the feature is
@@ -263,6 +275,8 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
+    feature_groups : mapping, optional
+        Groups of features, which this model does not know: anything but None is an error.
 
     Attributes
     ----------
@@ -372,6 +386,8 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
     learnable_ : ndarray of bool of shape (m, d)
         Where a feature varies within a task; elsewhere its effect cannot be told from the
         intercept.
+    feature_units_ : ndarray of shape (d,)
+        With standardize="numeric" only: the units in which features are penalised.
     feature_sd_ : ndarray of shape (d,)
         Standard deviations of the features within tasks, pooled over the tasks in which a
         feature varies; 0 where it never does. A coefficient times it is the effect of one
@@ -415,6 +431,7 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
         verbose=False,
         intercepts="task",
         bounds=None,
+        feature_groups=None,
     ):
         self.ks = ks
         self.k_commons = k_commons
@@ -434,3 +451,4 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
         self.verbose = verbose
         self.intercepts = intercepts
         self.bounds = bounds
+        self.feature_groups = feature_groups

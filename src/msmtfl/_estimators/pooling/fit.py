@@ -12,16 +12,15 @@ from ..._data.tables import warn_user
 from ..._objective.penalties import ConcaveRows
 from ..._objective.pooling import PoolingRidge
 from ..._objective.problem import Problem
-from ..._paths.pooling_path import (
-    pooling_ridge,
-)
+from ..._paths.families.pooling_path import pooling_ridge
 from ..._runtime.checks import check_positive
 from ..._runtime.progress import Monitor, one_blas_thread, with_callbacks
+from ..._solvers.coupled.pooling import sizes
 from ..._solvers.level_priors import weight_of_a_row
-from ..._solvers.pooling import sizes
 from ..._solvers.solvers import pooling_for, solver_for
 from ..._solvers.stages import Solution, run_stages
 from ..added_tasks import AddTaskMixin, no_deviations
+from ..fitted import forget
 from ..streaming import Batchwise
 
 
@@ -30,11 +29,15 @@ class Pooled(AddTaskMixin):
     outside."""
 
     coef_deviation_: Floats
+    feature_units_: Floats
     relax = False  # ridges leave no coefficient out: there is no support to refit
     _of_several = "the smallest common values are returned"
-    _bounded = False
+    _bounded = _grouped = False
+    _can_scale_numbers = True
 
     def _check_common(self) -> None:
+        if isinstance(self.standardize, str) and not self._scales_numbers():
+            raise ValueError(f"standardize must be True, False or 'numeric', got {self.standardize!r}.")
         super()._check_common()
         if not self._can_share(self.intercepts):
             raise ValueError("intercepts='common' is not possible with partial pooling: take 'shrunk' or 'task'.")
@@ -49,7 +52,12 @@ class Pooled(AddTaskMixin):
         return 0.0
 
     def _new_factors(self) -> Any:
-        return no_deviations(self) if np.isinf(self.k_) else self.penalty_factors
+        if np.isinf(self.k_):
+            return no_deviations(self)
+        if not self._scales_numbers():
+            return self.penalty_factors
+        given = 1.0 if self.penalty_factors is None else np.asarray(self.penalty_factors, dtype=np.float64)
+        return given * self.feature_units_  # those of the tasks that the others are about
 
     def _ridge_lam(self, problem: Problem) -> float:
         """(RSS + k |f v|^2) / n, as RSS / n + lam / 2 |f v|^2."""
@@ -80,14 +88,20 @@ class Pooled(AddTaskMixin):
         super()._store(problem, replace(solution, stages=stages), penalty, grams, coef=b + V)
         self.coef_common_, self.coef_deviation_ = b.copy(), V[0].copy() if self._form == "single" else V.copy()
         self.k_, self.k_common_ = float(penalty.k), float(penalty.k_common)
+        forget(self, "feature_units_")
+        if self._scales_numbers():
+            self.feature_units_ = problem.column_units.copy()
 
     def _warn(self, solution: Solution, problem: Problem) -> None:
         super()._warn(solution, problem)
         last = solution.stages[-1]
-        if not last.unique and self.k_common_ == 0.0 and problem.m > 1:
+        if any(map(len, last.ambiguous)) and self.k_common_ == 0.0 and problem.m > 1:
+            found = "The smallest are returned."
+            if problem.may_escape:
+                found = "They may grow without end as the fit gets ever better: what came near enough is returned."
             warn_user(
                 "the samples of all tasks together do not determine the common values: features are dependent, or there are "
-                "more of them than samples. The smallest are returned. Give k_common > 0, or let PartialPoolingCV choose it."
+                f"more of them than samples. {found} Give k_common > 0, or let PartialPoolingCV choose it."
             )
 
     def _separates(self) -> bool:
@@ -184,10 +198,13 @@ class PartialPooling(PoolingFit, Batchwise):
         efficient as least squares if the noise is normal.
     fit_intercept : bool, default=True
         Whether every task has an intercept, which is not penalised.
-    standardize : bool, default=False
+    standardize : bool or "numeric", default=False
         Whether deviations are penalised as if every task's columns were scaled to unit
         standard deviation, and common values as if the columns of all tasks together were.
-        Coefficients stay in the data's units.
+        "numeric": both as if numbers were in units of two standard deviations within tasks,
+        the same for all tasks, and columns of two values (indicators) in units of their
+        distance, which makes numbers and indicators alike (Gelman, 2008). Take it where
+        columns have different units. Coefficients stay in the data's units.
     penalty_factors : array-like of shape (d,), optional
         Factors f of the penalties f_j^2 b_j^2 and f_j^2 v_ji^2. 0: the feature is never
         penalised (its values are then found in the deviations); inf: the feature is
@@ -210,6 +227,8 @@ class PartialPooling(PoolingFit, Batchwise):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
+    feature_groups : mapping, optional
+        Groups of features, which this model does not know: anything but None is an error.
 
     Attributes
     ----------
@@ -295,6 +314,8 @@ class PartialPooling(PoolingFit, Batchwise):
         the task gets the largest.
     feature_means_ : x
         x
+    feature_units_ : ndarray of shape (d,)
+        With standardize="numeric" only: the units in which features are penalised.
     feature_sd_ : ndarray of shape (d,)
         Standard deviations of the features within tasks, pooled over the tasks in which a
         feature varies; 0 where it never does. A coefficient times it is the effect of one
@@ -337,6 +358,7 @@ class PartialPooling(PoolingFit, Batchwise):
         n_jobs=None,
         intercepts="task",
         bounds=None,
+        feature_groups=None,
     ):
         self.k = k
         self.k_common = k_common
@@ -351,6 +373,7 @@ class PartialPooling(PoolingFit, Batchwise):
         self.n_jobs = n_jobs
         self.intercepts = intercepts
         self.bounds = bounds
+        self.feature_groups = feature_groups
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> PartialPooling:

@@ -8,10 +8,11 @@ import numpy as np
 
 from ..._objective.losses import loss_named
 from ..._objective.penalties import ConcaveRows
-from ..._paths.pooling_path import PoolingGrid
-from ..families import Family, Part, Strength, Variant, at_once
-from ..fitted import loss_of
-from ..words.formula_texts import Formula, letters
+from ..._objective.problem import NUMERIC
+from ..._paths.families.pooling_path import PoolingGrid
+from ..families import Family, Formula, Part, Strength, Variant, at_once
+from ..fitted import name_of_loss
+from ..words.formula_texts import letters
 from ..words.grid_words import GridWords, number
 from .classifiers import PartialPoolingClassifier, PartialPoolingClassifierCV
 from .fit import PartialPooling, pooled_coef
@@ -40,7 +41,7 @@ def of_pooling(model: Any) -> Formula:
         note = "wᵢ = b: one for all tasks"
     elif np.isinf(model.k_common_):
         note = "wᵢ = vᵢ: nothing in common"
-    kind = loss_named("logistic" if hasattr(model, "classes_") else loss_of(model))
+    kind = loss_named(name_of_loss(model))
     share, _, rest = kind.text.replace("({m} nᵢ)", "N").partition(" ")
     notes = [f"{note}, N samples in all"]
     if kind.note:
@@ -54,7 +55,7 @@ REGRESSION = Family(
     title="partial pooling: values common to all tasks, and dense deviations from them",
     fit=PartialPooling,
     search=PartialPoolingCV,
-    variants=(Variant("partial-pooling", "common values and dense deviations: ridges only", place=9),),
+    variants=(Variant("partial-pooling", "common values and dense deviations: ridges only", place=9, scaling=NUMERIC),),
     formula=of_pooling,
     strengths=(
         Strength("k", "k", may_be_inf=True),

@@ -7,12 +7,7 @@ from typing import Any
 
 from ..._objective.pooling import PoolingRidge
 from ..._objective.problem import Problem
-from ..._paths.pooling_path import (
-    PoolingGrid,
-    PoolingPaths,
-    PoolingSurface,
-    pooling_grid,
-)
+from ..._paths.families.pooling_path import PoolingGrid, PoolingPaths, PoolingSurface, pooling_grid
 from ..._runtime.checks import check_count
 from ..._runtime.progress import Progress, with_callbacks
 from ..._solvers.solvers import POOLING, solver_for
@@ -114,10 +109,13 @@ class PartialPoolingCV(PoolingSearch, Growing):
         efficient as least squares if the noise is normal.
     fit_intercept : bool, default=True
         Whether every task has an intercept, which is not penalised.
-    standardize : bool, default=False
+    standardize : bool or "numeric", default=False
         Whether deviations are penalised as if every task's columns were scaled to unit
         standard deviation, and common values as if the columns of all tasks together were.
-        Coefficients stay in the data's units.
+        "numeric": both as if numbers were in units of two standard deviations within tasks,
+        the same for all tasks, and columns of two values (indicators) in units of their
+        distance, which makes numbers and indicators alike (Gelman, 2008). Take it where
+        columns have different units. Coefficients stay in the data's units.
     penalty_factors : array-like of shape (d,), optional
         Factors f of the penalties f_j^2 b_j^2 and f_j^2 v_ji^2. 0: the feature is never
         penalised (its values are then found in the deviations); inf: the feature is
@@ -148,6 +146,8 @@ class PartialPoolingCV(PoolingSearch, Growing):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
+    feature_groups : mapping, optional
+        Groups of features, which this model does not know: anything but None is an error.
 
     Attributes
     ----------
@@ -264,6 +264,8 @@ class PartialPoolingCV(PoolingSearch, Growing):
         the task gets the largest.
     feature_means_ : x
         x
+    feature_units_ : ndarray of shape (d,)
+        With standardize="numeric" only: the units in which features are penalised.
     feature_sd_ : ndarray of shape (d,)
         Standard deviations of the features within tasks, pooled over the tasks in which a
         feature varies; 0 where it never does. A coefficient times it is the effect of one
@@ -310,6 +312,7 @@ class PartialPoolingCV(PoolingSearch, Growing):
         verbose=False,
         intercepts="task",
         bounds=None,
+        feature_groups=None,
     ):
         self.ks = ks
         self.k_commons = k_commons
@@ -330,6 +333,7 @@ class PartialPoolingCV(PoolingSearch, Growing):
         self.verbose = verbose
         self.intercepts = intercepts
         self.bounds = bounds
+        self.feature_groups = feature_groups
 
     @with_callbacks
     def fit(

@@ -11,14 +11,12 @@ from ..._data.copies import groups_of
 from ..._data.designs import Floats
 from ..._objective.penalties import ConcaveRows, counted
 from ..._objective.problem import Problem
-from ..._paths.pretrained_path import (
-    second_factors,
-    second_step,
-)
-from ..._paths.pretraining import FirstStep, OffsetFolds, pretrain
+from ..._paths.families.pretrained_path import second_factors, second_step
+from ..._paths.families.pretraining import FirstStep, OffsetFolds, pretrain
 from ..._runtime.checks import check_count, check_positive, check_share
 from ..._runtime.progress import Monitor, one_blas_thread, with_callbacks
-from ..._solvers.make_problem import default_lam, largest_lam, on_rows
+from ..._solvers.largest_lam import default_lam, largest_lam
+from ..._solvers.make_problem import on_rows
 from ..._solvers.solvers import solver_for
 from ..._solvers.stages import Solution, run_stages
 from ..added_tasks import AddTaskMixin
@@ -31,7 +29,7 @@ class Pretrained(MultiTaskLinear, AddTaskMixin):
 
     relax = False
     intercepts = "task"
-    _bounded = False
+    _bounded = _grouped = False
 
     def _check_params(self) -> None:
         super()._check_params() if isinstance(self, GridSearch) else self._check_common()
@@ -199,6 +197,8 @@ class PretrainedMTL(Pretrained):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
+    feature_groups : mapping, optional
+        Groups of features, which this model does not know: anything but None is an error.
 
     Attributes
     ----------
@@ -319,6 +319,7 @@ class PretrainedMTL(Pretrained):
         random_state=0,
         n_jobs=None,
         bounds=None,
+        feature_groups=None,
     ):
         self.lam = lam
         self.lam_common = lam_common
@@ -336,6 +337,7 @@ class PretrainedMTL(Pretrained):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.bounds = bounds
+        self.feature_groups = feature_groups
 
     def _check_params(self) -> None:
         super()._check_params()

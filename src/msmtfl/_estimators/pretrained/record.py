@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..._objective.penalties import ConcaveRows
-from ..._paths.pretrained_path import PretrainedGrid
+from ..._paths.families.pretrained_path import PretrainedGrid
 from ..families import LAM, Family, Part, Strength, Variant, at_once
 from ..fitted import loss_of
 from ..words.formula_texts import Penalty, penalised

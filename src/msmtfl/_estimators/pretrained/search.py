@@ -7,14 +7,14 @@ from typing import Any
 
 from ..._objective.penalties import ConcaveRows
 from ..._objective.problem import Problem
-from ..._paths.pretrained_path import (
+from ..._paths.families.pretrained_path import (
     ALPHAS,
     PretrainedGrid,
     PretrainedPaths,
     PretrainedSurface,
     pretrained_grid,
 )
-from ..._paths.pretraining import OffsetFolds
+from ..._paths.families.pretraining import OffsetFolds
 from ..._runtime.progress import Progress, with_callbacks
 from ..._solvers.gram import BUDGET
 from ..._solvers.stages import Solution
@@ -124,6 +124,8 @@ class PretrainedMTLCV(Pretrained, GridSearch):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
+    feature_groups : mapping, optional
+        Groups of features, which this model does not know: anything but None is an error.
 
     Attributes
     ----------
@@ -280,6 +282,7 @@ class PretrainedMTLCV(Pretrained, GridSearch):
         memory_budget=None,
         verbose=False,
         bounds=None,
+        feature_groups=None,
     ):
         self.lams = lams
         self.alphas = alphas
@@ -303,6 +306,7 @@ class PretrainedMTLCV(Pretrained, GridSearch):
         self.memory_budget = memory_budget
         self.verbose = verbose
         self.bounds = bounds
+        self.feature_groups = feature_groups
 
     def _check_params(self) -> None:
         super()._check_params()

@@ -11,14 +11,10 @@ from ..._data.designs import Floats
 from ..._objective.common_penalty import CappedDeviations
 from ..._objective.penalties import ConcaveEntries, ConcaveRows
 from ..._objective.problem import Problem
-from ..._paths.common_path import (
-    scales,
-    shared_lam_max,
-    strengths,
-)
+from ..._paths.families.common_path import scales, shared_lam_max, strengths
 from ..._runtime.checks import check_count, check_positive
 from ..._runtime.progress import Monitor, one_blas_thread, with_callbacks
-from ..._solvers.make_problem import default_lam
+from ..._solvers.largest_lam import default_lam
 from ..._solvers.solvers import common_for, solver_for
 from ..._solvers.stages import Solution, run_stages
 from ..added_tasks import AddTaskMixin, entries_given, no_deviations
@@ -29,7 +25,7 @@ class Sharing(AddTaskMixin):
     """What fits and searches of models with common values share: they solve for P, b and V, and are about W = b + V to
     the outside."""
 
-    _bounded = False
+    _bounded = _grouped = False
 
     _of_several = "which of them is returned depends on the start"
 
@@ -239,6 +235,8 @@ class SharedMTL(SharedFit, Batchwise):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
+    feature_groups : mapping, optional
+        Groups of features, which this model does not know: anything but None is an error.
 
     Attributes
     ----------
@@ -378,6 +376,7 @@ class SharedMTL(SharedFit, Batchwise):
         l1_ratio=1.0,
         intercepts="task",
         bounds=None,
+        feature_groups=None,
     ):
         self.lam_common = lam_common
         self.lam_deviation = lam_deviation
@@ -398,6 +397,7 @@ class SharedMTL(SharedFit, Batchwise):
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
         self.bounds = bounds
+        self.feature_groups = feature_groups
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> SharedMTL:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._objective.penalties import ConcaveRows
 from ..._objective.shapes import Capped
-from ..._paths.common_path import SharedGrid
+from ..._paths.families.common_path import SharedGrid
 from ..families import Family, Part, Strength, Variant, at_once
 from ..words.formula_texts import Penalty, bent, penalised
 from ..words.grid_words import GridWords, Levels, Results, columns_of_thetas, number

@@ -9,13 +9,8 @@ import numpy as np
 from ..._data.designs import Floats
 from ..._objective.common_penalty import CappedDeviations
 from ..._objective.problem import Problem
-from ..._paths.common_path import (
-    SharedGrid,
-    SharedPaths,
-    SharedSurface,
-    shared_grid,
-)
-from ..._paths.surface import Refitted
+from ..._paths.families.common_path import SharedGrid, SharedPaths, SharedSurface, shared_grid
+from ..._paths.solutions import Refitted
 from ..._runtime.checks import check_count
 from ..._runtime.progress import Progress, with_callbacks
 from ..._solvers.solvers import COMMON, common_for, solver_for
@@ -202,6 +197,8 @@ class SharedMTLCV(SharedSearch, Growing):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
+    feature_groups : mapping, optional
+        Groups of features, which this model does not know: anything but None is an error.
 
     Attributes
     ----------
@@ -384,6 +381,7 @@ class SharedMTLCV(SharedSearch, Growing):
         l1_ratio=1.0,
         intercepts="task",
         bounds=None,
+        feature_groups=None,
     ):
         self.lams = lams
         self.ratios = ratios
@@ -410,6 +408,7 @@ class SharedMTLCV(SharedSearch, Growing):
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
         self.bounds = bounds
+        self.feature_groups = feature_groups
 
     @with_callbacks
     def fit(

@@ -11,12 +11,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..._data.designs import Floats, Ints
-from ..._paths.choice import cross_fits
+from ..._paths.searched import cross_fits
 from ..._runtime.checks import check_count
 from ..._runtime.documents import in_latex, in_markdown
 from ..._runtime.printable import printable
 from ..families import family_of, has_family
-from ..fitted import loss_of, model_chosen, scoring_of
+from ..fitted import model_chosen, name_of_loss, scoring_of
 from .formulas import formula
 
 NUMBERS = ("tasks", "smallest", "median", "largest")  # as these columns are headed
@@ -252,7 +252,7 @@ def _notes(model: Any) -> list[str]:
 
 
 def _settings(model: Any) -> str:
-    loss = "logistic" if hasattr(model, "classes_") else loss_of(model)
+    loss = name_of_loss(model)
     strengths = family_of(model).values_in_use(model) if has_family(model) else {}
     said = [f"loss = {loss}", *(f"{one.name} = {value:.4g}" for one, value in strengths.items())]
     return f"Fitted with {_and(said)}."

@@ -24,7 +24,7 @@ from ..._data.tasks import read_training
 from ..._estimators.coupled import SEARCH_SETTLED
 from ..._estimators.msmtfl.fit import MSMTFL
 from ..._objective.problem import Problem
-from ..._paths.coupled_path import DirtyGrid, GroupGrid, RowGrid, solve_rows
+from ..._paths.families.coupled_path import DirtyGrid, GroupGrid, RowGrid, solve_rows
 from ..._runtime.drawing import DARK, YELLOW, new_figure, quiet
 from ..._solvers.make_problem import make_problem
 from ...datasets import Sample, make_multitask

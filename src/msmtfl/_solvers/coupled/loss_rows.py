@@ -1,0 +1,111 @@
+"""Losses that are not squared beside a norm of every row: Newton steps around `CoupledRows`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._data.designs import Floats, Ints, stage_scale
+from ..._objective.penalties import DirtyNorm, RowNorm
+from ..._objective.problem import Problem
+from ..lassos.lasso_solver import OVERRUN
+from ..lassos.proximal_newton import LossLassos
+from .coupled_rows import CoupledRows
+from .newton_around import GOES, NewtonAround, RowsStage, mean_of_tasks
+
+# ------------------------------------------------------------------ norms of rows
+
+
+class _OfRows:
+    """W itself, with a norm of every row. `ridge` (m, d) is on the scale of a task's sums."""
+
+    def __init__(self, problem: Problem, n_jobs: int | None):
+        self.height, self.kappa, self.n_jobs = problem.m, mean_of_tasks(problem.designs), n_jobs
+
+    def coefs(self, P: Floats) -> Floats:
+        return P
+
+    def value(self, penalty: RowsStage, P: Floats) -> float:
+        norm, ridge = penalty
+        out = norm.value(P.T)
+        return out if ridge is None else out + 0.5 * float(np.sum(self.kappa[:, None] * ridge * P**2))
+
+    def on(self, penalty: RowsStage, features: Ints) -> RowsStage:
+        norm, ridge = penalty
+        return norm.of_rows(features), None if ridge is None else np.ascontiguousarray(ridge[:, features])
+
+    def always(self, penalty: RowsStage) -> np.ndarray:
+        return np.asarray(penalty[0].free().any(axis=1))
+
+    def excess(self, penalty: RowsStage, G: Floats) -> Floats:
+        return penalty[0].dual(G.T)
+
+    def solved(
+        self, problem: Problem, penalty: RowsStage, P: Floats, aim: Floats, accuracy: float
+    ) -> tuple[Floats, CoupledRows]:
+        rows = CoupledRows(problem.designs, problem.factors, units=problem.units, ridge=penalty[1], n_jobs=self.n_jobs)
+        rows.at(1.0)
+        rows.warm(P)
+        return rows.solve(penalty[0], GOES, accuracy)[0], rows
+
+
+class LossRows:
+    """What `CoupledRows` is for squared loss: the problem with a norm of every row."""
+
+    def __init__(self, problem: Problem, n_jobs: int | None = None):
+        self.problem, self.form = problem, _OfRows(problem, n_jobs)
+        self.newton, self.lam, self.n_jobs = NewtonAround(problem, self.form), 0.0, n_jobs
+        self.lassos: LossLassos | None = None  # what has solved the last norm, if that is the lasso's
+
+    @property
+    def finished(self) -> bool:
+        return self.newton.finished
+
+    def at(self, lam: float) -> None:
+        """Have the ridge of this lam, if there is one, from the next solve on."""
+        self.lam = lam
+
+    def _penalty(self, norm: RowNorm) -> RowsStage:
+        ridge = self.problem.unit_ridge
+        return norm, None if ridge is None else self.lam * ridge
+
+    def warm(self, W: Floats) -> None:
+        """Start the next solve from W (m, d) instead of from the last solution."""
+        self.newton.last, self.lassos = np.array(W), None
+
+    def forget(self) -> None:
+        """Start the next solve from 0, as a fit does."""
+        self.newton.last, self.lassos = np.zeros_like(self.newton.last), None
+
+    def solve(self, norm: RowNorm, max_iter: int = 0, settled: float = 0.0) -> tuple[Floats, int]:
+        """W (m, d) that minimises the loss plus the norm, and Newton steps; `settled` is for `CoupledRows`."""
+        if isinstance(norm, DirtyNorm) and norm.separates:
+            return self._solve_apart(norm, max_iter)
+        self.lassos = None
+        return self.newton.solve(self._penalty(norm), max_iter=max_iter)
+
+    def _solve_apart(self, norm: DirtyNorm, max_iter: int) -> tuple[Floats, int]:
+        """The same where the norm is the lasso's: every task on its own."""
+        problem = self.problem
+        if self.lassos is None:
+            self.lassos = LossLassos(problem.designs, units=problem.units, ridge=problem.unit_ridge, n_jobs=self.n_jobs)
+            self.lassos.warm(self.newton.last)
+        self.lassos.at(self.lam)
+        weights = stage_scale(problem.designs) * (norm.lam_s * problem.factors).T
+        W, steps = self.lassos.solve(weights, max_iter=max_iter)
+        self.newton.last, self.newton.finished = W.copy(), not (self.lassos.status & OVERRUN).any()
+        return W, int(steps.max())
+
+    def determined(self, norm: RowNorm) -> bool:
+        """Whether W is known to be the only minimiser, wherever the solver started: that of the last parabolas is."""
+        if self.lassos is not None:  # of several minimisers of a lasso its solver takes the nearest to 0
+            return True
+        if not self.newton.last.any() or self.newton.inner is None:
+            return True
+        return bool(self.newton.inner.determined(norm.of_rows(self.newton.work)))
+
+    def steepest(self) -> float:
+        """The largest |g| / f of an entry."""
+        f = self.problem.factors.T
+        counts = (f > 0.0) & self.problem.learnable
+        G = self.newton.gradients(self.newton.last)
+        return float((np.abs(G) / np.where(counts, f, np.inf)).max(initial=0.0))

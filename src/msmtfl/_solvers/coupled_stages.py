@@ -1,0 +1,213 @@
+"""Stages that couple the tasks, with certificates: a norm of every row, a common part, partial pooling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from .._data.designs import AnyData, Design, Floats
+from .._data.ridged import ridged
+from .._objective.certificates import (
+    GAP,
+    RowCertificate,
+    certify,
+    largest_violation,
+)
+from .._objective.common_penalty import SharedNorm
+from .._objective.penalties import RowNorm
+from .._objective.pooling import PoolingRidge, certify_pooling, certify_ridges
+from .._objective.problem import Problem
+from .._objective.row_certificates import certify_rows, row_violation
+from .._runtime.progress import Listener
+from .coupled.common_part import Stacked, settled
+from .proofs import Separation, rather_zero
+from .stages import Outcome
+
+
+class RowsSolver(Protocol):
+    """What solves problems with a norm of every row."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last solve came to its end."""
+
+    def solve(self, norm: RowNorm, max_iter: int = 0) -> tuple[Floats, int]:
+        """W (m, d), and rounds or steps."""
+
+
+class CommonSolver(Protocol):
+    """What solves problems in (b, V)."""
+
+    @property
+    def grams(self) -> Any:
+        """What is known of Gram matrices."""
+
+    @property
+    def stacked(self) -> Stacked:
+        """The tasks beside each other, as one."""
+
+    @property
+    def ridge(self) -> Floats | None:
+        """(p,) in sums, if there is one."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last solve came to its end."""
+
+    def solve(self, a: Floats, reference: Floats, max_iter: int) -> tuple[Floats, int]:
+        """P (p,), and rounds or steps."""
+
+
+class PoolingSolver(Protocol):
+    """What solves partial pooling."""
+
+    @property
+    def problem(self) -> Problem:
+        """That of the tasks."""
+
+    @property
+    def steps(self) -> int:
+        """Of the last solve."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last solve came to its end."""
+
+    def one(self, k: float, k_common: float) -> tuple[Floats, Floats]:
+        """b (d,) and V (m, d)."""
+
+
+class RowStages:
+    """Stages with a norm of every row."""
+
+    def __init__(self, rows: RowsSolver, designs: Sequence[Any], data: AnyData):
+        self.rows, self.designs, self.grams = rows, designs, None
+        self.separation = Separation(data)
+
+    def solve(self, weights: RowNorm, last: Floats, max_iter: int, listener: Listener) -> Outcome:
+        W, n_iter = self.rows.solve(weights, max_iter=max_iter)
+        W, proof = rather_zero(
+            W, certify_rows(self.designs, W, weights), lambda W: certify_rows(self.designs, W, weights)
+        )
+        for _ in self.designs:
+            listener.task_done()
+        self.separation.warn({i: proof.dependent[i] for i in proof.escapes})
+        return Outcome(W, n_iter, self.rows.finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
+
+    def violation(self, weights: RowNorm, W: Floats) -> float:
+        return row_violation(self.designs, W, weights)
+
+
+class CommonStages:
+    """Stages in (b, V): points are (1, p), weights a `SharedNorm`; what is proven is about W = b + V."""
+
+    def __init__(self, lassos: CommonSolver, data: AnyData | None = None):
+        self.lassos: Any = lassos
+        self.grams = lassos.grams
+        self.designs: list[Any] = [lassos.stacked]
+        self.scale = 0.5 * lassos.stacked.m
+        self.separation = None if data is None else Separation(data)
+
+    def solve(self, weights: SharedNorm, last: Floats, max_iter: int, listener: Listener) -> Outcome:
+        stacked, a = self.lassos.stacked, self.scale * weights.weights()
+        P, rounds = self.lassos.solve(a, last[0], max_iter)
+        P = settled(weights, P, stacked.m)
+        proof = certify_rows(stacked.parts, stacked.sums(P), weights)
+        if proof.gap > GAP and self.lassos.finished and hasattr(self.lassos, "repair"):
+            better = settled(weights, self.lassos.repair(P, a, last[0]), stacked.m)
+            again = certify_rows(stacked.parts, stacked.sums(better), weights)
+            if again.gap < proof.gap:
+                P, proof = better, again
+        P, proof = rather_zero(P, proof, lambda P: certify_rows(stacked.parts, stacked.sums(P), weights))
+        for _ in stacked.parts:
+            listener.task_done()
+        if self.separation is not None:
+            self.separation.warn({i: proof.dependent[i] for i in proof.escapes})
+        finished = self.lassos.finished
+        return Outcome(P[None], rounds, finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
+
+    def violation(self, weights: SharedNorm, P: Floats) -> float:
+        stacked = self.lassos.stacked
+        return row_violation(stacked.parts, stacked.sums(P[0]), weights)
+
+
+class RidgedCommonStages(CommonStages):
+    """The same with a ridge on b and V: then these are what is unique, and what is proven is about them."""
+
+    def __init__(self, lassos: CommonSolver):
+        super().__init__(lassos)
+        self.designs = [ridged(lassos.stacked, lassos.ridge)]
+
+    def solve(self, weights: SharedNorm, last: Floats, max_iter: int, listener: Listener) -> Outcome:
+        stacked, a, design = self.lassos.stacked, self.scale * weights.weights(), self.designs[0]
+        P, rounds = self.lassos.solve(a, last[0], max_iter)
+        proof = certify(design, P, a)
+        if proof.relative_gap > GAP and self.lassos.finished:
+            better = self.lassos.repair(P, a, last[0])
+            again = certify(design, better, a)
+            if again.gap < proof.gap:
+                P, proof = better, again
+        P, proof = rather_zero(P, proof, lambda P: certify(design, P, a))
+        for _ in stacked.parts:
+            listener.task_done()
+        owner, feature = np.divmod(proof.dependent, stacked.width)
+        of_tasks = tuple(np.unique(feature[(owner == 0) | (owner == i + 1)]) for i in range(stacked.m))
+        gap, finished = proof.relative_gap, self.lassos.finished
+        return Outcome(P[None], rounds, finished, gap, proof.kkt, proof.unique, of_tasks, proof.doubt)
+
+    def violation(self, weights: SharedNorm, P: Floats) -> float:
+        return largest_violation(self.designs, P, self.scale * weights.weights()[None])
+
+
+class RidgedLossStages(RidgedCommonStages):
+    """The same under a loss that is not squared."""
+
+    def solve(self, weights: SharedNorm, last: Floats, max_iter: int, listener: Listener) -> Outcome:
+        stacked = self.lassos.stacked
+        P, rounds = self.lassos.solve(self.scale * weights.weights(), last[0], max_iter)
+        proof = certify_common_ridges(stacked, P, weights, self.lassos.ridge)
+        for _ in stacked.parts:
+            listener.task_done()
+        outcome = Outcome(P[None], rounds, self.lassos.finished, proof.gap, proof.kkt, proof.unique, proof.dependent)
+        return replace(outcome, doubt=proof.doubt)
+
+
+def certify_common_ridges(stacked: Stacked, P: Floats, norm: SharedNorm, ridge: Floats) -> RowCertificate:
+    """Of b and V with a ridge on both, whatever the loss is."""
+    A, height = 0.5 * stacked.m * norm.weights(), stacked.m + 1
+    return certify_ridges(stacked.parts, P, A.reshape(height, -1), ridge.reshape(height, -1), stacked.scale)
+
+
+class PoolingStages:
+    """The only stage of partial pooling: points are (1, p), b first, then V; weights are a `PoolingRidge`."""
+
+    def __init__(self, pooling: PoolingSolver):
+        self.pooling, self.grams = pooling, pooling
+        self.designs = [AllTasks(pooling.problem.designs)]
+
+    def solve(self, weights: PoolingRidge, last: Floats, max_iter: int, listener: Listener) -> Outcome:
+        b, V = self.pooling.one(weights.k, weights.k_common)
+        P = np.concatenate([b, V.ravel()])
+        proof = certify_pooling(self.pooling.problem.designs, P, weights)
+        for _ in V:
+            listener.task_done()
+        steps, finished = self.pooling.steps, self.pooling.finished
+        return Outcome(P[None], steps, finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
+
+    def violation(self, weights: PoolingRidge, P: Floats) -> float:
+        return certify_pooling(self.pooling.problem.designs, P[0], weights).kkt
+
+
+class AllTasks:
+    """The loss of all tasks at b and V, every sample counting the same."""
+
+    def __init__(self, parts: Sequence[Design]):
+        self.parts, self.d = parts, (len(parts) + 1) * parts[0].d
+        self.n = sum(part.n for part in parts)
+
+    def loss(self, P: Floats) -> float:
+        b, *V = P.reshape(len(self.parts) + 1, -1)
+        return float(sum(part.loss(b + v) for part, v in zip(self.parts, V, strict=True)))

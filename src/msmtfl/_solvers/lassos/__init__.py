@@ -1,0 +1,1 @@
+"""Weighted lassos of single tasks: what solves them, for any loss, with and without bounds."""
