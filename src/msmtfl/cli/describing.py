@@ -35,6 +35,8 @@ def facts(model: Any) -> dict[str, Any]:
     out["features_by_class"] = found.counts
     if found.task_level is not None:
         out["task_level_features"] = [str(name) for name in found.features[found.task_level]]
+    if found.odd is not None:
+        out["odd_tasks"] = [str(label) for label in found.odd]
     if hasattr(model, "certificate_"):
         proof = model.certificate_
         out["converged"] = bool(model.converged_)
