@@ -229,6 +229,13 @@ class LassoMTLCV(StageSearch, Growing, AddTaskMixin):
         Whether the fit is certified to have come to its end.
     stopping_reason_ : str
         Why the stages ended, in words.
+    baseline_hazard_ : dict of arrays
+        With loss="cox" only: the baseline cumulative hazards, which `predict_survival_function`
+        uses, ready for a table: task (a place in `tasks_`), time and log_cumulative_hazard, the
+        logarithm of the cumulative hazard of x = 0 from that time on (Breslow's estimate).
+    concordance_ : ndarray of shape (m,)
+        With loss="cox" only: of every task the share of pairs of samples that the same fold
+        held out whose order in time is predicted (Harrell's C-index); NaN where there are none.
     scale_ : ndarray of shape (m,)
         With loss="huber" only: robust estimates of the standard deviation of the tasks'
         noise; a float if the model was fitted without tasks. They come from a fit of their
