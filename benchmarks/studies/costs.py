@@ -1,0 +1,134 @@
+"""What does it cost to ask for more? CPU time with a ridge, an offset, other intercepts or intervals, over that without.
+
+    python benchmarks/studies/costs.py [--only school ...] [--repeats 5] [--quick]
+
+On real data (MSMTFL_DATA), columns in units of their standard deviations, one thread. `path`: lassos of all tasks at 50
+strengths. `fit`, `search`: of every family with its defaults. Intervals of predictions: what a search needs to keep for them,
+and the first call of `predict_interval`. Knockoffs: `shared_features` over the search of lassos on [X, knockoffs] that it
+holds. Splitting: `split_intervals` over a fit on all samples. Each ratio is the median over repeats, with and without in
+turns; --quick takes synthetic data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+import warnings
+from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+
+import msmtfl
+from msmtfl._data.tasks import read_training
+from msmtfl.datasets import make_multitask
+from msmtfl.inference import shared_features, split_intervals
+from msmtfl.inference.knockoffs import lassos_for
+
+SHARES = {"school": 0.3, "hiv_pi": 0.2, "isolet": 0.1}
+SEARCHES = ("LassoMTLCV", "MSMTFLCV", "L12MTLCV", "DirtyMTLCV", "SharedMTLCV")
+RIDGE = 0.7
+
+
+def read(name):
+    if name == "synthetic":
+        made = make_multitask(m=5, n=40, d=30, sigma=0.5, random_state=0)
+        return made.X, made.y, made.task
+    data = np.load(Path(os.environ.get("MSMTFL_DATA", ".")) / f"{name}.npz")
+    X, y, task = data["X"].astype(float), data["y"].astype(float), data["task"]
+    kept = np.random.default_rng(0).random(len(y)) < SHARES[name]
+    X, y, task = X[kept], y[kept], task[kept]
+    sizes = X.std(axis=0)
+    return X[:, sizes > 0] / sizes[sizes > 0], y, task
+
+
+def cpu(call):
+    began = time.process_time()
+    call()
+    return time.process_time() - began
+
+
+def ratio(more, less, repeats):
+    """Of two calls that take turns: the median of the ratios, and seconds without."""
+    more(), less()  # what only the first call costs
+    times = np.array([(cpu(more), cpu(less)) for _ in range(repeats)])
+    return float(np.median(times[:, 0] / times[:, 1])), float(np.median(times[:, 1]))
+
+
+def rows(X, y, task, repeats):
+    """(what, with or without what, ratio, seconds without)"""
+    offset = 0.1 * np.random.default_rng(1).standard_normal(len(y)) * y.std()
+
+    def path(share=1.0, **given):
+        model = msmtfl.MSMTFL(max_stages=1, l1_ratio=share)
+        return lambda: model.surface(X, y, task=task, thetas=[np.inf], lams=50, **given)
+
+    yield "path of lassos", f"ridge, l1_ratio={RIDGE}", *ratio(path(RIDGE), path(), repeats)
+    fit = msmtfl.LassoMTLCV(selection="bic").fit
+    yield (
+        "path of lassos, BIC",
+        "offset",
+        *ratio(lambda: fit(X, y, task=task, offset=offset), lambda: fit(X, y - offset, task=task), repeats),
+    )
+    for name in SEARCHES:
+        kind = getattr(msmtfl, name)
+
+        def search(kind=kind, given=None, **options):
+            given = {} if given is None else {"offset": given}
+            return lambda: kind(n_jobs=1, **options).fit(X, y, task=task, **given)
+
+        plain = search()
+        yield f"search, {name}", f"ridge, l1_ratio={RIDGE}", *ratio(search(l1_ratio=RIDGE), plain, repeats)
+        yield f"search, {name}", "offset", *ratio(search(given=offset), plain, repeats)
+        yield f"search, {name}", "intercepts='shrunk'", *ratio(search(intercepts="shrunk"), plain, repeats)
+    model = msmtfl.LassoMTLCV().fit(X, y, task=task)
+    asked, fitted = cpu(lambda: model.predict_interval(X, task=task)), cpu(lambda: model.fit(X, y, task=task))
+    yield "search, LassoMTLCV", "predict_interval of all samples", 1.0 + asked / fitted, fitted
+    both = np.hstack([X, np.random.default_rng(2).permutation(X)])
+    units = (
+        y
+        / np.array([y[task == label].std() or 1.0 for label in np.unique(task)])[np.searchsorted(np.unique(task), task)]
+    )
+    asked = lassos_for(msmtfl.LassoMTLCV(), None)
+    yield (
+        "search on [X, knockoffs]",
+        "shared_features",
+        *ratio(
+            lambda: shared_features(msmtfl.LassoMTLCV(), X, y, task=task),
+            lambda: asked.fit(both, units, task=task),
+            repeats,
+        ),
+    )
+    for one in (msmtfl.LassoMTL(), msmtfl.LassoMTLCV()):
+        yield (
+            f"fit, {type(one).__name__}",
+            "split_intervals",
+            *ratio(
+                lambda one=one: split_intervals(one, X, y, task=task),
+                lambda one=one: one.fit(X, y, task=task),
+                repeats,
+            ),
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=list(SHARES), default=list(SHARES))
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--quick", action="store_true")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")  # of data, which do not matter for the time
+    for name in ["synthetic"] if options.quick else options.only:
+        X, y, task = read(name)
+        data = read_training(X, y, task=task)
+        print(
+            f"{name}: {data.m} tasks, {len(y):,} samples, {data.d} features\n| | with | ratio | CPU s without |\n| --- | --- | --- | --- |"
+        )
+        for what, more, found, seconds in rows(X, y, task, options.repeats):
+            print(f"| {what} | {more} | {found:.2f} | {seconds:.3f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
