@@ -3,10 +3,10 @@
     python benchmarks/studies/costs.py [--only school ...] [--repeats 5] [--quick]
 
 On real data (MSMTFL_DATA), columns in units of their standard deviations, one thread. `path`: lassos of all tasks at 50
-strengths. `fit`, `search`: of every family with its defaults. Intervals of predictions: what a search needs to keep for them,
-and the first call of `predict_interval`. Knockoffs: `shared_features` over the search of lassos on [X, knockoffs] that it
-holds. Splitting: `split_intervals` over a fit on all samples. Each ratio is the median over repeats, with and without in
-turns; --quick takes synthetic data.
+strengths. `fit`, `search`: of every family with its defaults. Intervals of predictions: what a search needs to keep for
+them, and the first call of `predict_interval`. Knockoffs: `shared_features` over the search of lassos on [X, knockoffs]
+that it holds. Splitting: `split_intervals` over a fit on all samples. Each ratio is the median over repeats, with and
+without in turns; --quick takes synthetic data.
 """
 
 from __future__ import annotations
@@ -87,10 +87,8 @@ def rows(X, y, task, repeats):
     asked, fitted = cpu(lambda: model.predict_interval(X, task=task)), cpu(lambda: model.fit(X, y, task=task))
     yield "search, LassoMTLCV", "predict_interval of all samples", 1.0 + asked / fitted, fitted
     both = np.hstack([X, np.random.default_rng(2).permutation(X)])
-    units = (
-        y
-        / np.array([y[task == label].std() or 1.0 for label in np.unique(task)])[np.searchsorted(np.unique(task), task)]
-    )
+    spread = {label: y[task == label].std() or 1.0 for label in np.unique(task).tolist()}
+    units = y / np.array([spread[label] for label in task.tolist()])
     asked = lassos_for(msmtfl.LassoMTLCV(), None)
     yield (
         "search on [X, knockoffs]",
@@ -123,9 +121,8 @@ def main() -> None:
     for name in ["synthetic"] if options.quick else options.only:
         X, y, task = read(name)
         data = read_training(X, y, task=task)
-        print(
-            f"{name}: {data.m} tasks, {len(y):,} samples, {data.d} features\n| | with | ratio | CPU s without |\n| --- | --- | --- | --- |"
-        )
+        print(f"{name}: {data.m} tasks, {len(y):,} samples, {data.d} features")
+        print("| | with | ratio | CPU s without |\n| --- | --- | --- | --- |")
         for what, more, found, seconds in rows(X, y, task, options.repeats):
             print(f"| {what} | {more} | {found:.2f} | {seconds:.3f} |", flush=True)
 
