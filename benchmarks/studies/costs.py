@@ -1,6 +1,6 @@
 """What does it cost to ask for more? CPU time with a ridge, an offset, other intercepts or intervals, over that without.
 
-    python benchmarks/studies/costs.py [--only school ...] [--repeats 5] [--quick]
+    python benchmarks/studies/costs.py [--only school ...] [--what ridge] [--repeats 5] [--quick]
 
 On real data (MSMTFL_DATA), columns in units of their standard deviations, one thread. `path`: lassos of all tasks at 50
 strengths. `fit`, `search`: of every family with its defaults. Intervals of predictions: what a search needs to keep for
@@ -57,57 +57,49 @@ def ratio(more, less, repeats):
     return float(np.median(times[:, 0] / times[:, 1])), float(np.median(times[:, 1]))
 
 
-def rows(X, y, task, repeats):
-    """(what, with or without what, ratio, seconds without)"""
+def jobs(X, y, task):
+    """(what, what more is asked, call with it, call without)"""
     offset = 0.1 * np.random.default_rng(1).standard_normal(len(y)) * y.std()
+    ridge = f"ridge, l1_ratio={RIDGE}"
 
-    def path(share=1.0, **given):
+    def path(share=1.0):
         model = msmtfl.MSMTFL(max_stages=1, l1_ratio=share)
-        return lambda: model.surface(X, y, task=task, thetas=[np.inf], lams=50, **given)
+        return lambda: model.surface(X, y, task=task, thetas=[np.inf], lams=50)
 
-    yield "path of lassos", f"ridge, l1_ratio={RIDGE}", *ratio(path(RIDGE), path(), repeats)
-    fit = msmtfl.LassoMTLCV(selection="bic").fit
-    yield (
-        "path of lassos, BIC",
-        "offset",
-        *ratio(lambda: fit(X, y, task=task, offset=offset), lambda: fit(X, y - offset, task=task), repeats),
-    )
+    def search(name, y=y, given=None, **options):
+        given = {} if given is None else {"offset": given}
+        return lambda: getattr(msmtfl, name)(n_jobs=1, **options).fit(X, y, task=task, **given)
+
+    yield "path of lassos", ridge, path(RIDGE), path()
+    bic = {"name": "LassoMTLCV", "selection": "bic"}
+    yield "path of lassos, BIC", "offset", search(given=offset, **bic), search(y=y - offset, **bic)
     for name in SEARCHES:
-        kind = getattr(msmtfl, name)
-
-        def search(kind=kind, given=None, **options):
-            given = {} if given is None else {"offset": given}
-            return lambda: kind(n_jobs=1, **options).fit(X, y, task=task, **given)
-
-        plain = search()
-        yield f"search, {name}", f"ridge, l1_ratio={RIDGE}", *ratio(search(l1_ratio=RIDGE), plain, repeats)
-        yield f"search, {name}", "offset", *ratio(search(given=offset), plain, repeats)
-        yield f"search, {name}", "intercepts='shrunk'", *ratio(search(intercepts="shrunk"), plain, repeats)
-    model = msmtfl.LassoMTLCV().fit(X, y, task=task)
-    asked, fitted = cpu(lambda: model.predict_interval(X, task=task)), cpu(lambda: model.fit(X, y, task=task))
-    yield "search, LassoMTLCV", "predict_interval of all samples", 1.0 + asked / fitted, fitted
+        yield f"search, {name}", ridge, search(name, l1_ratio=RIDGE), search(name)
+        yield f"search, {name}", "offset", search(name, given=offset), search(name, y=y - offset)
+        yield f"search, {name}", "intercepts='shrunk'", search(name, intercepts="shrunk"), search(name)
+    lassos = msmtfl.LassoMTLCV()
+    yield (
+        "search, LassoMTLCV",
+        "predict_interval of all samples",
+        lambda: lassos.fit(X, y, task=task).predict_interval(X, task=task),
+        search("LassoMTLCV"),
+    )
     both = np.hstack([X, np.random.default_rng(2).permutation(X)])
     spread = {label: y[task == label].std() or 1.0 for label in np.unique(task).tolist()}
     units = y / np.array([spread[label] for label in task.tolist()])
-    asked = lassos_for(msmtfl.LassoMTLCV(), None)
+    asked = lassos_for(lassos, None)
     yield (
         "search on [X, knockoffs]",
         "shared_features",
-        *ratio(
-            lambda: shared_features(msmtfl.LassoMTLCV(), X, y, task=task),
-            lambda: asked.fit(both, units, task=task),
-            repeats,
-        ),
+        lambda: shared_features(lassos, X, y, task=task),
+        lambda: asked.fit(both, units, task=task),
     )
-    for one in (msmtfl.LassoMTL(), msmtfl.LassoMTLCV()):
+    for one in (msmtfl.LassoMTL(), lassos):
         yield (
             f"fit, {type(one).__name__}",
             "split_intervals",
-            *ratio(
-                lambda one=one: split_intervals(one, X, y, task=task),
-                lambda one=one: one.fit(X, y, task=task),
-                repeats,
-            ),
+            lambda one=one: split_intervals(one, X, y, task=task),
+            lambda one=one: one.fit(X, y, task=task),
         )
 
 
@@ -115,6 +107,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=list(SHARES), default=list(SHARES))
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--what", default="", help="part of what a line says: only these")
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # of data, which do not matter for the time
@@ -123,8 +116,10 @@ def main() -> None:
         data = read_training(X, y, task=task)
         print(f"{name}: {data.m} tasks, {len(y):,} samples, {data.d} features")
         print("| | with | ratio | CPU s without |\n| --- | --- | --- | --- |")
-        for what, more, found, seconds in rows(X, y, task, options.repeats):
-            print(f"| {what} | {more} | {found:.2f} | {seconds:.3f} |", flush=True)
+        for what, asked, more, less in jobs(X, y, task):
+            if options.what in f"{what}, {asked}":
+                found, seconds = ratio(more, less, options.repeats)
+                print(f"| {what} | {asked} | {found:.2f} | {seconds:.3f} |", flush=True)
 
 
 if __name__ == "__main__":
