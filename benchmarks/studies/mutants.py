@@ -43,7 +43,10 @@ ROOMS = {  # sources, and the tests that are about them
         ["_paths/cross_validation.py"],
         ["tests/paths/test_cross_validation.py", "tests/paths/test_fold_choice.py"],
     ),
-    "penalties": (["_objective/penalties.py", "_objective/shapes.py"], ["tests/objective/test_penalties.py"]),
+    "penalties": (
+        ["_objective/penalties.py", "_objective/shapes.py"],
+        ["tests/objective/test_penalties.py", "tests/objective/test_norms.py"],
+    ),
     "model_files": (
         ["model_files/files.py", "model_files/layout.py", "model_files/reading.py", "model_files/values.py"],
         ["tests/models/test_model_files.py"],

@@ -49,6 +49,8 @@ def fitted(name):
         yield kind(**options).partial_fit(X, y)
     if "loss" in inspect.signature(kind).parameters:
         yield kind(**options, loss="huber").fit(X, y)
+    if "feature_groups" in inspect.signature(kind).parameters and kind._grouped:
+        yield kind(**options, feature_groups={"both": [0, 1]}).fit(X, y)
     if "intercepts" in inspect.signature(kind).parameters:
         yield kind(**options, intercepts="shrunk").fit(X, y)
 

@@ -18,7 +18,7 @@ from .._data.tables import label_array, missing_values, warn_user
 from .._data.tasks import Task, TaskData, read_training
 from .._objective.certificates import explain
 from .._objective.losses import Huber, loss_named
-from .._objective.penalties import ConcaveEntries, Penalty, counted
+from .._objective.penalties import ConcaveEntries, ConcaveRows, Penalty
 from .._objective.problem import Problem
 from .._objective.shapes import CAPPED, read_shape
 from .._runtime.progress import one_blas_thread
@@ -58,6 +58,8 @@ class AddTaskMixin(MultiTaskModel):
           a coefficient costs nothing, and what goes beyond it the smaller of lam_s and lam_b.
         - SharedMTL, PartialPooling: the common values. Deviations from them have the penalty that those of
           the other tasks have.
+        - RobustMTL: the centre (with kind="rmtfl" the mean of what is common to the others). The new task's
+          deviation from it has the penalty that those of the others have.
         - PretrainedMTL: the first step. The second is fitted to the new task.
 
         Intercepts: of its own, or drawn to the common level that the fit has found, or that level itself,
@@ -97,6 +99,7 @@ class AddTaskMixin(MultiTaskModel):
             solver = solver_for(problem, penalty, lam=self._ridge_lam(problem))
             most, max_iter = getattr(self, "max_stages", 1), getattr(self, "max_iter", None) or 0
             stage = run_stages(penalty, solver, max_stages=most, tol=self.tol, max_iter=max_iter).stages[-1]
+            stage = replace(stage, coef=self._coef_given(stage.coef, problem))
         intercepts = [design.intercepts(w[None])[0] for design, w in zip(problem.designs, stage.coef, strict=True)]
         self._append(label, data, problem, stage, np.array(intercepts) + self._level_in_offset())
         self._append_parts(stage.coef, problem)
@@ -132,12 +135,18 @@ class AddTaskMixin(MultiTaskModel):
     def _new_l1_ratio(self) -> float:
         return self._chosen_l1_ratio()
 
+    def _coef_given(self, found: Floats, problem: Problem) -> Floats:
+        """(K, d): the coefficients of the new task, of what the solver has found."""
+        return found
+
     def _append_parts(self, own: Floats, problem: Problem) -> None:
         """Set the family's own attributes, `own` (1, d) being the coefficients beside what is held fixed."""
 
     def _norms_with(self, w: Floats, problem: Problem) -> Floats:
         """(d,): the norms of the features with the new task's coefficients w (K, d)."""
-        return np.asarray(self.row_norms_ + (counted(problem.factors) * np.abs(w.T)).sum(axis=1))
+        return np.asarray(
+            self.row_norms_ + ConcaveRows(1.0, np.inf, problem.factors, groups=problem.groups).row_norms(w.T)
+        )
 
     # ------------------------------------------------------------------ reading
 
@@ -197,6 +206,7 @@ class AddTaskMixin(MultiTaskModel):
             "penalty_factors": self._new_factors(),
             "l1_ratio": self._new_l1_ratio(),
             "bounds": self._bounds(),
+            "feature_groups": self._feature_groups(),
         }
         if isinstance(kind, Huber):  # its scale is that of the task itself, whatever is held fixed
             alone = make_problem(data, fit_intercept=self.fit_intercept, **options)
@@ -295,7 +305,8 @@ def entries_given(
     """A weighted lasso of the new task's coefficients, with what the fit left of the penalty of rows."""
     m = model.n_fitted_tasks_
     both = m * lam_entry, theta_entry
-    return ConcaveEntries(m * lam, np.inf, problem.factors, shape, *both, model.row_slopes_, l1_ratio=problem.l1_ratio)
+    more: dict[str, Any] = {"l1_ratio": problem.l1_ratio, "groups": problem.groups}
+    return ConcaveEntries(m * lam, np.inf, problem.factors, shape, *both, model.row_slopes_, **more)
 
 
 def no_deviations(model: Any) -> Floats:

@@ -37,6 +37,7 @@ from .._solvers.arguments import check_intercepts
 from .._solvers.gram import Gram
 from .._solvers.lassos.weighted_lasso import least_squares_on
 from .._solvers.make_problem import make_problem, training
+from .._solvers.one_level import intercepts_with
 from .._solvers.priors import common_levels
 from .._solvers.solvers import lassos_for
 from .._solvers.stages import ASKED, ONE_STAGE, Solution
@@ -61,6 +62,12 @@ LEVELS = ("common_level_", "level_at_", "level_ridge_")  # attributes of models 
 NO_BOUNDS = (
     "bounds are not known to {} yet: its coefficients are sums of parts, or share a norm over the tasks. MSMTFL, LassoMTL "
     "and MSMTFLClassifier take bounds; or leave bounds=None."
+)
+
+
+NO_GROUPS = (
+    "feature_groups are not known to {}: its coefficients are sums of parts, or have no penalty that leaves any out. "
+    "MSMTFL, LassoMTL, MSMTFLClassifier and L12MTL (and their searches) take groups; or leave feature_groups=None."
 )
 
 
@@ -113,12 +120,14 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
             n_jobs=self.n_jobs,
             intercepts=self.intercepts,
             bounds=self._bounds(),
+            feature_groups=self._feature_groups(),
         )
 
     def _training(self, problem: Problem, keep: np.ndarray | int) -> Problem:
         """The problem of some of the rows (of statistics: without one fold)."""
         return training(problem, keep)
 
+    _of_msmtfl = True  # says what is a model of this package (`is_model`)
     _bounded = True  # whether the model can keep coefficients within bounds
 
     def _bounds(self) -> Any:
@@ -127,6 +136,15 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         if bounds is not None and not self._bounded:
             raise ValueError(NO_BOUNDS.format(type(self).__name__))
         return bounds
+
+    _grouped = True  # whether features can enter or leave together
+
+    def _feature_groups(self) -> Any:
+        """The groups that were asked for, if there are any."""
+        groups = getattr(self, "feature_groups", None)
+        if groups is not None and not self._grouped:
+            raise ValueError(NO_GROUPS.format(type(self).__name__))
+        return groups
 
     _can_scale_numbers = False  # whether `standardize` may be "numeric"
 
@@ -185,7 +203,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         stage or, with `relax`, the least squares on their support."""
         data, last = problem.data, solution.stages[-1]
         # `partial_fit` starts anew; a scale is of some losses only, a common level of some intercepts, scores of searches
-        forget(self, "moments_", "scale_", "held_out_", *LEVELS)
+        forget(self, "moments_", "scale_", "held_out_", "feature_groups_", *LEVELS)
         W = last.coef if coef is None else coef
         if coef is None and self.relax:
             W = least_squares_on(lassos_for(problem, grams), W)
@@ -200,7 +218,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         self.feature_means_ = feature_means(problem)
         self.target_mean_ = np.array([target.mean for target in targets])
         self.target_sd_ = np.sqrt([target.variance for target in targets])
-        intercept = np.array([design.intercepts(w[None])[0] for design, w in zip(problem.designs, W, strict=True)])
+        intercept = intercepts_with(problem, W)
         single = data.form == "single"
         self.coef_ = W[0] if single else W
         self.intercept_ = float(intercept[0]) if single else intercept
@@ -208,6 +226,8 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
             self.common_level_, self.level_at_, self.level_ridge_ = levels
         if problem.scales is not None:
             self.scale_ = float(problem.scales[0]) if single else problem.scales
+        if problem.groups is not None:
+            self.feature_groups_ = problem.groups.of_features
         self.row_norms_ = penalty.row_norms(W.T)
         self.row_slopes_ = solution.row_slopes
         self.feature_importances_ = importances(self.row_norms_, self._task_position)

@@ -26,7 +26,7 @@ class CoupledFit(AddTaskMixin):
     """One fit of a row-coupled model, with any loss. A model says which penalty (`_penalty`)."""
 
     _of_several = "which of them is returned depends on the start"
-    _bounded = False
+    _bounded = _grouped = False
 
     def _penalty(self, problem: Problem) -> tuple[Penalty, float]:
         """The penalty, and the largest of its kind that leaves anything but zeros."""
@@ -89,7 +89,8 @@ def coupled_coef(model: Any, part: Problem) -> Floats:
         return rows.solve(Dirty(model.lam_s_, model.lam_b_, part.factors, part.l1_ratio).norm)[0]
     rows.at(model.lam_)
     shape = read_shape(getattr(model, "penalty", "capped"))
-    penalty = ConcaveGroups(model.lam_, getattr(model, "theta_", np.inf), part.factors, shape, l1_ratio=part.l1_ratio)
+    more: dict[str, Any] = {"l1_ratio": part.l1_ratio, "groups": part.groups}
+    penalty = ConcaveGroups(model.lam_, getattr(model, "theta_", np.inf), part.factors, shape, **more)
 
     found = [np.zeros((part.m, part.d))]
 
@@ -108,7 +109,7 @@ class CoupledGrid(GridSearch, AddTaskMixin):
     _step = "points"
     _structure = ROWS
     _of_several = CoupledFit._of_several
-    _bounded = False
+    _bounded = _grouped = False
 
     def _separates(self) -> bool:
         return separated(self)

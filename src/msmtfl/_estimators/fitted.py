@@ -15,9 +15,17 @@ from .._data.tables import (
     names_of,
     warn_user,
 )
-from .._objective.losses import loss_named
+from .._objective.groups import Groups, groups_named
+from .._objective.losses import LOGISTIC, SOFTMAX, loss_named
 from .._solvers.arguments import check_loss
-from .new_tasks import WAYS, WORDS
+
+WORDS = {
+    "mean": "the mean coefficients of the {} known task(s)",
+    "common": "what the {} known task(s) have in common",
+    "similar": "the mean of the {} known task(s), weighted by how similar their features are",
+}
+
+WAYS = ("mean", "common", "similar")
 
 BETWEEN_TASKS = (  # what can learn from columns that differ between tasks only
     "To learn from the differences between tasks, fit one model to all rows without task labels (in cross-validation with "
@@ -128,6 +136,21 @@ def check_use(model: Any) -> None:
         check_loss(model.loss, model.epsilon)
 
 
+def is_model(model: Any) -> bool:
+    """Whether an object is a model of this package."""
+    return getattr(type(model), "_of_msmtfl", False)
+
+
+def choice_of(model: Any) -> dict[str, dict[str, str]]:
+    """Which family was chosen and why, as a note that goes with the model; empty if it was not chosen so."""
+    of_this = getattr(model, "_note_of_choice", None)  # of a MultiTaskAuto
+    if of_this is not None:
+        return of_this()
+    as_loaded = hasattr(model, "coef_") and getattr(model, "_from_file", None) is model.coef_
+    noted = model.provenance_.get("choice") if as_loaded else None
+    return {"choice": noted} if noted else {}
+
+
 def model_chosen(model: Any) -> Any:
     """Of a fitted MultiTaskAuto (or a GridSearchCV) the model that it chose; others as they are."""
     return getattr(model, "best_estimator_", model)
@@ -150,6 +173,12 @@ def warn_of_task_level(features: Any) -> None:
         )
 
 
+def groups_of(model: Any) -> Groups | None:
+    """The groups of a fitted model's features, if there are any."""
+    names = getattr(model, "feature_groups_", None)
+    return None if names is None else groups_named([str(name) for name in names])
+
+
 def separate(model: Any) -> bool:
     """Whether every task of a fitted model has a sparse model of its own, whatever the others are like."""
     return len(model.tasks_) == 1 or bool(model._separates())
@@ -163,6 +192,18 @@ def respond(model: Any, f: Floats) -> Floats:
 def loss_of(model: Any) -> str:
     """The name of a model's loss."""
     return str(getattr(model, "loss", "squared"))
+
+
+def name_of_loss(model: Any) -> str:
+    """The name of the loss that a model was fitted with, classifiers included."""
+    if not hasattr(model, "classes_"):
+        return loss_of(model)
+    return SOFTMAX if classes_together(model) else LOGISTIC
+
+
+def classes_together(model: Any) -> bool:
+    """Whether a classifier's classes have one loss, the softmax."""
+    return bool(getattr(model, "multinomial", False)) and len(getattr(model, "classes_", ())) > 2
 
 
 def importances(row_norms: Floats, task_position: int | None) -> Floats:

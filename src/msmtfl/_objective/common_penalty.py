@@ -15,13 +15,13 @@ from typing import ClassVar
 import numpy as np
 
 from .._data.designs import Floats, Ints
-from .penalties import bent, counted
+from .penalties import OfRows, bent, counted
 
 FLAT = 1e-9  # slope of a row's norm along b, relatively, that counts as none
 
 
 @dataclass(frozen=True)
-class SharedNorm:
+class SharedNorm(OfRows):
     """min_b  c_j |b| + a_j sum_i f_ji |w_ji - b|  for every row w^j of W, with a, c (d,) in [0, inf] and factors f (d, m).
 
     Its dual norm is the larger of max_i |p_i| / (a f_i) and |sum_i p_i| / c. a = 0: the row is free; a = inf: all its

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 
 from .._data.designs import Floats, Ints
 from .shapes import CAPPED, Shape
+
+if TYPE_CHECKING:
+    from .groups import Groups
 
 WHOLE = 1e-12  # lam_b / lam_s this close below a whole number counts as that number
 
@@ -87,16 +90,23 @@ class _Concave:
     factors: Floats
     shape: Shape = CAPPED
     l1_ratio: float = field(default=1.0, kw_only=True)
+    groups: Groups | None = field(default=None, kw_only=True)  # features whose norm is one, if there are any
 
     @property
     def convex(self) -> bool:
         return bool(np.isinf(self.theta))
 
-    def row_norms(self, W: Floats) -> Floats:
+    def norms(self, W: Floats) -> Floats:
+        """(groups,): the norms h of all groups; of all rows, where there are none."""
         raise NotImplementedError
 
+    def row_norms(self, W: Floats) -> Floats:
+        """(d,): of a row in a group, the group's."""
+        norms = self.norms(W)
+        return norms if self.groups is None else norms[self.groups.of]
+
     def value(self, W: Floats) -> float:
-        return float(self.l1_ratio * self.lam * values_of(self.shape, self.row_norms(W), self.theta).sum())
+        return float(self.l1_ratio * self.lam * values_of(self.shape, self.norms(W), self.theta).sum())
 
     def pattern(self, W: Floats) -> np.ndarray:
         """(2, p): rows whose slope is not 1, and their slopes."""
@@ -119,7 +129,7 @@ class ConcaveRows(_Concave):
     """lam sum_j phi(h_j; theta) + lam_entry sum_ji phi(f_ji |w_ji|; theta_entry),  h_j = sum_i f_ji |w_ji|.
 
     The paper's penalty, capped-l1,l1, is the first term with phi = min(h, theta). In a pattern entry (i, j) has place
-    d + i d + j.
+    d + i d + j. With groups of features h_g = sum_i |f w_i|_2 over the features of the group; all of them have its slope.
     """
 
     structure: ClassVar[str] = "lassos"
@@ -134,8 +144,9 @@ class ConcaveRows(_Concave):
     def _sizes(self, W: Floats) -> Floats:
         return np.asarray(counted(self.factors) * np.abs(W))
 
-    def row_norms(self, W: Floats) -> Floats:
-        return np.asarray(self._sizes(W).sum(axis=1))
+    def norms(self, W: Floats) -> Floats:
+        sizes = self._sizes(W)
+        return np.asarray((sizes if self.groups is None else self.groups.lengths(sizes)).sum(axis=1))
 
     def value(self, W: Floats) -> float:
         out = super().value(W)
@@ -186,7 +197,8 @@ class ConcaveEntries(ConcaveRows):
         return ConcaveRows(0.0, np.inf, self.factors, self.shape, *both, l1_ratio=self.l1_ratio)
 
     def value(self, W: Floats) -> float:
-        return float(self.l1_ratio * self.lam * (self.given @ self.row_norms(W))) + self._of_entries.value(W)
+        norms = self.row_norms(W) if self.groups is None else self.row_norms(W) / self.groups.sizes[self.groups.of]
+        return float(self.l1_ratio * self.lam * (self.given @ norms)) + self._of_entries.value(W)
 
     def pattern(self, W: Floats) -> np.ndarray:
         return self._of_entries.pattern(W)
@@ -196,15 +208,18 @@ class ConcaveEntries(ConcaveRows):
 
 
 class ConcaveGroups(_Concave):
-    """lam * sum_j phi(h_j; theta),  h_j = (sum_i (f_ji w_ji)^2)^1/2. With theta = inf this is L1,2."""
+    """lam * sum_j phi(h_j; theta),  h_j = (sum_i (f_ji w_ji)^2)^1/2. With theta = inf this is L1,2. With groups of features
+    the sum is over those of the group, too."""
 
     structure: ClassVar[str] = "rows"
 
-    def row_norms(self, W: Floats) -> Floats:
-        return lengths(counted(self.factors) * W)
+    def norms(self, W: Floats) -> Floats:
+        sizes = counted(self.factors) * W
+        return lengths(sizes if self.groups is None else self.groups.lengths(sizes))
 
-    def weights(self, pattern: np.ndarray) -> GroupNorm:
-        return GroupNorm(self.l1_ratio * self.lam * self.row_slopes(pattern), self.factors)
+    def weights(self, pattern: np.ndarray) -> RowNorm:
+        strengths = self.l1_ratio * self.lam * self.row_slopes(pattern)
+        return GroupNorm(strengths, self.factors) if self.groups is None else self.groups.norm(strengths, self.factors)
 
 
 @dataclass(frozen=True)
@@ -261,8 +276,31 @@ def counted(factors: Floats) -> Floats:
 # ------------------------------------------------------------------ convex norms of rows
 
 
+class OfBlocks:
+    """What a norm does that is a sum over blocks of the entries of W."""
+
+    def spread(self, values: np.ndarray) -> np.ndarray:
+        """What is known of every block, at every entry: an array that broadcasts to (d, m)."""
+        raise NotImplementedError
+
+    def total(self, M: np.ndarray) -> Floats:
+        """(blocks,): sums of M (d, m) over the entries of every block."""
+        raise NotImplementedError
+
+
+class OfRows(OfBlocks):
+    """The blocks are the rows."""
+
+    def spread(self, values: np.ndarray) -> np.ndarray:
+        return values[:, None]
+
+    def total(self, M: np.ndarray) -> Floats:
+        return np.asarray(M.sum(axis=1), dtype=np.float64)
+
+
 class RowNorm(Protocol):
-    """A norm of every row, summed, W being (d, m). It is  max p'w  over the p with dual(p) <= 1."""
+    """A norm of every row, summed, W being (d, m). It is  max p'w  over the p with dual(p) <= 1. (`BlockNorm` in
+    `groups.py` has groups of rows in place of rows: one value for each.)"""
 
     @property
     def factors(self) -> Floats:
@@ -283,9 +321,15 @@ class RowNorm(Protocol):
     def of_rows(self, rows: Ints) -> RowNorm:
         """The same for some of the rows."""
 
+    def spread(self, values: np.ndarray) -> np.ndarray:
+        """See `OfBlocks`."""
+
+    def total(self, M: np.ndarray) -> Floats:
+        """See `OfBlocks`."""
+
 
 @dataclass(frozen=True)
-class GroupNorm:
+class GroupNorm(OfRows):
     """a_j |f_j w^j|_2 with weights a (d,) >= 0 and factors f (d, m)."""
 
     a: Floats
@@ -310,7 +354,7 @@ class GroupNorm:
 
 
 @dataclass(frozen=True)
-class DirtyNorm:
+class DirtyNorm(OfRows):
     """min over w = s + b of  lam_s sum_i f_i |s_i| + lam_b max_i f_i |b_i|  for every row w of W.
 
     That is  max p'(f w)  over |p|_inf <= lam_s, |p|_1 <= lam_b:  lam_s times the sum of the q largest f_i |w_i|, q = lam_b /

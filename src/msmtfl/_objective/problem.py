@@ -16,6 +16,8 @@ from .._data.two_values import apart
 from .box import Box, Limit, can_fall, of_task
 from .certificates import TaskCertificate, certify_all
 from .dual_points import Memo
+from .group_certificates import certify_group_lasso
+from .groups import Groups
 from .loss_certificates import certify_loss, escaping, escaping_alone
 from .losses import Huber, Loss, Squared
 from .theta import mean_square
@@ -55,6 +57,7 @@ class Problem:
     known_units: Floats | None = None  # (m, d): units of another problem, in whose place this one is solved
     known_common: Floats | None = None  # (d,): its factors of a common part
     bounds: Box | None = None  # (m, d), where they are others than those that `positive` says
+    groups: Groups | None = None  # features that enter or leave a task together, where some do
 
     @property
     def m(self) -> int:
@@ -111,7 +114,14 @@ class Problem:
 
     @cached_property
     def factors(self) -> Floats:
-        """(d, m): penalty factors with the units in them; a task's lie side by side, as its coefficients do."""
+        """(d, m): penalty factors with the units and the sizes of groups in them; a task's lie side by side, as its
+        coefficients do."""
+        plain = self._plain_factors
+        return plain if self.groups is None else np.asfortranarray(plain * self.groups.scale[:, None])
+
+    @cached_property
+    def _plain_factors(self) -> Floats:
+        """(d, m): the same without the sizes of groups."""
         return np.asfortranarray(self.given_factors * self.units.T)
 
     @cached_property
@@ -138,7 +148,7 @@ class Problem:
     @cached_property
     def squared_factors(self) -> Floats:
         """(m, d): f^2; 0 where a coefficient is 0 anyway, as it is excluded or its column constant."""
-        f = np.where(np.isfinite(self.factors.T) & self.learnable, self.factors.T, 0.0)
+        f = np.where(np.isfinite(self.factors.T) & self.learnable, self._plain_factors.T, 0.0)
         return np.ascontiguousarray(f**2)
 
     @cached_property
@@ -230,6 +240,12 @@ class Problem:
         if self.unit_ridge is not None:
             assert lams is not None
             ridge = np.multiply.outer(lams, self.unit_ridge[i])
+        if self.groups is not None:
+            ridges = [None] * len(W) if ridge is None else ridge
+            return [
+                certify_group_lasso(ridged(self.designs[i], r), w, a, self.groups)
+                for w, a, r in zip(W, A, ridges, strict=True)
+            ]
         if self.loss.squared:
             return certify_all(self.designs[i], W, A, of_task(self.limit, i), memo, ridge=ridge)
         ridges, limit = [None] * len(W) if ridge is None else ridge, of_task(self.limit, i)

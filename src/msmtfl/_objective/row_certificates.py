@@ -22,16 +22,17 @@ N(w) - p'w + sum_i rho_i/2 (w_i - (g_i - p_i) / rho_i)^2  to the gap.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.linalg import LinAlgError, cholesky
 from scipy.linalg import solve_triangular
+from scipy.sparse import csr_array
 
 from .._data.designs import Design, Floats, Ints, with_rows
 from .._data.ridged import apart, ridge_rows
-from .certificates import EQUICORRELATION, GAP, gradient_noise, rank_margin
+from .certificates import EQUICORRELATION, GAP, RowCertificate, gradient_noise, rank_margin
 from .common_penalty import SharedNorm
 from .dual_points import Doubt, few_digits, over_unit, vacuous
 from .loss_certificates import INSIDE
@@ -39,26 +40,6 @@ from .penalties import DirtyNorm, RowNorm
 from .task_duals import duals, escaping_tasks, of_losses, rooms
 
 ROUGH = 1e-9  # gap or violation beyond which W says nothing about other minimisers
-
-
-@dataclass(frozen=True)
-class RowCertificate:
-    """Relative duality gap; largest violation of the optimality conditions, as a correlation; whether W is certainly the
-    only minimiser, and for every task the features of a direction that may be free; why the gap is not known to be small,
-    where it is not."""
-
-    gap: float
-    kkt: float
-    unique: bool
-    dependent: tuple[Ints, ...]
-    doubt: Doubt | None = None
-    escapes: tuple[
-        int, ...
-    ] = ()  # tasks that have no minimiser: theirs are the features in which the loss always falls
-
-    @property
-    def relative_gap(self) -> float:
-        return self.gap
 
 
 @np.errstate(over="ignore", invalid="ignore")  # what leaves the range of floats is not certified
@@ -119,9 +100,10 @@ def _gap(
         return float("inf"), Doubt("far"), gradients
     noise = np.array([k * task.noise for k, task in zip(kappa, tasks, strict=True)])
     free = norm.free() & live
-    tight = room * norm.dual(np.where(live & ~free, noise.T, 0.0)) >= 1.0
-    soft = ((rho > 0.0) | free.T | ~live.T).all(axis=0) & (rho > 0.0) & live.T  # of rows that have a ridge as a whole
-    held = ((tight[:, None] & live) | free).T & ~soft
+    tight = norm.spread(room * norm.dual(np.where(live & ~free, noise.T, 0.0)) >= 1.0)
+    hard = norm.spread(norm.total((rho.T == 0.0) & ~free & live) > 0.0)
+    soft = (~hard & (rho.T > 0.0) & live).T  # of rows that have a ridge as a whole
+    held = ((tight & live) | free).T & ~soft
     for task, h in zip(tasks, held, strict=True):
         task.hold(h)
     dual = np.array([k * task.dual for k, task in zip(kappa, tasks, strict=True)])
@@ -131,7 +113,7 @@ def _gap(
         return float("inf"), None if broken else Doubt("underflow"), gradients
     root = np.array([k * t.spread * np.sqrt(x.squares) for k, t, x in zip(kappa, tasks, designs, strict=True)])
     bound, cost, ridge = live.T & ~held & ~soft, norm.values(W.T), 0.5 * rho * W**2
-    softly = soft.any(axis=0)
+    softly = norm.total(soft.T) > 0.0
 
     def gap(noise: Floats, away: Floats, blurs: Floats) -> float:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -144,8 +126,8 @@ def _gap(
                 if np.isfinite(loss):
                     scale *= share
                     break
-            fit = np.where(bound & (W != 0.0), W * dual - np.abs(W) * hidden, 0.0).sum(axis=0)
-            slack = np.maximum(cost - scale * fit, 0.0) + np.where(soft, 0.0, ridge).sum(axis=0)
+            fit = norm.total(np.where(bound & (W != 0.0), W * dual - np.abs(W) * hidden, 0.0).T)
+            slack = np.maximum(cost - scale * fit, 0.0) + norm.total(np.where(soft, 0.0, ridge).T)
             if softly.any():
                 own = np.where(soft, noise + _times(away, root), 0.0)
                 of_ridge = _ridge_slack(norm, W, scale * dual, rho, soft, free.T, own, cost)
@@ -192,13 +174,14 @@ def _ridge_slack(
     """(d,): what rows with a ridge add to the gap; arrays are (m, d), `hidden` is what rounding may hide of `dual`."""
     q = np.where(soft & ~free, dual - rho * W, 0.0)
     size = norm.dual(q.T)
-    p = q / np.maximum(size, 1.0)
-    inside = ~W.any(axis=0) & (size + norm.dual(np.where(soft & ~free, hidden, 0.0).T) <= 1.0)
-    hidden = np.where(inside & ~free, 0.0, hidden)
+    p = q / norm.spread(np.maximum(size, 1.0)).T
+    at_zero = norm.total((W != 0.0).T) == 0.0
+    inside = at_zero & (size + norm.dual(np.where(soft & ~free, hidden, 0.0).T) <= 1.0)
+    hidden = np.where(norm.spread(inside).T & ~free, 0.0, hidden)
     apart = np.abs(W - np.divide(dual - p, rho, out=np.zeros_like(W), where=soft))
     apart += np.divide(hidden, rho, out=np.zeros_like(W), where=soft)
     return np.asarray(
-        np.maximum(cost - (p * W).sum(axis=0), 0.0) + np.where(soft, 0.5 * rho * apart**2, 0.0).sum(axis=0)
+        np.maximum(cost - norm.total((p * W).T), 0.0) + norm.total(np.where(soft, 0.5 * rho * apart**2, 0.0).T)
     )
 
 
@@ -217,9 +200,9 @@ def row_violation(designs: Sequence[Design], W: Floats, norm: RowNorm, gradients
     G = np.where(live & ~free, gradients, 0.0)
     values = norm.values(W.T)
     beyond = np.maximum(norm.dual(G.T) - 1.0, 0.0)
-    slack = np.abs(values - np.einsum("ij,ij->j", G, W))
+    slack = np.abs(values - norm.total((G * W).T))
     slack = np.divide(slack, values, out=np.zeros_like(slack), where=values > 0)
-    coupled = np.maximum(beyond, slack) * np.where(free, 0.0, correlation).max(axis=0)
+    coupled = norm.spread(np.maximum(beyond, slack)).T * np.where(free, 0.0, correlation)
     return float(max(coupled.max(initial=0.0), np.where(free, correlation, 0.0).max(initial=0.0)))
 
 
@@ -253,7 +236,7 @@ def _dependent(designs: Sequence[Any], W: Floats, norm: RowNorm, gradients: Floa
     parts = [k * np.sqrt(x.squares) * gradient_noise(x, w[None])[0] for x, w, k in zip(designs, W, kappa, strict=True)]
     noise = np.where(live & ~free, np.array(parts).T, 0.0)  # of the gradient
     slack = EQUICORRELATION + norm.dual(noise)
-    at_bound = (norm.dual(G) >= 1.0 - slack) | W.any(axis=0)
+    at_bound = (norm.dual(G) >= 1.0 - slack) | (norm.total((W != 0.0).T) > 0.0)
     alone = free.copy()
     f = np.where(np.isfinite(norm.factors) & (norm.factors > 0), norm.factors, 1.0)
     if isinstance(norm, DirtyNorm):
@@ -275,9 +258,10 @@ def _dependent(designs: Sequence[Any], W: Floats, norm: RowNorm, gradients: Floa
         along = np.where(live & tied_rows[:, None], 1.0, 0.0)
         moving = tied_rows & (live & ~alone).any(axis=1)
     else:
-        along, moving = G / f / f, at_bound & (np.abs(G).max(axis=1, initial=0.0) > 0)
-    rows = np.flatnonzero(moving)
-    M, size_of = np.zeros((len(rows), len(rows))), np.zeros(len(rows))
+        along, moving = G / f / f, at_bound & (norm.total(G != 0.0) > 0.0)
+    rows = np.flatnonzero(norm.spread(moving)[:, 0])
+    blocks, owner = (rows, None) if len(moving) == len(G) else _owners(norm, moving, rows)
+    M, size_of = np.zeros((len(blocks), len(blocks))), np.zeros(len(blocks))
     alone_lost: list[Ints] = []
     for i, (design, k) in enumerate(zip(designs, kappa, strict=True)):
         single = np.flatnonzero(alone[:, i])
@@ -287,6 +271,8 @@ def _dependent(designs: Sequence[Any], W: Floats, norm: RowNorm, gradients: Floa
         length = np.sqrt(np.diag(Q)[: len(single)])
         scale = np.concatenate([1.0 / length, along[rows, i] * np.sqrt(k)])
         Q = Q * np.outer(scale, scale)
+        if owner is not None:  # rows of a block move together
+            Q = _folded(Q, np.concatenate([np.arange(len(single)), len(single) + owner]), len(single) + len(blocks))
         if not np.isfinite(Q).all():  # nothing can be said: any of them may depend on others
             return tuple(np.concatenate([np.flatnonzero(alone[:, j]), rows]) for j in range(m))
         a, B = len(single), Q[: len(single), len(single) :]
@@ -303,15 +289,28 @@ def _dependent(designs: Sequence[Any], W: Floats, norm: RowNorm, gradients: Floa
             except LinAlgError:
                 lost = single[_null_part(Q[:a, :a])]
         alone_lost.append(lost)
-    if not any(part.size for part in alone_lost) and rows.size:
+    if not any(part.size for part in alone_lost) and blocks.size:
         root = np.sqrt(np.where(size_of > 0, size_of, 1.0))
         M = M / np.outer(root, root)
         try:
-            cholesky(M - 10.0 * rank_margin(len(rows)) * np.eye(len(rows)))
+            cholesky(M - 10.0 * rank_margin(len(blocks)) * np.eye(len(blocks)))
         except LinAlgError:
             part = _null_part(M)
+            part = part if owner is None else part[owner]
             return tuple(rows[part & (along[rows, i] != 0.0)] for i in range(m))
     return tuple(alone_lost)
+
+
+def _owners(norm: RowNorm, moving: np.ndarray, rows: Ints) -> tuple[Ints, Ints]:
+    """The blocks that move, and of each of their rows the place among these."""
+    blocks = np.flatnonzero(moving)
+    return blocks, np.searchsorted(blocks, norm.spread(np.arange(len(moving)))[rows, 0])
+
+
+def _folded(Q: Floats, owner: Ints, count: int) -> Floats:
+    """Q (k, k) with the rows and columns of each of `count` owners added up."""
+    adds = csr_array((np.ones(len(owner)), (owner, np.arange(len(owner)))), shape=(count, len(owner)))
+    return np.asarray(adds @ (adds @ Q).T)
 
 
 def _null_part(M: Floats) -> np.ndarray:

@@ -13,6 +13,7 @@ from .._objective import theta as thresholds
 from .._objective.problem import Problem
 from .._objective.shapes import Shape, read_shape
 from .._solvers.largest_lam import largest_lam, of_lasso
+from .._solvers.read_groups import refuse_entries
 from .grid import Grid
 
 ENTRY_RATIOS = (0.5, 2.0)  # of theta_entry
@@ -36,6 +37,8 @@ def read_grid(
     found = read_lams(problem, lams, lam_min_ratio)
     of_rows = read_thetas(problem, found, theta_ratios, thetas)
     shares = _shares(entry_shares)
+    if any(shares):
+        refuse_entries(problem)
     ratios = ENTRY_RATIOS if entry_ratios is None else entry_ratios
     of_entries = read_thetas(problem, found, ratios, name="entry_ratios")
     never = np.full(len(found), np.inf)
@@ -65,8 +68,10 @@ def default_grid(
     ratios = default_ratios(problem.m)
     parts = [
         read_grid(problem, found, ratios[::2], penalty=penalty),
-        read_grid(problem, found, ratios[[3]], entry_shares=MIXTURE, entry_ratios=ENTRY_RATIOS[0], penalty=penalty),
     ]
+    if problem.groups is None:  # whose columns stay together
+        more = {"entry_shares": MIXTURE, "entry_ratios": ENTRY_RATIOS[0]}
+        parts.append(read_grid(problem, found, ratios[[3]], penalty=penalty, **more))
     return replace(
         parts[0],
         thetas=np.hstack([part.thetas for part in parts]),

@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from .._data.designs import Design, Floats, Ints
 from .._objective.certificates import AT_ONCE
+from .._objective.groups import Groups
 from .._objective.problem import Problem
 from .._solvers.degrees import curved, face, rank_of, stiffened, traces
 from .._solvers.one_level import has_one_level, held_at, levels_of
@@ -89,6 +90,8 @@ class Solutions:
     features: np.ndarray
     solved: tuple[Solved, ...] = field(repr=False)
     problem: Problem | None = field(repr=False)
+
+    caps_rows: ClassVar[bool] = False  # whether thetas say from which size on rows are free
 
     @property
     def last(self) -> Ints:
@@ -300,6 +303,8 @@ class Solutions:
             The degrees of freedom.
         """
         problem = self._data()
+        if problem.groups is not None:
+            return self._degrees_of_groups(places, problem, problem.groups)
         if problem.unit_ridge is not None or problem.bounds is not None:
             return self._degrees_by_form(places, problem)
         out = np.stack([of_task.counts()[places] for of_task in self._by_task], axis=1).astype(np.float64)
@@ -313,6 +318,10 @@ class Solutions:
     def _ridge(self, place: int) -> Floats:
         """(m, d): second derivatives of the ridge of a solution, on the scale of the objective."""
         raise NotImplementedError
+
+    def _degrees_of_groups(self, places: Ints, problem: Problem, groups: Groups) -> Floats:
+        """The same where features are in groups: of a refit without a penalty they move each by itself."""
+        return self._degrees_by_form(places, problem)
 
     def _degrees_by_form(self, places: Ints, problem: Problem) -> Floats:
         """Coefficients that are not 0, nor at a bound, move each by itself, against the ridge."""
@@ -379,7 +388,9 @@ class Solutions:
     def _at_level(self, place: int) -> AbstractContextManager[None]:
         """With tasks held at the intercept of a solution, if they have one in common."""
         problem = self._data()
-        return held_at(problem, self._levels[place]) if has_one_level(problem) else nullcontext()
+        if not has_one_level(problem):
+            return nullcontext()
+        return held_at(problem, self._levels[place], self.coefs([place])[0])
 
     @cached_property
     def _intercepts(self) -> Floats:

@@ -65,6 +65,7 @@ def regularization_surface(
     offset: ArrayLike | None = None,
     intercepts: str = "task",
     bounds: Any = None,
+    feature_groups: Any = None,
 ) -> Surface:
     """Fit MSMTFL on a whole grid of lam and theta, for little more than the price of one lasso path.
 
@@ -167,6 +168,11 @@ def regularization_surface(
         columns as they are given: each a number, one per feature (d,), or one per feature and
         task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
         is `positive=True`. A coefficient that is at its bound is exactly that number.
+    feature_groups : mapping {name: columns} or sequence of d names, optional
+        Which columns belong together: a group enters a task or leaves it as a whole. In place
+        of |w_ji| stands the l2 norm of a group's coefficients in the task (times the penalty
+        factors), times the root of the group's size; theta caps the sum of these norms over
+        the tasks. Columns that are in no group are groups by themselves.
 
     Returns
     -------
@@ -215,6 +221,7 @@ def regularization_surface(
             n_jobs=n_jobs,
             intercepts=intercepts,
             bounds=bounds,
+            feature_groups=feature_groups,
         )
         grid = read_grid(problem, lams, theta_ratios, thetas, lam_min_ratio, entry_shares, entry_ratios, penalty)
         with Progress(len(grid.lams), "lams", verbose) as progress:

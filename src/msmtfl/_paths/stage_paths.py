@@ -80,6 +80,8 @@ class StagePaths:
 
     def finish(self, points: np.ndarray) -> bool:
         """Check the solutions that seem not to be unique; whether all had to be solved again, carefully."""
+        if self.problem.groups is not None:  # several minimisers are told apart by X anyway
+            return False
         if self.one_level or self.careful or not _doubtful(self._gathered(self.parts[self.checked :]), self.problem):
             self.checked = len(self.parts)
             return False
@@ -101,14 +103,16 @@ class StagePaths:
                 grid.lams[new],
                 problem.stage_weights,
                 max_iter=self.max_iter,
-                likely=likely_shared(problem, self.grams) if not self.firsts else None,
+                likely=likely_shared(problem, self.grams) if not self.firsts and problem.groups is None else None,
                 tick=lambda part: self.tick(0.5 * part),
                 stop=self.stop,
             )
             self.firsts |= dict(zip(new, path, strict=True))
         firsts, roomy = {k: self.firsts[k] for k, _ in steps}, self.cells.crowding.roomy
         by_lam = at_hand(self.grams) or (
-            self.max_stages > 1 and foresee(problem, grid, firsts, self.grams, roomy, self.n_jobs)
+            self.max_stages > 1
+            and problem.groups is None
+            and foresee(problem, grid, firsts, self.grams, roomy, self.n_jobs)
         )
         walkers = min(count(self.n_jobs), len(steps)) if by_lam else 1
         make = partial(
@@ -258,7 +262,7 @@ class _LocalWalk(Walk):
         np.multiply(lam, self.problem.stage_weights, out=self.weights)
         if self.problem.unit_ridge is not None and self.max_stages > 1:
             self.lassos.at(lam)
-        compiled = self.grid.concave is CAPPED and not has_one_level(self.problem)
+        compiled = self.grid.concave is CAPPED and not has_one_level(self.problem) and self.problem.groups is None
         yield from self._follow(k, tour) if compiled else self._ask(k, tour)
 
     def _ask(self, k: int, tour: list[int]) -> Iterator[bool]:
@@ -352,4 +356,5 @@ def gathered(problem: Problem, grid: Grid, walks: Sequence[Walk | Walked], tol: 
         chains=chains,
         problem=problem,
         l1_ratio=problem.l1_ratio,
+        groups=problem.groups,
     )

@@ -8,16 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from .._data.designs import Floats, Ints
 from .._objective.certificates import AT_ONCE, TaskCertificate, relative_gap
+from .._objective.class_tasks import certify_held, classes_together
 from .._objective.dual_points import Memo
+from .._objective.groups import Groups
 from .._objective.penalties import ConcaveRows
+from .._objective.problem import Problem
 from .._objective.shapes import Shape
 from .._runtime.progress import one_blas_thread
+from .._solvers.degrees import of_one_task
 from .._solvers.largest_lam import largest_lam
 from .._solvers.one_level import has_one_level
 from .._solvers.stages import in_words
@@ -101,6 +105,8 @@ class Surface(StagedSolutions):
         The data; None after pickling.
     l1_ratio : float
         The share of the penalty that is a norm; the rest is a ridge.
+    groups : Groups or None
+        The groups of features, if there are any.
 
     Examples
     --------
@@ -123,6 +129,9 @@ class Surface(StagedSolutions):
     concave: Shape
     known: Known | None = field(default=None, repr=False)
     l1_ratio: float = 1.0
+    groups: Groups | None = field(default=None, repr=False)
+
+    caps_rows: ClassVar[bool] = True
 
     def __repr__(self) -> str:
         shape = f"{len(self.lams)} lams x {self.thetas.shape[1]} thetas"
@@ -182,7 +191,7 @@ class Surface(StagedSolutions):
             The penalty.
         """
         at = {name: float(values[k, l]) for name, values in self.parameters.items()}
-        return ConcaveRows(factors=factors, shape=self.concave, l1_ratio=self.l1_ratio, **at)
+        return ConcaveRows(factors=factors, shape=self.concave, l1_ratio=self.l1_ratio, groups=self.groups, **at)
 
     # ------------------------------------------------------------------ what needs the data
 
@@ -193,6 +202,18 @@ class Surface(StagedSolutions):
 
     def _ridge(self, place: int) -> Floats:
         return self._data().ridge_bends(self.lams[self.solved[place].k])
+
+    def _degrees_of_groups(self, places: Ints, problem: Problem, groups: Groups) -> Floats:
+        out = np.zeros((len(places), problem.m))
+        for i, design in enumerate(problem.designs):
+            row = 0
+            for W, A, lams in self.lassos_of(i, places):
+                for w, a, lam in zip(W, A, lams.tolist(), strict=True):
+                    ridge = None if problem.unit_ridge is None else lam * problem.unit_ridge[i]
+                    with self._at_level(int(places[row])):
+                        out[row, i] = of_one_task(design, w, a, groups, ridge)
+                    row += 1
+        return out
 
     @cached_property
     def _lam_of(self) -> Floats:
@@ -298,7 +319,12 @@ class Surface(StagedSolutions):
     def _proof_at(self, place: int, certify: Callable[[int, Ints], list[TaskCertificate]]) -> tuple[float, bool]:
         problem = self._data()
         with self._at_level(place):
-            proofs = [certify(i, np.array([place]))[0] for i in range(problem.m)]
+            if classes_together(problem):
+                parts = [next(iter(self.lassos_of(i, np.array([place])))) for i in range(problem.m)]
+                W, A = (np.concatenate([part[which] for part in parts]) for which in (0, 1))
+                proofs: list[Any] = certify_held(problem, W, A, float(parts[0][2][0]))
+            else:
+                proofs = [certify(i, np.array([place]))[0] for i in range(problem.m)]
             return relative_gap(problem.designs, proofs), all(proof.unique for proof in proofs)
 
     def proven(self, losses: Floats, gaps: Floats, unique: np.ndarray) -> Surface:

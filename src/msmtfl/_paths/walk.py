@@ -21,6 +21,8 @@ NOBODY, NOTHING = np.empty(0, dtype=np.intp), np.empty(0)
 UNBENT, NO_KEY = np.empty((2, 0)), (b"", 0.0)  # the pattern of stage 1, and its key
 Place = int  # of a stage in `solved`
 Chain = tuple[tuple[Place, ...], str]  # the stages of a point, and why they ended
+
+
 NONE = -1  # stands for the place of W = 0, where Algorithm 1 starts
 
 
@@ -188,7 +190,14 @@ class Walk:
 
     def _rows(self, place: Place) -> Sizes:
         if place not in self.rows:
-            of, d = self.solved[place], self.problem.d
+            of, d, groups = self.solved[place], self.problem.d, self.problem.groups
+            if groups is not None:
+                W = np.zeros(self.problem.m * d)
+                W[of.at] = self.cells.factors[of.at] * of.values
+                of_groups = groups.lengths(W.reshape(-1, d).T).sum(axis=1)[groups.of]
+                used = support(of_groups)
+                self.rows[place] = Sizes(used, of_groups[used])
+                return self.rows[place]
             sizes = np.abs(of.values) if self.cells.plain else self.cells.factors[of.at] * np.abs(of.values)
             norms: Floats = np.asarray(np.bincount(of.at % d, sizes, d), dtype=np.float64)  # of nothing: integers
             used = support(norms)

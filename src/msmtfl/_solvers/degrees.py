@@ -33,6 +33,7 @@ from numpy.linalg import LinAlgError
 from scipy.linalg import cholesky, eigh
 
 from .._data.designs import Design, Floats, Ints
+from .._objective.groups import BlockNorm, Groups
 from .._objective.losses import LossTask
 
 RANK = 1e-9  # of the largest eigenvalue of a matrix with ones on its diagonal: what is smaller counts as 0
@@ -105,6 +106,34 @@ def group_form(W: Floats, a: Floats, factors: Floats) -> Form:
         for i, mine in enumerate(own)
     ]
     return Form(own, bend, shared, np.zeros((W.shape[1], len(shared))), ratio[shared], pull)
+
+
+def block_form(W: Floats, norm: BlockNorm) -> Form:
+    """Of W (d, m) under a norm of groups of rows: every entry of a group in use by itself, coupled by the curvature of the
+    group's norm as those of a row are (`group_form`)."""
+    groups, counts = norm.groups, np.isfinite(norm.factors)
+    F = np.where(counts, norm.factors, 0.0)
+    norms = norm.values(W)
+    used = np.flatnonzero(groups.sums(np.abs(W)).sum(axis=1)[groups.of] > 0.0)
+    shared = np.flatnonzero(norms > 0.0)
+    ratio = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0.0)[groups.of]
+    own = [used[counts[used, i] & ((F[used, i] > 0.0) | (W[used, i] != 0.0))] for i in range(W.shape[1])]
+    bend = [ratio[mine] * F[mine, i] ** 2 for i, mine in enumerate(own)]
+    pull = [
+        np.where(groups.of[mine][:, None] == shared, -(ratio**2 * F[:, i] ** 2 * W[:, i])[mine][:, None], 0.0)
+        for i, mine in enumerate(own)
+    ]
+    firsts = np.array([groups.members[g][0] for g in shared.tolist()], dtype=np.intp)
+    return Form(own, bend, firsts, np.zeros((W.shape[1], len(shared))), 1.0 / norms[shared], pull)
+
+
+def of_one_task(design: Any, w: Floats, a: Floats, groups: Groups, ridge: Floats | None) -> float:
+    """Degrees of freedom of w under one task's weighted group lasso and ridge (d,), in the task's own sums."""
+    norm = BlockNorm((2.0 / design.n * a)[:, None], groups)
+    form = block_form(w[:, None], norm)
+    if ridge is not None:
+        form = stiffened(form, 2.0 / design.n * ridge[None])
+    return float(traces(curved([design], w[None]), form)[0])
 
 
 def level_form(W: Floats, factors: Floats) -> Form:

@@ -23,9 +23,10 @@ def first_gradient(problem: Problem) -> Floats:
     the loss is not squared, its slope takes the place of the residual.)"""
     if not has_one_level(problem):
         return _first_gradient(problem, _of_free(problem))
-    with held_at(problem, levels_of(problem, np.zeros((problem.m, problem.d)))):
+    zeros = np.zeros((problem.m, problem.d))
+    with held_at(problem, levels_of(problem, zeros), zeros):
         W = _of_free(problem)
-        with held_at(problem, levels_of(problem, W)):
+        with held_at(problem, levels_of(problem, W), W):
             return _first_gradient(problem, W)
 
 
@@ -52,6 +53,10 @@ def _first_gradient(problem: Problem, W: Floats) -> Floats:
 def largest_lam(problem: Problem) -> float:
     """The smallest lam at which stage 1 is zero (but for the entries that are never penalised)."""
     G, f = first_gradient(problem), problem.factors.T
+    if problem.groups is not None:
+        with np.errstate(over="ignore"):
+            over = np.divide(G, f, out=np.zeros_like(G), where=(f > 0.0) & np.isfinite(f))
+        return float(problem.groups.lengths(over.T).max(initial=0.0)) / of_lasso(problem.l1_ratio)
     with np.errstate(over="ignore"):  # factors next to nothing: no finite lam is large enough
         sizes = np.divide(
             np.maximum(outward(problem.limit, np.zeros_like(G), G), 0.0), f, out=np.zeros_like(G), where=f > 0

@@ -2,41 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
-from .._data.designs import AnyData, Design, Floats, Ints, stage_scale
-from .._data.tables import names_of, warn_user
+from .._data.designs import AnyData, Design, Floats, stage_scale
 from .._objective.box import Limit
 from .._objective.certificates import (
     GAP,
     TaskCertificate,
-    certify,
-    largest_violation,
     main_doubt,
     relative_gap,
 )
-from .._objective.loss_certificates import LossCertificate, certify_loss
+from .._objective.group_certificates import certify_task, largest_group_violation
+from .._objective.groups import Groups
+from .._objective.loss_certificates import LossCertificate
 from .._objective.losses import LossTask
 from .._runtime.progress import Listener
 from .._runtime.threads import each
 from .lassos.bounded import BoundedLassos
+from .lassos.grouped import GroupedLassos
 from .lassos.lasso_solver import OVERRUN
 from .lassos.proximal_newton import LossLassos
 from .lassos.weighted_lasso import Lassos
+from .proofs import Separation, rather_zero
 from .stages import Outcome
-
-NO_MINIMISER = (
-    "the targets of task(s) {} are separated by features that are not penalised (in the first of them by {}): no finite "
-    "coefficients minimise the loss, and those returned only come close to its lowest value. Choose a larger theta or lam, "
-    "or penalise these features."
-)
-Proof = TypeVar("Proof", bound=Any)
-
 
 # ------------------------------------------------------------------ solvers of stages
 
@@ -65,7 +56,7 @@ class LassoStages:
         )
 
     def violation(self, weights: Floats, W: Floats) -> float:
-        return largest_violation(self.designs, W, scaled(self.scale, weights), limit_of(self.lassos))
+        return largest_group_violation(self.designs, W, scaled(self.scale, weights), limit_of(self.lassos))
 
 
 def scaled(scale: Floats, weights: Floats) -> Floats:
@@ -75,8 +66,10 @@ def scaled(scale: Floats, weights: Floats) -> Floats:
         return np.asarray(scale * weights.T)
 
 
-def limit_of(lassos: Any) -> Limit:
-    """How coefficients (m, d) are bounded."""
+def limit_of(lassos: Any) -> Limit | Groups:
+    """How coefficients (m, d) are bounded, or which belong together."""
+    if isinstance(lassos, GroupedLassos):
+        return lassos.groups
     return lassos.box if isinstance(lassos, BoundedLassos) else lassos.positive
 
 
@@ -86,45 +79,20 @@ def certified(
     """Certificates of all tasks; a task above GAP is polished on X first."""
 
     def check(i: int) -> TaskCertificate:
-        design, positive = lassos.design(i), lassos.limit(i)
-        proof = certify(design, W[i], A[i], positive)
+        design, limit = lassos.design(i), lassos.limit(i)
+        proof: TaskCertificate = certify_task(design, W[i], A[i], limit)
         if proof.relative_gap > GAP and not lassos.status[i] & OVERRUN:
             better = lassos.repair(i, W[i], A[i], aim[i])
-            again = certify(design, better, A[i], positive)
+            again = certify_task(design, better, A[i], limit)
             if again.gap < proof.gap:
                 W[i], proof = better, again
-        W[i], proof = rather_zero(W[i], proof, lambda w: certify(design, w, A[i], positive))
+        W[i], proof = rather_zero(W[i], proof, lambda w: certify_task(design, w, A[i], limit))
         return proof
 
     proofs = each(check, range(lassos.m), lassos.n_jobs)
     for _ in proofs:
         listener.task_done()
     return W, proofs
-
-
-def rather_zero(W: Floats, proof: Proof, certify: Callable[[Floats], Proof]) -> tuple[Floats, Proof]:
-    """A solution and its proof; or zeros, if rounding has left so little of the solution that zeros are proven to be nearer
-    to the optimum, with what is doubtful about it."""
-    if proof.relative_gap <= 1.0:
-        return W, proof
-    zero = certify(np.zeros_like(W))
-    return (np.zeros_like(W), replace(zero, doubt=proof.doubt)) if zero.gap < proof.gap else (W, proof)
-
-
-class Separation:
-    """Warns, once each, of tasks whose loss has no minimiser."""
-
-    def __init__(self, data: AnyData):
-        self.data = data
-        self.said: set[int] = set()
-
-    def warn(self, features: dict[int, Ints]) -> None:
-        """Of tasks, with the features of a direction in which their loss always falls."""
-        new = [i for i in features if i not in self.said]
-        if new:
-            self.said |= set(new)
-            named = names_of(self.data.features[features[new[0]]])
-            warn_user(NO_MINIMISER.format(names_of(self.data.labels[new]), named), ConvergenceWarning)
 
 
 class LossStages:
@@ -141,7 +109,8 @@ class LossStages:
 
         def check(i: int) -> LossCertificate:
             def proven(w: Floats) -> LossCertificate:
-                return certify_loss(self.designs[i], w, A[i], self.lassos.limit(i))
+                out: LossCertificate = certify_task(self.designs[i], w, A[i], self.lassos.limit(i))
+                return out
 
             W[i], proof = rather_zero(W[i], proven(W[i]), proven)
             return proof
@@ -162,4 +131,4 @@ class LossStages:
         )
 
     def violation(self, weights: Floats, W: Floats) -> float:
-        return largest_violation(self.designs, W, scaled(self.scale, weights), limit_of(self.lassos))
+        return largest_group_violation(self.designs, W, scaled(self.scale, weights), limit_of(self.lassos))

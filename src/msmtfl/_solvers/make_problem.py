@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +14,8 @@ from .._data.level_rows import LevelPrior, drawn
 from .._data.tables import warn_user
 from .._data.tasks import Task, TaskData, warn_of_single_rows
 from .._objective.box import Limit
-from .._objective.losses import Huber, Loss, LossTask, loss_named
+from .._objective.class_tasks import ClassGroup, ClassTask
+from .._objective.losses import Huber, Loss, LossTask, Softmax, loss_named
 from .._objective.problem import Problem
 from .._runtime.checks import check_share
 from .arguments import (
@@ -29,6 +30,7 @@ from .arguments import (
 from .level_priors import loss_priors, squared_prior
 from .one_level import settle_level
 from .priors import without_priors
+from .read_groups import read_feature_groups
 from .residual_scale import with_scales
 
 
@@ -51,6 +53,7 @@ def make_problem(
     intercepts: str = "task",
     priors: Sequence[LevelPrior] | None = None,
     bounds: Any = None,
+    feature_groups: Any = None,
 ) -> Problem:
     """The problem with a loss by name: "squared", "logistic" (targets 0 and 1), "poisson", or "huber" with epsilon in units
     of the scale of every task's residuals. `priors` are what "shrunk" intercepts are drawn to, if that is known: one per
@@ -69,6 +72,7 @@ def make_problem(
     check_intercepts(intercepts, fit_intercept)
     if intercepts == "task":
         warn_of_single_rows(data.labels.tolist(), [target.rows for target in data.targets])
+    groups = read_feature_groups(feature_groups, data, positive or box is not None)
     limit = positive if box is None else box
     fit_intercept = fit_intercept or not kind.levelled  # columns that are centred lose fewer digits
     designs = _designs(data, kind, fit_intercept, factors, limit, n_jobs, intercepts, priors)
@@ -83,7 +87,7 @@ def make_problem(
             "task itself.",
             SharedLevelWarning,
         )
-    more: dict[str, Any] = {"l1_ratio": float(l1_ratio), "intercepts": intercepts, "bounds": box}
+    more: dict[str, Any] = {"l1_ratio": float(l1_ratio), "intercepts": intercepts, "bounds": box, "groups": groups}
     return Problem(data, designs, factors, standardize, positive, kind, error, **more)
 
 
@@ -184,10 +188,15 @@ def _designs(
         if isinstance(loss, Huber):  # of y - f: an offset is a matter of y
             # at first with all of it, so that what is too large for its squares is seen
             return LossTask(rows, task.unexplained, Huber(np.inf))
+        if isinstance(loss, Softmax):
+            return ClassTask(rows, task.y, loss)
         prior = None if priors is None else priors[places[id(task)]]
         return LossTask(rows, task.y, loss, offset=task.offset, prior=prior)
 
     designs: list[LossTask] = data.designs(centre, n_jobs, make)
+    if isinstance(loss, Softmax):
+        for first in range(0, data.m, data.classes):
+            ClassGroup(cast(Any, designs[first : first + data.classes]))
     if isinstance(loss, Huber):
         designs = with_scales(designs, loss.epsilon, factors, positive, n_jobs)
     if shrinks and loss.linear:

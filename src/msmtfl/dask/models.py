@@ -222,6 +222,8 @@ class _OnCluster:
             return f"intercepts={self.model.intercepts!r} needs the statistics of all tasks where the client is"
         if self.model.bounds is not None:
             return "bounds need the statistics of all tasks where the client is"
+        if self.model.feature_groups is not None:
+            return "groups of features need the statistics of all tasks where the client is"
         if self.model.relax:
             return "relax=True needs the data where the client is"
         if factors is not None and (np.ndim(factors) != 1 or (np.asarray(factors) == 0).any()):

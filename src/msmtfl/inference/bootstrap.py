@@ -207,7 +207,7 @@ def bootstrap_intervals(
                 both = f"fitted: {names_of(old)}; given: {names_of(new)}"
                 raise ValueError(f"the {what} are not those of the fitted model ({both}). Pass data as to its fit.")
         W = np.atleast_2d(model.coef_)
-        estimate = least_squares_on(lassos_for(replace(problem, positive=False, bounds=None)), W)
+        estimate = least_squares_on(lassos_for(replace(problem, positive=False, bounds=None, groups=None)), W)
         seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=problem.m)
         with Progress(problem.m, "tasks", verbose) as progress:
 

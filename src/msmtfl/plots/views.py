@@ -14,11 +14,11 @@ from sklearn.base import clone
 from .._data.designs import Floats, Ints
 from .._data.tables import names_of
 from .._estimators.families import grid_words, known_families, surface_words
-from .._estimators.fitted import model_chosen
-from .._paths.choice import cross_fits, points_without
+from .._estimators.fitted import classes_together, groups_of, model_chosen
+from .._paths.choice import points_without
 from .._paths.cross_validation import CRITERIA
+from .._paths.searched import cross_fits
 from .._paths.solutions import Solutions
-from .._paths.surface import Surface
 from .._solvers.stages import Stage
 from ..compare.evidence import Evidence, clear_from, clear_tasks
 from ..compare.scoring import LOG_LOSS, NMSE, Measure
@@ -53,8 +53,8 @@ def stage_norms(
     stages = stages_of(model)
     factors = _factors(model, X, y, task, sample_weight)
     if factors is not None:
-        words = grid_words(model)
-        return {stage.stage: words.row_norms(stage.coef.T, factors) for stage in (stages[0], stages[-1])}
+        words, groups = grid_words(model), groups_of(model)
+        return {stage.stage: words.row_norms(stage.coef.T, factors, groups) for stage in (stages[0], stages[-1])}
     if model.relax:
         raise ValueError(
             "the row norms of a fit with standardize=True and relax=True are not kept: pass the data that it was fitted on, "
@@ -72,6 +72,8 @@ def _factors(model: Any, X: Any, y: Any, task: Any, sample_weight: Any) -> Float
     if model.standardize:
         return None
     given = np.ones(d) if model.penalty_factors is None else np.asarray(model.penalty_factors, dtype=np.float64)
+    groups = groups_of(model)
+    given = given if groups is None else (given.T * groups.scale).T
     return np.broadcast_to(given if given.ndim == 2 else given[:, None], (d, m))
 
 
@@ -242,6 +244,8 @@ def knowing_nothing(model: Any) -> Floats:
     if not hasattr(model, "classes_"):
         return np.asarray(model.target_sd_**2)
     share = np.reshape(model.target_mean_, (len(model.tasks_), -1))
+    if classes_together(model):
+        return np.asarray(entr(share).sum(axis=1))
     return np.asarray((entr(share) + entr(1.0 - share)).sum(axis=1))
 
 
@@ -352,17 +356,19 @@ def lam_path(surface: Any, l: int, task: Any = None, chosen: int | None = None) 
     solved = np.flatnonzero(surface.reached[:, l]).tolist()  # a search may have ended before the column does
     problem, lams = surface.problem, strengths[solved, l]
     theta = freed = None
-    if isinstance(surface, Surface) and np.isfinite(surface.thetas[solved, l]).any():
+    staged: Any = surface
+    if surface.caps_rows and np.isfinite(staged.thetas[solved, l]).any():
         freed = np.zeros((len(solved), len(surface.features)), dtype=bool)
         for place, k in enumerate(solved):
-            freed[place, surface.free_rows(k, l)] = True
+            freed[place, staged.free_rows(k, l)] = True
     coefs = [surface.coef(k, l) for k in solved]
     if task is None:
         factors = np.ones((len(surface.features), len(surface.tasks))) if problem is None else problem.factors
-        values = np.array([words.row_norms(W.T, factors) for W in coefs])
+        groups = None if problem is None else problem.groups
+        values = np.array([words.row_norms(W.T, factors, groups) for W in coefs])
         measure = "row norm" if problem is not None else "row norm, in the data's units"
         if freed is not None and problem is not None:
-            theta = surface.thetas[solved, l]
+            theta = staged.thetas[solved, l]
     else:
         i = _place(surface.tasks, task)
         values, measure = np.array([W[i] for W in coefs]), "coefficient, in the data's units"

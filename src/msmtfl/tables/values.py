@@ -9,7 +9,9 @@ import numpy as np
 
 from .._data.designs import Floats
 from .._runtime.naturally import natural_order
-from ..inference import DebiasedIntervals, Intervals, SplitIntervals
+from ..inference.bootstrap import Intervals
+from ..inference.debiased import DebiasedIntervals
+from ..inference.splitting import SplitIntervals
 from ..sharing import SharingMap
 
 SEVERAL = (  # what an interval object of each kind shows, in words

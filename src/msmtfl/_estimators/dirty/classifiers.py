@@ -78,6 +78,8 @@ class DirtyMTLClassifier(ClassifierFit, DirtyFit):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
+    feature_groups : mapping, optional
+        Groups of features, which this model does not know: anything but None is an error.
 
     Attributes
     ----------
@@ -207,6 +209,7 @@ class DirtyMTLClassifier(ClassifierFit, DirtyFit):
         l1_ratio=1.0,
         intercepts="task",
         bounds=None,
+        feature_groups=None,
     ):
         self.lam_s = lam_s
         self.lam_b = lam_b
@@ -224,6 +227,7 @@ class DirtyMTLClassifier(ClassifierFit, DirtyFit):
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
         self.bounds = bounds
+        self.feature_groups = feature_groups
 
     def _note_parts(self, arrange: Callable[[Floats], Floats]) -> None:
         self.coef_specific_, self.coef_shared_ = arrange(self.coef_specific_), arrange(self.coef_shared_)
@@ -317,6 +321,8 @@ class DirtyMTLClassifierCV(ClassifierSearch, DirtySearch):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
+    feature_groups : mapping, optional
+        Groups of features, which this model does not know: anything but None is an error.
 
     Attributes
     ----------
@@ -484,6 +490,7 @@ class DirtyMTLClassifierCV(ClassifierSearch, DirtySearch):
         l1_ratio=1.0,
         intercepts="task",
         bounds=None,
+        feature_groups=None,
     ):
         self.lams = lams
         self.ratios = ratios
@@ -507,6 +514,7 @@ class DirtyMTLClassifierCV(ClassifierSearch, DirtySearch):
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
         self.bounds = bounds
+        self.feature_groups = feature_groups
 
     def _note_parts(self, arrange: Callable[[Floats], Floats]) -> None:
         self.coef_specific_, self.coef_shared_ = arrange(self.coef_specific_), arrange(self.coef_shared_)

@@ -9,7 +9,7 @@ from ..._paths.families.coupled_path import DirtyGrid, dirty_grid, dirty_lam_max
 from ..._runtime.progress import with_callbacks
 from ..._solvers.stages import Solution
 from ..coupled import CoupledGrid, CoupledSearch
-from .fit import GivenShared, keep_parts
+from .given import GivenShared, keep_parts
 
 
 class DirtySearch(CoupledGrid, GivenShared):
@@ -131,6 +131,8 @@ class DirtyMTLCV(DirtySearch, CoupledSearch):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
+    feature_groups : mapping, optional
+        Groups of features, which this model does not know: anything but None is an error.
 
     Attributes
     ----------
@@ -299,6 +301,7 @@ class DirtyMTLCV(DirtySearch, CoupledSearch):
         l1_ratio=1.0,
         intercepts="task",
         bounds=None,
+        feature_groups=None,
     ):
         self.lams = lams
         self.ratios = ratios
@@ -323,6 +326,7 @@ class DirtyMTLCV(DirtySearch, CoupledSearch):
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
         self.bounds = bounds
+        self.feature_groups = feature_groups
 
     @with_callbacks
     def fit(

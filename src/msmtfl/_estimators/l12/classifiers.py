@@ -82,6 +82,10 @@ class L12MTLClassifier(ClassifierFit, L12Fit):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
+    feature_groups : mapping {name: columns} or sequence of d names, optional
+        Which columns belong together: a group is used by all tasks or by none. Its norm is the
+        root of its size times the l2 norm of its coefficients in all tasks (times the penalty
+        factors). Columns that are in no group are groups by themselves.
 
     Attributes
     ----------
@@ -116,6 +120,9 @@ class L12MTLClassifier(ClassifierFit, L12Fit):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    feature_groups_ : ndarray of shape (d,)
+        The name of the group of every feature. There is no such attribute if every feature is
+        by itself.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -205,6 +212,7 @@ class L12MTLClassifier(ClassifierFit, L12Fit):
         l1_ratio=1.0,
         intercepts="task",
         bounds=None,
+        feature_groups=None,
     ):
         self.lam = lam
         self.theta = theta
@@ -224,6 +232,7 @@ class L12MTLClassifier(ClassifierFit, L12Fit):
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
         self.bounds = bounds
+        self.feature_groups = feature_groups
 
 
 class L12MTLClassifierCV(ClassifierSearch, L12Search):
@@ -309,6 +318,10 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
+    feature_groups : mapping {name: columns} or sequence of d names, optional
+        Which columns belong together: a group is used by all tasks or by none. Its norm is the
+        root of its size times the l2 norm of its coefficients in all tasks (times the penalty
+        factors). Columns that are in no group are groups by themselves.
 
     Attributes
     ----------
@@ -343,6 +356,9 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    feature_groups_ : ndarray of shape (d,)
+        The name of the group of every feature. There is no such attribute if every feature is
+        by itself.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -468,6 +484,7 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
         l1_ratio=1.0,
         intercepts="task",
         bounds=None,
+        feature_groups=None,
     ):
         self.lams = lams
         self.lam_min_ratio = lam_min_ratio
@@ -490,3 +507,4 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
         self.bounds = bounds
+        self.feature_groups = feature_groups

@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._data.designs import Floats
-from ..._objective.given_rows import Rounded
-from ..._objective.penalties import ConcaveGroups, counted
+from ..._objective.penalties import ConcaveGroups
 from ..._objective.problem import Problem
 from ..._objective.shapes import read_shape
 from ..._paths.families.coupled_path import group_lam_max
@@ -16,26 +14,14 @@ from ..._runtime.checks import check_count, check_positive
 from ..._runtime.progress import with_callbacks
 from ..._solvers.largest_lam import default_lam
 from ..._solvers.stages import Solution
-from ..added_tasks import AddTaskMixin, refuse_more_classes
 from ..coupled import Coupled, CoupledFit
-
-
-class GivenNorms(AddTaskMixin):
-    """One more task beside those whose norms are held fixed."""
-
-    def _penalty_given(self, problem: Problem) -> Rounded:
-        refuse_more_classes(self)
-        f = problem.factors[:, 0]
-        bound = self.n_fitted_tasks_ * problem.l1_ratio * self.lam_ * self.row_slopes_ * counted(f)
-        reach = np.divide(self.row_norms_, f, out=np.zeros_like(f), where=(f > 0.0) & np.isfinite(f))
-        return Rounded(np.where(np.isinf(f), np.inf, bound), reach)
-
-    def _norms_with(self, w: Floats, problem: Problem) -> Floats:
-        return np.hypot(self.row_norms_, counted(problem.factors)[:, 0] * w[0])
+from .given import GivenNorms
 
 
 class L12Fit(CoupledFit, GivenNorms):
     """A fit of L1,2 at one lam, with any loss."""
+
+    _grouped = True
 
     def _most(self) -> int:
         return 1 if np.isinf(self.theta) else self.max_stages
@@ -52,7 +38,8 @@ class L12Fit(CoupledFit, GivenNorms):
         lam_max = group_lam_max(problem)
         lam = default_lam(self.lam, lam_max)
         shape = read_shape(self.penalty)
-        return ConcaveGroups(lam, float(self.theta), problem.factors, shape, l1_ratio=problem.l1_ratio), lam_max
+        more: dict[str, Any] = {"l1_ratio": problem.l1_ratio, "groups": problem.groups}
+        return ConcaveGroups(lam, float(self.theta), problem.factors, shape, **more), lam_max
 
     def _keep(self, penalty: ConcaveGroups, solution: Solution) -> None:
         self.lam_, self.theta_ = penalty.lam, penalty.theta
@@ -147,6 +134,10 @@ class L12MTL(L12Fit, Coupled):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
+    feature_groups : mapping {name: columns} or sequence of d names, optional
+        Which columns belong together: a group is used by all tasks or by none. Its norm is the
+        root of its size times the l2 norm of its coefficients in all tasks (times the penalty
+        factors). Columns that are in no group are groups by themselves.
 
     Attributes
     ----------
@@ -177,6 +168,9 @@ class L12MTL(L12Fit, Coupled):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    feature_groups_ : ndarray of shape (d,)
+        The name of the group of every feature. There is no such attribute if every feature is
+        by itself.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -276,6 +270,7 @@ class L12MTL(L12Fit, Coupled):
         l1_ratio=1.0,
         intercepts="task",
         bounds=None,
+        feature_groups=None,
     ):
         self.lam = lam
         self.theta = theta
@@ -296,6 +291,7 @@ class L12MTL(L12Fit, Coupled):
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
         self.bounds = bounds
+        self.feature_groups = feature_groups
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> L12MTL:

@@ -9,11 +9,13 @@ from ..._paths.families.coupled_path import GroupGrid, group_grid, group_lam_max
 from ..._runtime.progress import with_callbacks
 from ..._solvers.stages import Solution
 from ..coupled import CoupledGrid, CoupledSearch
-from .fit import GivenNorms
+from .given import GivenNorms
 
 
 class L12Search(CoupledGrid, GivenNorms):
     """A search of lam, with any loss."""
+
+    _grouped = True
 
     def _grid(self, problem: Problem) -> GroupGrid:
         return group_grid(problem, self.lams, self.lam_min_ratio)
@@ -126,6 +128,10 @@ class L12MTLCV(L12Search, CoupledSearch):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
+    feature_groups : mapping {name: columns} or sequence of d names, optional
+        Which columns belong together: a group is used by all tasks or by none. Its norm is the
+        root of its size times the l2 norm of its coefficients in all tasks (times the penalty
+        factors). Columns that are in no group are groups by themselves.
 
     Attributes
     ----------
@@ -156,6 +162,9 @@ class L12MTLCV(L12Search, CoupledSearch):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    feature_groups_ : ndarray of shape (d,)
+        The name of the group of every feature. There is no such attribute if every feature is
+        by itself.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -287,6 +296,7 @@ class L12MTLCV(L12Search, CoupledSearch):
         l1_ratio=1.0,
         intercepts="task",
         bounds=None,
+        feature_groups=None,
     ):
         self.lams = lams
         self.lam_min_ratio = lam_min_ratio
@@ -310,6 +320,7 @@ class L12MTLCV(L12Search, CoupledSearch):
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
         self.bounds = bounds
+        self.feature_groups = feature_groups
 
     @with_callbacks
     def fit(

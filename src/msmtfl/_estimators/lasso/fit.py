@@ -82,6 +82,11 @@ class LassoMTL(Batchwise, AddTaskMixin):
         columns as they are given: each a number, one per feature (d,), or one per feature and
         task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
         is `positive=True`. A coefficient that is at its bound is exactly that number.
+    feature_groups : mapping {name: columns} or sequence of d names, optional
+        Which columns belong together: a group enters a task or leaves it as a whole. In place
+        of |w_ji| stands the l2 norm of a group's coefficients in the task (times the penalty
+        factors), times the root of the group's size; theta caps the sum of these norms over
+        the tasks. Columns that are in no group are groups by themselves.
     loss : {"squared", "poisson", "gamma", "tweedie", "huber"}, default="squared"
         The loss. "poisson" is for counts (or any y >= 0), "gamma" for amounts y > 0 whose
         spread is proportional to their mean (costs, durations), "tweedie" for amounts y >= 0
@@ -128,6 +133,9 @@ class LassoMTL(Batchwise, AddTaskMixin):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    feature_groups_ : ndarray of shape (d,)
+        The name of the group of every feature. There is no such attribute if every feature is
+        by itself.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -221,6 +229,7 @@ class LassoMTL(Batchwise, AddTaskMixin):
         l1_ratio=1.0,
         intercepts="task",
         bounds=None,
+        feature_groups=None,
         loss="squared",
         epsilon=1.35,
     ):
@@ -239,6 +248,7 @@ class LassoMTL(Batchwise, AddTaskMixin):
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
         self.bounds = bounds
+        self.feature_groups = feature_groups
         self.loss = loss
         self.epsilon = epsilon
 
@@ -275,7 +285,7 @@ class LassoMTL(Batchwise, AddTaskMixin):
             problem = self._make_problem(X, y, task, sample_weight, offset)
             lam_max = largest_lam(problem)
             lam = default_lam(self.lam, lam_max)
-            penalty = ConcaveRows(lam, np.inf, problem.factors, l1_ratio=problem.l1_ratio)
+            penalty = ConcaveRows(lam, np.inf, problem.factors, l1_ratio=problem.l1_ratio, groups=problem.groups)
             solver = solver_for(problem, penalty, lam=lam, n_jobs=self.n_jobs, near=self._previous(problem.data))
             solution = run_stages(
                 penalty,

@@ -46,8 +46,10 @@ class MSMTFLClassifier(ClassifierFit, StagedFit):
         The concave function that stands in place of min(t, theta); see
         :mod:`msmtfl._objective.shapes`.
     class_weight : dict {class: weight} or "balanced", optional
-        Weights of the classes, which multiply the weights of the samples. "balanced": in
-        every task all classes weigh the same, n_i in all.
+        Weights of the classes, which multiply the weights of the samples; 1 for classes that
+        the dict leaves out. "balanced": in every task all classes weigh the same, n_i in all.
+        lam counts as without, the loss of a task being a weighted mean. Probabilities are those
+        of a population in which classes are as frequent as their weights make them.
     task_column : str or int, optional
         The column of X that identifies the task. Without it the tasks are given to `fit` as
         `task`, or as columns of y.
@@ -108,6 +110,19 @@ class MSMTFLClassifier(ClassifierFit, StagedFit):
         columns as they are given: each a number, one per feature (d,), or one per feature and
         task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
         is `positive=True`. A coefficient that is at its bound is exactly that number.
+    feature_groups : mapping {name: columns} or sequence of d names, optional
+        Which columns belong together: a group enters a task or leaves it as a whole. In place
+        of |w_ji| stands the l2 norm of a group's coefficients in the task (times the penalty
+        factors), times the root of the group's size; theta caps the sum of these norms over
+        the tasks. Columns that are in no group are groups by themselves.
+    multinomial : bool, default=False
+        Whether K > 2 classes have one loss per task, the softmax's, log sum_k exp f_rk - f_ry,
+        in place of one against the rest for every class. A feature's row is its coefficients
+        over tasks and classes in both, and lam counts the same: as l1-penalised multinomial
+        regression of one task, C of scikit-learn is 2 / (m K n_i lam). There is no reference
+        class: coefficients of features that are not penalised, and intercepts, have the sum 0
+        over the classes. Not with `bounds`, `feature_groups`, shared intercepts, `add_task` and
+        criteria without folds. Two classes are what they are without it.
 
     Attributes
     ----------
@@ -142,6 +157,9 @@ class MSMTFLClassifier(ClassifierFit, StagedFit):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    feature_groups_ : ndarray of shape (d,)
+        The name of the group of every feature. There is no such attribute if every feature is
+        by itself.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -250,6 +268,8 @@ class MSMTFLClassifier(ClassifierFit, StagedFit):
         l1_ratio=1.0,
         intercepts="task",
         bounds=None,
+        feature_groups=None,
+        multinomial=False,
     ):
         self.lam = lam
         self.theta = theta
@@ -273,6 +293,8 @@ class MSMTFLClassifier(ClassifierFit, StagedFit):
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
         self.bounds = bounds
+        self.feature_groups = feature_groups
+        self.multinomial = multinomial
 
 
 class MSMTFLClassifierCV(ClassifierSearch, ThetaSearch):
@@ -325,8 +347,10 @@ class MSMTFLClassifierCV(ClassifierSearch, ThetaSearch):
         penalty is convex: so they compare the points without a cap, and are NaN at the
         others. "ebic" charges for the search as well, and compares all points.
     class_weight : dict {class: weight} or "balanced", optional
-        Weights of the classes, which multiply the weights of the samples. "balanced": in
-        every task all classes weigh the same, n_i in all.
+        Weights of the classes, which multiply the weights of the samples; 1 for classes that
+        the dict leaves out. "balanced": in every task all classes weigh the same, n_i in all.
+        lam counts as without, the loss of a task being a weighted mean. Probabilities are those
+        of a population in which classes are as frequent as their weights make them.
     task_column : str or int, optional
         The column of X that identifies the task. Without it the tasks are given to `fit` as
         `task`, or as columns of y.
@@ -388,6 +412,19 @@ class MSMTFLClassifierCV(ClassifierSearch, ThetaSearch):
         columns as they are given: each a number, one per feature (d,), or one per feature and
         task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
         is `positive=True`. A coefficient that is at its bound is exactly that number.
+    feature_groups : mapping {name: columns} or sequence of d names, optional
+        Which columns belong together: a group enters a task or leaves it as a whole. In place
+        of |w_ji| stands the l2 norm of a group's coefficients in the task (times the penalty
+        factors), times the root of the group's size; theta caps the sum of these norms over
+        the tasks. Columns that are in no group are groups by themselves.
+    multinomial : bool, default=False
+        Whether K > 2 classes have one loss per task, the softmax's, log sum_k exp f_rk - f_ry,
+        in place of one against the rest for every class. A feature's row is its coefficients
+        over tasks and classes in both, and lam counts the same: as l1-penalised multinomial
+        regression of one task, C of scikit-learn is 2 / (m K n_i lam). There is no reference
+        class: coefficients of features that are not penalised, and intercepts, have the sum 0
+        over the classes. Not with `bounds`, `feature_groups`, shared intercepts, `add_task` and
+        criteria without folds. Two classes are what they are without it.
 
     Attributes
     ----------
@@ -422,6 +459,9 @@ class MSMTFLClassifierCV(ClassifierSearch, ThetaSearch):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    feature_groups_ : ndarray of shape (d,)
+        The name of the group of every feature. There is no such attribute if every feature is
+        by itself.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -566,6 +606,8 @@ class MSMTFLClassifierCV(ClassifierSearch, ThetaSearch):
         l1_ratio=1.0,
         intercepts="task",
         bounds=None,
+        feature_groups=None,
+        multinomial=False,
     ):
         self.lams = lams
         self.theta_ratios = theta_ratios
@@ -595,3 +637,5 @@ class MSMTFLClassifierCV(ClassifierSearch, ThetaSearch):
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
         self.bounds = bounds
+        self.feature_groups = feature_groups
+        self.multinomial = multinomial

@@ -17,6 +17,7 @@ from ..._paths.surface import Surface
 from ..._runtime.checks import check_count, check_positive
 from ..._runtime.progress import Monitor, one_blas_thread, with_callbacks
 from ..._solvers.largest_lam import default_lam, largest_lam
+from ..._solvers.read_groups import refuse_entries
 from ..._solvers.solvers import solver_for
 from ..._solvers.stages import run_stages
 from ..added_tasks import AddTaskMixin
@@ -34,16 +35,18 @@ class StagedFit(MultiTaskModel):
             start = self._start(problem.data, previous)
             lam_max = largest_lam(problem)
             lam = default_lam(self.lam, lam_max)
+            if self.lam_entry:
+                refuse_entries(problem)
             if solver is None:
-                first = ConcaveRows(1.0, np.inf, problem.factors)
+                first = ConcaveRows(1.0, np.inf, problem.factors, groups=problem.groups)
                 solver = solver_for(problem, first, lam=lam + float(self.lam_entry), n_jobs=self.n_jobs)
             options = {"tol": self.tol, "max_iter": self.max_iter or 0}
             theta, lam_entry, theta_entry = self.theta, float(self.lam_entry), self.theta_entry
             both = problem.l1_ratio * (lam + lam_entry)
             if theta is None or isinstance(theta, str):
-                lasso = ConcaveRows(both, np.inf, problem.factors)
+                lasso = ConcaveRows(both, np.inf, problem.factors, groups=problem.groups)
                 stage_1 = run_stages(lasso, solver, max_stages=1, **options).stages[0]
-                norms = lasso.row_norms(stage_1.coef.T)
+                norms = lasso.norms(stage_1.coef.T)
                 if theta is None:
                     theta = thresholds.default_theta(both, problem.m, problem.rho_bar, norms)
                 else:
@@ -58,6 +61,7 @@ class StagedFit(MultiTaskModel):
                 lam_entry,
                 float(theta_entry),
                 l1_ratio=problem.l1_ratio,
+                groups=problem.groups,
             )
             solution = run_stages(
                 penalty,
@@ -214,6 +218,11 @@ class MSMTFL(StagedFit, Batchwise, AddTaskMixin):
         columns as they are given: each a number, one per feature (d,), or one per feature and
         task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
         is `positive=True`. A coefficient that is at its bound is exactly that number.
+    feature_groups : mapping {name: columns} or sequence of d names, optional
+        Which columns belong together: a group enters a task or leaves it as a whole. In place
+        of |w_ji| stands the l2 norm of a group's coefficients in the task (times the penalty
+        factors), times the root of the group's size; theta caps the sum of these norms over
+        the tasks. Columns that are in no group are groups by themselves.
 
     Attributes
     ----------
@@ -244,6 +253,9 @@ class MSMTFL(StagedFit, Batchwise, AddTaskMixin):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    feature_groups_ : ndarray of shape (d,)
+        The name of the group of every feature. There is no such attribute if every feature is
+        by itself.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -359,6 +371,7 @@ class MSMTFL(StagedFit, Batchwise, AddTaskMixin):
         l1_ratio=1.0,
         intercepts="task",
         bounds=None,
+        feature_groups=None,
     ):
         self.lam = lam
         self.theta = theta
@@ -383,6 +396,7 @@ class MSMTFL(StagedFit, Batchwise, AddTaskMixin):
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
         self.bounds = bounds
+        self.feature_groups = feature_groups
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> MSMTFL:
@@ -494,6 +508,7 @@ class MSMTFL(StagedFit, Batchwise, AddTaskMixin):
             positive=self.positive,
             penalty_factors=self.penalty_factors,
             bounds=self.bounds,
+            feature_groups=self.feature_groups,
             sample_weight=sample_weight,
             max_stages=self.max_stages,
             tol=self.tol,

@@ -137,6 +137,11 @@ class MSMTFLCV(ThetaSearch, Growing, AddTaskMixin):
         columns as they are given: each a number, one per feature (d,), or one per feature and
         task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
         is `positive=True`. A coefficient that is at its bound is exactly that number.
+    feature_groups : mapping {name: columns} or sequence of d names, optional
+        Which columns belong together: a group enters a task or leaves it as a whole. In place
+        of |w_ji| stands the l2 norm of a group's coefficients in the task (times the penalty
+        factors), times the root of the group's size; theta caps the sum of these norms over
+        the tasks. Columns that are in no group are groups by themselves.
 
     Attributes
     ----------
@@ -167,6 +172,9 @@ class MSMTFLCV(ThetaSearch, Growing, AddTaskMixin):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    feature_groups_ : ndarray of shape (d,)
+        The name of the group of every feature. There is no such attribute if every feature is
+        by itself.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -319,6 +327,7 @@ class MSMTFLCV(ThetaSearch, Growing, AddTaskMixin):
         l1_ratio=1.0,
         intercepts="task",
         bounds=None,
+        feature_groups=None,
     ):
         self.lams = lams
         self.theta_ratios = theta_ratios
@@ -349,6 +358,7 @@ class MSMTFLCV(ThetaSearch, Growing, AddTaskMixin):
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
         self.bounds = bounds
+        self.feature_groups = feature_groups
 
     @with_callbacks
     def fit(

@@ -65,6 +65,8 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
+    feature_groups : mapping, optional
+        Groups of features, which this model does not know: anything but None is an error.
 
     Attributes
     ----------
@@ -185,6 +187,7 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
         n_jobs=None,
         intercepts="task",
         bounds=None,
+        feature_groups=None,
     ):
         self.k = k
         self.k_common = k_common
@@ -198,6 +201,7 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
         self.n_jobs = n_jobs
         self.intercepts = intercepts
         self.bounds = bounds
+        self.feature_groups = feature_groups
 
 
 class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
@@ -271,6 +275,8 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
+    feature_groups : mapping, optional
+        Groups of features, which this model does not know: anything but None is an error.
 
     Attributes
     ----------
@@ -425,6 +431,7 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
         verbose=False,
         intercepts="task",
         bounds=None,
+        feature_groups=None,
     ):
         self.ks = ks
         self.k_commons = k_commons
@@ -444,3 +451,4 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
         self.verbose = verbose
         self.intercepts = intercepts
         self.bounds = bounds
+        self.feature_groups = feature_groups

@@ -32,7 +32,7 @@ class Pooled(AddTaskMixin):
     feature_units_: Floats
     relax = False  # ridges leave no coefficient out: there is no support to refit
     _of_several = "the smallest common values are returned"
-    _bounded = False
+    _bounded = _grouped = False
     _can_scale_numbers = True
 
     def _check_common(self) -> None:
@@ -222,6 +222,8 @@ class PartialPooling(PoolingFit, Batchwise):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
+    feature_groups : mapping, optional
+        Groups of features, which this model does not know: anything but None is an error.
 
     Attributes
     ----------
@@ -347,6 +349,7 @@ class PartialPooling(PoolingFit, Batchwise):
         n_jobs=None,
         intercepts="task",
         bounds=None,
+        feature_groups=None,
     ):
         self.k = k
         self.k_common = k_common
@@ -361,6 +364,7 @@ class PartialPooling(PoolingFit, Batchwise):
         self.n_jobs = n_jobs
         self.intercepts = intercepts
         self.bounds = bounds
+        self.feature_groups = feature_groups
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> PartialPooling:

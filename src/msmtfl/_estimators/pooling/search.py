@@ -141,6 +141,8 @@ class PartialPoolingCV(PoolingSearch, Growing):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
+    feature_groups : mapping, optional
+        Groups of features, which this model does not know: anything but None is an error.
 
     Attributes
     ----------
@@ -298,6 +300,7 @@ class PartialPoolingCV(PoolingSearch, Growing):
         verbose=False,
         intercepts="task",
         bounds=None,
+        feature_groups=None,
     ):
         self.ks = ks
         self.k_commons = k_commons
@@ -318,6 +321,7 @@ class PartialPoolingCV(PoolingSearch, Growing):
         self.verbose = verbose
         self.intercepts = intercepts
         self.bounds = bounds
+        self.feature_groups = feature_groups
 
     @with_callbacks
     def fit(

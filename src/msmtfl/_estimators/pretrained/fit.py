@@ -29,7 +29,7 @@ class Pretrained(MultiTaskLinear, AddTaskMixin):
 
     relax = False
     intercepts = "task"
-    _bounded = False
+    _bounded = _grouped = False
 
     def _check_params(self) -> None:
         super()._check_params() if isinstance(self, GridSearch) else self._check_common()
@@ -192,6 +192,8 @@ class PretrainedMTL(Pretrained):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
+    feature_groups : mapping, optional
+        Groups of features, which this model does not know: anything but None is an error.
 
     Attributes
     ----------
@@ -308,6 +310,7 @@ class PretrainedMTL(Pretrained):
         random_state=0,
         n_jobs=None,
         bounds=None,
+        feature_groups=None,
     ):
         self.lam = lam
         self.lam_common = lam_common
@@ -325,6 +328,7 @@ class PretrainedMTL(Pretrained):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.bounds = bounds
+        self.feature_groups = feature_groups
 
     def _check_params(self) -> None:
         super()._check_params()

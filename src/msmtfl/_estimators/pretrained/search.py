@@ -117,6 +117,8 @@ class PretrainedMTLCV(Pretrained, GridSearch):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
+    feature_groups : mapping, optional
+        Groups of features, which this model does not know: anything but None is an error.
 
     Attributes
     ----------
@@ -266,6 +268,7 @@ class PretrainedMTLCV(Pretrained, GridSearch):
         memory_budget=None,
         verbose=False,
         bounds=None,
+        feature_groups=None,
     ):
         self.lams = lams
         self.alphas = alphas
@@ -289,6 +292,7 @@ class PretrainedMTLCV(Pretrained, GridSearch):
         self.memory_budget = memory_budget
         self.verbose = verbose
         self.bounds = bounds
+        self.feature_groups = feature_groups
 
     def _check_params(self) -> None:
         super()._check_params()

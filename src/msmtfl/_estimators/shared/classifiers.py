@@ -87,6 +87,8 @@ class SharedMTLClassifier(ClassifierFit, SharedFit):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
+    feature_groups : mapping, optional
+        Groups of features, which this model does not know: anything but None is an error.
 
     Attributes
     ----------
@@ -217,6 +219,7 @@ class SharedMTLClassifier(ClassifierFit, SharedFit):
         l1_ratio=1.0,
         intercepts="task",
         bounds=None,
+        feature_groups=None,
     ):
         self.lam_common = lam_common
         self.lam_deviation = lam_deviation
@@ -236,6 +239,7 @@ class SharedMTLClassifier(ClassifierFit, SharedFit):
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
         self.bounds = bounds
+        self.feature_groups = feature_groups
 
 
 class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
@@ -335,6 +339,8 @@ class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
+    feature_groups : mapping, optional
+        Groups of features, which this model does not know: anything but None is an error.
 
     Attributes
     ----------
@@ -506,6 +512,7 @@ class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
         l1_ratio=1.0,
         intercepts="task",
         bounds=None,
+        feature_groups=None,
     ):
         self.lams = lams
         self.ratios = ratios
@@ -531,3 +538,4 @@ class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
         self.bounds = bounds
+        self.feature_groups = feature_groups

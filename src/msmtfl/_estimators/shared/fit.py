@@ -25,7 +25,7 @@ class Sharing(AddTaskMixin):
     """What fits and searches of models with common values share: they solve for P, b and V, and are about W = b + V to
     the outside."""
 
-    _bounded = False
+    _bounded = _grouped = False
 
     _of_several = "which of them is returned depends on the start"
 
@@ -230,6 +230,8 @@ class SharedMTL(SharedFit, Batchwise):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
+    feature_groups : mapping, optional
+        Groups of features, which this model does not know: anything but None is an error.
 
     Attributes
     ----------
@@ -365,6 +367,7 @@ class SharedMTL(SharedFit, Batchwise):
         l1_ratio=1.0,
         intercepts="task",
         bounds=None,
+        feature_groups=None,
     ):
         self.lam_common = lam_common
         self.lam_deviation = lam_deviation
@@ -385,6 +388,7 @@ class SharedMTL(SharedFit, Batchwise):
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
         self.bounds = bounds
+        self.feature_groups = feature_groups
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> SharedMTL:

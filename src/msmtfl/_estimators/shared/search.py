@@ -190,6 +190,8 @@ class SharedMTLCV(SharedSearch, Growing):
     bounds : pair (low, high), optional
         Bounds of the coefficients, which this model does not know yet: anything but None is
         an error.
+    feature_groups : mapping, optional
+        Groups of features, which this model does not know: anything but None is an error.
 
     Attributes
     ----------
@@ -365,6 +367,7 @@ class SharedMTLCV(SharedSearch, Growing):
         l1_ratio=1.0,
         intercepts="task",
         bounds=None,
+        feature_groups=None,
     ):
         self.lams = lams
         self.ratios = ratios
@@ -391,6 +394,7 @@ class SharedMTLCV(SharedSearch, Growing):
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
         self.bounds = bounds
+        self.feature_groups = feature_groups
 
     @with_callbacks
     def fit(

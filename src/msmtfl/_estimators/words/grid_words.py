@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._objective.groups import Groups
 from ..._objective.penalties import ConcaveGroups, ConcaveRows
 
 Results = dict[str, np.ndarray]
@@ -41,9 +42,10 @@ class GridWords:
     lassos: Callable[[Results, int], np.ndarray]
     column: Callable[[Any, int], str]
 
-    def row_norms(self, W: Any, factors: Any) -> np.ndarray:
-        """(d,) norms of the rows of W (d, m), whose entries are multiplied by factors (d, m)."""
-        return self.norm(1.0, np.inf, factors).row_norms(W)
+    def row_norms(self, W: Any, factors: Any, groups: Groups | None = None) -> np.ndarray:
+        """(d,) norms of the rows of W (d, m), whose entries are multiplied by factors (d, m); of features in groups, those
+        of the groups."""
+        return self.norm(1.0, np.inf, factors, groups=groups).row_norms(W)
 
     def describes(self, surface: Any) -> bool:
         return isinstance(surface, self.kind) or isinstance(getattr(surface, "grid", None), self.kind)

@@ -12,13 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._data.designs import Floats, Ints, support
+from ..._objective.certificates import RowCertificate
+from ..._objective.groups import BlockNorm, Groups
 from ..._objective.penalties import ConcaveGroups, Dirty, DirtyNorm, GroupNorm, RowNorm
 from ..._objective.problem import Problem
-from ..._objective.row_certificates import RowCertificate, certify_rows
+from ..._objective.row_certificates import certify_rows
 from ..._runtime.progress import one_blas_thread
 from ..._runtime.threads import each
 from ..._solvers.coupled.only_minimiser import AT_BOUND
-from ..._solvers.degrees import Form, curved, group_form, level_form, stiffened, traces
+from ..._solvers.degrees import Form, block_form, curved, group_form, level_form, stiffened, traces
 from ..._solvers.gram import Gram
 from ..._solvers.largest_lam import first_gradient, of_lasso
 from ..._solvers.one_level import has_one_level
@@ -37,7 +39,8 @@ DIRTY_RATIOS = (1.0, 0.5, 0.2, 0.1)  # lam_s / lam_b, those of the paper's figur
 
 def group_lam_max(problem: Problem) -> float:
     """The smallest lam at which L1,2 is zero (but for the cells that are never penalised)."""
-    norm = GroupNorm(np.ones(problem.d), problem.factors)
+    ones, groups = np.ones(problem.d), problem.groups
+    norm = GroupNorm(ones, problem.factors) if groups is None else groups.norm(ones, problem.factors)
     return float(norm.dual(first_gradient(problem).T).max(initial=0.0)) / of_lasso(problem.l1_ratio)
 
 
@@ -101,13 +104,14 @@ class GroupGrid(RowGrid):
 
     lam: Floats
     l1_ratio: float = 1.0
+    groups: Groups | None = None
 
     @property
     def parameters(self) -> dict[str, Floats]:
         return {"lam": self.lam}
 
     def penalty(self, k: int, l: int, factors: Floats) -> ConcaveGroups:
-        return ConcaveGroups(float(self.lam[k, l]), np.inf, factors, l1_ratio=self.l1_ratio)
+        return ConcaveGroups(float(self.lam[k, l]), np.inf, factors, l1_ratio=self.l1_ratio, groups=self.groups)
 
 
 @dataclass(frozen=True)
@@ -139,7 +143,8 @@ class DirtyGrid(RowGrid):
 
 def group_grid(problem: Problem, lams: ArrayLike = 30, lam_min_ratio: float | None = None) -> GroupGrid:
     """An array of lams as it is, or that many from L1,2's own lam_max down."""
-    return GroupGrid(read_lams(problem, lams, lam_min_ratio, group_lam_max(problem), SHARES)[:, None], problem.l1_ratio)
+    found = read_lams(problem, lams, lam_min_ratio, group_lam_max(problem), SHARES)[:, None]
+    return GroupGrid(found, problem.l1_ratio, problem.groups)
 
 
 def dirty_grid(
@@ -261,6 +266,8 @@ class RowSurface(Solutions):
 
 
 def _form(W: Floats, norm: RowNorm) -> Form:
+    if isinstance(norm, BlockNorm):
+        return block_form(W, norm)
     return group_form(W, norm.a, norm.factors) if isinstance(norm, GroupNorm) else level_form(W, norm.factors)
 
 

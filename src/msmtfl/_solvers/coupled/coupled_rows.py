@@ -35,7 +35,9 @@ ROOM = 1.4  # times as many rows as are at hand there is room for
 LOOSE = 1e-3  # the same, while rows still join
 EPOCHS = 8  # times at least that the rows are gone over before a Newton step
 ROUNDS = 20000  # times at most that they are gone over
-BATCHED = 48  # matrices up to this order are inverted together, and whole Gram matrices kept side by side as well
+BATCHED = (
+    48  # up to this order matrices are inverted together, or factored in the kernel, and Gram matrices kept together
+)
 STACKED = 2**22  # entries of whole Gram matrices up to which that is so
 MOST = 0.4  # of the rows: picking them costs more than going over all
 LARGEST = 2**25  # entries of all tasks' blocks beyond which no Newton step is made
@@ -400,10 +402,6 @@ class CoupledRows:
         if direction is None or not np.isfinite(direction).all():
             return 0.0, now
         bend = _not_beyond_zero if isinstance(norm, GroupNorm) else _kept
-        change = -self._weighted(work.Q, direction)
-
-        def straight(part: float) -> float:
-            return self._objective(work, norm, work.W + part * direction, work.G + part * change)
 
         def bent(part: float) -> tuple[float, Floats, Floats]:
             W = bend(work.W + part * direction, work)
@@ -413,6 +411,11 @@ class CoupledRows:
         part = 1.0
         value, W, G = bent(part)
         if value > now + 1e-16 * self.scale**2:
+            change = -self._weighted(work.Q, direction)
+
+            def straight(part: float) -> float:
+                return self._objective(work, norm, work.W + part * direction, work.G + part * change)
+
             part = _lowest(straight)
             value, W, G = straight(part), work.W + part * direction, work.G + part * change
             for longer in (part, 2.0 * part, 4.0 * part):
@@ -488,20 +491,17 @@ class CoupledRows:
         t_rows = np.flatnonzero(tied.any(axis=1))
         M, right = np.zeros((len(t_rows), len(t_rows))), excess[t_rows]
         M.flat[:: len(t_rows) + 1] += ridge * (S[t_rows] ** 2 * H[t_rows]).sum(axis=1).max(initial=0.0)
-        parts = self._free_parts(work, U, free, rest, t_rows, S, ridge, M, right)
-        dt = None if parts is None else _solved(M, right) if t_rows.size else np.empty(0)
-        if parts is None or dt is None:
+        if len(U) > BATCHED:
+            step = self._by_task(work, U, free, rest, t_rows, S, ridge, M, right)
+        else:
+            step = self._by_kernel(work, U, free, rest, t_rows, S, ridge, M, right)
+        if step is None:
             return None
-        alone, with_t = parts
-        step = np.zeros((len(U), self.m))
-        step[t_rows] = S[t_rows] * dt[:, None]
-        for i, (among, one, other) in enumerate(zip(free, alone, with_t, strict=True)):
-            step[among, i] = one - other @ dt
         out = np.zeros_like(work.W)
         out[U] = step
         return out
 
-    def _free_parts(
+    def _by_kernel(
         self,
         work: _Working,
         U: Ints,
@@ -512,25 +512,44 @@ class CoupledRows:
         ridge: float,
         M: Floats,
         right: Floats,
-    ) -> tuple[list[Floats], list[Floats]] | None:
-        """Every task's free entries for t fixed, and how they follow t; M and right, the system for t, get their share."""
+    ) -> Floats | None:
+        """The step (k, m) of the rows U: every task's free entries are taken out of the system for t, which gets their
+        share; then they follow t."""
+        among = np.ascontiguousarray(free).view(np.uint8)
+        n_free, n_tied = free.sum(axis=1), np.count_nonzero(S, axis=0)
+        room, index = (
+            np.empty(int((n_free * (n_free + 1 + n_tied)).sum())),
+            np.empty((3, max(len(U), 2)), dtype=np.intp),
+        )
+        slot, step = np.zeros(len(U), dtype=np.intp), np.zeros((len(U), self.m))
+        slot[t_rows] = np.arange(len(t_rows))
+        heights = ridge * work.H[U].max(axis=0)
+        S, rest = np.ascontiguousarray(S), np.ascontiguousarray(rest)
+        if not _row_kernel.eliminate(
+            self.kappa, work.Q, self.which, U, S, among, rest, heights, slot, M, right, room, index
+        ):
+            return None
+        dt = _solved(M, right) if t_rows.size else np.empty(0)
+        if dt is None:
+            return None
+        _row_kernel.substitute(S, among, slot, dt, room, index, step)
+        return step
+
+    def _by_task(
+        self,
+        work: _Working,
+        U: Ints,
+        free: np.ndarray,
+        rest: Floats,
+        t_rows: Ints,
+        S: Floats,
+        ridge: float,
+        M: Floats,
+        right: Floats,
+    ) -> Floats | None:
+        """The same by LAPACK, for tasks with many rows."""
         heights = ridge * work.H[U].max(axis=0)
         alone, with_t = [], []
-        if len(U) <= BATCHED:
-            K = self._blocks(work, U, False)
-            moved = K[:, :, t_rows] * S.T[:, None, t_rows]  # the gradient's change with t
-            M += np.einsum("li,iln->ln", S[t_rows], moved[:, t_rows])
-            K[:, np.arange(len(U)), np.arange(len(U))] += heights[:, None]
-            inverses = _inverses(K, free)
-            if inverses is None:
-                return None
-            B = free[:, :, None] * moved
-            single, follow = (inverses @ rest[:, :, None])[:, :, 0], inverses @ B
-            M -= np.matmul(B.transpose(0, 2, 1), follow).sum(axis=0)
-            right -= np.einsum("ijl,ij->l", B, single)
-            return [one[among] for one, among in zip(single, free, strict=True)], [
-                one[among] for one, among in zip(follow, free, strict=True)
-            ]
         for i, among in enumerate(free):
             Q, at, level = work.Q[self.which[i]], U[among], U[t_rows]
             M += self.kappa[i] * np.outer(S[t_rows, i], S[t_rows, i]) * Q[level[:, None], level]
@@ -549,7 +568,14 @@ class CoupledRows:
                 both = np.empty((0, 1 + len(level)))
             alone.append(both[:, 0])
             with_t.append(both[:, 1:])
-        return alone, with_t
+        dt = _solved(M, right) if t_rows.size else np.empty(0)
+        if dt is None:
+            return None
+        step = np.zeros((len(U), self.m))
+        step[t_rows] = S[t_rows] * dt[:, None]
+        for i, (among, one, other) in enumerate(zip(free, alone, with_t, strict=True)):
+            step[among, i] = one - other @ dt
+        return step
 
 
 def _to_kernel(norm: RowNorm, d: int) -> tuple[int, Floats, Floats]:

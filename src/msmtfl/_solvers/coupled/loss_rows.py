@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._data.designs import Floats, Ints
-from ..._objective.penalties import RowNorm
+from ..._data.designs import Floats, Ints, stage_scale
+from ..._objective.penalties import DirtyNorm, RowNorm
 from ..._objective.problem import Problem
+from ..lassos.lasso_solver import OVERRUN
+from ..lassos.proximal_newton import LossLassos
 from .coupled_rows import CoupledRows
 from .newton_around import GOES, NewtonAround, RowsStage, mean_of_tasks
 
@@ -51,7 +53,8 @@ class LossRows:
 
     def __init__(self, problem: Problem, n_jobs: int | None = None):
         self.problem, self.form = problem, _OfRows(problem, n_jobs)
-        self.newton, self.lam = NewtonAround(problem, self.form), 0.0
+        self.newton, self.lam, self.n_jobs = NewtonAround(problem, self.form), 0.0, n_jobs
+        self.lassos: LossLassos | None = None  # what has solved the last norm, if that is the lasso's
 
     @property
     def finished(self) -> bool:
@@ -67,18 +70,35 @@ class LossRows:
 
     def warm(self, W: Floats) -> None:
         """Start the next solve from W (m, d) instead of from the last solution."""
-        self.newton.last = np.array(W)
+        self.newton.last, self.lassos = np.array(W), None
 
     def forget(self) -> None:
         """Start the next solve from 0, as a fit does."""
-        self.newton.last = np.zeros_like(self.newton.last)
+        self.newton.last, self.lassos = np.zeros_like(self.newton.last), None
 
     def solve(self, norm: RowNorm, max_iter: int = 0, settled: float = 0.0) -> tuple[Floats, int]:
         """W (m, d) that minimises the loss plus the norm, and Newton steps; `settled` is for `CoupledRows`."""
+        if isinstance(norm, DirtyNorm) and norm.separates:
+            return self._solve_apart(norm, max_iter)
+        self.lassos = None
         return self.newton.solve(self._penalty(norm), max_iter=max_iter)
+
+    def _solve_apart(self, norm: DirtyNorm, max_iter: int) -> tuple[Floats, int]:
+        """The same where the norm is the lasso's: every task on its own."""
+        problem = self.problem
+        if self.lassos is None:
+            self.lassos = LossLassos(problem.designs, units=problem.units, ridge=problem.unit_ridge, n_jobs=self.n_jobs)
+            self.lassos.warm(self.newton.last)
+        self.lassos.at(self.lam)
+        weights = stage_scale(problem.designs) * (norm.lam_s * problem.factors).T
+        W, steps = self.lassos.solve(weights, max_iter=max_iter)
+        self.newton.last, self.newton.finished = W.copy(), not (self.lassos.status & OVERRUN).any()
+        return W, int(steps.max())
 
     def determined(self, norm: RowNorm) -> bool:
         """Whether W is known to be the only minimiser, wherever the solver started: that of the last parabolas is."""
+        if self.lassos is not None:  # of several minimisers of a lasso its solver takes the nearest to 0
+            return True
         if not self.newton.last.any() or self.newton.inner is None:
             return True
         return bool(self.newton.inner.determined(norm.of_rows(self.newton.work)))

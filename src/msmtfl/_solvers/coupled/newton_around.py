@@ -18,11 +18,12 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from ..._data.designs import DenseRows, Floats, Ints, RowTask
+from ..._data.designs import Floats, Ints
 from ..._objective.losses import LossTask, Squared
 from ..._objective.penalties import RowNorm
 from ..._objective.problem import Problem
 from ..stages import SETTLED
+from .parabolas import Parabola, Samples
 
 GOAL = 1e-12  # change of the linear predictors, over the root of the loss at W = 0, at which steps end
 PATIENCE = 3  # steps without progress that are made before rounding is blamed
@@ -32,9 +33,7 @@ GOES = 1000  # goes over the rows that a parabola gets: the next step goes on wh
 ROUNDS = 1000  # of taking features into work
 VIOLATES = 1e-10  # excess of a feature's gradient over its bound, relatively, from which it is taken into work
 AT_LEAST = 16  # features taken into work together
-FLAT = 1e-12  # curvature, as a share of the largest, below which it is not taken at its word
 CAUTION = 1e-6  # the least share of a majorant that is added where a loss has no curvature
-LARGEST = 1e150  # curvature
 LIKELY = 5  # times that a strength is found anew for the coefficients that it leads to
 NEAR, ROUGH = 1e-2, 1e-6  # a change from which on parabolas are minimised exactly, and how exactly they are before
 FASTER = 1.5  # the power of the last change, from which on convergence is that of Newton's method
@@ -46,16 +45,6 @@ NOISE = 1e-15  # of the objective: what rounding may hide
 Stage = TypeVar("Stage")  # the penalty of a stage, in the form in which a structure's solver takes it
 RowsStage: TypeAlias = tuple[RowNorm, Floats | None]  # a norm, and a ridge (m, d), in sums
 CommonStage: TypeAlias = tuple[Floats, Floats | None]  # weights and a ridge (m + 1, d), in sums
-
-
-class Parabola(RowTask):
-    """The parabola that touches a task's loss, as a task under squared loss. Its n is that of the task, so that losses count
-    as they do there, and its |y|^2 twice the loss at w = 0, which accuracies are relative to: where the loss is all but
-    linear, targets are far away."""
-
-    def __init__(self, rows: DenseRows, y: Floats, n: float, unit: float):
-        super().__init__(rows, y)
-        self.n, self.yy = n, unit
 
 
 class Form(Protocol[Stage]):
@@ -90,7 +79,7 @@ class _Present:
     """Where the steps are: a point of the features in work, and the linear predictors and the intercepts of all tasks."""
 
     P: Floats
-    f: list[Floats]
+    f: Floats
     levels: Floats
     value: float
 
@@ -177,63 +166,47 @@ class NewtonAround(Generic[Stage]):
     def _descend(self, penalty: Stage, P: Floats, B: Ints, aim: Floats, most: int) -> tuple[Floats, int, bool]:
         """Newton steps on the features B until they settle; with how many they were, and whether they did."""
         form, part = self.form, self.form.on(penalty, B)
-        blocks = [design.block(B) for design in self.designs]
-        W = form.coefs(P)
+        samples, W = Samples(self.designs, B, form.kappa), form.coefs(P)
         levels = np.array([design.level(w) for design, w in zip(self.designs, W, strict=True)])
-        now = self._at(part, P[:, B], [design.predictor(w) for design, w in zip(self.designs, W, strict=True)], levels)
+        f = np.concatenate([design.predictor(w) for design, w in zip(self.designs, W, strict=True)])
+        now = self._at(part, samples, P[:, B], f, levels)
         best, idle, moved, before = np.inf, 0, 1.0, 1.0
         self.work = B
         for step in range(most):
-            to, bends, slopes = self._step(part, now, blocks, aim[:, B], SETTLED if moved < NEAR else ROUGH)
-            moved, before = self._moved(now, to, bends), moved
-            now, fell = self._search(part, now, to, slopes, moved)
+            to, bend, slope = self._step(part, samples, now, aim[:, B], SETTLED if moved < NEAR else ROUGH)
+            moved, before = self._moved(samples, now, to, bend), moved
+            now, fell = self._search(part, samples, now, to, slope, moved)
             idle = 0 if moved < 0.5 * best or fell else idle + 1
             best = min(best, moved)
             # steps that fall as the square of those before leave nothing to the next one
             if moved <= GOAL or idle > PATIENCE or (moved <= CLOSE and before < NEAR and moved <= before**FASTER):
-                return self._whole(P, B, now), step + 1, True
-        return self._whole(P, B, now), most, False
+                return self._whole(P, B, samples, now), step + 1, True
+        return self._whole(P, B, samples, now), most, False
 
-    def _whole(self, P: Floats, B: Ints, now: _Present) -> Floats:
+    def _whole(self, P: Floats, B: Ints, samples: Samples, now: _Present) -> Floats:
         """The point of all features; tasks are told what is known of it."""
         out = np.zeros_like(P)
         out[:, B] = now.P
-        for design, w, f, level in zip(self.designs, self.form.coefs(out), now.f, now.levels.tolist(), strict=True):
-            design.note(w, level, f)
+        known = zip(self.designs, self.form.coefs(out), samples.parts, now.levels.tolist(), strict=True)
+        for design, w, of_task, level in known:
+            design.note(w, level, now.f[of_task])
         return out
 
-    def _at(self, part: Stage, P: Floats, f: list[Floats], levels: Floats) -> _Present:
-        with np.errstate(over="ignore", invalid="ignore"):  # an infinite value is never a step down
-            losses = (
-                k * float(design.v @ design.of_loss.value(design.y, one))
-                for k, design, one in zip(self.form.kappa, self.designs, f, strict=True)
-            )
-            return _Present(P, f, levels, sum(losses) + self.form.value(part, P))
+    def _at(self, part: Stage, samples: Samples, P: Floats, f: Floats, levels: Floats) -> _Present:
+        return _Present(P, f, levels, samples.value(f) + self.form.value(part, P))
 
     def _step(
-        self, part: Stage, now: _Present, blocks: list[Floats], aim: Floats, accuracy: float
-    ) -> tuple[_Present, list[Floats], list[Floats]]:
+        self, part: Stage, samples: Samples, now: _Present, aim: Floats, accuracy: float
+    ) -> tuple[_Present, Floats, Floats]:
         """The minimiser with the parabolas at the present point, their curvatures and slopes."""
-        tasks, bends, slopes = [], [], []
-        for design, X, f in zip(self.designs, blocks, now.f, strict=True):
-            loss, y = design.of_loss, design.y
-            bend = np.maximum(loss.curvature(y, f), self.caution * loss.majorant(y, f))
-            bend = np.minimum(bend, LARGEST)
-            top = float(bend.max(initial=0.0))
-            bend = np.maximum(bend, FLAT * top) if top > 0.0 else np.ones_like(bend)
-            slope = loss.slope(y, f)
-            tasks.append(Parabola(*design.parabola(X, f, slope, bend), design.n, 2.0 * design.null))
-            bends.append(bend)
-            slopes.append(slope)
-        working = self._working(tasks)
-        P, self.inner = self.form.solved(working, part, now.P, aim, accuracy)
-        predictors, levels = [], now.levels.copy()
-        for i, (task, design, w) in enumerate(zip(tasks, self.designs, self.form.coefs(P), strict=True)):
-            level = 0.0
-            if design.centred:
-                level = levels[i] = float(task.intercepts(w[None])[0])
-            predictors.append(blocks[i] @ w + level + design.beside)
-        return self._at(part, P, predictors, levels), bends, slopes
+        bend, slope = samples.bend(now.f, self.caution), samples.slope(now.f)
+        tasks = samples.parabolas(now.f, slope, bend)
+        P, self.inner = self.form.solved(self._working(tasks), part, now.P, aim, accuracy)
+        W, own = self.form.coefs(P), np.zeros(len(tasks))
+        for i in np.flatnonzero(samples.centred).tolist():
+            own[i] = float(tasks[i].intercepts(W[i][None])[0])
+        levels = np.where(samples.centred, own, now.levels)
+        return self._at(part, samples, P, samples.predictors(W, own), levels), bend, slope
 
     def _working(self, tasks: list[Parabola]) -> Problem:
         """The problem with parabolas on the features in work, in the units of the problem itself."""
@@ -249,23 +222,17 @@ class NewtonAround(Generic[Stage]):
             intercepts="task",
         )
 
-    def _moved(self, now: _Present, to: _Present, bends: list[Floats]) -> float:
+    def _moved(self, samples: Samples, now: _Present, to: _Present, bend: Floats) -> float:
         """How far a step goes, in linear predictors weighed by curvature, over the root of the loss at W = 0."""
         with np.errstate(over="ignore", invalid="ignore"):
-            square = sum(
-                k * float(design.v @ (bend * (g - f) ** 2))
-                for k, design, bend, f, g in zip(self.form.kappa, self.designs, bends, now.f, to.f, strict=True)
-            )
+            square = float(samples.weight @ (bend * (to.f - now.f) ** 2))
         return float(np.sqrt(square / self.unit)) if self.unit > 0.0 else 0.0
 
     def _search(
-        self, part: Stage, now: _Present, to: _Present, slopes: list[Floats], moved: float
+        self, part: Stage, samples: Samples, now: _Present, to: _Present, slope: Floats, moved: float
     ) -> tuple[_Present, bool]:
         """As far towards `to` as the objective falls enough; and whether it falls by more than rounding."""
-        fall = sum(
-            k * float(design.v @ (slope * (g - f)))
-            for k, design, slope, f, g in zip(self.form.kappa, self.designs, slopes, now.f, to.f, strict=True)
-        )
+        fall = float(samples.weight @ (slope * (to.f - now.f)))
         fall = min(fall + self.form.value(part, to.P) - self.form.value(part, now.P), 0.0)
         size, t, at = abs(now.value) + self.unit, 1.0, to
         noise = NOISE * size
@@ -279,8 +246,8 @@ class NewtonAround(Generic[Stage]):
                 self.caution = max(0.1 * self.caution, CAUTION) if t == 1.0 else min(10.0 * self.caution, 1.0)
                 return at, at.value < now.value - 100.0 * noise
             t *= 0.5
-            f = [f + t * (g - f) for f, g in zip(now.f, to.f, strict=True)]
-            at = self._at(part, now.P + t * (to.P - now.P), f, now.levels + t * (to.levels - now.levels))
+            f, levels = now.f + t * (to.f - now.f), now.levels + t * (to.levels - now.levels)
+            at = self._at(part, samples, now.P + t * (to.P - now.P), f, levels)
         self.caution = 1.0
         return now, False
 

@@ -29,6 +29,7 @@ STEPS = 1000  # of a solve
 FLAT = 1e-8  # curvature of a row, as a share of the largest, below which it is not taken at its word
 HALVINGS = 40  # of a step
 ENOUGH = 1e-4  # of the fall that a parabola promises
+FALLS = 1e-10  # of the objective, as a share of it, that is progress
 
 
 class BoundedLassos:
@@ -60,11 +61,15 @@ class BoundedLassos:
         ridge: Floats | None = None,
         n_jobs: int | None = None,
     ):
-        self.designs, self.box, self.ridge, self.lam, self.n_jobs = list(designs), box, ridge, 0.0, n_jobs
+        self._prepare(designs, units, ridge, n_jobs)
+        self.box = box
+        self.works = [None if hasattr(design, "of_loss") else WorkingSet(design) for design in self.designs]
+
+    def _prepare(self, designs: Sequence[Any], units: Floats | None, ridge: Floats | None, n_jobs: int | None) -> None:
+        self.designs, self.ridge, self.lam, self.n_jobs = list(designs), ridge, 0.0, n_jobs
         self.m, self.d = len(self.designs), self.designs[0].d
         self.units = np.ones((self.m, self.d)) if units is None else units
         self.status, self.last = np.zeros(self.m, np.intc), np.zeros((self.m, self.d))
-        self.works = [None if hasattr(design, "of_loss") else WorkingSet(design) for design in self.designs]
 
     def at(self, lam: float) -> None:
         """Have the ridge of this lam, if there is one, from the next solve on."""
@@ -74,7 +79,7 @@ class BoundedLassos:
         """That of task i, with its ridge."""
         return ridged(self.designs[i], None if self.ridge is None else self.lam * self.ridge[i])
 
-    def limit(self, i: int) -> Box:
+    def limit(self, i: int) -> Any:
         """The bounds of task i."""
         return self.box.task(i)
 
@@ -98,12 +103,15 @@ class BoundedLassos:
         """The same, W, status and steps (m,) being written to arrays at hand."""
 
         def one(i: int) -> None:
-            descent = _Descent(self.design(i), self.works[i], A[i], self.limit(i))
-            W[i], rounds[i], ended = descent.run(self.last[i], max_iter or STEPS)
+            W[i], rounds[i], ended = self._solved(i, A[i], aim[i], max_iter or STEPS)
             status[i] = 0 if ended else OVERRUN
 
         each(one, range(self.m), self.n_jobs)
         self.status, self.last = np.array(status), np.array(W)
+
+    def _solved(self, i: int, a: Floats, aim: Floats, most: int) -> tuple[Floats, int, bool]:
+        """Task i's solution, steps, and whether they came to their end."""
+        return _Descent(self.design(i), self.works[i], a, self.limit(i)).run(self.last[i], most)
 
     def repair(self, i: int, w: Floats, a: Floats, aim: Floats) -> Floats:
         """A solution whose certificate is poor, found anew from 0."""
@@ -139,11 +147,14 @@ class _Descent:
         if self.work is None and self._value(w) > self._value(np.zeros_like(w)):
             w = np.zeros_like(w)
         inside, best, idle = self.usable & ((w != 0.0) | (self.a == 0.0)), (np.inf, w), 0
+        lowest = np.inf
         for step in range(most):
             g = self.design.gradient(w)
             errors = self._errors(w, g)
             worst = float(errors.max(initial=0.0))
-            idle = 0 if worst < 0.5 * best[0] else idle + 1
+            value = lowest if self.work is not None else self._value(w)
+            idle = 0 if worst < 0.5 * best[0] or value < lowest - FALLS * abs(lowest) else idle + 1
+            lowest = min(value, lowest)
             best = min(best, (worst, w), key=lambda one: one[0])
             new = self._wanted(errors, inside)
             if worst <= GOAL or (idle > PATIENCE and not new.any()):
@@ -177,7 +188,7 @@ class _Descent:
 
     def _stepped(self, w: Floats, g: Floats, B: Ints) -> Floats:
         """The next point: where the parabola on the features B has its minimum, or on the way there."""
-        H = self._bends(w, B)
+        H = bends(self.design, self.work, w, B)
         target, low, high = w.copy(), self.box.low[B], self.box.high[B]
         target[B] = box_lasso(H, g[B] + H @ w[B], self.a[B], low, high, w[B])
         if self.work is not None:
@@ -194,25 +205,40 @@ class _Descent:
             t *= 0.5
         return target
 
-    def _bends(self, w: Floats, B: Ints) -> Floats:
-        """(k, k): second derivatives of the loss, the intercept being the best one."""
-        design, ridge = apart(self.design)
-        if self.work is not None:
-            self.work.take(B[self.work.slot[B] < 0])
-            at = self.work.slot[B]
-            H = self.work.known[np.ix_(at, at)].copy()
-        else:
-            f, Z = design.predictor(w), design.block(B)
-            bend = design.of_loss.curvature(design.y, f)
-            bend = np.maximum(bend, FLAT * bend.max(initial=0.0))
-            weight = design.v * bend
-            if design.centred:
-                Z = Z - weight @ Z / weight.sum()
-            weighed = design.of_loss.root(Z, design.v, f, bend)
-            H = weighed.T @ weighed
-        if ridge is not None:
-            H[np.arange(len(B)), np.arange(len(B))] += ridge[B]
-        diagonal = np.diag(H)
-        short = diagonal <= 1e-14 * diagonal.max(initial=0.0)  # a column without curvature
-        H[short, short] += np.maximum(design.squares[B][short], 1e-300)
-        return H
+
+def bends(given: Any, work: Any, w: Floats, B: Ints) -> Floats:
+    """(k, k): second derivatives of a task's loss in the features B, the intercept being the best one. `work` is what is
+    kept of the Gram matrix (None where the loss is not squared)."""
+    design, ridge = apart(given)
+    if work is not None:
+        H = known(work, B)
+    else:
+        f, Z = design.predictor(w), design.block(B)
+        bend = design.of_loss.curvature(design.y, f)
+        bend = np.maximum(bend, FLAT * bend.max(initial=0.0))
+        weight = design.v * bend
+        if design.centred:
+            Z = Z - weight @ Z / weight.sum()
+        weighed = design.of_loss.root(Z, design.v, f, bend)
+        H = weighed.T @ weighed
+    if ridge is not None:
+        H[np.arange(len(B)), np.arange(len(B))] += ridge[B]
+    diagonal = np.diag(H)
+    short = diagonal <= 1e-14 * diagonal.max(initial=0.0)  # a column without curvature
+    H[short, short] += np.maximum(design.squares[B][short], 1e-300)
+    return H
+
+
+def known(work: Any, B: Ints) -> Floats:
+    """(k, k): a copy of the Gram matrix between features, fetched as far as it is not at hand."""
+    if work.whole is not None:
+        return np.asarray(work.whole[np.ix_(B, B)])
+    new = B[work.slot[B] < 0]
+    if isinstance(work, WorkingSet):
+        work.take(new)
+    elif new.size:
+        work.fetch(new, B)
+        if work.whole is not None:
+            return np.asarray(work.whole[np.ix_(B, B)])
+    at = work.slot[B]
+    return np.asarray(work.known[np.ix_(at, at)])

@@ -1,0 +1,201 @@
+"""Groups of features: is every stage what cvxpy finds, and how should the norm of a group count its columns?
+
+    python benchmarks/studies/groups.py                 # both parts; the first needs cvxpy: pip install cvxpy clarabel
+    python benchmarks/studies/groups.py --problems 5 --sets 2
+
+Part 1: random problems with groups of random sizes, factors, ridges. For every stage of MSMTFL, with the features that it
+leaves free, and for L1,2 over groups: objective less that of cvxpy, the largest difference over all problems.
+
+Part 2: ten tasks, 150 samples each, categorical variables of 2 to 40 levels and numeric ones, a third of which matter.
+"size": columns as they are (standardised), norms times the root of the group's size, which is what the models do.
+"orthonormal": columns made orthonormal within group and task first, by a factor of the centred columns, with the same roots.
+Shares of the variables that are chosen, of those that matter and of the others, and the error of predictions on new samples,
+over the variance of what can be predicted; chosen by LassoMTLCV. And, where y is noise, how often a variable of each size is
+the first to enter (were sizes counted fairly, each would be first equally often).
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import argparse
+import warnings
+from typing import Any
+
+import numpy as np
+
+from msmtfl import L12MTL, MSMTFL, LassoMTLCV
+
+SIZES = (2, 3, 5, 10, 20, 40, 1, 1, 1, 1, 1, 1)
+
+
+def random_problem(seed: int) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    m, d = int(rng.integers(1, 4)), int(rng.integers(3, 20))
+    n = int(rng.integers(8, 40))
+    X = rng.standard_normal((m * n, d)) @ (np.eye(d) + 0.5 * rng.standard_normal((d, d)) / np.sqrt(d))
+    y = X @ (rng.standard_normal(d) * (rng.random(d) < 0.4)) + rng.standard_normal(m * n)
+    names = [f"g{one}" for one in rng.integers(0, max(1, d // 3), d)]
+    factors = np.exp(0.3 * rng.standard_normal(d))
+    return {
+        "X": X,
+        "y": y,
+        "task": np.repeat(np.arange(m), n),
+        "names": names,
+        "factors": factors,
+        "l1_ratio": float(rng.choice([1.0, 0.7])),
+        "share": float(rng.uniform(0.05, 0.6)),
+    }
+
+
+def parity(problems: int) -> float:
+    """The largest difference of objectives."""
+    return max(difference(random_problem(seed)) for seed in range(problems))
+
+
+def difference(p: dict[str, Any]) -> float:
+    """That of one problem."""
+    import cvxpy as cp
+
+    worst = 0.0
+    X, y, task, f = p["X"], p["y"], p["task"], p["factors"]
+    groups = [np.flatnonzero(np.array(p["names"]) == name) for name in dict.fromkeys(p["names"])]
+    labels = np.unique(task)
+    m, d = len(labels), X.shape[1]
+    more = {"penalty_factors": f, "l1_ratio": p["l1_ratio"], "feature_groups": p["names"]}
+
+    def solved(lam: float, of_group: Any, ridge: float) -> tuple[Any, Any]:
+        W, b = cp.Variable((d, m)), cp.Variable(m)
+        loss = sum(
+            cp.sum_squares(X[task == t] @ W[:, i] + b[i] - y[task == t]) / (m * (task == t).sum())
+            for i, t in enumerate(labels)
+        )
+        loss += (1.0 - ridge) * lam / 2.0 * cp.sum_squares(cp.multiply(f[:, None], W))
+        problem = cp.Problem(cp.Minimize(loss + of_group(W)))
+        options = {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}
+        problem.solve(solver=cp.CLARABEL, **options)
+        return problem.value, (W, loss, of_group)
+
+    def at(found: Any, coef: np.ndarray, lam: float) -> float:
+        """The objective at our coefficients, the intercepts being the best ones."""
+        W, _, of_group = found
+        value = 0.0
+        for i, t in enumerate(labels):
+            r = y[task == t] - X[task == t] @ coef[i]
+            value += ((r - r.mean()) ** 2).mean() / m
+        W.value = coef.T
+        value += (1.0 - p["l1_ratio"]) * lam / 2.0 * ((f * coef) ** 2).sum()
+        return value + float(of_group(W).value)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        top = MSMTFL(1.0, **more).fit(X, y, task=task).lam_max_
+        lam = p["share"] * top
+        model = MSMTFL(lam, 1.5 * lam * m, **more).fit(X, y, task=task)
+        other = L12MTL(lam, **more).fit(X, y, task=task)
+    for stage in model.stages_:
+        free = set(stage.free_rows.tolist())
+        weights = [0.0 if free & set(g.tolist()) else p["l1_ratio"] * lam * np.sqrt(len(g)) for g in groups]
+
+        def of_tasks(W: Any, weights: list[float] = weights) -> Any:
+            pairs = zip(groups, weights, strict=True)
+            return sum(a * cp.norm(cp.multiply(f[g], W[g, i])) for g, a in pairs for i in range(m))
+
+        value, found = solved(lam, of_tasks, p["l1_ratio"])
+        worst = max(worst, abs(at(found, stage.coef, lam) - value))
+
+    def of_all(W: Any) -> Any:
+        a = p["l1_ratio"] * lam
+        return sum(a * np.sqrt(len(g)) * cp.norm(cp.multiply(f[g][:, None], W[g]), "fro") for g in groups)
+
+    value, found = solved(lam, of_all, p["l1_ratio"])
+    return max(worst, abs(at(found, np.atleast_2d(other.stages_[-1].coef), lam) - value))
+
+
+def table(rng: np.random.Generator, n: int, shares: list[np.ndarray]) -> np.ndarray:
+    """Columns of n samples: dummies of the categorical variables with these shares of levels, then numeric variables."""
+    parts = [np.eye(len(p))[rng.choice(len(p), n, p=p)] if len(p) > 1 else rng.standard_normal((n, 1)) for p in shares]
+    return np.hstack(parts)
+
+
+def orthonormal(X: np.ndarray, groups: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Columns of unit standard deviation that span the centred ones of each group (0 where these are dependent); and what
+    makes of their coefficients those of X."""
+    out, back = np.zeros_like(X), np.zeros((X.shape[1], X.shape[1]))
+    for g in groups:
+        Z = X[:, g] - X[:, g].mean(axis=0)
+        U, s, V = np.linalg.svd(Z, full_matrices=False)
+        rank = int((s > 1e-9 * s.max(initial=1e-300)).sum())
+        out[:, g[:rank]] = np.sqrt(len(X)) * U[:, :rank]
+        back[np.ix_(g, g[:rank])] = np.sqrt(len(X)) * V[:rank].T / s[:rank]
+    return out, back
+
+
+def compared(sets: int) -> None:
+    m, n = 10, 150
+    groups, start = [], 0
+    for size in SIZES:
+        groups.append(np.arange(start, start + size))
+        start += size
+    names = [f"g{g}" for g, size in enumerate(SIZES) for _ in range(size)]
+    scores: dict[str, list[tuple[float, float, float]]] = {"size": [], "orthonormal": []}
+    firsts = {kind: dict.fromkeys(sorted(set(SIZES)), 0.0) for kind in scores}
+    for seed in range(sets):
+        rng = np.random.default_rng(seed)
+        shares = [rng.dirichlet(2.0 * np.ones(size)) if size > 1 else np.ones(1) for size in SIZES]
+        matters = rng.permutation(len(SIZES)) < len(SIZES) // 3
+        common = np.concatenate([on * rng.standard_normal(size) for on, size in zip(matters, SIZES, strict=True)])
+        W = common + np.repeat(matters, SIZES) * 0.5 * rng.standard_normal((m, start))
+        train = [table(rng, n, shares) for _ in range(m)]
+        test = [table(rng, 2000, shares) for _ in range(m)]
+        y = np.concatenate([X @ w + 2.0 * rng.standard_normal(n) for X, w in zip(train, W, strict=True)])
+        noise, task = rng.standard_normal(m * n), np.repeat(np.arange(m), n)
+        turned = [orthonormal(X, groups) for X in train]
+        forms = {"size": (train, None), "orthonormal": ([one for one, _ in turned], [back for _, back in turned])}
+        for kind, (parts, backs) in forms.items():
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                options = {"standardize": kind == "size", "feature_groups": names}
+                model = LassoMTLCV(cv=5, **options).fit(np.vstack(parts), y, task=task)
+                null = LassoMTLCV(lams=25, cv=2, **options).fit(np.vstack(parts), noise, task=task).surface_
+            coef = model.coef_ if backs is None else np.array([b @ w for b, w in zip(backs, model.coef_, strict=True)])
+            errors = []
+            for i in range(m):
+                truth, found = test[i] @ W[i], test[i] @ coef[i]
+                errors.append(np.var(truth - found) / np.var(truth))
+            used = np.array([(coef[:, g] != 0.0).any(axis=1).mean() for g in groups])
+            scores[kind].append((used[matters].mean(), used[~matters].mean(), float(np.mean(errors))))
+            for i in range(m):
+                order = next((k for k in range(25) if null.reached[k, 0] and null.coef(k, 0)[i].any()), None)
+                if order is not None:
+                    first = [g for g, at in enumerate(groups) if null.coef(order, 0)[i, at].any()]
+                    for g in first:
+                        firsts[kind][SIZES[g]] += 1.0 / len(first)
+    print("\ncolumns      chosen: matter  do not   error of predictions")
+    for kind, rows in scores.items():
+        right, wrong, error = np.mean(rows, axis=0)
+        print(f"{kind:12s} {right:14.2f} {wrong:7.2f} {error:22.3f}")
+    print("\nfirst to enter from noise, per variable, over what is fair (1); by size")
+    for kind, counts in firsts.items():
+        total = sum(counts.values())
+        fair = {size: SIZES.count(size) / len(SIZES) for size in counts}
+        print(f"{kind:12s} " + "  ".join(f"{size}: {c / total / fair[size]:.2f}" for size, c in counts.items()))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--problems", type=int, default=100)
+    parser.add_argument("--sets", type=int, default=20)
+    options = parser.parse_args()
+    if options.problems:
+        print(
+            f"largest difference of objectives from cvxpy, {options.problems} problems: {parity(options.problems):.1e}"
+        )
+    if options.sets:
+        compared(options.sets)
+
+
+if __name__ == "__main__":
+    main()

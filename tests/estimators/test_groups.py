@@ -1,0 +1,335 @@
+"""Groups of features: what they are compared with, which models take them, and what they refuse."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import msmtfl
+from msmtfl import (
+    L12MTL,
+    L12MTLCV,
+    MSMTFL,
+    MSMTFLCV,
+    L12MTLClassifier,
+    LassoMTL,
+    LassoMTLCV,
+    Moments,
+    MSMTFLClassifier,
+    MSMTFLClassifierCV,
+    regularization_surface,
+)
+from msmtfl._data.tasks import read_training
+from msmtfl._objective.certificates import certify
+from msmtfl._objective.group_certificates import certify_group_lasso
+from msmtfl._objective.groups import BlockNorm, groups_named
+from msmtfl._objective.row_certificates import certify_rows
+from msmtfl._solvers.lassos.group_lasso import group_lasso
+from msmtfl._solvers.make_problem import make_problem
+from msmtfl.model_files import load_model, save_model
+
+M, N, D = 3, 30, 10
+NAMES = ["a", "a", "b", "c", "c", "c", "b", "d", "e", "e"]
+GROUPS = [np.flatnonzero(np.array(NAMES) == name) for name in "abcde"]
+ONE_BY_ONE = [str(j) for j in range(D)]
+
+
+def made(seed=0, n=N):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((M * n, D)) @ (np.eye(D) + 0.5 * rng.standard_normal((D, D)) / np.sqrt(D))
+    on = np.isin(NAMES, ["a", "e"]) * rng.standard_normal(D)
+    return X, X @ on + rng.standard_normal(M * n), np.repeat(["u", "v", "w"], n)
+
+
+def together(W):
+    """Whether all columns of a group are used in a task, or none is."""
+    W = np.reshape(W, (-1, D))
+    return all(len({bool(one) for one in w[g]}) == 1 for w in W for g in GROUPS)
+
+
+def by_descent(loss, gradient, step, blocks, a, d, steps=20_000):
+    """FISTA for a loss plus sum a_b |w_b|_2, with the momentum restarted whenever it points uphill."""
+    w = z = np.zeros(d)
+    t = 1.0
+    for _ in range(steps):
+        v = z - step * gradient(z)
+        new = v.copy()
+        for b, bound in zip(blocks, a, strict=True):
+            length = np.linalg.norm(v[b])
+            new[b] = v[b] * max(0.0, 1.0 - step * bound / length) if length else 0.0
+        if (z - new) @ (new - w) > 0.0:
+            t = 1.0
+        ahead = (1.0 + np.sqrt(1.0 + 4.0 * t * t)) / 2.0
+        w, z, t = new, new + (t - 1.0) / ahead * (new - w), ahead
+    return loss(w) + sum(bound * np.linalg.norm(w[b]) for b, bound in zip(blocks, a, strict=True))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_stages_are_those_of_proximal_gradients(seed):
+    X, y, task = made(seed)
+    model = MSMTFL(0.08, 0.4, feature_groups=NAMES, penalty_factors=1.0 + 0.1 * np.arange(D)).fit(X, y, task=task)
+    assert model.n_stages_ >= 2
+    assert model.dual_gap_ <= 1e-12
+    assert model.certificate_.critical <= 1e-10
+    f = 1.0 + 0.1 * np.arange(D)
+    for stage in model.stages_:
+        free = set(stage.free_rows.tolist())
+        a = [0.0 if free & set(g.tolist()) else 0.08 * np.sqrt(len(g)) for g in GROUPS]
+        for i, label in enumerate("uvw"):
+            Z = (X[task == label] - X[task == label].mean(axis=0)) / f
+            t = y[task == label] - y[task == label].mean()
+
+            def loss(v, Z=Z, t=t):
+                return float(((t - Z @ v) ** 2).sum() / (M * N))
+
+            def gradient(v, Z=Z, t=t):
+                return 2.0 * Z.T @ (Z @ v - t) / (M * N)
+
+            step = M * N / (2.0 * np.linalg.norm(Z, 2) ** 2)
+            peer = by_descent(loss, gradient, step, GROUPS, a, D, steps=600)
+            own = f * stage.coef[i]
+            value = loss(own) + sum(bound * np.linalg.norm(own[g]) for g, bound in zip(GROUPS, a, strict=True))
+            assert value <= peer + 1e-12
+            assert value >= peer - 1e-9
+
+
+def test_l12_over_groups_is_that_of_proximal_gradients():
+    X, y, task = made(1)
+    lam = 0.15
+    model = L12MTL(lam, feature_groups=NAMES, fit_intercept=False).fit(X, y, task=task)
+    parts = [(X[task == label], y[task == label]) for label in "uvw"]
+    blocks = [(np.arange(M)[:, None] * D + g).ravel() for g in GROUPS]
+
+    def loss(v):
+        return sum(((t - Z @ w) ** 2).sum() for (Z, t), w in zip(parts, v.reshape(M, D), strict=True)) / (M * N)
+
+    def gradient(v):
+        sides = zip(parts, v.reshape(M, D), strict=True)
+        return np.concatenate([2.0 * Z.T @ (Z @ w - t) / (M * N) for (Z, t), w in sides])
+
+    a = [lam * np.sqrt(len(g)) for g in GROUPS]
+    step = M * N / (2.0 * max(np.linalg.norm(Z, 2) for Z, _ in parts) ** 2)
+    peer = by_descent(loss, gradient, step, blocks, a, M * D, steps=600)
+    assert model.objective_ <= peer + 1e-12
+    assert model.objective_ >= peer - 1e-9
+    assert model.dual_gap_ <= 1e-12
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.sampled(8)
+def test_small_group_lassos_meet_their_conditions(seed):
+    rng = np.random.default_rng(seed)
+    m, k, n = (int(rng.integers(low, high)) for low, high in ((1, 4), (1, 20), (2, 40)))
+    of = np.unique(rng.integers(0, max(1, k // 3), k), return_inverse=True)[1].ravel()
+    X = rng.standard_normal((m, n, k)) * np.exp(rng.standard_normal(k))
+    G = np.matmul(X.transpose(0, 2, 1), X) / n
+    c = np.matmul(X.transpose(0, 2, 1), rng.standard_normal((m, n, 1)))[:, :, 0] / n
+    A = 0.3 * np.exp(rng.standard_normal((m, k))) * 10.0 ** -rng.uniform(0, 2)
+    A[rng.random((m, k)) < 0.05] = 0.0
+    V = group_lasso(G, c, A, of, np.zeros((m, k)))
+    R = c - np.matmul(G, V[:, :, None])[:, :, 0]
+    assert np.abs(R[A == 0.0]).max(initial=0.0) <= 1e-9
+    for g in np.unique(of):
+        counts = (A > 0.0) & (of == g)
+        length = np.linalg.norm((A * V)[counts])
+        if length:
+            np.testing.assert_allclose(R[counts], (A**2 * V)[counts] / length, rtol=0, atol=1e-9)
+        else:
+            assert np.linalg.norm(R[counts] / A[counts]) <= 1.0 + 1e-12
+
+
+@pytest.mark.parametrize("l1_ratio", [1.0, 0.6])
+@pytest.mark.parametrize("intercepts", ["task", "shrunk", "common"])
+@pytest.mark.parametrize("loss", ["squared", "huber", "poisson"])
+def test_losses_intercepts_and_ridges_are_certified(loss, intercepts, l1_ratio):
+    X, y, task = made(2)
+    y = np.rint(np.exp(np.clip(y / 2, -2, 2))) if loss == "poisson" else y
+    options = {"loss": loss, "intercepts": intercepts, "feature_groups": NAMES, "l1_ratio": l1_ratio}
+    for model in (MSMTFL(0.3, np.inf, **options), L12MTL(0.5, **options)):
+        model.fit(X, y, task=task)
+        assert model.dual_gap_ <= 1e-9
+        assert together(model.coef_)
+        assert not model.coef_.all()
+
+
+def test_a_certificate_notices_what_is_not_optimal_and_is_never_negative():
+    X, y, task = made(3)
+    groups, rng = groups_named(NAMES), np.random.default_rng(0)
+    model = LassoMTL(0.1, feature_groups=NAMES, fit_intercept=False).fit(X, y, task=task)
+    designs = make_problem(
+        read_training(X, y, task=task), fit_intercept=False, standardize=False, positive=False
+    ).designs
+    A = 0.5 * M * N * 0.1 * groups.scale
+    for design, w in zip(designs, model.coef_, strict=True):
+        exact = certify_group_lasso(design, w, A, groups)
+        assert 0.0 <= exact.relative_gap <= 1e-13
+        for size in (1e-6, 1e-3, 1.0):
+            moved = certify_group_lasso(design, w + size * rng.standard_normal(D), A, groups)
+            assert moved.relative_gap > max(exact.relative_gap, 1e-3 * size**2)
+            assert moved.kkt > 1e-2 * size**2
+        alone = groups_named(ONE_BY_ONE)
+        one, other = certify_group_lasso(design, w, A, alone), certify(design, w, A)
+        assert one.relative_gap == pytest.approx(other.relative_gap, rel=1e-6, abs=1e-13)
+    norm = BlockNorm(np.repeat(0.1 * groups.scale[:, None], M, axis=1), groups)
+    assert certify_rows(designs, model.coef_, norm).gap > 1e-4  # that of another problem
+
+
+def test_groups_of_one_column_change_nothing():
+    X, y, task = made(4)
+    for groups in (ONE_BY_ONE, {f"g{j}": [j] for j in range(D)}, {}):
+        for one in (MSMTFL(0.1, 0.5), LassoMTL(0.1), L12MTL(0.1), MSMTFLCV(cv=2, lams=5)):
+            plain = one.fit(X, y, task=task).coef_
+            assert np.array_equal(plain, one.set_params(feature_groups=groups).fit(X, y, task=task).coef_)
+    one = MSMTFL(0.1, 0.5, feature_groups=NAMES).fit(X, y, task=task)
+    apart = [NAMES[j] if NAMES[j] != "a" else f"a{j}" for j in range(D)]
+    other = MSMTFL(0.1, 0.5, feature_groups=apart).fit(X, y, task=task)
+    assert not np.array_equal(one.coef_, other.coef_)
+
+
+def test_lam_max_is_where_the_first_group_enters():
+    X, y, task = made(5)
+    for model in (LassoMTL(1.0, feature_groups=NAMES), L12MTL(1.0, feature_groups=NAMES)):
+        top = model.fit(X, y, task=task).lam_max_
+        assert not model.set_params(lam=top * (1.0 + 1e-9)).fit(X, y, task=task).coef_.any()
+        W = model.set_params(lam=top * 0.99).fit(X, y, task=task).coef_
+        assert together(W)
+        assert W.any()
+
+
+def test_points_of_a_surface_are_fits():
+    X, y, task = made(6)
+    surface = regularization_surface(X, y, task=task, lams=8, theta_ratios=[4, 16, np.inf], feature_groups=NAMES)
+    assert surface.dual_gap.max() <= 1e-11
+    for k, l in ((2, 0), (5, 1), (7, 2)):
+        model = MSMTFL(surface.lams[k], surface.thetas[k, l], feature_groups=NAMES).fit(X, y, task=task)
+        np.testing.assert_allclose(surface.coef(k, l), model.coef_, rtol=0, atol=1e-10)
+        assert surface.objective[k, l] == pytest.approx(model.objective_, rel=1e-12)
+    places, of_point = surface.places_in_use()
+    degrees = surface.degrees(places)[of_point[:, 2]]
+    assert degrees[0].max() <= 1e-6
+    assert (degrees <= (surface.coef(7, 2) != 0).sum(axis=1) + 1e-9).all()
+
+
+@pytest.mark.parametrize("kind", [MSMTFL, L12MTL])
+def test_degrees_are_those_of_divergences(kind):
+    """Fitted values move with targets as the degrees of freedom say."""
+    X, y, task = made(7)
+    search = {MSMTFL: LassoMTLCV, L12MTL: L12MTLCV}[kind](cv=2, lams=[0.12], feature_groups=NAMES).fit(X, y, task=task)
+    W = search.surface_.coef(0, 0)
+    assert W.any()
+    assert not W.all()
+    found = search.surface_.degrees(search.surface_.places_in_use()[0])[0]
+    trace, mean = 0.0, X[task == "v"].mean(axis=0)
+    for row in np.flatnonzero(task == "v"):
+        ends = []
+        for step in (1e-4, -1e-4):
+            moved = y.copy()
+            moved[row] += step
+            other = kind(0.12, *([np.inf] if kind is MSMTFL else []), feature_groups=NAMES).fit(X, moved, task=task)
+            ends.append(float((X[row] - mean) @ other.coef_[1]))
+        trace += (ends[0] - ends[1]) / 2e-4
+    assert found[1] == pytest.approx(trace, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MSMTFLCV(cv=2, lams=6),
+        MSMTFLCV(cv=2, lams=6, loss="huber", intercepts="shrunk", penalty="scad", relax=True),
+        LassoMTLCV(cv=2, lams=6),
+        L12MTLCV(cv=2, lams=6),
+        L12MTLCV(cv=2, lams=6, loss="poisson"),
+    ],
+    ids=str,
+)
+def test_searches(model):
+    X, y, task = made(8)
+    y = np.rint(np.exp(np.clip(y / 2, -2, 2))) if getattr(model, "loss", "squared") == "poisson" else y
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*un-penalised|stopped: max_stages")
+        model.set_params(feature_groups=NAMES).fit(X, y, task=task)
+    assert together(model.coef_)
+    assert model.dual_gap_ <= 1e-9
+    assert model.feature_groups_.tolist() == NAMES
+
+
+@pytest.mark.parametrize(
+    "model", [MSMTFLClassifier(0.05, np.inf), MSMTFLClassifierCV(cv=2, lams=4), L12MTLClassifier(0.05)], ids=str
+)
+def test_classifiers(model):
+    X, y, task = made(9, 60)
+    for classes in (2, 3):
+        y_of_classes = np.digitize(y, np.quantile(y, np.arange(1, classes) / classes))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*un-penalised")
+            model.set_params(feature_groups=NAMES).fit(X, y_of_classes, task=task)
+        assert together(model.coef_)
+        assert model.dual_gap_ <= 1e-9
+
+
+def test_all_forms_of_data_give_the_same_coefficients():
+    from scipy.sparse import csr_array
+
+    X, y, task = made(10)
+    X = np.where(np.abs(X) < 0.5, 0.0, X)
+    moments = Moments.from_batches([(X, y, task)])
+    for model in (MSMTFL(0.1, 0.5, feature_groups=NAMES), L12MTL(0.1, feature_groups=NAMES)):
+        plain = model.fit(X, y, task=task).coef_.copy()
+        np.testing.assert_allclose(model.fit(csr_array(X), y, task=task).coef_, plain, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(model.fit_moments(moments).coef_, plain, rtol=0, atol=1e-10)
+        assert model.dual_gap_ <= 1e-10
+        np.testing.assert_allclose(model.set_params(n_jobs=2).fit(X, y, task=task).coef_, plain, rtol=0, atol=1e-12)
+
+
+def test_a_model_file_keeps_the_groups(tmp_path):
+    X, y, task = made(11)
+    model = MSMTFL(0.1, 0.5, feature_groups={"first": [0, 1], "last": [-1, -2, -3]}).fit(X, y, task=task)
+    save_model(model, tmp_path / "model.msmtfl")
+    again = load_model(tmp_path / "model.msmtfl")
+    assert again.feature_groups_.tolist() == ["first", "first", *(f"x{j}" for j in range(2, 7)), "last", "last", "last"]
+    assert np.array_equal(again.predict(X, task=task), model.predict(X, task=task))
+    assert "groups" in msmtfl.formulas.formula(again)
+
+
+def test_one_more_task_takes_the_groups():
+    X, y, task = made(12)
+    model = MSMTFL(0.1, 0.5, feature_groups=NAMES).fit(X[: 2 * N], y[: 2 * N], task=task[: 2 * N])
+    before = model.row_norms_.copy()
+    model.add_task(X[2 * N :], y[2 * N :], "w")
+    assert together(model.coef_)
+    assert model.dual_gap_ <= 1e-10
+    added = [np.sqrt(len(g)) * np.linalg.norm(model.coef_[2, g]) for g in GROUPS]
+    np.testing.assert_allclose((model.row_norms_ - before)[[g[0] for g in GROUPS]], added, atol=1e-12)
+    with pytest.raises(ValueError, match="takes no task beside those"):
+        L12MTL(0.1, feature_groups=NAMES).fit(X, y, task=task).add_task(X, y, "z")
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (NAMES[:4], "for each of the 10 features; got 4 names"),
+        ("abc", "got a str"),
+        ({"g": ["x1", "x2"], "h": ["x2"]}, "'x2' is in two groups of feature_groups, 'g' and 'h'"),
+        ({"g": ["x1", "height"]}, "names column 'height', which X does not have"),
+        ({"g": ["x1", 10]}, "names column 10, which"),
+        ({"g": []}, "'g' of feature_groups has no columns"),
+        ({"x4": ["x1", "x2"]}, "a group 'x4' without the column of that name"),
+    ],
+)
+def test_groups_that_make_no_sense(groups, message):
+    X, y, task = made()
+    with pytest.raises(ValueError, match=message):
+        MSMTFL(feature_groups=groups).fit(X, y, task=task)
+
+
+def test_what_groups_do_not_go_with():
+    X, y, task = made()
+    for options in ({"bounds": (-1, 1)}, {"positive": True}):
+        with pytest.raises(ValueError, match="do not go together"):
+            MSMTFL(feature_groups=NAMES, **options).fit(X, y, task=task)
+    for model in (MSMTFL(lam_entry=0.1, feature_groups=NAMES), MSMTFLCV(entry_shares=[0, 0.5], feature_groups=NAMES)):
+        with pytest.raises(ValueError, match="single coefficients"):
+            model.fit(X, y, task=task)
+    for name in ("DirtyMTL", "SharedMTLCV", "PartialPooling", "PretrainedMTL", "DirtyMTLClassifier"):
+        with pytest.raises(ValueError, match=f"feature_groups are not known to {name}"):
+            getattr(msmtfl, name)(feature_groups=NAMES).fit(X, (y > 0) * 1, task=task)
