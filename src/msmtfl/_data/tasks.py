@@ -27,6 +27,7 @@ from .categories import Encoding, read_features
 from .designs import WORTH_SHARING, DenseRows, FeatureRows, Floats, Ints, RowTask, TrainingRows
 from .float32 import NarrowRows
 from .sparse import SparseRows
+from .survival import read_survival, times_of
 from .tables import (
     Labels,
     Matrix,
@@ -108,6 +109,7 @@ class TaskData:
     task_position: int | None = None  # of the task column, if there is one
     encoding: Encoding | None = None  # of categorical columns, if there are any
     classes: int = 1  # tasks stand together in as many, one per class, on the same rows
+    survival: bool = False  # whether targets are times, with a minus sign where they are censored
     offset_of_targets: bool = False  # whether an offset is in the units of y: the linear predictor itself is predicted
 
     @property
@@ -131,6 +133,8 @@ class TaskData:
 
     @cached_property
     def targets(self) -> list[Target]:
+        if self.survival:  # what can be said of them in numbers is how many are events
+            return [Target.of(times_of(task.y)[1].astype(np.float64), task.weight) for task in self.tasks]
         return [Target.of(task.y, task.weight) for task in self.tasks]
 
     @cached_property
@@ -396,13 +400,20 @@ def read_training(
     task_column: str | int | None = None,
     sample_weight: ArrayLike | None = None,
     offset: ArrayLike | None = None,
+<<<<<<< HEAD
     encoding: Encoding | None = None,
     unknown: str = "error",
 ) -> TaskData:
     """Any accepted form of training data as `TaskData`. An `encoding` of categorical columns is that of other data."""
+=======
+    survival: bool = False,
+) -> TaskData:
+    """Any accepted form of training data as `TaskData`; `survival`: targets are times until an event."""
+>>>>>>> main
     X = native(X)
     values, task, names, encoding = read_features(X, task, task_column, encoding, unknown)
     rows = values.shape[0]
+    y = read_survival(y) if survival else y
     target, target_names = read_target(y, rows)
     weight = check_weights(sample_weight, target.shape)
     beside = check_offset(offset, target.shape, target_names, ~np.isnan(target))
@@ -420,7 +431,11 @@ def read_training(
         form = "long"
     position = None if task_column is None else column_position(X, task_column)
     tasks = _long_tasks(values, target, weight, beside, labels, codes)
+<<<<<<< HEAD
     return TaskData(tasks, labels, names, form, values, position, encoding)
+=======
+    return TaskData(tasks, labels, names, form, values, position, survival=survival)
+>>>>>>> main
 
 
 def grouped(codes: np.ndarray, m: int) -> list[Ints | slice]:
