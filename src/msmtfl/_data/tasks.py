@@ -400,16 +400,12 @@ def read_training(
     task_column: str | int | None = None,
     sample_weight: ArrayLike | None = None,
     offset: ArrayLike | None = None,
-<<<<<<< HEAD
     encoding: Encoding | None = None,
     unknown: str = "error",
-) -> TaskData:
-    """Any accepted form of training data as `TaskData`. An `encoding` of categorical columns is that of other data."""
-=======
     survival: bool = False,
 ) -> TaskData:
-    """Any accepted form of training data as `TaskData`; `survival`: targets are times until an event."""
->>>>>>> main
+    """Any accepted form of training data as `TaskData`; `survival`: targets are times until an event. An `encoding` of
+    categorical columns is that of other data."""
     X = native(X)
     values, task, names, encoding = read_features(X, task, task_column, encoding, unknown)
     rows = values.shape[0]
@@ -431,11 +427,7 @@ def read_training(
         form = "long"
     position = None if task_column is None else column_position(X, task_column)
     tasks = _long_tasks(values, target, weight, beside, labels, codes)
-<<<<<<< HEAD
-    return TaskData(tasks, labels, names, form, values, position, encoding)
-=======
-    return TaskData(tasks, labels, names, form, values, position, survival=survival)
->>>>>>> main
+    return TaskData(tasks, labels, names, form, values, position, encoding, survival=survival)
 
 
 def grouped(codes: np.ndarray, m: int) -> list[Ints | slice]:

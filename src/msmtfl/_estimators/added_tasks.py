@@ -175,12 +175,9 @@ class AddTaskMixin(MultiTaskModel):
             raise ValueError("bounds differ between the tasks, so those of a new one are not known. Fit again.")
 
     def _read_new(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> TaskData:
-<<<<<<< HEAD
         known: dict[str, Any] = {"encoding": of_model(self), "unknown": self.unknown_category}
+        known["survival"] = of_survival(self)
         data = read_training(X, y, sample_weight=sample_weight, offset=offset, **known)
-=======
-        data = read_training(X, y, sample_weight=sample_weight, offset=offset, survival=of_survival(self))
->>>>>>> main
         return replace(data, offset_of_targets=data.has_offset and loss_named(loss_of(self)).linear)
 
     def _check_new(self, X: Any, data: TaskData) -> None:

@@ -90,13 +90,9 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
             return X
         X = opened(X)
         validate_data(self, X, skip_check_array=True)
-<<<<<<< HEAD
-        data = read_training(X, y, task=task, task_column=self.task_column, sample_weight=sample_weight, offset=offset)
-        self._note_categories(data.encoding)
-=======
         options = {"sample_weight": sample_weight, "offset": offset, "survival": of_survival(self)}
         data = read_training(X, y, task=task, task_column=self.task_column, **options)
->>>>>>> main
+        self._note_categories(data.encoding)
         if offset is not None:
             numbers = not hasattr(type(self), "predict_proba")
             data = replace(data, offset_of_targets=numbers and loss_named(loss_of(self)).linear)

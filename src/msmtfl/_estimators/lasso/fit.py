@@ -87,15 +87,11 @@ class LassoMTL(Batchwise, AddTaskMixin):
         of |w_ji| stands the l2 norm of a group's coefficients in the task (times the penalty
         factors), times the root of the group's size; theta caps the sum of these norms over
         the tasks. Columns that are in no group are groups by themselves.
-<<<<<<< HEAD
     unknown_category : {"error", "baseline"}, default="error"
         What `predict` does with a category of a categorical column that was not in the training
         data: raise an error, or count the sample as none of the known categories, so that the
         column adds nothing to its linear predictor.
-    loss : {"squared", "poisson", "gamma", "tweedie", "huber"}, default="squared"
-=======
     loss : {"squared", "poisson", "gamma", "tweedie", "huber", "cox"}, default="squared"
->>>>>>> main
         The loss. "poisson" is for counts (or any y >= 0), "gamma" for amounts y > 0 whose
         spread is proportional to their mean (costs, durations), "tweedie" for amounts y >= 0
         of which many are exactly 0 (claims, rainfall): their variance is proportional to the
