@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from .designs import Floats
+from .tables import Matrix
 
 SAME = 1e-9  # sums that differ by less, as a share, are those of two values: others are so by a chance that nobody has
 
@@ -40,12 +41,12 @@ def _of_samples(parts: list[Any]) -> Floats:
     return np.where(two, high - low, np.nan)
 
 
-def _reduced(X: Any, what: str) -> Floats:
+def _reduced(X: Matrix, what: str) -> Floats:
     found: Any = getattr(X, what)(axis=0)
     return np.asarray(found.toarray() if hasattr(found, "toarray") else found, dtype=np.float64).ravel()
 
 
-def _only(X: Any, low: Floats, high: Floats) -> np.ndarray:
+def _only(X: Matrix, low: Floats, high: Floats) -> np.ndarray:
     """(d,) bool: whether a column holds nothing but these two values."""
     if isinstance(X, np.ndarray):
         return np.asarray(((low == X) | (high == X)).all(axis=0))

@@ -21,7 +21,7 @@ from ..._solvers.solvers import pooling_for, solver_for
 from ..._solvers.stages import Solution, run_stages
 from ..added_tasks import AddTaskMixin, no_deviations
 from ..fitted import forget
-from ..streaming import Batchwise
+from ..streaming import PartialFitMixin
 
 
 class Pooled(AddTaskMixin):
@@ -146,7 +146,7 @@ class PoolingFit(Pooled):
         self._warn(solution, problem)
 
 
-class PartialPooling(PoolingFit, Batchwise):
+class PartialPooling(PoolingFit, PartialFitMixin):
     r"""Partial pooling: values common to all tasks, and deviations from them that are shrunk but not sparse.
 
     .. math::

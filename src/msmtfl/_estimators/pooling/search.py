@@ -13,7 +13,7 @@ from ..._runtime.progress import Progress, with_callbacks
 from ..._solvers.solvers import POOLING, solver_for
 from ..._solvers.stages import Solution, run_stages
 from ..grid_search import GridSearch
-from ..streaming import Growing
+from ..streaming import FromMomentsMixin
 from .fit import Pooled
 
 
@@ -53,7 +53,7 @@ class PoolingSearch(Pooled, GridSearch):
         self._warn(*fitted)
 
 
-class PartialPoolingCV(PoolingSearch, Growing):
+class PartialPoolingCV(PoolingSearch, FromMomentsMixin):
     """PartialPooling with its strengths chosen by cross-validation.
 
     The grid has all pairs of k and k_common, from one model for all tasks to one ridge regression for
