@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -13,7 +14,15 @@ from .tables import Matrix
 SAME = 1e-9  # sums that differ by less, as a share, are those of two values: others are so by a chance that nobody has
 
 
-def apart(data: Any) -> Floats:
+class HasTasks(Protocol):
+    """Samples of tasks, or sums of them."""
+
+    @property
+    def tasks(self) -> Sequence[Any]:
+        """One per task."""
+
+
+def apart(data: HasTasks) -> Floats:
     """(d,): the distance of a column's two values; NaN where it has more of them, or one.
 
     Where samples are at hand they are looked at. Sums (`Moments`) show values of 0 and 1, or of -1 and 1, which are those
