@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from ._estimators.pooling.search import PartialPoolingCV
     from ._estimators.pretrained.fit import PretrainedMTL
     from ._estimators.pretrained.search import PretrainedMTLCV
+    from ._estimators.robust.fit import RobustMTL
+    from ._estimators.robust.search import RobustMTLCV
     from ._estimators.shared.classifiers import SharedMTLClassifier, SharedMTLClassifierCV
     from ._estimators.shared.fit import SharedMTL
     from ._estimators.shared.search import SharedMTLCV
@@ -69,6 +71,8 @@ __all__ = [
     "PartialPoolingClassifierCV",
     "PretrainedMTL",
     "PretrainedMTLCV",
+    "RobustMTL",
+    "RobustMTLCV",
     "SharedMTL",
     "SharedMTLCV",
     "SharedMTLClassifier",
@@ -106,6 +110,8 @@ _MODULES = {  # of each public name: the module that has it
     "PartialPoolingClassifierCV": "_estimators.pooling.classifiers",
     "PretrainedMTL": "_estimators.pretrained.fit",
     "PretrainedMTLCV": "_estimators.pretrained.search",
+    "RobustMTL": "_estimators.robust.fit",
+    "RobustMTLCV": "_estimators.robust.search",
     "MSMTFLCV": "_estimators.msmtfl.search",
     "LassoMTLCV": "_estimators.lasso.search",
     "SharedMTL": "_estimators.shared.fit",

@@ -192,8 +192,8 @@ def test_a_feature_goes_where_it_is_clear():
     assert direction(facts, j) == 1
     assert "sun (clearly non-zero in 1 of 6 patients, +" in said(facts)
     assert "per s.d. there)" in said(facts)
-    clear_in = model_tables.features_table(facts).columns[5]
-    assert clear_in.head == "Clearly non-zero in"
+    columns = {column.head: column for column in model_tables.features_table(facts).columns}
+    clear_in = columns["Clearly non-zero in"]
     assert clear_in.cells[facts.by_importance.tolist().index(j)].text == "1 (up)"
 
 

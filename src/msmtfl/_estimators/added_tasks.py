@@ -58,6 +58,8 @@ class AddTaskMixin(MultiTaskModel):
           a coefficient costs nothing, and what goes beyond it the smaller of lam_s and lam_b.
         - SharedMTL, PartialPooling: the common values. Deviations from them have the penalty that those of
           the other tasks have.
+        - RobustMTL: the centre (with kind="rmtfl" the mean of what is common to the others). The new task's
+          deviation from it has the penalty that those of the others have.
         - PretrainedMTL: the first step. The second is fitted to the new task.
 
         Intercepts: of its own, or drawn to the common level that the fit has found, or that level itself,
@@ -97,6 +99,7 @@ class AddTaskMixin(MultiTaskModel):
             solver = solver_for(problem, penalty, lam=self._ridge_lam(problem))
             most, max_iter = getattr(self, "max_stages", 1), getattr(self, "max_iter", None) or 0
             stage = run_stages(penalty, solver, max_stages=most, tol=self.tol, max_iter=max_iter).stages[-1]
+            stage = replace(stage, coef=self._coef_given(stage.coef, problem))
         intercepts = [design.intercepts(w[None])[0] for design, w in zip(problem.designs, stage.coef, strict=True)]
         self._append(label, data, problem, stage, np.array(intercepts) + self._level_in_offset())
         self._append_parts(stage.coef, problem)
@@ -131,6 +134,10 @@ class AddTaskMixin(MultiTaskModel):
 
     def _new_l1_ratio(self) -> float:
         return self._chosen_l1_ratio()
+
+    def _coef_given(self, found: Floats, problem: Problem) -> Floats:
+        """(K, d): the coefficients of the new task, of what the solver has found."""
+        return found
 
     def _append_parts(self, own: Floats, problem: Problem) -> None:
         """Set the family's own attributes, `own` (1, d) being the coefficients beside what is held fixed."""

@@ -37,6 +37,7 @@ from .._solvers.arguments import check_intercepts
 from .._solvers.gram import Gram
 from .._solvers.lassos.weighted_lasso import least_squares_on
 from .._solvers.make_problem import make_problem, training
+from .._solvers.one_level import intercepts_with
 from .._solvers.priors import common_levels
 from .._solvers.solvers import lassos_for
 from .._solvers.stages import ASKED, ONE_STAGE, Solution
@@ -217,7 +218,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         self.feature_means_ = feature_means(problem)
         self.target_mean_ = np.array([target.mean for target in targets])
         self.target_sd_ = np.sqrt([target.variance for target in targets])
-        intercept = np.array([design.intercepts(w[None])[0] for design, w in zip(problem.designs, W, strict=True)])
+        intercept = intercepts_with(problem, W)
         single = data.form == "single"
         self.coef_ = W[0] if single else W
         self.intercept_ = float(intercept[0]) if single else intercept

@@ -16,7 +16,7 @@ from .._data.tables import (
     warn_user,
 )
 from .._objective.groups import Groups, groups_named
-from .._objective.losses import loss_named
+from .._objective.losses import LOGISTIC, SOFTMAX, loss_named
 from .._solvers.arguments import check_loss
 
 WORDS = {
@@ -192,6 +192,18 @@ def respond(model: Any, f: Floats) -> Floats:
 def loss_of(model: Any) -> str:
     """The name of a model's loss."""
     return str(getattr(model, "loss", "squared"))
+
+
+def name_of_loss(model: Any) -> str:
+    """The name of the loss that a model was fitted with, classifiers included."""
+    if not hasattr(model, "classes_"):
+        return loss_of(model)
+    return SOFTMAX if classes_together(model) else LOGISTIC
+
+
+def classes_together(model: Any) -> bool:
+    """Whether a classifier's classes have one loss, the softmax."""
+    return bool(getattr(model, "multinomial", False)) and len(getattr(model, "classes_", ())) > 2
 
 
 def importances(row_norms: Floats, task_position: int | None) -> Floats:

@@ -184,8 +184,8 @@ class Logistic(Separable):
         sign = np.where(y > 0.5, -1.0, 1.0)
         wrong, t = sign * s, sign * f  # the probability of the other class that s stands for, and that one's log-odds
         inside = np.clip(wrong, 0.0, 1.0)
-        parts = _divergence(inside, expit(t), -np.logaddexp(0.0, -t))
-        parts = parts + _divergence(1.0 - inside, expit(-t), -np.logaddexp(0.0, t))
+        parts = divergence(inside, expit(t), -np.logaddexp(0.0, -t))
+        parts = parts + divergence(1.0 - inside, expit(-t), -np.logaddexp(0.0, t))
         return np.where(np.abs(wrong - inside) <= 1e-12, parts, np.inf)
 
     def escapes(self, y: Floats) -> Floats:
@@ -196,6 +196,16 @@ class Logistic(Separable):
 
     def response(self, f: Floats) -> Floats:
         return np.asarray(expit(f))
+
+
+class Softmax(Logistic):
+    """A class among several, beside what is known of the others; see `class_tasks.py`. Responses are proportional to the
+    probabilities of classes."""
+
+    text: ClassVar[str] = "2/({m} nᵢ) Σᵣ [log Σₖ exp fᵣₖ − fᵣ,y₍ᵣ₎]"
+
+    def response(self, f: Floats) -> Floats:
+        return np.asarray(np.exp(np.clip(f, -700.0, 700.0)))
 
 
 class _LogLink(Separable):
@@ -235,7 +245,7 @@ class Poisson(_LogLink):
 
     def excess(self, y: Floats, f: Floats, s: Floats) -> Floats:
         with np.errstate(over="ignore"):
-            parts = _divergence(np.maximum(y + s, 0.0), np.exp(f), f)
+            parts = divergence(np.maximum(y + s, 0.0), np.exp(f), f)
         return np.where(y + s >= -1e-12 * (1.0 + y), parts, np.inf)
 
     def escapes(self, y: Floats) -> Floats:
@@ -267,7 +277,7 @@ class Gamma(_LogLink):
     def excess(self, y: Floats, f: Floats, s: Floats) -> Floats:
         below = np.log(y) - f
         with np.errstate(over="ignore"):
-            parts = _divergence(np.maximum(1.0 - s, 0.0), np.exp(below), below)
+            parts = divergence(np.maximum(1.0 - s, 0.0), np.exp(below), below)
         return np.where(s <= 1.0 + 1e-12, parts, np.inf)
 
     def escapes(self, y: Floats) -> Floats:
@@ -323,7 +333,7 @@ class Tweedie(_LogLink):
         with np.errstate(over="ignore", divide="ignore"):
             down, up = self._terms(y, self._where(y, inside))
             falls, rises = self._terms(y, f)
-            parts = _divergence(up, rises, b * f) / b + _divergence(down, falls, np.log(y) - a * f) / a
+            parts = divergence(up, rises, b * f) / b + divergence(down, falls, np.log(y) - a * f) / a
         return np.where((y > 0.0) | (s >= -1e-12), parts, np.inf)
 
     def _where(self, y: Floats, s: Floats) -> Floats:
@@ -404,7 +414,7 @@ class Huber(Separable):
         return f
 
 
-def _divergence(q: Floats, p: Floats, log_p: Floats) -> Floats:
+def divergence(q: Floats, p: Floats, log_p: Floats) -> Floats:
     """q log(q / p) - q + p >= 0 for q, p >= 0"""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         t = (p - q) / q
@@ -414,6 +424,7 @@ def _divergence(q: Floats, p: Floats, log_p: Floats) -> Floats:
 
 
 LOGISTIC = "logistic"  # of classifiers, whose targets are classes
+SOFTMAX = "softmax"  # of all classes of a task together
 LOSSES: dict[str, Callable[[float], Loss]] = {  # by name, from the parameter epsilon
     "squared": lambda epsilon: Squared(),
     "poisson": lambda epsilon: Poisson(),
@@ -421,6 +432,7 @@ LOSSES: dict[str, Callable[[float], Loss]] = {  # by name, from the parameter ep
     "tweedie": lambda epsilon: Tweedie(),
     "huber": lambda epsilon: Huber(epsilon),
     LOGISTIC: lambda epsilon: Logistic(),
+    SOFTMAX: lambda epsilon: Softmax(),
 }
 
 
@@ -451,7 +463,7 @@ def _parts_of(name: str) -> tuple[str, float | None]:
 
 def of_regressions() -> list[str]:
     """The names of the losses that regressions take."""
-    return [name for name in LOSSES if name != LOGISTIC]
+    return [name for name in LOSSES if name not in (LOGISTIC, SOFTMAX)]
 
 
 def robust_scale(y: Floats, weight: Floats | None, about: float | None = None) -> float:

@@ -27,6 +27,7 @@ from .._data.designs import AnyData, Floats, Folded, Ints, TargetSums
 from .._data.folds import TaskKFold
 from .._data.tables import Labels, RandomState, Table, Targets, names_of, warn_user
 from .._data.tasks import Task, TaskData, check_weights
+from .._objective.class_tasks import classes_together
 from .solutions import Solutions, TaskCoefs
 
 ERRORS = ("neg_nmse", "neg_amse", "neg_mse", "neg_deviance")
@@ -254,9 +255,27 @@ def _measure(
         W, intercepts = surface.of_task(i), surface.intercepts_of(i)
         weight[i], mse[i, :-1] = task_errors(task, rows, W, intercepts, places, measure, note)
     scores = None
+    if predictions is not None and classes_together(problem):
+        mse[:, :-1] = _class_losses(data, split.test, predictions)
     if scorer is not None and predictions is not None:
         scores = np.array([*(scorer(values, split.test) for values in predictions), np.nan])[back]
     return mse[:, back], weight, scores
+
+
+def _class_losses(data: TaskData, test: np.ndarray, predictions: Floats) -> Floats:
+    """(m, points): the mean log-losses of rows held out, shared out among the classes of a task: those of rows of the class.
+    Predictions (points, N, columns) are proportional to the probabilities of classes."""
+    out, K = np.full((data.m, len(predictions)), np.nan), data.classes
+    for i, task in enumerate(data.tasks):
+        rows = np.flatnonzero(test[task.rows])
+        if rows.size == 0:
+            continue
+        places = np.arange(i - i % K, i - i % K + K) % data.width[0]
+        p = predictions[:, task.rows[rows]][:, :, places]
+        share = np.maximum(p[:, :, i % K] / p.sum(axis=2), np.finfo(float).tiny)
+        weights = np.ones(len(rows)) if task.weight is None else task.weight[rows]
+        out[i] = np.where(task.y[rows] > 0.5, -np.log(share), 0.0) @ weights / weights.sum()
+    return out
 
 
 def small_tasks(data: TaskData, points: int) -> bool:

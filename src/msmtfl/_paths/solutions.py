@@ -388,7 +388,9 @@ class Solutions:
     def _at_level(self, place: int) -> AbstractContextManager[None]:
         """With tasks held at the intercept of a solution, if they have one in common."""
         problem = self._data()
-        return held_at(problem, self._levels[place]) if has_one_level(problem) else nullcontext()
+        if not has_one_level(problem):
+            return nullcontext()
+        return held_at(problem, self._levels[place], self.coefs([place])[0])
 
     @cached_property
     def _intercepts(self) -> Floats:

@@ -14,6 +14,7 @@ import numpy as np
 
 from .._data.designs import Floats, Ints
 from .._objective.certificates import AT_ONCE, TaskCertificate, relative_gap
+from .._objective.class_tasks import certify_held, classes_together
 from .._objective.dual_points import Memo
 from .._objective.groups import Groups
 from .._objective.lasso_certificates import certify_lassos
@@ -319,7 +320,12 @@ class Surface(StagedSolutions):
     def _proof_at(self, place: int, certify: Callable[[int, Ints], list[TaskCertificate]]) -> tuple[float, bool]:
         problem = self._data()
         with self._at_level(place):
-            proofs = [certify(i, np.array([place]))[0] for i in range(problem.m)]
+            if classes_together(problem):
+                parts = [next(iter(self.lassos_of(i, np.array([place])))) for i in range(problem.m)]
+                W, A = (np.concatenate([part[which] for part in parts]) for which in (0, 1))
+                proofs: list[Any] = certify_held(problem, W, A, float(parts[0][2][0]))
+            else:
+                proofs = [certify(i, np.array([place]))[0] for i in range(problem.m)]
             return relative_gap(problem.designs, proofs), all(proof.unique for proof in proofs)
 
     def proven(self, losses: Floats, gaps: Floats, unique: np.ndarray) -> Surface:

@@ -10,13 +10,13 @@ import numpy as np
 def facts(model: Any) -> dict[str, Any]:
     """What JSON can hold of a fit."""
     from .._estimators.families import family_of
-    from .._estimators.fitted import choice_of, loss_of, model_chosen
+    from .._estimators.fitted import choice_of, model_chosen, name_of_loss
     from .._objective.certificates import CRITICAL
     from ..sharing import map_of
 
     choice, model = choice_of(model).get("choice", {}), model_chosen(model)
     out: dict[str, Any] = {"model": type(model).__name__, **choice}
-    out["loss"] = "logistic" if hasattr(model, "classes_") else loss_of(model)
+    out["loss"] = name_of_loss(model)
     out |= {strength.name: _plain(value) for strength, value in family_of(model).values(model).items()}
     if hasattr(model, "lam_max_"):
         out["lam_max"] = _plain(model.lam_max_)
@@ -35,6 +35,8 @@ def facts(model: Any) -> dict[str, Any]:
     out["features_by_class"] = found.counts
     if found.task_level is not None:
         out["task_level_features"] = [str(name) for name in found.features[found.task_level]]
+    if found.odd is not None:
+        out["odd_tasks"] = [str(label) for label in found.odd]
     if hasattr(model, "certificate_"):
         proof = model.certificate_
         out["converged"] = bool(model.converged_)

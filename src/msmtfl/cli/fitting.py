@@ -15,6 +15,7 @@ import typer
 from .._data.tables import choices_of, known_as
 from .._estimators.families import Family, Variant, named_variants
 from .._objective.losses import loss_named
+from .._runtime.started import BEGAN
 from ..compare.auto import AUTOMATIC
 from . import options as o
 from .data import InputError
@@ -115,6 +116,10 @@ def fit(
     classify: Annotated[
         bool, typer.Option("--classify", help="The target holds classes: the classifier of that model.")
     ] = False,
+    multinomial: Annotated[
+        bool,
+        typer.Option("--multinomial", help="With --classify: all classes in one loss, not each against the rest."),
+    ] = False,
     selection: Annotated[
         str | None,
         typer.Option(
@@ -177,7 +182,7 @@ def fit(
         folds, deals = 5 if cv is None else cv, 0 if seed is None else seed
         search = {"cv": folds, "selection": selection, "random_state": deals, "verbose": o.talks(quiet, as_json)}
         extra: dict[str, Any] = {"loss": loss, "class_weight": "balanced" if balanced else None, "penalty": penalty}
-        extra["nested"] = nested or None
+        extra["nested"], extra["multinomial"] = nested or None, multinomial or None
         extra["l1_ratio"] = _l1_ratio(l1_ratio)
         estimator = _estimator(
             family, variant, given, common, search, {k: v for k, v in extra.items() if v is not None}
@@ -234,7 +239,8 @@ def fit(
         elif not quiet:
             files = "; ".join(f"{name.replace('_', ' ')}: {path}" for name, path in written.items())
             nothing = "Nothing was written: give --out MODEL or --report PAGE."
-            o.emit(f"{describe(estimator)}\n\n{seconds:.1f} s. {files or nothing}\n")
+            took = f"{seconds:.1f} s for the fit, {time.perf_counter() - BEGAN:.1f} s in all"
+            o.emit(f"{describe(estimator)}\n\n{took}. {files or nothing}\n")
 
 
 def _refuse(why: str, **given: Any) -> None:
@@ -275,7 +281,7 @@ def _estimator(
     unknown = [key for key in extra if key not in kind._get_param_names()]
     if unknown:
         options = {"loss": "--loss", "class_weight": "--balanced", "penalty": "--penalty", "nested": "--nested"}
-        option = (options | {"l1_ratio": "--l1-ratio"})[unknown[0]]
+        option = (options | {"l1_ratio": "--l1-ratio", "multinomial": "--multinomial"})[unknown[0]]
         raise InputError(f"{option}: not for {name}.")
     if not values:
         both = {"inner_cv": search["cv"]} if "inner_cv" in kind._get_param_names() else {}

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from .._data.designs import Floats, Ints
 from .._data.tables import names_of
 from .._estimators.families import grid_words, known_families, surface_words
-from .._estimators.fitted import groups_of, model_chosen
+from .._estimators.fitted import classes_together, groups_of, model_chosen
 from .._paths.choice import points_without
 from .._paths.cross_validation import CRITERIA
 from .._paths.searched import cross_fits
@@ -244,6 +244,8 @@ def knowing_nothing(model: Any) -> Floats:
     if not hasattr(model, "classes_"):
         return np.asarray(model.target_sd_**2)
     share = np.reshape(model.target_mean_, (len(model.tasks_), -1))
+    if classes_together(model):
+        return np.asarray(entr(share).sum(axis=1))
     return np.asarray((entr(share) + entr(1.0 - share)).sum(axis=1))
 
 

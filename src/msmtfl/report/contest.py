@@ -65,7 +65,7 @@ def models_table(result: Comparison) -> Table:
     if result.new_task is not None:
         by_way = mean_over_tasks(result.new_task)[order]
         for place, way in ((0, "the mean of the others"), (2, "what the others have in common"), (3, "similar others")):
-            hint = f"nMSE in a task left out as a whole, predicted by {way}"
+            hint = f"{result.measure.name} in a task left out as a whole, predicted by {way}"
             title = "New task" if place == 0 else f"New task, by {WAYS[place - 1]}"
             if np.isfinite(by_way[:, place]).any():
                 columns.append(figures(title, by_way[:, place], hint))

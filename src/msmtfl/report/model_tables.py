@@ -12,6 +12,7 @@ import sklearn
 
 from .._data.designs import Floats, Ints
 from .._estimators.classes import labels_of
+from .._estimators.fitted import classes_together
 from .._estimators.intervals import task_radii
 from .._paths.choice import PERFECT
 from ..plots.maps import OVER_CLASSES
@@ -47,7 +48,8 @@ def tasks_table(facts: ModelFacts) -> Table:
     if facts.errors is not None:
         loss = facts.errors.loss[place]
         if facts.classes:
-            each = ", of each class against the rest, added up" * (len(facts.classes) > 2)
+            each = ", of each class against the rest, added up"
+            each *= len(facts.classes) > 2 and not classes_together(model)
             columns.append(figures("Held-out log-loss", loss, f"mean over rows held out{each}"))
         else:
             root = "root of the mean squared error of rows held out, in the target's units"

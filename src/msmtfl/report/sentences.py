@@ -8,6 +8,7 @@ import numpy as np
 
 from .._estimators.fitted import BETWEEN_TASKS, noted
 from .._estimators.intervals import task_radii
+from .._estimators.words.odd_tasks import odd_in_words
 from .._objective.certificates import CRITICAL, Certificate
 from .._paths.choice import PERFECT, too_good
 from .._paths.cross_validation import CRITERIA
@@ -46,8 +47,9 @@ def shares(facts: ModelFacts) -> str:
     n, tasks = facts.sharing.counts, facts.subject.tasks
     if n["unused"] + n["constant"] == facts.d:
         return "No feature is used: all coefficients are 0."
+    odd = " " * (facts.sharing.odd is not None) + odd_in_words(facts.model)
     if not facts.family.selects(facts.model):
-        return "Every feature that varies is used: the penalty shrinks coefficients, and leaves none of them out."
+        return f"Every feature that varies is used: the penalty shrinks coefficients, and leaves none of them out.{odd}"
     used = facts.d - n["unused"] - n["constant"]
     begin = f"Of {counted(facts.d, 'feature')} {used:,} {'is' if used == 1 else 'are'} used"
     if facts.m > 1:
@@ -61,7 +63,7 @@ def shares(facts: ModelFacts) -> str:
         begin += only if len(parts) == 1 else f": {listed([f'{count:,} {text}' for count, text in parts])}"
     if n["constant"]:
         begin += f". {n['constant']:,} could not be learned"
-    return f"{begin}."
+    return f"{begin}.{odd}"
 
 
 def freed(facts: ModelFacts) -> str:
