@@ -592,6 +592,15 @@ class Moments:
 # ------------------------------------------------------------------ adding batches
 
 
+def with_labels(moments: Moments, names: Mapping[Hashable, Hashable]) -> Moments:
+    """These statistics with other labels of the tasks; tasks without one are left out."""
+    out = moments.copy()
+    out._tasks = {names[label]: sums for label, sums in moments._tasks.items() if label in names}
+    out.seen = dict.fromkeys(names[label] for label in moments.seen if label in names)
+    out.categories = None
+    return out
+
+
 def add_batch(
     parts: Sequence[Moments],
     X: Table,

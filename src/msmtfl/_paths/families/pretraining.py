@@ -270,7 +270,8 @@ def dealt(stack: Stack, wide: bool, folds: OffsetFolds) -> list[np.ndarray]:
         several = wide and stack.m > 1  # targets for every sample: its features say which it is
         X, y = stack.X[first], np.zeros(len(rows)) if several else stack.y[first]
         at = np.zeros(len(rows), dtype=np.intp) if wide else stack.task[first]
-        columns = [] if issparse(X) else list(X[:, :LOOKED_AT].T[::-1])
+        looked_at = X[:, :LOOKED_AT]
+        columns = list((looked_at.toarray() if issparse(X) else looked_at).T[::-1])
         keys = sample_keys(X, y)
         order = np.lexsort((keys, *columns, y, at))
         new = np.append(False, (np.diff(keys[order]) != 0) | (np.diff(at[order]) != 0))
