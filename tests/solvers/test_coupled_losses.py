@@ -46,7 +46,9 @@ def data(seed, loss, m=3, n=30, d=5):
     elif loss == "poisson":
         y = rng.poisson(np.exp(np.clip(0.5 * f, -4.0, 3.0))).astype(float)
     elif loss in ("gamma", "tweedie"):
-        y = rng.gamma(2.0, np.exp(np.clip(0.5 * f, -3.0, 3.0))) * (rng.random(m * n) < (1.0 if loss == "gamma" else 0.7))
+        y = rng.gamma(2.0, np.exp(np.clip(0.5 * f, -3.0, 3.0))) * (
+            rng.random(m * n) < (1.0 if loss == "gamma" else 0.7)
+        )
     else:
         y = f + rng.standard_t(2, m * n)
     return X, y, task
