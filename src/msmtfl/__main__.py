@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import sys
 
+from ._runtime import started
+
+__all__ = ["main", "started"]  # `started` notes the time, before what takes long is imported
+
 
 def main() -> None:
     try:

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from typing import Any, overload
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from ._data.designs import Floats
 from ._data.tables import names_of
-from ._estimators.classifier import MultiTaskClassifier
-from ._estimators.fitted import loss_of, model_chosen
+from ._estimators.fitted import is_model, loss_of, model_chosen
 from ._estimators.new_tasks import Line, new_line
-from ._estimators.regression import MultiTaskLinear
 from ._objective.losses import loss_named
 
 TERMS = 16  # of a sum without parentheses
@@ -25,7 +24,7 @@ OPSET, IR = 19, 9  # of ONNX: the first that compares text, and the file version
 def _linear(model: Any) -> Any:
     """The fitted model, if its predictions are linear; otherwise an error that says the way out."""
     model = model_chosen(model)
-    if isinstance(model, MultiTaskClassifier):
+    if is_model(model) and is_classifier(model):
         raise TypeError(
             f"{type(model).__name__} is a classifier, and only linear predictions can be exported: its log-odds are "
             "intercept_ + coef_ . x of the task. Probabilities: load_model(path).predict_proba(...) in Python, or "
@@ -37,7 +36,7 @@ def _linear(model: Any) -> Any:
             "have made; or do without such steps: standardize=True of the model scales columns, and its coefficients stay "
             "in the table's units."
         )
-    if not isinstance(model, MultiTaskLinear):
+    if not is_model(model):
         raise TypeError(f"only models of this package can be exported, got {type(model).__name__}.")
     check_is_fitted(model, "coef_")
     if not loss_named(loss_of(model)).linear:

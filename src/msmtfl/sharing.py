@@ -17,13 +17,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._data.designs import Floats, Ints
 from ._data.tables import choices_of, close_to, names_of
-from ._estimators.base import MultiTaskModel
-from ._estimators.families import family_of, has_family
-from ._estimators.fitted import BETWEEN_TASKS, model_chosen
+from ._estimators.families import family_of, has_family, odd_tasks
+from ._estimators.fitted import BETWEEN_TASKS, is_model, model_chosen
+from ._estimators.words.odd_tasks import odd_sentence
 from ._runtime.cards import Card
 
 if TYPE_CHECKING:
-    from .inference import SharedFeatures
+    from .inference.knockoffs import SharedFeatures
 
 CLASSES = ("all", "some", "one", "unused", "constant")
 LISTED = 5  # features of a class that are named when a map is printed
@@ -66,6 +66,8 @@ class SharingMap(Card):
         lowers those of others.
     outcomes : ndarray of shape (K,) or None
         The classes that such a classifier predicts; None for all other models.
+    odd : ndarray or None
+        Labels of the tasks that the model finds unlike the rest; None if it does not look for such tasks.
     shared : SharedFeatures or None
         Which features are declared to matter in at least r tasks, with a false discovery rate; None if that
         was not asked.
@@ -100,6 +102,7 @@ class SharingMap(Card):
     task_level: np.ndarray | None = None
     outcomes: np.ndarray | None = None
     shared: SharedFeatures | None = None
+    odd: np.ndarray | None = None
 
     @property
     def declared(self) -> np.ndarray | None:
@@ -204,7 +207,8 @@ class SharingMap(Card):
         if (mixed := np.asarray(np.atleast_2d(self.signs == "mixed").any(axis=0))).any():
             where = "" if self.outcomes is None else " for the same class"
             lines.append(f"{int(mixed.sum()):5d} with signs that differ between tasks{where}{self._mixed(mixed)}")
-        return "\n".join([*lines, *self._with_error_rate(), *self._closest(), *self._advice()])
+        odd = [] if self.odd is None else [odd_sentence(self.odd, len(self.tasks))]
+        return "\n".join([*lines, *self._with_error_rate(), *self._closest(), *odd, *self._advice()])
 
     def _with_error_rate(self) -> list[str]:
         """Which features are declared, and how many the model uses in as many tasks without that being shown."""
@@ -354,7 +358,7 @@ def sharing_map(model: Any, *, class_of_interest: Any = None, shared: SharedFeat
 
 def _about_the_same(found: SharingMap, shared: Any) -> SharedFeatures:
     """Shared features, if they are about the features and tasks of a map."""
-    from .inference import SharedFeatures  # here: reading a model does not wait for it
+    from .inference.knockoffs import SharedFeatures  # here: reading a model does not wait for it
 
     if not isinstance(shared, SharedFeatures):
         raise TypeError(f"shared must be what shared_features returns, not {type(shared).__name__}.")
@@ -394,6 +398,7 @@ def map_of(model: Any, class_of_interest: Any = None) -> SharingMap:
         learnable=learnable,
         task_level=None if learnable is None else np.isin(model.features_, model.task_level_features_),
         outcomes=model.classes_ if several else None,
+        odd=odd_tasks(model),
     )
 
 
@@ -403,7 +408,7 @@ def coef_by_class(model: Any) -> Floats:
     There is no such thing as "the" coefficient of a feature over several classes: the largest of them may be that of
     another class in every task, and its sign too."""
     model = model_chosen(model)
-    if not isinstance(model, MultiTaskModel):
+    if not is_model(model):
         raise TypeError(
             f"give a fitted model such as MSMTFL(), not {type(model).__name__}; of a Pipeline, its last step."
         )

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 
 import numpy as np
 import pandas as pd
@@ -133,3 +134,53 @@ def test_a_dash_is_standard_output(folder):
     plain = run("predict", folder / "m.msmtfl", folder / "scores.csv")
     assert run("predict", folder / "m.msmtfl", folder / "scores.csv", "--out", "-").stdout == plain.stdout
     assert run("table", folder / "m.msmtfl", "--out", "-").stdout == run("table", folder / "m.msmtfl").stdout
+
+
+def test_what_a_model_does_not_have_is_said_in_the_words_of_the_command(folder, tmp_path):
+    """No class of Python is named, and there is a way out."""
+    data, out = folder / "scores.csv", tmp_path / "p.png"
+    asked = {
+        ("--model", "lasso", "--lam", "0.1"): [("plot", "gain"), ("plot", "surface")],
+        ("--model", "pooled-lasso"): [("plot", "gain"), ("plot", "stages"), ("table", "--intervals", data)],
+        ("--model", "msmtfl", "--lam", "0.1", "--loss", "huber"): [("table", "--intervals", data)],
+        ("--model", "partial-pooling"): [("plot", "gain"), ("plot", "similarity")],
+    }
+    for options, pictures in asked.items():
+        model = tmp_path / "m.msmtfl"
+        assert run("fit", data, "-y", "score", "-t", "town", *options, "--out", model, "-q").exit_code == 0
+        for command, *what in pictures:
+            found = run(command, model, *what, "--out", out if command == "plot" else tmp_path / "t.csv")
+            assert found.exit_code == 2
+            assert "CV" not in found.stderr
+            assert "MTL" not in found.stderr
+            ways = ("`msmtfl compare --plot`", "the model leaves", "Leave", "this model")
+            assert any(way in found.stderr for way in ways)
+
+
+def test_counts_are_compared_by_their_deviance(tmp_path):
+    from msmtfl import compare_models
+
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.standard_normal((90, 2)), columns=["age", "dose"])
+    frame["town"], frame["years"] = np.repeat(["a", "b", "c"], 30), rng.uniform(0.5, 2.0, 90)
+    frame["cases"] = rng.poisson(frame["years"] * np.exp(0.5 * frame["age"] + 0.5))
+    frame.to_csv(tmp_path / "c.csv", index=False)
+    options = ("-y", "cases", "-t", "town", "--models", "lasso,l12", "--cv", "3", "--loss", "poisson")
+    found = run("compare", tmp_path / "c.csv", *options, "--exposure", "years", "--json")
+    assert found.exit_code == 0, found.output
+    said = json.loads(found.stdout)
+    expected = compare_models(
+        frame[["age", "dose"]],
+        frame["cases"],
+        task=frame["town"],
+        offset=np.log(frame["years"]),
+        models=["lasso", "l12"],
+        loss="poisson",
+        standardize=True,
+        cv=3,
+    )
+    assert said["measure"] == "relative_deviance"
+    assert [row["relative_deviance"] for row in said["models"]] == pytest.approx(sorted(expected.error), rel=1e-9)
+    wrong = run("compare", tmp_path / "c.csv", *options[:-1], "cubic")
+    assert wrong.exit_code == 2
+    assert "loss must be one of 'squared'" in wrong.stderr

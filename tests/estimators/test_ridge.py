@@ -24,7 +24,8 @@ from msmtfl import (
     SharedMTLCV,
     regularization_surface,
 )
-from msmtfl._paths.choice import fold_scores_of, points_without
+from msmtfl._paths.choice import points_without
+from msmtfl._paths.searched import fold_scores_of
 from msmtfl.formulas import formula
 from msmtfl.model_files import load_model, save_model
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, logit
+from scipy.special import expit, logit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import get_scorer, get_scorer_names
 
@@ -85,6 +85,7 @@ def normalised(p: Floats) -> Floats:
     return np.where(total > 0, p / np.where(total > 0, total, 1.0), 1.0 / p.shape[-1])
 
 
-def probabilities(f: Floats) -> Floats:
-    """(..., K) from linear predictors: (..., 1) of the second class, or (..., K)."""
-    return normalised(expit(f))
+def probabilities(f: Floats, together: bool = False) -> Floats:
+    """(..., K) from linear predictors: (..., 1) of the second class, or (..., K), of each against the rest or of all of them
+    together."""
+    return np.asarray(softmax(f, axis=-1)) if together else normalised(expit(f))

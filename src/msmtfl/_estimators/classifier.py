@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._data.designs import Floats
 from .._data.tables import missing_values
 from .._data.tasks import TaskData, check_weights, read_training
+from .._objective.losses import LOGISTIC, SOFTMAX
 from .._objective.problem import Problem
 from .._paths.cross_validation import read_splits
 from .._runtime.progress import one_blas_thread, with_callbacks
@@ -36,7 +37,7 @@ from .classes import (
     refuse_lonely,
     refuse_many_classes,
 )
-from .fitted import forget, where_measured
+from .fitted import classes_together, forget, where_measured
 from .intervals import set_of
 
 
@@ -66,10 +67,14 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
         return ClassData(classes, codes, data, check_weights(sample_weight, codes.shape))
 
     def _logistic_problem(self, read: ClassData) -> Problem:
-        """One problem per task; with K > 2 classes one per task and class."""
+        """One problem per task; with K > 2 classes one per task and class, which classes that have one loss know of each
+        other."""
+        together = bool(getattr(self, "multinomial", False)) and len(read.classes) > 2
+        if together:
+            self._check_together()
         return make_problem(
             read.binary(self.class_weight),
-            loss="logistic",
+            loss=SOFTMAX if together else LOGISTIC,
             fit_intercept=self.fit_intercept,
             standardize=self.standardize,
             positive=getattr(self, "positive", False),
@@ -81,6 +86,23 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
             bounds=self._bounds(),
             feature_groups=self._feature_groups(),
         )
+
+    def _check_together(self) -> None:
+        """An error where classes with one loss cannot do what is asked for."""
+        said = "with multinomial=True the classes of a task have one loss, "
+        if self.intercepts != "task":
+            raise ValueError(
+                f"{said}whose intercepts do not share between tasks: leave intercepts at 'task', or leave out multinomial; "
+                f"got {self.intercepts!r}."
+            )
+        if self._bounds() is not None:
+            raise ValueError(f"{said}which knows no bounds but positive=True: leave out bounds, or multinomial.")
+        if getattr(self, "feature_groups", None) is not None:
+            raise ValueError(f"{said}which knows no groups of features: leave out feature_groups, or multinomial.")
+        if not getattr(self, "_by_folds", True):
+            raise ValueError(
+                f"{said}of which selection={self.selection!r} has no criterion: choose by cross-validation ('min' or '1se')."
+            )
 
     def _make_problem(self, X: Any, y: Any, task: Any, sample_weight: Any, offset: Any = None) -> Problem:
         read = self._read_classes(X, y, task, sample_weight, offset)
@@ -121,6 +143,9 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
     def decision_function(self, X: Any, *, task: Any = None, offset: Any = None) -> Floats:
         """Return the log-odds x'w + b of the second class, or with K > 2 classes of each class against the rest.
 
+        Of a model with ``multinomial=True`` they are the logarithms of the probabilities of the K classes, but for a number
+        that is the same for all classes of a sample.
+
         Parameters
         ----------
         X : DataFrame, ndarray or sparse matrix of shape (n, d)
@@ -152,7 +177,8 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
     def predict_proba(self, X: Any, *, task: Any = None, offset: Any = None) -> Floats:
         """Return the probabilities of the classes.
 
-        With more than two classes they are those of each class against the rest, divided by their sum.
+        With more than two classes they are those of each class against the rest, divided by their sum; of a model with
+        ``multinomial=True`` the softmax of the decision values.
 
         Parameters
         ----------
@@ -173,7 +199,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
         """
         values = self.decision_function(X, task=task, offset=offset)
         if self._width > 1:
-            return probabilities(values)
+            return probabilities(values, classes_together(self))
         return expit(values) if values.ndim == 2 else probabilities(values[:, None])
 
     def predict_log_proba(self, X: Any, *, task: Any = None, offset: Any = None) -> Floats:
@@ -300,6 +326,10 @@ class _AddsTasks(MultiTaskClassifier, AddTaskMixin):
     """One more task of a classifier."""
 
     def _read_new(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> TaskData:
+        if classes_together(self):
+            raise ValueError(
+                "add_task knows two classes, or each against the rest, not multinomial=True. Fit again with the new task."
+            )
         codes = known_codes(y, self.classes_)
         refuse_many_classes(offset, self.classes_)
         data = read_training(X, codes, sample_weight=sample_weight, offset=offset)

@@ -16,9 +16,16 @@ from .._data.tables import (
     warn_user,
 )
 from .._objective.groups import Groups, groups_named
-from .._objective.losses import loss_named
+from .._objective.losses import LOGISTIC, SOFTMAX, is_loss, loss_named
 from .._solvers.arguments import check_loss
-from .new_tasks import WAYS, WORDS
+
+WORDS = {
+    "mean": "the mean coefficients of the {} known task(s)",
+    "common": "what the {} known task(s) have in common",
+    "similar": "the mean of the {} known task(s), weighted by how similar their features are",
+}
+
+WAYS = ("mean", "common", "similar")
 
 BETWEEN_TASKS = (  # what can learn from columns that differ between tasks only
     "To learn from the differences between tasks, fit one model to all rows without task labels (in cross-validation with "
@@ -129,6 +136,21 @@ def check_use(model: Any) -> None:
         check_loss(model.loss, model.epsilon)
 
 
+def is_model(model: Any) -> bool:
+    """Whether an object is a model of this package."""
+    return getattr(type(model), "_of_msmtfl", False)
+
+
+def choice_of(model: Any) -> dict[str, dict[str, str]]:
+    """Which family was chosen and why, as a note that goes with the model; empty if it was not chosen so."""
+    of_this = getattr(model, "_note_of_choice", None)  # of a MultiTaskAuto
+    if of_this is not None:
+        return of_this()
+    as_loaded = hasattr(model, "coef_") and getattr(model, "_from_file", None) is model.coef_
+    noted = model.provenance_.get("choice") if as_loaded else None
+    return {"choice": noted} if noted else {}
+
+
 def model_chosen(model: Any) -> Any:
     """Of a fitted MultiTaskAuto (or a GridSearchCV) the model that it chose; others as they are."""
     return getattr(model, "best_estimator_", model)
@@ -170,6 +192,28 @@ def respond(model: Any, f: Floats) -> Floats:
 def loss_of(model: Any) -> str:
     """The name of a model's loss."""
     return str(getattr(model, "loss", "squared"))
+
+
+def of_survival(model: Any) -> bool:
+    """Whether a model's targets are times until an event, and its predictions logarithms of hazards."""
+    return is_loss(loss_of(model)) and not loss_named(loss_of(model)).levelled
+
+
+def scoring_of(model: Any) -> Any:
+    """What a search scored points by."""
+    return "neg_deviance" if of_survival(model) else model.scoring
+
+
+def name_of_loss(model: Any) -> str:
+    """The name of the loss that a model was fitted with, classifiers included."""
+    if not hasattr(model, "classes_"):
+        return loss_of(model)
+    return SOFTMAX if classes_together(model) else LOGISTIC
+
+
+def classes_together(model: Any) -> bool:
+    """Whether a classifier's classes have one loss, the softmax."""
+    return bool(getattr(model, "multinomial", False)) and len(getattr(model, "classes_", ())) > 2
 
 
 def importances(row_norms: Floats, task_position: int | None) -> Floats:

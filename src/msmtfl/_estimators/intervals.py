@@ -17,7 +17,7 @@ from .._objective.losses import loss_named
 from .._paths.conformal import HeldOutScores, Table, class_shares
 from .._runtime.checks import check_level
 from .families import family_of
-from .fitted import NewTaskWarning, loss_of, respond, task_column_in
+from .fitted import NewTaskWarning, loss_of, name_of_loss, respond, task_column_in
 
 
 class SmallTaskWarning(UserWarning):
@@ -41,7 +41,7 @@ def set_of(model: Any, X: Any, task: Any, level: float, offset: Any = None) -> n
 
     def around(linear: Floats, table: Table) -> np.ndarray:
         K = 1 if len(model.classes_) == 2 else len(model.classes_)
-        p = class_shares(linear.reshape(len(linear), -1, K))  # (n, folds, classes)
+        p = class_shares(linear.reshape(len(linear), -1, K), loss_named(name_of_loss(model)))  # (n, folds, classes)
         return np.stack([table.contains(1.0 - p[:, :, c], level) for c in range(p.shape[2])], axis=1)
 
     return _by_task(model, X, task, level, offset, around)

@@ -12,12 +12,6 @@ from .._data.tasks import TaskData
 from .._objective.problem import Problem
 from .._solvers.priors import without_priors
 
-WAYS = ("mean", "common", "similar")
-WORDS = {
-    "mean": "the mean coefficients of the {} known task(s)",
-    "common": "what the {} known task(s) have in common",
-    "similar": "the mean of the {} known task(s), weighted by how similar their features are",
-}
 Line = tuple[Floats, Floats]  # coefficients (K, d) and intercepts (K,)
 
 

@@ -40,6 +40,39 @@ from .._runtime.printable import printable
 from .box import Box, Limit, breaks, of_task, outward, pressed
 from .dual_points import Doubt, DualPoints, Memo, Residuals, dual_points, few_digits, look, over_unit, vacuous
 
+
+def full_rank(G: Floats) -> bool:
+    """Whether a Gram matrix is that of columns that are certainly independent."""
+    size = np.sqrt(np.diagonal(G))
+    if not (size > 0.0).all():
+        return False
+    values = np.linalg.eigvalsh(G / np.outer(size, size))
+    return bool(values[0] > RANK * values[-1])
+
+
+CERTAIN = 1e-10  # the relative gap from which the reason of a doubt is asked for
+
+
+@dataclass(frozen=True)
+class RowCertificate:
+    """Relative duality gap; largest violation of the optimality conditions, as a correlation; whether W is certainly the
+    only minimiser, and for every task the features of a direction that may be free; why the gap is not known to be small,
+    where it is not."""
+
+    gap: float
+    kkt: float
+    unique: bool
+    dependent: tuple[Ints, ...]
+    doubt: Doubt | None = None
+    escapes: tuple[
+        int, ...
+    ] = ()  # tasks that have no minimiser: theirs are the features in which the loss always falls
+
+    @property
+    def relative_gap(self) -> float:
+        return self.gap
+
+
 EQUICORRELATION = 1e-7  # |gradient| within this share of its bound counts as at the bound
 RANK = 1e-9  # unit-length columns with a pivot (QR) below this share of the largest count as dependent
 CRITICAL = 1e-8  # critical-point residual (a correlation) below which W counts as a critical point

@@ -18,11 +18,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from .._data.designs import NONE, Floats, Ints
+from .certificates import CERTAIN, RowCertificate, full_rank
 from .dual_points import Doubt, over_unit, vacuous
 from .loss_certificates import INSIDE
 from .penalties import bent
-from .pooling import CERTAIN, full_rank
-from .row_certificates import RowCertificate
 from .task_duals import duals, escaping_tasks, of_losses
 
 STEPS = 100  # of Newton's method for one coefficient; it takes less than ten

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
@@ -29,6 +29,7 @@ from scipy.special import expit, xlogy
 
 from .._data.designs import Coefs, DenseRows, FeatureRows, Floats, Ints
 from .._data.level_rows import LevelPrior, LevelRows
+from .survival import Cox
 
 STEPS = 200  # of the search for an intercept; it takes less than ten
 MAD_TO_SD = 1.4826  # of a normal distribution: standard deviation over median absolute deviation
@@ -184,8 +185,8 @@ class Logistic(Separable):
         sign = np.where(y > 0.5, -1.0, 1.0)
         wrong, t = sign * s, sign * f  # the probability of the other class that s stands for, and that one's log-odds
         inside = np.clip(wrong, 0.0, 1.0)
-        parts = _divergence(inside, expit(t), -np.logaddexp(0.0, -t))
-        parts = parts + _divergence(1.0 - inside, expit(-t), -np.logaddexp(0.0, t))
+        parts = divergence(inside, expit(t), -np.logaddexp(0.0, -t))
+        parts = parts + divergence(1.0 - inside, expit(-t), -np.logaddexp(0.0, t))
         return np.where(np.abs(wrong - inside) <= 1e-12, parts, np.inf)
 
     def escapes(self, y: Floats) -> Floats:
@@ -196,6 +197,16 @@ class Logistic(Separable):
 
     def response(self, f: Floats) -> Floats:
         return np.asarray(expit(f))
+
+
+class Softmax(Logistic):
+    """A class among several, beside what is known of the others; see `class_tasks.py`. Responses are proportional to the
+    probabilities of classes."""
+
+    text: ClassVar[str] = "2/({m} nᵢ) Σᵣ [log Σₖ exp fᵣₖ − fᵣ,y₍ᵣ₎]"
+
+    def response(self, f: Floats) -> Floats:
+        return np.asarray(np.exp(np.clip(f, -700.0, 700.0)))
 
 
 class _LogLink(Separable):
@@ -235,7 +246,7 @@ class Poisson(_LogLink):
 
     def excess(self, y: Floats, f: Floats, s: Floats) -> Floats:
         with np.errstate(over="ignore"):
-            parts = _divergence(np.maximum(y + s, 0.0), np.exp(f), f)
+            parts = divergence(np.maximum(y + s, 0.0), np.exp(f), f)
         return np.where(y + s >= -1e-12 * (1.0 + y), parts, np.inf)
 
     def escapes(self, y: Floats) -> Floats:
@@ -267,7 +278,7 @@ class Gamma(_LogLink):
     def excess(self, y: Floats, f: Floats, s: Floats) -> Floats:
         below = np.log(y) - f
         with np.errstate(over="ignore"):
-            parts = _divergence(np.maximum(1.0 - s, 0.0), np.exp(below), below)
+            parts = divergence(np.maximum(1.0 - s, 0.0), np.exp(below), below)
         return np.where(s <= 1.0 + 1e-12, parts, np.inf)
 
     def escapes(self, y: Floats) -> Floats:
@@ -296,6 +307,14 @@ class Tweedie(_LogLink):
                 f"loss='tweedie({self.power:g})': the power must be between 1 and 2. Use 'poisson' for 1 and 'gamma' for 2."
             )
 
+    def called(self, inside: str) -> Tweedie:
+        """The loss with the name "tweedie(...)"."""
+        try:
+            power = float(inside)
+        except ValueError as error:
+            raise ValueError(f"loss='tweedie({inside})': the power must be a number between 1 and 2.") from error
+        return Tweedie(power)
+
     def _terms(self, y: Floats, f: Floats) -> tuple[Floats, Floats]:
         """y e^((1-p) f) and e^((2-p) f)"""
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
@@ -323,7 +342,7 @@ class Tweedie(_LogLink):
         with np.errstate(over="ignore", divide="ignore"):
             down, up = self._terms(y, self._where(y, inside))
             falls, rises = self._terms(y, f)
-            parts = _divergence(up, rises, b * f) / b + _divergence(down, falls, np.log(y) - a * f) / a
+            parts = divergence(up, rises, b * f) / b + divergence(down, falls, np.log(y) - a * f) / a
         return np.where((y > 0.0) | (s >= -1e-12), parts, np.inf)
 
     def _where(self, y: Floats, s: Floats) -> Floats:
@@ -404,7 +423,7 @@ class Huber(Separable):
         return f
 
 
-def _divergence(q: Floats, p: Floats, log_p: Floats) -> Floats:
+def divergence(q: Floats, p: Floats, log_p: Floats) -> Floats:
     """q log(q / p) - q + p >= 0 for q, p >= 0"""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         t = (p - q) / q
@@ -414,44 +433,44 @@ def _divergence(q: Floats, p: Floats, log_p: Floats) -> Floats:
 
 
 LOGISTIC = "logistic"  # of classifiers, whose targets are classes
+SOFTMAX = "softmax"  # of all classes of a task together
 LOSSES: dict[str, Callable[[float], Loss]] = {  # by name, from the parameter epsilon
     "squared": lambda epsilon: Squared(),
     "poisson": lambda epsilon: Poisson(),
     "gamma": lambda epsilon: Gamma(),
     "tweedie": lambda epsilon: Tweedie(),
     "huber": lambda epsilon: Huber(epsilon),
+    "cox": lambda epsilon: Cox(),
     LOGISTIC: lambda epsilon: Logistic(),
+    SOFTMAX: lambda epsilon: Softmax(),
 }
 
 
 def loss_named(name: str, epsilon: float = 1.35) -> Loss:
-    """The loss with a name, such as "gamma" or "tweedie(1.7)"."""
-    plain, power = _parts_of(name)
-    loss = LOSSES[plain](epsilon)
-    return loss if power is None else replace(cast(Any, loss), power=power)
+    """The loss with a name, such as "gamma", "tweedie(1.7)" or "cox(breslow)"."""
+    plain, inside = _parts_of(name)
+    loss: Any = LOSSES[plain](epsilon)
+    return cast(Loss, loss if inside is None else loss.called(inside))
 
 
 def is_loss(name: object) -> bool:
-    """Whether a loss has this name; an error if its power is none."""
-    plain, power = _parts_of(name) if isinstance(name, str) else ("", None)
-    known = plain in LOSSES and (power is None or hasattr(LOSSES[plain](1.0), "power"))
-    if known and power is not None:
+    """Whether a loss has this name; an error if what is in parentheses is not known to it."""
+    plain, inside = _parts_of(name) if isinstance(name, str) else ("", None)
+    known = plain in LOSSES and (inside is None or hasattr(LOSSES[plain](1.0), "called"))
+    if known and inside is not None:
         loss_named(cast(str, name))
     return known
 
 
-def _parts_of(name: str) -> tuple[str, float | None]:
-    """The name of a loss, and the number in parentheses behind it."""
-    found = re.fullmatch(r"(\w+) *\( *([0-9.]+) *\)", name)
-    try:
-        return (name, None) if found is None else (found[1], float(found[2]))
-    except ValueError:
-        return name, None
+def _parts_of(name: str) -> tuple[str, str | None]:
+    """The name of a loss, and what is in parentheses behind it."""
+    found = re.fullmatch(r"(\w+) *\( *([\w.]+) *\)", name)
+    return (name, None) if found is None else (found[1], found[2])
 
 
 def of_regressions() -> list[str]:
     """The names of the losses that regressions take."""
-    return [name for name in LOSSES if name != LOGISTIC]
+    return [name for name in LOSSES if name not in (LOGISTIC, SOFTMAX)]
 
 
 def robust_scale(y: Floats, weight: Floats | None, about: float | None = None) -> float:

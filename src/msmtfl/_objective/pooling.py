@@ -15,16 +15,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._data.designs import NONE, Floats, Ints, with_rows
-from .certificates import RANK, ridge_slack
+from .certificates import CERTAIN, RowCertificate, full_rank, ridge_slack
 from .dual_points import Doubt, over_unit, vacuous
 from .penalties import bent, counted
-from .row_certificates import RowCertificate
 from .task_duals import duals, of_losses
 
 # The optimum is looked for within so many times the size of what was found. (Where nothing penalises a direction, a gradient
 # that rounding leaves there would otherwise promise any gain.)
 FAR = 100.0
-CERTAIN = 1e-10  # the relative gap from which the reason of a doubt is asked for
 
 
 @dataclass(frozen=True)
@@ -184,12 +182,3 @@ def _dependent(designs: Sequence[Any], P: Floats, penalty: PoolingRidge) -> tupl
         if not full_rank(total):
             out = [live] * len(designs)
     return tuple(out)
-
-
-def full_rank(G: Floats) -> bool:
-    """Whether a Gram matrix is that of columns that are certainly independent."""
-    size = np.sqrt(np.diagonal(G))
-    if not (size > 0.0).all():
-        return False
-    values = np.linalg.eigvalsh(G / np.outer(size, size))
-    return bool(values[0] > RANK * values[-1])

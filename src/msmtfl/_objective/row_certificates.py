@@ -22,7 +22,7 @@ N(w) - p'w + sum_i rho_i/2 (w_i - (g_i - p_i) / rho_i)^2  to the gap.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ from scipy.sparse import csr_array
 
 from .._data.designs import Design, Floats, Ints, with_rows
 from .._data.ridged import apart, ridge_rows
-from .certificates import EQUICORRELATION, GAP, gradient_noise, rank_margin
+from .certificates import EQUICORRELATION, GAP, RowCertificate, gradient_noise, rank_margin
 from .common_penalty import SharedNorm
 from .dual_points import Doubt, few_digits, over_unit, vacuous
 from .loss_certificates import INSIDE
@@ -40,26 +40,6 @@ from .penalties import DirtyNorm, RowNorm
 from .task_duals import duals, escaping_tasks, of_losses, rooms
 
 ROUGH = 1e-9  # gap or violation beyond which W says nothing about other minimisers
-
-
-@dataclass(frozen=True)
-class RowCertificate:
-    """Relative duality gap; largest violation of the optimality conditions, as a correlation; whether W is certainly the
-    only minimiser, and for every task the features of a direction that may be free; why the gap is not known to be small,
-    where it is not."""
-
-    gap: float
-    kkt: float
-    unique: bool
-    dependent: tuple[Ints, ...]
-    doubt: Doubt | None = None
-    escapes: tuple[
-        int, ...
-    ] = ()  # tasks that have no minimiser: theirs are the features in which the loss always falls
-
-    @property
-    def relative_gap(self) -> float:
-        return self.gap
 
 
 @np.errstate(over="ignore", invalid="ignore")  # what leaves the range of floats is not certified
@@ -289,7 +269,7 @@ def _dependent(designs: Sequence[Any], W: Floats, norm: RowNorm, gradients: Floa
         X = columns(i, every)
         Q = design.gram_rows(every)[:, every] if X is None else X.T @ X
         length = np.sqrt(np.diag(Q)[: len(single)])
-        scale = np.concatenate([1.0 / length, along[rows, i] * np.sqrt(k)])
+        scale = np.concatenate([1.0 / np.where(length > 0.0, length, 1.0), along[rows, i] * np.sqrt(k)])
         Q = Q * np.outer(scale, scale)
         if owner is not None:  # rows of a block move together
             Q = _folded(Q, np.concatenate([np.arange(len(single)), len(single) + owner]), len(single) + len(blocks))

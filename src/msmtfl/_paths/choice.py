@@ -7,10 +7,9 @@ search. (What it leaves in: the models that the other folds score were trained o
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from itertools import takewhile
+from collections.abc import Hashable, Sequence
 from types import SimpleNamespace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from .._data.tables import names_of, warn_user
 from .._data.tasks import TaskData
 from .._objective.problem import Problem
 from .cross_validation import EQUAL, HeldOut, choose, simplest_first, standard_errors, to_explain
+from .searched import Searched, cross_fits, fold_scores_of, strengths_in
 
 # Error relative to knowing nothing below which a task is not predicted but known: measurements have noise.
 PERFECT = 1e-6
@@ -28,32 +28,6 @@ CLEARLY = 2.0  # standard errors over folds
 NOTHING_TO_GAIN = 0.01  # of the variance of targets: errors below it need no smaller lam
 OVER_RATIOS = "cross_fitted_score"  # the column of `cv_results_` that says so where several l1_ratios were tried
 VALUES = 10  # different targets of a task without which an exact prediction is no wonder
-
-
-class Searched(Protocol):
-    """A fitted model that has searched a grid by cross-validation."""
-
-    n_splits_: int
-    cv_results_: Mapping[str, np.ndarray]
-    selection: str
-
-
-def fold_scores_of(model: Searched) -> Floats:
-    """(folds, P): scores of the points of a fitted CV model's grid, greater is better."""
-    columns = (f"split{f}_test_score" for f in range(model.n_splits_))
-    return np.array([model.cv_results_[name] for name in columns])
-
-
-def strengths_in(results: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The columns of `cv_results_` that are the `parameters` of a surface, in their order: those before the sizes of the
-    models, but for ratios, which only say the same in other units."""
-    names = takewhile(lambda name: name != "n_rows", results)
-    return {name: results[name] for name in names if not name.endswith("ratio")}
-
-
-def cross_fits(model: object) -> bool:
-    """Whether a model has folds of which each can be scored at a point that others chose."""
-    return getattr(model, "n_splits_", 0) > 1 and "split0_test_score" in getattr(model, "cv_results_", {})
 
 
 def points_without(model: Searched, among: Ints | None = None) -> Ints:

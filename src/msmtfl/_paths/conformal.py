@@ -37,11 +37,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 
 from .._data.designs import Floats, Ints
 from .._data.tasks import TaskData
-from .._objective.losses import Loss
+from .._objective.losses import Loss, Softmax
 
 KEPT = 100  # largest scores of a task and fold that are kept one by one
 FINENESS = 100  # of those below: together as many as change 1 - level by no more than one part in so many
@@ -355,12 +354,12 @@ def misses(y: Floats, f: Floats, loss: Loss, classes: bool) -> Floats:
     """(n,): scores of targets (of classes: their codes) and linear predictors (n, K)."""
     if not classes:
         return np.abs(y - loss.response(f[:, 0]))
-    return 1.0 - class_shares(f)[np.arange(len(y)), y.astype(np.intp)]
+    return 1.0 - class_shares(f, loss)[np.arange(len(y)), y.astype(np.intp)]
 
 
-def class_shares(f: Floats) -> Floats:
+def class_shares(f: Floats, loss: Loss) -> Floats:
     """(..., classes): probabilities, of linear predictors (..., K), K = 1 for two classes."""
-    p = expit(f)
+    p = loss.response(f - f.max(axis=-1, keepdims=True) if isinstance(loss, Softmax) else f)
     if f.shape[-1] == 1:
         return np.concatenate([1.0 - p, p], axis=-1)
     total = p.sum(axis=-1, keepdims=True)

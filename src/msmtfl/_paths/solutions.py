@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -90,6 +90,8 @@ class Solutions:
     features: np.ndarray
     solved: tuple[Solved, ...] = field(repr=False)
     problem: Problem | None = field(repr=False)
+
+    caps_rows: ClassVar[bool] = False  # whether thetas say from which size on rows are free
 
     @property
     def last(self) -> Ints:
@@ -386,7 +388,9 @@ class Solutions:
     def _at_level(self, place: int) -> AbstractContextManager[None]:
         """With tasks held at the intercept of a solution, if they have one in common."""
         problem = self._data()
-        return held_at(problem, self._levels[place]) if has_one_level(problem) else nullcontext()
+        if not has_one_level(problem):
+            return nullcontext()
+        return held_at(problem, self._levels[place], self.coefs([place])[0])
 
     @cached_property
     def _intercepts(self) -> Floats:

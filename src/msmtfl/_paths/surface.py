@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from .._data.designs import Floats, Ints
 from .._objective.certificates import AT_ONCE, TaskCertificate, relative_gap
+from .._objective.class_tasks import certify_held, classes_together
 from .._objective.dual_points import Memo
 from .._objective.groups import Groups
 from .._objective.penalties import ConcaveRows
@@ -129,6 +130,8 @@ class Surface(StagedSolutions):
     known: Known | None = field(default=None, repr=False)
     l1_ratio: float = 1.0
     groups: Groups | None = field(default=None, repr=False)
+
+    caps_rows: ClassVar[bool] = True
 
     def __repr__(self) -> str:
         shape = f"{len(self.lams)} lams x {self.thetas.shape[1]} thetas"
@@ -316,7 +319,12 @@ class Surface(StagedSolutions):
     def _proof_at(self, place: int, certify: Callable[[int, Ints], list[TaskCertificate]]) -> tuple[float, bool]:
         problem = self._data()
         with self._at_level(place):
-            proofs = [certify(i, np.array([place]))[0] for i in range(problem.m)]
+            if classes_together(problem):
+                parts = [next(iter(self.lassos_of(i, np.array([place])))) for i in range(problem.m)]
+                W, A = (np.concatenate([part[which] for part in parts]) for which in (0, 1))
+                proofs: list[Any] = certify_held(problem, W, A, float(parts[0][2][0]))
+            else:
+                proofs = [certify(i, np.array([place]))[0] for i in range(problem.m)]
             return relative_gap(problem.designs, proofs), all(proof.unique for proof in proofs)
 
     def proven(self, losses: Floats, gaps: Floats, unique: np.ndarray) -> Surface:

@@ -21,6 +21,8 @@ NOBODY, NOTHING = np.empty(0, dtype=np.intp), np.empty(0)
 UNBENT, NO_KEY = np.empty((2, 0)), (b"", 0.0)  # the pattern of stage 1, and its key
 Place = int  # of a stage in `solved`
 Chain = tuple[tuple[Place, ...], str]  # the stages of a point, and why they ended
+
+
 NONE = -1  # stands for the place of W = 0, where Algorithm 1 starts
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from .._data.designs import AnyData, Floats
 from .._data.tasks import TaskData
 from .._objective.box import Box
-from .._objective.losses import LOGISTIC, Logistic, Loss, is_loss, of_regressions
+from .._objective.losses import LOGISTIC, SOFTMAX, Logistic, Loss, is_loss, of_regressions
 from .._runtime.checks import check_positive
 
 EXTREME = 1e100  # penalty factors beyond this, and below its inverse, leave the range of floats with what they multiply
@@ -131,7 +131,7 @@ def _check_box(low: Floats, high: Floats, data: AnyData) -> None:
 
 
 def check_loss(loss: object, epsilon: object) -> None:
-    if not is_loss(loss) or loss == LOGISTIC:
+    if not is_loss(loss) or loss in (LOGISTIC, SOFTMAX):
         raise ValueError(f"loss must be one of {', '.join(map(repr, of_regressions()))}, got {loss!r}.")
     check_positive("epsilon", epsilon)
 

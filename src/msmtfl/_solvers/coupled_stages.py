@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,28 +12,79 @@ from .._data.designs import AnyData, Design, Floats
 from .._data.ridged import ridged
 from .._objective.certificates import (
     GAP,
+    RowCertificate,
     certify,
     largest_violation,
 )
 from .._objective.common_penalty import SharedNorm
 from .._objective.penalties import RowNorm
 from .._objective.pooling import PoolingRidge, certify_pooling, certify_ridges
-from .._objective.row_certificates import RowCertificate, certify_rows, row_violation
+from .._objective.problem import Problem
+from .._objective.row_certificates import certify_rows, row_violation
+from .._objective.task_norms import TaskNorms, certify_task_norms
 from .._runtime.progress import Listener
 from .coupled.common_part import Stacked, settled
-from .coupled.coupled_rows import CoupledRows
-from .coupled.grouped_rows import GroupedRows
-from .coupled.loss_common import CommonSolver
-from .coupled.loss_pooling import AnyPooling
-from .coupled.loss_rows import LossRows
-from .lasso_stages import Separation, rather_zero
+from .proofs import Separation, rather_zero
 from .stages import Outcome
+
+
+class RowsSolver(Protocol):
+    """What solves problems with a norm of every row."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last solve came to its end."""
+
+    def solve(self, norm: RowNorm, max_iter: int = 0) -> tuple[Floats, int]:
+        """W (m, d), and rounds or steps."""
+
+
+class CommonSolver(Protocol):
+    """What solves problems in (b, V)."""
+
+    @property
+    def grams(self) -> Any:
+        """What is known of Gram matrices."""
+
+    @property
+    def stacked(self) -> Stacked:
+        """The tasks beside each other, as one."""
+
+    @property
+    def ridge(self) -> Floats | None:
+        """(p,) in sums, if there is one."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last solve came to its end."""
+
+    def solve(self, a: Floats, reference: Floats, max_iter: int) -> tuple[Floats, int]:
+        """P (p,), and rounds or steps."""
+
+
+class PoolingSolver(Protocol):
+    """What solves partial pooling."""
+
+    @property
+    def problem(self) -> Problem:
+        """That of the tasks."""
+
+    @property
+    def steps(self) -> int:
+        """Of the last solve."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last solve came to its end."""
+
+    def one(self, k: float, k_common: float) -> tuple[Floats, Floats]:
+        """b (d,) and V (m, d)."""
 
 
 class RowStages:
     """Stages with a norm of every row."""
 
-    def __init__(self, rows: CoupledRows | LossRows | GroupedRows, designs: Sequence[Any], data: AnyData):
+    def __init__(self, rows: RowsSolver, designs: Sequence[Any], data: AnyData):
         self.rows, self.designs, self.grams = rows, designs, None
         self.separation = Separation(data)
 
@@ -134,7 +185,7 @@ def certify_common_ridges(stacked: Stacked, P: Floats, norm: SharedNorm, ridge: 
 class PoolingStages:
     """The only stage of partial pooling: points are (1, p), b first, then V; weights are a `PoolingRidge`."""
 
-    def __init__(self, pooling: AnyPooling):
+    def __init__(self, pooling: PoolingSolver):
         self.pooling, self.grams = pooling, pooling
         self.designs = [AllTasks(pooling.problem.designs)]
 
@@ -161,3 +212,40 @@ class AllTasks:
     def loss(self, P: Floats) -> float:
         b, *V = P.reshape(len(self.parts) + 1, -1)
         return float(sum(part.loss(b + v) for part, v in zip(self.parts, V, strict=True)))
+
+
+class TaskNormStages:
+    """The only stage of a model with a norm of every task's deviations: points are (1, p), the common part first, then V."""
+
+    def __init__(self, problem: Problem, penalty: Any, solver: Any, near: Floats | None = None):
+        self.problem, self.solver, self.grams = problem, solver, None
+        self.designs = [CountedTasks(problem.designs, penalty)]
+        if near is not None:
+            solver.warm(near)
+
+    def solve(self, weights: TaskNorms, last: Floats, max_iter: int, listener: Listener) -> Outcome:
+        designs = self.problem.designs
+        P, steps = self.solver.solve(weights, max_iter)
+        proof = certify_task_norms(designs, P, weights)
+        P, proof = rather_zero(P, proof, lambda P: certify_task_norms(designs, P, weights))
+        for _ in designs:
+            listener.task_done()
+        finished, flat = self.solver.finished, P.reshape(1, -1)
+        return Outcome(flat, steps, finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
+
+    def violation(self, weights: TaskNorms, P: Floats) -> float:
+        return certify_task_norms(self.problem.designs, P[0].reshape(weights.height, -1), weights).kkt
+
+
+class CountedTasks:
+    """The loss of all tasks at a point, each counting as a penalty on deviations has it."""
+
+    n = 1.0
+
+    def __init__(self, parts: Sequence[Design], penalty: TaskNorms):
+        self.parts, self.penalty, self.d = parts, penalty, penalty.height * parts[0].d
+
+    def loss(self, P: Floats) -> float:
+        W = self.penalty.coefs(P.reshape(self.penalty.height, -1))
+        parts = zip(self.penalty.kappa, self.parts, W, strict=True)
+        return float(sum(0.5 * k * part.loss(w) for k, part, w in parts))

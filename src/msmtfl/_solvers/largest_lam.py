@@ -23,9 +23,10 @@ def first_gradient(problem: Problem) -> Floats:
     the loss is not squared, its slope takes the place of the residual.)"""
     if not has_one_level(problem):
         return _first_gradient(problem, _of_free(problem))
-    with held_at(problem, levels_of(problem, np.zeros((problem.m, problem.d)))):
+    zeros = np.zeros((problem.m, problem.d))
+    with held_at(problem, levels_of(problem, zeros), zeros):
         W = _of_free(problem)
-        with held_at(problem, levels_of(problem, W)):
+        with held_at(problem, levels_of(problem, W), W):
             return _first_gradient(problem, W)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +14,8 @@ from .._data.level_rows import LevelPrior, drawn
 from .._data.tables import warn_user
 from .._data.tasks import Task, TaskData, warn_of_single_rows
 from .._objective.box import Limit
-from .._objective.losses import Huber, Loss, LossTask, loss_named
+from .._objective.class_tasks import ClassGroup, ClassTask
+from .._objective.losses import Huber, Loss, LossTask, Softmax, loss_named
 from .._objective.problem import Problem
 from .._runtime.checks import check_share
 from .arguments import (
@@ -187,10 +188,15 @@ def _designs(
         if isinstance(loss, Huber):  # of y - f: an offset is a matter of y
             # at first with all of it, so that what is too large for its squares is seen
             return LossTask(rows, task.unexplained, Huber(np.inf))
+        if isinstance(loss, Softmax):
+            return ClassTask(rows, task.y, loss)
         prior = None if priors is None else priors[places[id(task)]]
         return LossTask(rows, task.y, loss, offset=task.offset, prior=prior)
 
     designs: list[LossTask] = data.designs(centre, n_jobs, make)
+    if isinstance(loss, Softmax):
+        for first in range(0, data.m, data.classes):
+            ClassGroup(cast(Any, designs[first : first + data.classes]))
     if isinstance(loss, Huber):
         designs = with_scales(designs, loss.epsilon, factors, positive, n_jobs)
     if shrinks and loss.linear:

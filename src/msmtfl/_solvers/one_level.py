@@ -21,6 +21,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from .._data.designs import Floats
+from .._objective.class_tasks import classes_together, hold
 from .._objective.losses import Huber, best_level
 from .._objective.problem import Problem
 from .._runtime.progress import Listener
@@ -127,15 +128,30 @@ def _move(designs: Sequence[Any], level: float) -> None:
 
 
 def has_one_level(problem: Problem) -> bool:
-    """Whether tasks are held at one level."""
+    """Whether what a task is depends on the coefficients of others: tasks are held at one level, or the classes of a task
+    have one loss."""
+    if classes_together(problem):
+        return True
     prior = getattr(problem.designs[0], "prior", None)
     return problem.intercepts == "common" and prior is not None
 
 
 def levels_of(problem: Problem, W: Floats) -> Floats:
-    """(classes,): the levels that suit coefficients (m, d) best. Tasks are left as they are."""
+    """(classes,): the levels that suit coefficients (m, d) best; of classes with one loss their intercepts (m,). Tasks are
+    left as they are, but such classes are held there."""
+    if classes_together(problem):
+        hold(problem, W)
+        return np.array([design.intercepts(w[None])[0] for design, w in zip(problem.designs, W, strict=True)])
     K = getattr(problem.data, "classes", 1)
     return np.array([_level_of(problem.designs[c::K], W[c::K]) for c in range(K)])
+
+
+def intercepts_with(problem: Problem, W: Floats) -> Floats:
+    """(m,): the intercepts that go with coefficients (m, d), at the levels that tasks are held at if they have one in
+    common."""
+    if classes_together(problem):
+        return levels_of(problem, W)
+    return np.array([design.intercepts(w[None])[0] for design, w in zip(problem.designs, W, strict=True)])
 
 
 def _level_of(designs: Sequence[Any], W: Floats) -> float:
@@ -154,8 +170,13 @@ def _level_of(designs: Sequence[Any], W: Floats) -> float:
 
 
 @contextmanager
-def held_at(problem: Problem, levels: Floats) -> Iterator[None]:
-    """Tasks at other levels (classes,), for a while."""
+def held_at(problem: Problem, levels: Floats, W: Floats) -> Iterator[None]:
+    """Tasks at other levels (classes,), those of coefficients W (m, d), for a while. Classes with one loss stay there:
+    whoever solves them next holds them where they begin."""
+    if classes_together(problem):
+        hold(problem, W)
+        yield
+        return
     K = len(levels)
     before = np.array([design.prior.level for design in problem.designs[:K]])
     for now in (levels, before):

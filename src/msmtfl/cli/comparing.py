@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from .._objective.losses import is_loss, loss_named
 from . import options as o
 from .data import InputError, pandas
 from .pictures import check_picture, picture
@@ -19,7 +20,8 @@ COMPARE = """\b
 Examples:
   msmtfl compare scores.csv --target score --task school
   msmtfl compare scores.csv -y score -t school --models lasso,bi-level --out by_task.csv --plot models.png
-  msmtfl compare visits.csv -y relapse -t hospital --classify"""
+  msmtfl compare visits.csv -y relapse -t hospital --classify
+  msmtfl compare cases.csv -y cases -t town --loss poisson --exposure years"""
 SURFACE = """\b
 Example:
   msmtfl surface scores.csv --target score --task school --out surface.csv"""
@@ -40,6 +42,13 @@ def compare(
     classify: Annotated[
         bool, typer.Option("--classify", help="The target holds classes: compare classifiers, by log-loss and AUC.")
     ] = False,
+    loss: Annotated[
+        str,
+        typer.Option(
+            "--loss",
+            help="squared, poisson, gamma, tweedie or huber: of all models, and what errors are (relative deviances).",
+        ),
+    ] = "squared",
     features: o.Features = None,
     exclude: o.Exclude = None,
     weight: o.Weight = None,
@@ -54,6 +63,7 @@ def compare(
     drop_missing: o.DropMissing = False,
     impute: o.Impute = None,
     standardize: o.Standardize = True,
+    intercepts: o.Intercepts = "task",
     screen: Annotated[
         bool, typer.Option("--screen", help="Drop models that are clearly worse on the first folds: faster.")
     ] = False,
@@ -111,9 +121,10 @@ def compare(
             quiet=quiet,
             classes=classify,
         )
-        if not classify:
+        known = loss_named(loss) if is_loss(loss) else loss_named("squared")  # what is none, compare_models refuses
+        if not classify and known.least < 0.0:
             warn_of_classes(training.y, target)
-        warn_of_exposure(exposure, not classify)
+        warn_of_exposure(exposure, not classify and known.linear)
         result = compare_models(
             training.X,
             training.y,
@@ -122,12 +133,14 @@ def compare(
             classify=classify,
             cv=cv,
             standardize=standardize,
+            intercepts=intercepts,
             screen=screen,
             random_state=seed,
             n_jobs=jobs,
             verbose=o.talks(quiet, as_json),
             nested=nested,
             leave_one_task_out=leave_one_task_out,
+            loss=loss,
             **training.fit_arguments(groups=True),
         )
         if out is not None:

@@ -15,6 +15,7 @@ import typer
 from .._data.tables import choices_of, known_as
 from .._estimators.families import Family, Variant, named_variants
 from .._objective.losses import loss_named
+from .._runtime.started import BEGAN
 from ..compare.auto import AUTOMATIC
 from . import options as o
 from .data import InputError
@@ -115,6 +116,10 @@ def fit(
     classify: Annotated[
         bool, typer.Option("--classify", help="The target holds classes: the classifier of that model.")
     ] = False,
+    multinomial: Annotated[
+        bool,
+        typer.Option("--multinomial", help="With --classify: all classes in one loss, not each against the rest."),
+    ] = False,
     selection: Annotated[
         str | None,
         typer.Option(
@@ -147,6 +152,13 @@ def fit(
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = None,
     decimal: o.DecimalMark = None,
+    stream: Annotated[
+        bool,
+        typer.Option(
+            "--stream",
+            help="Parquet files: read them in batches, as is done by itself where they are too large for memory.",
+        ),
+    ] = False,
     jobs: o.Jobs = None,
     as_json: o.AsJson = False,
     quiet: o.Quiet = False,
@@ -158,7 +170,8 @@ def fit(
     with o.guard("fit", quiet):
         from ..model_files import save_model
         from .describing import describe, facts
-        from .training import read_training, warn_of_classes, warn_of_exposure
+        from .streaming import Streamed, read_statistics, refuse_streaming, too_large
+        from .training import Training, read_training, warn_of_classes, warn_of_exposure
 
         given = {"lam": lam, "theta": theta, "lam_s": lam_s, "lam_b": lam_b}
         given |= {"lam_common": lam_common, "lam_deviation": lam_deviation}
@@ -177,7 +190,7 @@ def fit(
         folds, deals = 5 if cv is None else cv, 0 if seed is None else seed
         search = {"cv": folds, "selection": selection, "random_state": deals, "verbose": o.talks(quiet, as_json)}
         extra: dict[str, Any] = {"loss": loss, "class_weight": "balanced" if balanced else None, "penalty": penalty}
-        extra["nested"] = nested or None
+        extra["nested"], extra["multinomial"] = nested or None, multinomial or None
         extra["l1_ratio"] = _l1_ratio(l1_ratio)
         estimator = _estimator(
             family, variant, given, common, search, {k: v for k, v in extra.items() if v is not None}
@@ -191,34 +204,38 @@ def fit(
         o.check_outputs((out, report), *data)
         if report is not None:
             from ..report import write_report  # now: what it needs may be absent
-        training = read_training(
-            data,
-            target=target,
-            task=task,
-            features=features,
-            exclude=exclude,
-            weight=weight,
-            offset=offset,
-            exposure=exposure,
-            group=group,
-            group_identical=group_identical,
-            id=id,
-            one_hot=one_hot,
-            missing_level=missing_level,
-            min_rows=min_rows,
-            drop_missing=drop_missing,
-            impute=impute,
-            delimiter=delimiter,
-            encoding=encoding,
-            decimal=decimal,
-            quiet=quiet,
-            classes=family.classifies,
-        )
-        if not family.classifies and (loss is None or loss_named(loss).least < 0.0):
-            warn_of_classes(training.y, target)
-        warn_of_exposure(exposure, not family.classifies and loss_named(loss or "squared").linear)
+        reading: dict[str, Any] = {
+            "target": target,
+            "task": task,
+            "features": features,
+            "exclude": exclude,
+            "weight": weight,
+        }
+        reading |= {"group": group, "id": id, "min_rows": min_rows}
+        only_rows: dict[str, Any] = {
+            "group_identical": group_identical,
+            "offset": offset,
+            "exposure": exposure,
+            "one_hot": one_hot,
+        }
+        only_rows |= {"missing_level": missing_level, "drop_missing": drop_missing, "impute": impute}
+        why = "--stream" if stream else too_large(data, None if features is None else o.listed(features))
+        training: Training | Streamed
+        if why:
+            refuse_streaming(why, estimator, **only_rows)
+            if not quiet and not stream:
+                o.tell(f"{why}: rows are read in batches.")
+            verbose = o.talks(quiet, as_json)
+            folded_in = folds if searches and selection in ("min", "1se") else None
+            training = read_statistics(data, **reading, folds=folded_in, seed=deals, quiet=quiet, verbose=verbose)
+        else:
+            how: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
+            training = read_training(data, **reading, **only_rows, **how, quiet=quiet, classes=family.classifies)
+            if not family.classifies and (loss is None or loss_named(loss).least < 0.0):
+                warn_of_classes(training.y, target)
+            warn_of_exposure(exposure, not family.classifies and loss_named(loss or "squared").linear)
         began = time.perf_counter()
-        estimator.fit(training.X, training.y, **training.fit_arguments(searches))
+        training.fit(estimator, searches)
         seconds = time.perf_counter() - began
         command = shlex.join(["msmtfl", *sys.argv[1:]])
         provenance = training.provenance(command)
@@ -234,7 +251,8 @@ def fit(
         elif not quiet:
             files = "; ".join(f"{name.replace('_', ' ')}: {path}" for name, path in written.items())
             nothing = "Nothing was written: give --out MODEL or --report PAGE."
-            o.emit(f"{describe(estimator)}\n\n{seconds:.1f} s. {files or nothing}\n")
+            took = f"{seconds:.1f} s for the fit, {time.perf_counter() - BEGAN:.1f} s in all"
+            o.emit(f"{describe(estimator)}\n\n{took}. {files or nothing}\n")
 
 
 def _refuse(why: str, **given: Any) -> None:
@@ -275,7 +293,7 @@ def _estimator(
     unknown = [key for key in extra if key not in kind._get_param_names()]
     if unknown:
         options = {"loss": "--loss", "class_weight": "--balanced", "penalty": "--penalty", "nested": "--nested"}
-        option = (options | {"l1_ratio": "--l1-ratio"})[unknown[0]]
+        option = (options | {"l1_ratio": "--l1-ratio", "multinomial": "--multinomial"})[unknown[0]]
         raise InputError(f"{option}: not for {name}.")
     if not values:
         both = {"inner_cv": search["cv"]} if "inner_cv" in kind._get_param_names() else {}

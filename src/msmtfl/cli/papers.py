@@ -8,10 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from .._data.tables import choices_of
+from .._estimators.families import family_of
+from .._estimators.fitted import loss_of
 from . import options as o
 from .data import InputError
+from .models import ModelFile, load
 from .pictures import check_picture, picture
-from .using import ModelFile, load
 
 TABLE = """\b
 Examples:
@@ -105,6 +107,7 @@ def table(
         fitted, columns = load(model)
         found = None
         if intervals is not None:
+            _refuse_intervals(fitted)
             from ..inference import debiased_intervals
             from .sureness import samples_of
 
@@ -188,6 +191,7 @@ def plot(
                 )
             samples = samples_of(fitted, columns, data, target=target, **how)
             fitted = samples.model.fit(samples.X, samples.y, **samples.fit_options)
+        _refuse_kind(kind, fitted)
         figure = _drawn(kind, fitted, max_features=max_features, scale=scale, of_class=of_class, task=task)
         o.save(out, picture(figure, out))
         if not quiet:
@@ -203,6 +207,48 @@ def _refuse_foreign(kind: str, **given: Any) -> None:
             raise InputError(f"{option} is not for the picture {kind!r}.")
     if given["scale"] not in (None, "sd", "row", "unit"):
         raise InputError(f"--scale must be sd, row or unit, got {given['scale']!r}.")
+
+
+def _refuse_intervals(fitted: Any) -> None:
+    """Models that debiased intervals are not for."""
+    family = family_of(fitted)
+    if family.classifies or not family.staged:
+        raise InputError(
+            f"--intervals: they are made for regressions with a sparse penalty, this model is {family.title}."
+        )
+    if loss_of(fitted) != "squared":
+        raise InputError(
+            f"--intervals: they are those of least squares, and this model was fitted with --loss {loss_of(fitted)}. Leave "
+            "--intervals out."
+        )
+
+
+def _refuse_kind(kind: str, fitted: Any) -> None:
+    """Models that do not have what a picture shows."""
+    family = family_of(fitted)
+    searched = family.grid is not None and family.is_search(fitted)
+    if kind in ("surface", "gain") and not searched:
+        why = (
+            "this model's parameters were given" if family.grid is not None else f"this model, {family.title}, has none"
+        )
+        raise InputError(
+            f"the picture {kind!r} needs the errors of a grid, but {why}. Fit {'the' if family.grid else 'another'} model "
+            "without giving parameters; `msmtfl compare --plot` shows what sharing gains, for every model."
+        )
+    if kind == "stages" and not family.staged:
+        raise InputError(f"no picture 'stages': this model, {family.title}, is not fitted in stages.")
+    if kind == "similarity" and family.selects(fitted) == "":
+        raise InputError("no picture 'similarity': the model leaves no feature out, so every task uses every feature.")
+    if kind == "gain":
+        from ..plots.views import gain_over_lasso
+
+        try:
+            gain_over_lasso(fitted)
+        except ValueError as error:
+            raise InputError(
+                "this model file cannot tell what sharing gains: the search had no separate lassos in its grid, or was not "
+                "judged by squared errors in several folds. `msmtfl compare --plot` shows it."
+            ) from error
 
 
 def _drawn(

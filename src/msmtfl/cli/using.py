@@ -12,8 +12,7 @@ import numpy as np
 import typer
 
 from .._data.tables import names_of
-from .._estimators.fitted import noted, spread_over_tasks
-from .._estimators.new_tasks import WAYS
+from .._estimators.fitted import WAYS, noted, spread_over_tasks
 from .._runtime.printable import printable
 from . import options as o
 from .data import (
@@ -31,6 +30,7 @@ from .data import (
     refuse_nested,
     require,
 )
+from .models import ModelFile, load
 from .table_files import check_ending, csv_text, read_table, records, table_bytes
 
 PREDICT = """\b
@@ -46,7 +46,6 @@ Examples:
 REPORT = """\b
 Example:
   msmtfl report model.msmtfl --out report.html"""
-ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file of `msmtfl fit` or save_model.")]
 
 
 def predict(
@@ -137,43 +136,6 @@ def _check_interval(fitted: Any, level: float | None) -> None:
             "--interval: this model was fitted with given parameters, without cross-validation, so that nothing is known of "
             "its errors on other rows. Fit it again without --lam and the like: these are then chosen by cross-validation."
         )
-
-
-def load(path: Path) -> tuple[Any, Columns]:
-    """The model, and which columns it wants."""
-    from ..model_files import load_model
-
-    with about(path):
-        if not path.exists():
-            raise InputError("there is no such file.")
-        if path.is_dir():
-            raise InputError("it is a folder, not a model file.")
-        if path.stat().st_size == 0 and path.is_file():
-            raise InputError("it is empty, not a model file.")
-    fitted = load_model(path)
-    return fitted, _columns_of_fit(fitted) or _columns_of_model(fitted)
-
-
-def _columns_of_fit(fitted: Any) -> Columns | None:
-    """What `msmtfl fit` wrote down of the columns; None if somebody else saved the model."""
-    told = noted(fitted, "columns")
-    try:
-        found = Columns(**told)
-        same = found.expanded == [str(name) for name in fitted.features_]
-    except (TypeError, AttributeError):
-        return None
-    texts = all(name is None or isinstance(name, str) for name in (found.task, found.id, found.offset, found.exposure))
-    fills = found.fills.items() if isinstance(found.fills, dict) else [("", None)]
-    known = set(found.features)
-    numbers = all(name in known and isinstance(value, int | float) for name, value in fills)
-    return replace(found, target=None, weight=None, group=None) if same and texts and numbers else None
-
-
-def _columns_of_model(fitted: Any) -> Columns:
-    task = fitted.task_column
-    if isinstance(task, int) and hasattr(fitted, "feature_names_in_"):
-        task = fitted.feature_names_in_[fitted._task_position]
-    return Columns(None, task if isinstance(task, str) else None, [str(name) for name in fitted.features_])
 
 
 def _asked(fitted: Any, columns: Columns, task: str | None) -> Columns:

@@ -18,7 +18,7 @@ from .._data.tables import opened, warn_user
 from .._estimators.base import MultiTaskModel
 from .._estimators.classifier import MultiTaskClassifier
 from .._estimators.families import Family, Variant, family_of
-from .._estimators.fitted import TaskLevelWarning, check_use, forget
+from .._estimators.fitted import TaskLevelWarning, check_use, choice_of, forget
 from .._estimators.grid_search import GridSearch
 from .._estimators.regression import MultiTaskLinear
 from .choosing import RULES, choose_family
@@ -33,6 +33,11 @@ class _Auto(MultiTaskModel):
     """Compares, chooses, and leaves the rest to the model chosen."""
 
     _classify = False
+
+    def _note_of_choice(self) -> dict[str, dict[str, str]]:
+        """What `choice_of` says of it."""
+        check_is_fitted(self, "best_estimator_")
+        return {"choice": {"chosen": self.chosen_, "reason": self.reason_, "way": self.comparison_.way}}
 
     def __init__(
         self,
@@ -545,13 +550,3 @@ AUTOMATIC = tuple(  # not among the families: once fitted, such a model is of th
 def _able(models: dict[str, Any], X: Any) -> dict[str, Any]:
     """Those that take X."""
     return {name: model for name, model in models.items() if not issparse(X) or get_tags(model).input_tags.sparse}
-
-
-def choice_of(model: Any) -> dict[str, dict[str, str]]:
-    """Which family was chosen and why, as a note that goes with the model; empty if it was not chosen so."""
-    if isinstance(model, _Auto):
-        check_is_fitted(model, "best_estimator_")
-        return {"choice": {"chosen": model.chosen_, "reason": model.reason_, "way": model.comparison_.way}}
-    as_loaded = hasattr(model, "coef_") and getattr(model, "_from_file", None) is model.coef_
-    noted = model.provenance_.get("choice") if as_loaded else None
-    return {"choice": noted} if noted else {}

@@ -14,6 +14,7 @@ from .._data.tasks import TaskData
 from .._estimators.families import compared_variants
 from .._paths.cross_validation import Split
 from .._runtime.checks import check_flag
+from .of_losses import under_loss
 
 
 def default_models(
@@ -92,7 +93,9 @@ def classifies(models: Any, asked: bool | None) -> bool:
     return bool(able)
 
 
-def read_models(models: Any, known: dict[str, Any]) -> dict[str, Any]:
+def read_models(models: Any, known: dict[str, Any], loss: str = "squared") -> dict[str, Any]:
+    """The models asked for; those by name are set to the loss."""
+    every, known = known, under_loss(known, loss)
     if models is None:
         return known
     if isinstance(models, Mapping):
@@ -104,7 +107,12 @@ def read_models(models: Any, known: dict[str, Any]) -> dict[str, Any]:
                 raise TypeError(f"model {name!r} must be an estimator with fit and predict; got {model!r}.")
     else:
         listed = [models] if isinstance(models, str) else list(models)
-        listed = [known_as(name, known) or name for name in listed]
+        listed = [known_as(name, every) or name for name in listed]
+        unable = [name for name in listed if name in every and name not in known]
+        if unable:
+            raise ValueError(
+                f"model(s) {names_of(unable)} cannot be fitted with loss={loss!r}. Those that can: {names_of(known)}."
+            )
         absent = [name for name in listed if name not in known]
         if absent:
             raise ValueError(f"unknown model(s) {names_of(absent)}. Known: {choices_of(absent[0], known)}.")

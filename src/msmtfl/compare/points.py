@@ -17,8 +17,9 @@ from .._data.designs import Floats, Ints
 from .._data.tasks import TaskData
 from .._estimators.class_scores import LOG_LOSS as LOG_LOSS_SCORE
 from .._estimators.grid_search import GridSearch
-from .._paths.choice import choose_simplest, fold_scores_of, in_order
+from .._paths.choice import choose_simplest, in_order
 from .._paths.cross_validation import ERRORS, Split, error_scales, mean_errors
+from .._paths.searched import fold_scores_of
 from .._paths.solutions import Solutions
 
 BUDGET = 2**26  # losses that the folds of a search may keep while it runs: 256 MiB

@@ -21,9 +21,9 @@ from .._data.copies import RepeatedSamplesWarning, groups_of
 from .._data.designs import Ints
 from .._data.tables import check_finite, choices_of, names_of, warn_user
 from .._data.tasks import read_training
-from .._estimators.base import MultiTaskModel
 from .._estimators.classes import class_folds, read_classes
-from .._estimators.fitted import NewTaskWarning, TaskLevelWarning, loss_of, warn_of_task_level
+from .._estimators.families import odd_tasks
+from .._estimators.fitted import NewTaskWarning, TaskLevelWarning, is_model, loss_of, warn_of_task_level
 from .._objective.losses import is_loss, loss_named
 from .._paths.choice import GridEndWarning, TooGoodWarning
 from .._paths.cross_validation import read_splits
@@ -45,6 +45,7 @@ from .entrants import (
     with_enough,
     with_many_classes,
 )
+from .of_losses import numbers_under
 from .points import Points, searches
 from .scoring import Cells, Classes, Numbers, OfFold
 from .work import Job, Said, Work, elsewhere, fit, fit_without, pays, search, slowest_first
@@ -88,6 +89,7 @@ def compare_models(
     nested: bool = False,
     offset: Any = None,
     intercepts: str = "task",
+    loss: str = "squared",
 ) -> Comparison:
     """Compare models that share and models that do not, on the same held-out samples.
 
@@ -103,7 +105,7 @@ def compare_models(
         (see `task_column`).
     y : array-like of shape (N,) or (N, m)
         Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
-        means not measured.
+        means not measured. With loss="cox" it has two, times and events.
     task : array-like of shape (N,), optional
         The label of the task of every sample, if the tasks are not a column of X.
     task_column : str or int, optional
@@ -165,6 +167,10 @@ def compare_models(
         How the intercepts of models given by name share; see :class:`MSMTFL`. Baselines keep an intercept
         per task, but for the pooled logistic ridge regression, which can have "shrunk" ones. Where a task
         has too few samples of a class for an intercept of its own, models that need one are left out.
+    loss : {"squared", "poisson", "gamma", "tweedie", "huber"}, default="squared"
+        The loss of models given by name, which are those that have it: ridge and pooled models do not. Errors
+        are then deviances relative to that of predicting a task's mean; with "huber" absolute errors relative
+        to that of its median. Models given as a dict are measured in this way, too, and keep their own loss.
 
     Returns
     -------
@@ -213,6 +219,7 @@ def compare_models(
         nested=nested,
         offset=offset,
         intercepts=intercepts,
+        loss=loss,
     ).comparison
 
 
@@ -247,6 +254,7 @@ def contest(
     leave_one_task_out: bool = False,
     offset: Any = None,
     intercepts: str = "task",
+    loss: str = "squared",
 ) -> Contest:
     """See `compare_models`."""
     flags = {"leave_one_task_out": leave_one_task_out, "standardize": standardize, "screen": screen, "nested": nested}
@@ -258,14 +266,20 @@ def contest(
     classify = classifies(models, classify)
     check_intercepts(intercepts, True)
     options = {"cv": inner_cv, "standardize": standardize, "random_state": random_state, "intercepts": intercepts}
-    chosen = read_models(models, default_models(**options, classify=classify, named=models is not None))
+    numbers = numbers_under(loss)
+    if classify and loss != "squared":
+        raise ValueError(
+            f"loss={loss!r} is for numbers: classifiers have the logistic loss. Leave loss= or classify= out."
+        )
+    known = default_models(**options, classify=classify, named=models is not None)
+    chosen = read_models(models, known, loss)
     names = list(chosen)
     if reference is None:
         reference = REFERENCE if REFERENCE in chosen else names[0]
     if reference not in chosen:
         raise ValueError(f"reference={reference!r} is not among the models: {choices_of(reference, names)}.")
     given = {"task": task, "task_column": task_column, "sample_weight": sample_weight, "offset": offset}
-    kind: Numbers | Classes = Numbers()
+    kind: Numbers | Classes = numbers
     folds = cv
     if classify:
         alone = not any(shares(model) for model in chosen.values())
@@ -317,7 +331,7 @@ def contest(
         if screen:
             run.fold_by_fold()
         new = run.of_new_tasks(new_tasks)
-    if any(isinstance(model, MultiTaskModel) and getattr(model, "fit_intercept", True) for model in chosen.values()):
+    if any(is_model(model) and getattr(model, "fit_intercept", True) for model in chosen.values()):
         whole = make_problem(data, fit_intercept=True, standardize=False, positive=False)
         warn_of_task_level(data.features[whole.of_task_level])
     if (rows.unit == 0).any():
@@ -478,7 +492,13 @@ class _Run:
             new_task=np.array(new).transpose(1, 0, 2) if new else None,
             screened=self.dropped,
             nested=self.nested,
+            odd_tasks=self._odd_tasks(),
         )
+
+    def _odd_tasks(self) -> dict[str, np.ndarray]:
+        """By model that looks for tasks unlike the rest: those that its fit to all samples finds."""
+        found = {name: odd_tasks(self.fitted[name]) for name in self.kept if name in self.fitted}
+        return {name: odd for name, odd in found.items() if odd is not None}
 
     def corrected(self, result: Comparison, seed: int) -> Comparison:
         """A comparison on all folds with errors corrected for having chosen, and those by which was chosen."""

@@ -25,7 +25,7 @@ from sklearn.metrics import roc_auc_score
 from .._data.designs import Floats, Ints
 from .._data.tasks import Task, TaskData, check_weights
 from .._estimators.class_scores import normalised
-from .._estimators.new_tasks import WAYS
+from .._estimators.fitted import WAYS
 from .._paths.cross_validation import Split
 
 EPS = np.finfo(np.float64).eps
@@ -315,7 +315,7 @@ class Cells:
         return out
 
     def new_task(self, model: Any, i: int) -> tuple[float, ...]:
-        """nMSE in a task that was not in the training data, with the mean coefficients of the others: with their mean
+        """Errors in a task that was not in the training data, with the mean coefficients of the others: with their mean
         intercept, and with the task's own; then with what the others have in common, and with the mean of those that are
         similar (NaN where the model does not have such a way)."""
         task = self.data.tasks[i]
@@ -338,10 +338,11 @@ class Cells:
             by_way = [_by_way(fitted, way, task.X, options) for way in OTHER_WAYS]
         if self.unit[i] == 0:
             return (np.nan,) * (2 + len(OTHER_WAYS))
-        errors = [
-            float(np.average((task.y - one) ** 2, weights=task.weight) / self.unit[i]) for one in [prediction, *by_way]
-        ]
-        return errors[0], float(_variance(task.y - prediction, task.weight) / self.unit[i]), *errors[1:]
+        known = [np.average(self.kind.losses(task.y, one), weights=task.weight) for one in [prediction, *by_way]]
+        errors = [float(error / self.unit[i]) for error in known]
+        squared = self.kind.measure == NMSE
+        centred = float(_variance(task.y - prediction, task.weight) / self.unit[i]) if squared else np.nan
+        return errors[0], centred, *errors[1:]
 
 
 def _by_way(fitted: Any, way: str, X: Any, options: dict[str, Any]) -> Any:

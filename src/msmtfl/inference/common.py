@@ -8,16 +8,14 @@ from typing import Any, Protocol
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 
 from .._data.copies import groups_of
 from .._data.designs import Floats, Ints
 from .._data.tables import as_values, is_sparse, read_features
 from .._data.tasks import Task, TaskData
-from .._estimators.classifier import MultiTaskClassifier
 from .._estimators.families import family_of
-from .._estimators.fitted import loss_of, model_chosen
-from .._estimators.regression import MultiTaskLinear
+from .._estimators.fitted import is_model, loss_of, model_chosen
 from .._objective.losses import Loss
 from .._runtime.checks import check_flag, check_n_jobs
 
@@ -37,9 +35,9 @@ class OfEntries(Protocol):
 def checked_model(model: Any, n_jobs: Any, verbose: Any, classes: bool = False, sparse: bool = True) -> Any:
     """The model that is meant; of a fitted MultiTaskAuto the one that it chose."""
     model = model_chosen(model)
-    if isinstance(model, MultiTaskClassifier) and not classes:
+    if is_model(model) and is_classifier(model) and not classes:
         raise TypeError(f"{type(model).__name__} is a classifier; these intervals are of regressions only.")
-    if not isinstance(model, MultiTaskLinear | MultiTaskClassifier):
+    if not is_model(model):
         raise TypeError(f"give a model such as MSMTFL(), not {type(model).__name__}; of a Pipeline, its last step.")
     if hasattr(model, "models"):  # it chooses among them, and has not yet
         raise TypeError(

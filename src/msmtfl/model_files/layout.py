@@ -8,8 +8,8 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
-from .._estimators.base import MultiTaskModel
 from .._estimators.families import Family, known_families, known_strengths
 
 FORMAT, VERSION = "msmtfl-model", 1
@@ -48,7 +48,7 @@ TYPES: dict[str, type] = {
 }
 
 
-def stored_models() -> dict[str, tuple[type[MultiTaskModel], tuple[str, ...]]]:
+def stored_models() -> dict[str, tuple[type[BaseEstimator], tuple[str, ...]]]:
     """The only classes that files hold, by name, and the attributes that each needs."""
     return {
         cls.__name__: (cls, (*_of_all(family, cls), *family.attributes(cls)))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from .._data.designs import Floats
 from .._data.tables import missing_values, names_of
-from .._estimators.base import MultiTaskModel
 from .._estimators.classes import labels_of
 from .._estimators.families import family_of, known_strengths
 from .._estimators.fitted import check_use
@@ -76,7 +76,7 @@ def model_of(document: Node, read: Reader) -> tuple[Any, dict[str, str]]:
     return model, not_stored
 
 
-def _check_header(document: Node) -> tuple[type[MultiTaskModel], tuple[str, ...]]:
+def _check_header(document: Node) -> tuple[type[BaseEstimator], tuple[str, ...]]:
     known = isinstance(document, dict) and document.get("format") == FORMAT
     need(known, f'this is not a model of msmtfl: its document does not say "format": "{FORMAT}"')
     version, name = parts_of(document, ("format_version", "model"), "the document")

@@ -22,9 +22,8 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from .._data.designs import Floats, Ints
+from .._estimators.families import is_regression_of
 from .._estimators.fitted import check_without_ridge, require_offset
-from .._estimators.msmtfl.fit import MSMTFL
-from .._estimators.msmtfl.search import MSMTFLCV
 from .._objective.certificates import loss_of
 from .._objective.penalties import ConcaveRows
 from .._objective.problem import Problem
@@ -97,7 +96,7 @@ class GlobalMinimum:
 
 
 def global_minimum(
-    model: MSMTFL | MSMTFLCV,
+    model: Any,
     X: Any,
     y: Any,
     *,
@@ -152,7 +151,7 @@ def global_minimum(
     (True, True)
     """
     check_is_fitted(model, "stages_")
-    if not isinstance(model, (MSMTFL, MSMTFLCV)) or read_shape(model.penalty) != CAPPED or model.lam_entry_:
+    if not is_regression_of(model, "msmtfl") or read_shape(model.penalty) != CAPPED or model.lam_entry_:
         raise ValueError(
             "the global minimum is that of the paper's model: MSMTFL with penalty='capped' and lam_entry=0."
         )

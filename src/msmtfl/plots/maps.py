@@ -30,7 +30,7 @@ from .._runtime.drawing import (
     shown,
 )
 from .._runtime.naturally import natural_order
-from ..inference import Stability
+from ..inference.stability import Stability
 from ..sharing import class_place, coef_by_class, map_of, size_over_classes, task_similarity
 from .display import Display
 from .views import (

@@ -14,11 +14,11 @@ from sklearn.base import clone
 from .._data.designs import Floats, Ints
 from .._data.tables import names_of
 from .._estimators.families import grid_words, known_families, surface_words
-from .._estimators.fitted import groups_of, model_chosen
-from .._paths.choice import cross_fits, points_without
+from .._estimators.fitted import classes_together, groups_of, model_chosen, scoring_of
+from .._paths.choice import points_without
 from .._paths.cross_validation import CRITERIA
+from .._paths.searched import cross_fits
 from .._paths.solutions import Solutions
-from .._paths.surface import Surface
 from .._solvers.stages import Stage
 from ..compare.evidence import Evidence, clear_from, clear_tasks
 from ..compare.scoring import LOG_LOSS, NMSE, Measure
@@ -121,7 +121,7 @@ def search_grid(model: Any) -> SearchGrid:
         scores, se = grid["mean_test_score"], grid["se_test_score"]
         best = np.unravel_index(int(np.nanargmax(scores)), scores.shape)
         within = scores >= scores[best] - se[best]
-        name, greater = _measure(model.scoring)
+        name, greater = _measure(scoring_of(model))
         measure = f"held-out {name}"
         values = scores if greater else -scores
     strength = grid[words.strength] + grid.get("lam_entry", 0.0)
@@ -244,6 +244,8 @@ def knowing_nothing(model: Any) -> Floats:
     if not hasattr(model, "classes_"):
         return np.asarray(model.target_sd_**2)
     share = np.reshape(model.target_mean_, (len(model.tasks_), -1))
+    if classes_together(model):
+        return np.asarray(entr(share).sum(axis=1))
     return np.asarray((entr(share) + entr(1.0 - share)).sum(axis=1))
 
 
@@ -354,10 +356,11 @@ def lam_path(surface: Any, l: int, task: Any = None, chosen: int | None = None) 
     solved = np.flatnonzero(surface.reached[:, l]).tolist()  # a search may have ended before the column does
     problem, lams = surface.problem, strengths[solved, l]
     theta = freed = None
-    if isinstance(surface, Surface) and np.isfinite(surface.thetas[solved, l]).any():
+    staged: Any = surface
+    if surface.caps_rows and np.isfinite(staged.thetas[solved, l]).any():
         freed = np.zeros((len(solved), len(surface.features)), dtype=bool)
         for place, k in enumerate(solved):
-            freed[place, surface.free_rows(k, l)] = True
+            freed[place, staged.free_rows(k, l)] = True
     coefs = [surface.coef(k, l) for k in solved]
     if task is None:
         factors = np.ones((len(surface.features), len(surface.tasks))) if problem is None else problem.factors
@@ -365,7 +368,7 @@ def lam_path(surface: Any, l: int, task: Any = None, chosen: int | None = None) 
         values = np.array([words.row_norms(W.T, factors, groups) for W in coefs])
         measure = "row norm" if problem is not None else "row norm, in the data's units"
         if freed is not None and problem is not None:
-            theta = surface.thetas[solved, l]
+            theta = staged.thetas[solved, l]
     else:
         i = _place(surface.tasks, task)
         values, measure = np.array([W[i] for W in coefs]), "coefficient, in the data's units"

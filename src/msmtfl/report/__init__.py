@@ -11,11 +11,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from .._estimators.fitted import model_chosen
+from .._estimators.fitted import choice_of, model_chosen
 from .._runtime.files import write_whole
-from ..compare.auto import choice_of
 from ..compare.comparison import Comparison
-from ..inference import SharedFeatures
+from ..inference.knockoffs import SharedFeatures
 from ..sharing import coef_by_class
 from . import page
 from .facts import ModelFacts

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._estimators.new_tasks import WAYS
+from .._estimators.fitted import WAYS
 from ..compare.comparison import Comparison, mean_over_tasks
 from ..compare.scoring import LOG_LOSS
-from .model_tables import MOST_ROWS
-from .tabular import Cell, Column, Table, counts, figures, texts
+from .tabular import MOST_ROWS, Cell, Column, Table, counts, figures, texts
 from .words import percent
 
 RATE = "at a false discovery rate of 5 % over all tasks"
@@ -66,7 +65,7 @@ def models_table(result: Comparison) -> Table:
     if result.new_task is not None:
         by_way = mean_over_tasks(result.new_task)[order]
         for place, way in ((0, "the mean of the others"), (2, "what the others have in common"), (3, "similar others")):
-            hint = f"nMSE in a task left out as a whole, predicted by {way}"
+            hint = f"{result.measure.name} in a task left out as a whole, predicted by {way}"
             title = "New task" if place == 0 else f"New task, by {WAYS[place - 1]}"
             if np.isfinite(by_way[:, place]).any():
                 columns.append(figures(title, by_way[:, place], hint))

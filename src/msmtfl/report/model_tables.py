@@ -12,17 +12,17 @@ import sklearn
 
 from .._data.designs import Floats, Ints
 from .._estimators.classes import labels_of
+from .._estimators.fitted import classes_together
 from .._estimators.intervals import task_radii
 from .._paths.choice import PERFECT
 from ..plots.maps import OVER_CLASSES
 from ..sharing import size_over_classes
 from . import performance
 from .facts import ModelFacts, largest
-from .sureness import ERROR_RATE, Sureness
-from .tabular import Cell, Column, Table, counts, figures, texts
+from .sureness import Sureness
+from .tabular import MOST_ROWS, Cell, Column, Table, counts, figures, texts
 from .words import every, listed, percent
 
-MOST_ROWS = 1000
 MOST_COLUMNS = 12  # tasks up to which the table of features has a column for each
 LEVEL = 0.9  # of intervals of predictions that are told of
 RANGE = (-1e300, 1e300)  # of effects
@@ -48,7 +48,8 @@ def tasks_table(facts: ModelFacts) -> Table:
     if facts.errors is not None:
         loss = facts.errors.loss[place]
         if facts.classes:
-            each = ", of each class against the rest, added up" * (len(facts.classes) > 2)
+            each = ", of each class against the rest, added up"
+            each *= len(facts.classes) > 2 and not classes_together(model)
             columns.append(figures("Held-out log-loss", loss, f"mean over rows held out{each}"))
         else:
             root = "root of the mean squared error of rows held out, in the target's units"
@@ -152,7 +153,7 @@ def features_table(facts: ModelFacts) -> Table:
 def sure_hint(sure: Sureness) -> str:
     """What "clearly" means."""
     if sure.corrected:
-        return f"false discovery rate {100 * ERROR_RATE:g} % over all coefficients that were looked at"
+        return f"false discovery rate {100 * sure.rate:g} % over all coefficients that were looked at"
     level = "its interval" if sure.level is None else f"its {100 * sure.level:g} % interval"
     return f"{level} excludes 0, not corrected for how many were looked at"
 

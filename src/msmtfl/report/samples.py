@@ -12,7 +12,7 @@ from sklearn.base import clone
 from .._data.designs import Floats, Ints
 from .._data.tables import names_of
 from .._data.tasks import TaskData
-from .._estimators.fitted import loss_of
+from .._estimators.fitted import name_of_loss
 from .._objective.losses import Loss, loss_named
 from .._paths.conformal import HeldOutScores, class_shares, misses
 
@@ -57,7 +57,7 @@ def read_samples(model: Any, X: Any, y: Any, task: Any, sample_weight: Any, offs
             f"the data are not those of the model, which has the tasks {names_of(model.tasks_)} and "
             f"{len(model.features_)} features; the data have {names_of(data.labels)} and {data.d}."
         )
-    loss = loss_named("logistic" if hasattr(model, "classes_") else loss_of(model))
+    loss = loss_named(name_of_loss(model))
     m = len(model.tasks_)
     coef = np.reshape(model.coef_, (m, -1, data.d))
     level = np.reshape(model.intercept_, (m, -1))
@@ -109,4 +109,4 @@ def _are_of_the_fit(model: Any, held: list[tuple[Floats, Floats]], scores: HeldO
 
 
 def _response(model: Any, linear: Floats, loss: Loss) -> Floats:
-    return class_shares(linear) if hasattr(model, "classes_") else np.asarray(loss.response(linear[:, 0]))
+    return class_shares(linear, loss) if hasattr(model, "classes_") else np.asarray(loss.response(linear[:, 0]))

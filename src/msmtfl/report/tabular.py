@@ -8,6 +8,8 @@ from typing import Any
 
 from .words import number
 
+MOST_ROWS = 1000
+
 
 @dataclass(frozen=True)
 class Cell:

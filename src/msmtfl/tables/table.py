@@ -13,7 +13,7 @@ from .._runtime import documents
 from .._runtime.checks import check_count
 from .._runtime.documents import Sheet
 from .._runtime.files import write_whole
-from ..inference import SplitIntervals
+from ..inference.splitting import SplitIntervals
 from ..sharing import coef_by_class, map_of
 from .layouts import Layout, is_linear
 from .values import Values

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..families import Family, Variant
-from ..words.formula_texts import Formula, fixed, of_classes
+from ..families import Family, Formula, Variant
+from ..words.formula_texts import fixed, of_classes
 from .lasso import PooledLassoCV
 from .logistic import LogisticPerTaskCV, PooledLogisticCV
 from .ridge import PooledRidgeCV, RidgePerTaskCV

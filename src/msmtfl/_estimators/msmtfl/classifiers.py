@@ -46,8 +46,10 @@ class MSMTFLClassifier(ClassifierFit, StagedFit):
         The concave function that stands in place of min(t, theta); see
         :mod:`msmtfl._objective.shapes`.
     class_weight : dict {class: weight} or "balanced", optional
-        Weights of the classes, which multiply the weights of the samples. "balanced": in
-        every task all classes weigh the same, n_i in all.
+        Weights of the classes, which multiply the weights of the samples; 1 for classes that
+        the dict leaves out. "balanced": in every task all classes weigh the same, n_i in all.
+        lam counts as without, the loss of a task being a weighted mean. Probabilities are those
+        of a population in which classes are as frequent as their weights make them.
     task_column : str or int, optional
         The column of X that identifies the task. Without it the tasks are given to `fit` as
         `task`, or as columns of y.
@@ -113,6 +115,14 @@ class MSMTFLClassifier(ClassifierFit, StagedFit):
         of |w_ji| stands the l2 norm of a group's coefficients in the task (times the penalty
         factors), times the root of the group's size; theta caps the sum of these norms over
         the tasks. Columns that are in no group are groups by themselves.
+    multinomial : bool, default=False
+        Whether K > 2 classes have one loss per task, the softmax's, log sum_k exp f_rk - f_ry,
+        in place of one against the rest for every class. A feature's row is its coefficients
+        over tasks and classes in both, and lam counts the same: as l1-penalised multinomial
+        regression of one task, C of scikit-learn is 2 / (m K n_i lam). There is no reference
+        class: coefficients of features that are not penalised, and intercepts, have the sum 0
+        over the classes. Not with `bounds`, `feature_groups`, shared intercepts, `add_task` and
+        criteria without folds. Two classes are what they are without it.
 
     Attributes
     ----------
@@ -259,6 +269,7 @@ class MSMTFLClassifier(ClassifierFit, StagedFit):
         intercepts="task",
         bounds=None,
         feature_groups=None,
+        multinomial=False,
     ):
         self.lam = lam
         self.theta = theta
@@ -283,6 +294,7 @@ class MSMTFLClassifier(ClassifierFit, StagedFit):
         self.intercepts = intercepts
         self.bounds = bounds
         self.feature_groups = feature_groups
+        self.multinomial = multinomial
 
 
 class MSMTFLClassifierCV(ClassifierSearch, ThetaSearch):
@@ -335,8 +347,10 @@ class MSMTFLClassifierCV(ClassifierSearch, ThetaSearch):
         penalty is convex: so they compare the points without a cap, and are NaN at the
         others. "ebic" charges for the search as well, and compares all points.
     class_weight : dict {class: weight} or "balanced", optional
-        Weights of the classes, which multiply the weights of the samples. "balanced": in
-        every task all classes weigh the same, n_i in all.
+        Weights of the classes, which multiply the weights of the samples; 1 for classes that
+        the dict leaves out. "balanced": in every task all classes weigh the same, n_i in all.
+        lam counts as without, the loss of a task being a weighted mean. Probabilities are those
+        of a population in which classes are as frequent as their weights make them.
     task_column : str or int, optional
         The column of X that identifies the task. Without it the tasks are given to `fit` as
         `task`, or as columns of y.
@@ -403,6 +417,14 @@ class MSMTFLClassifierCV(ClassifierSearch, ThetaSearch):
         of |w_ji| stands the l2 norm of a group's coefficients in the task (times the penalty
         factors), times the root of the group's size; theta caps the sum of these norms over
         the tasks. Columns that are in no group are groups by themselves.
+    multinomial : bool, default=False
+        Whether K > 2 classes have one loss per task, the softmax's, log sum_k exp f_rk - f_ry,
+        in place of one against the rest for every class. A feature's row is its coefficients
+        over tasks and classes in both, and lam counts the same: as l1-penalised multinomial
+        regression of one task, C of scikit-learn is 2 / (m K n_i lam). There is no reference
+        class: coefficients of features that are not penalised, and intercepts, have the sum 0
+        over the classes. Not with `bounds`, `feature_groups`, shared intercepts, `add_task` and
+        criteria without folds. Two classes are what they are without it.
 
     Attributes
     ----------
@@ -585,6 +607,7 @@ class MSMTFLClassifierCV(ClassifierSearch, ThetaSearch):
         intercepts="task",
         bounds=None,
         feature_groups=None,
+        multinomial=False,
     ):
         self.lams = lams
         self.theta_ratios = theta_ratios
@@ -615,3 +638,4 @@ class MSMTFLClassifierCV(ClassifierSearch, ThetaSearch):
         self.intercepts = intercepts
         self.bounds = bounds
         self.feature_groups = feature_groups
+        self.multinomial = multinomial

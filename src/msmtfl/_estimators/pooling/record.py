@@ -10,9 +10,9 @@ from ..._objective.losses import loss_named
 from ..._objective.penalties import ConcaveRows
 from ..._objective.problem import NUMERIC
 from ..._paths.families.pooling_path import PoolingGrid
-from ..families import Family, Part, Strength, Variant, at_once
-from ..fitted import loss_of
-from ..words.formula_texts import Formula, letters
+from ..families import Family, Formula, Part, Strength, Variant, at_once
+from ..fitted import name_of_loss
+from ..words.formula_texts import letters
 from ..words.grid_words import GridWords, number
 from .classifiers import PartialPoolingClassifier, PartialPoolingClassifierCV
 from .fit import PartialPooling, pooled_coef
@@ -41,7 +41,7 @@ def of_pooling(model: Any) -> Formula:
         note = "wᵢ = b: one for all tasks"
     elif np.isinf(model.k_common_):
         note = "wᵢ = vᵢ: nothing in common"
-    kind = loss_named("logistic" if hasattr(model, "classes_") else loss_of(model))
+    kind = loss_named(name_of_loss(model))
     share, _, rest = kind.text.replace("({m} nᵢ)", "N").partition(" ")
     notes = [f"{note}, N samples in all"]
     if kind.note:

@@ -9,10 +9,10 @@ import numpy as np
 
 from ..._objective.losses import Loss, loss_named
 from ..._objective.shapes import MCP, SCAD, SHAPES, Capped, LogSum, Power
-from ..fitted import loss_of
+from ..families import Formula
+from ..fitted import classes_together, name_of_loss
 
 Penalty = tuple[str, list[str]]  # its text, and notes on the letters
-Formula = tuple[str, str, list[str]]  # loss, penalty, notes
 
 
 def squares_of_entries(model: Any) -> str:
@@ -37,8 +37,8 @@ def penalised(
 
     def formula(model: Any) -> Formula:
         K = len(getattr(model, "classes_", ()))
-        kind = loss_named("logistic" if K else loss_of(model))
-        loss = ("Σᵢₖ " if K > 2 else "Σᵢ ") + kind.text.format(m="m K" if K > 2 else "m")
+        kind, together = loss_named(name_of_loss(model)), classes_together(model)
+        loss = ("Σᵢₖ " if K > 2 and not together else "Σᵢ ") + kind.text.format(m="m K" if K > 2 else "m")
         text, notes = penalty(model)
         note = letters(kind, model)
         notes = [*([note] if note else []), *notes, *of_classes(model)]
@@ -62,7 +62,7 @@ def fixed(loss: str, penalty: str, note: str) -> Callable[[Any], Formula]:
 
 
 def of_classes(model: Any) -> list[str]:
-    several = len(getattr(model, "classes_", ())) > 2
+    several = len(getattr(model, "classes_", ())) > 2 and not classes_together(model)
     return ["y = 1 in one class, 0 in the others"] if several else []
 
 

@@ -16,11 +16,11 @@ from numpy.typing import ArrayLike
 
 from ..._data.designs import Floats, Ints
 from ..._data.ridged import ridged
-from ..._objective.certificates import TaskCertificate, certify
+from ..._objective.certificates import RowCertificate, TaskCertificate, certify
 from ..._objective.common_penalty import CappedDeviations, SharedNorm, common_weights
 from ..._objective.penalties import bent
 from ..._objective.problem import Problem
-from ..._objective.row_certificates import RowCertificate, certify_rows
+from ..._objective.row_certificates import certify_rows
 from ..._objective.theta import unit
 from ..._runtime.progress import one_blas_thread
 from ..._runtime.threads import each

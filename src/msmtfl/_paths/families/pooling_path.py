@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._data.designs import Floats, Ints
+from ..._objective.certificates import RowCertificate
 from ..._objective.pooling import PoolingRidge, certify_pooling
 from ..._objective.problem import Problem
-from ..._objective.row_certificates import RowCertificate
 from ..._runtime.progress import one_blas_thread
 from ..._solvers.coupled.loss_pooling import AnyPooling
 from ..._solvers.coupled.pooling import PooledFit, sizes

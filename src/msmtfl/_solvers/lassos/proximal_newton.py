@@ -120,7 +120,7 @@ class LossLassos:
             np.ascontiguousarray(design.offset),
             np.sqrt(design.squares),
             float(np.sqrt(design.yy)),
-            _newton.KINDS[type(design.of_loss).__name__],
+            next(_newton.KINDS[one.__name__] for one in type(design.of_loss).__mro__ if one.__name__ in _newton.KINDS),
             getattr(design.of_loss, "epsilon", getattr(design.of_loss, "power", 0.0)),
             design.base.centre,
             design.level(nothing),

@@ -24,7 +24,8 @@ from ..._estimators.msmtfl.fit import MSMTFL
 from ..._runtime.drawing import BLUE, DARK, GREY, ORANGE, new_figure, quiet
 from ...metrics import parameter_error
 from ..spectra import sparse_eigenvalues
-from ..theory import check_conditions, error_rates
+from ..theory.bounds import error_rates
+from ..theory.conditions import check_conditions
 from .base import (
     FAILS,
     HOLDS,

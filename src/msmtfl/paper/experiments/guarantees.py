@@ -15,7 +15,7 @@ import numpy as np
 from ..._data.designs import Floats
 from ..._estimators.msmtfl.fit import MSMTFL
 from ..._runtime.drawing import BLUE, DARK, GREEN, ORANGE, new_figure, quiet
-from ..theory import check_conditions
+from ..theory.conditions import check_conditions
 from .base import PACKAGE, PAPER, Cell, Claim, Experiment, Row, markdown, select, values, verdict
 from .synthetic import SETTINGS
 

@@ -16,7 +16,7 @@ import numpy as np
 from ..._estimators.msmtfl.fit import MSMTFL
 from ..._runtime.drawing import BLUE, DARK, GREEN, GREY, ORANGE, new_figure, quiet
 from ...metrics import parameter_error
-from ..theory import check_starts
+from ..theory.starts import check_starts
 from .base import CONTROL, Cell, Claim, Experiment, Row, below, markdown, select, values, verdict
 from .synthetic import SETTINGS, Setting
 

@@ -12,10 +12,9 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..._data.designs import Floats
+from ..._estimators.families import is_regression_of
 from ..._estimators.fitted import check_without_ridge
 from ..._estimators.fitted import loss_of as name_of_loss
-from ..._estimators.msmtfl.fit import MSMTFL
-from ..._estimators.msmtfl.search import MSMTFLCV
 from ..._objective.certificates import Certificate, loss_of
 from ..._objective.penalties import ConcaveRows
 from ..._objective.problem import Problem
@@ -277,7 +276,7 @@ def check_conditions(
     >>> result.verdict, bool((result.errors <= result.bound.corrected).all())
     ('holds', True)
     """
-    if not isinstance(model, (MSMTFL, MSMTFLCV)):
+    if not is_regression_of(model, "msmtfl"):
         raise TypeError(f"Theorem 8 is about MSMTFL and MSMTFLCV: give a fitted one, not {type(model).__name__}.")
     check_is_fitted(model, "stages_")
     check_count("max_subsets", max_subsets)

@@ -17,9 +17,8 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..._data.designs import Floats, Ints
+from ..._estimators.families import is_regression_of
 from ..._estimators.fitted import check_without_ridge, require_offset
-from ..._estimators.msmtfl.fit import MSMTFL
-from ..._estimators.msmtfl.search import MSMTFLCV
 from ..._objective.certificates import loss_of
 from ..._objective.penalties import ConcaveRows
 from ..._objective.problem import Problem
@@ -193,7 +192,7 @@ class StartCheck:
 
 
 def check_starts(
-    model: MSMTFL | MSMTFLCV,
+    model: Any,
     X: Any,
     y: Any,
     *,
@@ -248,7 +247,7 @@ def check_starts(
     >>> print(str(check).splitlines()[0])
     All 23 starts end at the model's result.
     """
-    if not isinstance(model, (MSMTFL, MSMTFLCV)):
+    if not is_regression_of(model, "msmtfl"):
         raise TypeError(f"starts are those of MSMTFL and MSMTFLCV: give a fitted one, not {type(model).__name__}.")
     check_is_fitted(model, "stages_")
     require_offset(model, offset)
