@@ -29,12 +29,15 @@ if TYPE_CHECKING:
     from ._estimators.pooling.search import PartialPoolingCV
     from ._estimators.pretrained.fit import PretrainedMTL
     from ._estimators.pretrained.search import PretrainedMTLCV
+    from ._estimators.robust.fit import RobustMTL
+    from ._estimators.robust.search import RobustMTLCV
     from ._estimators.shared.classifiers import SharedMTLClassifier, SharedMTLClassifierCV
     from ._estimators.shared.fit import SharedMTL
     from ._estimators.shared.search import SharedMTLCV
     from ._paths.solve import regularization_surface
     from .compare.auto import MultiTaskAuto, MultiTaskAutoClassifier
     from .compare.run import compare_models
+    from .compare.sources import which_tasks_help
     from .inference import (
         bootstrap_intervals,
         debiased_intervals,
@@ -69,6 +72,8 @@ __all__ = [
     "PartialPoolingClassifierCV",
     "PretrainedMTL",
     "PretrainedMTLCV",
+    "RobustMTL",
+    "RobustMTLCV",
     "SharedMTL",
     "SharedMTLCV",
     "SharedMTLClassifier",
@@ -82,6 +87,7 @@ __all__ = [
     "split_intervals",
     "stability_selection",
     "stack_tasks",
+    "which_tasks_help",
 ]
 
 _MODULES = {  # of each public name: the module that has it
@@ -106,6 +112,8 @@ _MODULES = {  # of each public name: the module that has it
     "PartialPoolingClassifierCV": "_estimators.pooling.classifiers",
     "PretrainedMTL": "_estimators.pretrained.fit",
     "PretrainedMTLCV": "_estimators.pretrained.search",
+    "RobustMTL": "_estimators.robust.fit",
+    "RobustMTLCV": "_estimators.robust.search",
     "MSMTFLCV": "_estimators.msmtfl.search",
     "LassoMTLCV": "_estimators.lasso.search",
     "SharedMTL": "_estimators.shared.fit",
@@ -116,6 +124,7 @@ _MODULES = {  # of each public name: the module that has it
     "MultiTaskAuto": "compare.auto",
     "MultiTaskAutoClassifier": "compare.auto",
     "compare_models": "compare.run",
+    "which_tasks_help": "compare.sources",
     "bootstrap_intervals": "inference",
     "debiased_intervals": "inference",
     "shared_features": "inference",

@@ -17,8 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._data.designs import Floats, Ints
 from ._data.tables import choices_of, close_to, names_of
-from ._estimators.families import family_of, has_family
+from ._estimators.families import family_of, has_family, odd_tasks
 from ._estimators.fitted import BETWEEN_TASKS, is_model, model_chosen
+from ._estimators.words.odd_tasks import odd_sentence
 from ._runtime.cards import Card
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ class SharingMap(Card):
         lowers those of others.
     outcomes : ndarray of shape (K,) or None
         The classes that such a classifier predicts; None for all other models.
+    odd : ndarray or None
+        Labels of the tasks that the model finds unlike the rest; None if it does not look for such tasks.
     shared : SharedFeatures or None
         Which features are declared to matter in at least r tasks, with a false discovery rate; None if that
         was not asked.
@@ -99,6 +102,7 @@ class SharingMap(Card):
     task_level: np.ndarray | None = None
     outcomes: np.ndarray | None = None
     shared: SharedFeatures | None = None
+    odd: np.ndarray | None = None
 
     @property
     def declared(self) -> np.ndarray | None:
@@ -203,7 +207,8 @@ class SharingMap(Card):
         if (mixed := np.asarray(np.atleast_2d(self.signs == "mixed").any(axis=0))).any():
             where = "" if self.outcomes is None else " for the same class"
             lines.append(f"{int(mixed.sum()):5d} with signs that differ between tasks{where}{self._mixed(mixed)}")
-        return "\n".join([*lines, *self._with_error_rate(), *self._closest(), *self._advice()])
+        odd = [] if self.odd is None else [odd_sentence(self.odd, len(self.tasks))]
+        return "\n".join([*lines, *self._with_error_rate(), *self._closest(), *odd, *self._advice()])
 
     def _with_error_rate(self) -> list[str]:
         """Which features are declared, and how many the model uses in as many tasks without that being shown."""
@@ -393,6 +398,7 @@ def map_of(model: Any, class_of_interest: Any = None) -> SharingMap:
         learnable=learnable,
         task_level=None if learnable is None else np.isin(model.features_, model.task_level_features_),
         outcomes=model.classes_ if several else None,
+        odd=odd_tasks(model),
     )
 
 

@@ -172,7 +172,7 @@ class Moments:
             (see `task_column`).
         y : array-like of shape (N,) or (N, m)
             Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
-            means not measured.
+            means not measured. With loss="cox" it has two, times and events.
         task : array-like of shape (N,), optional
             The label of the task of every sample, if the tasks are not a column of X.
         task_column : str or int, optional
@@ -208,7 +208,7 @@ class Moments:
             (see `task_column`).
         y : array-like of shape (N,) or (N, m)
             Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
-            means not measured.
+            means not measured. With loss="cox" it has two, times and events.
         task : array-like of shape (N,), optional
             The label of the task of every sample, if the tasks are not a column of X.
         task_column : str or int, optional
@@ -589,6 +589,15 @@ class Moments:
 
 
 # ------------------------------------------------------------------ adding batches
+
+
+def with_labels(moments: Moments, names: Mapping[Hashable, Hashable]) -> Moments:
+    """These statistics with other labels of the tasks; tasks without one are left out."""
+    out = moments.copy()
+    out._tasks = {names[label]: sums for label, sums in moments._tasks.items() if label in names}
+    out.seen = dict.fromkeys(names[label] for label in moments.seen if label in names)
+    out.categories = None
+    return out
 
 
 def add_batch(

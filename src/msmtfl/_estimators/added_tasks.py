@@ -26,8 +26,9 @@ from .._solvers.make_problem import drawn_to, make_problem, remade
 from .._solvers.solvers import solver_for
 from .._solvers.stages import UNSOLVED, Stage, run_stages
 from .base import MultiTaskModel
-from .fitted import importances, loss_of, require_offset
+from .fitted import forget, importances, loss_of, of_survival, require_offset
 from .new_tasks import feature_means
+from .survival import baseline_hazards, joined
 
 
 class AddTaskMixin(MultiTaskModel):
@@ -58,6 +59,8 @@ class AddTaskMixin(MultiTaskModel):
           a coefficient costs nothing, and what goes beyond it the smaller of lam_s and lam_b.
         - SharedMTL, PartialPooling: the common values. Deviations from them have the penalty that those of
           the other tasks have.
+        - RobustMTL: the centre (with kind="rmtfl" the mean of what is common to the others). The new task's
+          deviation from it has the penalty that those of the others have.
         - PretrainedMTL: the first step. The second is fitted to the new task.
 
         Intercepts: of its own, or drawn to the common level that the fit has found, or that level itself,
@@ -97,6 +100,7 @@ class AddTaskMixin(MultiTaskModel):
             solver = solver_for(problem, penalty, lam=self._ridge_lam(problem))
             most, max_iter = getattr(self, "max_stages", 1), getattr(self, "max_iter", None) or 0
             stage = run_stages(penalty, solver, max_stages=most, tol=self.tol, max_iter=max_iter).stages[-1]
+            stage = replace(stage, coef=self._coef_given(stage.coef, problem))
         intercepts = [design.intercepts(w[None])[0] for design, w in zip(problem.designs, stage.coef, strict=True)]
         self._append(label, data, problem, stage, np.array(intercepts) + self._level_in_offset())
         self._append_parts(stage.coef, problem)
@@ -132,6 +136,10 @@ class AddTaskMixin(MultiTaskModel):
     def _new_l1_ratio(self) -> float:
         return self._chosen_l1_ratio()
 
+    def _coef_given(self, found: Floats, problem: Problem) -> Floats:
+        """(K, d): the coefficients of the new task, of what the solver has found."""
+        return found
+
     def _append_parts(self, own: Floats, problem: Problem) -> None:
         """Set the family's own attributes, `own` (1, d) being the coefficients beside what is held fixed."""
 
@@ -166,7 +174,7 @@ class AddTaskMixin(MultiTaskModel):
             raise ValueError("bounds differ between the tasks, so those of a new one are not known. Fit again.")
 
     def _read_new(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> TaskData:
-        data = read_training(X, y, sample_weight=sample_weight, offset=offset)
+        data = read_training(X, y, sample_weight=sample_weight, offset=offset, survival=of_survival(self))
         return replace(data, offset_of_targets=data.has_offset and loss_named(loss_of(self)).linear)
 
     def _check_new(self, X: Any, data: TaskData) -> None:
@@ -238,6 +246,10 @@ class AddTaskMixin(MultiTaskModel):
         self.coef_ = np.concatenate([self.coef_, w if single else w[None]])
         self.intercept_ = np.concatenate([self.intercept_, intercepts if single else intercepts[None]])
         self.n_samples_ = np.append(self.n_samples_, targets[0].rows)
+        if of_survival(self):
+            new = baseline_hazards(replace(problem, data=data), w)
+            self.baseline_hazard_ = joined(self.baseline_hazard_, new, len(self.tasks_) - 1)
+            forget(self, "concordance_")
         if hasattr(self, "learnable_"):  # a model from an old file does not know
             self.learnable_ = np.vstack([self.learnable_, problem.learnable[:1]])
             of_level = np.isin(self.features_, self.task_level_features_) & ~problem.learnable[0]

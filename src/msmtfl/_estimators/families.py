@@ -24,7 +24,7 @@ from .words.grid_words import GridWords
 
 LISTED = tuple(  # modules with records, in the order in which families are shown
     f"msmtfl._estimators.{name}.record"
-    for name in ("msmtfl", "lasso", "l12", "dirty", "shared", "pooling", "pretrained", "baselines")
+    for name in ("msmtfl", "lasso", "l12", "dirty", "shared", "pooling", "pretrained", "robust", "baselines")
 )
 Formula = tuple[str, str, list[str]]  # loss, penalty, notes
 CoefOn = Callable[..., Floats]  # fitted model, part of its problem, budget=, tick= -> (m, d)
@@ -128,6 +128,7 @@ class Family:
     by_default : parameters that `fit` takes from the data where all of a group are left out
     chosen : what a search chooses, in symbols
     parts : of its coefficients
+    odd : the attribute with the labels of tasks that are unlike the rest, where a model names them
     grid, grid_attributes : the grid of its search in words, and the attributes of the CV class that hold it
     coef_on : coefficients at a fitted model's setting on a part of its rows
     selects : of a model "entries", "rows" (a feature is used by all tasks or by none) or "" (every coefficient counts)
@@ -146,6 +147,7 @@ class Family:
     by_default: tuple[tuple[str, ...], ...] = ()
     chosen: str = "λ"
     parts: tuple[Part, ...] = ()
+    odd: str = ""
     grid: GridWords | None = None
     grid_attributes: tuple[str, ...] = ()
     coef_on: CoefOn = no_coef
@@ -194,6 +196,7 @@ class Family:
         return (
             *strengths,
             *parts,
+            *((self.odd,) if self.odd else ()),
             *(self.grid_attributes if searching else ()),
             *(("classes_",) if self.classifies else ()),
         )
@@ -260,6 +263,12 @@ def is_regression_of(model: Any, variant: str) -> bool:
 
 def has_family(model: Any) -> bool:
     return _record(model) is not None
+
+
+def odd_tasks(model: Any) -> np.ndarray | None:
+    """Labels of the tasks that a fitted model finds unlike the rest; None if it is of no family that names such tasks."""
+    record, model = _record(model), model_chosen(model)
+    return None if record is None or not record.odd else np.asarray(getattr(model, record.odd))
 
 
 def _record(model: Any) -> Family | None:

@@ -21,6 +21,7 @@ from .._objective.penalties import RowNorm
 from .._objective.pooling import PoolingRidge, certify_pooling, certify_ridges
 from .._objective.problem import Problem
 from .._objective.row_certificates import certify_rows, row_violation
+from .._objective.task_norms import TaskNorms, certify_task_norms
 from .._runtime.progress import Listener
 from .coupled.common_part import Stacked, settled
 from .proofs import Separation, rather_zero
@@ -211,3 +212,40 @@ class AllTasks:
     def loss(self, P: Floats) -> float:
         b, *V = P.reshape(len(self.parts) + 1, -1)
         return float(sum(part.loss(b + v) for part, v in zip(self.parts, V, strict=True)))
+
+
+class TaskNormStages:
+    """The only stage of a model with a norm of every task's deviations: points are (1, p), the common part first, then V."""
+
+    def __init__(self, problem: Problem, penalty: Any, solver: Any, near: Floats | None = None):
+        self.problem, self.solver, self.grams = problem, solver, None
+        self.designs = [CountedTasks(problem.designs, penalty)]
+        if near is not None:
+            solver.warm(near)
+
+    def solve(self, weights: TaskNorms, last: Floats, max_iter: int, listener: Listener) -> Outcome:
+        designs = self.problem.designs
+        P, steps = self.solver.solve(weights, max_iter)
+        proof = certify_task_norms(designs, P, weights)
+        P, proof = rather_zero(P, proof, lambda P: certify_task_norms(designs, P, weights))
+        for _ in designs:
+            listener.task_done()
+        finished, flat = self.solver.finished, P.reshape(1, -1)
+        return Outcome(flat, steps, finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
+
+    def violation(self, weights: TaskNorms, P: Floats) -> float:
+        return certify_task_norms(self.problem.designs, P[0].reshape(weights.height, -1), weights).kkt
+
+
+class CountedTasks:
+    """The loss of all tasks at a point, each counting as a penalty on deviations has it."""
+
+    n = 1.0
+
+    def __init__(self, parts: Sequence[Design], penalty: TaskNorms):
+        self.parts, self.penalty, self.d = parts, penalty, penalty.height * parts[0].d
+
+    def loss(self, P: Floats) -> float:
+        W = self.penalty.coefs(P.reshape(self.penalty.height, -1))
+        parts = zip(self.penalty.kappa, self.parts, W, strict=True)
+        return float(sum(0.5 * k * part.loss(w) for k, part, w in parts))

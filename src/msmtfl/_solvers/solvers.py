@@ -1,8 +1,9 @@
 """What solves a problem: `solver_for` makes the solver of its stages. No solver is made of a problem anywhere else.
 
-The convex problem of a stage has one of five structures, which the penalty names: weighted lassos ("lassos"), a norm of
-every row ("rows"), a part that is common to all tasks ("common"), or that with ridges only ("pooling"); one more task beside
-others has that of its coefficients given theirs ("given"). Where the loss is not squared, the first has a solver of its own;
+The convex problem of a stage has one of six structures, which the penalty names: weighted lassos ("lassos"), a norm of
+every row ("rows"), a part that is common to all tasks ("common"), or that with ridges only ("pooling"), or with a norm of
+every task's deviations ("robust"); one more task beside others has that of its coefficients given theirs ("given"). Where
+the loss is not squared, the first has a solver of its own;
 the others are solved by Newton steps around theirs (`coupled_newton.py`).
 """
 
@@ -25,13 +26,16 @@ from .coupled.grouped_rows import GroupedRows
 from .coupled.loss_common import CommonGrams, CommonSolver, LossCommon, LossGrams
 from .coupled.loss_pooling import AnyPooling, LossPooling
 from .coupled.loss_rows import LossRows
+from .coupled.loss_task_norms import AnyTaskNorms, LossTaskNorms
 from .coupled.pooling import Pooling
+from .coupled.task_norms import TaskNormSolver
 from .coupled_stages import (
     CommonStages,
     PoolingStages,
     RidgedCommonStages,
     RidgedLossStages,
     RowStages,
+    TaskNormStages,
 )
 from .gram import Gram, gram_caches
 from .lasso_stages import LassoStages, LossStages
@@ -44,6 +48,7 @@ from .lassos.weighted_lasso import Lassos
 from .one_level import AtBestLevel, LevelStages, has_one_level
 
 LASSOS, ROWS, COMMON, POOLING, GIVEN = "lassos", "rows", "common", "pooling", "given"  # structures of stages
+ROBUST = "robust"
 
 
 def solver_for(
@@ -104,6 +109,8 @@ def _solver_for(
         return GivenStages(problem, lam, problem.data)
     if penalty.structure == POOLING:
         return PoolingStages(pooling_for(problem, grams))
+    if penalty.structure == ROBUST:
+        return TaskNormStages(problem, penalty, task_norms_for(problem, grams), near)
     common = _common_for(problem, grams, n_jobs)
     common.at(penalty.ridge() if isinstance(penalty, CappedDeviations) else None)
     if near is not None:
@@ -208,10 +215,17 @@ def pooling_for(problem: Problem, known: AnyPooling | None = None) -> AnyPooling
     return Pooling(problem) if problem.loss.squared else LossPooling(problem)
 
 
+def task_norms_for(problem: Problem, known: Pooling | None = None) -> AnyTaskNorms:
+    """A problem with a norm of every task's deviations; `known` are the directions of its tasks, if they are known."""
+    return TaskNormSolver(problem, known) if problem.loss.squared else LossTaskNorms(problem)
+
+
 def caches_for(problem: Problem, structure: str, **options: float | None) -> Any:
     """What solvers of stages of a structure keep of Gram matrices; `options` are those of `gram_caches`."""
     if structure == POOLING:
         return pooling_for(problem)
+    if structure == ROBUST:
+        return Pooling(problem) if problem.loss.squared else None
     if not problem.loss.squared:
         return LossGrams(problem) if structure == COMMON else []
     if structure == ROWS and problem.groups is not None:

@@ -152,6 +152,13 @@ def fit(
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = None,
     decimal: o.DecimalMark = None,
+    stream: Annotated[
+        bool,
+        typer.Option(
+            "--stream",
+            help="Parquet files: read them in batches, as is done by itself where they are too large for memory.",
+        ),
+    ] = False,
     jobs: o.Jobs = None,
     as_json: o.AsJson = False,
     quiet: o.Quiet = False,
@@ -163,7 +170,8 @@ def fit(
     with o.guard("fit", quiet):
         from ..model_files import save_model
         from .describing import describe, facts
-        from .training import read_training, warn_of_classes, warn_of_exposure
+        from .streaming import Streamed, read_statistics, refuse_streaming, too_large
+        from .training import Training, read_training, warn_of_classes, warn_of_exposure
 
         given = {"lam": lam, "theta": theta, "lam_s": lam_s, "lam_b": lam_b}
         given |= {"lam_common": lam_common, "lam_deviation": lam_deviation}
@@ -196,34 +204,38 @@ def fit(
         o.check_outputs((out, report), *data)
         if report is not None:
             from ..report import write_report  # now: what it needs may be absent
-        training = read_training(
-            data,
-            target=target,
-            task=task,
-            features=features,
-            exclude=exclude,
-            weight=weight,
-            offset=offset,
-            exposure=exposure,
-            group=group,
-            group_identical=group_identical,
-            id=id,
-            one_hot=one_hot,
-            missing_level=missing_level,
-            min_rows=min_rows,
-            drop_missing=drop_missing,
-            impute=impute,
-            delimiter=delimiter,
-            encoding=encoding,
-            decimal=decimal,
-            quiet=quiet,
-            classes=family.classifies,
-        )
-        if not family.classifies and (loss is None or loss_named(loss).least < 0.0):
-            warn_of_classes(training.y, target)
-        warn_of_exposure(exposure, not family.classifies and loss_named(loss or "squared").linear)
+        reading: dict[str, Any] = {
+            "target": target,
+            "task": task,
+            "features": features,
+            "exclude": exclude,
+            "weight": weight,
+        }
+        reading |= {"group": group, "id": id, "min_rows": min_rows}
+        only_rows: dict[str, Any] = {
+            "group_identical": group_identical,
+            "offset": offset,
+            "exposure": exposure,
+            "one_hot": one_hot,
+        }
+        only_rows |= {"missing_level": missing_level, "drop_missing": drop_missing, "impute": impute}
+        why = "--stream" if stream else too_large(data, None if features is None else o.listed(features))
+        training: Training | Streamed
+        if why:
+            refuse_streaming(why, estimator, **only_rows)
+            if not quiet and not stream:
+                o.tell(f"{why}: rows are read in batches.")
+            verbose = o.talks(quiet, as_json)
+            folded_in = folds if searches and selection in ("min", "1se") else None
+            training = read_statistics(data, **reading, folds=folded_in, seed=deals, quiet=quiet, verbose=verbose)
+        else:
+            how: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
+            training = read_training(data, **reading, **only_rows, **how, quiet=quiet, classes=family.classifies)
+            if not family.classifies and (loss is None or loss_named(loss).least < 0.0):
+                warn_of_classes(training.y, target)
+            warn_of_exposure(exposure, not family.classifies and loss_named(loss or "squared").linear)
         began = time.perf_counter()
-        estimator.fit(training.X, training.y, **training.fit_arguments(searches))
+        training.fit(estimator, searches)
         seconds = time.perf_counter() - began
         command = shlex.join(["msmtfl", *sys.argv[1:]])
         provenance = training.provenance(command)

@@ -21,6 +21,7 @@ import typer
 from .._runtime.printable import printable_lines
 from .data import InputError, Note
 
+NO_MEMORY = "not enough memory. `msmtfl fit` reads Parquet files in batches where they are too large: write it so."
 BAD_INPUT, FAILED, INTERRUPTED, TERMINATED = 2, 1, 130, 143
 OPTIONS = {  # what parameters are called here, in messages
     "n_splits=": "--cv ",
@@ -301,7 +302,7 @@ def guard(command: str, quiet: bool = False) -> Iterator[None]:
         raise typer.Exit(FAILED) from None
     except (OSError, ImportError, MemoryError) as error:
         what = f"{error.filename}: {error.strerror}." if isinstance(error, OSError) and error.filename else str(error)
-        tell(f"msmtfl {command}: {what or 'not enough memory.'}")
+        tell(f"msmtfl {command}: {what or NO_MEMORY}")
         raise typer.Exit(FAILED) from error
     except KeyboardInterrupt as error:
         tell(f"\nmsmtfl {command}: stopped.")

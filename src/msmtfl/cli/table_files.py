@@ -332,6 +332,18 @@ def _check_start(start: bytes, path: Path, encoding: str) -> None:
         raise InputError("it holds bytes that are 0, and is not text. If it is UTF-16: --encoding utf-16.")
 
 
+def schema_of(path: Path) -> tuple[list[str], int]:
+    """Names of columns, and number of rows, of a Parquet file."""
+    _check_exists(path, pipes=False)
+    try:
+        with _arrow().parquet.ParquetFile(path) as found:
+            return [str(name) for name in found.schema_arrow.names], int(found.metadata.num_rows)
+    except UNREADABLE as error:
+        raise NamedError(
+            f"{path}: it cannot be read as Parquet: {' '.join(str(error).split()).rstrip('.')}."
+        ) from error
+
+
 def _read_parquet(path: Path, texts: set[str]) -> Any:
     _check_exists(path, pipes=False)
     with path.open("rb") as file:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 import warnings
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,9 @@ class Training:
     dropped: int
     offset: np.ndarray | None = None
 
+    def fit(self, estimator: Any, searches: bool) -> None:
+        estimator.fit(self.X, self.y, **self.fit_arguments(searches))
+
     def fit_arguments(self, groups: bool) -> dict[str, Any]:
         out: dict[str, Any] = {}
         if self.weight is not None:
@@ -80,6 +84,11 @@ class Training:
             "rows_dropped": self.dropped,
             "columns": asdict(self.columns),
         }
+
+
+def source_of(data: Sequence[Path]) -> str:
+    """The names of files, for a model file."""
+    return ", ".join(path.name for path in data[:20]) + ", ..." * (len(data) > 20)
 
 
 def read_training(
@@ -141,7 +150,7 @@ def read_training(
             weight=None if weight is None else weights(kept[weight]),
             group=IDENTICAL if group_identical else None if group is None else kept[group].map(str).to_numpy(),
             columns=columns,
-            source=", ".join(path.name for path in data[:20]) + ", ..." * (len(data) > 20),
+            source=source_of(data),
             dropped=len(table) - len(kept),
             offset=offsets(kept, columns),
         )

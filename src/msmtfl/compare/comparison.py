@@ -11,6 +11,7 @@ import numpy as np
 
 from .._data.designs import Floats, Ints
 from .._data.tables import choices_of, names_of
+from .._estimators.words.odd_tasks import odd_sentence
 from .._paths.choice import PERFECT, too_good
 from .._runtime.cards import Card
 from .._runtime.drawing import BLUE, DARK, GREY, ORANGE, bulk, mark_beyond, pyplot, quiet, shown
@@ -156,6 +157,9 @@ class Comparison(Card):
     steadied : Comparison
         This comparison with the variances of small tasks drawn towards the others', so that a task whose
         few targets happen to be alike does not decide.
+    odd_tasks : dict {model: labels}
+        Of models that look for tasks unlike the rest: those that a fit to all samples finds. (With nested
+        cross-validation there is no such fit.)
     n_features : ndarray of shape (models,)
         Number of features used in any task, averaged over folds: of a search on all samples, at the points
         that folds choose for each other.
@@ -235,6 +239,7 @@ class Comparison(Card):
     nested: bool = False
     corrected: Corrected | None = None
     chosen_errors: Floats | None = None  # (models, cells) losses at the parameters that all folds choose
+    odd_tasks: dict[str, np.ndarray] = field(default_factory=dict)
 
     # ------------------------------------------------------------------ numbers
 
@@ -565,9 +570,13 @@ class Comparison(Card):
         """
         said = (
             *(self._verdict(), self.corrected_in_words()),
-            *(self.means_in_words(), self.perfect_in_words(), self.dropped_in_words()),
+            *(self.means_in_words(), self.perfect_in_words(), self.dropped_in_words(), self._odd_in_words()),
         )
         return " ".join(filter(None, said))
+
+    def _odd_in_words(self) -> str:
+        said = [f"By {name!r}: {odd_sentence(odd, len(self.tasks))}" for name, odd in self.odd_tasks.items()]
+        return " ".join(said)
 
     def _verdict(self) -> str:
         b, base = int(np.argmin(self.error)), self.models.index(self.reference)

@@ -22,6 +22,7 @@ from .._data.designs import Ints
 from .._data.tables import check_finite, choices_of, names_of, warn_user
 from .._data.tasks import read_training
 from .._estimators.classes import class_folds, read_classes
+from .._estimators.families import odd_tasks
 from .._estimators.fitted import NewTaskWarning, TaskLevelWarning, is_model, loss_of, warn_of_task_level
 from .._objective.losses import is_loss, loss_named
 from .._paths.choice import GridEndWarning, TooGoodWarning
@@ -104,7 +105,7 @@ def compare_models(
         (see `task_column`).
     y : array-like of shape (N,) or (N, m)
         Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
-        means not measured.
+        means not measured. With loss="cox" it has two, times and events.
     task : array-like of shape (N,), optional
         The label of the task of every sample, if the tasks are not a column of X.
     task_column : str or int, optional
@@ -491,7 +492,13 @@ class _Run:
             new_task=np.array(new).transpose(1, 0, 2) if new else None,
             screened=self.dropped,
             nested=self.nested,
+            odd_tasks=self._odd_tasks(),
         )
+
+    def _odd_tasks(self) -> dict[str, np.ndarray]:
+        """By model that looks for tasks unlike the rest: those that its fit to all samples finds."""
+        found = {name: odd_tasks(self.fitted[name]) for name in self.kept if name in self.fitted}
+        return {name: odd for name, odd in found.items() if odd is not None}
 
     def corrected(self, result: Comparison, seed: int) -> Comparison:
         """A comparison on all folds with errors corrected for having chosen, and those by which was chosen."""

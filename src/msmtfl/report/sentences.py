@@ -8,11 +8,11 @@ import numpy as np
 
 from .._estimators.fitted import BETWEEN_TASKS, noted
 from .._estimators.intervals import task_radii
+from .._estimators.words.odd_tasks import odd_in_words
 from .._objective.certificates import CRITICAL, Certificate
 from .._paths.choice import PERFECT, too_good
 from .._paths.cross_validation import CRITERIA
 from .facts import ModelFacts
-from .sureness import ERROR_RATE
 from .words import counted, every, listed, number, percent, short, task
 
 LEVEL = 0.9  # of intervals that are told of
@@ -46,8 +46,9 @@ def shares(facts: ModelFacts) -> str:
     n, tasks = facts.sharing.counts, facts.subject.tasks
     if n["unused"] + n["constant"] == facts.d:
         return "No feature is used: all coefficients are 0."
+    odd = " " * (facts.sharing.odd is not None) + odd_in_words(facts.model)
     if not facts.family.selects(facts.model):
-        return "Every feature that varies is used: the penalty shrinks coefficients, and leaves none of them out."
+        return f"Every feature that varies is used: the penalty shrinks coefficients, and leaves none of them out.{odd}"
     used = facts.d - n["unused"] - n["constant"]
     begin = f"Of {counted(facts.d, 'feature')} {used:,} {'is' if used == 1 else 'are'} used"
     if facts.m > 1:
@@ -61,7 +62,7 @@ def shares(facts: ModelFacts) -> str:
         begin += only if len(parts) == 1 else f": {listed([f'{count:,} {text}' for count, text in parts])}"
     if n["constant"]:
         begin += f". {n['constant']:,} could not be learned"
-    return f"{begin}."
+    return f"{begin}.{odd}"
 
 
 def freed(facts: ModelFacts) -> str:
@@ -285,7 +286,7 @@ def intervals(facts: ModelFacts) -> str:
     clear, known = int(sure.clear.sum()), int(sure.known.sum())
     said = f"Of {known:,} coefficients that have an interval {clear:,} {'is' if clear == 1 else 'are'} clearly non-zero"
     if sure.corrected:
-        said += f", at a false discovery rate of {percent(ERROR_RATE, 0)} over all of them"
+        said += f", at a false discovery rate of {percent(sure.rate, 0 if sure.rate >= 0.01 else 1)} over all of them"
         alone = sum(any(low > 0 or high < 0 for low, high in lines) for lines in sure.lines.values()) - clear
         if alone > 0:
             said += (

@@ -16,8 +16,9 @@ from ..._runtime.checks import check_count
 from ..._runtime.documents import in_latex, in_markdown
 from ..._runtime.printable import printable
 from ..families import family_of, has_family
-from ..fitted import model_chosen, name_of_loss
+from ..fitted import model_chosen, name_of_loss, scoring_of
 from .formulas import formula
+from .odd_tasks import odd_in_words
 
 NUMBERS = ("tasks", "smallest", "median", "largest")  # as these columns are headed
 WIDTH = 100  # of notes in a terminal
@@ -245,7 +246,7 @@ def _title(model: Any) -> str:
 
 def _notes(model: Any) -> list[str]:
     """How it was fitted, how well it predicts, what is proven, what the table does not say."""
-    notes = [_settings(model), _chosen(model), _unlearned(model)]
+    notes = [_settings(model), _chosen(model), odd_in_words(model), _unlearned(model)]
     if hasattr(model, "certificate_"):
         notes += [line.strip() for line in str(model.certificate_).splitlines()]
     return [note[0].upper() + note[1:] for note in (*notes, NOT_TESTED) if note]
@@ -264,7 +265,7 @@ def _chosen(model: Any) -> str:
         return ""
     if not getattr(model, "n_splits_", 0):
         return f"The parameters were chosen by the criterion {model.selection}."
-    score = model.scoring if isinstance(model.scoring, str) else "score"
+    score = scoring_of(model) if isinstance(model.scoring, str) else "score"
     if not cross_fits(model):
         return (
             f"The parameters were chosen by one fold, with {score} = {model.best_score_:.4g}: new data will be worse."

@@ -1,0 +1,26 @@
+"""Tasks that a model finds unlike the rest, in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..._data.tables import names_of
+from ..families import odd_tasks
+
+NAMED = 8  # of them are named
+
+
+def odd_in_words(model: Any) -> str:
+    """A sentence; empty if the model is of a family that does not look for such tasks."""
+    found = odd_tasks(model)
+    return "" if found is None else odd_sentence(found, len(model.tasks_))
+
+
+def odd_sentence(odd: Any, m: int) -> str:
+    """The same of labels, of m tasks."""
+    if len(odd) == 0:
+        return "No task is found to be unlike the rest."
+    if len(odd) == m:
+        return "All tasks deviate from what they have in common."
+    verb = "is" if len(odd) == 1 else "are"
+    return f"{len(odd)} of {m} tasks {verb} found to be unlike the rest: {names_of(odd, NAMED)}."

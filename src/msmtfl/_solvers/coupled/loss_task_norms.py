@@ -1,0 +1,68 @@
+"""A norm of every task's deviations under a loss that is not squared: Newton steps around `task_norms.py`."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+
+from ..._data.designs import Floats, Ints
+from ..._objective.problem import Problem
+from ..._objective.task_norms import TaskNorms, without
+from .newton_around import NewtonAround
+from .task_norms import TaskNormSolver
+
+
+class _OfTaskNorms:
+    """A common part and V: all features are always in work."""
+
+    def __init__(self, problem: Problem, penalty: TaskNorms):
+        self.m, self.height, self.kappa = problem.m, penalty.height, penalty.kappa
+
+    def coefs(self, P: Floats) -> Floats:
+        return np.asarray(P[: -self.m] + P[-self.m :])
+
+    def value(self, penalty: TaskNorms, P: Floats) -> float:
+        return penalty.value(P)
+
+    def on(self, penalty: TaskNorms, features: Ints) -> TaskNorms:
+        return without(penalty, features)
+
+    def always(self, penalty: TaskNorms) -> np.ndarray:
+        return np.ones(len(penalty.scales), dtype=bool)
+
+    def excess(self, penalty: TaskNorms, G: Floats) -> Floats:
+        return np.zeros(G.shape[1])
+
+    def solved(
+        self, problem: Problem, penalty: TaskNorms, P: Floats, aim: Floats, accuracy: float
+    ) -> tuple[Floats, TaskNormSolver]:
+        solver = TaskNormSolver(problem)
+        solver.warm(P)
+        return solver.solve(penalty)[0], solver
+
+
+class LossTaskNorms:
+    """What `TaskNormSolver` is for squared loss, for penalties of one kind."""
+
+    def __init__(self, problem: Problem):
+        self.problem, self.steps, self.finished = problem, 0, True
+        self.near: Floats | None = None
+        self.newton: NewtonAround[TaskNorms] | None = None
+
+    def warm(self, P: Floats) -> None:
+        """Start the next solve from P (height, d) instead of from the last solution."""
+        self.near = P
+
+    def solve(self, penalty: TaskNorms, max_iter: int = 0) -> tuple[Floats, int]:
+        """The point (height, d), and Newton steps."""
+        if self.newton is None:
+            self.newton = NewtonAround(self.problem, _OfTaskNorms(self.problem, penalty))
+        if self.near is not None:
+            self.newton.last, self.near = self.near.copy(), None
+        P, self.steps = self.newton.solve(penalty, max_iter=max_iter)
+        self.finished = self.newton.finished
+        return P, self.steps
+
+
+AnyTaskNorms: TypeAlias = TaskNormSolver | LossTaskNorms

@@ -1,0 +1,103 @@
+"""`msmtfl fit` on Parquet files that are too large for memory: rows are read in batches."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from msmtfl._runtime.memory import _of_container, free_memory
+from msmtfl.model_files import load_model
+
+testing = pytest.importorskip("typer.testing")
+pytest.importorskip("pyarrow")
+app = pytest.importorskip("msmtfl.cli").app
+GIVEN = ("-y", "wear", "-t", "machine")
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("parts")
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.standard_normal((400, 4)), columns=list("abcd"))
+    table["machine"] = np.r_[rng.integers(0, 3, 396), [9] * 4]
+    table["wear"] = table["a"] - 0.5 * table["b"] + 0.3 * rng.standard_normal(400)
+    table["name"] = [f"row {i}" for i in range(400)]
+    table["weight"] = rng.uniform(0.5, 2.0, 400)
+    for k in range(4):
+        table[100 * k : 100 * (k + 1)].to_parquet(folder / f"{k}.parquet", index=False)
+    return folder
+
+
+def run(*arguments):
+    return testing.CliRunner().invoke(app, [str(one) for one in arguments])
+
+
+@pytest.mark.parametrize("options", [(), ("--weight", "weight"), ("--min-rows", "10", "--features", "a,b,c")])
+def test_batches_give_the_model_that_rows_give(parts, tmp_path, options):
+    found = {}
+    for way in ([], ["--stream"]):
+        out = tmp_path / f"m{len(way)}.msmtfl"
+        given = ("--id", "name", "--model", "lasso", "--lam", "0.05", "--out", out)
+        exclude = () if "--weight" in options or "--features" in options else ("--exclude", "weight")
+        done = run("fit", parts, *GIVEN, *given, *options, *exclude, *way)
+        assert done.exit_code == 0, done.output
+        found[len(way)] = load_model(out)
+    rows, batches = found[0], found[1]
+    assert batches.tasks_.tolist() == rows.tasks_.tolist() == [0, 1, 2] + [9] * ("--min-rows" not in options)
+    assert batches.features_.tolist() == rows.features_.tolist()
+    np.testing.assert_allclose(batches.coef_, rows.coef_, atol=1e-12)
+    np.testing.assert_allclose(batches.intercept_, rows.intercept_, atol=1e-12)
+    predicted = run("predict", tmp_path / "m1.msmtfl", parts / "0.parquet", "--out", tmp_path / "p.csv")
+    assert predicted.exit_code == 0, predicted.output
+    assert len(pd.read_csv(tmp_path / "p.csv")) == 100
+
+
+def test_a_table_too_large_for_memory_is_read_in_batches_by_itself(parts, tmp_path, monkeypatch):
+    monkeypatch.setattr("msmtfl.cli.streaming.free_memory", lambda: 2.0**14)
+    page = tmp_path / "r.html"
+    options = ("--id", "name", "--exclude", "weight", "--model", "msmtfl", "--cv", "3", "--report", page)
+    done = run("fit", parts, *GIVEN, *options, "--out", tmp_path / "m.json")
+    assert done.exit_code == 0, done.output
+    assert "too many for the 0 MB of memory that are free: rows are read in batches" in done.stderr
+    assert json.loads((tmp_path / "m.json").read_text())["provenance"]["user"]["rows"] == 400
+    assert "What predicts wear in 4 machines" in page.read_text()
+    one = run("fit", parts, *GIVEN, "--features", "a", "--impute", "mean")
+    assert one.exit_code == 2
+    assert "--impute: not possible then" in one.stderr
+    monkeypatch.setattr("msmtfl.cli.streaming.free_memory", lambda: 2.0**40)
+    assert "in batches" not in run("fit", parts, *GIVEN, *options).stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--one-hot",), "--one-hot: not possible then. Prepare these columns"),
+        (("--loss", "huber", "--model", "msmtfl"), "not enough for loss='huber'. Take --model msmtfl"),
+        (("--model", "pooled-lasso"), "not enough for this model"),
+        (("--exclude", "nothing"), "--exclude: there is no column 'nothing'"),
+        (("--min-rows", "1000", "--exclude", "name"), "--min-rows: no task has 1000 rows"),
+        ((), "name"),  # text, in the words of the reader of Parquet
+    ],
+)
+def test_what_batches_cannot_do_is_said(parts, options, said):
+    found = run("fit", parts, *GIVEN, *options, "--stream")
+    assert found.exit_code == 2, found.output
+    assert said in found.stderr
+
+
+def test_only_parquet_is_read_in_batches(tmp_path):
+    (tmp_path / "t.csv").write_text("a,machine,wear\n1,2,3\n")
+    found = run("fit", tmp_path / "t.csv", *GIVEN, "--stream")
+    assert found.exit_code == 2
+    assert "t.csv: it is not Parquet" in found.stderr
+
+
+def test_free_memory_is_that_of_the_container(tmp_path):
+    assert free_memory() > 2**20
+    assert _of_container(tmp_path) == np.inf
+    (tmp_path / "memory.max").write_text("1000\n")
+    (tmp_path / "memory.current").write_text("400\n")
+    assert _of_container(tmp_path) == 600
+    (tmp_path / "memory.max").write_text("max\n")
+    assert _of_container(tmp_path) == np.inf
