@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from .._data.categories import of_model
 from .._data.designs import Floats
 from .._data.level_rows import LevelPrior
-from .._data.moments import Moments, add_rows
-from .._data.parquet import Rows
+from .._data.statistics.moments import Moments, add_rows
+from .._data.statistics.parquet import Rows
 from .._data.tables import label_array, missing_values, warn_user
 from .._data.tasks import Task, TaskData, read_training
 from .._objective.certificates import explain

@@ -80,6 +80,10 @@ class DirtyMTLClassifier(ClassifierFit, DirtyFit):
         an error.
     feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
+    unknown_category : {"error", "baseline"}, default="error"
+        What `predict` does with a category of a categorical column that was not in the training
+        data: raise an error, or count the sample as none of the known categories, so that the
+        column adds nothing to its linear predictor.
 
     Attributes
     ----------
@@ -328,6 +332,10 @@ class DirtyMTLClassifierCV(ClassifierSearch, DirtySearch):
         an error.
     feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
+    unknown_category : {"error", "baseline"}, default="error"
+        What `predict` does with a category of a categorical column that was not in the training
+        data: raise an error, or count the sample as none of the known categories, so that the
+        column adds nothing to its linear predictor.
 
     Attributes
     ----------

@@ -86,6 +86,10 @@ class L12MTLClassifier(ClassifierFit, L12Fit):
         Which columns belong together: a group is used by all tasks or by none. Its norm is the
         root of its size times the l2 norm of its coefficients in all tasks (times the penalty
         factors). Columns that are in no group are groups by themselves.
+    unknown_category : {"error", "baseline"}, default="error"
+        What `predict` does with a category of a categorical column that was not in the training
+        data: raise an error, or count the sample as none of the known categories, so that the
+        column adds nothing to its linear predictor.
 
     Attributes
     ----------
@@ -327,6 +331,10 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
         Which columns belong together: a group is used by all tasks or by none. Its norm is the
         root of its size times the l2 norm of its coefficients in all tasks (times the penalty
         factors). Columns that are in no group are groups by themselves.
+    unknown_category : {"error", "baseline"}, default="error"
+        What `predict` does with a category of a categorical column that was not in the training
+        data: raise an error, or count the sample as none of the known categories, so that the
+        column adds nothing to its linear predictor.
 
     Attributes
     ----------

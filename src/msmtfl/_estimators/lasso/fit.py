@@ -13,10 +13,10 @@ from ..._solvers.largest_lam import default_lam, largest_lam
 from ..._solvers.solvers import solver_for
 from ..._solvers.stages import run_stages
 from ..added_tasks import AddTaskMixin
-from ..streaming import Batchwise
+from ..streaming import PartialFitMixin
 
 
-class LassoMTL(Batchwise, AddTaskMixin):
+class LassoMTL(PartialFitMixin, AddTaskMixin):
     r"""Independent lassos, one per task, with one strength for all: the baseline of MSMTFL, and its stage 1.
 
     .. math::

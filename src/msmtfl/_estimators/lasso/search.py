@@ -12,10 +12,10 @@ from ..._paths.grids import read_grid
 from ..._runtime.progress import with_callbacks
 from ..added_tasks import AddTaskMixin
 from ..stage_search import StageSearch
-from ..streaming import Growing
+from ..streaming import FromMomentsMixin
 
 
-class LassoMTLCV(StageSearch, Growing, AddTaskMixin):
+class LassoMTLCV(StageSearch, FromMomentsMixin, AddTaskMixin):
     """Independent lassos, one per task, with one lam for all chosen by cross-validation: the baseline of MSMTFLCV.
 
     All folds use the same values of lam, taken from all data. The model is then fitted to all data at the

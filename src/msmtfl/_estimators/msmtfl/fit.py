@@ -22,7 +22,7 @@ from ..._solvers.solvers import solver_for
 from ..._solvers.stages import run_stages
 from ..added_tasks import AddTaskMixin
 from ..base import MultiTaskModel
-from ..streaming import Batchwise
+from ..streaming import PartialFitMixin
 
 
 class StagedFit(MultiTaskModel):
@@ -103,7 +103,7 @@ class StagedFit(MultiTaskModel):
         return start
 
 
-class MSMTFL(StagedFit, Batchwise, AddTaskMixin):
+class MSMTFL(StagedFit, PartialFitMixin, AddTaskMixin):
     r"""Multi-stage multi-task feature learning (Gong, Ye and Zhang): sparse linear models for related tasks.
 
     .. math::

@@ -7,10 +7,10 @@ from typing import Any
 from ..._runtime.progress import with_callbacks
 from ..added_tasks import AddTaskMixin
 from ..stage_search import ThetaSearch
-from ..streaming import Growing
+from ..streaming import FromMomentsMixin
 
 
-class MSMTFLCV(ThetaSearch, Growing, AddTaskMixin):
+class MSMTFLCV(ThetaSearch, FromMomentsMixin, AddTaskMixin):
     """MSMTFL with lam and theta chosen by cross-validation: give it data, it does the rest.
 
     The whole grid of lam and theta is solved on every training fold, for about the price of one lasso path

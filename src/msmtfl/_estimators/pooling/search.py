@@ -13,7 +13,7 @@ from ..._runtime.progress import Progress, with_callbacks
 from ..._solvers.solvers import POOLING, solver_for
 from ..._solvers.stages import Solution, run_stages
 from ..grid_search import GridSearch
-from ..streaming import Growing
+from ..streaming import FromMomentsMixin
 from .fit import Pooled
 
 
@@ -53,7 +53,7 @@ class PoolingSearch(Pooled, GridSearch):
         self._warn(*fitted)
 
 
-class PartialPoolingCV(PoolingSearch, Growing):
+class PartialPoolingCV(PoolingSearch, FromMomentsMixin):
     """PartialPooling with its strengths chosen by cross-validation.
 
     The grid has all pairs of k and k_common, from one model for all tasks to one ridge regression for
@@ -148,6 +148,10 @@ class PartialPoolingCV(PoolingSearch, Growing):
         an error.
     feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
+    unknown_category : {"error", "baseline"}, default="error"
+        What `predict` does with a category of a categorical column that was not in the training
+        data: raise an error, or count the sample as none of the known categories, so that the
+        column adds nothing to its linear predictor.
 
     Attributes
     ----------

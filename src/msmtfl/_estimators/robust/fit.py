@@ -18,7 +18,7 @@ from ..._solvers.largest_lam import default_lam
 from ..._solvers.solvers import ROBUST, caches_for, solver_for, task_norms_for
 from ..._solvers.stages import Solution, run_stages
 from ..added_tasks import AddTaskMixin, no_deviations
-from ..streaming import Batchwise
+from ..streaming import PartialFitMixin
 
 
 class Robust(AddTaskMixin):
@@ -167,7 +167,7 @@ class RobustFit(Robust):
         self._warn(solution, problem)
 
 
-class RobustMTL(RobustFit, Batchwise):
+class RobustMTL(RobustFit, PartialFitMixin):
     r"""Models for tasks of which a few are unlike the rest: ARMUL and rMTFL.
 
     With kind="armul" (Duan and Wang, Adaptive and robust multi-task learning, Annals of Statistics 2023) a

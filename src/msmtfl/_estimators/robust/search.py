@@ -17,7 +17,7 @@ from ..._runtime.progress import Progress, with_callbacks
 from ..._solvers.solvers import ROBUST, solver_for, task_norms_for
 from ..._solvers.stages import Solution, run_stages
 from ..grid_search import GridSearch
-from ..streaming import Growing
+from ..streaming import FromMomentsMixin
 from .fit import Robust, relaxed_point
 
 
@@ -86,7 +86,7 @@ class RobustSearch(Robust, GridSearch):
         self._warn(*fitted)
 
 
-class RobustMTLCV(RobustSearch, Growing):
+class RobustMTLCV(RobustSearch, FromMomentsMixin):
     """RobustMTL with its strengths chosen by cross-validation.
 
     The grid of strengths is solved on every training fold; the model is then fitted to all data at the

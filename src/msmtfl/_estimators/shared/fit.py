@@ -18,7 +18,7 @@ from ..._solvers.largest_lam import default_lam
 from ..._solvers.solvers import common_for, solver_for
 from ..._solvers.stages import Solution, run_stages
 from ..added_tasks import AddTaskMixin, entries_given, no_deviations
-from ..streaming import Batchwise
+from ..streaming import PartialFitMixin
 
 
 class Sharing(AddTaskMixin):
@@ -131,7 +131,7 @@ class SharedFit(Sharing):
         self._warn(solution, problem)
 
 
-class SharedMTL(SharedFit, Batchwise):
+class SharedMTL(SharedFit, PartialFitMixin):
     r"""Values shared by all tasks, and sparse deviations from them: the data-shared lasso, with a cap.
 
     .. math::

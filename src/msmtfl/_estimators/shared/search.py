@@ -16,7 +16,7 @@ from ..._runtime.progress import Progress, with_callbacks
 from ..._solvers.solvers import COMMON, common_for, solver_for
 from ..._solvers.stages import Solution
 from ..grid_search import GridSearch
-from ..streaming import Growing
+from ..streaming import FromMomentsMixin
 from .fit import Sharing, relaxed_point
 
 
@@ -75,7 +75,7 @@ class SharedSearch(Sharing, GridSearch):
         self._warn(*fitted)
 
 
-class SharedMTLCV(SharedSearch, Growing):
+class SharedMTLCV(SharedSearch, FromMomentsMixin):
     """SharedMTL with its strengths and theta chosen by cross-validation.
 
     The grid has all combinations of lam, ratio and theta; pooled and separate models are among them. All

@@ -14,17 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._runtime.checks import check_count, check_verbose
-from .._runtime.files import write_whole
-from .._runtime.progress import Progress, one_blas_thread
-from .._runtime.whole import whole_or_untouched
-from . import moment_files
-from .batches import Batch, Dealer, batch_tasks
-from .categories import read_features
-from .designs import Floats
-from .disclosure import of_difference, of_task
-from .parquet import ParquetPath, ParquetRows, Rows
-from .tables import (
+from ..._runtime.checks import check_count, check_verbose
+from ..._runtime.files import write_whole
+from ..._runtime.progress import Progress, one_blas_thread
+from ..._runtime.whole import whole_or_untouched
+from ..categories import read_features
+from ..designs import Floats
+from ..tables import (
     Labels,
     RandomState,
     Table,
@@ -40,6 +36,11 @@ from .tables import (
     shape_of,
     warn_user,
 )
+from . import moment_files
+from .batches import Batch, batch_tasks
+from .dealer import Dealer
+from .disclosure import of_difference, of_task
+from .parquet import ParquetPath, ParquetRows, Rows
 from .task_moments import ROUNDING, Sums, TaskMoments, impossible
 
 NOISE = 1e-13  # what is left of a sum of squares after a subtraction, below this share of it, is rounding
