@@ -21,7 +21,8 @@ from scipy.sparse import csr_array, issparse
 from sklearn.utils.validation import check_array
 
 from .designs import Floats
-from .float32 import KEPT_ABOVE
+
+KEPT_ABOVE = 2**26  # bytes: a smaller float32 X is made float64, which is faster to work with
 
 MANY = 8  # how many names an error message lists before it stops
 CHOICES = 20  # and how many, where one of them is to be chosen

@@ -7,15 +7,15 @@ from typing import Any
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from .._data.moment_data import MomentData
-from .._data.moments import Moments
+from .._data.statistics.moment_data import MomentData
+from .._data.statistics.moments import Moments
 from .._data.tables import is_table, opened
 from .._runtime.whole import whole_or_untouched
 from .fitted import loss_of
 from .regression import MultiTaskLinear
 
 
-class Growing(MultiTaskLinear):
+class FromMomentsMixin(MultiTaskLinear):
     """Fitting from statistics."""
 
     def fit_moments(self, moments: Any) -> Any:
@@ -47,7 +47,7 @@ def _from_statistics(model: Any) -> bool:
     return True
 
 
-class Batchwise(Growing):
+class PartialFitMixin(FromMomentsMixin):
     """Fitting batch by batch."""
 
     moments_: Moments
@@ -66,7 +66,7 @@ class Batchwise(Growing):
             (see `task_column`).
         y : array-like of shape (N,) or (N, m)
             Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
-            means not measured.
+            means not measured. With loss="cox" it has two, times and events.
         task : array-like of shape (N,), optional
             The label of the task of every sample, if the tasks are not a column of X.
         sample_weight : array-like of shape (N,) or (N, m), optional

@@ -14,16 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._runtime.checks import check_count, check_verbose
-from .._runtime.files import write_whole
-from .._runtime.progress import Progress, one_blas_thread
-from .._runtime.whole import whole_or_untouched
-from . import moment_files
-from .batches import Batch, Dealer, batch_tasks
-from .designs import Floats
-from .disclosure import of_difference, of_task
-from .parquet import ParquetPath, ParquetRows, Rows
-from .tables import (
+from ..._runtime.checks import check_count, check_verbose
+from ..._runtime.files import write_whole
+from ..._runtime.progress import Progress, one_blas_thread
+from ..._runtime.whole import whole_or_untouched
+from ..designs import Floats
+from ..tables import (
     Labels,
     RandomState,
     Table,
@@ -40,6 +36,11 @@ from .tables import (
     shape_of,
     warn_user,
 )
+from . import moment_files
+from .batches import Batch, batch_tasks
+from .dealer import Dealer
+from .disclosure import of_difference, of_task
+from .parquet import ParquetPath, ParquetRows, Rows
 from .task_moments import ROUNDING, Sums, TaskMoments, impossible
 
 NOISE = 1e-13  # what is left of a sum of squares after a subtraction, below this share of it, is rounding
@@ -172,7 +173,7 @@ class Moments:
             (see `task_column`).
         y : array-like of shape (N,) or (N, m)
             Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
-            means not measured.
+            means not measured. With loss="cox" it has two, times and events.
         task : array-like of shape (N,), optional
             The label of the task of every sample, if the tasks are not a column of X.
         task_column : str or int, optional
@@ -208,7 +209,7 @@ class Moments:
             (see `task_column`).
         y : array-like of shape (N,) or (N, m)
             Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
-            means not measured.
+            means not measured. With loss="cox" it has two, times and events.
         task : array-like of shape (N,), optional
             The label of the task of every sample, if the tasks are not a column of X.
         task_column : str or int, optional
