@@ -48,7 +48,7 @@ def distances(cov: Floats) -> Floats:
     """
     d = len(cov)
     lowest = max(float(eigh(cov, eigvals_only=True, subset_by_index=[0, 0])[0]), 0.0)
-    s = np.full(d, max(min(1.0, lowest), INSIDE * 1e-3))
+    s: Floats = np.full(d, max(min(1.0, lowest), INSIDE * 1e-3))
     inverse = np.linalg.inv(2.0 * cov - np.diag(s))
     for _ in range(SWEEPS):
         before = s.copy()
