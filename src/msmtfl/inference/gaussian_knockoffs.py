@@ -48,8 +48,8 @@ def distances(cov: Floats) -> Floats:
     """
     d = len(cov)
     lowest = max(float(eigh(cov, eigvals_only=True, subset_by_index=[0, 0])[0]), 0.0)
-    s: Floats = np.full(d, max(min(1.0, lowest), INSIDE * 1e-3))
-    inverse = np.linalg.inv(2.0 * cov - np.diag(s))
+    s = np.full(d, max(min(1.0, lowest), INSIDE * 1e-3))
+    inverse = np.asarray(np.linalg.inv(2.0 * cov - np.diag(s)), dtype=np.float64)
     for _ in range(SWEEPS):
         before = s.copy()
         for low in range(0, d, TOGETHER):
