@@ -148,7 +148,7 @@ def draw_halves(
         unit = np.unique(groups_of(groups, data.X), return_inverse=True)[1].ravel()
     sets = np.zeros((unit.max() + 1, len(kinds)), dtype=bool)
     np.logical_or.at(sets, unit, member)
-    stratum = np.unique(sets, axis=0, return_inverse=True)[1].ravel()
+    stratum = np.unique(np.packbits(sets, axis=1), axis=0, return_inverse=True)[1].ravel()  # in the order of the sets
     out: list[np.ndarray] = []
     for _ in range(TRIES * n_pairs):
         order = np.lexsort((random.permutation(len(sets)), random.permutation(stratum.max() + 1)[stratum]))
