@@ -208,9 +208,7 @@ class TaskNormSolver:
         """The Newton step, and what it promises to gain."""
         bend = (now.bend + caution * kappa[:, None] * self.s)[self.inside]
         H = dsyrk(1.0, (self._stacked * np.sqrt(bend)[:, None]).T)
-        drops = np.array(
-            [drop[: len(M)] @ M for M, drop in zip(self._to_centre, now.drop, strict=True) if drop.any()]
-        )
+        drops = np.array([drop[: len(M)] @ M for M, drop in zip(self._to_centre, now.drop, strict=True) if drop.any()])
         if drops.size:
             H = H - dsyrk(1.0, drops.T)
         H = np.triu(H) + np.triu(H, 1).T
