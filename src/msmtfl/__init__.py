@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ._paths.solve import regularization_surface
     from .compare.auto import MultiTaskAuto, MultiTaskAutoClassifier
     from .compare.run import compare_models
+    from .compare.sources import which_tasks_help
     from .inference import (
         bootstrap_intervals,
         debiased_intervals,
@@ -86,6 +87,7 @@ __all__ = [
     "split_intervals",
     "stability_selection",
     "stack_tasks",
+    "which_tasks_help",
 ]
 
 _MODULES = {  # of each public name: the module that has it
@@ -122,6 +124,7 @@ _MODULES = {  # of each public name: the module that has it
     "MultiTaskAuto": "compare.auto",
     "MultiTaskAutoClassifier": "compare.auto",
     "compare_models": "compare.run",
+    "which_tasks_help": "compare.sources",
     "bootstrap_intervals": "inference",
     "debiased_intervals": "inference",
     "shared_features": "inference",

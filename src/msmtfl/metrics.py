@@ -22,7 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from ._data.designs import Floats
+from ._data.designs import Floats, Ints
+from ._data.survival import read_survival, times_of
 from ._data.tables import as_floats, check_finite, factorise, names_of
 from ._data.tasks import check_weights, read_target
 
@@ -146,6 +147,93 @@ def amse(
     """
     cells = _read(y_true, y_pred, task, sample_weight)
     return _score(cells, average, "mean_square", cells.mean(cells.y**2) if mean_square is None else mean_square)
+
+
+def concordance_index(
+    y_true: Any, y_pred: Any, *, task: Any = None, sample_weight: Any = None, average: bool = True
+) -> float | Floats:
+    """Return how often the order of times until an event is predicted: Harrell's C-index, of pairs of the same task.
+
+    A pair is counted where it is known who had the event first: one had it, and the other had it later, or was
+    still without it. It is in order if the first has the higher prediction; equal predictions count half.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n, 2), structured array of shape (n,), or array-like of shape (n,)
+        Times and whether the event was observed, in any form that `fit` takes with
+        loss="cox".
+    y_pred : array-like of shape (n,)
+        Predictions, higher where the event is expected sooner.
+    task : array-like of shape (n,), optional
+        The label of the task of every sample. Without labels all samples are one task.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the samples; a pair has the product of its two. By default all are 1.
+    average : bool, default=True
+        Whether to return the share of all pairs; otherwise an array (m,) with one value per
+        task, in the order of a model's `tasks_` (sorted labels), NaN where no pair is known.
+
+    Returns
+    -------
+    float or ndarray of shape (m,)
+        The share of pairs in order, 0.5 for predictions that know nothing; without `average`
+        one per task.
+
+    Examples
+    --------
+    >>> from msmtfl.metrics import concordance_index
+    >>> concordance_index([[3, 1], [5, 0], [4, 1], [6, 1]], [2.0, 1.0, 1.5, 1.7])
+    0.8
+    """
+    y, f = read_survival(y_true), np.asarray(y_pred, dtype=np.float64)
+    if f.shape != y.shape:
+        raise ValueError(f"y_true has {len(y)} samples but y_pred has the shape {f.shape}. Give one value per sample.")
+    check_finite(f, None, "y_pred")
+    weight = np.asarray(check_weights(1.0 if sample_weight is None else sample_weight, y.shape))
+    codes = np.zeros(len(y), dtype=np.intp) if task is None else factorise(task, len(y))[1]
+    pairs = []
+    for i in range(int(codes.max(initial=0)) + 1):
+        at = np.flatnonzero(codes == i)
+        pairs.append(pairs_in_order(*times_of(y[at]), f[at], weight[at]))
+    ordered, known = np.array(pairs).T
+    if not average:
+        return np.asarray(np.divide(ordered, known, out=np.full(len(known), np.nan), where=known > 0.0))
+    return float(ordered.sum() / known.sum()) if known.any() else float("nan")
+
+
+def pairs_in_order(time: Floats, event: np.ndarray, f: Floats, weight: Floats | None = None) -> tuple[float, float]:
+    """Weights of pairs of which it is known who had the event first: those with the higher f first (equal ones by half), and
+    all. In n log(n)^2: samples after another in time are counted block by block, each twice as long as those before."""
+    v = np.ones(len(time)) if weight is None else weight
+    order = np.lexsort((~event, time))
+    when, happened, v = time[order], event[order], v[order]
+    rank = np.unique(f[order], return_inverse=True)[1].ravel()
+    tied = np.cumsum(np.append(True, (np.diff(when) != 0) | (np.diff(happened.astype(np.int8)) != 0)))
+    lower, equal, later = _behind(rank, v, np.zeros_like(tied))
+    less = _behind(rank, v, tied)  # who has an event at the same time is not later
+    lower, equal, later = lower - less[0], equal - less[1], later - less[2]
+    mine = np.where(happened, v, 0.0)
+    return float(mine @ (lower + 0.5 * equal)), float(mine @ later)
+
+
+def _behind(rank: Ints, v: Floats, group: Ints) -> tuple[Floats, Floats, Floats]:
+    """(n,) each: of samples further behind in the same group (of neighbours) the weight of those of lower rank, of the same
+    rank, and of all."""
+    n = len(rank)
+    lower, up_to, every = np.zeros(n), np.zeros(n), np.zeros(n)
+    place, size, ranks = np.arange(n), 1, int(rank.max(initial=0)) + 1
+    while size < n:
+        block = place // size
+        right = (block % 2).astype(bool)
+        pair = np.unique(group * (n + 1) + block // 2, return_inverse=True)[1].ravel()
+        total = np.bincount(pair, np.where(right, v, 0.0))
+        for out, first in ((lower, ~right), (up_to, right)):  # who comes first among equal ranks
+            at = np.argsort((pair * ranks + rank) * 2 + ~first, kind="stable")
+            sums = np.cumsum(np.where(right, v, 0.0)[at])
+            ends = np.append(0.0, np.cumsum(total))[pair[at]]
+            out[at] += np.where(right[at], 0.0, sums - ends)
+        every += np.where(right, 0.0, total[pair])
+        size *= 2
+    return lower, up_to - lower, every
 
 
 @dataclass(frozen=True)

@@ -324,6 +324,8 @@ def test_compare_and_surface_give_what_the_api_gives(data, tmp_path):
     assert told["verdict"] == api.verdict()
     found = {row["model"]: row["nmse"] for row in told["models"]}
     np.testing.assert_allclose([found[name] for name in api.models], api.nmse, rtol=1e-12)
+    shrunk = json.loads(done("compare", data, *GIVEN[:-2], *models, "--cv", 3, "--json", "--intercepts", "shrunk"))
+    assert shrunk["models"] != told["models"]
     by_task = pd.read_csv(tmp_path / "by.csv", dtype={"task": str})
     assert len(by_task) == 2 * len(TOWNS)
     assert set(by_task.task) == set(TOWNS)

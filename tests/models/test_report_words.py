@@ -272,6 +272,21 @@ def test_clearly_non_zero_is_corrected_for_how_many_were_looked_at(model, table)
         assert cells[name][heads.index("Clearly non-zero in")].value == (found.p_adjusted[:, j] <= 0.05).sum()
 
 
+@pytest.mark.parametrize("level", [0.95, 0.9, 0.5])
+def test_clearly_means_the_same_in_reports_and_tables(model, table, level):
+    """A false discovery rate of one less the level of the intervals."""
+    X, y = table
+    found = debiased_intervals(LassoMTL(lam=1.0, task_column="patient"), X, y, level=level)
+    sure = sureness_of(model, found)
+    table = coefficient_table(model, intervals=found, layout="summary").to_frame().set_index("feature")
+    places = [model.features_.tolist().index(name) for name in table.index]
+    np.testing.assert_array_equal(table["clear"], sure.clear_in[places])
+    np.testing.assert_array_equal(sure.clear, found.p_adjusted <= 1 - level + 1e-9)
+    assert f"false discovery rate {100 * (1 - level):g} %" in model_tables.sure_hint(sure)
+    facts = ModelFacts(model, subject_of(model, y=y), read_samples(model, X, y, None, None, None), sure)
+    assert f"at a false discovery rate of {100 * (1 - level):.0f}" in sentences.intervals(facts)
+
+
 def test_two_splits_must_agree(model, table):
     found = split_intervals(LassoMTL(lam=0.05, task_column="patient"), *table)
     sure = sureness_of(model, found)

@@ -496,7 +496,7 @@ def test_targets_that_do_not_suit_the_loss_are_refused():
     with pytest.raises(ValueError, match=r"task 2 has targets that are all 0"):
         MSMTFL(loss="poisson").fit(X, np.where(task == 2, 0, y), task=task)
     with pytest.raises(
-        ValueError, match=r"loss must be one of 'squared', 'poisson', 'gamma', 'tweedie', 'huber', got 'hinge'"
+        ValueError, match=r"loss must be one of 'squared', 'poisson', 'gamma', 'tweedie', 'huber', 'cox', got 'hinge'"
     ):
         MSMTFL(loss="hinge").fit(X, y, task=task)
     with pytest.raises(ValueError, match="epsilon"):
@@ -513,7 +513,10 @@ def test_gamma_and_tweedie_say_which_targets_and_powers_they_take():
         MSMTFL(loss="tweedie(2)").fit(X, y, task=task)
     assert loss_named("tweedie ( 1.7 )") == Tweedie(1.7)
     assert loss_named("tweedie") == Tweedie(1.5)
-    assert not any(is_loss(one) for one in ("gamma(2)", "tweedie(x)", "tweedie(1.2.3)", "hinge", "", None, 1.5))
+    for name in ("tweedie(x)", "tweedie(1.2.3)"):
+        with pytest.raises(ValueError, match="the power must be a number"):
+            MSMTFL(loss=name).fit(X, y, task=task)
+    assert not any(is_loss(one) for one in ("gamma(2)", "hinge", "", None, 1.5))
 
 
 @pytest.mark.parametrize("power", [1.0001, 1.5, 1.9999])

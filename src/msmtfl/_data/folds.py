@@ -151,7 +151,32 @@ class TaskKFold(BaseCrossValidator):
         fold = self._deal(known, np.repeat(codes, counts))
         return np.split(fold, np.cumsum(counts)[:-1])
 
-    def _deal(self, labels: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    def deal_within(
+        self, labels: np.ndarray, codes: np.ndarray, within: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield folds stratified by task, and within tasks by something else.
+
+        Parameters
+        ----------
+        labels : ndarray of shape (m,)
+            Labels of the tasks.
+        codes : ndarray of shape (N,)
+            The task of every sample, a place in labels.
+        within : ndarray of shape (N,)
+            What samples of a task are dealt out in the order of, as whether an event was observed.
+
+        Yields
+        ------
+        train : ndarray
+            Places of the training samples.
+        test : ndarray
+            Places of the test samples.
+        """
+        fold = self._deal(labels, codes, within)
+        for k in range(self.n_splits):
+            yield np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+
+    def _deal(self, labels: np.ndarray, codes: np.ndarray, within: np.ndarray | None = None) -> np.ndarray:
         counts = np.bincount(codes, minlength=len(labels))
         if counts.max() < self.n_splits:
             i = int(np.argmax(counts))
@@ -162,7 +187,7 @@ class TaskKFold(BaseCrossValidator):
         alone = counts == 1
         fold = np.full(len(codes), NEVER, dtype=np.intp)
         several = ~alone[codes]
-        fold[several] = self._deal_out(codes[several])
+        fold[several] = self._deal_out(codes[several], None if within is None else within[several])
         if alone.any():
             warn_user(
                 f"task(s) {names_of(labels[alone])} have 1 sample, which is in the training samples of every fold: there is "
@@ -196,7 +221,7 @@ class TaskKFold(BaseCrossValidator):
         for k in range(self.n_splits):
             yield np.flatnonzero(fold != k), np.flatnonzero(fold == k)
 
-    def _deal_out(self, codes: np.ndarray) -> np.ndarray:
+    def _deal_out(self, codes: np.ndarray, within: np.ndarray | None = None) -> np.ndarray:
         random = check_random_state(self.random_state)
         fold = np.empty(len(codes), dtype=np.intp)
         start = 0
@@ -205,6 +230,8 @@ class TaskKFold(BaseCrossValidator):
         places = np.arange(len(strata))
         for i in random.permutation(places) if self.shuffle else places:  # small ones would always meet the same folds
             rows = random.permutation(members[i]) if self.shuffle else members[i]
+            if within is not None:
+                rows = rows[np.argsort(within[rows], kind="stable")]
             fold[rows] = (start + np.arange(len(rows))) % self.n_splits  # go on where the last task ended: even folds
             start += len(rows)
         return fold

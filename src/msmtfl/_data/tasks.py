@@ -26,6 +26,7 @@ from .._runtime.threads import each
 from .designs import WORTH_SHARING, DenseRows, FeatureRows, Floats, Ints, RowTask, TrainingRows
 from .float32 import NarrowRows
 from .sparse import SparseRows
+from .survival import read_survival, times_of
 from .tables import (
     Labels,
     Matrix,
@@ -107,6 +108,7 @@ class TaskData:
     X: Floats  # all rows, as given: what an error message looks a value up in
     task_position: int | None = None  # of the task column, if there is one
     classes: int = 1  # tasks stand together in as many, one per class, on the same rows
+    survival: bool = False  # whether targets are times, with a minus sign where they are censored
     offset_of_targets: bool = False  # whether an offset is in the units of y: the linear predictor itself is predicted
 
     @property
@@ -130,6 +132,8 @@ class TaskData:
 
     @cached_property
     def targets(self) -> list[Target]:
+        if self.survival:  # what can be said of them in numbers is how many are events
+            return [Target.of(times_of(task.y)[1].astype(np.float64), task.weight) for task in self.tasks]
         return [Target.of(task.y, task.weight) for task in self.tasks]
 
     @cached_property
@@ -395,11 +399,13 @@ def read_training(
     task_column: str | int | None = None,
     sample_weight: ArrayLike | None = None,
     offset: ArrayLike | None = None,
+    survival: bool = False,
 ) -> TaskData:
-    """Any accepted form of training data as `TaskData`."""
+    """Any accepted form of training data as `TaskData`; `survival`: targets are times until an event."""
     X = native(X)
     values, task, names = read_features(X, task, task_column)
     rows = values.shape[0]
+    y = read_survival(y) if survival else y
     target, target_names = read_target(y, rows)
     weight = check_weights(sample_weight, target.shape)
     beside = check_offset(offset, target.shape, target_names, ~np.isnan(target))
@@ -415,7 +421,8 @@ def read_training(
         labels, codes = factorise(task, rows)
         form = "long"
     position = None if task_column is None else column_position(X, task_column)
-    return TaskData(_long_tasks(values, target, weight, beside, labels, codes), labels, names, form, values, position)
+    tasks = _long_tasks(values, target, weight, beside, labels, codes)
+    return TaskData(tasks, labels, names, form, values, position, survival=survival)
 
 
 def grouped(codes: np.ndarray, m: int) -> list[Ints | slice]:

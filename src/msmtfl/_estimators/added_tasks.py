@@ -26,8 +26,9 @@ from .._solvers.make_problem import drawn_to, make_problem, remade
 from .._solvers.solvers import solver_for
 from .._solvers.stages import UNSOLVED, Stage, run_stages
 from .base import MultiTaskModel
-from .fitted import importances, loss_of, require_offset
+from .fitted import forget, importances, loss_of, of_survival, require_offset
 from .new_tasks import feature_means
+from .survival import baseline_hazards, joined
 
 
 class AddTaskMixin(MultiTaskModel):
@@ -173,7 +174,7 @@ class AddTaskMixin(MultiTaskModel):
             raise ValueError("bounds differ between the tasks, so those of a new one are not known. Fit again.")
 
     def _read_new(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> TaskData:
-        data = read_training(X, y, sample_weight=sample_weight, offset=offset)
+        data = read_training(X, y, sample_weight=sample_weight, offset=offset, survival=of_survival(self))
         return replace(data, offset_of_targets=data.has_offset and loss_named(loss_of(self)).linear)
 
     def _check_new(self, X: Any, data: TaskData) -> None:
@@ -245,6 +246,10 @@ class AddTaskMixin(MultiTaskModel):
         self.coef_ = np.concatenate([self.coef_, w if single else w[None]])
         self.intercept_ = np.concatenate([self.intercept_, intercepts if single else intercepts[None]])
         self.n_samples_ = np.append(self.n_samples_, targets[0].rows)
+        if of_survival(self):
+            new = baseline_hazards(replace(problem, data=data), w)
+            self.baseline_hazard_ = joined(self.baseline_hazard_, new, len(self.tasks_) - 1)
+            forget(self, "concordance_")
         if hasattr(self, "learnable_"):  # a model from an old file does not know
             self.learnable_ = np.vstack([self.learnable_, problem.learnable[:1]])
             of_level = np.isin(self.features_, self.task_level_features_) & ~problem.learnable[0]

@@ -46,6 +46,7 @@ from .fitted import (
     forget,
     importances,
     loss_of,
+    of_survival,
     refuse_offset,
     require_offset,
     spread_over_tasks,
@@ -54,6 +55,7 @@ from .fitted import (
     warn_of_task_level,
 )
 from .new_tasks import feature_means, new_lines
+from .survival import baseline_hazards
 from .words.summary import summary_of
 
 LEVELS = ("common_level_", "level_at_", "level_ridge_")  # attributes of models whose intercepts share
@@ -87,7 +89,8 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
             return X
         X = opened(X)
         validate_data(self, X, skip_check_array=True)
-        data = read_training(X, y, task=task, task_column=self.task_column, sample_weight=sample_weight, offset=offset)
+        options = {"sample_weight": sample_weight, "offset": offset, "survival": of_survival(self)}
+        data = read_training(X, y, task=task, task_column=self.task_column, **options)
         if offset is not None:
             numbers = not hasattr(type(self), "predict_proba")
             data = replace(data, offset_of_targets=numbers and loss_named(loss_of(self)).linear)
@@ -168,7 +171,20 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
 
     def _error(self) -> str:
         """What errors of held-out samples are (`Problem.error`)."""
-        return "deviance" if getattr(self, "scoring", None) == "neg_deviance" and loss_of(self) != "squared" else "mse"
+        return "deviance" if self._scored_by() == "neg_deviance" and loss_of(self) != "squared" else "mse"
+
+    def _scored_by(self) -> Any:
+        """What scores points of a grid: `scoring`, unless a loss has errors of its own only."""
+        scoring = getattr(self, "scoring", None)
+        if not of_survival(self):
+            return scoring
+        if scoring not in (None, "neg_nmse", "neg_deviance"):
+            raise ValueError(
+                f"scoring={scoring!r} does not go with loss={loss_of(self)!r}, whose predictions are no times: points are "
+                "scored by held-out deviances. Leave scoring at its default; `concordance_` tells how well the order of "
+                "samples is predicted."
+            )
+        return "neg_deviance"
 
     def _check_common(self) -> None:
         for name in ("fit_intercept", "standardize", "positive", "relax", "warm_start"):
@@ -203,7 +219,16 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         stage or, with `relax`, the least squares on their support."""
         data, last = problem.data, solution.stages[-1]
         # `partial_fit` starts anew; a scale is of some losses only, a common level of some intercepts, scores of searches
-        forget(self, "moments_", "scale_", "held_out_", "feature_groups_", *LEVELS)
+        forget(
+            self,
+            "moments_",
+            "scale_",
+            "held_out_",
+            "baseline_hazard_",
+            "concordance_",
+            "feature_groups_",
+            *LEVELS,
+        )
         W = last.coef if coef is None else coef
         if coef is None and self.relax:
             W = least_squares_on(lassos_for(problem, grams), W)
@@ -224,6 +249,8 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         self.intercept_ = float(intercept[0]) if single else intercept
         if (levels := common_levels(problem)) is not None:
             self.common_level_, self.level_at_, self.level_ridge_ = levels
+        if of_survival(self):
+            self.baseline_hazard_ = baseline_hazards(problem, W)
         if problem.scales is not None:
             self.scale_ = float(problem.scales[0]) if single else problem.scales
         if problem.groups is not None:

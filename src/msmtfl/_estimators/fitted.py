@@ -16,7 +16,7 @@ from .._data.tables import (
     warn_user,
 )
 from .._objective.groups import Groups, groups_named
-from .._objective.losses import LOGISTIC, SOFTMAX, loss_named
+from .._objective.losses import LOGISTIC, SOFTMAX, is_loss, loss_named
 from .._solvers.arguments import check_loss
 
 WORDS = {
@@ -192,6 +192,16 @@ def respond(model: Any, f: Floats) -> Floats:
 def loss_of(model: Any) -> str:
     """The name of a model's loss."""
     return str(getattr(model, "loss", "squared"))
+
+
+def of_survival(model: Any) -> bool:
+    """Whether a model's targets are times until an event, and its predictions logarithms of hazards."""
+    return is_loss(loss_of(model)) and not loss_named(loss_of(model)).levelled
+
+
+def scoring_of(model: Any) -> Any:
+    """What a search scored points by."""
+    return "neg_deviance" if of_survival(model) else model.scoring
 
 
 def name_of_loss(model: Any) -> str:

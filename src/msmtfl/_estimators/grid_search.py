@@ -48,6 +48,7 @@ from .._solvers.solvers import LASSOS, caches_for, lassos_for
 from .._solvers.stages import REPEATS, Solution, StageSolver, run_stages
 from .base import MultiTaskModel
 from .fitted import forget, require_offset
+from .survival import held_out_concordance
 
 # Features from which on threads gain something: with fewer, most of a search with squared errors is spent in Python, which
 # one thread at a time can run (two threads on 139 tasks with 28 features took longer than one).
@@ -222,14 +223,16 @@ class GridSearch(MultiTaskModel):
         """What intervals are made of, where the rows are at hand that folds hold out (`_store` has forgotten any other)."""
         fits = [fold.fit_at(k, l) for fold in folds] if isinstance(problem.data, TaskData) else []
         known = [fit for fit in fits if fit is not None]
-        if known and len(known) == len(fits):
+        if known and len(known) == len(fits) and not problem.loss.levelled:
+            self.concordance_ = held_out_concordance(problem.data, known)
+        elif known and len(known) == len(fits):
             self.held_out_ = held_out_scores(
                 problem.data, known, problem.loss, problem.error == "log_loss", folds[0].split.groups
             )
 
     def _scorer(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """What scores predictions of rows held out; None if their errors do."""
-        if isinstance(self.scoring, str) and self.scoring in ERRORS:
+        if isinstance(self._scored_by(), str) and self._scored_by() in ERRORS:
             return None
         if isinstance(X, Data):
             raise ValueError(f"from statistics scoring must be one of {', '.join(ERRORS)}; got {self.scoring!r}.")
@@ -245,7 +248,7 @@ class GridSearch(MultiTaskModel):
             return self._search_without_folds(walker, problem, grid), None
         front, follows = self._front(grid, folds), not _whole(grams)
         held_out = search(
-            front, walker, folds, problem, self.scoring, n_jobs=n_jobs, stop=progress.stop, follows=follows
+            front, walker, folds, problem, self._scored_by(), n_jobs=n_jobs, stop=progress.stop, follows=follows
         )
         return walker.solutions(), held_out
 
@@ -363,7 +366,7 @@ class GridSearch(MultiTaskModel):
         return {**surface.parameters, "n_rows": surface.n_rows, "n_entries": surface.n_entries}
 
     def _choose(self, surface: Solutions, held_out: HeldOut, problem: Problem) -> Choice:
-        scores = fold_scores(held_out, problem.data, self.scoring)
+        scores = fold_scores(held_out, problem.data, self._scored_by())
         scores = np.where(held_out.complete & surface.complete, scores, np.nan)
         mean = scores.mean(axis=0)
         columns = self._columns(surface, problem)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._data.designs import Floats
@@ -21,8 +22,9 @@ from .._data.tasks import (
 )
 from .._objective.losses import is_loss, loss_named
 from .base import MultiTaskModel
-from .fitted import loss_of, respond, where_measured
+from .fitted import loss_of, of_survival, respond, where_measured
 from .intervals import interval_of
+from .survival import score_of, survival_curves
 
 
 class MultiTaskLinear(RegressorMixin, MultiTaskModel):
@@ -93,7 +95,40 @@ class MultiTaskLinear(RegressorMixin, MultiTaskModel):
             The model has no errors of samples held out (it was fitted without folds, or from statistics), or
             there are too few for the level; the message names the task and the largest level possible.
         """
+        if of_survival(self):
+            raise ValueError(
+                f"predict_interval is about targets, and loss={self.loss!r} predicts hazards. Use "
+                "predict_survival_function: its curves say how likely times are."
+            )
         return interval_of(self, X, task, level, offset)
+
+    @available_if(of_survival)
+    def predict_survival_function(self, X: Any, *, task: Any = None, times: Any = None, offset: Any = None) -> Floats:
+        """Predict the probability of being without the event after given times (with loss="cox").
+
+        Every task has a baseline hazard of its own (`baseline_hazard_`), which is not known for tasks that were
+        not in the training data. Curves are constant between the times of events, and after the last of a task.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray or sparse matrix of shape (n, d)
+            Samples in the form that was given to `fit`, with the column that identifies the
+            task if there was one.
+        task : array-like of shape (n,), optional
+            The label of the task of every sample, if `fit` was given labels.
+        times : array-like of shape (T,), optional
+            The times, at least 0. By default those at which a training sample of any task had
+            the event, in ascending order.
+        offset : array-like of shape (n,) or (n, m), or float, optional
+            The offset of every sample, which is added to its linear predictor; (n, m) for a
+            model of a 2-D y. A model that was fitted with an offset needs it; 0 leaves it out.
+
+        Returns
+        -------
+        ndarray of shape (n, T)
+            Probabilities, a row per sample and a column per time.
+        """
+        return survival_curves(self, X, task, times, offset)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -105,7 +140,9 @@ class MultiTaskLinear(RegressorMixin, MultiTaskModel):
         """Return the coefficient of determination R^2 of the predictions.
 
         It is taken over all samples. With a 2-D y it is the mean over the tasks, of the values that are
-        measured; a task for which it is undefined is left out, with a warning.
+        measured; a task for which it is undefined is left out, with a warning. With loss="cox" the score is
+        the C-index instead, the share of pairs of the same task whose order in time is predicted (see
+        :func:`msmtfl.metrics.concordance_index`).
 
         Parameters
         ----------
@@ -114,7 +151,7 @@ class MultiTaskLinear(RegressorMixin, MultiTaskModel):
             task if there was one.
         y : array-like of shape (N,) or (N, m)
             Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
-            means not measured.
+            means not measured. With loss="cox" it has two, times and events.
         task : array-like of shape (n,), optional
             The label of the task of every sample, if `fit` was given labels.
         sample_weight : array-like of shape (N,) or (N, m), optional
@@ -126,8 +163,10 @@ class MultiTaskLinear(RegressorMixin, MultiTaskModel):
         Returns
         -------
         float
-            R^2, at most 1.
+            R^2, at most 1; with loss="cox" the C-index, from 0 to 1.
         """
+        if of_survival(self):
+            return score_of(self, X, y, task, sample_weight, offset)
         prediction = self.predict(X, task=task, offset=where_measured(offset, y))
         truth, _ = read_target(y, len(prediction))
         if prediction.ndim == 1:

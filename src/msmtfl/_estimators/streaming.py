@@ -66,7 +66,7 @@ class Batchwise(Growing):
             (see `task_column`).
         y : array-like of shape (N,) or (N, m)
             Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
-            means not measured.
+            means not measured. With loss="cox" it has two, times and events.
         task : array-like of shape (N,), optional
             The label of the task of every sample, if the tasks are not a column of X.
         sample_weight : array-like of shape (N,) or (N, m), optional

@@ -36,6 +36,7 @@ from .box import Box, Limit, breaks, can_fall, outward, pressed
 from .certificates import AT_ZERO, GAP, ROOMS, TaskCertificate, at_bound, independence, ridge_slack, violations
 from .dual_points import Doubt, dependent_below, few_digits, over_unit, size_of_inverse, sound_factor, vacuous
 from .losses import LossTask
+from .survival import RANGE
 
 AT_ONCE = 2**22  # numbers of X looked at together
 SAME = 1e-12  # of the largest number of a column: what two may differ by and be the same
@@ -185,6 +186,8 @@ def projected(design: LossTask, s: Floats, f: Floats, bend: Floats, held: Ints, 
         inner = solve_triangular(R, (C.T @ (root * s))[curved] / size[curved], trans="T") if len(R) else np.zeros(0)
         step = solve_triangular(R, inner) / size[curved] if len(R) else inner
         s = s - design.of_loss.bent(bare[:, curved] @ step, design.v, f, bend)
+        if not np.isfinite(s).all():  # beyond the range of floats
+            return s, float("inf")
     left = C.T @ (root * s)
     others = np.setdiff1d(np.arange(len(rest)), curved)
     if (np.abs(left[others]) > 10.0 * rest[others]).any():  # columns that the curvature does not tell apart, but s does
@@ -218,9 +221,13 @@ def escaping(design: LossTask, w: Floats, free: np.ndarray, limit: Limit = False
     away = design.of_loss.escapes(y)
     columns = np.flatnonzero(free)
     bend = design.of_loss.curvature(y, f)
-    suspect = bend < STEEP * bend.max()
-    if design.of_loss.levelled:  # what f an offset leads to is open
-        suspect &= (away * f > 0) | (design.offset != 0.0)
+    if design.of_loss.levelled:
+        suspect = ((away * f > 0) | (design.offset != 0.0)) & (
+            bend < STEEP * bend.max()
+        )  # what f an offset leads to is open
+    else:
+        moved, away = design.of_loss.ways(y, f[:, None])
+        suspect = away * moved[:, 0] > -np.log(STEEP)
     if not columns.size or not suspect.any():
         return columns[:0]
     C = design.block(columns)
@@ -259,7 +266,8 @@ def _held_back(design: LossTask, C: Floats, f: Floats, bend: Floats) -> bool:
     B = loss.root(C, design.v, f, bend)
     size = np.linalg.norm(B, axis=0)
     rows = yields != 0.0
-    if not (size > 0.0).all() or not np.isfinite(yields).all():
+    known = loss.levelled or np.ptp(f) <= RANGE  # second derivatives further apart are not those at f
+    if not known or not (size > 0.0).all() or not np.isfinite(yields).all():
         return False
     found = sound_factor(B.T @ B / np.outer(size, size))
     if found is None:

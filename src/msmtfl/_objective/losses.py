@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
@@ -29,6 +29,7 @@ from scipy.special import expit, xlogy
 
 from .._data.designs import Coefs, DenseRows, FeatureRows, Floats, Ints
 from .._data.level_rows import LevelPrior, LevelRows
+from .survival import Cox
 
 STEPS = 200  # of the search for an intercept; it takes less than ten
 MAD_TO_SD = 1.4826  # of a normal distribution: standard deviation over median absolute deviation
@@ -306,6 +307,14 @@ class Tweedie(_LogLink):
                 f"loss='tweedie({self.power:g})': the power must be between 1 and 2. Use 'poisson' for 1 and 'gamma' for 2."
             )
 
+    def called(self, inside: str) -> Tweedie:
+        """The loss with the name "tweedie(...)"."""
+        try:
+            power = float(inside)
+        except ValueError as error:
+            raise ValueError(f"loss='tweedie({inside})': the power must be a number between 1 and 2.") from error
+        return Tweedie(power)
+
     def _terms(self, y: Floats, f: Floats) -> tuple[Floats, Floats]:
         """y e^((1-p) f) and e^((2-p) f)"""
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
@@ -431,34 +440,32 @@ LOSSES: dict[str, Callable[[float], Loss]] = {  # by name, from the parameter ep
     "gamma": lambda epsilon: Gamma(),
     "tweedie": lambda epsilon: Tweedie(),
     "huber": lambda epsilon: Huber(epsilon),
+    "cox": lambda epsilon: Cox(),
     LOGISTIC: lambda epsilon: Logistic(),
     SOFTMAX: lambda epsilon: Softmax(),
 }
 
 
 def loss_named(name: str, epsilon: float = 1.35) -> Loss:
-    """The loss with a name, such as "gamma" or "tweedie(1.7)"."""
-    plain, power = _parts_of(name)
-    loss = LOSSES[plain](epsilon)
-    return loss if power is None else replace(cast(Any, loss), power=power)
+    """The loss with a name, such as "gamma", "tweedie(1.7)" or "cox(breslow)"."""
+    plain, inside = _parts_of(name)
+    loss: Any = LOSSES[plain](epsilon)
+    return cast(Loss, loss if inside is None else loss.called(inside))
 
 
 def is_loss(name: object) -> bool:
-    """Whether a loss has this name; an error if its power is none."""
-    plain, power = _parts_of(name) if isinstance(name, str) else ("", None)
-    known = plain in LOSSES and (power is None or hasattr(LOSSES[plain](1.0), "power"))
-    if known and power is not None:
+    """Whether a loss has this name; an error if what is in parentheses is not known to it."""
+    plain, inside = _parts_of(name) if isinstance(name, str) else ("", None)
+    known = plain in LOSSES and (inside is None or hasattr(LOSSES[plain](1.0), "called"))
+    if known and inside is not None:
         loss_named(cast(str, name))
     return known
 
 
-def _parts_of(name: str) -> tuple[str, float | None]:
-    """The name of a loss, and the number in parentheses behind it."""
-    found = re.fullmatch(r"(\w+) *\( *([0-9.]+) *\)", name)
-    try:
-        return (name, None) if found is None else (found[1], float(found[2]))
-    except ValueError:
-        return name, None
+def _parts_of(name: str) -> tuple[str, str | None]:
+    """The name of a loss, and what is in parentheses behind it."""
+    found = re.fullmatch(r"(\w+) *\( *([\w.]+) *\)", name)
+    return (name, None) if found is None else (found[1], found[2])
 
 
 def of_regressions() -> list[str]:

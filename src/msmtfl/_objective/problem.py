@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._data.designs import Floats, stage_scale
+from .._data.designs import Floats, Ints, stage_scale
 from .._data.level_rows import LevelRows, LevelTask
 from .._data.ridged import ridged
 from .._data.two_values import apart
@@ -20,6 +20,7 @@ from .group_certificates import certify_group_lasso
 from .groups import Groups
 from .loss_certificates import certify_loss, escaping, escaping_alone
 from .losses import Huber, Loss, Squared
+from .survival import Cox, held_out
 from .theta import mean_square
 
 SAME_MEAN = 1e-12  # relative difference of means that is rounding
@@ -229,6 +230,17 @@ class Problem:
                 return (y - response) ** 2, response
         value = loss.value(y, f)
         return value if self.error == "log_loss" else 2.0 * value, response
+
+    def held_out_of_task(self, y: Floats, v: Floats, out: np.ndarray, f: Floats, strata: Ints | None = None) -> Floats:
+        """(rows held out, P): deviances of those of a task's rows that are held out, out (rows,) bool, where the loss is
+        one that rows have together (those of a stratum, if there are such); f (rows, P)."""
+        assert isinstance(self.loss, Cox)
+        codes = np.zeros(len(y), dtype=np.intp) if strata is None else strata
+        errors = np.zeros(f.shape)
+        for code in np.unique(codes[out]).tolist():
+            at = np.flatnonzero(codes == code)
+            errors[at[out[at]]] = 2.0 * held_out(self.loss.ties, y[at], v[at], out[at], f[at])
+        return np.asarray(errors[out])
 
     # ------------------------------------------------------------------ how far a W is from a minimiser
 

@@ -269,7 +269,7 @@ def _dependent(designs: Sequence[Any], W: Floats, norm: RowNorm, gradients: Floa
         X = columns(i, every)
         Q = design.gram_rows(every)[:, every] if X is None else X.T @ X
         length = np.sqrt(np.diag(Q)[: len(single)])
-        scale = np.concatenate([1.0 / length, along[rows, i] * np.sqrt(k)])
+        scale = np.concatenate([1.0 / np.where(length > 0.0, length, 1.0), along[rows, i] * np.sqrt(k)])
         Q = Q * np.outer(scale, scale)
         if owner is not None:  # rows of a block move together
             Q = _folded(Q, np.concatenate([np.arange(len(single)), len(single) + owner]), len(single) + len(blocks))

@@ -24,26 +24,18 @@ shares, is exact, whatever g is.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from .._data.designs import Floats, Ints
+from .._data.survival import times_of
 
 TIES = ("efron", "breslow")
 SLACK = 1e-12  # of the weight of all events: what rounding may leave of a mass
 STEPS = 60  # of Newton's method for the share of tied events; it takes about three
 LEAST = 1e-300  # what divides is at least that
-
-
-def times_of(y: Floats) -> tuple[Floats, np.ndarray]:
-    """(times, whether the event was observed) of targets."""
-    return np.abs(y), ~np.signbit(y)
-
-
-def signed(time: Floats, event: np.ndarray) -> Floats:
-    """Targets of times and events."""
-    return np.where(event, time, -time)
+RANGE = 300.0  # of linear predictors up to which products of two exponentials are finite
 
 
 class Cox:
@@ -52,6 +44,7 @@ class Cox:
     squared: ClassVar[bool] = False
     linear: ClassVar[bool] = False
     levelled: ClassVar[bool] = False
+    mean: ClassVar[str] = "hazard"  # what e^f is, but for a factor
     least: ClassVar[float] = -np.inf
     text: ClassVar[str] = "2/({m} nᵢ) Σₖ [log Σᵣ exp fᵣ − fₖ]"
     note: ClassVar[str] = "the sums are over the events k of a task, and over its samples r at risk at the time of k"
@@ -61,9 +54,13 @@ class Cox:
             raise ValueError(f"loss='cox({ties})': write one of {', '.join(f'cox({one})' for one in TIES)}.")
         self.ties = ties
 
-    def of_task(self, y: Floats, v: Floats) -> CoxTask:
+    def of_task(self, y: Floats, v: Floats) -> Any:
         """The loss of the task with these targets and sample weights."""
         return CoxTask(self.ties, y, v)
+
+    def called(self, inside: str) -> Cox:
+        """The loss with the name "cox(...)"."""
+        return Cox(inside)
 
     def response(self, f: Floats) -> Floats:
         return f
@@ -127,7 +124,7 @@ class CoxTask(Cox):
     order, back : (n,) rows in the order of time, events first among equal times; and the places of rows in it
     events, group : (events,) their places in that order, and the number of their time
     starts, ends : (G,) the first place of the events at each time that has some, and the first behind them
-    share, mean : (events,) l / d of each term, and its weight
+    share, of_term : (events,) l / d of each term, and its weight
     total : (G,) weight of the events at each time
     at : (n,) number of the last time with an event up to a row, -1 if there is none
     """
@@ -151,7 +148,7 @@ class CoxTask(Cox):
         rank = np.arange(len(self.events)) - self.first[self.group]
         self.share = rank / counts[self.group] if ties == "efron" else np.zeros(len(self.events))
         self.total = self._by_time(weight[self.events])
-        self.mean = (self.total / counts)[self.group]
+        self.of_term = (self.total / counts)[self.group]
         self.at = np.searchsorted(self.starts, np.arange(self.n), side="right") - 1
         with np.errstate(divide="ignore"):
             self.log_v = np.log(weight)
@@ -189,7 +186,7 @@ class CoxTask(Cox):
 
     def _hazards(self, terms: Floats) -> tuple[Floats, Floats]:
         """`before` and `hazard`."""
-        logs = _beside(np.log(self.mean), terms) - terms
+        logs = _beside(np.log(self.of_term), terms) - terms
         total = np.logaddexp.accumulate(self._over_times(logs), axis=0)
         before = np.concatenate([np.full((1, *terms.shape[1:]), -np.inf), total])
         hazard = before[self.at + 1]
@@ -205,7 +202,7 @@ class CoxTask(Cox):
         out = np.zeros(f.shape)
         rows = self.order[self.events]
         terms = self.sums(f).terms - _beside(self.lowest, f)
-        out[rows] = _beside(self.mean / self.v[rows], f) * terms - f[rows]
+        out[rows] = _beside(self.of_term / self.v[rows], f) * terms - f[rows]
         return out
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -254,7 +251,7 @@ class CoxTask(Cox):
         known = self.sums(f)
         used = b > 0.0
         moved = g[used] - f[self.order][used]
-        return max(float(b[used] @ moved - self.mean @ (terms - known.terms)), 0.0)
+        return max(float(b[used] @ moved - self.of_term @ (terms - known.terms)), 0.0)
 
     def _begin(self) -> int:
         """The first place that is at risk at an event."""
@@ -268,7 +265,7 @@ class CoxTask(Cox):
             return x
         for step in range(STEPS):
             inside = 1.0 - self.share * x[self.group]
-            parts = self.mean * (1.0 - self.share) / inside
+            parts = self.of_term * (1.0 - self.share) / inside
             sums, bends = self._by_time(parts), self._by_time(parts * self.share / inside)
             move = (b - x * (left + sums)) / np.maximum(left + sums + x * bends, LEAST)
             x = np.clip(x + move, 0.0, 1.0)
@@ -282,7 +279,7 @@ class CoxTask(Cox):
     def root(self, C: Floats, v: Floats, f: Floats, bend: Floats) -> Floats:
         """L'C. Contrasts are in the order of time; of tied events each is against the mean of those behind it, the last is
         that of all of them against the mean of the later rows."""
-        at = self._contrasts(f)
+        at = self._contrasts(_in_range(f))
         X = C[self.order] - C.mean(axis=0)
         E = at.e[:, None] * X
         behind = np.cumsum(E[::-1], axis=0)[::-1] - E
@@ -297,7 +294,7 @@ class CoxTask(Cox):
     @np.errstate(over="ignore", invalid="ignore")
     def target(self, v: Floats, f: Floats, slope: Floats, bend: Floats) -> Floats:
         """L^-1 (v slope)"""
-        at = self._contrasts(f)
+        at = self._contrasts(_in_range(f))
         g = (v * slope)[self.order]
         of_tied = self._by_time(g[self.events])
         before = np.cumsum(g) - g  # of all rows before
@@ -312,6 +309,9 @@ class CoxTask(Cox):
     @np.errstate(over="ignore", invalid="ignore")
     def bent(self, x: Floats, v: Floats, f: Floats, bend: Floats) -> Floats:
         """H x / v for x (n,)"""
+        near = _in_range(f)
+        if near is not f:
+            f, bend = near, self.curvature(self.time, near)
         sums = self.sums(f)
         x = x - x.mean()
         top = float(sums.rows.max(initial=0.0))
@@ -319,7 +319,7 @@ class CoxTask(Cox):
         later = np.cumsum(E[::-1])[::-1][self.starts]
         tied = self._by_time(E[self.events])
         means = (later[self.group] - self.share * tied[self.group]) * np.exp(top - sums.terms)  # of x, in every term
-        logs = self.mean * np.exp(top - sums.terms) * means
+        logs = self.of_term * np.exp(top - sums.terms) * means
         before = np.append(0.0, np.cumsum(self._by_time(logs)))
         out = before[self.at + 1]
         own = self._by_time(logs * (1.0 - self.share))
@@ -340,7 +340,7 @@ class CoxTask(Cox):
         behind = T.copy()
         behind[among] = np.maximum(T[among] - T[last], 0.0)
         square = hazard * e * behind / np.maximum(e + behind, LEAST)
-        parts = self.mean * (1.0 - self.share) * np.exp(2.0 * (top - sums.terms))
+        parts = self.of_term * (1.0 - self.share) * np.exp(2.0 * (top - sums.terms))
         own = self._by_time(parts)
         square[ends] = D * rest * (np.exp(sums.before[:-1] + top) / np.maximum(D + rest, LEAST) + own)
         tied_on = e[self.events] + np.where(np.isin(self.events, ends), 0.0, behind[self.events])
@@ -354,6 +354,13 @@ class CoxTask(Cox):
             last=last,
             factor=np.sqrt(np.nan_to_num(square, nan=0.0, posinf=0.0)),
         )
+
+    # ------------------------------------------------------------------ after the fit
+
+    def cumulative_hazard(self, f: Floats) -> Floats:
+        """(G,): the logarithm of the baseline cumulative hazard after each time with events, that of f = 0 (Breslow's
+        estimate; under Efron's rule with the divisors that this has)."""
+        return self.sums(f).before[1:]
 
     # ------------------------------------------------------------------ monotone likelihood
 
@@ -390,6 +397,48 @@ class _Contrasts:
     factor: Floats  # (n,): what contrasts are multiplied with
 
 
+def _in_range(f: Floats) -> Floats:
+    """Linear predictors whose exponentials, and squares of these, can be summed: second derivatives there say as well which
+    way to go."""
+    low = float(f.max(initial=-np.inf)) - RANGE
+    return f if f.min(initial=np.inf) >= low else np.maximum(f, low)
+
+
 def _beside(x: Floats | np.ndarray, f: Floats) -> Floats:
     """x (n,) in the shape in which it goes with f (n, ...)."""
     return np.reshape(x, (len(x), *(1,) * (f.ndim - 1)))
+
+
+def held_out(ties: str, y: Floats, v: Floats, out: np.ndarray, f: Floats) -> Floats:
+    """(rows held out, P): what rows that a fold holds out, out (n,) bool, add to minus the logarithm of a task's partial
+    likelihood at linear predictors f (n, P).
+
+    The sum over these rows, with their weights, is the difference between the partial likelihoods of all rows and of the
+    training rows (Verweij and van Houwelingen, Statistics in Medicine 12, 1993): rows held out count as events, among all
+    that are at risk, and as being at risk themselves at the events of training rows. The latter is shared out among
+    them in proportion to their hazards.
+    """
+    whole, part = CoxTask(ties, y, v), CoxTask(ties, y[~out], v[~out])
+    logs, G = whole.sums(f).terms * whole.of_term[:, None], len(whole.first)
+    total = np.add.reduceat(logs, whole.first, axis=0) if G else logs
+    places = np.searchsorted(whole.times, part.times)
+    if len(part.first):
+        less = np.add.reduceat(part.sums(f[~out]).terms * part.of_term[:, None], part.first, axis=0)
+        np.subtract.at(total, places, less)
+    order, when = whole.order, out[whole.order]
+    result = np.zeros(f.shape)
+    mine = when[whole.events]
+    rows, group = order[whole.events[mine]], whole.group[mine]
+    mean = np.add.reduceat(logs, whole.first, axis=0) / whole.total[:, None] if G else logs  # per weight of an event
+    result[rows] = mean[group] - f[rows]
+    np.subtract.at(total, group, v[rows][:, None] * mean[group])
+    # what is left belongs to those at risk
+    logs_of_rows = np.where(when[:, None], whole.sums(f).rows, -np.inf)
+    risk = np.logaddexp.accumulate(logs_of_rows[::-1], axis=0)[::-1][whole.starts]
+    size = np.log(np.abs(total), out=np.full_like(total, -np.inf), where=np.isfinite(risk) & (total != 0.0))
+    for sign in (1.0, -1.0):
+        parts = np.where(np.sign(total) == sign, size - np.where(np.isfinite(risk), risk, 0.0), -np.inf)
+        known = np.concatenate([np.full((1, f.shape[1]), -np.inf), np.logaddexp.accumulate(parts, axis=0)])
+        share = np.exp(f[order] + known[whole.at + 1])
+        result[order] += sign * np.where(when[:, None], share, 0.0)
+    return np.asarray(result[out])

@@ -25,6 +25,7 @@ from sklearn.utils import check_random_state
 from .._data.copies import groups_of, remark_on_repeats
 from .._data.designs import AnyData, Floats, Folded, Ints, TargetSums
 from .._data.folds import TaskKFold
+from .._data.survival import times_of
 from .._data.tables import Labels, RandomState, Table, Targets, names_of, warn_user
 from .._data.tasks import Task, TaskData, check_weights
 from .._objective.class_tasks import classes_together
@@ -185,6 +186,11 @@ def _stratified(cv: TaskKFold, data: TaskData, groups: np.ndarray | None) -> lis
                 "as many folds as the smallest task has rows, or leave that task out."
             )
         parts = _deal_until_whole(cv, sets[used], _chosen(groups, used))
+    elif data.survival and groups is None:
+        event = np.zeros(len(sets), dtype=bool)
+        for task in data.tasks:
+            event[task.rows] = times_of(task.y)[1]
+        parts = list(cv.deal_within(data.labels, np.argmax(sets[used], axis=1), event[used]))
     else:
         labelled = TaskKFold(
             cv.n_splits,
@@ -253,6 +259,10 @@ def _measure(
 
         measure = partial(problem.held_out, i)
         W, intercepts = surface.of_task(i), surface.intercepts_of(i)
+        if not problem.loss.levelled:
+            train = np.flatnonzero(split.train[task.rows])
+            weight[i], mse[i, :-1] = whole_task_errors(task, train, rows, W, places, problem.held_out_of_task, note)
+            continue
         weight[i], mse[i, :-1] = task_errors(task, rows, W, intercepts, places, measure, note)
     scores = None
     if predictions is not None and classes_together(problem):
@@ -361,6 +371,36 @@ def task_errors(
         mse += weights[low : low + height] @ errors / weight
         note(some, fitted)
     return weight, mse
+
+
+def whole_task_errors(
+    task: Task,
+    train: Ints,
+    rows: Ints,
+    W: TaskCoefs,
+    places: Ints,
+    measure: Callable[[Floats, Floats, np.ndarray, Floats], Floats],
+    note: Callable[[Ints, Floats], None],
+) -> tuple[float, Floats]:
+    """As `task_errors`, of a loss that the rows of a task have together: what rows held out add to that of the training
+    rows. `measure` is given targets, weights, which rows are held out, and linear predictions; `note` is told rows and
+    their errors."""
+    every = np.sort(np.concatenate([train, rows]))
+    out = np.isin(every, rows)
+    weights = np.ones(len(every)) if task.weight is None else task.weight[every]
+    used = W.used()
+    coefs, X = W.dense(places, used).T, task.X[every][:, used]
+    beside = 0.0 if task.offset is None else task.offset[every, None]
+    total, mean = float(weights[out].sum()), np.zeros(len(places))
+    width = max(1, AT_ONCE // len(every))
+    errors = np.empty((len(rows), len(places)))
+    for low in range(0, len(places), width):
+        some = slice(low, low + width)
+        linear = np.asarray(X @ coefs[:, some]) + beside
+        errors[:, some] = measure(task.y[every], weights, out, linear)
+        mean[some] = weights[out] @ errors[:, some] / total
+    note(every[out], errors)
+    return total, mean
 
 
 class Scorer:

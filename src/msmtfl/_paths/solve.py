@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 
 from .._data.tables import Labels, Table, Targets
 from .._data.tasks import read_training
+from .._objective.losses import loss_named
 from .._objective.problem import Problem
 from .._objective.shapes import Shape
 from .._runtime.checks import check_count, check_flag, check_n_jobs, check_positive, check_verbose
@@ -81,7 +82,7 @@ def regularization_surface(
         (see `task_column`).
     y : array-like of shape (N,) or (N, m)
         Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
-        means not measured.
+        means not measured. With loss="cox" it has two, times and events.
     task : array-like of shape (N,), optional
         The label of the task of every sample, if the tasks are not a column of X.
     task_column : str or int, optional
@@ -96,7 +97,7 @@ def regularization_surface(
         columns. By default six from 1 to max(50, 11 m), and inf, which is the lasso.
     thetas : array-like of shape (L,) or (K, L), optional
         Values of theta themselves, instead of ratios; inf is allowed.
-    loss : {"squared", "poisson", "gamma", "tweedie", "huber"}, default="squared"
+    loss : {"squared", "poisson", "gamma", "tweedie", "huber", "cox"}, default="squared"
         The loss. "poisson" is for counts (or any y >= 0), "gamma" for amounts y > 0 whose
         spread is proportional to their mean (costs, durations), "tweedie" for amounts y >= 0
         of which many are exactly 0 (claims, rainfall): their variance is proportional to the
@@ -107,7 +108,12 @@ def regularization_surface(
         outliers: the squared error r^2 up to |r| = e_i, and 2 e_i |r| - e_i^2 beyond, with
         e_i = `epsilon` times `scale_` of the task. `lam_max_` is taken at the fit of
         intercepts only, and rho_bar counts the mean curvature of the loss there (with
-        "huber": at the fit that gives `scale_`).
+        "huber": at the fit that gives `scale_`). "cox" is for times until an event: y has two
+        columns (time, event), or is a structured array as in scikit-survival. The loss is minus
+        twice the logarithm of the partial likelihood of every task, less that of a saturated
+        model. Tasks have baseline hazards of their own, and no intercepts; `predict` gives the
+        logarithm of the hazard relative to that of x = 0. Events at the same time are dealt
+        with by Efron's rule, or Breslow's with "cox(breslow)".
     epsilon : float, default=1.35
         With loss="huber": how many standard deviations of the noise a residual may be large
         before it counts as an outlier. With 1.35 the un-penalised estimate is some 95 % as
@@ -208,7 +214,9 @@ def regularization_surface(
         check_positive("memory_budget", memory_budget)
     check_intercepts(intercepts, fit_intercept)
     with one_blas_thread():
-        data = read_training(X, y, task=task, task_column=task_column, sample_weight=sample_weight, offset=offset)
+        options: dict[str, Any] = {"sample_weight": sample_weight, "offset": offset}
+        survival = not loss_named(loss).levelled
+        data = read_training(X, y, task=task, task_column=task_column, survival=survival, **options)
         problem = make_problem(
             data,
             loss=loss,

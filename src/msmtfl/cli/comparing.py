@@ -63,6 +63,7 @@ def compare(
     drop_missing: o.DropMissing = False,
     impute: o.Impute = None,
     standardize: o.Standardize = True,
+    intercepts: o.Intercepts = "task",
     screen: Annotated[
         bool, typer.Option("--screen", help="Drop models that are clearly worse on the first folds: faster.")
     ] = False,
@@ -132,6 +133,7 @@ def compare(
             classify=classify,
             cv=cv,
             standardize=standardize,
+            intercepts=intercepts,
             screen=screen,
             random_state=seed,
             n_jobs=jobs,

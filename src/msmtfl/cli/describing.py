@@ -77,13 +77,14 @@ def describe(model: Any) -> str:
 
 def _score(model: Any) -> str:
     """The error of rows that had no part in the choice of the parameters, and what is known of that of separate lassos."""
+    from .._estimators.fitted import scoring_of
     from .._paths.choice import too_good
     from .._paths.searched import cross_fits
     from ..plots.views import lasso_points, measure_of
 
     found = _measured(model)
     if not found:
-        score = f"{model.scoring}" if isinstance(model.scoring, str) else "score"
+        score = scoring_of(model) if isinstance(model.scoring, str) else "score"
         if not cross_fits(model):
             return (
                 f"{score} of the only fold: {model.best_score_:.4g}. It chose the parameters: new data will be worse."
@@ -136,9 +137,11 @@ def _measured(model: Any) -> dict[str, Any]:
 
 def _scoring(model: Any) -> str:
     """What the score of a search is, greater being better."""
+    from .._estimators.fitted import scoring_of
+
     if not getattr(model, "n_splits_", 0):
         return f"neg_{model.selection}"
-    return model.scoring if isinstance(model.scoring, str) else "score of the user's own"
+    return str(scoring_of(model)) if isinstance(model.scoring, str) else "score of the user's own"
 
 
 def _plain(value: Any) -> float | str:

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from .._data.designs import Floats, Ints
 from .._data.tables import names_of
 from .._estimators.families import grid_words, known_families, surface_words
-from .._estimators.fitted import classes_together, groups_of, model_chosen
+from .._estimators.fitted import classes_together, groups_of, model_chosen, scoring_of
 from .._paths.choice import points_without
 from .._paths.cross_validation import CRITERIA
 from .._paths.searched import cross_fits
@@ -121,7 +121,7 @@ def search_grid(model: Any) -> SearchGrid:
         scores, se = grid["mean_test_score"], grid["se_test_score"]
         best = np.unravel_index(int(np.nanargmax(scores)), scores.shape)
         within = scores >= scores[best] - se[best]
-        name, greater = _measure(model.scoring)
+        name, greater = _measure(scoring_of(model))
         measure = f"held-out {name}"
         values = scores if greater else -scores
     strength = grid[words.strength] + grid.get("lam_entry", 0.0)

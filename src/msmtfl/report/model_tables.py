@@ -19,7 +19,7 @@ from ..plots.maps import OVER_CLASSES
 from ..sharing import size_over_classes
 from . import performance
 from .facts import ModelFacts, largest
-from .sureness import ERROR_RATE, Sureness
+from .sureness import Sureness
 from .tabular import MOST_ROWS, Cell, Column, Table, counts, figures, texts
 from .words import every, listed, percent
 
@@ -153,7 +153,7 @@ def features_table(facts: ModelFacts) -> Table:
 def sure_hint(sure: Sureness) -> str:
     """What "clearly" means."""
     if sure.corrected:
-        return f"false discovery rate {100 * ERROR_RATE:g} % over all coefficients that were looked at"
+        return f"false discovery rate {100 * sure.rate:g} % over all coefficients that were looked at"
     level = "its interval" if sure.level is None else f"its {100 * sure.level:g} % interval"
     return f"{level} excludes 0, not corrected for how many were looked at"
 

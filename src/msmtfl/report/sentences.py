@@ -13,7 +13,6 @@ from .._objective.certificates import CRITICAL, Certificate
 from .._paths.choice import PERFECT, too_good
 from .._paths.cross_validation import CRITERIA
 from .facts import ModelFacts
-from .sureness import ERROR_RATE
 from .words import counted, every, listed, number, percent, short, task
 
 LEVEL = 0.9  # of intervals that are told of
@@ -287,7 +286,7 @@ def intervals(facts: ModelFacts) -> str:
     clear, known = int(sure.clear.sum()), int(sure.known.sum())
     said = f"Of {known:,} coefficients that have an interval {clear:,} {'is' if clear == 1 else 'are'} clearly non-zero"
     if sure.corrected:
-        said += f", at a false discovery rate of {percent(ERROR_RATE, 0)} over all of them"
+        said += f", at a false discovery rate of {percent(sure.rate, 0 if sure.rate >= 0.01 else 1)} over all of them"
         alone = sum(any(low > 0 or high < 0 for low, high in lines) for lines in sure.lines.values()) - clear
         if alone > 0:
             said += (

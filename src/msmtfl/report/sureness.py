@@ -14,7 +14,7 @@ from .._estimators.fitted import loss_of
 from ..inference.debiased import MANY_SAMPLES, debiased_intervals
 from .samples import Samples
 
-ERROR_RATE = 0.05  # false discovery rate up to which a coefficient is called clearly non-zero
+USUAL = 0.95  # level of intervals that do not tell theirs
 CHEAP = 5e8  # products of rows and features that are made for intervals that nobody asked for
 
 
@@ -44,6 +44,16 @@ class Sureness:
         """(d,): number of tasks in which a feature is clearly non-zero."""
         return np.asarray(self.clear.sum(axis=0))
 
+    @property
+    def rate(self) -> float:
+        """The false discovery rate up to which a coefficient is called clearly non-zero."""
+        return error_rate(self.level)
+
+
+def error_rate(level: float | None) -> float:
+    """What intervals of a level leave: it is the false discovery rate of what is called clear beside them, in tables too."""
+    return round(1.0 - (USUAL if level is None else level), 12)
+
 
 def sureness_of(model: Any, intervals: Any, made: bool = False) -> Sureness:
     """Of what split_intervals, debiased_intervals or bootstrap_intervals returned, or a table with the columns task,
@@ -62,7 +72,8 @@ def sureness_of(model: Any, intervals: Any, made: bool = False) -> Sureness:
     m, d = len(rows), len(places)
     splits = int(np.max(frame["split"].to_numpy(), initial=1)) if "split" in columns else 1
     lines: dict[tuple[int, int], list[tuple[float, float]]] = {}
-    hits = np.zeros((m, d), dtype=np.intp)
+    level = getattr(intervals, "level", None)
+    hits, rate = np.zeros((m, d), dtype=np.intp), error_rate(level)
     parts = [frame[name].tolist() for name in ("task", "feature", "lower", "upper")]
     adjusted = frame["p_adjusted"].tolist() if corrected else [0.0] * len(frame)
     for label, name, low, high, p in zip(*parts, adjusted, strict=True):
@@ -70,11 +81,11 @@ def sureness_of(model: Any, intervals: Any, made: bool = False) -> Sureness:
             raise ValueError(f"intervals are of task {label!r} and feature {name!r}, which the model does not have.")
         at = rows[label], places[name]
         lines.setdefault(at, []).append((float(low), float(high)))
-        hits[at] += (low > 0 or high < 0) and p <= ERROR_RATE
+        hits[at] += (low > 0 or high < 0) and p <= rate
     known = np.zeros((m, d), dtype=bool)
     for at in lines:
         known[at] = True
-    return Sureness(hits >= splits, known, lines, getattr(intervals, "level", None), corrected, made)
+    return Sureness(hits >= splits, known, lines, level, corrected, made)
 
 
 def cheap_intervals(model: Any, samples: Samples, X: Any, y: Any, task: Any, sample_weight: Any) -> Sureness | None:

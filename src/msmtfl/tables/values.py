@@ -66,7 +66,7 @@ class Values:
             kept = {"centre": intervals.estimate, "lower": intervals.lower, "upper": intervals.upper}
             kept = {name: np.take(value, place, axis=-2) for name, value in kept.items()}
             if isinstance(intervals, DebiasedIntervals):
-                clear = intervals.p_adjusted[place] <= 1.0 - intervals.level
+                clear = intervals.p_adjusted[place] <= round(1.0 - intervals.level, 12)
             if isinstance(intervals, Intervals):
                 kept["centre"] = np.where(intervals.support[place], kept["centre"], np.nan)
         ends = {name: None if value is None else _scaled(value, scale, ratios) for name, value in kept.items()}

@@ -87,7 +87,7 @@ class LassoMTL(Batchwise, AddTaskMixin):
         of |w_ji| stands the l2 norm of a group's coefficients in the task (times the penalty
         factors), times the root of the group's size; theta caps the sum of these norms over
         the tasks. Columns that are in no group are groups by themselves.
-    loss : {"squared", "poisson", "gamma", "tweedie", "huber"}, default="squared"
+    loss : {"squared", "poisson", "gamma", "tweedie", "huber", "cox"}, default="squared"
         The loss. "poisson" is for counts (or any y >= 0), "gamma" for amounts y > 0 whose
         spread is proportional to their mean (costs, durations), "tweedie" for amounts y >= 0
         of which many are exactly 0 (claims, rainfall): their variance is proportional to the
@@ -98,7 +98,12 @@ class LassoMTL(Batchwise, AddTaskMixin):
         outliers: the squared error r^2 up to |r| = e_i, and 2 e_i |r| - e_i^2 beyond, with
         e_i = `epsilon` times `scale_` of the task. `lam_max_` is taken at the fit of
         intercepts only, and rho_bar counts the mean curvature of the loss there (with
-        "huber": at the fit that gives `scale_`).
+        "huber": at the fit that gives `scale_`). "cox" is for times until an event: y has two
+        columns (time, event), or is a structured array as in scikit-survival. The loss is minus
+        twice the logarithm of the partial likelihood of every task, less that of a saturated
+        model. Tasks have baseline hazards of their own, and no intercepts; `predict` gives the
+        logarithm of the hazard relative to that of x = 0. Events at the same time are dealt
+        with by Efron's rule, or Breslow's with "cox(breslow)".
     epsilon : float, default=1.35
         With loss="huber": how many standard deviations of the noise a residual may be large
         before it counts as an outlier. With 1.35 the un-penalised estimate is some 95 % as
@@ -161,6 +166,10 @@ class LassoMTL(Batchwise, AddTaskMixin):
         Whether the fit is certified to have come to its end.
     stopping_reason_ : str
         Why the stages ended, in words.
+    baseline_hazard_ : dict of arrays
+        With loss="cox" only: the baseline cumulative hazards, which `predict_survival_function`
+        uses, ready for a table: task (a place in `tasks_`), time and log_cumulative_hazard, the
+        logarithm of the cumulative hazard of x = 0 from that time on (Breslow's estimate).
     scale_ : ndarray of shape (m,)
         With loss="huber" only: robust estimates of the standard deviation of the tasks'
         noise; a float if the model was fitted without tasks. They come from a fit of their
@@ -263,7 +272,7 @@ class LassoMTL(Batchwise, AddTaskMixin):
             (see `task_column`).
         y : array-like of shape (N,) or (N, m)
             Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
-            means not measured.
+            means not measured. With loss="cox" it has two, times and events.
         task : array-like of shape (N,), optional
             The label of the task of every sample, if the tasks are not a column of X.
         sample_weight : array-like of shape (N,) or (N, m), optional

@@ -88,7 +88,7 @@ class PartialPoolingCV(PoolingSearch, Growing):
     task_column : str or int, optional
         The column of X that identifies the task. Without it the tasks are given to `fit` as
         `task`, or as columns of y.
-    loss : {"squared", "poisson", "gamma", "tweedie", "huber"}, default="squared"
+    loss : {"squared", "poisson", "gamma", "tweedie", "huber", "cox"}, default="squared"
         The loss. "poisson" is for counts (or any y >= 0), "gamma" for amounts y > 0 whose
         spread is proportional to their mean (costs, durations), "tweedie" for amounts y >= 0
         of which many are exactly 0 (claims, rainfall): their variance is proportional to the
@@ -97,7 +97,12 @@ class PartialPoolingCV(PoolingSearch, Growing):
         error stands the unit deviance, for counts 2 (mu - y log mu + y log y - y). "huber" is
         for targets with outliers: the squared error r^2 up to |r| = e_i, and 2 e_i |r| -
         e_i^2 beyond, with e_i = `epsilon` times `scale_` of the task. Strengths are compared
-        with sums of squares times the curvature of the loss.
+        with sums of squares times the curvature of the loss. "cox" is for times until an event:
+        y has two columns (time, event), or is a structured array as in scikit-survival. The
+        loss is minus twice the logarithm of the partial likelihood of every task, less that of
+        a saturated model. Tasks have baseline hazards of their own, and no intercepts;
+        `predict` gives the logarithm of the hazard relative to that of x = 0. Events at the
+        same time are dealt with by Efron's rule, or Breslow's with "cox(breslow)".
     epsilon : float, default=1.35
         With loss="huber": how many standard deviations of the noise a residual may be large
         before it counts as an outlier. With 1.35 the un-penalised estimate is some 95 % as
@@ -186,6 +191,13 @@ class PartialPoolingCV(PoolingSearch, Growing):
         Mean of the training targets of every task.
     target_sd_ : ndarray of shape (m,)
         Standard deviation of the training targets of every task.
+    baseline_hazard_ : dict of arrays
+        With loss="cox" only: the baseline cumulative hazards, which `predict_survival_function`
+        uses, ready for a table: task (a place in `tasks_`), time and log_cumulative_hazard, the
+        logarithm of the cumulative hazard of x = 0 from that time on (Breslow's estimate).
+    concordance_ : ndarray of shape (m,)
+        With loss="cox" only: of every task the share of pairs of samples that the same fold
+        held out whose order in time is predicted (Harrell's C-index); NaN where there are none.
     scale_ : ndarray of shape (m,)
         With loss="huber" only: robust estimates of the standard deviation of the tasks'
         noise; a float if the model was fitted without tasks. They come from a fit of their
@@ -338,7 +350,7 @@ class PartialPoolingCV(PoolingSearch, Growing):
             (see `task_column`).
         y : array-like of shape (N,) or (N, m)
             Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
-            means not measured.
+            means not measured. With loss="cox" it has two, times and events.
         task : array-like of shape (N,), optional
             The label of the task of every sample, if the tasks are not a column of X.
         sample_weight : array-like of shape (N,) or (N, m), optional

@@ -117,7 +117,9 @@ class RobustMTLCV(RobustSearch, Growing):
         a task's held-out squared error over the variance of its targets, over their mean
         square, and as it is, averaged over tasks with the weights of the samples held out.
         "neg_deviance" is minus the loss itself; with loss="huber" it keeps outliers that
-        are held out from deciding. Anything else is a scorer of scikit-learn.
+        are held out from deciding. Anything else is a scorer of scikit-learn. With
+        loss="cox" held-out deviances are all that is compared: what the samples held out add
+        to that of the training samples (Verweij and van Houwelingen).
     selection : {"min", "1se", "aic", "bic", "ebic"}, default="min"
         How the point of the grid is chosen. "min": the best mean score. "1se": the simplest
         model within one standard error of it (the fewest features, then the fewest
@@ -128,7 +130,7 @@ class RobustMTLCV(RobustSearch, Growing):
     task_column : str or int, optional
         The column of X that identifies the task. Without it the tasks are given to `fit` as
         `task`, or as columns of y.
-    loss : {"squared", "poisson", "gamma", "tweedie", "huber"}, default="squared"
+    loss : {"squared", "poisson", "gamma", "tweedie", "huber", "cox"}, default="squared"
         The loss. "poisson" is for counts (or any y >= 0), "gamma" for amounts y > 0 whose
         spread is proportional to their mean (costs, durations), "tweedie" for amounts y >= 0
         of which many are exactly 0 (claims, rainfall): their variance is proportional to the
@@ -139,7 +141,12 @@ class RobustMTLCV(RobustSearch, Growing):
         outliers: the squared error r^2 up to |r| = e_i, and 2 e_i |r| - e_i^2 beyond, with
         e_i = `epsilon` times `scale_` of the task. `lam_max_` is taken at the fit of
         intercepts only, and rho_bar counts the mean curvature of the loss there (with
-        "huber": at the fit that gives `scale_`).
+        "huber": at the fit that gives `scale_`). "cox" is for times until an event: y has two
+        columns (time, event), or is a structured array as in scikit-survival. The loss is minus
+        twice the logarithm of the partial likelihood of every task, less that of a saturated
+        model. Tasks have baseline hazards of their own, and no intercepts; `predict` gives the
+        logarithm of the hazard relative to that of x = 0. Events at the same time are dealt
+        with by Efron's rule, or Breslow's with "cox(breslow)".
     epsilon : float, default=1.35
         With loss="huber": how many standard deviations of the noise a residual may be large
         before it counts as an outlier. With 1.35 the un-penalised estimate is some 95 % as
@@ -237,6 +244,13 @@ class RobustMTLCV(RobustSearch, Growing):
         Mean of the training targets of every task.
     target_sd_ : ndarray of shape (m,)
         Standard deviation of the training targets of every task.
+    baseline_hazard_ : dict of arrays
+        With loss="cox" only: the baseline cumulative hazards, which `predict_survival_function`
+        uses, ready for a table: task (a place in `tasks_`), time and log_cumulative_hazard, the
+        logarithm of the cumulative hazard of x = 0 from that time on (Breslow's estimate).
+    concordance_ : ndarray of shape (m,)
+        With loss="cox" only: of every task the share of pairs of samples that the same fold
+        held out whose order in time is predicted (Harrell's C-index); NaN where there are none.
     scale_ : ndarray of shape (m,)
         With loss="huber" only: robust estimates of the standard deviation of the tasks'
         noise; a float if the model was fitted without tasks. They come from a fit of their
@@ -407,7 +421,7 @@ class RobustMTLCV(RobustSearch, Growing):
             (see `task_column`).
         y : array-like of shape (N,) or (N, m)
             Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
-            means not measured.
+            means not measured. With loss="cox" it has two, times and events.
         task : array-like of shape (N,), optional
             The label of the task of every sample, if the tasks are not a column of X.
         sample_weight : array-like of shape (N,) or (N, m), optional

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..families import family_of
-from ..fitted import model_chosen
+from ..fitted import model_chosen, of_survival
 
 PREDICTOR = "fᵢ = Xᵢ wᵢ"
 
@@ -36,7 +36,7 @@ def formula(model: Any) -> str:
     """
     model = model_chosen(model)
     loss, penalty, notes = family_of(model).formula(model)
-    predictor = PREDICTOR + " + intercept" * bool(getattr(model, "fit_intercept", True))
+    predictor = PREDICTOR + " + intercept" * (bool(getattr(model, "fit_intercept", True)) and not of_survival(model))
     predictor += " + offset" * bool(getattr(model, "uses_offset_", False))
     notes = [*notes, *_of_intercepts(model)]
     constraint = ["w ≥ 0"] if getattr(model, "positive", False) else []

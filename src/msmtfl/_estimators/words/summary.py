@@ -16,7 +16,7 @@ from ..._runtime.checks import check_count
 from ..._runtime.documents import in_latex, in_markdown
 from ..._runtime.printable import printable
 from ..families import family_of, has_family
-from ..fitted import model_chosen, name_of_loss
+from ..fitted import model_chosen, name_of_loss, scoring_of
 from .formulas import formula
 from .odd_tasks import odd_in_words
 
@@ -265,7 +265,7 @@ def _chosen(model: Any) -> str:
         return ""
     if not getattr(model, "n_splits_", 0):
         return f"The parameters were chosen by the criterion {model.selection}."
-    score = model.scoring if isinstance(model.scoring, str) else "score"
+    score = scoring_of(model) if isinstance(model.scoring, str) else "score"
     if not cross_fits(model):
         return (
             f"The parameters were chosen by one fold, with {score} = {model.best_score_:.4g}: new data will be worse."

@@ -20,6 +20,8 @@ from ..._data.folds import TaskKFold
 from ..._data.tasks import Task, TaskData
 from ..._objective.certificates import TaskCertificate
 from ..._objective.problem import Problem
+from ..._objective.strata import CoxStrata
+from ..._objective.survival import Cox
 from ..._solvers.make_problem import centred, remade, typical_huber
 from ..._solvers.solvers import LASSOS, caches_for
 from ..cross_validation import Scorer
@@ -138,6 +140,7 @@ class Pooled:
     def __init__(self, problem: Problem, stack: Stack):
         self.d, self.levels = problem.d, centred(problem)
         self.centres = problem.loss.squared and not issparse(stack.X)
+        self.levelled = problem.loss.levelled
         self.known = stack.totals > 0  # tasks that have samples here
         y = stack.unexplained if problem.loss.squared else stack.y
         self.x_mean, self.y_mean = np.zeros((stack.m, problem.d)), np.zeros(stack.m)
@@ -146,6 +149,9 @@ class Pooled:
         X, y, offset = self.seen(stack)
         factors = problem.common_factors
         factors = np.concatenate([factors, np.zeros(X.shape[1] - problem.d)])[:, None]
+        self.strata = stack.task
+        if isinstance(problem.loss, Cox):  # every task has a baseline hazard of its own
+            problem = replace(problem, loss=CoxStrata(problem.loss.ties, stack.task))
         one = Task("all", X, y, stack.weight, np.arange(len(y)), offset)
         data = TaskData((one,), np.array(["all"]), np.arange(X.shape[1]), "single", X)
         plain, levels = replace(problem, standardize=False), self.levels and not self.centres
@@ -157,7 +163,7 @@ class Pooled:
         y = stack.unexplained if self.centres else stack.y
         if self.centres:
             return stack.X - self.x_mean[stack.task], y - self.y_mean[stack.task], None
-        if not self.levels or stack.m == 1:
+        if not (self.levels and self.levelled) or stack.m == 1:
             return stack.X, y, stack.offset
         parts = [stack.X, stack.indicators()]
         X = hstack(parts, format="csr") if issparse(stack.X) else np.hstack([stack.X, parts[1].toarray()])
@@ -185,9 +191,26 @@ class _Fold:
         f = self.X @ coefs.T + found.intercepts_at(0, places, coefs)
         if self.offset is not None:
             f = f + self.offset[:, None]
-        errors, _ = self.pooled.problem.held_out(0, self.y[:, None], f)
+        errors = self._errors(coefs, f)
         means = np.append(weight @ errors / weight.sum(), np.nan) if weight.size else np.full(len(places) + 1, np.nan)
         return means[back][None], np.array([weight.sum()]), None
+
+    def _errors(self, coefs: Floats, f: Floats) -> Floats:
+        """(rows held out, P)"""
+        pooled = self.pooled
+        if pooled.levelled:
+            return pooled.problem.held_out(0, self.y[:, None], f)[0]
+        (one,) = pooled.problem.data.tasks
+        of_training = np.asarray(one.X @ coefs.T) + (0.0 if one.offset is None else one.offset[:, None])
+        out = np.repeat([False, True], [len(one.y), len(self.y)])
+        weights = np.append(np.ones(len(one.y)) if one.weight is None else one.weight, self.some.weights)
+        return pooled.problem.held_out_of_task(
+            np.append(one.y, self.y),
+            weights,
+            out,
+            np.concatenate([of_training, f]),
+            np.append(pooled.strata, self.some.task),
+        )
 
 
 def pretrain(problem: Problem, lams: Floats | None, folds: OffsetFolds, **options: Any) -> list[FirstStep]:
@@ -267,7 +290,8 @@ def dealt(stack: Stack, wide: bool, folds: OffsetFolds) -> list[np.ndarray]:
         several = wide and stack.m > 1  # targets for every sample: its features say which it is
         X, y = stack.X[first], np.zeros(len(rows)) if several else stack.y[first]
         at = np.zeros(len(rows), dtype=np.intp) if wide else stack.task[first]
-        columns = [] if issparse(X) else list(X[:, :LOOKED_AT].T[::-1])
+        looked_at = X[:, :LOOKED_AT]
+        columns = list((looked_at.toarray() if issparse(X) else looked_at).T[::-1])
         keys = sample_keys(X, y)
         order = np.lexsort((keys, *columns, y, at))
         new = np.append(False, (np.diff(keys[order]) != 0) | (np.diff(at[order]) != 0))
