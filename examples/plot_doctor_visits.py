@@ -2,9 +2,10 @@
 Does a share of the bill keep the sick from the doctor?
 =======================================================
 
-Real data: in the RAND Health Insurance Experiment families were assigned by lot to insurance plans that differ in what the
-family pays itself. The target is the number of visits to a doctor in a year, tasks are four states of health, as people
-judged their own when they entered. Does a share of the bill mean fewer visits, and for those in poor health as well?
+Real data: in the RAND Health Insurance Experiment families were assigned by lot to insurance plans that differ in what
+the family pays itself. The target is the number of visits to a doctor in a year, tasks are four states of health, as
+people judged their own when they entered. Does a share of the bill mean fewer visits, and for those in poor health as
+well?
 
 The table (20,190 rows of people and years) is in the public domain, and comes with statsmodels.
 """
@@ -54,12 +55,13 @@ print(ratios[["excellent", "good", "fair", "poor"]].round(2))
 
 figure, axis = plt.subplots(figsize=(7.5, 3.6), layout="constrained")
 places = np.arange(len(ratios))[::-1]
-for state, colour, shift in zip(
-    ["excellent", "good", "fair", "poor"],
-    ["#56B4E9", "#0072B2", "#E69F00", "#D55E00"],
-    [0.24, 0.08, -0.08, -0.24],
-    strict=True,
-):
+marks = {
+    "excellent": ("#56B4E9", 0.24),
+    "good": ("#0072B2", 0.08),
+    "fair": ("#E69F00", -0.08),
+    "poor": ("#D55E00", -0.24),
+}
+for state, (colour, shift) in marks.items():
     axis.plot(ratios[state], places + shift, "o", color=colour, label=state, ms=6)
 axis.axvline(1.0, color="#888", lw=1)
 axis.set_yticks(places, ratios.index)

@@ -2,9 +2,9 @@
 Eleven firms: when tasks are best left alone
 ============================================
 
-Real data: what eleven American firms invested from 1935 to 1954, in millions of dollars, with their market value and their
-stock of plant and equipment (Grunfeld 1950), a classical panel of econometrics. A task is a firm. Do firms follow the same
-rule, so that one model for all does, or each its own?
+Real data: what eleven American firms invested from 1935 to 1954, in millions of dollars, with their market value and
+their stock of plant and equipment (Grunfeld 1950), a classical panel of econometrics. A task is a firm. Do firms follow
+the same rule, so that one model for all does, or each its own?
 
 The table is in the public domain, and comes with statsmodels.
 """
@@ -33,9 +33,9 @@ result = compare_models(X, y, task_column="firm", standardize=True)
 print(result)
 
 # %%
-# Pooled models, one rule for all firms, are far behind: General Motors invests more than a hundred times what Diamond Match does. But
-# models in between, which would let firms share, are not clearly better than separate lassos either. With nineteen years
-# per firm and four columns there is enough to learn from at home.
+# Pooled models, one rule for all firms, are far behind: General Motors invests more than a hundred times what Diamond
+# Match does. But models in between, which would let firms share, are not clearly better than separate lassos either.
+# With nineteen years per firm and four columns there is enough to learn from at home.
 
 figure = result.plot()
 plt.show()

@@ -2,9 +2,10 @@
 Spoken letters: the paper's data set
 ====================================
 
-Real data, which are not shipped (UCI; ``msmtfl.datasets.fetch_isolet`` fetches them): 150 people say the alphabet; five groups of 30 are five tasks, 617 sounds are the features, and the target is the number of
-the letter, 1 to 26. The paper reports the smallest prediction error for MSMTFL. With exact solutions of all models it is
-not so, and with few training rows one model for all five groups is better than any of the four.
+Real data, which are not shipped (UCI; ``msmtfl.datasets.fetch_isolet`` fetches them): 150 people say the alphabet; five
+groups of 30 are five tasks, 617 sounds are the features, and the target is the number of the letter, 1 to 26. The paper
+reports the smallest prediction error for MSMTFL. With exact solutions of all models it is not so, and with few training
+rows one model for all five groups is better than any of the four.
 """
 
 # %%

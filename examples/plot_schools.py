@@ -2,9 +2,9 @@
 139 schools: when one model for all is best
 ===========================================
 
-Real data, which are not shipped: examination scores of pupils in London schools, a task each: the classical data set of multi-task learning, and a warning.
-Schools differ in how good their pupils are (the intercept), hardly in what a pupil's sex, year or test band means for the
-score. Then pooling wins.
+Real data, which are not shipped: examination scores of pupils in London schools, a task each: the classical data set of
+multi-task learning, and a warning. Schools differ in how good their pupils are (the intercept), hardly in what a
+pupil's sex, year or test band means for the score. Then pooling wins.
 """
 
 # %%
