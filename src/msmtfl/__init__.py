@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ._data.folds import TaskKFold
     from ._data.moments import Moments
     from ._data.small_tasks import enough_samples
+    from ._data.statistics.moments import Moments
     from ._data.tasks import stack_tasks
     from ._estimators.dirty.classifiers import DirtyMTLClassifier, DirtyMTLClassifierCV
     from ._estimators.dirty.fit import DirtyMTL
@@ -96,6 +97,7 @@ _MODULES = {  # of each public name: the module that has it
     "TaskKFold": "_data.folds",
     "Moments": "_data.moments",
     "enough_samples": "_data.small_tasks",
+    "Moments": "_data.statistics.moments",
     "stack_tasks": "_data.tasks",
     "MSMTFLClassifier": "_estimators.msmtfl.classifiers",
     "MSMTFLClassifierCV": "_estimators.msmtfl.classifiers",
