@@ -11,7 +11,6 @@ from ._runtime import interrupt as _interrupt  # noqa: F401 (first: what is impo
 
 if TYPE_CHECKING:
     from ._data.folds import TaskKFold
-    from ._data.moments import Moments
     from ._data.small_tasks import enough_samples
     from ._data.statistics.moments import Moments
     from ._data.tasks import stack_tasks
@@ -95,7 +94,6 @@ __all__ = [
 
 _MODULES = {  # of each public name: the module that has it
     "TaskKFold": "_data.folds",
-    "Moments": "_data.moments",
     "enough_samples": "_data.small_tasks",
     "Moments": "_data.statistics.moments",
     "stack_tasks": "_data.tasks",
