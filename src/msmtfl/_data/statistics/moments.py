@@ -18,6 +18,7 @@ from ..._runtime.checks import check_count, check_verbose
 from ..._runtime.files import write_whole
 from ..._runtime.progress import Progress, one_blas_thread
 from ..._runtime.whole import whole_or_untouched
+from ..categories import read_features
 from ..designs import Floats
 from ..tables import (
     Labels,
@@ -32,7 +33,6 @@ from ..tables import (
     names_of,
     opened,
     order_of_labels,
-    read_features,
     shape_of,
     warn_user,
 )
@@ -223,7 +223,12 @@ class Moments:
             The samples, task by task.
         """
         X = opened(X)
-        values, task, names = read_features(X, task, task_column)
+        values, task, names, encoding = read_features(X, task, task_column)
+        if encoding is not None:
+            raise ValueError(
+                f"column(s) {names_of(encoding.levels)} are categorical: statistics of batches need numbers, as not every "
+                "batch holds all levels. Encode them first, with the same columns in every batch."
+            )
         named = is_table(X)
         order = self._order(names) if named and self.named else None
         if order is not None:

@@ -68,6 +68,10 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
         an error.
     feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
+    unknown_category : {"error", "baseline"}, default="error"
+        What `predict` does with a category of a categorical column that was not in the training
+        data: raise an error, or count the sample as none of the known categories, so that the
+        column adds nothing to its linear predictor.
 
     Attributes
     ----------
@@ -105,6 +109,9 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -189,6 +196,7 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
         intercepts="task",
         bounds=None,
         feature_groups=None,
+        unknown_category="error",
     ):
         self.k = k
         self.k_common = k_common
@@ -203,6 +211,7 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
         self.intercepts = intercepts
         self.bounds = bounds
         self.feature_groups = feature_groups
+        self.unknown_category = unknown_category
 
 
 class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
@@ -279,6 +288,10 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
         an error.
     feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
+    unknown_category : {"error", "baseline"}, default="error"
+        What `predict` does with a category of a categorical column that was not in the training
+        data: raise an error, or count the sample as none of the known categories, so that the
+        column adds nothing to its linear predictor.
 
     Attributes
     ----------
@@ -316,6 +329,9 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -434,6 +450,7 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
         intercepts="task",
         bounds=None,
         feature_groups=None,
+        unknown_category="error",
     ):
         self.ks = ks
         self.k_commons = k_commons
@@ -454,3 +471,4 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
         self.intercepts = intercepts
         self.bounds = bounds
         self.feature_groups = feature_groups
+        self.unknown_category = unknown_category
