@@ -46,7 +46,8 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
         "numeric": both as if numbers were in units of two standard deviations within tasks,
         the same for all tasks, and columns of two values (indicators) in units of their
         distance, which makes numbers and indicators alike (Gelman, 2008). Take it where
-        columns have different units. Coefficients stay in the data's units.
+        columns have different units. (Statistics in place of samples show indicators of 0 and 1,
+        or of -1 and 1; others count as numbers there.) Coefficients stay in the data's units.
     penalty_factors : array-like of shape (d,), optional
         Factors f of the penalties f_j^2 b_j^2 and f_j^2 v_ji^2. 0: the feature is never
         penalised (its values are then found in the deviations); inf: the feature is
@@ -67,6 +68,10 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
         an error.
     feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
+    unknown_category : {"error", "baseline"}, default="error"
+        What `predict` does with a category of a categorical column that was not in the training
+        data: raise an error, or count the sample as none of the known categories, so that the
+        column adds nothing to its linear predictor.
 
     Attributes
     ----------
@@ -104,6 +109,9 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -188,6 +196,7 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
         intercepts="task",
         bounds=None,
         feature_groups=None,
+        unknown_category="error",
     ):
         self.k = k
         self.k_common = k_common
@@ -202,6 +211,7 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
         self.intercepts = intercepts
         self.bounds = bounds
         self.feature_groups = feature_groups
+        self.unknown_category = unknown_category
 
 
 class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
@@ -248,7 +258,8 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
         "numeric": both as if numbers were in units of two standard deviations within tasks,
         the same for all tasks, and columns of two values (indicators) in units of their
         distance, which makes numbers and indicators alike (Gelman, 2008). Take it where
-        columns have different units. Coefficients stay in the data's units.
+        columns have different units. (Statistics in place of samples show indicators of 0 and 1,
+        or of -1 and 1; others count as numbers there.) Coefficients stay in the data's units.
     penalty_factors : array-like of shape (d,), optional
         Factors f of the penalties f_j^2 b_j^2 and f_j^2 v_ji^2. 0: the feature is never
         penalised (its values are then found in the deviations); inf: the feature is
@@ -277,6 +288,10 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
         an error.
     feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
+    unknown_category : {"error", "baseline"}, default="error"
+        What `predict` does with a category of a categorical column that was not in the training
+        data: raise an error, or count the sample as none of the known categories, so that the
+        column adds nothing to its linear predictor.
 
     Attributes
     ----------
@@ -314,6 +329,9 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -432,6 +450,7 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
         intercepts="task",
         bounds=None,
         feature_groups=None,
+        unknown_category="error",
     ):
         self.ks = ks
         self.k_commons = k_commons
@@ -452,3 +471,4 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
         self.intercepts = intercepts
         self.bounds = bounds
         self.feature_groups = feature_groups
+        self.unknown_category = unknown_category

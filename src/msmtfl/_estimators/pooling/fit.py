@@ -21,7 +21,7 @@ from ..._solvers.solvers import pooling_for, solver_for
 from ..._solvers.stages import Solution, run_stages
 from ..added_tasks import AddTaskMixin, no_deviations
 from ..fitted import forget
-from ..streaming import Batchwise
+from ..streaming import PartialFitMixin
 
 
 class Pooled(AddTaskMixin):
@@ -36,7 +36,7 @@ class Pooled(AddTaskMixin):
     _can_scale_numbers = True
 
     def _check_common(self) -> None:
-        if isinstance(self.standardize, str) and not self._scales_numbers():
+        if not isinstance(self.standardize, bool | np.bool_) and not self._scales_numbers():
             raise ValueError(f"standardize must be True, False or 'numeric', got {self.standardize!r}.")
         super()._check_common()
         if not self._can_share(self.intercepts):
@@ -146,7 +146,7 @@ class PoolingFit(Pooled):
         self._warn(solution, problem)
 
 
-class PartialPooling(PoolingFit, Batchwise):
+class PartialPooling(PoolingFit, PartialFitMixin):
     r"""Partial pooling: values common to all tasks, and deviations from them that are shrunk but not sparse.
 
     .. math::
@@ -204,7 +204,8 @@ class PartialPooling(PoolingFit, Batchwise):
         "numeric": both as if numbers were in units of two standard deviations within tasks,
         the same for all tasks, and columns of two values (indicators) in units of their
         distance, which makes numbers and indicators alike (Gelman, 2008). Take it where
-        columns have different units. Coefficients stay in the data's units.
+        columns have different units. (Statistics in place of samples show indicators of 0 and 1,
+        or of -1 and 1; others count as numbers there.) Coefficients stay in the data's units.
     penalty_factors : array-like of shape (d,), optional
         Factors f of the penalties f_j^2 b_j^2 and f_j^2 v_ji^2. 0: the feature is never
         penalised (its values are then found in the deviations); inf: the feature is
@@ -229,6 +230,10 @@ class PartialPooling(PoolingFit, Batchwise):
         an error.
     feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
+    unknown_category : {"error", "baseline"}, default="error"
+        What `predict` does with a category of a categorical column that was not in the training
+        data: raise an error, or count the sample as none of the known categories, so that the
+        column adds nothing to its linear predictor.
 
     Attributes
     ----------
@@ -264,6 +269,9 @@ class PartialPooling(PoolingFit, Batchwise):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -359,6 +367,7 @@ class PartialPooling(PoolingFit, Batchwise):
         intercepts="task",
         bounds=None,
         feature_groups=None,
+        unknown_category="error",
     ):
         self.k = k
         self.k_common = k_common
@@ -374,6 +383,7 @@ class PartialPooling(PoolingFit, Batchwise):
         self.intercepts = intercepts
         self.bounds = bounds
         self.feature_groups = feature_groups
+        self.unknown_category = unknown_category
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> PartialPooling:
