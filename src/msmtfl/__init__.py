@@ -11,6 +11,7 @@ from ._runtime import interrupt as _interrupt  # noqa: F401 (first: what is impo
 
 if TYPE_CHECKING:
     from ._data.folds import TaskKFold
+    from ._data.small_tasks import enough_samples
     from ._data.statistics.moments import Moments
     from ._data.tasks import stack_tasks
     from ._estimators.dirty.classifiers import DirtyMTLClassifier, DirtyMTLClassifierCV
@@ -83,6 +84,7 @@ __all__ = [
     "bootstrap_intervals",
     "compare_models",
     "debiased_intervals",
+    "enough_samples",
     "regularization_surface",
     "shared_features",
     "split_intervals",
@@ -93,6 +95,7 @@ __all__ = [
 
 _MODULES = {  # of each public name: the module that has it
     "TaskKFold": "_data.folds",
+    "enough_samples": "_data.small_tasks",
     "Moments": "_data.statistics.moments",
     "stack_tasks": "_data.tasks",
     "MSMTFLClassifier": "_estimators.msmtfl.classifiers",
