@@ -11,6 +11,7 @@ from ._runtime import interrupt as _interrupt  # noqa: F401 (first: what is impo
 
 if TYPE_CHECKING:
     from ._data.folds import TaskKFold
+    from ._data.small_tasks import enough_samples
     from ._data.statistics.moments import Moments
     from ._data.tasks import stack_tasks
     from ._estimators.dirty.classifiers import DirtyMTLClassifier, DirtyMTLClassifierCV
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from ._estimators.l12.search import L12MTLCV
     from ._estimators.lasso.fit import LassoMTL
     from ._estimators.lasso.search import LassoMTLCV
-    from ._estimators.msmtfl.classifiers import MSMTFLClassifier, MSMTFLClassifierCV
+    from ._estimators.msmtfl.classifier_search import MSMTFLClassifierCV
+    from ._estimators.msmtfl.classifiers import MSMTFLClassifier
     from ._estimators.msmtfl.fit import MSMTFL
     from ._estimators.msmtfl.search import MSMTFLCV
     from ._estimators.pooling.classifiers import PartialPoolingClassifier, PartialPoolingClassifierCV
@@ -82,6 +84,7 @@ __all__ = [
     "bootstrap_intervals",
     "compare_models",
     "debiased_intervals",
+    "enough_samples",
     "regularization_surface",
     "shared_features",
     "split_intervals",
@@ -92,10 +95,11 @@ __all__ = [
 
 _MODULES = {  # of each public name: the module that has it
     "TaskKFold": "_data.folds",
+    "enough_samples": "_data.small_tasks",
     "Moments": "_data.statistics.moments",
     "stack_tasks": "_data.tasks",
     "MSMTFLClassifier": "_estimators.msmtfl.classifiers",
-    "MSMTFLClassifierCV": "_estimators.msmtfl.classifiers",
+    "MSMTFLClassifierCV": "_estimators.msmtfl.classifier_search",
     "DirtyMTL": "_estimators.dirty.fit",
     "DirtyMTLCV": "_estimators.dirty.search",
     "DirtyMTLClassifier": "_estimators.dirty.classifiers",
