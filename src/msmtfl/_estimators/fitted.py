@@ -133,7 +133,7 @@ def check_use(model: Any) -> None:
             f"unknown_task must be 'error', {', '.join(map(repr, WAYS[:-1]))} or {WAYS[-1]!r}, got {model.unknown_task!r}."
         )
     if hasattr(model, "loss"):
-        check_loss(model.loss, model.epsilon)
+        check_loss(model.loss, getattr(model, "epsilon", 1.35))
 
 
 def is_model(model: Any) -> bool:
