@@ -11,7 +11,8 @@ from ._runtime import interrupt as _interrupt  # noqa: F401 (first: what is impo
 
 if TYPE_CHECKING:
     from ._data.folds import TaskKFold
-    from ._data.moments import Moments
+    from ._data.small_tasks import enough_samples
+    from ._data.statistics.moments import Moments
     from ._data.tasks import stack_tasks
     from ._estimators.dirty.classifiers import DirtyMTLClassifier, DirtyMTLClassifierCV
     from ._estimators.dirty.fit import DirtyMTL
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from ._paths.solve import regularization_surface
     from .compare.auto import MultiTaskAuto, MultiTaskAutoClassifier
     from .compare.run import compare_models
+    from .compare.sources import which_tasks_help
     from .inference import (
         bootstrap_intervals,
         debiased_intervals,
@@ -81,16 +83,19 @@ __all__ = [
     "bootstrap_intervals",
     "compare_models",
     "debiased_intervals",
+    "enough_samples",
     "regularization_surface",
     "shared_features",
     "split_intervals",
     "stability_selection",
     "stack_tasks",
+    "which_tasks_help",
 ]
 
 _MODULES = {  # of each public name: the module that has it
     "TaskKFold": "_data.folds",
-    "Moments": "_data.moments",
+    "enough_samples": "_data.small_tasks",
+    "Moments": "_data.statistics.moments",
     "stack_tasks": "_data.tasks",
     "MSMTFLClassifier": "_estimators.msmtfl.classifiers",
     "MSMTFLClassifierCV": "_estimators.msmtfl.classifiers",
@@ -122,6 +127,7 @@ _MODULES = {  # of each public name: the module that has it
     "MultiTaskAuto": "compare.auto",
     "MultiTaskAutoClassifier": "compare.auto",
     "compare_models": "compare.run",
+    "which_tasks_help": "compare.sources",
     "bootstrap_intervals": "inference",
     "debiased_intervals": "inference",
     "shared_features": "inference",

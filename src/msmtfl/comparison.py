@@ -1,5 +1,6 @@
-"""What `compare_models` returns."""
+"""What `compare_models` and `which_tasks_help` return."""
 
 from .compare.comparison import Comparison, Corrected
+from .compare.sources import TaskHelp
 
-__all__ = ["Comparison", "Corrected"]
+__all__ = ["Comparison", "Corrected", "TaskHelp"]

@@ -346,6 +346,12 @@ def half_deviance(loss, y, f, scale):
             return np.logaddexp(LD(0), np.where(y > 0.5, -f, f))
         if loss == "poisson":
             return np.exp(f) - y * f + xlogx(y) - y
+        if loss == "gamma":
+            above = f - np.log(y)
+            return np.expm1(-above) + above
+        if loss == "tweedie":  # of power 1.5
+            z, root = np.exp(f / 2), np.sqrt(y)
+            return np.where(z > 0, 2 * (z - root) ** 2 / np.where(z > 0, z, 1), np.where(y > 0, INF, 0))
     size = np.abs(y - f)
     return np.where(size <= scale, size**2 / 2, scale * size - scale**2 / 2)
 
@@ -356,6 +362,10 @@ def slope_of(loss, y, f, scale):
             return np.where(y > 0.5, -1 / (1 + np.exp(f)), 1 / (1 + np.exp(-f)))
         if loss == "poisson":
             return np.exp(f) - y
+        if loss == "gamma":
+            return -np.expm1(np.log(y) - f)
+        if loss == "tweedie":
+            return np.exp(f / 2) - y * np.exp(-f / 2)
     return np.clip(f - y, -scale, scale)
 
 
@@ -365,6 +375,10 @@ def bend_of(loss, y, f, scale):
             return 1 / (1 + np.exp(f)) / (1 + np.exp(-f))
         if loss == "poisson":
             return np.exp(f)
+        if loss == "gamma":
+            return np.exp(np.log(y) - f)
+        if loss == "tweedie":
+            return np.exp(f / 2) / 2 + y * np.exp(-f / 2) / 2
     return (np.abs(y - f) < scale).astype(LD)
 
 
@@ -376,6 +390,18 @@ def conjugate_of(loss, y, s, scale):
     if loss == "poisson":
         q = y + s
         return np.where(q >= 0, xlogx(np.maximum(q, 0)) - q - xlogx(y) + y, INF)
+    if loss == "gamma":
+        q = 1 - s  # y e^-f where s is the slope
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(
+                q > 0, s * (np.log(y) - np.log(q)) - q + 1 + np.log(q), np.where(q == 0, 1 + np.log(y), INF)
+            )
+    if loss == "tweedie":
+        far = np.sqrt(s**2 + 4 * y)
+        z = np.where(s >= 0, (s + far) / 2, 2 * y / np.where(s < 0, far - s, 1))  # e^(f/2) where s is the slope
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = s * 2 * np.log(z) - 2 * (z - np.sqrt(y)) ** 2 / z
+        return np.where(z > 0, found, np.where((y == 0) & (s == 0), 0, INF))
     return np.where(np.abs(s) <= scale, s * y + s**2 / 2, INF)
 
 

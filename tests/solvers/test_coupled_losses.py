@@ -45,6 +45,10 @@ def data(seed, loss, m=3, n=30, d=5):
         y = (rng.random(m * n) < 1.0 / (1.0 + np.exp(-f))).astype(float)
     elif loss == "poisson":
         y = rng.poisson(np.exp(np.clip(0.5 * f, -4.0, 3.0))).astype(float)
+    elif loss in ("gamma", "tweedie"):
+        y = rng.gamma(2.0, np.exp(np.clip(0.5 * f, -3.0, 3.0))) * (
+            rng.random(m * n) < (1.0 if loss == "gamma" else 0.7)
+        )
     else:
         y = f + rng.standard_t(2, m * n)
     return X, y, task
@@ -65,6 +69,12 @@ def loss_and_slope(loss, y, f, scale):
     if loss == "poisson":
         safe = np.where(y > 0, y, 1.0)
         return np.exp(f) - y * f + y * np.log(safe) - y, np.exp(f) - y
+    if loss == "gamma":
+        q = y * np.exp(-f)
+        return q - 1.0 - np.log(q), 1.0 - q
+    if loss == "tweedie":
+        z = np.exp(0.5 * f)
+        return 2.0 * (y / z + z) - 4.0 * np.sqrt(y), z - y / z
     r, e = f - y, 1.35 * scale
     return np.where(np.abs(r) <= e, 0.5 * r**2, e * np.abs(r) - 0.5 * e**2), np.clip(r, -e, e)
 
@@ -176,9 +186,9 @@ def check_parity(family, loss, seed):
     assert model.objective_ <= wanted + 1e-10
 
 
-@pytest.mark.parametrize("loss", ["logistic", "poisson", "huber"])
+@pytest.mark.parametrize("loss", ["logistic", "poisson", "gamma", "tweedie", "huber"])
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 def test_objective_is_that_of_plain_descent(family, loss):
     check_parity(family, loss, 0)
 
@@ -192,10 +202,10 @@ def test_objective_is_that_of_plain_descent_often(family, seeds):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("loss", ["poisson", "huber"])
+@pytest.mark.parametrize("loss", ["poisson", "gamma", "tweedie", "huber"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_objective_of_other_losses_often(family, loss):
-    for seed in range(1, 11):
+    for seed in range(1, 11 if loss in ("poisson", "huber") else 4):
         check_parity(family, loss, seed)
 
 
@@ -240,7 +250,7 @@ def test_dirty_with_a_large_shared_strength_is_the_lasso_of_classes():
 # ------------------------------------------------------------------ options
 
 
-@pytest.mark.parametrize("loss", ["logistic", "poisson", "huber"])
+@pytest.mark.parametrize("loss", ["logistic", "poisson", "gamma", "tweedie", "huber"])
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("intercepts", ["task", "shrunk", "common"])
 @pytest.mark.parametrize("more", [{}, {"standardize": True}, {"l1_ratio": 0.5}], ids=["plain", "standardised", "ridge"])
@@ -366,14 +376,14 @@ def test_counts_that_are_all_zero(family):
     told(model_of(family, "poisson", intercepts="shrunk"), X, y, task)
 
 
-@pytest.mark.parametrize("loss", ["logistic", "poisson", "huber"])
+@pytest.mark.parametrize("loss", ["logistic", "poisson", "gamma", "tweedie", "huber"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_columns_of_very_different_sizes(family, loss):
     X, y, task = data(16, loss)
     told(model_of(family, loss), X * np.array([1e6, 1e-6, 1.0, 1e3, 1.0]), y, task)
 
 
-@pytest.mark.parametrize("loss", ["poisson", "huber"])
+@pytest.mark.parametrize("loss", ["poisson", "gamma", "tweedie", "huber"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_targets_that_are_all_the_same(family, loss):
     X, _, task = data(17, loss)

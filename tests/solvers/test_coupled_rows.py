@@ -908,3 +908,34 @@ def test_threads_change_nothing(n_jobs):
     for penalty in penalties_of(problem, 0.1):
         one, _ = solve(designs, penalty)
         np.testing.assert_allclose(solve(designs, penalty, n_jobs=n_jobs)[0], one, rtol=0, atol=1e-10)
+
+
+# ------------------------------------------------------------------ the kernel: steps on a pattern
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_steps_on_a_pattern_are_those_of_lapack(seed):
+    """Entries of every kind at random: the step is that of one linear system in all of them."""
+    rng = np.random.default_rng(seed)
+    designs, _ = make("unequal", seed)
+    rows = CoupledRows(designs, rng.uniform(0.5, 2.0, (designs[0].d, 4)))
+    work = rows._working(np.arange(8))
+    work.W[:] = rng.standard_normal(work.W.shape)
+    work.kinds[:] = rng.integers(0, 4, work.kinds.shape)
+    work.kinds[3] = 0
+    a, b = np.full(8, 0.3), np.full(8, 0.5)
+    step = rows._on_pattern(work, a, b, 1e-10)
+    rows._by_kernel = rows._by_task
+    np.testing.assert_allclose(step, rows._on_pattern(work, a, b, 1e-10), atol=1e-11 * np.abs(step).max())
+    assert np.abs(step[np.arange(8) != 3]).max() > 0.0
+    assert not step[3].any()
+    assert not step[work.kinds == 0].any()
+
+
+def test_a_pattern_without_a_step_is_told():
+    designs, _ = make("plain")
+    rows = CoupledRows(designs, np.ones((designs[0].d, 4)))
+    work = rows._working(np.arange(3))
+    work.kinds[:], work.W[:] = 2, 1.0
+    work.Q[:] = 1.0  # of rank one
+    assert rows._on_pattern(work, np.ones(3), np.ones(3), -1e-3) is None

@@ -81,8 +81,6 @@ class ClassGroup:
         b = np.zeros(self.K)
         if self.centre:
             b = self.b = best_levels(F, self.Y, self.v, self.b)
-            means = np.array([float(np.asarray(part.base.mean) @ w) for part, w in zip(self.parts, W, strict=True)])
-            b = b - (b - means).mean()  # so that the intercepts have the sum 0
         self.F = F + b
         for k, part in enumerate(self.parts):
             self.tell(k)
@@ -94,7 +92,9 @@ class ClassGroup:
         self.parts[k].hold(-log_sum(np.delete(self.F, k, axis=1))[:, 0])
 
     def moved(self, k: int, w: Floats, level: float) -> None:
-        """A class has other coefficients; the others are not told."""
+        """A class has other coefficients, at a level as `LossTask.level` has it; the others are not told."""
+        self.b = self.b.copy()
+        self.b[k] = level - self.parts[k].middle if self.centre else 0.0
         self.F[:, k] = self.parts[k].own(w, level)
 
     def loss_with(self, part: ClassTask, w: Floats) -> float:

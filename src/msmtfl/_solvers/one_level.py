@@ -141,7 +141,9 @@ def levels_of(problem: Problem, W: Floats) -> Floats:
     left as they are, but such classes are held there."""
     if classes_together(problem):
         hold(problem, W)
-        return np.array([design.intercepts(w[None])[0] for design, w in zip(problem.designs, W, strict=True)])
+        found = np.array([design.intercepts(w[None])[0] for design, w in zip(problem.designs, W, strict=True)])
+        by_task = found.reshape(-1, problem.data.classes)
+        return np.ravel(by_task - by_task.mean(axis=1, keepdims=True))  # with the sum 0, as nothing else tells
     K = getattr(problem.data, "classes", 1)
     return np.array([_level_of(problem.designs[c::K], W[c::K]) for c in range(K)])
 

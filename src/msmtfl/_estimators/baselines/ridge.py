@@ -25,18 +25,30 @@ def _ridge(X: Floats, y: Floats, weight: Floats, alpha: float, standardize: bool
     return np.asarray(np.linalg.solve(Z.T @ Z + alpha * np.eye(Z.shape[1]), Z.T @ t) / scales)
 
 
+def _directions(Z: Floats) -> tuple[Floats, Floats]:
+    """(r,) and (d, r): eigenvalues of Z'Z that may differ from 0, and their vectors. Strengths are at least 1e-4 times the
+    mean of a column's squares, beside which the rounding of Z'Z is nothing."""
+    if len(Z) < Z.shape[1]:
+        size, Vt = np.linalg.svd(Z, full_matrices=False)[1:]
+        return size**2, Vt.T
+    values, V = np.linalg.eigh(Z.T @ Z)
+    return np.maximum(values, 0.0), V
+
+
 def _left_out_ridge(Z: Floats, y: Floats, weight: Floats, alphas: Floats) -> tuple[Floats, float]:
     """(d,), and the strength: the ridge with the smallest squared error of samples that are left out one by one, intercept
     included. Z and y are centred. A sample's residual without it is that with it, divided by 1 less its leverage; one
     decomposition serves all strengths (scikit-learn's RidgeCV takes one strength after the other)."""
     root = np.sqrt(weight)
-    U, size, Vt = np.linalg.svd(root[:, None] * Z, full_matrices=False)
-    along = U.T @ (root * y)
-    kept = size[:, None] ** 2 / (size[:, None] ** 2 + alphas)
-    residuals = (root * y)[:, None] - U @ (kept * along[:, None])
-    leverage = (weight / weight.sum())[:, None] + U**2 @ kept
-    best = int(np.argmin(((residuals / np.maximum(1.0 - leverage, np.finfo(float).eps)) ** 2).sum(axis=0)))
-    return Vt.T @ (size / (size**2 + alphas[best]) * along), float(alphas[best])
+    Z, t = root[:, None] * Z, root * y
+    values, V = _directions(Z)
+    along = Z @ V
+    share = 1.0 / (values[:, None] + alphas)
+    coefs = share * (along.T @ t)[:, None]
+    leverage = (weight / weight.sum())[:, None] + along**2 @ share
+    left_out = (t[:, None] - along @ coefs) / np.maximum(1.0 - leverage, np.finfo(float).eps)
+    best = int(np.argmin((left_out**2).sum(axis=0)))
+    return V @ coefs[:, best], float(alphas[best])
 
 
 def _ridge_path(standardize: bool) -> Path:
@@ -44,10 +56,11 @@ def _ridge_path(standardize: bool) -> Path:
         """The minimisers of sum_r s_r (y_r - x_r'w)^2 + alpha |w|^2"""
         scales = column_scales(X, weight, standardize)
         root = np.sqrt(weight)
-        U, values, V = np.linalg.svd(X / scales * root[:, None], full_matrices=False)
-        alphas = ALPHAS * max(float((values**2).sum()) / X.shape[1], np.finfo(float).tiny)
-        share = values[:, None] / (values[:, None] ** 2 + alphas)
-        return np.asarray(V.T @ (share * (U.T @ (root * y))[:, None]) / scales[:, None])
+        Z = X / scales * root[:, None]
+        values, V = _directions(Z)
+        alphas = ALPHAS * max(float(values.sum()) / X.shape[1], np.finfo(float).tiny)
+        along = V.T @ (Z.T @ (root * y))
+        return np.asarray(V @ (along[:, None] / (values[:, None] + alphas)) / scales[:, None])
 
     return path
 
@@ -140,7 +153,8 @@ class RidgePerTaskCV(LinearBaseline):
 
     def _coefs(self, data: TaskData, groups: np.ndarray | None) -> tuple[Floats, list[FoldFit]]:
         parts = [self._one(task, data, groups) for task in data.tasks]
-        return np.array([w for w, _ in parts]), self._refits(data, groups, [alpha for _, alpha in parts])
+        without = self._refits(data, groups, [alpha for _, alpha in parts]) if self._intervals else []
+        return np.array([w for w, _ in parts]), without
 
     def _refits(self, data: TaskData, groups: np.ndarray | None, alphas: list[float]) -> list[FoldFit]:
         """Fits without each fold, at the strengths of the penalty that were chosen."""

@@ -26,7 +26,9 @@ ROUNDS = 500  # over the classes; it takes about twenty
 GOAL = 1e-13  # violation of optimality, as a correlation, at which rounds end
 NEAR = 1e-11  # the same, at which they may, if rounding leaves no more to gain
 TOGETHER = 600  # coefficients in use, up to which they take a step together
-FLAT = 1e-12  # a curvature, as a share of the largest, below which no step is made
+FLAT = 1e-12  # a curvature, as a share of the largest, below which there is none
+OFF = 1e-6  # a slope along a direction without curvature, as a share of all of it, from which on it is followed
+GAIN = 1e-10  # of an objective: with less a round has made no progress
 NOISE = 1e-14  # of an objective: what rounding may hide
 CERTAIN = 40.0  # log-odds from which it is asked whether there is a minimiser
 IDLE = 10  # rounds without progress that are made before rounding is blamed
@@ -122,21 +124,22 @@ class ClassLassos:
         W = np.where(np.isfinite(A), self.last[first : first + self.K], 0.0)
         W = level_classes(np.maximum(W, 0.0) if self.positive else W, A, ridge, self.positive)
         group.hold(W)
-        best, idle = (np.inf, W), 0
+        best, idle, value = (np.inf, W), 0, np.inf
         for turn in range(most + 1):
             off = self._violation(group, W, A, ridge)
-            idle = 0 if off < 0.5 * best[0] else idle + 1
+            before, value = value, group.value(W, A, ridge)
+            idle = 0 if off < 0.5 * best[0] or value < before - GAIN * abs(before) else idle + 1
             best = min(best, (off, W), key=lambda one: one[0])
             if off <= GOAL or idle > IDLE or turn == most:
                 break
-            before = group.value(W, A, ridge), W
+            start = W
             W = self._round(group, first, W, A, aim)
             W = level_classes(W, A, ridge, self.positive)
             group.hold(W)
             W = level_classes(self._together(group, W, A, ridge), A, ridge, self.positive)
             group.hold(W)
             if self._escapes(group, first, W, A, ridge):
-                _, W = min(before, (group.value(W, A, ridge), W), key=lambda one: one[0])
+                W = start if not group.value(W, A, ridge) <= value else W
                 group.hold(W)
                 return W, turn + 1, OVERRUN | ESCAPES
         group.hold(best[1])
@@ -167,8 +170,8 @@ class ClassLassos:
         return out
 
     def _together(self, group: ClassGroup, W: Floats, A: Floats, ridge: Floats) -> Floats:
-        """A Newton step of all coefficients that are in use, up to where the first of them is 0; W where it gains nothing.
-        The group is held at the result."""
+        """A Newton step of all coefficients that are in use, or one along which the loss is flat, up to where the first of
+        them is 0; W where it gains nothing. The group is held at the result."""
         used = [np.flatnonzero(w) for w in W]
         if not 0 < sum(len(one) for one in used) <= TOGETHER:
             return W
@@ -186,29 +189,38 @@ class ClassLassos:
         values, vectors = np.linalg.eigh(H / np.outer(unit, unit))
         kept = values > FLAT * values.max()
         g = (np.concatenate(slopes) + a * np.sign(z) + r * z) / unit
-        step = -vectors[:, kept] @ ((vectors[:, kept].T @ g) / values[kept]) / unit
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ends = np.where((a > 0.0) & (z * step < 0.0), -z / step, np.inf)
-        t = min(1.0, float(ends.min(initial=np.inf)))
-        to = np.where(ends <= t, 0.0, z + t * step)
-        out, begin = np.zeros_like(W), 0
-        for k, one in enumerate(used):
-            out[k, one] = to[begin : begin + len(one)]
-            begin += len(one) + len(none)
-        if self.positive:
-            out = np.maximum(out, 0.0)
-        before = group.value(W, A, ridge)
-        group.hold(out)
-        if group.value(out, A, ridge) <= before + NOISE * abs(before):
-            return out
-        group.hold(W)
-        return W
+        inside = vectors[:, kept].T @ g
+        steps = [-(vectors[:, kept] @ (inside / values[kept])) / unit]
+        flat = g - vectors[:, kept] @ inside  # along this the loss does not change, but the penalty falls
+        if np.abs(flat).max() > OFF * np.abs(g).max():
+            steps.append(-flat / unit)
+        best = group.value(W, A, ridge), W
+        best = best[0] + NOISE * abs(best[0]), W
+        for step, far in zip(steps, (1.0, np.inf), strict=False):
+            to = until_zero(z, step, a, far)
+            out, begin = np.zeros_like(W), 0
+            for k, one in enumerate(used):
+                out[k, one] = to[begin : begin + len(one)]
+                begin += len(one) + len(none)
+            out = np.maximum(out, 0.0) if self.positive else out
+            group.hold(out)
+            best = min(best, (group.value(out, A, ridge), out), key=lambda found: found[0])
+        group.hold(best[1])
+        return best[1]
 
     def _violation(self, group: ClassGroup, W: Floats, A: Floats, ridge: Floats) -> float:
         return max(
             float(violations(part, w[None], a[None], (part.gradient(w) - r * w)[None], self.positive)[0])
             for part, w, a, r in zip(group.parts, W, A, ridge, strict=True)
         )
+
+
+def until_zero(z: Floats, step: Floats, a: Floats, far: float) -> Floats:
+    """z plus the step (`far` times: 1, or inf), or to where the first of those with a weight is 0, if that is before."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ends = np.where((a > 0.0) & (z * step < 0.0), -z / step, np.inf)
+    t = min(far, float(ends.min(initial=np.inf)))
+    return np.where(ends <= t, 0.0, z + (t if np.isfinite(t) else 1.0) * step)
 
 
 def level_classes(W: Floats, A: Floats, ridge: Floats, positive: bool) -> Floats:
