@@ -62,6 +62,13 @@ class Baseline:
         """Whether it has one choice to make for all tasks, which folds can be given for."""
         return False
 
+    _intervals = True  # whether the next fit also makes what intervals need
+
+    def _without_intervals(self) -> Any:
+        """The model itself, whose next fits are for predictions alone: fits that only intervals need are not made."""
+        self._intervals = False
+        return self
+
     def _separates(self) -> bool:
         return self._per_task
 
@@ -146,7 +153,7 @@ class Baseline:
         self.intercept_ = (float(b[0]) if b.ndim == 1 else b[0]) if single else b
         return self
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.sparse = False
         return tags
