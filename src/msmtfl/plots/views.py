@@ -57,7 +57,7 @@ def stage_norms(
         return {stage.stage: words.row_norms(stage.coef.T, factors, groups) for stage in (stages[0], stages[-1])}
     if model.relax:
         raise ValueError(
-            "the norms of the features of a fit with standardize=True and relax=True are not kept: pass the data that it was fitted on, "
+            "the norms of a fit with standardize=True and relax=True are not kept: pass the data that it was fitted on, "
             "from_estimator(model, X, y, ...)."
         )
     return {stages[-1].stage: model.row_norms_}
