@@ -2,9 +2,10 @@
 The paper's figure 1, done right
 ================================
 
-The paper shows the estimation error of MSMTFL falling from stage to stage. Whether it does depends on what "theta = 50 m
-lambda" means, and on solving the stages. Here are four panels from one run each of a setting of 15 tasks, 40 rows and 250
-features (remembered: the paper's text does not give its sizes); ``msmtfl reproduce figure1`` runs all of it.
+Generated data, as in the paper: its figure shows the estimation error of MSMTFL falling from stage to stage. Whether it
+does depends on what "theta = 50 m lambda" means, and on solving the stages. Here are four panels from one run each of a
+setting of 15 tasks, 40 rows and 250 features (remembered: the paper's text does not give its sizes); ``msmtfl reproduce
+figure1`` runs all of it.
 """
 
 # %%

@@ -2,10 +2,10 @@
 Which mutations make HIV resistant to which drugs
 =================================================
 
-Eight drugs attack the same protein of the virus, its protease. A mutation of the protein may help the virus against one of
-them, or against all. Tasks are drugs, rows are virus isolates that were tested in the laboratory, a feature says whether
-the isolate has a mutation (position and amino acid, ``90M``), and the target is log10 of how much more drug is needed than
-for the normal virus.
+Real data, which are not shipped (Stanford HIV Drug Resistance Database): eight drugs attack the same protein of the
+virus, its protease. A mutation of the protein may help the virus against one of them, or against all. Tasks are drugs,
+rows are virus isolates that were tested in the laboratory, a feature says whether the isolate has a mutation (position
+and amino acid, ``90M``), and the target is log10 of how much more drug is needed than for the normal virus.
 
 Which positions matter is known: 30, 32, 46, 47, 48, 50, 54, 76, 82, 84, 88 and 90 are the major ones. The model does not
 know that. Does it find them?
@@ -20,14 +20,14 @@ import re
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import stand_ins
+import stored_data
 
 from msmtfl import MSMTFLCV, LassoMTLCV
 from msmtfl.sharing import sharing_map
 
 MAJOR = {30, 32, 46, 47, 48, 50, 54, 76, 82, 84, 88, 90}
 
-data = stand_ins.hiv()
+data = stored_data.hiv()
 print(f"{data.source}: {len(data.y)} tests, {len(data.features)} mutations, {len(set(data.task))} drugs")
 
 # %%

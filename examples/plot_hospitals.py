@@ -2,8 +2,9 @@
 Five hospitals that may not share patients
 ==========================================
 
-Five hospitals measure the same 12 quantities and want one study, but rows must not leave the house. For squared loss they
-need not: every hospital sends sums, and the model from the sums is the model from the rows. The patients are simulated.
+Generated data, not real patients: five hospitals measure the same 12 quantities and want one study, but rows must not
+leave the house. For squared loss they need not: every hospital sends sums, and the model from the sums is the model
+from the rows.
 """
 
 # %%

@@ -2,9 +2,10 @@
 Spoken letters: the paper's data set
 ====================================
 
-150 people say the alphabet; five groups of 30 are five tasks, 617 sounds are the features, and the target is the number of
-the letter, 1 to 26. The paper reports the smallest prediction error for MSMTFL. With exact solutions of all models it is
-not so, and with few training rows one model for all five groups is better than any of the four.
+Real data, which are not shipped (UCI; ``msmtfl.datasets.fetch_isolet`` fetches them): 150 people say the alphabet; five
+groups of 30 are five tasks, 617 sounds are the features, and the target is the number of the letter, 1 to 26. The paper
+reports the smallest prediction error for MSMTFL. With exact solutions of all models it is not so, and with few training
+rows one model for all five groups is better than any of the four.
 """
 
 # %%
@@ -12,12 +13,12 @@ not so, and with few training rows one model for all five groups is better than 
 
 import matplotlib.pyplot as plt
 import numpy as np
-import stand_ins
+import stored_data
 
 from msmtfl import MSMTFLCV, compare_models
 from msmtfl.plots import RowNormDisplay
 
-data = stand_ins.isolet()
+data = stored_data.isolet()
 
 
 def parts(repeats, share=0.1):

@@ -2,21 +2,21 @@
 139 schools: when one model for all is best
 ===========================================
 
-Examination scores of pupils in London schools, a task each: the classical data set of multi-task learning, and a warning.
-Schools differ in how good their pupils are (the intercept), hardly in what a pupil's sex, year or test band means for the
-score. Then pooling wins.
+Real data, which are not shipped: examination scores of pupils in London schools, a task each: the classical data set of
+multi-task learning, and a warning. Schools differ in how good their pupils are (the intercept), hardly in what a
+pupil's sex, year or test band means for the score. Then pooling wins.
 """
 
 # %%
 
 import matplotlib.pyplot as plt
 import numpy as np
-import stand_ins
+import stored_data
 
 from msmtfl import compare_models
 from msmtfl.baselines import PooledLassoCV
 
-data = stand_ins.schools()
+data = stored_data.schools()
 sizes = np.unique(data.task, return_counts=True)[1]
 print(f"{data.source}: {len(data.y)} pupils, {data.X.shape[1]} features")
 print(f"{len(sizes)} schools of {sizes.min()} to {sizes.max()} pupils")

@@ -2,8 +2,9 @@
 Four worlds, four winners
 =========================
 
-Which model predicts best depends on how the tasks are related. Here we make the relation ourselves, four times, and let
-:func:`~msmtfl.compare_models` say who wins. The page :doc:`/which_model` draws the conclusions.
+Generated data, four kinds of them: which model predicts best depends on how the tasks are related. Here we make the
+relation ourselves, four times, and let :func:`~msmtfl.compare_models` say who wins. The page :doc:`/which_model` draws
+the conclusions.
 """
 
 # %%

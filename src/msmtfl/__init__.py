@@ -11,7 +11,8 @@ from ._runtime import interrupt as _interrupt  # noqa: F401 (first: what is impo
 
 if TYPE_CHECKING:
     from ._data.folds import TaskKFold
-    from ._data.moments import Moments
+    from ._data.small_tasks import enough_samples
+    from ._data.statistics.moments import Moments
     from ._data.tasks import stack_tasks
     from ._estimators.dirty.classifiers import DirtyMTLClassifier, DirtyMTLClassifierCV
     from ._estimators.dirty.fit import DirtyMTL
@@ -82,6 +83,7 @@ __all__ = [
     "bootstrap_intervals",
     "compare_models",
     "debiased_intervals",
+    "enough_samples",
     "regularization_surface",
     "shared_features",
     "split_intervals",
@@ -92,7 +94,8 @@ __all__ = [
 
 _MODULES = {  # of each public name: the module that has it
     "TaskKFold": "_data.folds",
-    "Moments": "_data.moments",
+    "enough_samples": "_data.small_tasks",
+    "Moments": "_data.statistics.moments",
     "stack_tasks": "_data.tasks",
     "MSMTFLClassifier": "_estimators.msmtfl.classifiers",
     "MSMTFLClassifierCV": "_estimators.msmtfl.classifiers",

@@ -23,7 +23,7 @@ from ._estimators.words.odd_tasks import odd_sentence
 from ._runtime.cards import Card
 
 if TYPE_CHECKING:
-    from .inference.knockoffs import SharedFeatures
+    from .inference.shared import SharedFeatures
 
 CLASSES = ("all", "some", "one", "unused", "constant")
 LISTED = 5  # features of a class that are named when a map is printed
@@ -358,7 +358,7 @@ def sharing_map(model: Any, *, class_of_interest: Any = None, shared: SharedFeat
 
 def _about_the_same(found: SharingMap, shared: Any) -> SharedFeatures:
     """Shared features, if they are about the features and tasks of a map."""
-    from .inference.knockoffs import SharedFeatures  # here: reading a model does not wait for it
+    from .inference.shared import SharedFeatures  # here: reading a model does not wait for it
 
     if not isinstance(shared, SharedFeatures):
         raise TypeError(f"shared must be what shared_features returns, not {type(shared).__name__}.")

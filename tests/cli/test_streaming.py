@@ -54,7 +54,7 @@ def test_batches_give_the_model_that_rows_give(parts, tmp_path, options):
 
 
 def test_a_table_too_large_for_memory_is_read_in_batches_by_itself(parts, tmp_path, monkeypatch):
-    monkeypatch.setattr("msmtfl.cli.streaming.free_memory", lambda: 2.0**14)
+    monkeypatch.setattr("msmtfl.cli.streaming.free_memory", lambda: 2.0**12)
     page = tmp_path / "r.html"
     options = ("--id", "name", "--exclude", "weight", "--model", "msmtfl", "--cv", "3", "--report", page)
     done = run("fit", parts, *GIVEN, *options, "--out", tmp_path / "m.json")

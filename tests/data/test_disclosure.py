@@ -6,7 +6,7 @@ import pytest
 from scipy import sparse
 
 from msmtfl import Moments
-from msmtfl._data.levels import MOST, Levels
+from msmtfl._data.statistics.levels import MOST, Levels
 
 N, D = 200, 6
 VICTIM = 37

@@ -21,11 +21,11 @@ from forms import MODELS, options_for
 from scipy import sparse
 
 from msmtfl import L12MTLCV, MSMTFL, MSMTFLCV, DirtyMTLCV, LassoMTLCV, Moments
-from msmtfl._data.batches import Dealer
 from msmtfl._data.designs import DenseRows, RowTask
-from msmtfl._data.moment_data import MomentData
-from msmtfl._data.parquet import ParquetRows
-from msmtfl._data.task_moments import MomentTask, TaskMoments
+from msmtfl._data.statistics.dealer import Dealer
+from msmtfl._data.statistics.moment_data import MomentData
+from msmtfl._data.statistics.parquet import ParquetRows
+from msmtfl._data.statistics.task_moments import MomentTask, TaskMoments
 
 N, D = 180, 8
 FEATURES = [f"f{j}" for j in range(D)]

@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from msmtfl import MSMTFL, MSMTFLClassifier, MSMTFLClassifierCV, TaskKFold
 from msmtfl._data import tasks
-from msmtfl._data.tables import read_features
+from msmtfl._data.categories import read_features
 from msmtfl.model_files import load_model, save_model
 from msmtfl.sharing import map_of
 

@@ -29,6 +29,7 @@ from msmtfl import (
     regularization_surface,
     stability_selection,
 )
+from msmtfl._objective.lasso_certificates import certify_lassos
 from msmtfl._objective.losses import Logistic, Poisson
 from msmtfl.baselines import LogisticPerTaskCV, PooledLassoCV, PooledLogisticCV, PooledRidgeCV, RidgePerTaskCV
 from msmtfl.export import to_sql
@@ -268,7 +269,7 @@ def test_certificate_sees_what_is_not_optimal(counts):
     problem = make_problem(data, loss="poisson", fit_intercept=True, standardize=False, positive=False)
     a = np.full(6, 0.05 * len(y) / 2)
     w = MSMTFL(0.05, np.inf, loss="poisson").fit(X, y, offset=np.log(exposure)).coef_
-    right, wrong = problem.certify(0, np.array([w, 1.1 * w]), np.array([a, a]))
+    right, wrong = certify_lassos(problem, 0, np.array([w, 1.1 * w]), np.array([a, a]))
     assert right.gap <= 1e-10 * right.unit < 1e-3 * right.unit < wrong.gap
 
 
@@ -618,7 +619,7 @@ def test_clusters_say_how_to_do_without():
 
 
 def test_statistics_have_no_rows_for_it(numbers):
-    from msmtfl._data.moment_data import MomentData
+    from msmtfl._data.statistics.moment_data import MomentData
 
     X, y, task, offset = numbers
     moments = Moments()

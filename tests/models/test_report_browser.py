@@ -475,3 +475,44 @@ def test_ten_thousand_features_of_two_hundred_tasks(visit, tmp_path, capsys):
     page.locator("#stage").focus()
     page.keyboard.press("Home")
     assert "Stage 1 of 8" in page.locator("#stage-said").inner_text()
+
+
+# ------------------------------------------------------------------ for everybody
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1400])
+@pytest.mark.parametrize("which", ["patients", "relapses"])
+def test_axe_finds_no_serious_problem(request, browser, which, width, scheme):
+    """axe-core's rules of accessibility, those of WCAG and good practice."""
+    script = next(pathlib.Path(pytest.importorskip("axe_playwright_python").__file__).parent.glob("axe*.js"))
+    path = request.getfixturevalue(which)
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=True)
+    page = context.new_page()
+    page.goto((path[1] if which == "patients" else path).as_uri())
+    page.wait_for_function("document.documentElement.dataset.ready")
+    page.add_script_tag(path=script)
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    context.close()
+    assert len(found["passes"]) > 15
+    assert [(one["id"], one["impact"]) for one in found["violations"]] == []
+
+
+def test_a_large_page_is_small_and_fast(visit, tmp_path):
+    """10,000 features and 200 tasks: less than 10 MB, ready in a few seconds (the bar is 3 s on an idle machine)."""
+    rng = np.random.default_rng(0)
+    X, task = (
+        rng.standard_normal((200 * 12, 10_000)).astype(np.float32),
+        np.repeat([f"site {i}" for i in range(200)], 12),
+    )
+    y = X[:, :60] @ rng.standard_normal(60) + rng.standard_normal(len(X))
+    model = LassoMTL(0.02).fit(X, y, task=task)
+    assert model.coef_.any(axis=0).sum() > 500
+    began = time.process_time()
+    write_report(model, tmp_path / "r.html")
+    assert time.process_time() - began < 6.0
+    assert (tmp_path / "r.html").stat().st_size < 10e6
+    began = time.perf_counter()
+    page = visit(tmp_path / "r.html")
+    assert time.perf_counter() - began < 15.0
+    assert page.troubles == []

@@ -12,7 +12,7 @@ from scipy.optimize import nnls
 
 from msmtfl import L12MTL, MSMTFL, DirtyMTL, LassoMTL, SharedMTL, stack_tasks
 from msmtfl._data.designs import DenseRows, RowTask
-from msmtfl._data.task_moments import MomentTask, TaskMoments
+from msmtfl._data.statistics.task_moments import MomentTask, TaskMoments
 from msmtfl._objective import certificates
 from msmtfl._objective.certificates import Certificate, certify
 from msmtfl._objective.penalties import ConcaveRows

@@ -44,7 +44,8 @@ from msmtfl.paper.experiments import (
 from msmtfl.paper.experiments.base import Claim, below, every, steadier, verdict
 from msmtfl.paper.experiments.prediction import PROTOCOLS
 from msmtfl.paper.experiments.runner import FILES
-from msmtfl.paper.experiments.synthetic import EXACT, NO_CAP, TRUNCATED, Setting
+from msmtfl.paper.experiments.settings import Setting
+from msmtfl.paper.experiments.synthetic import EXACT, NO_CAP, TRUNCATED
 from msmtfl.paper.experiments.truncated import truncated_stages
 from msmtfl.paper.theory import error_bound
 

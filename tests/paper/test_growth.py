@@ -15,8 +15,8 @@ from msmtfl import MSMTFL, LassoMTL
 from msmtfl.paper.experiments import EXPERIMENTS, Growth, Starts, run
 from msmtfl.paper.experiments.growth import BEST, RULE, SIZES, Size
 from msmtfl.paper.experiments.runner import FILES
+from msmtfl.paper.experiments.settings import Setting
 from msmtfl.paper.experiments.starts import ALONE, RANDOM, TRUTH, ZERO
-from msmtfl.paper.experiments.synthetic import Setting
 from msmtfl.paper.theory import check_conditions
 
 STRONG, WEAK, CERTAIN = SIZES

@@ -51,6 +51,10 @@ def fitted(name):
         yield kind(**options, loss="huber").fit(X, y)
     if "feature_groups" in inspect.signature(kind).parameters and kind._grouped:
         yield kind(**options, feature_groups={"both": [0, 1]}).fit(X, y)
+    if getattr(kind, "_can_scale_numbers", False):
+        yield kind(**options, standardize="numeric").fit(X, y)
+    if "unknown_category" in inspect.signature(kind).parameters:
+        yield kind(**options).fit(X.assign(kind=list("abc") * 30).astype({"kind": "category"}), y)
     if "intercepts" in inspect.signature(kind).parameters:
         yield kind(**options, intercepts="shrunk").fit(X, y)
 

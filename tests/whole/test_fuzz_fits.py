@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from oracles import gaps
 
 from msmtfl._data.designs import DenseRows, RowTask
-from msmtfl._data.task_moments import MomentTask, TaskMoments
+from msmtfl._data.statistics.task_moments import MomentTask, TaskMoments
 from msmtfl._objective.certificates import certify
 from msmtfl._objective.common_penalty import SharedNorm
 from msmtfl._objective.loss_certificates import certify_loss

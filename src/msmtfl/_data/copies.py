@@ -15,8 +15,9 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.sparse import issparse
 
+from .categories import read_features
 from .designs import Floats, Ints
-from .tables import Labels, Matrix, Table, read_features, read_groups, warn_user
+from .tables import Labels, Matrix, Table, read_groups, warn_user
 from .tasks import TaskData
 
 IDENTICAL = "identical"  # groups= that are to be made of samples with the same features

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from .designs import CONSTANT_SHARE, Floats, Ints
 
-KEPT_ABOVE = 2**26  # bytes: a smaller float32 X is made float64, which is faster to work with
 BLOCK = 2**21  # entries of X in float64 at a time
 
 

@@ -21,7 +21,8 @@ from scipy.sparse import csr_array, issparse
 from sklearn.utils.validation import check_array
 
 from .designs import Floats
-from .float32 import KEPT_ABOVE
+
+KEPT_ABOVE = 2**26  # bytes: a smaller float32 X is made float64, which is faster to work with
 
 MANY = 8  # how many names an error message lists before it stops
 CHOICES = 20  # and how many, where one of them is to be chosen
@@ -313,7 +314,7 @@ def as_floats(
             raise ValueError(f"column {name!r} of {what}, row {row} is too large for a float. Rescale it.") from error
         raise type(error)(
             f"{error}. Column {name!r} of {what}, row {row} holds {value!r}, which is not a number: encode text columns "
-            "(e.g. one-hot), or name the column of task labels with task_column=."
+            "(one-hot; X[name].astype('category') is encoded here), or name the column of task labels with task_column=."
         ) from error
     if out.dtype != np.float64 and not (narrow and out.nbytes > KEPT_ABOVE):
         out = out.astype(np.float64, order="K")
@@ -533,10 +534,8 @@ def _place_names(d: int, position: int | None) -> np.ndarray:
     return np.array([place_name(j, position) for j in range(d)], dtype=object)
 
 
-def read_features(
-    X: Table, task: Labels | None, task_column: str | int | None
-) -> tuple[Floats, Labels | None, np.ndarray]:
-    """(feature values, task labels or None, feature names) of any accepted X."""
+def without_task(X: Table, task: Labels | None, task_column: str | int | None) -> tuple[Any, Labels | None, int | None]:
+    """(the features as they are given, task labels or None, the place of the task column) of any accepted X."""
     X = unmasked(native(X))
     if task_column is not None:
         if task is not None:
@@ -547,11 +546,15 @@ def read_features(
         X, task = split_off(X, position)
         if X.shape[1] == 0:
             raise ValueError("X has no features beside the task column. Pass at least one.")
-    else:
-        position = None
+        return X, task, position
+    return X, task, None
+
+
+def read_numbers(X: Table, position: int | None) -> tuple[Floats, np.ndarray]:
+    """(feature values, feature names) of what has no task column any more, and no categories."""
     names = np.array([str(c) for c in X.columns], dtype=object) if is_table(X) else None
     _refuse_date_columns(X, names)
     values = as_floats(X, names, position, narrow=True)
     if names is None:  # named by their place in the X given
         names = _place_names(values.shape[1], position).copy()
-    return values, task, names
+    return values, names

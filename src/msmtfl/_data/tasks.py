@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse, vstack
 
 from .._runtime.threads import each
+from .categories import Encoding, read_features
 from .designs import WORTH_SHARING, DenseRows, FeatureRows, Floats, Ints, RowTask, TrainingRows
 from .float32 import NarrowRows
 from .sparse import SparseRows
@@ -43,7 +44,6 @@ from .tables import (
     missing_values,
     names_of,
     native,
-    read_features,
     refuse_dates,
     refuse_twice,
     unmasked,
@@ -107,6 +107,7 @@ class TaskData:
     form: str
     X: Floats  # all rows, as given: what an error message looks a value up in
     task_position: int | None = None  # of the task column, if there is one
+    encoding: Encoding | None = None  # of categorical columns, if there are any
     classes: int = 1  # tasks stand together in as many, one per class, on the same rows
     survival: bool = False  # whether targets are times, with a minus sign where they are censored
     offset_of_targets: bool = False  # whether an offset is in the units of y: the linear predictor itself is predicted
@@ -399,11 +400,14 @@ def read_training(
     task_column: str | int | None = None,
     sample_weight: ArrayLike | None = None,
     offset: ArrayLike | None = None,
+    encoding: Encoding | None = None,
+    unknown: str = "error",
     survival: bool = False,
 ) -> TaskData:
-    """Any accepted form of training data as `TaskData`; `survival`: targets are times until an event."""
+    """Any accepted form of training data as `TaskData`; `survival`: targets are times until an event. An `encoding` of
+    categorical columns is that of other data."""
     X = native(X)
-    values, task, names = read_features(X, task, task_column)
+    values, task, names, encoding = read_features(X, task, task_column, encoding, unknown)
     rows = values.shape[0]
     y = read_survival(y) if survival else y
     target, target_names = read_target(y, rows)
@@ -413,7 +417,8 @@ def read_training(
         if task is not None:
             raise ValueError("with a 2-D y every column is a task: do not pass task labels as well.")
         labels = np.arange(target.shape[1]) if target_names is None else target_names
-        return TaskData(_wide_tasks(values, target, weight, beside, labels), labels, names, "wide", values)
+        tasks = _wide_tasks(values, target, weight, beside, labels)
+        return TaskData(tasks, labels, names, "wide", values, encoding=encoding)
     check_finite(target, None, "y", "Drop these rows, or pass a 2-D y in which NaN means not measured.")
     if task is None:
         labels, codes, form = np.zeros(1, dtype=int), np.zeros(rows, dtype=np.intp), "single"
@@ -422,7 +427,7 @@ def read_training(
         form = "long"
     position = None if task_column is None else column_position(X, task_column)
     tasks = _long_tasks(values, target, weight, beside, labels, codes)
-    return TaskData(tasks, labels, names, form, values, position, survival=survival)
+    return TaskData(tasks, labels, names, form, values, position, encoding, survival=survival)
 
 
 def grouped(codes: np.ndarray, m: int) -> list[Ints | slice]:

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from .designs import Floats
+from .tables import Matrix
 
 SAME = 1e-9  # sums that differ by less, as a share, are those of two values: others are so by a chance that nobody has
 
 
-def apart(data: Any) -> Floats:
+class HasTasks(Protocol):
+    """Samples of tasks, or sums of them."""
+
+    @property
+    def tasks(self) -> Sequence[Any]:
+        """One per task."""
+
+
+def apart(data: HasTasks) -> Floats:
     """(d,): the distance of a column's two values; NaN where it has more of them, or one.
 
     Where samples are at hand they are looked at. Sums (`Moments`) show values of 0 and 1, or of -1 and 1, which are those
@@ -40,12 +50,12 @@ def _of_samples(parts: list[Any]) -> Floats:
     return np.where(two, high - low, np.nan)
 
 
-def _reduced(X: Any, what: str) -> Floats:
+def _reduced(X: Matrix, what: str) -> Floats:
     found: Any = getattr(X, what)(axis=0)
     return np.asarray(found.toarray() if hasattr(found, "toarray") else found, dtype=np.float64).ravel()
 
 
-def _only(X: Any, low: Floats, high: Floats) -> np.ndarray:
+def _only(X: Matrix, low: Floats, high: Floats) -> np.ndarray:
     """(d,) bool: whether a column holds nothing but these two values."""
     if isinstance(X, np.ndarray):
         return np.asarray(((low == X) | (high == X)).all(axis=0))

@@ -10,10 +10,11 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from .._data.categories import of_model
 from .._data.designs import Floats
 from .._data.level_rows import LevelPrior
-from .._data.moments import Moments, add_rows
-from .._data.parquet import Rows
+from .._data.statistics.moments import Moments, add_rows
+from .._data.statistics.parquet import Rows
 from .._data.tables import label_array, missing_values, warn_user
 from .._data.tasks import Task, TaskData, read_training
 from .._objective.certificates import explain
@@ -174,7 +175,9 @@ class AddTaskMixin(MultiTaskModel):
             raise ValueError("bounds differ between the tasks, so those of a new one are not known. Fit again.")
 
     def _read_new(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> TaskData:
-        data = read_training(X, y, sample_weight=sample_weight, offset=offset, survival=of_survival(self))
+        known: dict[str, Any] = {"encoding": of_model(self), "unknown": self.unknown_category}
+        known["survival"] = of_survival(self)
+        data = read_training(X, y, sample_weight=sample_weight, offset=offset, **known)
         return replace(data, offset_of_targets=data.has_offset and loss_named(loss_of(self)).linear)
 
     def _check_new(self, X: Any, data: TaskData) -> None:
@@ -184,8 +187,9 @@ class AddTaskMixin(MultiTaskModel):
             )
         if data.d != len(self.features_):
             raise ValueError(f"X has {data.d} features, the model {len(self.features_)} (without the task column).")
+        names = self.features_ if data.encoding is None else data.encoding.columns
         named = hasattr(X, "columns")
-        if named and [str(name) for name in X.columns] != [str(name) for name in self.features_]:
+        if named and [str(name) for name in X.columns] != [str(name) for name in names]:
             raise ValueError(
                 "the columns of X are not the model's features, or in another order. They are in features_."
             )
@@ -272,7 +276,7 @@ class AddTaskMixin(MultiTaskModel):
         unsure = np.unique(np.concatenate(outcome.ambiguous))
         named = {label: [str(name) for name in self.features_[unsure]]} if unsure.size else {}
         self.row_norms_ = self._norms_with(w, problem)
-        self.feature_importances_ = importances(self.row_norms_, self._task_position)
+        self.feature_importances_ = importances(self)
         self.dual_gap_ = max(self.dual_gap_, outcome.dual_gap)
         proof = self.certificate_
         self.certificate_ = replace(

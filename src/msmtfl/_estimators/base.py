@@ -11,13 +11,13 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._data.categories import Encoding, of_model, read_features
 from .._data.designs import Data, Floats
 from .._data.tables import (
     check_finite,
     match_labels,
     names_of,
     opened,
-    read_features,
     warn_user,
 )
 from .._data.tasks import (
@@ -84,6 +84,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
 
     def _read(self, X: Any, y: Any, task: Any, sample_weight: Any, offset: Any = None) -> Any:
         if isinstance(X, Data):  # any form, read before
+            self._note_categories(getattr(X, "encoding", None))
             refuse_offset(offset)
             self._note_features(X)
             return X
@@ -91,12 +92,19 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         validate_data(self, X, skip_check_array=True)
         options = {"sample_weight": sample_weight, "offset": offset, "survival": of_survival(self)}
         data = read_training(X, y, task=task, task_column=self.task_column, **options)
+        self._note_categories(data.encoding)
         if offset is not None:
             numbers = not hasattr(type(self), "predict_proba")
             data = replace(data, offset_of_targets=numbers and loss_named(loss_of(self)).linear)
         if not hasattr(self, "n_features_in_"):  # nested lists
             self.n_features_in_ = data.d + (data.task_position is not None)
         return data
+
+    def _note_categories(self, encoding: Encoding | None) -> None:
+        """What `predict` needs to know of categorical columns."""
+        forget(self, "categories_")
+        if encoding is not None:
+            self.categories_ = encoding.levels
 
     def _note_features(self, data: Any) -> None:
         """What `predict` expects: the features, and the task column (if there is one) where it stood in the first batch."""
@@ -143,11 +151,11 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
     _grouped = True  # whether features can enter or leave together
 
     def _feature_groups(self) -> Any:
-        """The groups that were asked for, if there are any."""
+        """The groups that were asked for, if there are any; False where those of categorical columns are none, either."""
         groups = getattr(self, "feature_groups", None)
         if groups is not None and not self._grouped:
             raise ValueError(NO_GROUPS.format(type(self).__name__))
-        return groups
+        return groups if self._grouped else False
 
     _can_scale_numbers = False  # whether `standardize` may be "numeric"
 
@@ -257,7 +265,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
             self.feature_groups_ = problem.groups.of_features
         self.row_norms_ = penalty.row_norms(W.T)
         self.row_slopes_ = solution.row_slopes
-        self.feature_importances_ = importances(self.row_norms_, self._task_position)
+        self.feature_importances_ = importances(self)
         self.stages_ = list(solution.stages)
         self.n_stages_ = len(solution.stages)
         self.n_iter_ = int(sum(stage.n_iter for stage in solution.stages))
@@ -332,7 +340,8 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         check_use(self)
         X = opened(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        values, task, names = read_features(X, task, task_column_in(self, X))
+        unknown = getattr(self, "unknown_category", "error")
+        values, task, names, _ = read_features(X, task, task_column_in(self, X), of_model(self), unknown)
         check_finite(values, names, "X")
         if values.shape[1] != len(self.features_):
             raise ValueError(

@@ -16,6 +16,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
+from .._data.categories import of_model
 from .._data.designs import Floats
 from .._data.tables import missing_values
 from .._data.tasks import TaskData, check_weights, read_training
@@ -84,7 +85,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
             n_jobs=self.n_jobs,
             intercepts=self.intercepts,
             bounds=self._bounds(),
-            feature_groups=self._feature_groups(),
+            feature_groups=False if together else self._feature_groups(),
         )
 
     def _check_together(self) -> None:
@@ -332,7 +333,8 @@ class _AddsTasks(MultiTaskClassifier, AddTaskMixin):
             )
         codes = known_codes(y, self.classes_)
         refuse_many_classes(offset, self.classes_)
-        data = read_training(X, codes, sample_weight=sample_weight, offset=offset)
+        known: dict[str, Any] = {"encoding": of_model(self), "unknown": self.unknown_category}
+        data = read_training(X, codes, sample_weight=sample_weight, offset=offset, **known)
         if self.intercepts == "task":
             refuse_lonely(data, self.classes_, self.fit_intercept)
         read = ClassData(self.classes_, codes, data, check_weights(sample_weight, codes.shape))

@@ -17,7 +17,7 @@ from .._solvers.solvers import ROWS, rows_for, solver_for
 from .._solvers.stages import Solution, algorithm_1, run, run_stages, same
 from .added_tasks import AddTaskMixin
 from .grid_search import GridSearch
-from .streaming import Batchwise, Growing
+from .streaming import FromMomentsMixin, PartialFitMixin
 
 SEARCH_SETTLED = 1e-12  # the accuracy of a grid's points, as of a fit: held-out errors are those of fits
 
@@ -61,7 +61,7 @@ class CoupledFit(AddTaskMixin):
         raise NotImplementedError
 
 
-class Coupled(CoupledFit, Batchwise):
+class Coupled(CoupledFit, PartialFitMixin):
     """The same as a regression."""
 
     def _fit(self, X: Any, y: Any, task: Any, sample_weight: Any, offset: Any) -> None:
@@ -148,5 +148,5 @@ class CoupledGrid(GridSearch, AddTaskMixin):
         raise NotImplementedError
 
 
-class CoupledSearch(CoupledGrid, Growing):
+class CoupledSearch(CoupledGrid, FromMomentsMixin):
     """The same as a regression."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._data.categories import check_unknown, of_model
 from .._data.designs import Floats
 from .._data.level_rows import LevelPrior
 from .._data.tables import (
@@ -132,6 +133,7 @@ def check_use(model: Any) -> None:
         raise ValueError(
             f"unknown_task must be 'error', {', '.join(map(repr, WAYS[:-1]))} or {WAYS[-1]!r}, got {model.unknown_task!r}."
         )
+    check_unknown(getattr(model, "unknown_category", "error"))
     if hasattr(model, "loss"):
         check_loss(model.loss, model.epsilon)
 
@@ -216,8 +218,15 @@ def classes_together(model: Any) -> bool:
     return bool(getattr(model, "multinomial", False)) and len(getattr(model, "classes_", ())) > 2
 
 
-def importances(row_norms: Floats, task_position: int | None) -> Floats:
-    """Row norms of the features, the task column (if there is one) getting the largest."""
-    if task_position is None:
-        return row_norms
-    return np.insert(row_norms, task_position, row_norms.max(initial=0.0))
+def importances(model: Any) -> Floats:
+    """Row norms of the columns of a fitted model's X, the task column (if there is one) getting the largest: of a
+    categorical column that of its group, or the sum of those of its levels."""
+    norms: Floats = model.row_norms_
+    encoding = of_model(model)
+    if encoding is not None:
+        ends = np.cumsum(encoding.counts)
+        one = norms[ends - 1] if hasattr(model, "feature_groups_") else np.add.reduceat(norms, ends - encoding.counts)
+        norms = np.asarray(one)
+    if model._task_position is None:
+        return norms
+    return np.insert(norms, model._task_position, norms.max(initial=0.0))

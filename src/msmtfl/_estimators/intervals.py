@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._data.categories import of_model, read_features
 from .._data.designs import Floats
-from .._data.tables import match_labels, names_of, read_features, warn_user
+from .._data.tables import match_labels, names_of, warn_user
 from .._data.tasks import grouped
 from .._objective.losses import loss_named
 from .._paths.conformal import HeldOutScores, Table, class_shares
@@ -93,7 +94,8 @@ def _by_task(model: Any, X: Any, task: Any, level: float, offset: Any, reach: Re
     scores, tasks = scores_of(model), len(model.tasks_)
     check_level(level)
     coefs, intercepts = _padded(scores.coefs(), tasks), _padded(scores.intercepts(), tasks)
-    values, labels, _ = read_features(X, task, task_column_in(model, X))
+    unknown = getattr(model, "unknown_category", "error")
+    values, labels, _, _ = read_features(X, task, task_column_in(model, X), of_model(model), unknown)
     if labels is None:  # every sample for every task, or for the only one
         linear = model._linear(X, task, coefs, intercepts, offset)
         linear = linear.reshape(len(linear), tasks, -1)

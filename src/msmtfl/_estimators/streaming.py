@@ -7,15 +7,15 @@ from typing import Any
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from .._data.moment_data import MomentData
-from .._data.moments import Moments
+from .._data.statistics.moment_data import MomentData
+from .._data.statistics.moments import Moments
 from .._data.tables import is_table, opened
 from .._runtime.whole import whole_or_untouched
 from .fitted import loss_of
 from .regression import MultiTaskLinear
 
 
-class Growing(MultiTaskLinear):
+class FromMomentsMixin(MultiTaskLinear):
     """Fitting from statistics."""
 
     def fit_moments(self, moments: Any) -> Any:
@@ -47,7 +47,7 @@ def _from_statistics(model: Any) -> bool:
     return True
 
 
-class Batchwise(Growing):
+class PartialFitMixin(FromMomentsMixin):
     """Fitting batch by batch."""
 
     moments_: Moments

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._data.designs import Floats
 from .._data.survival import read_survival, times_of
-from .._data.tables import names_of, opened, read_features
+from .._data.tables import names_of, opened, without_task
 from .._data.tasks import TaskData
 from .._objective.problem import Problem
 from .._objective.survival import Cox
@@ -78,7 +78,7 @@ def _rows_of_tasks(model: Any, X: Any, task: Any, n: int) -> list[np.ndarray]:
 def _labels(model: Any, X: Any, task: Any) -> Any:
     """The labels of samples, beside X or in a column of it."""
     X = opened(X)
-    return read_features(X, task, task_column_in(model, X))[1]
+    return without_task(X, task, task_column_in(model, X))[1]
 
 
 def score_of(model: Any, X: Any, y: Any, task: Any, sample_weight: Any, offset: Any) -> float:

@@ -22,10 +22,12 @@ from .penalties import OfBlocks, lengths
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Which group every feature belongs to: `of` (d,) counts groups from 0, in the order of their first features."""
+    """Which group every feature belongs to: `of` (d,) counts groups from 0, in the order of their first features. `one_hot`
+    says which groups are all levels of a categorical column, so that their columns add up to a constant."""
 
     of: Ints
     names: tuple[str, ...]
+    one_hot: tuple[bool, ...] = ()
 
     @property
     def count(self) -> int:
@@ -51,6 +53,11 @@ class Groups:
         """The features of every group."""
         order = np.argsort(self.of, kind="stable")
         return np.split(order, np.cumsum(self.sizes)[:-1])
+
+    @property
+    def levels(self) -> list[Ints]:
+        """The features that are all levels of a categorical column, by column."""
+        return [self.members[g] for g, one in enumerate(self.one_hot) if one]
 
     @cached_property
     def _adds(self) -> csr_array:
@@ -81,7 +88,11 @@ class Groups:
     def on(self, features: Ints) -> Groups:
         """The groups of some of the features."""
         found, of = np.unique(self.of[features], return_inverse=True)
-        return Groups(of.ravel(), tuple(self.names[g] for g in found.tolist()))
+        names, whole = tuple(self.names[g] for g in found.tolist()), np.bincount(of.ravel()) == self.sizes[found]
+        one_hot = tuple(
+            self.one_hot[g] and bool(one) for g, one in zip(found.tolist(), whole, strict=True) if self.one_hot
+        )
+        return Groups(of.ravel(), names, one_hot)
 
 
 def groups_named(names: Sequence[str]) -> Groups:
@@ -118,6 +129,9 @@ class BlockNorm(OfBlocks):
 
     def of_rows(self, rows: Ints) -> BlockNorm:
         return BlockNorm(self.factors[rows], self.groups.on(rows))
+
+    def sums_that_are_fixed(self) -> list[Ints]:
+        return self.groups.levels
 
     def spread(self, values: np.ndarray) -> np.ndarray:
         return np.asarray(values[self.groups.of][:, None])

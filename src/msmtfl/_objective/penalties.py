@@ -279,6 +279,11 @@ def counted(factors: Floats) -> Floats:
 class OfBlocks:
     """What a norm does that is a sum over blocks of the entries of W."""
 
+    def sums_that_are_fixed(self) -> list[Ints]:
+        """Sets of features of which a convention fixes what their coefficients add up to where they are not penalised: the
+        levels of a variable, whose columns add up to a constant."""
+        return []
+
     def spread(self, values: np.ndarray) -> np.ndarray:
         """What is known of every block, at every entry: an array that broadcasts to (d, m)."""
         raise NotImplementedError
@@ -325,6 +330,9 @@ class RowNorm(Protocol):
         """See `OfBlocks`."""
 
     def total(self, M: np.ndarray) -> Floats:
+        """See `OfBlocks`."""
+
+    def sums_that_are_fixed(self) -> list[Ints]:
         """See `OfBlocks`."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,11 +14,8 @@ from .._data.level_rows import LevelRows, LevelTask
 from .._data.ridged import ridged
 from .._data.two_values import apart
 from .box import Box, Limit, can_fall, of_task
-from .certificates import TaskCertificate, certify_all
-from .dual_points import Memo
-from .group_certificates import certify_group_lasso
 from .groups import Groups
-from .loss_certificates import certify_loss, escaping, escaping_alone
+from .loss_certificates import escaping, escaping_alone
 from .losses import Huber, Loss, Squared
 from .survival import Cox, held_out
 from .theta import mean_square
@@ -242,26 +239,7 @@ class Problem:
             errors[at[out[at]]] = 2.0 * held_out(self.loss.ties, y[at], v[at], out[at], f[at])
         return np.asarray(errors[out])
 
-    # ------------------------------------------------------------------ how far a W is from a minimiser
-
-    def certify(
-        self, i: int, W: Floats, A: Floats, memo: Memo | None = None, lams: Floats | None = None
-    ) -> Sequence[TaskCertificate]:
-        """Certificates of task i's weighted lassos, for rows of W and of weights A (solutions, d), at lams (solutions,)."""
-        ridge = None
-        if self.unit_ridge is not None:
-            assert lams is not None
-            ridge = np.multiply.outer(lams, self.unit_ridge[i])
-        if self.groups is not None:
-            ridges = [None] * len(W) if ridge is None else ridge
-            return [
-                certify_group_lasso(ridged(self.designs[i], r), w, a, self.groups)
-                for w, a, r in zip(W, A, ridges, strict=True)
-            ]
-        if self.loss.squared:
-            return certify_all(self.designs[i], W, A, of_task(self.limit, i), memo, ridge=ridge)
-        ridges, limit = [None] * len(W) if ridge is None else ridge, of_task(self.limit, i)
-        return [certify_loss(ridged(self.designs[i], r), w, a, limit) for w, a, r in zip(W, A, ridges, strict=True)]
+    # ------------------------------------------------------------------ whether there is a minimiser
 
     @cached_property
     def may_escape(self) -> bool:

@@ -271,6 +271,12 @@ def _dependent(designs: Sequence[Any], W: Floats, norm: RowNorm, gradients: Floa
         length = np.sqrt(np.diag(Q)[: len(single)])
         scale = np.concatenate([1.0 / np.where(length > 0.0, length, 1.0), along[rows, i] * np.sqrt(k)])
         Q = Q * np.outer(scale, scale)
+        for features in norm.sums_that_are_fixed():
+            mine = features[live[features, i]]
+            if mine.size > 1 and alone[mine, i].all():
+                at = np.searchsorted(single, mine)
+                along_sum = length[at] / np.linalg.norm(length[at])
+                Q[np.ix_(at, at)] += np.outer(along_sum, along_sum)
         if owner is not None:  # rows of a block move together
             Q = _folded(Q, np.concatenate([np.arange(len(single)), len(single) + owner]), len(single) + len(blocks))
         if not np.isfinite(Q).all():  # nothing can be said: any of them may depend on others

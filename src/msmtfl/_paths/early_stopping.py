@@ -19,7 +19,7 @@ from .._data.designs import Floats, Ints
 from .._objective.problem import Problem
 from .._runtime.threads import each
 from .conformal import FoldFit
-from .cross_validation import HeldOut, RowsHeldOut, Scorer, Split, error_scales, mean_errors, standard_errors
+from .cross_validation import HeldOut, RowsHeldOut, Scorer, Scoring, Split, error_scales, mean_errors, standard_errors
 from .solutions import Solutions
 
 # A column has turned when its errors exceed WORSE times its smallest one at IN_A_ROW points or more, over which lam has
@@ -205,7 +205,7 @@ def search(
     whole: Walker,
     folds: Sequence[FoldRun],
     problem: Problem,
-    scoring: Any,
+    scoring: Scoring,
     *,
     n_jobs: int | None = None,
     stop: Callable[[], None] | None = None,
@@ -243,7 +243,7 @@ def _together(folds: Sequence[FoldRun]) -> HeldOut:
     return HeldOut.of([(fold.mse, fold.weight, fold.scores, fold.complete) for fold in folds])
 
 
-def held_out_errors(held_out: HeldOut, problem: Problem, scoring: Any) -> Floats:
+def held_out_errors(held_out: HeldOut, problem: Problem, scoring: Scoring) -> Floats:
     """(folds, K, L): errors as the search scores them, NaN where not solved."""
     if held_out.scores is not None:
         return np.where(held_out.reached, -held_out.scores, np.nan)
@@ -251,7 +251,7 @@ def held_out_errors(held_out: HeldOut, problem: Problem, scoring: Any) -> Floats
     return np.where(held_out.reached, mean_errors(held_out.mse, held_out.weight, scale), np.nan)
 
 
-def as_if_ended(held_out: HeldOut, front: Front, problem: Problem, scoring: Any) -> HeldOut:
+def as_if_ended(held_out: HeldOut, front: Front, problem: Problem, scoring: Scoring) -> HeldOut:
     """What a search that ends early would know, of one that had to solve all points: so that both choose alike."""
     errors = held_out_errors(held_out, problem, scoring)
     while front.ahead() or front.go_on(np.where(front.asked, errors, np.nan)):

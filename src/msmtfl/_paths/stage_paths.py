@@ -12,6 +12,7 @@ from .._data.ridged import ridged
 from .._kernels import active_set as _kernel
 from .._kernels import stage_loop as _trail
 from .._objective.certificates import GAP
+from .._objective.lasso_certificates import certify_lassos
 from .._objective.problem import Problem
 from .._objective.shapes import CAPPED
 from .._runtime.threads import count, each
@@ -177,7 +178,7 @@ def _doubtful(surface: Surface, problem: Problem) -> bool:
             continue
         for W, A, lams in surface.lassos_of(i, np.array(places, dtype=np.intp)):
             doubt = _suspicions(problem, i, W, A, lams) > DOUBT
-            proofs = problem.certify(i, W[doubt], A[doubt], lams=lams[doubt]) if doubt.any() else []
+            proofs = certify_lassos(problem, i, W[doubt], A[doubt], lams=lams[doubt]) if doubt.any() else []
             if any(proof.relative_gap > GAP for proof in proofs):
                 return True
     return False

@@ -17,6 +17,7 @@ from .._objective.certificates import AT_ONCE, TaskCertificate, relative_gap
 from .._objective.class_tasks import certify_held, classes_together
 from .._objective.dual_points import Memo
 from .._objective.groups import Groups
+from .._objective.lasso_certificates import certify_lassos
 from .._objective.penalties import ConcaveRows
 from .._objective.problem import Problem
 from .._objective.shapes import Shape
@@ -306,7 +307,7 @@ class Surface(StagedSolutions):
 
         def certify(i: int, places: Ints) -> list[TaskCertificate]:
             memo: Memo = {}
-            parts = [problem.certify(i, W, A, memo, lams) for W, A, lams in self.lassos_of(i, places)]
+            parts = [certify_lassos(problem, i, W, A, memo, lams) for W, A, lams in self.lassos_of(i, places)]
             return [proof for part in parts for proof in part]
 
         if has_one_level(problem):

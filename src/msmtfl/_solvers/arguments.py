@@ -35,6 +35,9 @@ def read_factors(factors: ArrayLike | None, data: AnyData) -> Floats:
         out = np.asarray(factors, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"penalty_factors must be numbers >= 0: {error}.") from error
+    encoding = getattr(data, "encoding", None)
+    if encoding is not None and out.ndim and len(out) == len(encoding.columns):
+        out = encoding.spread(out)
     if out.shape == (data.d,):
         out = np.repeat(out[:, None], data.m, axis=1)
     if out.shape != (data.d, data.m):

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from .._data.moments import Moments, with_labels
+from .._data.statistics.moments import Moments, with_labels
 from .._estimators.fitted import loss_of
 from .._runtime.memory import free_memory
 from .._runtime.naturally import natural_order

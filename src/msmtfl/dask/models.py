@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .._data.batches import Dealer
 from .._data.designs import Floats
 from .._data.folds import TaskKFold
+from .._data.statistics.dealer import Dealer
 from .._data.tables import factorise
 from .._data.tasks import NO_WEIGHT
 from .._estimators.fitted import forget, loss_of

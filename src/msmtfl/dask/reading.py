@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._data.designs import Floats
-from .._data.moments import Moments, add_batch
+from .._data.statistics.moments import Moments, add_batch
 from .._data.tables import categories_of, column_position, is_table, opened, order_of_labels, place_name, split_off
 from .._runtime.progress import one_blas_thread
 

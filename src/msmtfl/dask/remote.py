@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .._data.designs import Floats
-from .._data.moment_data import MomentData
-from .._data.moments import Moments
+from .._data.statistics.moment_data import MomentData
+from .._data.statistics.moments import Moments
 from .._data.tasks import NO_WEIGHT, Target, warn_of_single_rows
 from .._estimators.msmtfl.fit import MSMTFL
 from .._estimators.msmtfl.search import MSMTFLCV

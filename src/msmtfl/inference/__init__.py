@@ -3,7 +3,8 @@
 from .bootstrap import Intervals, bootstrap_intervals
 from .common import draw_halves
 from .debiased import DebiasedIntervals, debiased_intervals
-from .knockoffs import SharedFeatures, shared_features
+from .knockoffs import shared_features
+from .shared import SharedFeatures
 from .splitting import SplitIntervals, split_intervals
 from .stability import Stability, stability_selection
 

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, Protocol
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier
 
+from .._data.categories import read_features
 from .._data.copies import groups_of
 from .._data.designs import Floats, Ints
-from .._data.tables import as_values, is_sparse, read_features
+from .._data.tables import as_values, is_sparse
 from .._data.tasks import Task, TaskData
 from .._estimators.families import family_of
 from .._estimators.fitted import is_model, loss_of, model_chosen
 from .._objective.losses import Loss
 from .._runtime.checks import check_flag, check_n_jobs
+from .._solvers.read_groups import read_feature_groups
 
 TRIES = 100  # to draw halves of the rows such that every task has some in both
 
@@ -65,11 +68,13 @@ class Samples:
     weight: np.ndarray | None
     groups: np.ndarray | None
     offset: np.ndarray | None = None
+    feature_groups: list[str] | None = None  # the names of the features' groups, if there are any
 
     @staticmethod
     def read(estimator: Any, X: Any, y: Any, task: Any, weight: Any, groups: Any, offset: Any = None) -> Samples:
         """Of data that the estimator has read before without complaint."""
-        values, labels, _ = read_features(X, task, estimator.task_column)
+        values, labels, names, encoding = read_features(X, task, estimator.task_column)
+        of_features = given_groups(estimator, names, encoding)
         return Samples(
             sliceable(values),
             as_values(y, "y"),
@@ -77,15 +82,27 @@ class Samples:
             None if weight is None else as_values(weight, "sample_weight"),
             None if groups is None else groups_of(groups, X),
             None if offset is None else as_values(offset, "offset"),
+            of_features,
         )
 
     def fit(self, estimator: Any, keep: np.ndarray) -> Any:
         """A clone of the estimator, fitted to some of the samples, keep (N,) bool."""
         model = clone(estimator).set_params(task_column=None)
+        if self.feature_groups is not None:
+            model.set_params(feature_groups=self.feature_groups)
         known = {"task": self.task, "sample_weight": self.weight, "offset": self.offset}
         if self.groups is not None and family_of(model).is_search(model):
             known["groups"] = self.groups
         return model.fit(self.X[keep], self.y[keep], **{k: None if v is None else v[keep] for k, v in known.items()})
+
+
+def given_groups(estimator: Any, names: np.ndarray, encoding: Any) -> list[str] | None:
+    """The name of the group of every feature, where an estimator has groups in data with these features."""
+    if not hasattr(estimator, "_feature_groups"):
+        return None
+    data: Any = SimpleNamespace(features=names, d=len(names), encoding=encoding)
+    groups = read_feature_groups(estimator._feature_groups(), data, False)
+    return None if groups is None else groups.of_features.tolist()
 
 
 def sliceable(X: Any) -> Any:
@@ -131,7 +148,7 @@ def draw_halves(
         unit = np.unique(groups_of(groups, data.X), return_inverse=True)[1].ravel()
     sets = np.zeros((unit.max() + 1, len(kinds)), dtype=bool)
     np.logical_or.at(sets, unit, member)
-    stratum = np.unique(sets, axis=0, return_inverse=True)[1].ravel()
+    stratum = np.unique(np.packbits(sets, axis=1), axis=0, return_inverse=True)[1].ravel()  # in the order of the sets
     out: list[np.ndarray] = []
     for _ in range(TRIES * n_pairs):
         order = np.lexsort((random.permutation(len(sets)), random.permutation(stratum.max() + 1)[stratum]))

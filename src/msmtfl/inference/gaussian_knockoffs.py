@@ -13,6 +13,7 @@ from sklearn.covariance import ledoit_wolf
 from .._data.designs import Floats
 
 SWEEPS = 50  # of the coordinates of the knockoffs' distances; they settle in 5 to 15
+TOGETHER = 48  # coordinates after which the inverse is brought up to date, by a product of matrices
 SETTLED = 1e-4  # largest change of a distance in a sweep, relative
 INSIDE = 1e-3  # how far distances stay from those at which a feature and its knockoff would be bound to each other
 
@@ -48,17 +49,30 @@ def distances(cov: Floats) -> Floats:
     d = len(cov)
     lowest = max(float(eigh(cov, eigvals_only=True, subset_by_index=[0, 0])[0]), 0.0)
     s = np.full(d, max(min(1.0, lowest), INSIDE * 1e-3))
-    inverse = np.linalg.inv(2.0 * cov - np.diag(s))
+    inverse = np.asarray(np.linalg.inv(2.0 * cov - np.diag(s)), dtype=np.float64)
     for _ in range(SWEEPS):
         before = s.copy()
-        for j in range(d):
-            step = (1.0 / inverse[j, j] - s[j]) / 2.0  # where 1 / s_j is the entry of the inverse
-            column = inverse[:, j]
-            inverse += np.outer(column, column) * (step / (1.0 - step * column[j]))
-            s[j] += step
+        for low in range(0, d, TOGETHER):
+            some = slice(low, min(low + TOGETHER, d))
+            columns = inverse[:, some].copy()
+            s[some] = _ascended(s[some], columns[some])
+            moved = s[some] - before[some]
+            bend = np.linalg.solve(np.eye(len(moved)) - moved[:, None] * columns[some], np.diag(moved))
+            inverse += columns @ (bend @ columns.T)  # Woodbury
         if np.abs(s - before).max() <= SETTLED * s.max():
             break
     return (1.0 - INSIDE) * s
+
+
+def _ascended(s: Floats, inverse: Floats) -> Floats:
+    """Some of the distances after one ascent along each; `inverse` is the part that belongs to them."""
+    s, inverse = s.copy(), inverse.copy()
+    for j in range(len(s)):
+        step = (1.0 / inverse[j, j] - s[j]) / 2.0  # where 1 / s_j is the entry of the inverse
+        column = inverse[:, j]
+        inverse += np.outer(column, column) * (step / (1.0 - step * column[j]))
+        s[j] += step
+    return s
 
 
 def law_of(cov: Floats) -> tuple[Floats, Floats]:

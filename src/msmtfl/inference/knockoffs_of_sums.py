@@ -20,10 +20,10 @@ import numpy as np
 from scipy.linalg import cholesky, eigh, solve_triangular
 
 from .._data.designs import CONSTANT_SHARE, Floats
-from .._data.moment_data import MomentData
-from .._data.moments import Moments
+from .._data.statistics.moment_data import MomentData
+from .._data.statistics.moments import Moments
+from .._data.statistics.task_moments import Sums, TaskMoments
 from .._data.tables import names_of
-from .._data.task_moments import Sums, TaskMoments
 from .._estimators.fitted import loss_of
 from .gaussian_knockoffs import covariance_near, law_of
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import qr, solve_triangular
-from scipy.stats import t as student
+from scipy.special import stdtr, stdtrit
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
@@ -285,7 +285,7 @@ def least_squares_intervals(X: Floats, y: Floats, level: float, more: int, half:
     estimate[order], spread[order] = inverse @ start, np.linalg.norm(inverse, axis=1)
     estimate, spread = estimate / length, spread / length
     error = spread * np.sqrt(max(y @ y - start @ start, 0.0) / degrees)
-    reach = student.ppf(0.5 + level / 2, degrees) * error
+    reach = stdtrit(degrees, 0.5 + level / 2) * error
     with np.errstate(divide="ignore", invalid="ignore"):
-        p = 2.0 * student.sf(np.abs(estimate) / error, degrees)
+        p = 2.0 * stdtr(degrees, -np.abs(estimate) / error)
     return np.array([estimate, estimate - reach, estimate + reach, np.nan_to_num(p, nan=1.0)])

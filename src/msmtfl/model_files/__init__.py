@@ -46,6 +46,8 @@ In `fitted`, with m tasks, d features and c columns given (the task column too):
                                             Older files do not have it
     task_level_features_                    text: the features that differ between tasks only
     row_norms_, row_slopes_                 (d,)
+    categories_                             {column: levels} of categorical columns: their features are named column=level
+    feature_groups_                         (d,) text: the group of every feature, where some have one in common
     feature_importances_                    (c,)
     n_features_in_, feature_names_in_       c; (c,) text, if the columns had names
     lam_, theta_, lam_s_, lam_b_, lam_max_  numbers, those that the model has

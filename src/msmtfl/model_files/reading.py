@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from .._data.categories import of_model
 from .._data.designs import Floats
 from .._data.tables import missing_values, names_of
 from .._estimators.classes import labels_of
@@ -58,7 +59,9 @@ def model_of(document: Node, read: Reader) -> tuple[Any, dict[str, str]]:
         setattr(model, key, value)
     d = len(model.features_)
     need(position is None or (type(position) is int and 0 <= position <= d), f"task_position is {position!r}")
-    need(model.n_features_in_ == d + (position is not None), f"n_features_in_ is {model.n_features_in_}")
+    encoding = of_model(model)
+    columns = d if encoding is None else len(encoding.columns)
+    need(model.n_features_in_ == columns + (position is not None), f"n_features_in_ is {model.n_features_in_}")
     model._form, model._task_position = form, position
     if "n_stages_" in required:
         certificate, stages = parts_of(document, ("certificate", "stages"), "the document")
@@ -144,6 +147,13 @@ def _read_fitted(read: Reader, cls: type, nodes: dict[str, Node], single: bool) 
         out[HELD_OUT] = HeldOutScores.of_dict(kept, fitted, d, of_class[0] if of_class else 1)
     if PLACES in out:
         out[PLACES] = _learnable(out[PLACES], m, d)
+    if "categories_" in out:
+        _check_categories(out["categories_"], features)
+    names = out.get("feature_groups_")
+    need(
+        names is None or (are_names(names) and len(names) == d),
+        "feature_groups_ does not name a group of every feature",
+    )
     level = out.get("task_level_features_", np.empty(0, dtype=object))
     need(are_names(level) and set(level) <= set(features), "task_level_features_ are not among features_")
     if "n_samples_" in out:
@@ -159,6 +169,16 @@ def _read_fitted(read: Reader, cls: type, nodes: dict[str, Node], single: bool) 
     if "cv_results_" in out:
         _check_search(out)
     return {"learnable_" if key == PLACES else key: out[key] for key in nodes}
+
+
+def _check_categories(levels: Any, features: np.ndarray) -> None:
+    """Levels of columns, each with a feature of its own."""
+    lists = isinstance(levels, dict) and all(isinstance(one, list) and one for one in levels.values())
+    need(lists, "categories_ are no lists of levels")
+    plain = all(isinstance(level, (str, bool, int, float)) for one in levels.values() for level in one)
+    need(plain and all(len(set(one)) == len(one) for one in levels.values()), "categories_ hold what are no levels")
+    made = {f"{name}={level}" for name, one in levels.items() for level in one}
+    need(made <= {str(name) for name in features}, "a level in categories_ has no feature")
 
 
 def _learnable(places: Any, m: int, d: int) -> np.ndarray:

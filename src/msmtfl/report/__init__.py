@@ -14,7 +14,7 @@ from typing import Any
 from .._estimators.fitted import choice_of, model_chosen
 from .._runtime.files import write_whole
 from ..compare.comparison import Comparison
-from ..inference.knockoffs import SharedFeatures
+from ..inference.shared import SharedFeatures
 from ..sharing import coef_by_class
 from . import page
 from .facts import ModelFacts

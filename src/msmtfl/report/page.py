@@ -15,7 +15,7 @@ import numpy as np
 from .._estimators.words.formulas import formula
 from .._runtime.drawing import NAMED
 from ..compare.comparison import Comparison
-from ..inference.knockoffs import SharedFeatures
+from ..inference.shared import SharedFeatures
 from ..plots.grids import GainDisplay, SurfaceDisplay
 from ..plots.maps import CoefficientMapDisplay
 from . import charts, contest, model_tables, sentences

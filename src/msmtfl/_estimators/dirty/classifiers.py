@@ -80,6 +80,10 @@ class DirtyMTLClassifier(ClassifierFit, DirtyFit):
         an error.
     feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
+    unknown_category : {"error", "baseline"}, default="error"
+        What `predict` does with a category of a categorical column that was not in the training
+        data: raise an error, or count the sample as none of the known categories, so that the
+        column adds nothing to its linear predictor.
 
     Attributes
     ----------
@@ -118,6 +122,9 @@ class DirtyMTLClassifier(ClassifierFit, DirtyFit):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -210,6 +217,7 @@ class DirtyMTLClassifier(ClassifierFit, DirtyFit):
         intercepts="task",
         bounds=None,
         feature_groups=None,
+        unknown_category="error",
     ):
         self.lam_s = lam_s
         self.lam_b = lam_b
@@ -228,6 +236,7 @@ class DirtyMTLClassifier(ClassifierFit, DirtyFit):
         self.intercepts = intercepts
         self.bounds = bounds
         self.feature_groups = feature_groups
+        self.unknown_category = unknown_category
 
     def _note_parts(self, arrange: Callable[[Floats], Floats]) -> None:
         self.coef_specific_, self.coef_shared_ = arrange(self.coef_specific_), arrange(self.coef_shared_)
@@ -323,6 +332,10 @@ class DirtyMTLClassifierCV(ClassifierSearch, DirtySearch):
         an error.
     feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
+    unknown_category : {"error", "baseline"}, default="error"
+        What `predict` does with a category of a categorical column that was not in the training
+        data: raise an error, or count the sample as none of the known categories, so that the
+        column adds nothing to its linear predictor.
 
     Attributes
     ----------
@@ -361,6 +374,9 @@ class DirtyMTLClassifierCV(ClassifierSearch, DirtySearch):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -491,6 +507,7 @@ class DirtyMTLClassifierCV(ClassifierSearch, DirtySearch):
         intercepts="task",
         bounds=None,
         feature_groups=None,
+        unknown_category="error",
     ):
         self.lams = lams
         self.ratios = ratios
@@ -515,6 +532,7 @@ class DirtyMTLClassifierCV(ClassifierSearch, DirtySearch):
         self.intercepts = intercepts
         self.bounds = bounds
         self.feature_groups = feature_groups
+        self.unknown_category = unknown_category
 
     def _note_parts(self, arrange: Callable[[Floats], Floats]) -> None:
         self.coef_specific_, self.coef_shared_ = arrange(self.coef_specific_), arrange(self.coef_shared_)

@@ -139,6 +139,10 @@ class L12MTLCV(L12Search, CoupledSearch):
         Which columns belong together: a group is used by all tasks or by none. Its norm is the
         root of its size times the l2 norm of its coefficients in all tasks (times the penalty
         factors). Columns that are in no group are groups by themselves.
+    unknown_category : {"error", "baseline"}, default="error"
+        What `predict` does with a category of a categorical column that was not in the training
+        data: raise an error, or count the sample as none of the known categories, so that the
+        column adds nothing to its linear predictor.
 
     Attributes
     ----------
@@ -169,6 +173,9 @@ class L12MTLCV(L12Search, CoupledSearch):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
     feature_groups_ : ndarray of shape (d,)
         The name of the group of every feature. There is no such attribute if every feature is
         by itself.
@@ -311,6 +318,7 @@ class L12MTLCV(L12Search, CoupledSearch):
         intercepts="task",
         bounds=None,
         feature_groups=None,
+        unknown_category="error",
     ):
         self.lams = lams
         self.lam_min_ratio = lam_min_ratio
@@ -335,6 +343,7 @@ class L12MTLCV(L12Search, CoupledSearch):
         self.intercepts = intercepts
         self.bounds = bounds
         self.feature_groups = feature_groups
+        self.unknown_category = unknown_category
 
     @with_callbacks
     def fit(

@@ -13,10 +13,10 @@ from ..._solvers.largest_lam import default_lam, largest_lam
 from ..._solvers.solvers import solver_for
 from ..._solvers.stages import run_stages
 from ..added_tasks import AddTaskMixin
-from ..streaming import Batchwise
+from ..streaming import PartialFitMixin
 
 
-class LassoMTL(Batchwise, AddTaskMixin):
+class LassoMTL(PartialFitMixin, AddTaskMixin):
     r"""Independent lassos, one per task, with one strength for all: the baseline of MSMTFL, and its stage 1.
 
     .. math::
@@ -87,6 +87,10 @@ class LassoMTL(Batchwise, AddTaskMixin):
         of |w_ji| stands the l2 norm of a group's coefficients in the task (times the penalty
         factors), times the root of the group's size; theta caps the sum of these norms over
         the tasks. Columns that are in no group are groups by themselves.
+    unknown_category : {"error", "baseline"}, default="error"
+        What `predict` does with a category of a categorical column that was not in the training
+        data: raise an error, or count the sample as none of the known categories, so that the
+        column adds nothing to its linear predictor.
     loss : {"squared", "poisson", "gamma", "tweedie", "huber", "cox"}, default="squared"
         The loss. "poisson" is for counts (or any y >= 0), "gamma" for amounts y > 0 whose
         spread is proportional to their mean (costs, durations), "tweedie" for amounts y >= 0
@@ -138,6 +142,9 @@ class LassoMTL(Batchwise, AddTaskMixin):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
     feature_groups_ : ndarray of shape (d,)
         The name of the group of every feature. There is no such attribute if every feature is
         by itself.
@@ -239,6 +246,7 @@ class LassoMTL(Batchwise, AddTaskMixin):
         intercepts="task",
         bounds=None,
         feature_groups=None,
+        unknown_category="error",
         loss="squared",
         epsilon=1.35,
     ):
@@ -258,6 +266,7 @@ class LassoMTL(Batchwise, AddTaskMixin):
         self.intercepts = intercepts
         self.bounds = bounds
         self.feature_groups = feature_groups
+        self.unknown_category = unknown_category
         self.loss = loss
         self.epsilon = epsilon
 

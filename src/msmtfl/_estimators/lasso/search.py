@@ -12,10 +12,10 @@ from ..._paths.grids import read_grid
 from ..._runtime.progress import with_callbacks
 from ..added_tasks import AddTaskMixin
 from ..stage_search import StageSearch
-from ..streaming import Growing
+from ..streaming import FromMomentsMixin
 
 
-class LassoMTLCV(StageSearch, Growing, AddTaskMixin):
+class LassoMTLCV(StageSearch, FromMomentsMixin, AddTaskMixin):
     """Independent lassos, one per task, with one lam for all chosen by cross-validation: the baseline of MSMTFLCV.
 
     All folds use the same values of lam, taken from all data. The model is then fitted to all data at the
@@ -112,6 +112,10 @@ class LassoMTLCV(StageSearch, Growing, AddTaskMixin):
         of |w_ji| stands the l2 norm of a group's coefficients in the task (times the penalty
         factors), times the root of the group's size; theta caps the sum of these norms over
         the tasks. Columns that are in no group are groups by themselves.
+    unknown_category : {"error", "baseline"}, default="error"
+        What `predict` does with a category of a categorical column that was not in the training
+        data: raise an error, or count the sample as none of the known categories, so that the
+        column adds nothing to its linear predictor.
     loss : {"squared", "poisson", "gamma", "tweedie", "huber", "cox"}, default="squared"
         The loss. "poisson" is for counts (or any y >= 0), "gamma" for amounts y > 0 whose
         spread is proportional to their mean (costs, durations), "tweedie" for amounts y >= 0
@@ -163,6 +167,9 @@ class LassoMTLCV(StageSearch, Growing, AddTaskMixin):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
     feature_groups_ : ndarray of shape (d,)
         The name of the group of every feature. There is no such attribute if every feature is
         by itself.
@@ -307,6 +314,7 @@ class LassoMTLCV(StageSearch, Growing, AddTaskMixin):
         intercepts="task",
         bounds=None,
         feature_groups=None,
+        unknown_category="error",
         loss="squared",
         epsilon=1.35,
     ):
@@ -332,6 +340,7 @@ class LassoMTLCV(StageSearch, Growing, AddTaskMixin):
         self.intercepts = intercepts
         self.bounds = bounds
         self.feature_groups = feature_groups
+        self.unknown_category = unknown_category
         self.loss = loss
         self.epsilon = epsilon
 

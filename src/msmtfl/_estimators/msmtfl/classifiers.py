@@ -123,6 +123,10 @@ class MSMTFLClassifier(ClassifierFit, StagedFit):
         class: coefficients of features that are not penalised, and intercepts, have the sum 0
         over the classes. Not with `bounds`, `feature_groups`, shared intercepts, `add_task` and
         criteria without folds. Two classes are what they are without it.
+    unknown_category : {"error", "baseline"}, default="error"
+        What `predict` does with a category of a categorical column that was not in the training
+        data: raise an error, or count the sample as none of the known categories, so that the
+        column adds nothing to its linear predictor.
 
     Attributes
     ----------
@@ -157,6 +161,9 @@ class MSMTFLClassifier(ClassifierFit, StagedFit):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
     feature_groups_ : ndarray of shape (d,)
         The name of the group of every feature. There is no such attribute if every feature is
         by itself.
@@ -270,6 +277,7 @@ class MSMTFLClassifier(ClassifierFit, StagedFit):
         bounds=None,
         feature_groups=None,
         multinomial=False,
+        unknown_category="error",
     ):
         self.lam = lam
         self.theta = theta
@@ -295,6 +303,7 @@ class MSMTFLClassifier(ClassifierFit, StagedFit):
         self.bounds = bounds
         self.feature_groups = feature_groups
         self.multinomial = multinomial
+        self.unknown_category = unknown_category
 
 
 class MSMTFLClassifierCV(ClassifierSearch, ThetaSearch):
@@ -425,6 +434,10 @@ class MSMTFLClassifierCV(ClassifierSearch, ThetaSearch):
         class: coefficients of features that are not penalised, and intercepts, have the sum 0
         over the classes. Not with `bounds`, `feature_groups`, shared intercepts, `add_task` and
         criteria without folds. Two classes are what they are without it.
+    unknown_category : {"error", "baseline"}, default="error"
+        What `predict` does with a category of a categorical column that was not in the training
+        data: raise an error, or count the sample as none of the known categories, so that the
+        column adds nothing to its linear predictor.
 
     Attributes
     ----------
@@ -459,6 +472,9 @@ class MSMTFLClassifierCV(ClassifierSearch, ThetaSearch):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
     feature_groups_ : ndarray of shape (d,)
         The name of the group of every feature. There is no such attribute if every feature is
         by itself.
@@ -608,6 +624,7 @@ class MSMTFLClassifierCV(ClassifierSearch, ThetaSearch):
         bounds=None,
         feature_groups=None,
         multinomial=False,
+        unknown_category="error",
     ):
         self.lams = lams
         self.theta_ratios = theta_ratios
@@ -639,3 +656,4 @@ class MSMTFLClassifierCV(ClassifierSearch, ThetaSearch):
         self.bounds = bounds
         self.feature_groups = feature_groups
         self.multinomial = multinomial
+        self.unknown_category = unknown_category

@@ -22,7 +22,7 @@ from ..._solvers.solvers import solver_for
 from ..._solvers.stages import run_stages
 from ..added_tasks import AddTaskMixin
 from ..base import MultiTaskModel
-from ..streaming import Batchwise
+from ..streaming import PartialFitMixin
 
 
 class StagedFit(MultiTaskModel):
@@ -103,7 +103,7 @@ class StagedFit(MultiTaskModel):
         return start
 
 
-class MSMTFL(StagedFit, Batchwise, AddTaskMixin):
+class MSMTFL(StagedFit, PartialFitMixin, AddTaskMixin):
     r"""Multi-stage multi-task feature learning (Gong, Ye and Zhang): sparse linear models for related tasks.
 
     .. math::
@@ -228,6 +228,10 @@ class MSMTFL(StagedFit, Batchwise, AddTaskMixin):
         of |w_ji| stands the l2 norm of a group's coefficients in the task (times the penalty
         factors), times the root of the group's size; theta caps the sum of these norms over
         the tasks. Columns that are in no group are groups by themselves.
+    unknown_category : {"error", "baseline"}, default="error"
+        What `predict` does with a category of a categorical column that was not in the training
+        data: raise an error, or count the sample as none of the known categories, so that the
+        column adds nothing to its linear predictor.
 
     Attributes
     ----------
@@ -258,6 +262,9 @@ class MSMTFL(StagedFit, Batchwise, AddTaskMixin):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
     feature_groups_ : ndarray of shape (d,)
         The name of the group of every feature. There is no such attribute if every feature is
         by itself.
@@ -381,6 +388,7 @@ class MSMTFL(StagedFit, Batchwise, AddTaskMixin):
         intercepts="task",
         bounds=None,
         feature_groups=None,
+        unknown_category="error",
     ):
         self.lam = lam
         self.theta = theta
@@ -406,6 +414,7 @@ class MSMTFL(StagedFit, Batchwise, AddTaskMixin):
         self.intercepts = intercepts
         self.bounds = bounds
         self.feature_groups = feature_groups
+        self.unknown_category = unknown_category
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> MSMTFL:

@@ -7,10 +7,10 @@ from typing import Any
 from ..._runtime.progress import with_callbacks
 from ..added_tasks import AddTaskMixin
 from ..stage_search import ThetaSearch
-from ..streaming import Growing
+from ..streaming import FromMomentsMixin
 
 
-class MSMTFLCV(ThetaSearch, Growing, AddTaskMixin):
+class MSMTFLCV(ThetaSearch, FromMomentsMixin, AddTaskMixin):
     """MSMTFL with lam and theta chosen by cross-validation: give it data, it does the rest.
 
     The whole grid of lam and theta is solved on every training fold, for about the price of one lasso path
@@ -149,6 +149,10 @@ class MSMTFLCV(ThetaSearch, Growing, AddTaskMixin):
         of |w_ji| stands the l2 norm of a group's coefficients in the task (times the penalty
         factors), times the root of the group's size; theta caps the sum of these norms over
         the tasks. Columns that are in no group are groups by themselves.
+    unknown_category : {"error", "baseline"}, default="error"
+        What `predict` does with a category of a categorical column that was not in the training
+        data: raise an error, or count the sample as none of the known categories, so that the
+        column adds nothing to its linear predictor.
 
     Attributes
     ----------
@@ -179,6 +183,9 @@ class MSMTFLCV(ThetaSearch, Growing, AddTaskMixin):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
     feature_groups_ : ndarray of shape (d,)
         The name of the group of every feature. There is no such attribute if every feature is
         by itself.
@@ -342,6 +349,7 @@ class MSMTFLCV(ThetaSearch, Growing, AddTaskMixin):
         intercepts="task",
         bounds=None,
         feature_groups=None,
+        unknown_category="error",
     ):
         self.lams = lams
         self.theta_ratios = theta_ratios
@@ -373,6 +381,7 @@ class MSMTFLCV(ThetaSearch, Growing, AddTaskMixin):
         self.intercepts = intercepts
         self.bounds = bounds
         self.feature_groups = feature_groups
+        self.unknown_category = unknown_category
 
     @with_callbacks
     def fit(

@@ -67,6 +67,10 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
         an error.
     feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
+    unknown_category : {"error", "baseline"}, default="error"
+        What `predict` does with a category of a categorical column that was not in the training
+        data: raise an error, or count the sample as none of the known categories, so that the
+        column adds nothing to its linear predictor.
 
     Attributes
     ----------
@@ -104,6 +108,9 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -188,6 +195,7 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
         intercepts="task",
         bounds=None,
         feature_groups=None,
+        unknown_category="error",
     ):
         self.k = k
         self.k_common = k_common
@@ -202,6 +210,7 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
         self.intercepts = intercepts
         self.bounds = bounds
         self.feature_groups = feature_groups
+        self.unknown_category = unknown_category
 
 
 class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
@@ -277,6 +286,10 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
         an error.
     feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
+    unknown_category : {"error", "baseline"}, default="error"
+        What `predict` does with a category of a categorical column that was not in the training
+        data: raise an error, or count the sample as none of the known categories, so that the
+        column adds nothing to its linear predictor.
 
     Attributes
     ----------
@@ -314,6 +327,9 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -432,6 +448,7 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
         intercepts="task",
         bounds=None,
         feature_groups=None,
+        unknown_category="error",
     ):
         self.ks = ks
         self.k_commons = k_commons
@@ -452,3 +469,4 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
         self.intercepts = intercepts
         self.bounds = bounds
         self.feature_groups = feature_groups
+        self.unknown_category = unknown_category

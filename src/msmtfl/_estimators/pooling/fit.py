@@ -21,7 +21,7 @@ from ..._solvers.solvers import pooling_for, solver_for
 from ..._solvers.stages import Solution, run_stages
 from ..added_tasks import AddTaskMixin, no_deviations
 from ..fitted import forget
-from ..streaming import Batchwise
+from ..streaming import PartialFitMixin
 
 
 class Pooled(AddTaskMixin):
@@ -146,7 +146,7 @@ class PoolingFit(Pooled):
         self._warn(solution, problem)
 
 
-class PartialPooling(PoolingFit, Batchwise):
+class PartialPooling(PoolingFit, PartialFitMixin):
     r"""Partial pooling: values common to all tasks, and deviations from them that are shrunk but not sparse.
 
     .. math::
@@ -229,6 +229,10 @@ class PartialPooling(PoolingFit, Batchwise):
         an error.
     feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
+    unknown_category : {"error", "baseline"}, default="error"
+        What `predict` does with a category of a categorical column that was not in the training
+        data: raise an error, or count the sample as none of the known categories, so that the
+        column adds nothing to its linear predictor.
 
     Attributes
     ----------
@@ -264,6 +268,9 @@ class PartialPooling(PoolingFit, Batchwise):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -359,6 +366,7 @@ class PartialPooling(PoolingFit, Batchwise):
         intercepts="task",
         bounds=None,
         feature_groups=None,
+        unknown_category="error",
     ):
         self.k = k
         self.k_common = k_common
@@ -374,6 +382,7 @@ class PartialPooling(PoolingFit, Batchwise):
         self.intercepts = intercepts
         self.bounds = bounds
         self.feature_groups = feature_groups
+        self.unknown_category = unknown_category
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> PartialPooling:

@@ -13,7 +13,7 @@ from ..._runtime.progress import Progress, with_callbacks
 from ..._solvers.solvers import POOLING, solver_for
 from ..._solvers.stages import Solution, run_stages
 from ..grid_search import GridSearch
-from ..streaming import Growing
+from ..streaming import FromMomentsMixin
 from .fit import Pooled
 
 
@@ -53,7 +53,7 @@ class PoolingSearch(Pooled, GridSearch):
         self._warn(*fitted)
 
 
-class PartialPoolingCV(PoolingSearch, Growing):
+class PartialPoolingCV(PoolingSearch, FromMomentsMixin):
     """PartialPooling with its strengths chosen by cross-validation.
 
     The grid has all pairs of k and k_common, from one model for all tasks to one ridge regression for
@@ -148,6 +148,10 @@ class PartialPoolingCV(PoolingSearch, Growing):
         an error.
     feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
+    unknown_category : {"error", "baseline"}, default="error"
+        What `predict` does with a category of a categorical column that was not in the training
+        data: raise an error, or count the sample as none of the known categories, so that the
+        column adds nothing to its linear predictor.
 
     Attributes
     ----------
@@ -183,6 +187,9 @@ class PartialPoolingCV(PoolingSearch, Growing):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -313,6 +320,7 @@ class PartialPoolingCV(PoolingSearch, Growing):
         intercepts="task",
         bounds=None,
         feature_groups=None,
+        unknown_category="error",
     ):
         self.ks = ks
         self.k_commons = k_commons
@@ -334,6 +342,7 @@ class PartialPoolingCV(PoolingSearch, Growing):
         self.intercepts = intercepts
         self.bounds = bounds
         self.feature_groups = feature_groups
+        self.unknown_category = unknown_category
 
     @with_callbacks
     def fit(

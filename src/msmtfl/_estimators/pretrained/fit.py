@@ -199,6 +199,10 @@ class PretrainedMTL(Pretrained):
         an error.
     feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
+    unknown_category : {"error", "baseline"}, default="error"
+        What `predict` does with a category of a categorical column that was not in the training
+        data: raise an error, or count the sample as none of the known categories, so that the
+        column adds nothing to its linear predictor.
 
     Attributes
     ----------
@@ -223,6 +227,9 @@ class PretrainedMTL(Pretrained):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -320,6 +327,7 @@ class PretrainedMTL(Pretrained):
         n_jobs=None,
         bounds=None,
         feature_groups=None,
+        unknown_category="error",
     ):
         self.lam = lam
         self.lam_common = lam_common
@@ -338,6 +346,7 @@ class PretrainedMTL(Pretrained):
         self.n_jobs = n_jobs
         self.bounds = bounds
         self.feature_groups = feature_groups
+        self.unknown_category = unknown_category
 
     def _check_params(self) -> None:
         super()._check_params()

@@ -18,7 +18,7 @@ from ..._solvers.largest_lam import default_lam
 from ..._solvers.solvers import ROBUST, caches_for, solver_for, task_norms_for
 from ..._solvers.stages import Solution, run_stages
 from ..added_tasks import AddTaskMixin, no_deviations
-from ..streaming import Batchwise
+from ..streaming import PartialFitMixin
 
 
 class Robust(AddTaskMixin):
@@ -167,7 +167,7 @@ class RobustFit(Robust):
         self._warn(solution, problem)
 
 
-class RobustMTL(RobustFit, Batchwise):
+class RobustMTL(RobustFit, PartialFitMixin):
     r"""Models for tasks of which a few are unlike the rest: ARMUL and rMTFL.
 
     With kind="armul" (Duan and Wang, Adaptive and robust multi-task learning, Annals of Statistics 2023) a
@@ -272,6 +272,10 @@ class RobustMTL(RobustFit, Batchwise):
         an error.
     feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
+    unknown_category : {"error", "baseline"}, default="error"
+        What `predict` does with a category of a categorical column that was not in the training
+        data: raise an error, or count the sample as none of the known categories, so that the
+        column adds nothing to its linear predictor.
 
     Attributes
     ----------
@@ -310,6 +314,9 @@ class RobustMTL(RobustFit, Batchwise):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -413,6 +420,7 @@ class RobustMTL(RobustFit, Batchwise):
         intercepts="task",
         bounds=None,
         feature_groups=None,
+        unknown_category="error",
     ):
         self.lam_deviation = lam_deviation
         self.lam_common = lam_common
@@ -431,6 +439,7 @@ class RobustMTL(RobustFit, Batchwise):
         self.intercepts = intercepts
         self.bounds = bounds
         self.feature_groups = feature_groups
+        self.unknown_category = unknown_category
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> RobustMTL:

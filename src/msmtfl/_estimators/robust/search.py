@@ -17,7 +17,7 @@ from ..._runtime.progress import Progress, with_callbacks
 from ..._solvers.solvers import ROBUST, solver_for, task_norms_for
 from ..._solvers.stages import Solution, run_stages
 from ..grid_search import GridSearch
-from ..streaming import Growing
+from ..streaming import FromMomentsMixin
 from .fit import Robust, relaxed_point
 
 
@@ -86,7 +86,7 @@ class RobustSearch(Robust, GridSearch):
         self._warn(*fitted)
 
 
-class RobustMTLCV(RobustSearch, Growing):
+class RobustMTLCV(RobustSearch, FromMomentsMixin):
     """RobustMTL with its strengths chosen by cross-validation.
 
     The grid of strengths is solved on every training fold; the model is then fitted to all data at the
@@ -198,6 +198,10 @@ class RobustMTLCV(RobustSearch, Growing):
         an error.
     feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
+    unknown_category : {"error", "baseline"}, default="error"
+        What `predict` does with a category of a categorical column that was not in the training
+        data: raise an error, or count the sample as none of the known categories, so that the
+        column adds nothing to its linear predictor.
 
     Attributes
     ----------
@@ -236,6 +240,9 @@ class RobustMTLCV(RobustSearch, Growing):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -380,6 +387,7 @@ class RobustMTLCV(RobustSearch, Growing):
         intercepts="task",
         bounds=None,
         feature_groups=None,
+        unknown_category="error",
     ):
         self.lams = lams
         self.kind = kind
@@ -405,6 +413,7 @@ class RobustMTLCV(RobustSearch, Growing):
         self.intercepts = intercepts
         self.bounds = bounds
         self.feature_groups = feature_groups
+        self.unknown_category = unknown_category
 
     @with_callbacks
     def fit(

@@ -89,6 +89,10 @@ class SharedMTLClassifier(ClassifierFit, SharedFit):
         an error.
     feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
+    unknown_category : {"error", "baseline"}, default="error"
+        What `predict` does with a category of a categorical column that was not in the training
+        data: raise an error, or count the sample as none of the known categories, so that the
+        column adds nothing to its linear predictor.
 
     Attributes
     ----------
@@ -126,6 +130,9 @@ class SharedMTLClassifier(ClassifierFit, SharedFit):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -220,6 +227,7 @@ class SharedMTLClassifier(ClassifierFit, SharedFit):
         intercepts="task",
         bounds=None,
         feature_groups=None,
+        unknown_category="error",
     ):
         self.lam_common = lam_common
         self.lam_deviation = lam_deviation
@@ -240,6 +248,7 @@ class SharedMTLClassifier(ClassifierFit, SharedFit):
         self.intercepts = intercepts
         self.bounds = bounds
         self.feature_groups = feature_groups
+        self.unknown_category = unknown_category
 
 
 class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
@@ -341,6 +350,10 @@ class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
         an error.
     feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
+    unknown_category : {"error", "baseline"}, default="error"
+        What `predict` does with a category of a categorical column that was not in the training
+        data: raise an error, or count the sample as none of the known categories, so that the
+        column adds nothing to its linear predictor.
 
     Attributes
     ----------
@@ -378,6 +391,9 @@ class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -513,6 +529,7 @@ class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
         intercepts="task",
         bounds=None,
         feature_groups=None,
+        unknown_category="error",
     ):
         self.lams = lams
         self.ratios = ratios
@@ -539,3 +556,4 @@ class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
         self.intercepts = intercepts
         self.bounds = bounds
         self.feature_groups = feature_groups
+        self.unknown_category = unknown_category

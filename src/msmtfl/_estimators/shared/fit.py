@@ -18,7 +18,7 @@ from ..._solvers.largest_lam import default_lam
 from ..._solvers.solvers import common_for, solver_for
 from ..._solvers.stages import Solution, run_stages
 from ..added_tasks import AddTaskMixin, entries_given, no_deviations
-from ..streaming import Batchwise
+from ..streaming import PartialFitMixin
 
 
 class Sharing(AddTaskMixin):
@@ -131,7 +131,7 @@ class SharedFit(Sharing):
         self._warn(solution, problem)
 
 
-class SharedMTL(SharedFit, Batchwise):
+class SharedMTL(SharedFit, PartialFitMixin):
     r"""Values shared by all tasks, and sparse deviations from them: the data-shared lasso, with a cap.
 
     .. math::
@@ -237,6 +237,10 @@ class SharedMTL(SharedFit, Batchwise):
         an error.
     feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
+    unknown_category : {"error", "baseline"}, default="error"
+        What `predict` does with a category of a categorical column that was not in the training
+        data: raise an error, or count the sample as none of the known categories, so that the
+        column adds nothing to its linear predictor.
 
     Attributes
     ----------
@@ -272,6 +276,9 @@ class SharedMTL(SharedFit, Batchwise):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -377,6 +384,7 @@ class SharedMTL(SharedFit, Batchwise):
         intercepts="task",
         bounds=None,
         feature_groups=None,
+        unknown_category="error",
     ):
         self.lam_common = lam_common
         self.lam_deviation = lam_deviation
@@ -398,6 +406,7 @@ class SharedMTL(SharedFit, Batchwise):
         self.intercepts = intercepts
         self.bounds = bounds
         self.feature_groups = feature_groups
+        self.unknown_category = unknown_category
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, offset: Any = None) -> SharedMTL:

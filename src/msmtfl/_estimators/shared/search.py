@@ -16,7 +16,7 @@ from ..._runtime.progress import Progress, with_callbacks
 from ..._solvers.solvers import COMMON, common_for, solver_for
 from ..._solvers.stages import Solution
 from ..grid_search import GridSearch
-from ..streaming import Growing
+from ..streaming import FromMomentsMixin
 from .fit import Sharing, relaxed_point
 
 
@@ -75,7 +75,7 @@ class SharedSearch(Sharing, GridSearch):
         self._warn(*fitted)
 
 
-class SharedMTLCV(SharedSearch, Growing):
+class SharedMTLCV(SharedSearch, FromMomentsMixin):
     """SharedMTL with its strengths and theta chosen by cross-validation.
 
     The grid has all combinations of lam, ratio and theta; pooled and separate models are among them. All
@@ -199,6 +199,10 @@ class SharedMTLCV(SharedSearch, Growing):
         an error.
     feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
+    unknown_category : {"error", "baseline"}, default="error"
+        What `predict` does with a category of a categorical column that was not in the training
+        data: raise an error, or count the sample as none of the known categories, so that the
+        column adds nothing to its linear predictor.
 
     Attributes
     ----------
@@ -234,6 +238,9 @@ class SharedMTLCV(SharedSearch, Growing):
         that are text.
     uses_offset_ : bool
         Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -382,6 +389,7 @@ class SharedMTLCV(SharedSearch, Growing):
         intercepts="task",
         bounds=None,
         feature_groups=None,
+        unknown_category="error",
     ):
         self.lams = lams
         self.ratios = ratios
@@ -409,6 +417,7 @@ class SharedMTLCV(SharedSearch, Growing):
         self.intercepts = intercepts
         self.bounds = bounds
         self.feature_groups = feature_groups
+        self.unknown_category = unknown_category
 
     @with_callbacks
     def fit(

@@ -19,6 +19,7 @@ from ..._data.designs import Floats, Ints
 from ..._data.folds import TaskKFold
 from ..._data.tasks import Task, TaskData
 from ..._objective.certificates import TaskCertificate
+from ..._objective.lasso_certificates import certify_lassos
 from ..._objective.problem import Problem
 from ..._objective.strata import CoxStrata
 from ..._objective.survival import Cox
@@ -58,7 +59,9 @@ class FirstStep:
     def prove(self, problem: Problem) -> TaskCertificate:
         """What is proven about the fit to all samples of a problem."""
         pooled = Pooled(problem, Stack.of(problem.data)).problem
-        (proof,) = pooled.certify(0, self.point[None], self.lam * pooled.stage_weights, lams=np.array([self.lam]))
+        (proof,) = certify_lassos(
+            pooled, 0, self.point[None], self.lam * pooled.stage_weights, lams=np.array([self.lam])
+        )
         return proof
 
 

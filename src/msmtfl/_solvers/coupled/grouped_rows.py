@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..._data.designs import Floats, stage_scale
 from ..._objective.groups import Groups
+from ..._objective.penalties import RowNorm
 from ..._objective.problem import Problem
 from ..lassos.bounded import STEPS
 from ..lassos.grouped import GroupDescent, works_of
@@ -38,17 +37,17 @@ class GroupedRows:
         """Start the next solve from 0, as a fit does."""
         self.W = np.zeros_like(self.W)
 
-    def solve(self, norm: Any, max_iter: int = 0, settled: float = 0.0) -> tuple[Floats, int]:
+    def solve(self, norm: RowNorm, max_iter: int = 0, settled: float = 0.0) -> tuple[Floats, int]:
         """W (m, d) that minimises the loss plus the norm, and steps; `settled` is for `CoupledRows`."""
         descent = self._descent(norm)
         self.W, steps, self.finished = descent.run(self.W, max_iter or STEPS)
         return self.W.copy(), steps
 
-    def _descent(self, norm: Any) -> GroupDescent:
+    def _descent(self, norm: RowNorm) -> GroupDescent:
         A = np.ascontiguousarray(norm.factors.T)
         return GroupDescent(self.problem.at(self.lam), self.works, A, self.groups, self.kappa)
 
-    def determined(self, norm: Any) -> bool:
+    def determined(self, norm: RowNorm) -> bool:
         """Whether W is known not to depend on where the solver started: it is, but for free entries."""
         return not norm.free().any()
 

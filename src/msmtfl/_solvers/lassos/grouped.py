@@ -23,6 +23,7 @@ from .lasso_solver import ESCAPES, OVERRUN
 from .task_solver import Caches, task_caches
 
 AT_LEAST = 8  # groups taken into work together
+SAME = 1e-11  # difference of gradients, as a correlation, that is rounding
 MANY = 20  # steps after which a search asks whether there is a minimiser
 
 
@@ -196,7 +197,20 @@ class GroupedLassos(BoundedLassos):
     def _run(self, i: int, a: Floats, start: Floats, most: int) -> tuple[Floats, int, bool]:
         descent = GroupDescent([self.design(i)], [self.works[i]], a[None], self.groups, np.ones(1))
         W, steps, ended = descent.run(start[None], most)
-        return W[0], steps, ended
+        return self._balanced(i, W[0], a), steps, ended
+
+    def _balanced(self, i: int, w: Floats, a: Floats) -> Floats:
+        """Task i's w with free levels of a variable adding up to 0, where the intercept makes up for that."""
+        design = self.designs[i]
+        for features in self.groups.levels:
+            live = features[design.squares[features] > 0.0]
+            if live.size and w[live].any() and not a[live].any():
+                other = w.copy()
+                other[live] -= w[live].mean()
+                change = np.abs(design.gradient(other) - design.gradient(w))
+                if (change <= SAME * np.sqrt(design.squares * design.yy)).all():
+                    w = other
+        return w
 
     def repair(self, i: int, w: Floats, a: Floats, aim: Floats) -> Floats:
         return self._run(i, a, np.where(a == 0.0, aim, 0.0), STEPS)[0]

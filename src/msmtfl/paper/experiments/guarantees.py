@@ -17,7 +17,7 @@ from ..._estimators.msmtfl.fit import MSMTFL
 from ..._runtime.drawing import BLUE, DARK, GREEN, ORANGE, new_figure, quiet
 from ..theory.conditions import check_conditions
 from .base import PACKAGE, PAPER, Cell, Claim, Experiment, Row, markdown, select, values, verdict
-from .synthetic import SETTINGS
+from .settings import SETTINGS
 
 PROVEN, SHARPENED, PRINTED = "as proven", "sharpened", "as printed"
 BOUNDS = {PROVEN: PROVEN, SHARPENED: PROVEN, PRINTED: PRINTED}  # and under which conditions each is promised

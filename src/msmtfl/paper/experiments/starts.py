@@ -18,7 +18,7 @@ from ..._runtime.drawing import BLUE, DARK, GREEN, GREY, ORANGE, new_figure, qui
 from ...metrics import parameter_error
 from ..theory.starts import check_starts
 from .base import CONTROL, Cell, Claim, Experiment, Row, below, markdown, select, values, verdict
-from .synthetic import SETTINGS, Setting
+from .settings import SETTINGS, Setting
 
 ZERO, ALONE, RANDOM, TRUTH = "0 (the paper's)", "each feature alone", "random sets", "the truth"
 KINDS: dict[str, dict[str, Any]] = {  # where 0 and the truth end alike, a cross is in a ring

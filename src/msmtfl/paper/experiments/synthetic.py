@@ -27,10 +27,11 @@ from ..._objective.problem import Problem
 from ..._paths.families.coupled_path import DirtyGrid, GroupGrid, RowGrid, solve_rows
 from ..._runtime.drawing import DARK, YELLOW, new_figure, quiet
 from ..._solvers.make_problem import make_problem
-from ...datasets import Sample, make_multitask
+from ...datasets import Sample
 from ...metrics import parameter_error
 from .base import CONTROL, Cell, Claim, Experiment, Row, below, every, markdown, select, values, verdict
 from .curves import band, bar, blocks, curve, note, spread, style
+from .settings import SETTINGS, Setting
 from .truncated import truncated_stages
 
 NOTE = (
@@ -39,29 +40,6 @@ NOTE = (
     "memory, of the figures and of the authors' MATLAB example.\n"
 )
 ROUNDS = 300  # goes over the rows that a point of L1,2 or Dirty gets
-
-
-@dataclass(frozen=True)
-class Setting:
-    m: int
-    n: int
-    d: int
-    sigma: float
-
-    def __str__(self) -> str:
-        return f"m={self.m}, n={self.n}, d={self.d}, sigma={self.sigma:g}"
-
-    def lam(self, alpha: float) -> float:
-        return float(alpha * np.sqrt(np.log(self.d * self.m) / self.n))
-
-    def theta(self, reading: str, ratio: float, lam: float) -> float:
-        return ratio * self.m * lam * {"literal": 1, "scale-aware": self.n, "MATLAB": self.m * self.n}[reading]
-
-    def sample(self, seed: int) -> Sample:
-        return make_multitask(self.m, self.n, self.d, sigma=self.sigma, random_state=seed)
-
-
-SETTINGS = (Setting(15, 40, 250, 0.01), Setting(20, 30, 200, 0.005), Setting(10, 60, 300, 0.001))
 READINGS = ("literal", "scale-aware", "MATLAB")
 RATIOS = (50.0, 10.0, 2.0, 0.4)
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .designs import Floats
+from ..designs import Floats
+from ..tables import names_of
 from .levels import FEW
-from .tables import names_of
 from .task_moments import Sums, TaskMoments
 
 CODE = 1e6  # whole numbers up to this size are taken for codes of values

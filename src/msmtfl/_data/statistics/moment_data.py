@@ -9,11 +9,11 @@ from typing import Protocol
 
 import numpy as np
 
-from .designs import CONSTANT_SHARE, Floats, Ints, StoredCoefs
+from ..designs import CONSTANT_SHARE, Floats, Ints, StoredCoefs
+from ..tables import names_of, warn_user
+from ..tasks import Target
 from .moments import Moments
-from .tables import names_of, warn_user
 from .task_moments import MomentTask, TaskMoments
-from .tasks import Target
 
 
 class Solved(Protocol):

@@ -17,9 +17,9 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 from scipy.sparse import csr_array, issparse
 
-from .designs import CONSTANT_SHARE, Coefs, DenseRows, Floats, Ints, RowTask, rounding
+from ..designs import CONSTANT_SHARE, Coefs, DenseRows, Floats, Ints, RowTask, rounding
+from ..sparse import SparseRows
 from .levels import Levels
-from .sparse import SparseRows
 
 BESIDES = 4.0  # times what rounding leaves of a product that is 0: more is not rounding
 DIRECTION = 1e-6  # a sum of squares of columns of length 1 that is larger is not what rounding leaves

@@ -14,16 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._runtime.checks import check_count, check_verbose
-from .._runtime.files import write_whole
-from .._runtime.progress import Progress, one_blas_thread
-from .._runtime.whole import whole_or_untouched
-from . import moment_files
-from .batches import Batch, Dealer, batch_tasks
-from .designs import Floats
-from .disclosure import of_difference, of_task
-from .parquet import ParquetPath, ParquetRows, Rows
-from .tables import (
+from ..._runtime.checks import check_count, check_verbose
+from ..._runtime.files import write_whole
+from ..._runtime.progress import Progress, one_blas_thread
+from ..._runtime.whole import whole_or_untouched
+from ..categories import read_features
+from ..designs import Floats
+from ..tables import (
     Labels,
     RandomState,
     Table,
@@ -36,10 +33,14 @@ from .tables import (
     names_of,
     opened,
     order_of_labels,
-    read_features,
     shape_of,
     warn_user,
 )
+from . import moment_files
+from .batches import Batch, batch_tasks
+from .dealer import Dealer
+from .disclosure import of_difference, of_task
+from .parquet import ParquetPath, ParquetRows, Rows
 from .task_moments import ROUNDING, Sums, TaskMoments, impossible
 
 NOISE = 1e-13  # what is left of a sum of squares after a subtraction, below this share of it, is rounding
@@ -222,7 +223,12 @@ class Moments:
             The samples, task by task.
         """
         X = opened(X)
-        values, task, names = read_features(X, task, task_column)
+        values, task, names, encoding = read_features(X, task, task_column)
+        if encoding is not None:
+            raise ValueError(
+                f"column(s) {names_of(encoding.levels)} are categorical: statistics of batches need numbers, as not every "
+                "batch holds all levels. Encode them first, with the same columns in every batch."
+            )
         named = is_table(X)
         order = self._order(names) if named and self.named else None
         if order is not None:

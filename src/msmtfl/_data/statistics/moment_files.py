@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from .._runtime.archives import array_bytes, open_file, pack, read_array, unpack
-from .designs import Floats
-from .tables import missing_values
+from ..._runtime.archives import array_bytes, open_file, pack, read_array, unpack
+from ..designs import Floats
+from ..tables import missing_values
 from .task_moments import Sums, TaskMoments, impossible, too_many
 
 FORMAT, VERSION = "msmtfl-moments", 1

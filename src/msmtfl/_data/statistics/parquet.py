@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 import numpy as np
 from scipy.sparse import csr_array
 
-from .designs import Floats, Ints
-from .tables import missing_values, names_of, refuse_twice
+from ..designs import Floats, Ints
+from ..tables import missing_values, names_of, refuse_twice
 
 if TYPE_CHECKING:
-    from .batches import Dealer
+    from .dealer import Dealer
 
 READ_AT_ONCE = 2**16  # bytes of a column
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.sparse import csr_array
 
-from .designs import Floats, Ints
+from ..designs import Floats, Ints
 
 FEW = 5  # a value that is not the commonest in so many rows, or fewer, gives them away
 MOST = FEW + 1  # different values: a column with more has more such rows, whatever is the commonest
