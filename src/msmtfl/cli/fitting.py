@@ -100,7 +100,7 @@ def fit(
         typer.Option(
             "--loss",
             help="squared, poisson (counts), gamma (amounts > 0), tweedie or 'tweedie(1.7)' (amounts, many of them 0), "
-            "huber (outliers) or cox (times until an event: --time, --event); not for baselines.",
+            "huber (outliers) or cox (times until an event: --time, --event).",
         ),
     ] = None,
     l1_ratio: Annotated[
