@@ -48,7 +48,9 @@ def fitted(name):
     if hasattr(kind, "partial_fit"):
         yield kind(**options).partial_fit(X, y)
     if "loss" in inspect.signature(kind).parameters:
-        yield kind(**options, loss="huber").fit(X, y)
+        of_losses = options | ({"models": ["lasso", "l12"]} if "models" in options else {})
+        yield kind(**of_losses, loss="huber").fit(X, y)
+        yield kind(**of_losses, loss="cox").fit(X, np.column_stack([np.exp(y), y > 0]))
     if "feature_groups" in inspect.signature(kind).parameters and kind._grouped:
         yield kind(**options, feature_groups={"both": [0, 1]}).fit(X, y)
     if getattr(kind, "_can_scale_numbers", False):
