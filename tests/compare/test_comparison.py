@@ -506,3 +506,19 @@ def test_a_task_of_one_row_is_fitted_and_left_out_of_the_scores():
     assert np.isfinite(known).all()
     assert np.isfinite(result.error).all()
     assert result.best in result.models
+
+
+def test_ridges_that_are_only_scored_make_no_fits_for_intervals(monkeypatch):
+    from msmtfl.baselines import RidgePerTaskCV
+
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((60, 3)), np.repeat([0, 1], 30)
+    y = X[:, 0] + rng.standard_normal(60)
+    made = []
+    refits = RidgePerTaskCV._refits
+    monkeypatch.setattr(RidgePerTaskCV, "_refits", lambda self, *given: made.append(self) or refits(self, *given))
+    compare_models(X, y, task=task, models=["ridge per task", "pooled ridge"])
+    assert not made
+    model = RidgePerTaskCV().fit(X, y, task=task)
+    assert made == [model]
+    assert hasattr(model, "held_out_")

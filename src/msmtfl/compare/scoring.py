@@ -214,6 +214,8 @@ class Cells:
                 part = values[used]
                 options[name] = part if part.ndim == 1 or tasks is None else part[:, tasks]
         model = clone(model)
+        if hasattr(model, "_without_intervals"):
+            model = model._without_intervals()
         if getattr(model, "task_column", None) is not None:  # labels are given beside X here
             model.set_params(task_column=None)
         if self.groups is not None and "groups" in inspect.signature(model.fit).parameters:

@@ -62,6 +62,13 @@ class Baseline:
         """Whether it has one choice to make for all tasks, which folds can be given for."""
         return False
 
+    _intervals = True  # whether the next fit also makes what intervals need
+
+    def _without_intervals(self) -> Any:
+        """The model itself, whose next fits are for predictions alone: fits that only intervals need are not made."""
+        self._intervals = False
+        return self
+
     def _separates(self) -> bool:
         return self._per_task
 

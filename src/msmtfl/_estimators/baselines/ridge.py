@@ -153,7 +153,8 @@ class RidgePerTaskCV(LinearBaseline):
 
     def _coefs(self, data: TaskData, groups: np.ndarray | None) -> tuple[Floats, list[FoldFit]]:
         parts = [self._one(task, data, groups) for task in data.tasks]
-        return np.array([w for w, _ in parts]), self._refits(data, groups, [alpha for _, alpha in parts])
+        without = self._refits(data, groups, [alpha for _, alpha in parts]) if self._intervals else []
+        return np.array([w for w, _ in parts]), without
 
     def _refits(self, data: TaskData, groups: np.ndarray | None, alphas: list[float]) -> list[FoldFit]:
         """Fits without each fold, at the strengths of the penalty that were chosen."""
