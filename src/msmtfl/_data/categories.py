@@ -16,6 +16,7 @@ from scipy.sparse import csr_array, hstack
 
 from .designs import Ints
 from .tables import (
+    Frame,
     Labels,
     Matrix,
     Table,
@@ -76,7 +77,7 @@ class Encoding:
         return np.repeat(values, self.counts, axis=0)
 
 
-def encoding_of(frame: Any) -> Encoding | None:
+def encoding_of(frame: Frame) -> Encoding | None:
     """That of a table of training data, if it has categorical columns."""
     names = [str(name) for name in frame.columns]
     levels = {
@@ -87,12 +88,12 @@ def encoding_of(frame: Any) -> Encoding | None:
     return Encoding(tuple(names), levels) if levels else None
 
 
-def is_categorical(dtype: Any) -> bool:
+def is_categorical(dtype: object) -> bool:
     """Whether a column of pandas or polars is of categories."""
     return type(dtype).__name__ == "CategoricalDtype" or str(dtype).startswith(("Categorical", "Enum"))
 
 
-def encoded(frame: Any, encoding: Encoding, unknown: str = ERROR) -> Matrix:
+def encoded(frame: Frame, encoding: Encoding, unknown: str = ERROR) -> Matrix:
     """The features of a table. A category that was not in the training data is an error, or ("baseline") has 0 in the
     columns of all levels."""
     blocks: list[Any] = []
@@ -201,7 +202,7 @@ def _sorted(names: list[Any]) -> list[int]:
         return sorted(range(len(names)), key=lambda k: str(names[k]))
 
 
-def _plain(level: Any) -> Any:
+def _plain(level: object) -> Any:
     return level.item() if isinstance(level, np.generic) else level
 
 
@@ -213,7 +214,7 @@ def _refuse_missing(missing: np.ndarray, name: str) -> None:
         )
 
 
-def _columns(frame: Any) -> list[Any]:
+def _columns(frame: Frame) -> list[Any]:
     """The columns of a table of pandas or polars, in their order."""
     if hasattr(frame, "iloc"):
         return [frame.iloc[:, j] for j in range(frame.shape[1])]
