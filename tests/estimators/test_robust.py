@@ -247,7 +247,7 @@ def test_words_files_and_comparisons_name_them(tmp_path):
     model = RobustMTLCV(lams=6, cv=3).fit(X, y, task=task)
     assert 4 in model.outlier_tasks_
     fit = RobustMTL().fit(X, y, task=task)
-    said = "1 of 6 tasks is found to be unlike the rest: 4."
+    said = "1 of 6 tasks deviates from what the others have in common: 4."
     assert said in str(fit.summary())
     assert said in repr(sharing_map(fit))
     save_model(fit, tmp_path / "model.zip")

@@ -100,7 +100,7 @@ def fit(
         typer.Option(
             "--loss",
             help="squared, poisson (counts), gamma (amounts > 0), tweedie or 'tweedie(1.7)' (amounts, many of them 0) "
-            "or huber (outliers); not for lasso and baselines.",
+            "or huber (outliers).",
         ),
     ] = None,
     l1_ratio: Annotated[

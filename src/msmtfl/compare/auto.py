@@ -283,7 +283,8 @@ class MultiTaskAuto(_Auto, MultiTaskLinear):
         on the others; see :func:`compare_models`.
     standardize : bool, default=False
         Whether the families penalise every task's columns as if they were scaled to unit
-        standard deviation. Coefficients stay in the data's units.
+        standard deviation; partial pooling has ``standardize="numeric"`` where they do not.
+        Coefficients stay in the data's units.
     unknown_task : {"error", "mean", "common", "similar"}, default="error"
         What `predict` does with a label that was not in the training data: raise an error, or
         predict and warn, with the mean coefficients of the known tasks; with what they have in
@@ -401,7 +402,8 @@ class MultiTaskAutoClassifier(_Auto, MultiTaskClassifier):
         on the others; see :func:`compare_models`.
     standardize : bool, default=False
         Whether the families penalise every task's columns as if they were scaled to unit
-        standard deviation. Coefficients stay in the data's units.
+        standard deviation; partial pooling has ``standardize="numeric"`` where they do not.
+        Coefficients stay in the data's units.
     unknown_task : {"error", "mean", "common", "similar"}, default="error"
         What `predict` does with a label that was not in the training data: raise an error, or
         predict and warn, with the mean coefficients of the known tasks; with what they have in

@@ -138,7 +138,7 @@ def compare_models(
         regressions) or class.
     standardize : bool, default=False
         Whether the models given by name penalise every task's columns as if they were scaled to unit
-        standard deviation.
+        standard deviation. Partial pooling has ``standardize="numeric"`` where they are not.
     leave_one_task_out : bool, default=False
         Whether to fit also without each task in turn and predict it with the mean coefficients of the
         others.

@@ -70,7 +70,13 @@ FAMILIES = (
         fit=RobustMTL,
         search=RobustMTLCV,
         variants=(
-            Variant("robust", "a common centre, and the tasks that deviate from it", place=11, when_named=True),
+            Variant(
+                "robust",
+                "a common centre, and the tasks that deviate from it",
+                options={"relax": True},  # then folds choose a strength at which only odd tasks deviate
+                place=11,
+                when_named=True,
+            ),
             Variant(
                 "rmtfl",
                 "common features, and the tasks that deviate from them",

@@ -66,12 +66,16 @@ class RobustSearch(Robust, GridSearch):
         return solution, penalty
 
     def _refitted(self, problem: Problem, solutions: RobustSurface, grams: Any) -> Refitted:
+        solver, known = task_norms_for(problem, grams), dict[bytes, Floats]()
         points = {int(solutions.last[k, l]): (k, l) for k, l in np.argwhere(solutions.reached).tolist()}
 
         def refit(place: int) -> Floats:
             k, l = points[place]
-            penalty = solutions.grid.penalty(k, l, problem)
-            return penalty.coefs(relaxed_point(problem, solutions.point(k, l), penalty, grams))
+            penalty, P = solutions.grid.penalty(k, l, problem), solutions.point(k, l)
+            key = (penalty.deviation_norms(P[-problem.m :]) > 0.0).tobytes() + np.float64(penalty.lam_common).tobytes()
+            if key not in known:
+                known[key] = penalty.coefs(relaxed_point(solver, P, penalty))
+            return known[key]
 
         return Refitted.of(solutions, refit)
 
