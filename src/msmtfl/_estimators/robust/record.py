@@ -57,8 +57,8 @@ def of_robust(model: Any) -> Formula:
         common = "λ_c Σⱼ ‖pʲ‖₂" if np.isfinite(model.lam_common_) else ""
         deviations = "λ_d Σᵢ ‖qᵢ‖₂" if deviates else ""
         notes.append("W = P + Q" if deviates else "W = P: no task deviates")
-    if note := letters(loss, model):
-        notes.append(note)
+    if loss.note:
+        notes.append(letters(loss, model))
     if getattr(model, "penalty_factors", None) is not None:
         notes.append("with penalty_factors f: f w in the place of w in the penalty")
     return of_loss, "  +  ".join(filter(None, (deviations, common))), notes
