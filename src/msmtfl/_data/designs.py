@@ -200,10 +200,10 @@ class AnyData(Protocol):
 
     # The designs are those that this form of data makes, and no other; `keep` is the `train` of one of its splits.
 
-    def gather(self, designs: Sequence[Any], keeps: Any, n_jobs: int | None = None) -> None:
+    def gather(self, designs: Any, keeps: Any, n_jobs: int | None = None) -> None:
         """Prepare for `training` with each of `keeps`."""
 
-    def release(self, designs: Sequence[Any]) -> None:
+    def release(self, designs: Any) -> None:
         """Forget what can be formed again."""
 
 
@@ -218,7 +218,7 @@ class Data(AnyData, Protocol):
     def designs(self, centre: bool, n_jobs: int | None = None) -> Sequence[Design]:
         """One per task, less the means if `centre`."""
 
-    def training(self, designs: Sequence[Any], keep: np.ndarray) -> Sequence[Design]:
+    def training(self, designs: Any, keep: Any) -> Sequence[Design]:
         """The designs of the training part `keep` of a split."""
 
 

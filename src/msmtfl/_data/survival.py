@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .designs import Floats
-from .tables import Frame, Targets, as_values, is_table, missing_values, native, refuse_dates
+from .tables import Targets, as_values, is_table, missing_values, native, refuse_dates
 
 FORMS = (
     "Give y as two columns (time, event), as a structured array with a field of booleans (event) and one of times, or as "
@@ -47,7 +47,7 @@ def read_survival(y: Targets | None) -> Floats:
     return _signed(_numbers(time, "the times in y"), _events(event))
 
 
-def _of_table(y: Frame) -> tuple[Any, Any]:
+def _of_table(y: Any) -> tuple[Any, Any]:
     names = list(y.columns)
     if len(names) == 1:
         values = _finite(_numbers(as_values(y[names[0]], "y"), "y"))
@@ -70,7 +70,7 @@ def _of_fields(values: np.ndarray) -> tuple[Any, Any]:
     return values[other], values[events[0]]
 
 
-def _numbers(values: np.ndarray, what: str) -> Floats:
+def _numbers(values: Any, what: str) -> Floats:
     refuse_dates(values, what)
     if values.dtype == object:
         values = np.where(missing_values(values), np.nan, values)
@@ -80,7 +80,7 @@ def _numbers(values: np.ndarray, what: str) -> Floats:
         raise ValueError(f"{what} must be numbers: {error}. {FORMS}") from error
 
 
-def _events(values: np.ndarray) -> np.ndarray:
+def _events(values: Any) -> np.ndarray:
     found = np.asarray(values, dtype=np.float64) if values.dtype.kind == "b" else _numbers(values, "the events in y")
     bad = np.flatnonzero(~((found == 0.0) | (found == 1.0)))
     if bad.size:

@@ -43,9 +43,6 @@ class Frame(Protocol):
     def dtypes(self) -> Any:
         """The types of the columns."""
 
-    def __getitem__(self, names: Hashable | Sequence[Hashable], /) -> Any:
-        """A column, or a table of some of them."""
-
 
 class Sparse(Protocol):
     """A sparse array or matrix of scipy, in any format."""
